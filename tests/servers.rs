@@ -896,7 +896,7 @@ fn a_server_by_its_address_is_measured_and_left_alone() {
     let users = "CREATE USER dev; GRANT CREATE ON DATABASE rqps TO dev; \
                  CREATE TABLE sbtest1 (id INT)";
     rows(&*plane, users);
-    let tcp = Address::Tcp { host: "127.0.0.1".to_owned(), port, tls: Tls::Off };
+    let tcp = Address::Tcp { host: "127.0.0.1".to_owned(), port, tls: Tls::OFF };
     let dev = Login { user: "dev".to_owned(), ..login.clone() };
     let load =
         SettleLoad { tables: 1, rows_total: 0, table: "sbtest{table}".to_owned(), scale: 0.0 };

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use rqps::benchmarks::sysbench::rows::{SbtestRow, SbtestTable};
 use rqps::domain::dialect::Dialect;
-use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
+use rqps::domain::endpoint::{
+    Address, ChannelBinding, ClientIdentity, Endpoint, Login, Tls, TlsMode,
+};
 use rqps::driver::request::{DriverRequest, LoadRequest, RequestBody, VERSION};
 use rqps::wire::mysql::{LOCAL_REFUSED, MysqlClient};
 use rqps::wire::postgres::PostgresClient;
@@ -332,7 +334,7 @@ fn postgres_logins() {
             while code(connect(&server.unix(), "wrong", "postgres")) != "28P01" {
                 assert!(begin.elapsed() < PATIENCE, "pg_hba.conf was not reloaded");
             }
-            for address in [server.unix(), server.tcp(Tls::Off)] {
+            for address in [server.unix(), server.tcp(Tls::OFF)] {
                 let mut client = connect(&address, "sësame", "postgres").unwrap();
                 let who = client.rows("SELECT current_user").unwrap();
                 assert_eq!(who, [[Some(user.clone())]]);
@@ -739,7 +741,7 @@ fn mysql_logins() {
 }
 
 fn mysql_login(server: &Server, admin: &mut MysqlClient, user: &str) {
-    for address in [server.tcp(Tls::Off), server.unix()] {
+    for address in [server.tcp(Tls::OFF), server.unix()] {
         let connect = |user: &str, password: &str, database: &str| {
             MysqlClient::connect(&address, &login(user, password, database), TIMEOUT)
         };
@@ -760,11 +762,15 @@ fn mysql_login(server: &Server, admin: &mut MysqlClient, user: &str) {
 
 // TLS.
 
-#[cfg(feature = "tls")]
 mod tls {
     use super::*;
 
-    /// A certificate that signs, and one for localhost that it signed, made by openssl. None if
+    const CA_SETTINGS: &str = "[ca]\ndefault_ca=d\n[d]\ndatabase=index\nserial=serial\n\
+        new_certs_dir=.\ndefault_md=sha256\npolicy=p\nx509_extensions=e\n\
+        [p]\ncommonName=supplied\n[e]\nsubjectAltName=DNS:localhost\n";
+
+    /// A certificate that signs; those that it signed for localhost, one of them expired, and for a
+    /// client; one of a stranger, and one of a server that signed itself. Made by openssl; none if
     /// openssl is not there.
     fn certificates() -> Option<tempfile::TempDir> {
         let folder = private_folder();
@@ -774,21 +780,45 @@ mod tls {
             command.stderr(Stdio::null()).stdout(Stdio::null()).status()
         };
         openssl("version").ok()?;
-        fs::write(folder.path().join("ext"), "subjectAltName=DNS:localhost\n").unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        write("ext", "subjectAltName=DNS:localhost\n");
+        write("ca.cnf", CA_SETTINGS);
+        write("index", "");
+        write("serial", "77\n");
         for arguments in [
             "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca",
             "req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost",
             "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem \
              -days 2 -extfile ext",
+            "ca -batch -config ca.cnf -cert ca.pem -keyfile ca.key -in server.csr -out old.pem \
+             -startdate 20200101000000Z -enddate 20210101000000Z -notext",
+            "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -out v1.pem -days 2",
+            "req -x509 -key server.key -out self.pem -days 2 -subj /CN=localhost \
+             -addext subjectAltName=DNS:localhost",
+            "req -newkey rsa:2048 -nodes -keyout client.key -out client.csr -subj /CN=certified",
+            "x509 -req -in client.csr -CA ca.pem -CAkey ca.key -out client.pem -days 2",
             "req -x509 -newkey rsa:2048 -nodes -keyout x.key -out other.pem -days 2 -subj /CN=x",
         ] {
             assert!(openssl(arguments).unwrap().success(), "openssl {arguments}");
         }
-        for name in ["server.key", "server.pem", "ca.pem"] {
+        for name in
+            ["server.key", "server.pem", "old.pem", "v1.pem", "self.pem", "ca.pem", "client.key"]
+        {
             fs::set_permissions(folder.path().join(name), Permissions::from_mode(0o600)).unwrap();
-            hand_over(&folder.path().join(name));
+            if name != "client.key" {
+                hand_over(&folder.path().join(name));
+            }
         }
         Some(folder)
+    }
+
+    fn verify(folder: &Path, mode: TlsMode, name: &str) -> Tls {
+        Tls { roots: Some(folder.join(name)), ..Tls::of(mode) }
+    }
+
+    fn identity(folder: &Path) -> Option<ClientIdentity> {
+        let (certificate, key) = (folder.join("client.pem"), folder.join("client.key"));
+        Some(ClientIdentity { certificate, key })
     }
 
     /// Tries the ways of checking a certificate.
@@ -797,63 +827,216 @@ mod tls {
         folder: &Path,
         connect: impl Fn(&Address) -> Result<C, WireError>,
     ) {
-        let verify = |name| Tls::Verify { root_certificate: folder.join(name) };
-        assert!(connect(&server.tcp(Tls::Require)).is_ok());
-        assert!(connect(&server.tcp(verify("ca.pem"))).is_ok());
+        let full = |name| verify(folder, TlsMode::VerifyFull, name);
+        assert!(connect(&server.tcp(Tls::of(TlsMode::Require))).is_ok());
+        assert!(connect(&server.tcp(full("ca.pem"))).is_ok());
         let refused = |address: Address| connect(&address).err().unwrap().to_string();
-        let stranger = refused(server.tcp(verify("other.pem")));
-        assert!(stranger.contains("begin TLS with localhost: invalid peer cert"), "{stranger}");
-        let tls = verify("ca.pem");
-        let elsewhere = Address::Tcp { host: "127.0.0.1".to_owned(), port: server.port, tls };
-        let elsewhere = refused(elsewhere);
-        assert!(elsewhere.contains("not valid for name"), "{elsewhere}");
-        let missing = refused(server.tcp(verify("nowhere.pem")));
+        let stranger = refused(server.tcp(full("other.pem")));
+        assert!(stranger.contains("other.pem signed the server's certificate\nhint: name"));
+        let unknown = refused(server.tcp(Tls::of(TlsMode::VerifyFull)));
+        assert!(unknown.contains("hint: "), "{unknown}");
+        let elsewhere = |tls| Address::Tcp { host: "127.0.0.1".to_owned(), port: server.port, tls };
+        let name = refused(elsewhere(full("ca.pem")));
+        assert!(name.contains("is for localhost, not for '127.0.0.1'\nhint: connect by"), "{name}");
+        assert!(connect(&elsewhere(verify(folder, TlsMode::VerifyCa, "ca.pem"))).is_ok());
+        let missing = refused(server.tcp(full("nowhere.pem")));
         assert!(missing.contains("nowhere.pem: "), "{missing}");
-        let empty = refused(server.tcp(verify("ext")));
+        let empty = refused(server.tcp(full("ext")));
         assert!(empty.contains("holds no CERTIFICATE"), "{empty}");
+    }
+
+    /// A Postgres with TLS, whose settings change while it runs.
+    struct Changing {
+        server: Server,
+        admin: PostgresClient,
+        folder: tempfile::TempDir,
+    }
+
+    impl Changing {
+        fn start(root: &Path) -> Option<Changing> {
+            let folder = certificates()?;
+            let (server, mut admin) = start_postgres(root, &[]);
+            let file = |name: &str| folder.path().join(name).display().to_string();
+            for (name, value) in [
+                ("ssl", "on".to_owned()),
+                ("ssl_cert_file", file("server.pem")),
+                ("ssl_key_file", file("server.key")),
+                ("ssl_ca_file", file("ca.pem")),
+            ] {
+                admin.simple(&format!("ALTER SYSTEM SET {name} = '{value}'")).unwrap();
+            }
+            Some(Changing { server, admin, folder })
+        }
+
+        fn connect(&self, tls: Tls) -> Result<PostgresClient, WireError> {
+            let user = login("tester", "", "postgres");
+            PostgresClient::connect(&self.server.tcp(tls), &user, TIMEOUT)
+        }
+
+        /// Has the settings read, and waits until a session is as they say: the postmaster reloads
+        /// when it gets to it.
+        fn reload(&mut self, tls: &Tls, done: impl Fn(Result<PostgresClient, WireError>) -> bool) {
+            self.admin.simple("SELECT pg_reload_conf()").unwrap();
+            let begin = Instant::now();
+            while !done(self.connect(tls.clone())) {
+                assert!(begin.elapsed() < PATIENCE, "the settings were not reloaded");
+            }
+        }
+
+        /// Rules for sessions over TCP.
+        fn rules(&self, rules: &str) {
+            let rules = format!("local all all trust\n{rules}\n");
+            fs::write(self.server.folder.path().join("data/pg_hba.conf"), rules).unwrap();
+        }
     }
 
     #[test]
     fn postgres_tls() {
-        let Some(folder) = certificates() else {
-            skipped::note("postgres_tls", "no openssl program");
-            return;
-        };
         with_postgres("postgres_tls", |root| {
-            let setting =
-                |name: &str, file| format!("{name}={}", folder.path().join(file).display());
-            let (certificate, key) =
-                (setting("ssl_cert_file", "server.pem"), setting("ssl_key_file", "server.key"));
-            let (server, _) =
-                start_postgres(root, &["-c", "ssl=on", "-c", &certificate, "-c", &key]);
-            let user = login("tester", "", "postgres");
-            check(&server, folder.path(), |address| {
-                let mut client = PostgresClient::connect(address, &user, TIMEOUT)?;
-                let used = client.rows("SELECT ssl FROM pg_stat_ssl WHERE pid=pg_backend_pid()")?;
-                assert_eq!(used, [[Some("t".to_owned())]]);
-                let many = "SELECT repeat('x', 1000) FROM generate_series(1, 5000)";
-                assert_eq!(client.simple(many)?.rows, 5000);
-                let row = b"words words words\n".repeat(40_000);
-                client.simple("CREATE TEMP TABLE t (c text)")?;
-                let taken = client.copy_in("COPY t FROM STDIN", &mut |rows| {
-                    rows.extend_from_slice(&row);
-                    false
-                });
-                assert_eq!(taken?, 40_000);
-                Ok(())
-            });
-            let (plain, _) = start_postgres(root, &[]);
-            let error = PostgresClient::connect(&plain.tcp(Tls::Require), &user, TIMEOUT);
-            let error = error.err().unwrap().to_string();
-            assert!(error.contains("has TLS disabled"), "{error}");
+            let Some(mut theirs) = Changing::start(root) else {
+                return skipped::note("postgres_tls", "no openssl program");
+            };
+            let require = Tls::of(TlsMode::Require);
+            theirs.reload(&require, |session| session.is_ok());
+            certificates_are_checked(&theirs);
+            both_sides_prove_the_password(&theirs);
+            the_server_chooses(&mut theirs);
+            client_certificates(&mut theirs);
+            certificates_change(&mut theirs);
+            theirs.admin.simple("ALTER SYSTEM SET ssl = off").unwrap();
+            theirs.reload(&require, |session| session.is_err());
+            let error = theirs.connect(require).err().unwrap().to_string();
+            assert!(error.contains("TLS disabled (ssl = off), and sslmode=require"), "{error}");
+            assert!(!theirs.connect(Tls::of(TlsMode::Prefer)).unwrap().is_encrypted());
         });
+    }
+
+    fn certificates_are_checked(theirs: &Changing) {
+        let user = login("tester", "", "postgres");
+        check(&theirs.server, theirs.folder.path(), |address| {
+            let mut client = PostgresClient::connect(address, &user, TIMEOUT)?;
+            let used = client.rows("SELECT ssl FROM pg_stat_ssl WHERE pid=pg_backend_pid()")?;
+            assert_eq!(used, [[Some("t".to_owned())]]);
+            let many = "SELECT repeat('x', 1000) FROM generate_series(1, 5000)";
+            assert_eq!(client.simple(many)?.rows, 5000);
+            let row = b"words words words\n".repeat(40_000);
+            client.simple("CREATE TEMP TABLE t (c text)")?;
+            let taken = client.copy_in("COPY t FROM STDIN", &mut |rows| {
+                rows.extend_from_slice(&row);
+                false
+            });
+            assert_eq!(taken?, 40_000);
+            Ok(())
+        });
+    }
+
+    /// SCRAM with and without channel binding.
+    fn both_sides_prove_the_password(theirs: &Changing) {
+        let mut admin = PostgresClient::connect(
+            &theirs.server.unix(),
+            &login("tester", "", "postgres"),
+            TIMEOUT,
+        )
+        .unwrap();
+        admin.simple("SET password_encryption = 'scram-sha-256'").unwrap();
+        admin.simple("CREATE ROLE bound LOGIN PASSWORD 'sësame'").unwrap();
+        theirs.rules("hostssl all bound all scram-sha-256\nhost all all all trust");
+        admin.simple("SELECT pg_reload_conf()").unwrap();
+        let connect = |password: &str, binding: ChannelBinding| {
+            let tls = Tls { binding, ..Tls::of(TlsMode::Require) };
+            let user = login("bound", password, "postgres");
+            PostgresClient::connect(&theirs.server.tcp(tls), &user, TIMEOUT)
+        };
+        let begin = Instant::now();
+        while code(connect("wrong", ChannelBinding::Prefer)) != "28P01" {
+            assert!(begin.elapsed() < PATIENCE, "pg_hba.conf was not reloaded");
+        }
+        for binding in [ChannelBinding::Prefer, ChannelBinding::Disable, ChannelBinding::Require] {
+            assert!(connect("sësame", binding).unwrap().is_encrypted(), "{binding:?}");
+        }
+        assert_eq!(code(connect("", ChannelBinding::Prefer)), "28P01");
+        // Where no password is asked for, nothing is bound.
+        let tls = Tls { binding: ChannelBinding::Require, ..Tls::of(TlsMode::Require) };
+        let error = theirs.connect(tls).err().unwrap().to_string();
+        assert!(error.contains("channel_binding=require, and the server"), "{error}");
+    }
+
+    /// Modes that leave the server the choice, and a server that refuses plain sessions.
+    fn the_server_chooses(theirs: &mut Changing) {
+        let of = Tls::of;
+        assert!(theirs.connect(of(TlsMode::Prefer)).unwrap().is_encrypted());
+        assert!(!theirs.connect(of(TlsMode::Allow)).unwrap().is_encrypted());
+        theirs.rules("hostssl all all all trust");
+        theirs.reload(&of(TlsMode::Off), |session| session.is_err());
+        let error = theirs.connect(of(TlsMode::Off)).err().unwrap().to_string();
+        assert!(error.contains("hint: the server refuses sessions without TLS"), "{error}");
+        assert!(theirs.connect(of(TlsMode::Allow)).unwrap().is_encrypted());
+        theirs.rules("hostnossl all all all trust");
+        theirs.reload(&of(TlsMode::Off), |session| session.is_ok());
+        let error = theirs.connect(of(TlsMode::Prefer)).err().unwrap().to_string();
+        assert!(error.contains("hint: the server refuses sessions with TLS"), "{error}");
+    }
+
+    fn client_certificates(theirs: &mut Changing) {
+        theirs.admin.simple("CREATE ROLE certified LOGIN").unwrap();
+        theirs.rules("hostssl all certified all cert\nhost all tester all trust");
+        theirs.reload(&Tls::of(TlsMode::Require), |session| session.is_ok());
+        let folder = theirs.folder.path();
+        let connect = |identity| {
+            let tls = Tls { identity, ..verify(folder, TlsMode::VerifyFull, "ca.pem") };
+            let user = login("certified", "", "postgres");
+            PostgresClient::connect(&theirs.server.tcp(tls), &user, TIMEOUT)
+        };
+        assert!(connect(identity(folder)).is_ok());
+        let error = connect(None).err().unwrap().to_string();
+        assert!(error.contains("hint: name a certificate of the client"), "{error}");
+        let stranger = Some(ClientIdentity {
+            certificate: folder.join("other.pem"),
+            key: folder.join("x.key"),
+        });
+        fs::set_permissions(folder.join("x.key"), Permissions::from_mode(0o600)).unwrap();
+        let error = connect(stranger.clone()).err().unwrap().to_string();
+        assert!(error.contains("refuses the client's certificate"), "{error}");
+        fs::set_permissions(folder.join("x.key"), Permissions::from_mode(0o644)).unwrap();
+        let error = connect(stranger).err().unwrap().to_string();
+        assert!(error.contains("hint: chmod 600"), "{error}");
+        let (certificate, key) = (folder.join("other.pem"), folder.join("client.key"));
+        let error = connect(Some(ClientIdentity { certificate, key })).err().unwrap().to_string();
+        assert!(error.contains("client.key: it is not the key of sslcert="), "{error}");
+    }
+
+    /// An expired certificate, and one that the server signed itself.
+    fn certificates_change(theirs: &mut Changing) {
+        let full = |name| Tls { roots: Some(name), ..Tls::of(TlsMode::VerifyFull) };
+        let file = |theirs: &Changing, name| theirs.folder.path().join(name);
+        let set = |theirs: &mut Changing, name| {
+            let value = file(theirs, name).display().to_string();
+            let set = format!("ALTER SYSTEM SET ssl_cert_file = '{value}'");
+            theirs.admin.simple(&set).unwrap();
+        };
+        let authority = full(file(theirs, "ca.pem"));
+        set(theirs, "old.pem");
+        theirs.reload(&authority, |session| session.is_err());
+        let error = theirs.connect(authority.clone()).err().unwrap().to_string();
+        assert!(error.contains("expired on 2021-01-01\nhint: renew it"), "{error}");
+        let pinned = full(file(theirs, "old.pem"));
+        let error = theirs.connect(pinned).err().unwrap().to_string();
+        assert!(error.contains("the server's certificate expired"), "{error}");
+        set(theirs, "self.pem");
+        let itself = full(file(theirs, "self.pem"));
+        theirs.reload(&itself, |session| session.is_ok());
+        assert!(theirs.connect(authority.clone()).is_err());
+        set(theirs, "v1.pem");
+        theirs.reload(&itself, |session| session.is_err());
+        let error = theirs.connect(authority).err().unwrap().to_string();
+        assert!(error.contains("version 1 of X.509, which cannot be checked\nhint: "), "{error}");
+        assert!(theirs.connect(Tls::of(TlsMode::Require)).unwrap().is_encrypted());
     }
 
     #[test]
     fn mysql_tls() {
         let Some(folder) = certificates() else {
-            skipped::note("mysql_tls", "no openssl program");
-            return;
+            return skipped::note("mysql_tls", "no openssl program");
         };
         with_mysql("mysql_tls", |tree| {
             let options = [("ca", "ca.pem"), ("cert", "server.pem"), ("key", "server.key")]
@@ -867,6 +1050,7 @@ mod tls {
                 return;
             }
             admin.simple("CREATE USER secure IDENTIFIED BY 'sësame'").unwrap();
+            admin.simple("CREATE USER certified IDENTIFIED BY 'x' REQUIRE X509").unwrap();
             check(&server, folder.path(), |address| {
                 // So that the password itself is sent each time.
                 admin_flush(&server);
@@ -876,7 +1060,24 @@ mod tls {
                 assert_ne!(used[0][1].as_deref(), Some(""));
                 Ok(())
             });
+            mysql_modes(&server, &mut admin, folder.path());
         });
+    }
+
+    fn mysql_modes(server: &Server, admin: &mut MysqlClient, folder: &Path) {
+        let connect = |user: &str, password: &str, tls: Tls| {
+            MysqlClient::connect(&server.tcp(tls), &login(user, password, ""), TIMEOUT)
+        };
+        let of = |mode| connect("secure", "sësame", Tls::of(mode));
+        assert!(of(TlsMode::Prefer).unwrap().is_encrypted());
+        assert!(!of(TlsMode::Off).unwrap().is_encrypted());
+        let shown = Tls { identity: identity(folder), ..Tls::of(TlsMode::Require) };
+        assert!(connect("certified", "x", shown).unwrap().is_encrypted());
+        assert_eq!(code(connect("certified", "x", Tls::of(TlsMode::Require))), "1045");
+        admin.simple("SET GLOBAL require_secure_transport = ON").unwrap();
+        let error = of(TlsMode::Off).err().unwrap().to_string();
+        assert!(error.contains("hint: the server refuses sessions without TLS"), "{error}");
+        admin.simple("SET GLOBAL require_secure_transport = OFF").unwrap();
     }
 
     fn admin_flush(server: &Server) {

@@ -18,6 +18,7 @@ use crate::lab::ExecutionOptions;
 use crate::plan::{Plan, file, words};
 use crate::report::{bisection_document, bisection_json, render_markdown, render_text};
 use crate::results::BisectionFolder;
+use crate::wire::password::TypedPasswords;
 
 /// `rqps bisect`.
 pub(super) fn search(words: &BisectArgs) -> Result<u8> {
@@ -44,6 +45,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
         host_lock: folders::host_lock(),
         keep: false,
         variable: folders::variable,
+        passwords: TypedPasswords::default(),
         replace: Vec::new(),
         stop: stop_flag()?,
     };

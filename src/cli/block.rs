@@ -11,6 +11,7 @@ use crate::cli::progress::Display;
 use crate::cli::{exit, folders, vector};
 use crate::lab::{self, ExecutionOptions};
 use crate::plan::BlockSpec;
+use crate::wire::password::TypedPasswords;
 
 /// Reads what was written down, measures the block and writes run folders and `block.json`.
 pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
@@ -35,6 +36,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         host_lock: folders::host_lock(),
         keep: false,
         variable: folders::variable,
+        passwords: TypedPasswords::default(),
         replace: Vec::new(),
         stop: stop_flag()?,
     };

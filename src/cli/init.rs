@@ -8,12 +8,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::benchmarks::custom::driver::{AskDatabase, DatabaseSurvey, draft, survey};
 use crate::cli::args::Init;
-use crate::cli::{exit, folders};
+use crate::cli::{ask_password, exit, folders};
 use crate::domain::dialect::Dialect;
 use crate::embed::sqlite::{Sqlite, SqliteConnection};
 use crate::wire::dsn::{self, Dsn};
 use crate::wire::mysql::MysqlClient;
-use crate::wire::password;
+use crate::wire::password::{self, Known};
 use crate::wire::postgres::PostgresClient;
 
 /// How long connecting may take.
@@ -43,10 +43,12 @@ pub(super) fn init(words: &Init) -> Result<u8> {
 fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
     let from = dsn::without_password(text);
     let doing = || format!("draft a workload from {from}");
-    let mut dsn = Dsn::parse(text).with_context(doing)?;
-    if let Some(open) = password::complete(&mut dsn, &folders::variable).with_context(doing)? {
-        tell!("rqps: {} is not used, because others can read or write it", open.display());
+    let Known { mut dsn, notes, .. } =
+        password::known(text, &folders::variable).with_context(doing)?;
+    for note in notes {
+        tell!("rqps: {note}");
     }
+    ask_password::of_server(&mut dsn).with_context(doing)?;
     let dialect = dsn.dialect();
     let mut ask: Box<AskDatabase<'_>> = match dialect {
         Dialect::Mysql => {

@@ -17,7 +17,7 @@ use crate::cli::progress::Display;
 use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
-use crate::cli::{exit, folders, forecast, gate, hosts, own_files, report, vector};
+use crate::cli::{ask_password, exit, folders, forecast, gate, hosts, own_files, report, vector};
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
 use crate::domain::build::BuildSource;
@@ -404,6 +404,7 @@ fn measure_on(
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
     vector::check_files(&plan)?;
     own_files::ask(&plan, guest)?;
+    let passwords = ask_password::of_plan(&plan)?;
     let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
     let perf = plan.workload.profile_hertz.map(|_| perf()).transpose()?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
@@ -422,6 +423,7 @@ fn measure_on(
         host_lock: folders::host_lock(),
         keep: guest.keep,
         variable: folders::variable,
+        passwords,
         replace: guest.replace.clone(),
         stop: stop_flag()?,
     };

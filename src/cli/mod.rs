@@ -4,6 +4,7 @@
 mod print;
 
 mod args;
+mod ask_password;
 mod bisect;
 mod bisect_args;
 mod block;

@@ -18,6 +18,10 @@ pub trait ControlConnection: Send {
     fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError>;
     /// A statement whose rows do not matter.
     fn run(&mut self, sql: &str) -> Result<(), WireError>;
+    /// True if the session is encrypted.
+    fn is_encrypted(&self) -> bool {
+        false
+    }
 }
 
 /// Rows of name and value whose value is a number.
@@ -43,6 +47,10 @@ impl ControlConnection for PostgresClient {
         PostgresClient::rows(self, sql)
     }
 
+    fn is_encrypted(&self) -> bool {
+        PostgresClient::is_encrypted(self)
+    }
+
     fn run(&mut self, sql: &str) -> Result<(), WireError> {
         self.simple(sql).map(|_| ())
     }
@@ -51,6 +59,10 @@ impl ControlConnection for PostgresClient {
 impl ControlConnection for MysqlClient {
     fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError> {
         MysqlClient::rows(self, sql)
+    }
+
+    fn is_encrypted(&self) -> bool {
+        MysqlClient::is_encrypted(self)
     }
 
     fn run(&mut self, sql: &str) -> Result<(), WireError> {

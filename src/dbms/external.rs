@@ -13,7 +13,7 @@ use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Interrupt;
 use crate::dbms::spec::{Connect, GuestCalls, GuestSettle, guest_calls};
 use crate::domain::dialect::Dialect;
-use crate::domain::endpoint::{Address, Endpoint, Login};
+use crate::domain::endpoint::{Address, Endpoint, Login, TlsMode};
 use crate::domain::guest::GuestPlace;
 use crate::os::process::{name_of, owner_of_unix_socket};
 
@@ -68,14 +68,51 @@ impl External {
     /// # Errors
     /// [`DbmsError::Refused`] names what is in the way.
     pub fn survey(&mut self) -> Result<String, DbmsError> {
+        self.settle_encryption()?;
+        let encryption = self.encryption();
         if self.is_visitor() {
-            return Ok(format!("rqps makes no table on the server at {}", self.address));
+            return Ok(format!(
+                "rqps makes no table on the server at {}{encryption}",
+                self.address
+            ));
         }
         let mut claim = self.open_claim()?;
         claim.survey(&self.guest)?;
         let words = claim.announcement(&self.guest);
         self.surveyed = Some(claim);
-        Ok(words)
+        Ok(words + &encryption)
+    }
+
+    /// Lets the server choose whether sessions are encrypted, where the DSN leaves it the choice:
+    /// all later sessions do as this one.
+    fn settle_encryption(&mut self) -> Result<(), DbmsError> {
+        if let Address::Tcp { tls, .. } = &self.address
+            && tls.mode.is_open()
+        {
+            let session = connect(self.dialect, &self.address, &self.login, CONNECT)
+                .map_err(DbmsError::sql(self.doing("connect to")))?;
+            self.address = self.address.settled(session.is_encrypted());
+        }
+        Ok(())
+    }
+
+    /// `Some(true)` if sessions are encrypted, once that is settled; `None` for a unix socket.
+    pub fn is_encrypted(&self) -> Option<bool> {
+        match &self.address {
+            Address::Tcp { tls, .. } => Some(tls.mode != TlsMode::Off),
+            Address::Unix(_) => None,
+        }
+    }
+
+    /// What a report says of the way to the server.
+    fn encryption(&self) -> String {
+        match &self.address {
+            Address::Unix(_) => String::new(),
+            Address::Tcp { tls, .. } => match tls.mode {
+                TlsMode::Off => ", without TLS".to_owned(),
+                mode => format!(", over TLS (sslmode={})", mode.word()),
+            },
+        }
     }
 
     /// Ends what [`External::survey`] holds.
@@ -176,6 +213,7 @@ impl ControlPlane for External {
     }
 
     fn start(&mut self) -> Result<(), DbmsError> {
+        self.settle_encryption()?;
         if !self.is_visitor() {
             let mut claim = self.open_claim()?;
             claim.take(&self.guest)?;
@@ -196,10 +234,12 @@ impl ControlPlane for External {
 
     fn guest_place(&self) -> Option<GuestPlace> {
         if self.is_visitor() {
-            let words = format!("database {}", self.login.database);
+            let words = format!("database {}{}", self.login.database, self.encryption());
             return Some(GuestPlace { words, mark: self.guest.tag.clone() });
         }
-        self.claim.as_ref().map(|claim| claim.guest_place(&self.guest))
+        let mut place = self.claim.as_ref()?.guest_place(&self.guest);
+        place.words.push_str(&self.encryption());
+        Some(place)
     }
 
     fn server_pid(&self) -> Option<u32> {

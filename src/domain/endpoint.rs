@@ -22,22 +22,109 @@ pub enum Address {
     },
 }
 
-/// Encryption of a TCP connection. Anything but [`Tls::Off`] needs the cargo feature `tls`. There
-/// is no "encrypt if the server likes to": two servers must not be measured differently by chance.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Encryption of a TCP connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tls {
+    /// Whether, and what is checked.
+    pub mode: TlsMode,
+    /// The PEM file of the certificates that may vouch for the server. `None` means those of the
+    /// system.
+    pub roots: Option<PathBuf>,
+    /// What the client shows of itself.
+    pub identity: Option<ClientIdentity>,
+    /// Whether the proof of a password names the server's certificate.
+    pub binding: ChannelBinding,
+}
+
+/// Whether a connection is encrypted, and what is checked of the server's certificate. The words of
+/// libpq and, in brackets, of MySQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tls {
-    /// Plain.
-    #[default]
+pub enum TlsMode {
+    /// `disable` (`DISABLED`): plain.
     Off,
-    /// Encrypted, with whatever certificate the server shows (`sslmode=require`).
+    /// `allow`: plain, unless the server refuses that.
+    Allow,
+    /// `prefer` (`PREFERRED`): encrypted if the server can, with any certificate.
+    Prefer,
+    /// `require` (`REQUIRED`): encrypted, with any certificate.
     Require,
-    /// Encrypted, and the certificate must be for this host name and signed by one of the
-    /// certificates of this PEM file (`sslmode=verify-full`).
-    Verify {
-        /// The PEM file.
-        root_certificate: PathBuf,
-    },
+    /// `verify-ca` (`VERIFY_CA`): encrypted, with a certificate that a known authority signed.
+    VerifyCa,
+    /// `verify-full` (`VERIFY_IDENTITY`): the certificate must also be for this host name.
+    VerifyFull,
+}
+
+/// The files of a client's certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientIdentity {
+    /// The PEM file of the certificate, and of those between it and the authority.
+    pub certificate: PathBuf,
+    /// The PEM file of its private key.
+    pub key: PathBuf,
+}
+
+/// Whether SCRAM binds its proof to the TLS session, so that nobody in between can pass it on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChannelBinding {
+    /// Never.
+    Disable,
+    /// If the server can.
+    #[default]
+    Prefer,
+    /// A server that cannot is refused.
+    Require,
+}
+
+impl Tls {
+    /// Plain.
+    pub const OFF: Tls =
+        Tls { mode: TlsMode::Off, roots: None, identity: None, binding: ChannelBinding::Prefer };
+
+    /// A mode without files.
+    pub fn of(mode: TlsMode) -> Tls {
+        Tls { mode, ..Tls::OFF }
+    }
+}
+
+impl TlsMode {
+    /// The word of libpq.
+    pub fn word(self) -> &'static str {
+        match self {
+            TlsMode::Off => "disable",
+            TlsMode::Allow => "allow",
+            TlsMode::Prefer => "prefer",
+            TlsMode::Require => "require",
+            TlsMode::VerifyCa => "verify-ca",
+            TlsMode::VerifyFull => "verify-full",
+        }
+    }
+
+    /// True if the server's certificate is checked.
+    pub fn verifies(self) -> bool {
+        matches!(self, TlsMode::VerifyCa | TlsMode::VerifyFull)
+    }
+
+    /// True if the server decides whether the connection is encrypted.
+    pub fn is_open(self) -> bool {
+        matches!(self, TlsMode::Allow | TlsMode::Prefer)
+    }
+}
+
+impl Address {
+    /// The address with what a first session found out: later ones do the same, whatever the server
+    /// says then. Two steps must not be measured differently by chance.
+    pub fn settled(&self, encrypted: bool) -> Address {
+        match self {
+            Address::Tcp { host, port, tls } if tls.mode.is_open() => {
+                let mode = if encrypted { TlsMode::Require } else { TlsMode::Off };
+                let tls = Tls { mode, ..tls.clone() };
+                Address::Tcp { host: host.clone(), port: *port, tls }
+            }
+            other => other.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Address {

@@ -12,6 +12,7 @@ use crate::os::spinner::Spinner;
 use crate::os::valgrind::Valgrind;
 use crate::plan::Plan;
 use crate::results::ResultSet;
+use crate::wire::password::TypedPasswords;
 
 /// What to carry out and where.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct ExecutionOptions {
     pub keep: bool,
     /// Looks a name up in the environment: passwords for such servers.
     pub variable: fn(&str) -> Option<String>,
+    /// Passwords that the user typed, by DSN.
+    pub passwords: TypedPasswords,
     /// Tables of others on such servers that may be dropped for their names.
     pub replace: Vec<String>,
     /// Becomes true when the user wants to stop.

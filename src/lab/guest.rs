@@ -15,7 +15,7 @@ use crate::lab::work_folders::short_name;
 use crate::os::{clock, host};
 use crate::plan::{Interleave, file};
 use crate::wire::dsn::Dsn;
-use crate::wire::password;
+use crate::wire::password::{self, Known};
 
 /// The control plane of a target that is given by a DSN; `None` for others.
 ///
@@ -57,18 +57,21 @@ fn guest(options: &ExecutionOptions, target: &Target) -> Result<Guest> {
 pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) -> Result<()> {
     let plan = &options.plan;
     check_replace(options)?;
-    let mut surveyed = Vec::new();
+    let (mut surveyed, mut encrypted) = (Vec::new(), Vec::new());
     for target in &plan.targets {
         let label = &target.label;
         let Some(mut external) = control(options, target)? else { continue };
-        if let BuildSource::Dsn(dsn) = &target.source
-            && let (_, Some(note)) = login(options, target, dsn)?
-        {
-            progress.note(&note);
+        if let BuildSource::Dsn(dsn) = &target.source {
+            for note in login(options, target, dsn)?.1 {
+                progress.note(&format!("{label}: {note}"));
+            }
         }
         progress.doing(label, "look for a place for tables", None);
         match external.survey() {
-            Ok(words) => progress.note(&format!("{label}: {words}")),
+            Ok(words) => {
+                progress.note(&format!("{label}: {words}"));
+                encrypted.extend(external.is_encrypted().map(|is| (label.clone(), is)));
+            }
             Err(error @ DbmsError::Refused(_)) => {
                 return Err(error).with_context(|| format!("measure {label}"));
             }
@@ -81,31 +84,44 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
         }
     }
     surveyed.iter_mut().for_each(External::end_survey);
+    if let Some(note) = unequal(&encrypted) {
+        progress.note(&note);
+    }
     Ok(())
 }
 
+/// What to say if some targets are measured over TLS and others are not: the price of encryption is
+/// in every difference between them.
+fn unequal(encrypted: &[(String, bool)]) -> Option<String> {
+    let with = encrypted.iter().find(|(_, is)| *is)?;
+    let without = encrypted.iter().find(|(_, is)| !*is)?;
+    Some(format!(
+        "{} is measured over TLS and {} is not, so differences include the cost of TLS; set \
+         sslmode=disable or require for both",
+        with.0, without.0
+    ))
+}
+
 /// Where a target is and who logs in, and what to say of its password.
-fn login(options: &ExecutionOptions, target: &Target, dsn: &str) -> Result<(Dsn, Option<String>)> {
+fn login(options: &ExecutionOptions, target: &Target, dsn: &str) -> Result<(Dsn, Vec<String>)> {
     let label = &target.label;
-    let mut dsn = Dsn::parse(dsn).with_context(|| format!("measure {label}"))?;
-    let is_visible = !dsn.login.password.is_empty();
-    let unused = password::complete(&mut dsn, &options.variable)
-        .with_context(|| format!("log in to {label}"))?;
+    let Known { dsn: mut read, is_visible, mut notes } =
+        password::known(dsn, &options.variable).with_context(|| format!("log in to {label}"))?;
+    if read.login.password.is_empty()
+        && let Some(typed) = options.passwords.of(dsn)
+    {
+        typed.clone_into(&mut read.login.password);
+    }
+    let dsn = read;
     let client = dsn.dialect().spec().server.as_ref().map(|server| server.client);
-    let visible = client.filter(|_| is_visible).map(|client| {
-        format!(
-            "{label}: the DSN contains its password, which `ps` shows to other users of this \
-             host; leave it out and set {}",
+    if let Some(client) = client.filter(|_| is_visible) {
+        notes.push(format!(
+            "the DSN contains its password, which `ps` shows to other users of this host; leave \
+             it out and set {}",
             client.variable()
-        )
-    });
-    let note = visible.or_else(|| {
-        let unused = unused?.display().to_string();
-        Some(format!(
-            "{label}: {unused} is not used, because others can read or write it; chmod 600 it"
-        ))
-    });
-    Ok((dsn, note))
+        ));
+    }
+    Ok((dsn, notes))
 }
 
 /// Before the first block: removes what killed runs of this plan left on the server of a target,
@@ -172,6 +188,7 @@ mod tests {
     use crate::benchmarks;
     use crate::benchmarks::sysbench::presets;
     use crate::plan::{Blocks, Plan, words};
+    use crate::wire::password::TypedPasswords;
 
     fn options(out: &str, replace: &[&str]) -> ExecutionOptions {
         let targets = ["a=postgres://u@h/app", "b=postgres://u@h/app"].map(str::to_owned);
@@ -204,6 +221,7 @@ mod tests {
             host_lock: PathBuf::new(),
             keep: false,
             variable: |_| None,
+            passwords: TypedPasswords::default(),
             replace: replace.iter().map(|name| (*name).to_owned()).collect(),
             stop: Arc::default(),
         }

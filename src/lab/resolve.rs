@@ -139,7 +139,6 @@ pub fn open_cache(folder: &Path) -> Result<Cache> {
 /// The settings of a target. A server that somebody else runs has its own, which its logs tell.
 fn configure(options: &ExecutionOptions, target: &Target, build: &Build) -> Result<Config> {
     if let BuildSource::Dsn(dsn) = &target.source {
-        // A build without TLS cannot reach a server that wants it, whenever it tries.
         Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
         let (name, text) = ("its own".to_owned(), String::new());
         return Ok(Config { name, hash: dbms::config::hash(&text), text });

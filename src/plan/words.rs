@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::dbms::spec::{self, BUILD_VARIANTS, DbmsSpec, build_variant};
 use crate::domain::build::{BuildSource, Dbms, Version};
 use crate::domain::target::Target;
-use crate::wire::dsn::{self, Dsn, DsnError};
+use crate::wire::dsn::{self, Dsn};
 
 /// A word that does not name a target.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -141,16 +141,16 @@ fn running(word: &str, rest: &str) -> Result<Target, WordError> {
             return Err(error(word, &fault, "use postgres://, mysql:// or mariadb://"));
         }
     };
-    // A plan may be read by a build without TLS, for its results.
-    if let Err(fault) = Dsn::parse(rest)
-        && !matches!(fault, DsnError::NoTls(_))
-    {
-        let hint = "write DBMS://USER:PASSWORD@HOST:PORT/DATABASE";
-        return Err(error(word, &fault.to_string(), hint));
-    }
+    let dsn = Dsn::parse(rest).map_err(|fault| {
+        error(word, &fault.to_string(), "write DBMS://USER:PASSWORD@HOST:PORT/DATABASE")
+    })?;
     let host = address.rsplit_once('@').map_or(address, |(_, host)| host);
     let host: String = host.chars().take_while(|c| !"/?:".contains(*c)).collect();
-    let host = if host.is_empty() { "local".to_owned() } else { host };
+    let host = match (host.as_str(), dsn.service.as_deref()) {
+        ("", None | Some("")) => "local".to_owned(),
+        ("", Some(service)) => service.to_owned(),
+        _ => host,
+    };
     Ok(Target {
         label: format!("{dbms}-{}", label_text(&host)),
         dbms,

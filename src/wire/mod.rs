@@ -3,9 +3,13 @@
 //! why), rows are counted but not decoded, and nothing is allocated per statement once buffers have
 //! grown.
 
+mod aes;
+mod der;
 pub mod dsn;
 mod error;
+mod mylogin;
 pub mod mysql;
+mod option_file;
 pub mod password;
 pub mod postgres;
 mod results;
@@ -13,7 +17,6 @@ mod rows;
 mod rsa;
 mod socket;
 mod statement;
-#[cfg(feature = "tls")]
 mod tls;
 
 pub use error::WireError;

@@ -1,9 +1,14 @@
-//! The password that a DSN leaves out, from where the DBMS's own client takes it: environment
-//! variables and a file of the user. So it need not stand on a command line, where `ps` shows it.
+//! What a DSN leaves out of a login, from where the DBMS's own client takes it: environment
+//! variables and files of the user. So a password need not stand on a command line, where `ps`
+//! shows it.
 //!
 //! Sources: <https://www.postgresql.org/docs/17/libpq-pgpass.html>,
-//! <https://dev.mysql.com/doc/refman/8.4/en/option-files.html>.
+//! <https://www.postgresql.org/docs/17/libpq-pgservice.html>,
+//! <https://dev.mysql.com/doc/refman/8.4/en/option-files.html>,
+//! <https://dev.mysql.com/doc/refman/8.4/en/mysql-config-editor.html>.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -11,19 +16,64 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::dsn::Dsn;
+use super::dsn::{Dsn, DsnError};
+use super::{mylogin, option_file};
 use crate::domain::dialect::OwnClient;
 use crate::domain::endpoint::Address;
 
 /// The folder of a Postgres socket that libpq calls `localhost` in its password file.
 const DEFAULT_SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
-/// Why a password cannot be had.
+/// Services of the whole host, where Debian's libpq looks for them.
+const SYSTEM_SERVICES: &str = "/etc/postgresql-common/pg_service.conf";
+
+/// What rqps understands of a service or a login path.
+const SERVICE_OPTIONS: [&str; 11] = [
+    "host",
+    "port",
+    "user",
+    "password",
+    "dbname",
+    "socket",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "channel_binding",
+];
+
+/// Why a login cannot be completed.
 #[derive(Debug, Error)]
 pub enum PasswordError {
+    /// The DSN is none.
+    #[error(transparent)]
+    Dsn(#[from] DsnError),
     /// The DSN names an environment variable that is not there.
     #[error("the DSN takes its password from the environment variable {0}, which is not set")]
     NoVariable(String),
+    /// The DSN wants the service that the environment names, and it names none.
+    #[error("the DSN takes its service from PGSERVICE, which is not set\nhint: ?service=NAME")]
+    NoServiceName,
+    /// No file has the service.
+    #[error("no file has the service {name}: looked in {}", places(looked_in))]
+    NoService {
+        /// Its name.
+        name: String,
+        /// The files that are not there, or do not have it.
+        looked_in: Vec<PathBuf>,
+    },
+    /// The file has no such login path.
+    #[error(
+        "no login path {name} in {}\nhint: mysql_config_editor set --login-path={name} \
+         --user=USER --host=HOST --password",
+        path.display()
+    )]
+    NoLoginPath {
+        /// Its name.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// A file cannot be read.
     #[error("read the passwords in {}: {source}", path.display())]
     Unreadable {
@@ -34,50 +84,204 @@ pub enum PasswordError {
     },
 }
 
-/// Completes the login of a DSN without a password: from the variable that the DSN names, else as
-/// libpq does (PGPASSWORD, then PGPASSFILE or ~/.pgpass), or as the MySQL client does (group
-/// `client` of ~/.my.cnf, then MYSQL_PWD). `variable` looks up the environment. A login without a
-/// password anywhere stays as it is. Gives the file that is not used because it is open to others.
+fn places(files: &[PathBuf]) -> String {
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    match files.is_empty() {
+        true => "no file, because HOME is not set".to_owned(),
+        false => files.join(", "),
+    }
+}
+
+/// A DSN with all that is known of its login.
+pub struct Known {
+    /// With the password, if there is one anywhere.
+    pub dsn: Dsn,
+    /// True if the password stands in the DSN itself.
+    pub is_visible: bool,
+    /// What was left out, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// Passwords that the user typed, by the text of the DSN. Its debug form shows none.
+#[derive(Clone, Default)]
+pub struct TypedPasswords(BTreeMap<String, String>);
+
+impl TypedPasswords {
+    /// That of a DSN.
+    pub fn of(&self, dsn: &str) -> Option<&str> {
+        self.0.get(dsn).map(String::as_str)
+    }
+
+    /// Keeps one.
+    pub fn add(&mut self, dsn: &str, password: String) {
+        self.0.insert(dsn.to_owned(), password);
+    }
+}
+
+impl fmt::Debug for TypedPasswords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passwords", self.0.len())
+    }
+}
+
+/// Looks names up in the environment.
+pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Parses a DSN and completes its login: from the service or login path that the DSN names, and the
+/// password from the variable that it names, else as libpq does (PGPASSWORD, then PGPASSFILE or
+/// ~/.pgpass), or as MySQL's clients do (group `client` of ~/.mylogin.cnf, then of ~/.my.cnf, then
+/// MYSQL_PWD). A login without a password anywhere stays as it is.
 ///
 /// # Errors
-/// The named variable is not set; a password file cannot be read.
-pub fn complete(
-    dsn: &mut Dsn,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<PathBuf>, PasswordError> {
+/// The DSN is none; what it names is not there; a file cannot be read.
+pub fn known(text: &str, variable: Variables<'_>) -> Result<Known, PasswordError> {
+    let dsn = Dsn::parse(text)?;
+    let is_visible = !dsn.login.password.is_empty();
+    let mut known = Known { dsn, is_visible, notes: Vec::new() };
+    let variable: Variables<'_> = &|name| variable(name).filter(|value| !value.is_empty());
+    if let Some(name) = known.dsn.service.clone() {
+        let options = match known.dsn.dialect().spec().server.as_ref().map(|it| it.client) {
+            Some(OwnClient::Mysql) => login_path(&name, variable, &mut known.notes)?,
+            _ => service(&name, variable)?,
+        };
+        let (options, unknown): (Vec<_>, Vec<_>) =
+            options.into_iter().partition(|(option, _)| SERVICE_OPTIONS.contains(&option.as_str()));
+        if !unknown.is_empty() {
+            let names: Vec<&str> = unknown.iter().map(|(option, _)| option.as_str()).collect();
+            known.notes.push(format!("rqps ignores {} of the service", names.join(", ")));
+        }
+        known.dsn = Dsn::parse_with(text, &options)?;
+    }
+    complete(&mut known, variable)?;
+    Ok(known)
+}
+
+fn in_home(variable: Variables<'_>, file: &str) -> Option<PathBuf> {
+    variable("HOME").map(|home| Path::new(&home).join(file))
+}
+
+/// The options of a service of libpq; those of the user hide those of the host.
+fn service(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>, PasswordError> {
+    let name = match name {
+        "" => variable("PGSERVICE").ok_or(PasswordError::NoServiceName)?,
+        name => name.to_owned(),
+    };
+    let of_user = variable("PGSERVICEFILE").map(PathBuf::from);
+    let of_user = of_user.or_else(|| in_home(variable, ".pg_service.conf"));
+    let of_host = variable("PGSYSCONFDIR").map(|folder| Path::new(&folder).join("pg_service.conf"));
+    let of_host = of_host.unwrap_or_else(|| PathBuf::from(SYSTEM_SERVICES));
+    let files: Vec<PathBuf> = of_user.into_iter().chain([of_host]).collect();
+    for file in &files {
+        if let Passwords::Bytes(bytes) = read(file, 0)?
+            && let Some(options) = option_file::service(&String::from_utf8_lossy(&bytes), &name)
+        {
+            return Ok(options);
+        }
+    }
+    Err(PasswordError::NoService { name, looked_in: files })
+}
+
+/// The options of a login path of MySQL.
+fn login_path(
+    name: &str,
+    variable: Variables<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<(String, String)>, PasswordError> {
+    let name = if name.is_empty() { "client" } else { name };
+    let file = mylogin_file(variable).unwrap_or_else(|| PathBuf::from("~/.mylogin.cnf"));
+    let options = match mylogin_text(&file, notes)? {
+        Some(text) => option_file::group(&text, name),
+        None => Vec::new(),
+    };
+    if options.is_empty() {
+        return Err(PasswordError::NoLoginPath { name: name.to_owned(), path: file });
+    }
+    Ok(options)
+}
+
+fn mylogin_file(variable: Variables<'_>) -> Option<PathBuf> {
+    let named = variable("MYSQL_TEST_LOGIN_FILE").map(PathBuf::from);
+    named.or_else(|| in_home(variable, ".mylogin.cnf"))
+}
+
+/// The decrypted text of a file of login paths, if it is there and closed to others.
+fn mylogin_text(file: &Path, notes: &mut Vec<String>) -> Result<Option<String>, PasswordError> {
+    match read(file, 0o077)? {
+        Passwords::None => Ok(None),
+        Passwords::Open => {
+            notes.push(open_words(file));
+            Ok(None)
+        }
+        Passwords::Bytes(bytes) => {
+            let bad = |what| PasswordError::Unreadable {
+                path: file.to_owned(),
+                source: io::Error::new(io::ErrorKind::InvalidData, what),
+            };
+            mylogin::text(&bytes).map(Some).map_err(bad)
+        }
+    }
+}
+
+fn open_words(file: &Path) -> String {
+    format!("{} is not used, because others can read or write it; chmod 600 it", file.display())
+}
+
+/// Looks for the password.
+fn complete(known: &mut Known, variable: Variables<'_>) -> Result<(), PasswordError> {
+    let Known { dsn, notes, .. } = known;
     if let Some(name) = &dsn.password_variable {
         dsn.login.password =
             variable(name).ok_or_else(|| PasswordError::NoVariable(name.clone()))?;
     }
-    let Some(server) = &dsn.dialect().spec().server else { return Ok(None) };
+    let Some(server) = &dsn.dialect().spec().server else { return Ok(()) };
     if !dsn.login.password.is_empty() {
-        return Ok(None);
+        return Ok(());
     }
-    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let home = |file: &str| variable("HOME").map(|home| Path::new(&home).join(file));
     let from_variable = variable(server.client.variable());
-    let (file, forbidden) = match server.client {
-        OwnClient::Libpq if from_variable.is_some() => (None, 0),
+    let from_file = match server.client {
+        OwnClient::Libpq if from_variable.is_some() => None,
         OwnClient::Libpq => {
-            (variable("PGPASSFILE").map(PathBuf::from).or_else(|| home(".pgpass")), 0o077)
+            let named = variable("PGPASSFILE").map(PathBuf::from);
+            let file = named.or_else(|| in_home(variable, ".pgpass"));
+            from_text(file, 0o077, notes)?.and_then(|text| in_pgpass(&text, dsn))
         }
-        OwnClient::Mysql => (home(".my.cnf"), 0o022),
-    };
-    let (mut from_file, mut open) = (None, None);
-    if let Some(file) = file {
-        match read(&file, forbidden)? {
-            Passwords::None => {}
-            Passwords::Open => open = Some(file),
-            Passwords::Text(text) => {
-                from_file = match server.client {
-                    OwnClient::Libpq => in_pgpass(&text, dsn),
-                    OwnClient::Mysql => in_my_cnf(&text),
-                };
+        OwnClient::Mysql => {
+            let paths = match mylogin_file(variable) {
+                Some(file) => mylogin_text(&file, notes)?,
+                None => None,
+            };
+            let of_path = paths.and_then(|text| in_login_path(&text, dsn));
+            match of_path {
+                Some(password) => Some(password),
+                None => from_text(in_home(variable, ".my.cnf"), 0o022, notes)?
+                    .and_then(|text| in_my_cnf(&text)),
             }
         }
-    }
+    };
     dsn.login.password = from_file.or(from_variable).unwrap_or_default();
-    Ok(open)
+    Ok(())
+}
+
+fn from_text(
+    file: Option<PathBuf>,
+    forbidden: u32,
+    notes: &mut Vec<String>,
+) -> Result<Option<String>, PasswordError> {
+    let Some(file) = file else { return Ok(None) };
+    match read(&file, forbidden)? {
+        Passwords::None => Ok(None),
+        Passwords::Open => {
+            notes.push(open_words(&file));
+            Ok(None)
+        }
+        Passwords::Bytes(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) => {
+                let source = io::Error::new(io::ErrorKind::InvalidData, error.utf8_error());
+                Err(PasswordError::Unreadable { path: file, source })
+            }
+        },
+    }
 }
 
 /// What a password file is.
@@ -86,7 +290,7 @@ enum Passwords {
     None,
     /// Open to others, so it is not used.
     Open,
-    Text(String),
+    Bytes(Vec<u8>),
 }
 
 /// Reads a file to which others may not have the `forbidden` rights.
@@ -104,7 +308,24 @@ fn read(path: &Path, forbidden: u32) -> Result<Passwords, PasswordError> {
     if facts.permissions().mode() & forbidden != 0 {
         return Ok(Passwords::Open);
     }
-    fs::read_to_string(path).map(Passwords::Text).map_err(bad)
+    fs::read(path).map(Passwords::Bytes).map_err(bad)
+}
+
+/// The password of the login path `client`, which all clients of MySQL read. One that is for
+/// another host or user is not sent to this server.
+fn in_login_path(text: &str, dsn: &Dsn) -> Option<String> {
+    let options = option_file::group(text, "client");
+    let last = |wanted: &str| {
+        let found = options.iter().rev().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.as_str())
+    };
+    let host = match &dsn.address {
+        Address::Tcp { host, .. } => host.as_str(),
+        Address::Unix(_) => "localhost",
+    };
+    let fits = last("host").is_none_or(|wanted| wanted == host)
+        && last("user").is_none_or(|wanted| wanted == dsn.login.user);
+    last("password").filter(|password| fits && !password.is_empty()).map(str::to_owned)
 }
 
 /// The first line `host:port:database:user:password` that fits; `*` fits all, and a backslash
@@ -175,130 +396,10 @@ fn fields(line: &str) -> Vec<Field> {
 
 /// `password` of the group `client` of an option file; the last one counts.
 fn in_my_cnf(text: &str) -> Option<String> {
-    let mut in_group = false;
-    let mut found = None;
-    for line in text.lines().map(str::trim) {
-        if let Some(group) = line.strip_prefix('[') {
-            in_group = group.split(']').next().map(str::trim) == Some("client");
-        } else if in_group && !line.starts_with(['#', ';']) {
-            let (name, value) = line.split_once('=').unwrap_or((line, ""));
-            if name.trim() == "password" {
-                found = Some(option_value(value.trim()));
-            }
-        }
-    }
-    found.filter(|password| !password.is_empty())
-}
-
-/// A value of an option file: quoted by ' or ", or up to a comment; with backslash escapes.
-fn option_value(text: &str) -> String {
-    let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'));
-    let inner = match quote {
-        Some(quote) => text.get(1..).and_then(|rest| rest.rsplit_once(quote)).map(|(it, _)| it),
-        None => text.split(" #").next().map(str::trim_end),
-    };
-    let mut value = String::new();
-    let mut characters = inner.unwrap_or(text).chars();
-    while let Some(character) = characters.next() {
-        if character != '\\' {
-            value.push(character);
-            continue;
-        }
-        match characters.next() {
-            Some('b') => value.push('\u{8}'),
-            Some('t') => value.push('\t'),
-            Some('n') => value.push('\n'),
-            Some('r') => value.push('\r'),
-            Some('s') => value.push(' '),
-            Some(other @ ('\\' | '\'' | '"')) => value.push(other),
-            Some(other) => value.extend(['\\', other]),
-            None => value.push('\\'),
-        }
-    }
-    value
+    let options = option_file::group(text, "client");
+    let found = options.into_iter().rev().find(|(name, _)| name == "password");
+    found.map(|(_, password)| password).filter(|password| !password.is_empty())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn password(dsn: &str, variables: &[(&str, &str)]) -> Result<String, PasswordError> {
-        let mut dsn = Dsn::parse(dsn).expect(dsn);
-        let find = |name: &str| {
-            let found = variables.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
-        };
-        complete(&mut dsn, &find)?;
-        Ok(dsn.login.password)
-    }
-
-    fn home(file: &str, text: &str, mode: u32) -> tempfile::TempDir {
-        let home = tempfile::tempdir().expect("a folder");
-        let path = home.path().join(file);
-        fs::write(&path, text).expect("write");
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("chmod");
-        home
-    }
-
-    #[test]
-    fn a_password_comes_from_where_the_own_client_takes_it() {
-        let dsn = "postgres://me@db:5433/app";
-        assert_eq!(password(dsn, &[]).expect("none"), "");
-        assert_eq!(password(dsn, &[("PGPASSWORD", "env")]).expect("variable"), "env");
-        let with = "postgres://me:own@db/app";
-        assert_eq!(password(with, &[("PGPASSWORD", "env")]).expect("the DSN's own"), "own");
-        let text = "# comment\nother:*:*:me:no\ndb:5433:app:me:a\\:b\\\\c:d\n*:*:*:*:last\n";
-        let home_of_files = home(".pgpass", text, 0o600);
-        let folder = home_of_files.path().to_str().expect("text");
-        assert_eq!(password(dsn, &[("HOME", folder)]).expect("file"), "a:b\\c:d");
-        let both = [("HOME", folder), ("PGPASSWORD", "env")];
-        assert_eq!(password(dsn, &both).expect("the variable first"), "env");
-        assert_eq!(password("postgres://x@y/z", &[("HOME", folder)]).expect("stars"), "last");
-        let file = home_of_files.path().join(".pgpass");
-        let named = [("PGPASSFILE", file.to_str().expect("text"))];
-        assert_eq!(password(dsn, &named).expect("a named file"), "a:b\\c:d");
-    }
-
-    #[test]
-    fn sockets_are_localhost_or_their_folder() {
-        let text = "localhost:5432:me:me:default\n/srv/pg:5433:*:me:own\n";
-        let home = home(".pgpass", text, 0o600);
-        let variables = [("HOME", home.path().to_str().expect("text"))];
-        let of = |dsn: &str| password(dsn, &variables).expect(dsn);
-        assert_eq!(of("postgres://me@/?host=/var/run/postgresql"), "default");
-        assert_eq!(of("postgres://me@/app?host=/srv/pg&port=5433"), "own");
-        assert_eq!(of("postgres://me@/app?host=/srv/pg"), "");
-    }
-
-    #[test]
-    fn an_option_file_of_mysql_has_the_password_in_its_client_group() {
-        let text = "[mysqldump]\npassword=no\n[client]\n; password=no\nuser = you\n\
-                    password = \"a#b\\\\c\\sd\" \n[mysql]\npassword=no\n";
-        let home = home(".my.cnf", text, 0o600);
-        let folder = home.path().to_str().expect("text");
-        let dsn = "mysql://me@db/app";
-        let both = [("HOME", folder), ("MYSQL_PWD", "env")];
-        assert_eq!(password(dsn, &both).expect("file"), "a#b\\c d");
-        assert_eq!(password(dsn, &[("MYSQL_PWD", "env")]).expect("variable"), "env");
-        assert_eq!(password("mariadb://me@db/app", &both[..1]).expect("file"), "a#b\\c d");
-    }
-
-    #[test]
-    fn a_file_that_others_read_is_not_used() {
-        let home = home(".pgpass", "*:*:*:*:secret\n", 0o644);
-        let find =
-            |name: &str| (name == "HOME").then(|| home.path().to_str().expect("text").to_owned());
-        let mut dsn = Dsn::parse("postgres://me@db/app").expect("a DSN");
-        let open = complete(&mut dsn, &find).expect("no error");
-        assert_eq!(open, Some(home.path().join(".pgpass")));
-        assert_eq!(dsn.login.password, "");
-    }
-
-    #[test]
-    fn a_dsn_may_name_a_variable() {
-        let dsn = "postgres://me:${DB_SECRET}@db/app";
-        assert_eq!(password(dsn, &[("DB_SECRET", "s")]).expect("set"), "s");
-        let error = password(dsn, &[("PGPASSWORD", "p")]).expect_err("not set").to_string();
-        assert!(error.contains("DB_SECRET"), "{error}");
-    }
-}
+mod tests;

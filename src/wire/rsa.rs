@@ -9,6 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
 
+use crate::wire::der::{BIT_STRING, INTEGER, SEQUENCE, element};
+
 const HASH_BYTES: usize = 20;
 
 /// A public key.
@@ -41,9 +43,6 @@ impl PublicKey {
     }
 
     fn from_der(der: &[u8]) -> Option<PublicKey> {
-        const SEQUENCE: u8 = 0x30;
-        const BIT_STRING: u8 = 0x03;
-        const INTEGER: u8 = 0x02;
         let (info, _) = element(der, SEQUENCE)?;
         let (_algorithm, rest) = element(info, SEQUENCE)?;
         let (bits, _) = element(rest, BIT_STRING)?;
@@ -86,22 +85,6 @@ impl PublicKey {
         let power = Number::from_bytes(&block).power(self.exponent, &self.modulus);
         Ok(power.to_bytes(size))
     }
-}
-
-/// Splits off a DER element of that type: its content, and what follows it.
-fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
-    let (&first, rest) = der.split_first()?;
-    let (&length, mut rest) = rest.split_first()?;
-    let mut size = usize::from(length);
-    if length & 0x80 != 0 {
-        let (digits, after) = rest.split_at_checked(usize::from(length & 0x7f))?;
-        if digits.len() > 4 {
-            return None;
-        }
-        size = digits.iter().fold(0, |size, digit| size << 8 | usize::from(*digit));
-        rest = after;
-    }
-    (first == kind).then(|| rest.split_at_checked(size))?
 }
 
 /// XORs data with the mask that MGF1 makes of the seed.

@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::domain::endpoint::Address;
-use crate::wire::WireError;
+use crate::wire::{WireError, tls};
 
 /// Enough for the reply of any statement but a scan, and a scan gains nothing from more: servers
 /// flush every 8 or 16 KiB.
@@ -28,8 +28,7 @@ const INPUT_BYTES: usize = 64 * 1024;
 enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
-    #[cfg(feature = "tls")]
-    Tls(Box<super::tls::TlsStream>),
+    Tls(Box<tls::TlsStream>),
 }
 
 /// A connection with the bytes that were received but not yet parsed.
@@ -116,7 +115,6 @@ impl Channel {
         let set = match &self.stream {
             Stream::Unix(stream) => stream.set_read_timeout(timeout),
             Stream::Tcp(stream) => stream.set_read_timeout(timeout),
-            #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.sock.set_read_timeout(timeout),
         };
         set.map_err(|source| WireError::Io {
@@ -254,10 +252,8 @@ impl Channel {
         let set_nonblocking = |stream: &Stream, on| match stream {
             Stream::Unix(stream) => stream.set_nonblocking(on),
             Stream::Tcp(stream) => stream.set_nonblocking(on),
-            #[cfg(feature = "tls")]
             Stream::Tls(_) => Ok(()),
         };
-        #[cfg(feature = "tls")]
         if matches!(self.stream, Stream::Tls(_)) {
             return Ok(None);
         }
@@ -288,6 +284,10 @@ impl Channel {
     /// An error of the stream, after which the session is over.
     pub(super) fn fault(&mut self, source: io::Error) -> WireError {
         self.broken = true;
+        // TLS 1.3 has the client's certificate refused after the handshake.
+        if let Some(refused) = tls::refused_afterwards(&self.peer, &source) {
+            return refused;
+        }
         WireError::Io { doing: format!("{} {}", self.doing, self.peer), source }
     }
 
@@ -314,44 +314,22 @@ impl Channel {
             return Err(self.confused("the server sent extra bytes before TLS"));
         }
         let Address::Tcp { host, tls, .. } = address else { return Ok(self) };
-        self.encrypted(host, tls)
-    }
-
-    #[cfg(feature = "tls")]
-    fn encrypted(
-        mut self,
-        host: &str,
-        tls: &crate::domain::endpoint::Tls,
-    ) -> Result<Channel, WireError> {
         let Stream::Tcp(stream) = self.stream else { return Ok(self) };
-        self.stream = Stream::Tls(Box::new(super::tls::begin(stream, host, tls)?));
+        self.stream = Stream::Tls(Box::new(tls::begin(stream, host, tls)?));
         Ok(self)
     }
 
-    #[cfg(not(feature = "tls"))]
-    fn encrypted(
-        self,
-        _host: &str,
-        _tls: &crate::domain::endpoint::Tls,
-    ) -> Result<Channel, WireError> {
-        Err(WireError::Protocol(NO_TLS.to_owned()))
+    /// True if bytes are encrypted on their way.
+    pub(super) fn is_encrypted(&self) -> bool {
+        matches!(self.stream, Stream::Tls(_))
     }
-}
 
-/// Said when TLS is asked for and not compiled in.
-#[cfg(not(feature = "tls"))]
-const NO_TLS: &str = "this build of rqps has no TLS: build it with `cargo build --release \
-                      --features tls`, or use sslmode=disable or a unix socket";
-
-/// Fails early if the address asks for TLS and TLS is not compiled in.
-pub(super) fn check_tls(address: &Address) -> Result<bool, WireError> {
-    let Address::Tcp { tls, .. } = address else { return Ok(false) };
-    let wanted = *tls != crate::domain::endpoint::Tls::Off;
-    #[cfg(not(feature = "tls"))]
-    if wanted {
-        return Err(WireError::Protocol(NO_TLS.to_owned()));
+    /// What binds a proof to this TLS session; `None` without TLS, or if the server's certificate
+    /// is signed in a way for which no binding is defined.
+    pub(super) fn server_end_point(&self) -> Option<Vec<u8>> {
+        let Stream::Tls(stream) = &self.stream else { return None };
+        tls::server_end_point(stream.conn.peer_certificates()?.first()?)
     }
-    Ok(wanted)
 }
 
 fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream> {
@@ -375,7 +353,6 @@ fn plain(stream: &Stream) -> Option<BorrowedFd<'_>> {
     match stream {
         Stream::Unix(stream) => Some(stream.as_fd()),
         Stream::Tcp(stream) => Some(stream.as_fd()),
-        #[cfg(feature = "tls")]
         Stream::Tls(_) => None,
     }
 }
@@ -385,7 +362,6 @@ fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     if let Some(descriptor) = plain(stream) {
         return Ok(send(descriptor, bytes, SendFlags::NOSIGNAL)?);
     }
-    #[cfg(feature = "tls")]
     if let Stream::Tls(stream) = stream {
         use std::io::Write;
         let written = stream.write(bytes)?;
@@ -400,7 +376,6 @@ fn read(stream: &mut Stream, space: &mut [u8]) -> io::Result<usize> {
     if let Some(descriptor) = plain(stream) {
         return Ok(recv(descriptor, space, RecvFlags::empty())?.0);
     }
-    #[cfg(feature = "tls")]
     if let Stream::Tls(stream) = stream {
         return std::io::Read::read(stream, space);
     }

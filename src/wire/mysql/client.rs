@@ -7,7 +7,7 @@ use super::login;
 use super::packet::{self, HEADER, LONGEST};
 use crate::domain::endpoint::{Address, Login};
 use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
-use crate::wire::socket::{Channel, check_tls};
+use crate::wire::socket::Channel;
 use crate::wire::{KeptRows, Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 
 const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
@@ -55,7 +55,6 @@ impl MysqlClient {
         login: &Login,
         timeout: Duration,
     ) -> Result<MysqlClient, WireError> {
-        check_tls(address)?;
         MysqlClient::log_in(Channel::connect(address, timeout)?, Some(address), login)
     }
 
@@ -79,6 +78,11 @@ impl MysqlClient {
     /// Leaves the server this long to begin to wait, before each request.
     pub fn set_lull(&mut self, lull: Duration) {
         self.channel.set_lull(lull);
+    }
+
+    /// True if the session is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.channel.is_encrypted()
     }
 
     /// The server's number of this connection.

@@ -4,8 +4,8 @@ use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
 use super::packet::{self, HEADER, Reader, ServerError};
-use crate::domain::endpoint::{Address, Login};
-use crate::wire::socket::{Channel, check_tls};
+use crate::domain::endpoint::{Address, Login, TlsMode};
+use crate::wire::socket::Channel;
 use crate::wire::{WireError, rsa};
 
 const CLIENT_LONG_PASSWORD: u32 = 1;
@@ -46,6 +46,9 @@ const CHARACTER_SET: u8 = 45;
 
 const LONGEST_STATEMENT: u32 = 1 << 30;
 
+/// The code of a login that is refused.
+const ACCESS_DENIED: &str = "1045";
+
 const NATIVE: &[u8] = b"mysql_native_password";
 const CACHING_SHA2: &[u8] = b"caching_sha2_password";
 
@@ -78,13 +81,8 @@ pub(super) fn log_in(
         capabilities |= CLIENT_CONNECT_WITH_DB;
     }
     if let Some(address) = address
-        && check_tls(address)?
+        && asks_for_tls(&mut channel, address, greeting.capabilities)?
     {
-        if greeting.capabilities & CLIENT_SSL == 0 {
-            return Err(
-                channel.confused("the server has no TLS: enable it, or use sslmode=disable")
-            );
-        }
         capabilities |= CLIENT_SSL;
         sequence = sequence.wrapping_add(1);
         send(&mut channel, sequence, &fixed_part(capabilities))?;
@@ -92,7 +90,7 @@ pub(super) fn log_in(
     }
     let mut exchange = Exchange { channel, sequence, login, nonce: greeting.nonce };
     exchange.respond(capabilities, &greeting.plugin)?;
-    exchange.until_ok()?;
+    exchange.until_ok().map_err(|error| exchange.explained(error))?;
     exchange.channel.logged_in()?;
     Ok(Welcome {
         channel: exchange.channel,
@@ -100,6 +98,25 @@ pub(super) fn log_in(
         server_version: greeting.version,
         deprecate_eof: capabilities & CLIENT_DEPRECATE_EOF != 0,
     })
+}
+
+/// True if the session is to be encrypted.
+fn asks_for_tls(
+    channel: &mut Channel,
+    address: &Address,
+    capabilities: u32,
+) -> Result<bool, WireError> {
+    let Address::Tcp { tls, .. } = address else { return Ok(false) };
+    match tls.mode {
+        TlsMode::Off | TlsMode::Allow => Ok(false),
+        _ if capabilities & CLIENT_SSL != 0 => Ok(true),
+        TlsMode::Prefer => Ok(false),
+        mode => Err(channel.confused(format!(
+            "the server has no TLS, and ssl-mode={} requires it\nhint: enable it on the server, \
+             or use ssl-mode=DISABLED",
+            mode.word()
+        ))),
+    }
 }
 
 /// The server's first packet.
@@ -229,6 +246,20 @@ impl Exchange<'_> {
         self.send(&body)
     }
 
+    /// A refusal with a way out, where there is one.
+    fn explained(&self, error: WireError) -> WireError {
+        let is_refused = error.code() == Some(ACCESS_DENIED);
+        if is_refused && self.login.password.is_empty() {
+            let words = format!(
+                "{error}\nhint: no password is known for user {:?}: set MYSQL_PWD, or write it \
+                 into ~/.my.cnf or a login path",
+                self.login.user
+            );
+            return WireError::NoPassword { code: ACCESS_DENIED, words };
+        }
+        error.with_tls_hint(self.channel.is_encrypted())
+    }
+
     fn until_ok(&mut self) -> Result<(), WireError> {
         loop {
             let (body, sequence) = receive(&mut self.channel)?;
@@ -256,6 +287,12 @@ impl Exchange<'_> {
         let name = match plugin {
             // The server looks at who is at the other end of the socket; nothing is to be said.
             b"auth_socket" | b"unix_socket" => return self.send(&[]),
+            // Tokens of clouds are checked by the server, which must see them.
+            b"mysql_clear_password" if self.channel.is_private() => {
+                let mut password = self.login.password.clone().into_bytes();
+                password.push(0);
+                return self.send(&password);
+            }
             [] => "mysql_old_password".into(),
             name => String::from_utf8_lossy(name),
         };

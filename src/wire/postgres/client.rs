@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::incoming::{header, whole};
 use super::message::ParameterForm;
 use super::{login, message};
-use crate::domain::endpoint::{Address, Login};
+use crate::domain::endpoint::{Address, ChannelBinding, Login, TlsMode};
 use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
-use crate::wire::socket::{Channel, check_tls};
+use crate::wire::socket::Channel;
 use crate::wire::{KeptRows, Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 
 /// Bytes of COPY data that are gathered before they are written.
@@ -53,16 +53,31 @@ impl PostgresClient {
         login: &Login,
         timeout: Duration,
     ) -> Result<PostgresClient, WireError> {
-        let tls = check_tls(address)?;
-        let mut channel = Channel::connect(address, timeout)?;
-        if tls {
-            channel = login::encrypt(channel, address)?;
+        let (mode, binding) = match address {
+            Address::Tcp { tls, .. } => (tls.mode, tls.binding),
+            Address::Unix(_) => (TlsMode::Off, ChannelBinding::Prefer),
+        };
+        let channel = Channel::connect(address, timeout)?;
+        if matches!(mode, TlsMode::Off | TlsMode::Allow) {
+            match PostgresClient::log_in(channel, login, binding) {
+                Err(error) if mode == TlsMode::Allow && error.wants_encryption() => {}
+                answer => return answer.map_err(|error| error.with_tls_hint(false)),
+            }
+            let channel = Channel::connect(address, timeout)?;
+            return PostgresClient::log_in(login::encrypt(channel, address)?, login, binding);
         }
-        PostgresClient::log_in(channel, login)
+        let channel = login::encrypt(channel, address)?;
+        let encrypted = channel.is_encrypted();
+        PostgresClient::log_in(channel, login, binding)
+            .map_err(|error| error.with_tls_hint(encrypted))
     }
 
-    fn log_in(channel: Channel, login: &Login) -> Result<PostgresClient, WireError> {
-        let mut welcome = login::log_in(channel, login)?;
+    fn log_in(
+        channel: Channel,
+        login: &Login,
+        binding: ChannelBinding,
+    ) -> Result<PostgresClient, WireError> {
+        let mut welcome = login::log_in(channel, login, binding)?;
         welcome.channel.logged_in()?;
         Ok(PostgresClient {
             channel: welcome.channel,
@@ -78,6 +93,11 @@ impl PostgresClient {
     /// Leaves the server this long to begin to wait, before each request.
     pub fn set_lull(&mut self, lull: Duration) {
         self.channel.set_lull(lull);
+    }
+
+    /// True if the session is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.channel.is_encrypted()
     }
 
     /// Process id of the server's side, as the server told.

@@ -1,11 +1,13 @@
 //! The beginning of a Postgres session: TLS, password, and what the server tells of itself.
 
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::{
+    self, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+};
 
 use super::incoming::{header, whole};
-use super::message::{self, HEADER, ServerError, begin, end, text};
-use crate::domain::endpoint::{Address, Login};
+use super::message::{HEADER, ServerError, begin, end, text};
+use crate::domain::endpoint::{Address, ChannelBinding, Login};
 use crate::wire::WireError;
 use crate::wire::socket::Channel;
 
@@ -14,18 +16,24 @@ const PROTOCOL_3_0: u32 = 196_608;
 /// "May we speak TLS?"
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// Asks for TLS and goes on under it.
+/// Asks for TLS and goes on under it. A server without TLS is one to go on with if the mode leaves
+/// it the choice.
 pub(super) fn encrypt(mut channel: Channel, address: &Address) -> Result<Channel, WireError> {
+    let Address::Tcp { tls, .. } = address else { return Ok(channel) };
     channel.send(&SSL_REQUEST)?;
     channel.need(1)?;
     let answer = channel.available()[0];
     channel.consume(1);
-    if answer != b'S' {
-        return Err(channel.confused(
-            "the server has TLS disabled (ssl = off): enable it, or use sslmode=disable",
-        ));
+    match answer {
+        b'S' => channel.encrypt(address),
+        b'N' if tls.mode.is_open() => Ok(channel),
+        b'N' => Err(channel.confused(format!(
+            "the server has TLS disabled (ssl = off), and sslmode={} requires it\nhint: enable it \
+             on the server, or use sslmode=disable",
+            tls.mode.word()
+        ))),
+        _ => Err(channel.confused("the server does not know TLS\nhint: use sslmode=disable")),
     }
-    channel.encrypt(address)
 }
 
 /// What a session begins with.
@@ -36,11 +44,17 @@ pub(super) struct Welcome {
 }
 
 /// Sends the startup message and answers the server until it is ready.
-pub(super) fn log_in(mut channel: Channel, login: &Login) -> Result<Welcome, WireError> {
+pub(super) fn log_in(
+    mut channel: Channel,
+    login: &Login,
+    binding: ChannelBinding,
+) -> Result<Welcome, WireError> {
     let mut output = Vec::new();
     startup(&mut output, login).map_err(WireError::Protocol)?;
     channel.send(&output)?;
-    let mut exchange = Exchange { login, scram: None, verified: true };
+    let end_point = channel.server_end_point();
+    let mut exchange =
+        Exchange { login, binding, end_point, scram: None, verified: true, bound: false };
     let (mut connection_id, mut server_version) = (0, String::new());
     loop {
         let (kind, length) = header(&mut channel)?;
@@ -49,8 +63,10 @@ pub(super) fn log_in(mut channel: Channel, login: &Login) -> Result<Welcome, Wir
         match kind {
             b'R' => {
                 output.clear();
-                let answer = exchange.answer(&body, &mut output);
-                answer.map_err(|what| channel.confused(what))?;
+                exchange.answer(&body, &mut output).map_err(|error| match error {
+                    WireError::Protocol(what) => channel.confused(what),
+                    other => other,
+                })?;
                 if !output.is_empty() {
                     channel.send(&output)?;
                 }
@@ -97,47 +113,44 @@ fn startup(output: &mut Vec<u8>, login: &Login) -> Result<(), String> {
 /// The questions and answers about who we are.
 struct Exchange<'a> {
     login: &'a Login,
+    binding: ChannelBinding,
+    /// What a proof is bound to; `None` without TLS.
+    end_point: Option<Vec<u8>>,
     scram: Option<ScramSha256>,
     /// False between the beginning of SCRAM and the server's proof that it knows the password.
     verified: bool,
+    /// True after a proof that names the server's certificate.
+    bound: bool,
 }
 
 impl Exchange<'_> {
     /// Answers one Authentication message; nothing is put in `output` if there is nothing to say.
-    fn answer(&mut self, body: &[u8], output: &mut Vec<u8>) -> Result<(), String> {
+    fn answer(&mut self, body: &[u8], output: &mut Vec<u8>) -> Result<(), WireError> {
+        let protocol = |what: &str| WireError::Protocol(what.to_owned());
         let Some((kind, rest)) = body.split_first_chunk::<4>() else {
-            return Err("the server's authentication message is too short".to_owned());
+            return Err(protocol("the server's authentication message is too short"));
         };
         match u32::from_be_bytes(*kind) {
-            0 if self.verified => Ok(()),
-            0 => Err("the server ended SCRAM without proof that it knows the password".into()),
+            0 if !self.verified => {
+                Err(protocol("the server ended SCRAM without proof that it knows the password"))
+            }
+            0 if self.binding == ChannelBinding::Require && !self.bound => {
+                Err(WireError::Protocol(NOT_BOUND.to_owned()))
+            }
+            0 => Ok(()),
             3 => self.password(output, |login| Ok(login.password.clone())),
             5 => self.password(output, |login| {
                 let salt = rest.first_chunk::<4>().ok_or("the md5 salt is too short")?;
                 Ok(md5_hash(login.user.as_bytes(), login.password.as_bytes(), *salt))
             }),
             10 => self.begin_scram(rest, output),
-            11 => {
-                let scram = self.scram.as_mut().ok_or("SCRAM continues without a start")?;
-                scram.update(rest).map_err(|error| format!("SCRAM: {error}"))?;
-                let position = begin(output, b'p');
-                output.extend_from_slice(scram.message());
-                end(output, position)
-            }
-            12 => {
-                let scram = self.scram.as_mut().ok_or("SCRAM ends without a start")?;
-                scram.finish(rest).map_err(|error| {
-                    format!("SCRAM: the server does not know the password: {error}")
-                })?;
-                self.scram = None;
-                self.verified = true;
-                Ok(())
-            }
-            other => Err(format!(
+            11 => self.continue_scram(rest, output).map_err(WireError::Protocol),
+            12 => self.end_scram(rest).map_err(WireError::Protocol),
+            other => Err(WireError::Protocol(format!(
                 "the server requires {}, which rqps does not support: use scram-sha-256, md5, \
                  password or trust in pg_hba.conf",
                 authentication_name(other)
-            )),
+            ))),
         }
     }
 
@@ -145,41 +158,94 @@ impl Exchange<'_> {
         &self,
         output: &mut Vec<u8>,
         answer: impl FnOnce(&Login) -> Result<String, &'static str>,
-    ) -> Result<(), String> {
+    ) -> Result<(), WireError> {
         self.need_password()?;
+        if self.binding == ChannelBinding::Require {
+            return Err(WireError::Protocol(NOT_BOUND.to_owned()));
+        }
+        let protocol = |what: &str| WireError::Protocol(what.to_owned());
+        let answer = answer(self.login).map_err(protocol)?;
         let position = begin(output, b'p');
-        text(output, &answer(self.login)?)?;
-        end(output, position)
+        text(output, &answer).and_then(|()| end(output, position)).map_err(WireError::Protocol)
     }
 
-    fn need_password(&self) -> Result<(), String> {
+    fn need_password(&self) -> Result<(), WireError> {
         if self.login.password.is_empty() {
-            return Err(format!(
+            let words = format!(
                 "the server requires a password for user {:?}: set PGPASSWORD or add a line to \
                  ~/.pgpass",
                 self.login.user
-            ));
+            );
+            return Err(WireError::NoPassword { code: "28P01", words });
         }
         Ok(())
     }
 
-    fn begin_scram(&mut self, mechanisms: &[u8], output: &mut Vec<u8>) -> Result<(), String> {
-        let known = |name: &[u8]| name == SCRAM_SHA_256.as_bytes();
-        if !mechanisms.split(|byte| *byte == 0).any(known) {
-            return Err("the server offers no SCRAM-SHA-256".to_owned());
-        }
+    fn begin_scram(&mut self, mechanisms: &[u8], output: &mut Vec<u8>) -> Result<(), WireError> {
+        let offered = |name: &str| {
+            mechanisms.split(|byte| *byte == 0).any(|offered| offered == name.as_bytes())
+        };
+        let (mechanism, binding) = self
+            .mechanism(offered(SCRAM_SHA_256), offered(SCRAM_SHA_256_PLUS))
+            .map_err(|what| WireError::Protocol(what.to_owned()))?;
         self.need_password()?;
-        let password = self.login.password.as_bytes();
-        let scram = ScramSha256::new(password, ChannelBinding::unsupported());
+        self.bound = mechanism == SCRAM_SHA_256_PLUS;
+        let scram = ScramSha256::new(self.login.password.as_bytes(), binding);
         let position = begin(output, b'p');
-        text(output, SCRAM_SHA_256)?;
+        text(output, mechanism).map_err(WireError::Protocol)?;
         output.extend_from_slice(&(scram.message().len() as u32).to_be_bytes());
         output.extend_from_slice(scram.message());
         self.scram = Some(scram);
         self.verified = false;
-        message::end(output, position)
+        end(output, position).map_err(WireError::Protocol)
+    }
+
+    /// How the password is proved: bound to the server's certificate where both sides can. A client
+    /// that could, and was not asked, says so: the server then sees whether somebody in between
+    /// took the offer out.
+    fn mechanism(
+        &mut self,
+        plain: bool,
+        plus: bool,
+    ) -> Result<(&'static str, sasl::ChannelBinding), &'static str> {
+        let end_point = match self.binding {
+            ChannelBinding::Disable => None,
+            ChannelBinding::Prefer | ChannelBinding::Require => self.end_point.take(),
+        };
+        match (end_point, self.binding) {
+            (Some(end_point), _) if plus => {
+                Ok((SCRAM_SHA_256_PLUS, sasl::ChannelBinding::tls_server_end_point(end_point)))
+            }
+            (_, ChannelBinding::Require) => Err(NOT_BOUND),
+            (Some(_), _) if plain => Ok((SCRAM_SHA_256, sasl::ChannelBinding::unrequested())),
+            (None, _) if plain => Ok((SCRAM_SHA_256, sasl::ChannelBinding::unsupported())),
+            _ => Err("the server offers no SCRAM-SHA-256"),
+        }
+    }
+
+    fn continue_scram(&mut self, message: &[u8], output: &mut Vec<u8>) -> Result<(), String> {
+        let scram = self.scram.as_mut().ok_or("SCRAM continues without a start")?;
+        scram.update(message).map_err(|error| format!("SCRAM: {error}"))?;
+        let position = begin(output, b'p');
+        output.extend_from_slice(scram.message());
+        end(output, position)
+    }
+
+    fn end_scram(&mut self, message: &[u8]) -> Result<(), String> {
+        let scram = self.scram.as_mut().ok_or("SCRAM ends without a start")?;
+        scram
+            .finish(message)
+            .map_err(|error| format!("SCRAM: the server does not know the password: {error}"))?;
+        self.scram = None;
+        self.verified = true;
+        Ok(())
     }
 }
+
+/// Said where the DSN wants a proof that is bound to the TLS session.
+const NOT_BOUND: &str = "channel_binding=require, and the server or its way of asking for the \
+                         password cannot bind to TLS\nhint: it needs TLS and scram-sha-256 (with a \
+                         certificate that is not Ed25519), or use channel_binding=prefer";
 
 fn authentication_name(number: u32) -> String {
     match number {

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
 use super::*;
+use crate::domain::endpoint::{Tls, TlsMode};
 use crate::wire::mysql::login::{Greeting, scramble};
 
 const OK: &[u8] = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
@@ -176,6 +177,29 @@ fn logs_in() {
     assert_eq!(&bytes[13..36], [0; 23]);
     assert_eq!(&bytes[36..39], b"u\0\x20");
     assert_eq!(&bytes[71..], b"d\0caching_sha2_password\0");
+}
+
+#[test]
+fn a_server_without_tls_is_refused_or_taken_as_the_mode_says() {
+    // CLIENT_SSL is the fourth bit of the second byte.
+    let mut greeting = GREETING.to_vec();
+    let capabilities = greeting.iter().position(|byte| *byte == 0xff).unwrap();
+    greeting[capabilities + 1] &= !8;
+    let more = b"\x02\0\0\x02\x01\x03\x07\0\0\x03\0\0\0\x02\0\0\0";
+    let log_in = |mode| {
+        let (client, _server) = client(&[greeting.as_slice(), more].concat(), true);
+        let tls = Tls::of(mode);
+        let address = Address::Tcp { host: "h".to_owned(), port: 1, tls };
+        MysqlClient::log_in(client.channel, Some(&address), &login())
+    };
+    for mode in [TlsMode::Off, TlsMode::Prefer] {
+        assert!(!log_in(mode).unwrap().is_encrypted());
+    }
+    for mode in [TlsMode::Require, TlsMode::VerifyCa, TlsMode::VerifyFull] {
+        let error = log_in(mode).err().unwrap().to_string();
+        assert!(error.contains("the server has no TLS, and ssl-mode="), "{error}");
+        assert!(error.contains("hint: enable it on the server"), "{error}");
+    }
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn logs_in_by_md5_and_reads_what_the_server_tells() {
           K\0\0\0\x0c\0\0\x01\x02\0\0\0\0Z\0\0\0\x05I",
     );
     let login = Login { user: "u".to_owned(), password: "p".to_owned(), database: "d".to_owned() };
-    let client = PostgresClient::log_in(client.channel, &login).unwrap();
+    let client = PostgresClient::log_in(client.channel, &login, ChannelBinding::Prefer).unwrap();
     assert_eq!((client.connection_id(), client.server_version()), (258, "17.2"));
     let bytes = sent(&mut server);
     let startup = b"\0\0\0\x31\0\x03\0\0user\0u\0database\0d\0application_name\0rqps\0\0";
@@ -213,7 +213,10 @@ fn names_what_a_login_lacks() {
     let check = |reply: &[u8], words: &str| {
         let (client, _server) = client(reply);
         let login = Login { user: "u".to_owned(), ..Login::default() };
-        let error = PostgresClient::log_in(client.channel, &login).err().unwrap().to_string();
+        let error = PostgresClient::log_in(client.channel, &login, ChannelBinding::Prefer)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains(words), "{error}");
     };
     check(b"R\0\0\0\x08\0\0\0\x03", "requires a password for user \"u\"");
@@ -259,7 +262,7 @@ proptest! {
             (1, Some(statement)) => drop(client.execute(statement, &[Value::Int(1)])),
             (2, _) => drop(client.rows("")),
             (3, _) => drop(client.copy_in("", &mut |_| false)),
-            _ => drop(PostgresClient::log_in(client.channel, &login)),
+            _ => drop(PostgresClient::log_in(client.channel, &login, ChannelBinding::Prefer)),
         }
     }
 

@@ -1,0 +1,33 @@
+//! As much of DER (ITU-T X.690) as public keys and certificates need.
+
+pub(super) const INTEGER: u8 = 0x02;
+pub(super) const BIT_STRING: u8 = 0x03;
+pub(super) const OBJECT: u8 = 0x06;
+pub(super) const UTC_TIME: u8 = 0x17;
+pub(super) const GENERALIZED_TIME: u8 = 0x18;
+pub(super) const SEQUENCE: u8 = 0x30;
+/// The first field of a choice or of optional fields.
+pub(super) const FIELD_0: u8 = 0xa0;
+
+/// Splits off the element at the beginning: its type, its content, and what follows it.
+pub(super) fn any(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&kind, rest) = der.split_first()?;
+    let (&length, mut rest) = rest.split_first()?;
+    let mut size = usize::from(length);
+    if length & 0x80 != 0 {
+        let (digits, after) = rest.split_at_checked(usize::from(length & 0x7f))?;
+        if digits.len() > 4 {
+            return None;
+        }
+        size = digits.iter().fold(0, |size, digit| size << 8 | usize::from(*digit));
+        rest = after;
+    }
+    let (content, rest) = rest.split_at_checked(size)?;
+    Some((kind, content, rest))
+}
+
+/// The same for an element that must be of that type.
+pub(super) fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
+    let (found, content, rest) = any(der)?;
+    (found == kind).then_some((content, rest))
+}

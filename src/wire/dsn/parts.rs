@@ -1,0 +1,307 @@
+//! A DSN part by part.
+
+use std::path::{Path, PathBuf};
+
+use super::fault::DsnError;
+use super::name::Dsn;
+use super::scheme::{first_word, known_scheme, names_folder, variable};
+use crate::domain::build::Dbms;
+use crate::domain::endpoint::{Address, ChannelBinding, ClientIdentity, Login, Tls, TlsMode};
+
+const POSTGRES_OPTIONS: &str = "valid options: host, port, user, password, dbname, service, \
+                                sslmode, sslrootcert, sslcert, sslkey, channel_binding";
+const MYSQL_OPTIONS: &str = "valid options: socket, login-path, ssl-mode, ssl-ca, ssl-cert, \
+                             ssl-key (or sslmode, sslrootcert, sslcert, sslkey)";
+
+/// A DSN while it is being read.
+pub(super) struct Parts {
+    dbms: Dbms,
+    user: String,
+    password: String,
+    password_variable: Option<String>,
+    database: String,
+    /// A name, an address, or for Postgres the folder of the socket.
+    host: String,
+    port: u16,
+    /// MySQL's socket.
+    socket: String,
+    service: Option<String>,
+    tls_mode: String,
+    root_certificate: String,
+    certificate: String,
+    key: String,
+    binding: String,
+}
+
+impl Parts {
+    fn default_of(dbms: Dbms) -> Parts {
+        Parts {
+            dbms,
+            user: String::new(),
+            password: String::new(),
+            password_variable: None,
+            database: String::new(),
+            host: String::new(),
+            port: dbms.dialect().spec().server.as_ref().map_or(0, |server| server.port),
+            socket: String::new(),
+            service: None,
+            tls_mode: String::new(),
+            root_certificate: String::new(),
+            certificate: String::new(),
+            key: String::new(),
+            binding: String::new(),
+        }
+    }
+
+    /// What a text says, over what its service says.
+    pub(super) fn read(text: &str, service: &[(String, String)]) -> Result<Parts, DsnError> {
+        let (scheme, rest) = text.split_once("://").unwrap_or((first_word(text), ""));
+        let Some(dbms) = known_scheme(scheme) else {
+            return Err(DsnError::Scheme(scheme.to_owned()));
+        };
+        let mut parts = Parts::default_of(dbms);
+        for (name, value) in service {
+            parts.set_from_service(name, value)?;
+        }
+        let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = place.split_once('/').unwrap_or((place, ""));
+        // A password may hold an unencoded @; a host cannot.
+        let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = user.split_once(':').unwrap_or((user, ""));
+        parts.password_variable = variable(password).map(str::to_owned);
+        let password = if parts.password_variable.is_some() { "" } else { password };
+        let own = [
+            (&mut parts.user, user, "user"),
+            (&mut parts.password, password, "password"),
+            (&mut parts.database, database, "database"),
+        ];
+        for (part, text, name) in own {
+            if !text.is_empty() {
+                *part = decode(text, name)?;
+            }
+        }
+        if parts.password_variable.is_some() {
+            parts.password.clear();
+        }
+        parts.set_host(host)?;
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            parts.set_option(name, decode(value, "options")?)?;
+        }
+        Ok(parts)
+    }
+
+    /// An option of libpq, as a service file has it.
+    fn set_from_service(&mut self, name: &str, value: &str) -> Result<(), DsnError> {
+        let value = value.to_owned();
+        match name {
+            "host" => self.host = value,
+            "port" => self.set_port(&value)?,
+            "user" => self.user = value,
+            "password" => self.password = value,
+            "dbname" => self.database = value,
+            _ => self.set_option(name, value)?,
+        }
+        Ok(())
+    }
+
+    /// `host`, `host:port`, `[::1]:port`, `%2Ffolder`.
+    fn set_host(&mut self, text: &str) -> Result<(), DsnError> {
+        let bad = |why| DsnError::Host { host: text.to_owned(), why };
+        if text.contains(',') {
+            return Err(bad("names several servers; a DSN names one"));
+        }
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, after) = rest.split_once(']').ok_or_else(|| bad("has no closing ]"))?;
+            match after.strip_prefix(':') {
+                Some(port) => (host, Some(port)),
+                None if after.is_empty() => (host, None),
+                None => return Err(bad("has something other than a port after ]")),
+            }
+        } else {
+            match text.split_once(':') {
+                Some((_, port)) if port.contains(':') => {
+                    return Err(bad("has more than one colon; write an IPv6 address as [::1]"));
+                }
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            }
+        };
+        if !host.is_empty() {
+            self.host = decode(host, "host")?;
+        }
+        match port {
+            Some("") | None => Ok(()),
+            Some(port) => self.set_port(port),
+        }
+    }
+
+    fn set_port(&mut self, text: &str) -> Result<(), DsnError> {
+        match text.parse() {
+            Ok(port) if port > 0 => {
+                self.port = port;
+                Ok(())
+            }
+            _ => Err(DsnError::Port(text.to_owned())),
+        }
+    }
+
+    fn set_option(&mut self, name: &str, value: String) -> Result<(), DsnError> {
+        let postgres = names_folder(self.dbms);
+        match name {
+            "sslmode" | "ssl-mode" => self.tls_mode = value.to_ascii_lowercase(),
+            "sslrootcert" | "ssl-ca" => self.root_certificate = value,
+            "sslcert" | "ssl-cert" => self.certificate = value,
+            "sslkey" | "ssl-key" => self.key = value,
+            "channel_binding" if postgres => self.binding = value,
+            "service" if postgres => self.service = Some(value),
+            "login-path" if !postgres => self.service = Some(value),
+            "host" if postgres => self.host = value,
+            "port" if postgres => self.set_port(&value)?,
+            "user" if postgres => self.user = value,
+            "password" if postgres => self.password = value,
+            "dbname" if postgres => self.database = value,
+            "socket" if !postgres => self.socket = value,
+            _ => {
+                let known = if postgres { POSTGRES_OPTIONS } else { MYSQL_OPTIONS };
+                return Err(DsnError::Option { option: name.to_owned(), known });
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole. `complete` if nothing may be left to a service.
+    pub(super) fn finish(self, complete: bool) -> Result<Dsn, DsnError> {
+        let postgres = names_folder(self.dbms);
+        let may_lack = self.service.is_some() && !complete;
+        if self.user.is_empty() && !may_lack {
+            let example = if postgres { "postgres://USER@…" } else { "mysql://USER@…" };
+            return Err(DsnError::Missing { part: "user", example });
+        }
+        let tls = self.tls()?;
+        let address = match self.socket()? {
+            Some(_) if !matches!(tls.mode, TlsMode::Off) && !tls.mode.is_open() => {
+                return Err(DsnError::Value {
+                    option: "sslmode".to_owned(),
+                    value: self.tls_mode,
+                    why: "has no use on a unix socket, which is local",
+                });
+            }
+            Some(socket) => Address::Unix(socket),
+            None if self.host.is_empty() && !may_lack => {
+                let example = if postgres {
+                    "postgres://user@HOST/database, or postgres://user@/database?host=/FOLDER"
+                } else {
+                    "mysql://user@HOST/database, or mysql://user@/database?socket=/PATH"
+                };
+                return Err(DsnError::Missing { part: "host", example });
+            }
+            None => Address::Tcp { host: self.host, port: self.port, tls },
+        };
+        let Parts { dbms, user, password, password_variable, database, service, .. } = self;
+        let login = Login { user, password, database };
+        Ok(Dsn { dbms, address, login, password_variable, service })
+    }
+
+    /// The socket's file, if it is a unix socket.
+    fn socket(&self) -> Result<Option<PathBuf>, DsnError> {
+        if !self.socket.is_empty() {
+            if !self.socket.starts_with('/') {
+                return Err(DsnError::Value {
+                    option: "socket".to_owned(),
+                    value: self.socket.clone(),
+                    why: "is not an absolute path",
+                });
+            }
+            return Ok(Some(PathBuf::from(&self.socket)));
+        }
+        if !self.host.starts_with('/') {
+            return Ok(None);
+        }
+        if !names_folder(self.dbms) {
+            return Err(DsnError::Host {
+                host: self.host.clone(),
+                why: "is a path: write ?socket=/path",
+            });
+        }
+        let path = Path::new(&self.host);
+        let is_socket =
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".s.PGSQL."));
+        if is_socket {
+            return Ok(Some(path.to_owned()));
+        }
+        Ok(Some(path.join(format!(".s.PGSQL.{}", self.port))))
+    }
+
+    fn tls(&self) -> Result<Tls, DsnError> {
+        let bad = |option: &str, value: &str, why| {
+            Err(DsnError::Value { option: option.to_owned(), value: value.to_owned(), why })
+        };
+        let postgres = names_folder(self.dbms);
+        let word = self.tls_mode.as_str();
+        let mode = match word {
+            // What libpq and the clients of MySQL do without a word.
+            "" | "prefer" | "preferred" => TlsMode::Prefer,
+            "disable" | "disabled" => TlsMode::Off,
+            "allow" if postgres => TlsMode::Allow,
+            "require" | "required" => TlsMode::Require,
+            "verify-ca" | "verify_ca" => TlsMode::VerifyCa,
+            "verify-full" | "verify_full" | "verify_identity" | "verify-identity" => {
+                TlsMode::VerifyFull
+            }
+            _ if postgres => {
+                let why = "is not one of disable, allow, prefer, require, verify-ca, verify-full";
+                return bad("sslmode", word, why);
+            }
+            _ => {
+                let why = "is not one of DISABLED, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY";
+                return bad("ssl-mode", word, why);
+            }
+        };
+        let roots = match self.root_certificate.as_str() {
+            "" | "system" => None,
+            file => Some(PathBuf::from(file)),
+        };
+        if !self.root_certificate.is_empty() && !mode.verifies() {
+            let why = "has no use without sslmode=verify-ca or verify-full";
+            return bad("sslrootcert", &self.root_certificate, why);
+        }
+        let identity = match (self.certificate.as_str(), self.key.as_str()) {
+            ("", "") => None,
+            (file, "") => return bad("sslcert", file, "needs sslkey=FILE, its private key"),
+            ("", file) => return bad("sslkey", file, "needs sslcert=FILE, its certificate"),
+            (file, _) if matches!(mode, TlsMode::Off) => {
+                return bad("sslcert", file, "has no use with sslmode=disable");
+            }
+            (certificate, key) => {
+                Some(ClientIdentity { certificate: certificate.into(), key: key.into() })
+            }
+        };
+        let binding = match self.binding.as_str() {
+            "" | "prefer" => ChannelBinding::Prefer,
+            "disable" => ChannelBinding::Disable,
+            "require" => ChannelBinding::Require,
+            other => {
+                return bad("channel_binding", other, "is not one of disable, prefer, require");
+            }
+        };
+        Ok(Tls { mode, roots, identity, binding })
+    }
+}
+
+/// Undoes percent-encoding. `+` stays a plus.
+fn decode(text: &str, part: &'static str) -> Result<String, DsnError> {
+    let bad = || DsnError::Encoding(part);
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut pieces = text.split('%');
+    bytes.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
+    for piece in pieces {
+        let digits = piece.get(..2).ok_or_else(bad)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(bad());
+        }
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| bad())?);
+        bytes.extend_from_slice(&piece.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).map_err(|_| bad())
+}

@@ -1,0 +1,30 @@
+//! Words of DSNs.
+
+use crate::domain::build::Dbms;
+use crate::domain::dialect::SocketName;
+
+/// The name in `${NAME}`, where a password stands.
+pub(super) fn variable(password: &str) -> Option<&str> {
+    let name = password.strip_prefix("${")?.strip_suffix('}')?;
+    let is_name = |name: &str| {
+        name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && !name.starts_with(|first: char| first.is_ascii_digit())
+    };
+    (!name.is_empty() && is_name(name)).then_some(name)
+}
+
+pub(super) fn known_scheme(scheme: &str) -> Option<Dbms> {
+    Dbms::from_name(scheme).filter(|dbms| dbms.dialect().spec().server.is_some())
+}
+
+/// True for the DSNs of Postgres, in which the host may be the folder of a socket; false for those
+/// of MySQL, which name its file.
+pub(super) fn names_folder(dbms: Dbms) -> bool {
+    let server = dbms.dialect().spec().server.as_ref();
+    server.is_some_and(|server| server.socket == SocketName::HostFolder)
+}
+
+/// What a text begins with, short enough for an error and without anything secret.
+pub(super) fn first_word(text: &str) -> &str {
+    text.split([':', '/', '@', ' ']).next().unwrap_or_default()
+}

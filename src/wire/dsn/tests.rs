@@ -1,0 +1,237 @@
+//! What DSNs mean, and what is wrong with them.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed};
+
+use super::*;
+use crate::domain::build::Dbms;
+use crate::domain::endpoint::{Address, ChannelBinding, ClientIdentity, Login, Tls, TlsMode};
+
+#[test]
+fn a_dsn_is_stored_without_its_password() {
+    let check = |dsn: &str, stored: &str| assert_eq!(without_password(dsn), stored);
+    check("postgres://me:${SECRET}@host/db", "postgres://me:${SECRET}@host/db");
+    check("postgres://me:${SEC RET}@host/db", "postgres://me@host/db");
+    check("postgres://me:x${SECRET}@host/db", "postgres://me@host/db");
+    check("postgres://me:secret@db:5432/app", "postgres://me@db:5432/app");
+    check("postgres://me@db/app", "postgres://me@db/app");
+    check("mysql://db:3306/app", "mysql://db:3306/app");
+    check("mysql://me:p@ss/w:ord@db/app", "mysql://me@db/app");
+    check("postgres:///app?host=/tmp&password=x&user=me", "postgres:///app?host=/tmp&user=me");
+    check("postgres:///app?password=x", "postgres:///app");
+    check("mysql://me:@db", "mysql://me@db");
+}
+
+fn shown(text: &str) -> String {
+    match Dsn::parse(text) {
+        Ok(dsn) => {
+            let Login { user, password, database } = &dsn.login;
+            format!("{} {} {user} {password} {database}", dsn.dbms, dsn.address)
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+fn check(text: &str, expected: &str) {
+    assert_eq!(shown(text), expected, "{text}");
+}
+
+#[test]
+fn reads_all_forms() {
+    check("postgres://u:p@h:6000/d", "postgres h:6000 u p d");
+    check("postgresql://u@h", "postgres h:5432 u  ");
+    check("postgres://u:p%40%2F%3a@h/d%20e", "postgres h:5432 u p@/: d e");
+    check("postgres://u:p@q@h/d", "postgres h:5432 u p@q d");
+    check("postgres://u@[::1]:7/d", "postgres ::1:7 u  d");
+    check("postgres://u@[::1]/d", "postgres ::1:5432 u  d");
+    check("postgres://u@/d?host=/run/pg", "postgres /run/pg/.s.PGSQL.5432 u  d");
+    check("postgres://u@:7/d?host=/run/pg", "postgres /run/pg/.s.PGSQL.7 u  d");
+    check("postgres:///d?user=u&host=/r&port=8", "postgres /r/.s.PGSQL.8 u  d");
+    check("postgres://u@%2Frun%2Fpg/d", "postgres /run/pg/.s.PGSQL.5432 u  d");
+    check("postgres://u@/d?host=/r/.s.PGSQL.9", "postgres /r/.s.PGSQL.9 u  d");
+    check("postgres://h?user=u&password=%25&dbname=d", "postgres h:5432 u % d");
+    check("mysql://u:p@h/d", "mysql h:3306 u p d");
+    check("mysql://u@/d?socket=/tmp/my%20sock", "mysql /tmp/my sock u  d");
+    check("mariadb://u:+@h:1/", "mariadb h:1 u + ");
+    check("mysql://u@h/?ssl-mode=DISABLED", "mysql h:3306 u  ");
+}
+
+#[test]
+fn names_the_bad_part() {
+    check(
+        "oracle://u@h",
+        "the DSN begins with 'oracle' instead of postgres://, postgresql://, mysql:// or \
+         mariadb://",
+    );
+    check(
+        "user:secret@host",
+        "the DSN begins with 'user' instead of postgres://, postgresql://, mysql:// or \
+         mariadb://",
+    );
+    check("mysql://h/d", "the DSN names no user: write mysql://USER@…");
+    check(
+        "mysql://u@/d",
+        "the DSN names no host: write mysql://user@HOST/database, or \
+         mysql://user@/database?socket=/PATH",
+    );
+    check(
+        "mysql://u:50%@h",
+        "the password of the DSN has invalid percent-encoding: write a literal % as %25",
+    );
+    check("mysql://u:%+1@h", &DsnError::Encoding("password").to_string());
+    check("mysql://u%ff@h", &DsnError::Encoding("user").to_string());
+    check("mysql://u@h:0", "the port '0' of the DSN is not a number from 1 to 65535");
+    check("mysql://u@h:x", "the port 'x' of the DSN is not a number from 1 to 65535");
+    check(
+        "postgres://u@::1/d",
+        "the host '::1' of the DSN has more than one colon; write an IPv6 address as [::1]",
+    );
+    check("postgres://u@a,b/d", "the host 'a,b' of the DSN names several servers; a DSN names one");
+    check("postgres://u@[::1/d", "the host '[::1' of the DSN has no closing ]");
+    check(
+        "postgres://u@[::1]7/d",
+        "the host '[::1]7' of the DSN has something other than a port after ]",
+    );
+    check(
+        "mysql://u@h?host=a",
+        "unknown DSN option 'host'; valid options: socket, login-path, ssl-mode, ssl-ca, \
+         ssl-cert, ssl-key (or sslmode, sslrootcert, sslcert, sslkey)",
+    );
+    check("mysql://u@%2Ftmp", "the host '/tmp' of the DSN is a path: write ?socket=/path");
+    check("mysql://u@/?socket=tmp", "the DSN's option socket=tmp is not an absolute path");
+}
+
+#[test]
+fn tls_is_said_or_refused() {
+    check(
+        "postgres://u@h?sslmode=sure",
+        "the DSN's option sslmode=sure is not one of disable, allow, prefer, require, verify-ca, \
+         verify-full",
+    );
+    check(
+        "mysql://u@h?ssl-mode=allow",
+        "the DSN's option ssl-mode=allow is not one of DISABLED, PREFERRED, REQUIRED, VERIFY_CA, \
+         VERIFY_IDENTITY",
+    );
+    check(
+        "postgres://u@h?sslrootcert=/a",
+        "the DSN's option sslrootcert=/a has no use without sslmode=verify-ca or verify-full",
+    );
+    check(
+        "postgres://u@h?sslcert=/a",
+        "the DSN's option sslcert=/a needs sslkey=FILE, its private key",
+    );
+    check(
+        "postgres://u@h?sslkey=/a&sslcert=/b&sslmode=disable",
+        "the DSN's option sslcert=/b has no use with sslmode=disable",
+    );
+    check(
+        "postgres://u@h?channel_binding=yes",
+        "the DSN's option channel_binding=yes is not one of disable, prefer, require",
+    );
+    check(
+        "postgres://u@/?host=/r&sslmode=require",
+        "the DSN's option sslmode=require has no use on a unix socket, which is local",
+    );
+    check("postgres://u@/?host=/r&sslmode=prefer", "postgres /r/.s.PGSQL.5432 u  ");
+}
+
+#[test]
+fn modes_of_tls_are_those_of_both_clients() {
+    let tls = |dsn: &str| match Dsn::parse(dsn).expect(dsn).address {
+        Address::Tcp { tls, .. } => tls,
+        Address::Unix(path) => panic!("{dsn} is {}", path.display()),
+    };
+    assert_eq!(tls("postgres://u@h"), Tls::of(TlsMode::Prefer));
+    assert_eq!(tls("postgres://u@h?sslmode=allow"), Tls::of(TlsMode::Allow));
+    assert_eq!(tls("postgres://u@h?sslmode=require"), Tls::of(TlsMode::Require));
+    let system = "postgres://u@h?sslmode=verify-full&sslrootcert=system";
+    assert_eq!(tls(system), Tls::of(TlsMode::VerifyFull));
+    assert_eq!(tls("mysql://u@h?ssl-mode=VERIFY_CA"), Tls::of(TlsMode::VerifyCa));
+    assert_eq!(tls("mysql://u@h?ssl-mode=PREFERRED"), Tls::of(TlsMode::Prefer));
+    let all = "mysql://u@h?ssl-mode=VERIFY_IDENTITY&ssl-ca=/ca&ssl-cert=/c&ssl-key=/k";
+    let identity = ClientIdentity { certificate: "/c".into(), key: "/k".into() };
+    let wanted =
+        Tls { roots: Some("/ca".into()), identity: Some(identity), ..Tls::of(TlsMode::VerifyFull) };
+    assert_eq!(tls(all), wanted);
+    let bound = tls("postgres://u@h?sslmode=require&channel_binding=require");
+    assert_eq!(bound.binding, ChannelBinding::Require);
+}
+
+#[test]
+fn a_service_has_what_the_dsn_leaves_out() {
+    let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let service = [("host", "db"), ("user", "u"), ("port", "7"), ("sslmode", "require")].map(pair);
+    let with = |text: &str| Dsn::parse_with(text, &service).expect(text).to_string();
+    assert_eq!(with("postgres://?service=s"), "postgres://u@db:7/?sslmode=require");
+    assert_eq!(
+        with("postgres://me@other/d?service=s&sslmode=disable"),
+        "postgres://me@other:7/d?sslmode=disable"
+    );
+    assert_eq!(Dsn::parse("postgres://?service=s").expect("a name").service.as_deref(), Some("s"));
+    let error = Dsn::parse_with("postgres://?service=s", &[]).expect_err("no user").to_string();
+    assert!(error.contains("names no user"), "{error}");
+}
+
+#[test]
+fn shows_no_password() {
+    let hidden = |text: &str| Dsn::parse(text).unwrap().to_string();
+    assert_eq!(hidden("postgres://u:secret@h/d"), "postgres://u@h:5432/d");
+    assert_eq!(hidden("postgresql://h/d?user=u&password=x"), "postgres://u@h:5432/d");
+    assert_eq!(
+        hidden("postgres://u@/d?host=/run/pg&password=x"),
+        "postgres://u@/d?host=/run/pg/.s.PGSQL.5432"
+    );
+    assert_eq!(hidden("mariadb://u%40:x@[::1]/d"), "mariadb://u%40@[::1]:3306/d");
+    assert_eq!(hidden("mysql://u:x@/d?socket=/s"), "mysql://u@/d?socket=/s");
+    let debug = format!("{:?}", Dsn::parse("mysql://u:secret@h/d").unwrap());
+    assert!(!debug.contains("secret"), "{debug}");
+}
+
+#[test]
+fn looks() {
+    assert!(Dsn::looks_like("mysql://"));
+    assert!(!Dsn::looks_like("mysql@8.0.33"));
+    assert!(!Dsn::looks_like("postgres=/usr/lib/postgresql/15"));
+    assert!(!Dsn::looks_like("https://example.org"));
+}
+
+proptest! {
+    #![proptest_config(Config { rng_seed: RngSeed::Fixed(1), ..Config::default() })]
+
+    #[test]
+    fn never_panics(text in "(postgres|mysql)://[a%0-9:@/?&=\\[\\]é,]{0,40}") {
+        let _ = Dsn::parse(&text);
+    }
+
+    #[test]
+    fn what_is_shown_means_the_same(
+        user in "\\PC{1,8}", database in "\\PC{0,8}", host in "[a-z.-]{1,9}",
+        path in "/[^/\0]{1,8}", port in 1u16.., form in 0..5, mode in 0..6usize, bound: bool,
+    ) {
+        let modes = [
+            TlsMode::Off, TlsMode::Allow, TlsMode::Prefer, TlsMode::Require, TlsMode::VerifyCa,
+            TlsMode::VerifyFull,
+        ];
+        let mut tls = Tls::of(modes[mode]);
+        if tls.mode.verifies() {
+            tls.roots = Some(path.clone().into());
+        }
+        if form == 0 && bound {
+            tls.binding = ChannelBinding::Require;
+        }
+        if form != 0 && tls.mode == TlsMode::Allow {
+            tls.mode = TlsMode::Prefer;
+        }
+        let (dbms, address) = match form {
+            0 => (Dbms::Postgres, Address::Tcp { host, port, tls }),
+            1 => (Dbms::Mariadb, Address::Tcp { host: "::1".into(), port, tls }),
+            2 => (Dbms::Mysql, Address::Tcp { host, port, tls }),
+            3 => (Dbms::Mysql, Address::Unix(path.into())),
+            _ => (Dbms::Postgres, Address::Unix(format!("{path}/.s.PGSQL.{port}").into())),
+        };
+        let login = Login { user, password: String::new(), database };
+        let dsn = Dsn { dbms, address, login, password_variable: None, service: None };
+        prop_assert_eq!(Dsn::parse(&dsn.to_string()), Ok(dsn));
+    }
+}

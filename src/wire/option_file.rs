@@ -1,0 +1,97 @@
+//! Files of options in groups: those of MySQL (`~/.my.cnf`), and services of libpq
+//! (`~/.pg_service.conf`).
+//!
+//! Sources: <https://dev.mysql.com/doc/refman/8.4/en/option-files.html>,
+//! <https://www.postgresql.org/docs/17/libpq-pgservice.html>.
+
+/// The options of a group of MySQL's, in order: the last one of a name counts. A name without a
+/// value has an empty one.
+pub(super) fn group(text: &str, name: &str) -> Vec<(String, String)> {
+    let lines = lines_of(text, name).into_iter().filter(|line| !line.starts_with(';'));
+    lines
+        .map(|line| {
+            let (name, value) = line.split_once('=').unwrap_or((line, ""));
+            (name.trim().to_owned(), option_value(value.trim()))
+        })
+        .collect()
+}
+
+/// The options of a service of libpq; `None` if there is no service of that name. Values have no
+/// quotes and no escapes.
+pub(super) fn service(text: &str, name: &str) -> Option<Vec<(String, String)>> {
+    let has = |line: &str| line.trim() == format!("[{name}]");
+    text.lines().any(has).then(|| {
+        let options = lines_of(text, name).into_iter();
+        options
+            .map(|line| {
+                let (name, value) = line.split_once('=').unwrap_or((line, ""));
+                (name.trim().to_owned(), value.trim().to_owned())
+            })
+            .collect()
+    })
+}
+
+/// The lines of a group that say something.
+fn lines_of<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    let mut in_group = false;
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(group) = line.strip_prefix('[') {
+            in_group = group.split(']').next().map(str::trim) == Some(name);
+        } else if in_group && !line.is_empty() && !line.starts_with('#') {
+            found.push(line);
+        }
+    }
+    found
+}
+
+/// A value of an option file: quoted by ' or ", or up to a comment; with backslash escapes.
+fn option_value(text: &str) -> String {
+    let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'));
+    let inner = match quote {
+        Some(quote) => text.get(1..).and_then(|rest| rest.rsplit_once(quote)).map(|(it, _)| it),
+        None => text.split(" #").next().map(str::trim_end),
+    };
+    let mut value = String::new();
+    let mut characters = inner.unwrap_or(text).chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            value.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('b') => value.push('\u{8}'),
+            Some('t') => value.push('\t'),
+            Some('n') => value.push('\n'),
+            Some('r') => value.push('\r'),
+            Some('s') => value.push(' '),
+            Some(other @ ('\\' | '\'' | '"')) => value.push(other),
+            Some(other) => value.extend(['\\', other]),
+            None => value.push('\\'),
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_has_its_lines_as_they_are() {
+        let text = "# all\n[one]\nhost=a\n\n[two]\n host = b#1 \npassword=a'b\\c\n[one]\nport=1\n";
+        let of = |name| service(text, name);
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(of("two"), Some(vec![pair("host", "b#1"), pair("password", "a'b\\c")]));
+        assert_eq!(of("one"), Some(vec![pair("host", "a"), pair("port", "1")]));
+        assert_eq!(of("three"), None);
+    }
+
+    #[test]
+    fn a_group_of_mysql_has_quotes_and_comments() {
+        let text = "[client]\n;x=1\nuser = \"a#b\" \nssl\n[mysql]\nuser=no\n";
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(group(text, "client"), [pair("user", "a#b"), pair("ssl", "")]);
+        assert_eq!(group(text, "other"), []);
+    }
+}
