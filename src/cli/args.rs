@@ -469,6 +469,13 @@ pub(super) struct Builds {
     /// Only builds of this DBMS
     #[arg(add = ArgValueCompleter::new(completion::dbms))]
     pub dbms: Option<String>,
+    /// All releases that the packages have, not only those that were tried. rqps asks the package
+    /// client once a day
+    #[arg(long)]
+    pub all: bool,
+    /// With --all: ask the package client although it was asked today
+    #[arg(long, requires = "all")]
+    pub refresh: bool,
     #[command(flatten)]
     pub cache: CacheFolder,
 }

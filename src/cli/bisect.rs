@@ -14,7 +14,8 @@ use crate::cli::{exit, folders, gate, vector};
 use crate::domain::benchmark::Phase;
 use crate::domain::bisection::{BisectedVersion, BisectionRequest};
 use crate::domain::metric::Metric;
-use crate::lab::ExecutionOptions;
+use crate::lab::{self, ExecutionOptions};
+use crate::obtain::listing::kept_releases;
 use crate::plan::{Plan, file, words};
 use crate::report::{bisection_document, bisection_json, render_markdown, render_text};
 use crate::results::BisectionFolder;
@@ -79,7 +80,10 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let rules = gate::rules(&[], &words.rules)?;
     let metric = words.metric.as_deref().map(metric).transpose()?;
     let Some(step) = words.step.clone() else { bail!("bisect: name the step with --step") };
-    let versions = versions(&words::targets(&words.targets)?)?;
+    let cache = lab::open_cache(&folders::cache(words.folders.cache.cache.as_deref())?)?;
+    let known = |dbms| kept_releases(dbms, &cache);
+    let versions = versions(&words::targets(&words.targets)?, &known)?;
+    tell!("rqps: {} versions", versions.len());
     let all: Vec<String> = versions.iter().map(|version| words::word(&version.target)).collect();
     let shape = WorkloadArgs { steps: vec![step.clone()], ..words.shape.clone() };
     // All versions must be able to carry the step out; the plan keeps the ends.

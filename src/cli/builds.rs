@@ -6,7 +6,9 @@ use crate::cli::args::{Builds, Get};
 use crate::cli::{exit, folders};
 use crate::domain::build::{BuildSource, Dbms};
 use crate::lab;
-use crate::obtain::{self, catalogue};
+use crate::obtain::catalogue::{self, Entry};
+use crate::obtain::listing::releases;
+use crate::obtain::{self, Cache, PackageClients};
 use crate::plan::words;
 
 /// `rqps builds`.
@@ -23,7 +25,7 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
     };
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref())?)?;
     say!("{:<24} {:<8} {:<60} note", "build", "cached", "package");
-    for entry in catalogue::known(dbms) {
+    for entry in entries(words, dbms, &cache)? {
         let here = cache.manifest(&entry.key()).map(|manifest| manifest.version.to_string());
         say!(
             "{:<24} {:<8} {:<60} {}",
@@ -39,6 +41,20 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
          suite, DBMS=PATH an installed tree."
     );
     Ok(exit::FINE)
+}
+
+/// Builds of the catalogue; with --all those of all releases, too.
+fn entries(words: &Builds, dbms: Option<Dbms>, cache: &Cache) -> Result<Vec<Entry>> {
+    if !words.all {
+        return Ok(catalogue::known(dbms));
+    }
+    let clients = PackageClients::default();
+    let mut entries = Vec::new();
+    for one in Dbms::ALL.into_iter().filter(|one| dbms.is_none_or(|dbms| dbms == *one)) {
+        let mut say = |what: &str| tell!("rqps: {one}: {what}");
+        entries.extend(releases(&clients, one, cache, words.refresh, &mut say)?);
+    }
+    Ok(entries)
 }
 
 /// `rqps get`.

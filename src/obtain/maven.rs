@@ -51,6 +51,71 @@ pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<Pa
     package_file(fetch, &ended.said())
 }
 
+/// All versions of an artifact, as the repositories of the client list them. The coordinates are
+/// `GROUP:ARTIFACT:LATEST:pom`: to know the latest version, the client fetches the list of all and
+/// keeps it. `refresh` has it ask again although it asked today.
+pub(super) fn versions(
+    fetch: &Fetch<'_>,
+    refresh: bool,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<String>, Reason> {
+    let mut command = Command::new(fetch.client);
+    // With -X it says where its own repository is.
+    command.args(["-B", "-X", "-Dstyle.color=never"]);
+    command.args(refresh.then_some("-U"));
+    command
+        .arg("dependency:copy")
+        .arg(format!("-Dartifact={}", fetch.coordinates))
+        .arg(format!("-DoutputDirectory={}", fetch.into.display()))
+        .current_dir(fetch.into);
+    let text = || format!("asking for the versions of {}", fetch.coordinates);
+    let ended = client::run(&mut command, "maven", fetch.dbms, progress, text)?;
+    if !ended.status.success() {
+        return Err(classify(fetch, &ended));
+    }
+    let said = ended.said();
+    let found = lists(&said, fetch.coordinates);
+    if found.is_empty() {
+        return Err(Reason::ClientFailed {
+            client: name(fetch),
+            ended: "succeeded but left no list of versions".to_string(),
+            coordinates: fetch.coordinates.to_string(),
+            said: "no maven-metadata file of it in the local repository".to_string(),
+        });
+    }
+    Ok(found)
+}
+
+/// Versions in the lists that the client keeps of each remote repository.
+fn lists(said: &str, coordinates: &str) -> Vec<String> {
+    let local = said.lines().find_map(|line| line.split_once("Using local repository at "));
+    let Some((_, local)) = local else { return Vec::new() };
+    let mut parts = coordinates.split(':');
+    let group = parts.next().unwrap_or_default().replace('.', "/");
+    let folder = Path::new(local.trim()).join(group).join(parts.next().unwrap_or_default());
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut versions: Vec<String> = Vec::new();
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("maven-metadata-") && name.ends_with(".xml") {
+            let text = fs::read_to_string(entry.path()).unwrap_or_default();
+            versions.extend(in_list(&text));
+        }
+    }
+    versions.sort();
+    versions.dedup();
+    versions
+}
+
+/// `<version>1.2</version>` in `<versions>`.
+fn in_list(xml: &str) -> Vec<String> {
+    let list = xml.split_once("<versions>").and_then(|(_, rest)| rest.split_once("</versions>"));
+    let Some((list, _)) = list else { return Vec::new() };
+    let parts = list.split("<version>").skip(1);
+    let texts = parts.filter_map(|part| part.split_once("</version>"));
+    texts.map(|(version, _)| version.trim().to_string()).collect()
+}
+
 fn name(fetch: &Fetch<'_>) -> String {
     fetch.client.display().to_string()
 }
@@ -110,5 +175,36 @@ fn package_file(fetch: &Fetch<'_>, said: &str) -> Result<PathBuf, Reason> {
             coordinates: fetch.coordinates.to_string(),
             said: said.lines().last().map_or("no message".to_string(), shortened),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_of_the_lists_that_the_client_keeps() {
+        let local = tempfile::tempdir().unwrap();
+        let folder = local.path().join("org/example/thing");
+        fs::create_dir_all(&folder).unwrap();
+        let list = |versions: &str| {
+            format!(
+                "<metadata><version>9</version><versioning><latest>9</latest><versions>\n\
+                 {versions}\n</versions></versioning></metadata>"
+            )
+        };
+        let one = list("<version>1.0</version>\n<version> 1.1 </version>");
+        fs::write(folder.join("maven-metadata-central.xml"), one).unwrap();
+        let other = list("<version>1.1</version><version>2.0</version>");
+        fs::write(folder.join("maven-metadata-mirror.xml"), other).unwrap();
+        fs::write(folder.join("resolver-status.properties"), "").unwrap();
+        let said = format!(
+            "[DEBUG] Reading settings\n[DEBUG] Using local repository at {}\n[INFO] done",
+            local.path().display()
+        );
+        assert_eq!(lists(&said, "org.example:thing:LATEST:pom"), ["1.0", "1.1", "2.0"]);
+        assert_eq!(lists(&said, "org.example:other:LATEST:pom"), [""; 0]);
+        assert_eq!(lists("", "org.example:thing:LATEST:pom"), [""; 0]);
+        assert_eq!(in_list("<version>1</version>"), [""; 0]);
     }
 }

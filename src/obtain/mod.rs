@@ -6,6 +6,7 @@
 
 pub mod catalogue;
 pub mod layout;
+pub mod listing;
 
 mod cache;
 mod client;

@@ -6,18 +6,21 @@ use anyhow::{Context, Result, bail};
 
 use crate::dbms::spec;
 use crate::domain::bisection::BisectedVersion;
-use crate::domain::build::{BuildSource, Version};
+use crate::domain::build::{BuildSource, Dbms, Version};
 use crate::domain::target::Target;
-use crate::obtain::catalogue;
+use crate::obtain::catalogue::Entry;
 use crate::obtain::source::{self, Commit};
 use crate::plan::words;
 
-/// The versions of a bisection. Of two releases of one DBMS, those between them come from the
-/// catalogue; three or more targets are taken as they are.
+/// The versions of a bisection. Of two releases of one DBMS, those between them are those of
+/// `known`; three or more targets are taken as they are.
 ///
 /// # Errors
 /// Fewer than two targets; ends that do not say what lies between them, or in the wrong order.
-pub fn versions(targets: &[Target]) -> Result<Vec<BisectedVersion>> {
+pub fn versions(
+    targets: &[Target],
+    known: &dyn Fn(Dbms) -> Vec<Entry>,
+) -> Result<Vec<BisectedVersion>> {
     let as_given = |target: &Target| BisectedVersion {
         target: target.clone(),
         about: String::new(),
@@ -29,7 +32,7 @@ pub fn versions(targets: &[Target]) -> Result<Vec<BisectedVersion>> {
             (BuildSource::Version { .. }, BuildSource::Version { .. })
                 if baseline.dbms == candidate.dbms =>
             {
-                releases(baseline, candidate)
+                releases(baseline, candidate, &known(baseline.dbms))
             }
             (
                 BuildSource::Source { folder, reference: Some(first), variant },
@@ -50,7 +53,11 @@ pub fn versions(targets: &[Target]) -> Result<Vec<BisectedVersion>> {
 }
 
 /// The releases from one to another, ends included.
-fn releases(baseline: &Target, candidate: &Target) -> Result<Vec<BisectedVersion>> {
+fn releases(
+    baseline: &Target,
+    candidate: &Target,
+    known: &[Entry],
+) -> Result<Vec<BisectedVersion>> {
     let (
         BuildSource::Version { version: first, variant },
         BuildSource::Version { version: last, variant: other },
@@ -76,11 +83,14 @@ fn releases(baseline: &Target, candidate: &Target) -> Result<Vec<BisectedVersion
         let numbers = version.numbers();
         [first, last].iter().any(|end| numbers.starts_with(&end.numbers()))
     };
-    let mut known: Vec<Version> = catalogue::known(Some(baseline.dbms))
-        .into_iter()
+    // A beta is no release.
+    let is_plain =
+        |version: &Version| version.as_str().split('.').all(|it| it.parse::<u32>().is_ok());
+    let mut known: Vec<Version> = known
+        .iter()
         .filter(|entry| entry.variant == *variant)
-        .map(|entry| entry.version)
-        .filter(|version| is_between(version) && !is_end(version))
+        .map(|entry| entry.version.clone())
+        .filter(|version| is_plain(version) && is_between(version) && !is_end(version))
         .collect();
     known.sort_by_key(Version::numbers);
     known.dedup();
@@ -158,7 +168,8 @@ mod tests {
 
     fn labels(list: &[&str]) -> Result<Vec<String>> {
         let list: Vec<String> = list.iter().map(|word| (*word).to_owned()).collect();
-        let all = versions(&words::targets(&list)?)?;
+        let known = |dbms| crate::obtain::catalogue::known(Some(dbms));
+        let all = versions(&words::targets(&list)?, &known)?;
         Ok(all.into_iter().map(|version| version.target.label).collect())
     }
 
