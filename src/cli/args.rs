@@ -15,6 +15,7 @@ pub(super) use crate::cli::hosts::HostArgs;
 use crate::cli::import_args::Import;
 pub(super) use crate::cli::rule_args::RuleOptions;
 use crate::cli::rule_args::share;
+use crate::cli::site_args::SiteArgs;
 use crate::cli::workload_args::{HOST, OrderWord, WorkloadArgs, whole};
 
 /// Headings of the help.
@@ -57,6 +58,8 @@ pub(super) enum Command {
     Explain(Explain),
     /// Find the versions in which a step changed its level, among many versions of a DBMS
     History(History),
+    /// Write a static site over many result sets: reports, series, changes, a feed
+    Site(SiteArgs),
     /// Find the version, or the commit, that changed a step: between two, or among those given
     #[command(mut_args(bisect_args::hide_options_without_effect))]
     Bisect(BisectArgs),
@@ -387,6 +390,10 @@ pub(super) struct History {
     /// Metric, such as o/s, server_cpu_us/o or instr/o
     #[arg(long, value_name = "NAME", default_value = "o/s")]
     pub metric: String,
+    /// Look for changes along the first version of each branch (10.4.8, 10.5.6, …) and along each
+    /// branch, not along all versions
+    #[arg(long, conflicts_with = "order")]
+    pub branches: bool,
     /// File with one target label per line, the oldest first [default: by version number]
     #[arg(long, value_name = "FILE")]
     pub order: Option<PathBuf>,

@@ -18,7 +18,7 @@ use crate::report::{
 };
 
 /// A change over time must be less probable than this without a change: Otava's default.
-const MAX_P: f64 = 0.001;
+pub(super) const MAX_P: f64 = 0.001;
 
 /// `rqps history`.
 pub(super) fn print(words: &History) -> Result<u8> {
@@ -32,7 +32,7 @@ pub(super) fn print(words: &History) -> Result<u8> {
         bail!("find changes between versions: --otava and --min-magnitude need --by date");
     }
     let order = words.order.as_deref().map(order).transpose()?;
-    let found = ladders(comparison, &LadderOptions { metric, order })
+    let found = ladders(comparison, &LadderOptions { metric, order, branches: words.branches })
         .context("order the versions of --order")?;
     if found.is_empty() {
         bail!(
@@ -53,8 +53,8 @@ pub(super) fn print(words: &History) -> Result<u8> {
 
 /// Changes over time.
 fn by_date(words: &History, comparison: &Comparison, metric: Metric) -> Result<u8> {
-    if words.order.is_some() {
-        bail!("order result sets by date: leave out --order");
+    if words.order.is_some() || words.branches {
+        bail!("order result sets by date: leave out --order and --branches");
     }
     let of = DateOptions {
         metric,

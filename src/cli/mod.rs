@@ -37,6 +37,8 @@ mod progress;
 mod report;
 mod rule_args;
 mod run;
+mod site;
+mod site_args;
 mod vector;
 mod workload_args;
 

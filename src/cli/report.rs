@@ -14,7 +14,7 @@ use crate::cli::compared::Compared;
 use crate::cli::{colour, exit, gate};
 use crate::domain::run::{Run, Status, StepRecord};
 use crate::report::Format;
-use crate::report::html::{self, Material};
+use crate::report::html::{self, Material, SitePage};
 use crate::{benchmarks, results};
 
 /// File name of the HTML report in a result folder.
@@ -99,6 +99,15 @@ impl Compared {
 
     /// The report as HTML for the folder `place`, to which its links are relative.
     fn page(&self, place: &Path) -> Result<String> {
+        self.rendered(place, html::render)
+    }
+
+    /// The report as a page of a site, in the folder `place`; `root` leads from there to the site.
+    pub(super) fn site_page(&self, place: &Path, root: &str) -> Result<SitePage> {
+        self.rendered(place, |material| html::render_for_site(material, root))
+    }
+
+    fn rendered<T>(&self, place: &Path, render: impl Fn(&Material) -> T) -> Result<T> {
         let mut links = BTreeMap::new();
         for run in &self.dataset.runs {
             let link = relative(place, Path::new(&run.folder))?;
@@ -107,7 +116,7 @@ impl Compared {
         let seconds = |run: &Run, step: &StepRecord| {
             results::seconds_of(run, step).map_err(|error| error.to_string())
         };
-        Ok(html::render(&Material {
+        Ok(render(&Material {
             comparison: &self.comparison,
             dataset: &self.dataset,
             seconds: &seconds,
@@ -135,7 +144,7 @@ fn folder_of(file: &Path) -> &Path {
 }
 
 /// The relative path from one folder to another; both must exist.
-fn relative(from: &Path, to: &Path) -> Result<PathBuf> {
+pub(super) fn relative(from: &Path, to: &Path) -> Result<PathBuf> {
     let real = |path: &Path| {
         std::fs::canonicalize(path).with_context(|| format!("find {}", path.display()))
     };

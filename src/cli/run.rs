@@ -9,7 +9,7 @@ use crate::cli::args::{self, Arguments, Command};
 use crate::cli::global_args::ProgressForm;
 use crate::cli::{
     bisect, block, builds, colour, completion, doctor, exit, explain, export, gate, help, hidden,
-    history, import, init, manual, measure, print, report, vector,
+    history, import, init, manual, measure, print, report, site, vector,
 };
 use crate::lab::fault;
 
@@ -62,6 +62,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Explain(words) => explain::explain(&words),
         Command::Bisect(words) => bisect::search(&words),
         Command::History(words) => history::print(&words),
+        Command::Site(words) => site::write(&words),
         Command::Export(export) => export::export(&export),
         Command::Gate(gate) => gate::judge(&gate),
         Command::Doctor(doctor) => doctor::examine(&doctor),

@@ -74,6 +74,15 @@ impl Dbms {
         })
     }
 
+    /// The branch that a version belongs to: `10.11` of 10.11.14, `17` of Postgres 17.2.
+    pub fn branch(self, version: &Version) -> String {
+        let numbers = version.numbers();
+        let major = self == Dbms::Postgres && numbers.first().is_some_and(|first| *first >= 10);
+        let parts: Vec<String> =
+            numbers.iter().take(if major { 1 } else { 2 }).map(u32::to_string).collect();
+        parts.join(".")
+    }
+
     /// What it speaks.
     pub fn dialect(self) -> Dialect {
         self.product().dialect

@@ -22,6 +22,8 @@ pub struct Chart {
     pub spans: Vec<Span>,
     /// Marked values of y across the chart: a ratio of 1, a threshold.
     pub rules: Vec<Rule>,
+    /// Marked places of x across the chart: changes of level.
+    pub marks: Vec<ChangeMark>,
     /// Shaded range of y that counts as no difference.
     pub margin: Option<Interval>,
     /// Note below the chart.
@@ -146,6 +148,17 @@ pub struct Rule {
     pub label: String,
 }
 
+/// A marked place of x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeMark {
+    /// Position.
+    pub at: f64,
+    /// Short label: `×0.93`.
+    pub label: String,
+    /// Index of its series, whose colour it has.
+    pub series: usize,
+}
+
 impl Chart {
     /// Creates a chart without series.
     pub fn new(id: impl Into<String>, title: impl Into<String>, form: Form) -> Chart {
@@ -158,6 +171,7 @@ impl Chart {
             series: Vec::new(),
             spans: Vec::new(),
             rules: Vec::new(),
+            marks: Vec::new(),
             margin: None,
             notes: Vec::new(),
         }

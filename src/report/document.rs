@@ -108,6 +108,8 @@ pub struct Cell {
     pub tone: Option<f64>,
     /// Colour of published reports, if there is one.
     pub mark: Option<Mark>,
+    /// Relative address of a page about it, in forms that have links.
+    pub link: Option<String>,
 }
 
 /// A colour, with a sign for forms without colours.
@@ -176,6 +178,7 @@ impl Cell {
             runs: Arc::default(),
             tone: None,
             mark: None,
+            link: None,
         }
     }
 
@@ -188,6 +191,7 @@ impl Cell {
             runs: Arc::default(),
             tone: None,
             mark: None,
+            link: None,
         }
     }
 
@@ -200,6 +204,7 @@ impl Cell {
             runs: Arc::default(),
             tone: None,
             mark: None,
+            link: None,
         }
     }
 
@@ -211,6 +216,11 @@ impl Cell {
     /// Adds a published colour.
     pub fn marked(self, mark: Option<Mark>) -> Cell {
         Cell { mark, ..self }
+    }
+
+    /// Adds the address of a page about it.
+    pub fn linked(self, address: impl Into<String>) -> Cell {
+        Cell { link: Some(address.into()), ..self }
     }
 
     /// Adds the folders of its runs.

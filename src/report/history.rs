@@ -50,6 +50,9 @@ fn changes(ladder: &Ladder) -> Section {
         ];
         blocks.push(Block::Table(Table { caption: String::new(), columns, rows }));
     }
+    if ladder.chains.len() > 1 {
+        blocks.push(Block::Paragraph(along_branches(ladder)));
+    }
     if !ladder.broken.is_empty() {
         let labels = ladder.broken.join(", ");
         blocks.push(Block::Paragraph(format!("Left out, all values are 0: {labels}.")));
@@ -78,6 +81,21 @@ fn found(ladder: &Ladder) -> String {
         plural(count, "change"),
         plural(ladder.steps.len(), "step"),
         plural(out, "outlier")
+    )
+}
+
+fn along_branches(ladder: &Ladder) -> String {
+    let name = |at: &usize| ladder.rungs[*at].name();
+    let trunk: Vec<&str> = ladder.chains[0].iter().map(name).collect();
+    let ends = |chain: &Vec<usize>| match (chain.first(), chain.last()) {
+        (Some(first), Some(last)) => format!("{} … {}", name(first), name(last)),
+        _ => String::new(),
+    };
+    let branches: Vec<String> = ladder.chains[1..].iter().map(ends).collect();
+    format!(
+        "Changes are those along the first versions of the branches ({}) and along the branches {}.",
+        trunk.join(", "),
+        branches.join(", ")
     )
 }
 

@@ -30,6 +30,7 @@ mod scaling;
 mod sections;
 mod sessions;
 mod settings;
+pub mod site;
 pub mod stacks;
 pub mod tables;
 mod text;

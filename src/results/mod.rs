@@ -12,6 +12,7 @@ mod folded;
 mod read;
 mod seconds;
 mod settings;
+mod stamp;
 mod store;
 
 pub use bisection::BisectionFolder;
@@ -22,4 +23,5 @@ pub use files::entries;
 pub use read::{COUNTS, PROFILES, read, read_each, read_run};
 pub use seconds::{COLUMNS, SecondsColumn, read_seconds, seconds_of};
 pub use settings::settings_of;
+pub use stamp::{content_stamp, quick_stamp};
 pub use store::{ResultSet, RunFolder};

@@ -103,3 +103,31 @@ fn first_column(line: &str) -> String {
         [] => String::new(),
     }
 }
+
+/// The old branch got a fix late: along all versions the next branch seems to lose it.
+const BRANCHES: &str = "\
+col-1 : x.ma100401_rel.z12a_c8r32.pk1
+col-2 : x.ma100402_rel.z12a_c8r32.pk1
+col-3 : x.ma100430_rel.z12a_c8r32.pk1
+col-4 : x.ma100431_rel.z12a_c8r32.pk1
+col-5 : x.ma100501_rel.z12a_c8r32.pk1
+col-6 : x.ma100502_rel.z12a_c8r32.pk1
+col-7 : x.ma100601_rel.z12a_c8r32.pk1
+
+col-1\tcol-2\tcol-3\tcol-4\tcol-5\tcol-6\tcol-7
+10000\t10010\t13000\t13010\t10020\t9990\t10005\tpoint-query_range=100
+";
+
+#[test]
+fn a_late_fix_of_an_old_branch_is_no_loss_of_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = imported(folder.path(), BRANCHES);
+    let text = out(&rqps(&["history", &set]));
+    assert!(text.contains("From 10.4.1 to 10.6.1: 2 changes in 1 of 1 step"), "{text}");
+    let text = out(&rqps(&["history", &set, "--branches"]));
+    assert!(text.contains("From 10.4.1 to 10.6.1: 1 change in 1 of 1 step"), "{text}");
+    assert!(text.contains("- 10.4.30: 1 step to 1.30"), "{text}");
+    let along = "along the first versions of the branches (10.4.1, 10.5.1, 10.6.1)";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(along), "{text}");
+    assert_eq!(rqps(&["history", &set, "--by", "date", "--branches"]).status.code(), Some(2));
+}

@@ -79,7 +79,7 @@ fn changes_of_a_labelled_ladder_are_where_its_author_sees_them() {
     let file = folder.join("mariadb-10.2-12.1.labelled.tsv");
     let published = read(sysbench::import::MYTOOLS, &[&file], &ImportOptions::default()).unwrap();
     let comparison = compared(sysbench::import::MYTOOLS, &published);
-    let options = LadderOptions { metric: Metric::Rate, order: None };
+    let options = LadderOptions { metric: Metric::Rate, order: None, branches: false };
     let ladders = ladders(&comparison, &options).unwrap();
     assert_eq!(ladders.len(), 1, "one DBMS, each version once");
     let ladder = &ladders[0];

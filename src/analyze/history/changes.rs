@@ -70,23 +70,46 @@ pub(super) fn steps(
     comparison: &Comparison,
     rungs: &[Rung],
     metric: Metric,
-    layout_sd: f64,
+    (chains, layout_sd): (&[Vec<usize>], f64),
 ) -> Vec<StepLadder> {
-    let fits: Vec<(&StepComparison, VersionFit)> = comparison
-        .measured_steps()
-        .map(|step| (step, fit_of(comparison, step, rungs, metric)))
+    let values = comparison.measured_steps().map(|step| values(comparison, step, rungs, metric));
+    let mut ladders = of_values(values, rungs.len(), (chains, layout_sd));
+    for ladder in &mut ladders {
+        ladder.remarks = remarks(comparison, &ladder.step);
+    }
+    ladders
+}
+
+/// The values of one step on a ladder.
+pub(super) struct StepValues {
+    pub step: String,
+    pub group: Group,
+    pub values: Vec<BlockValue>,
+    /// How many blocks the values are of.
+    pub blocks: usize,
+}
+
+/// Every step that two or more of so many versions have values of, without remarks. Changes are
+/// those along chains of versions. Variances are moderated over these steps.
+pub(super) fn of_values(
+    steps: impl Iterator<Item = StepValues>,
+    versions: usize,
+    (chains, layout_sd): (&[Vec<usize>], f64),
+) -> Vec<StepLadder> {
+    let fits: Vec<(StepValues, VersionFit)> = steps
+        .map(|step| {
+            let fit = fit(&step.values, versions, step.blocks);
+            (step, fit)
+        })
         .filter(|(_, fit)| fit.means.iter().flatten().count() > 1)
         .collect();
-    let spreads: Vec<Spread> = fits.iter().map(|(_, fit)| spread(fit)).collect();
+    let spreads: Vec<Spread> = fits.iter().map(|(_, fit)| spread(fit, chains)).collect();
     let prior = Prior::fit(&spreads);
     let moderated = spreads.iter().map(|own| prior.map_or(*own, |prior| prior.moderate(*own)));
-    fits.iter()
-        .zip(moderated)
-        .map(|((step, fit), spread)| StepLadder {
-            remarks: remarks(comparison, &step.name),
-            ..step_ladder((step, rungs), fit, spread, layout_sd)
-        })
-        .collect()
+    let ladder = |((step, fit), spread): (&(StepValues, VersionFit), Spread)| {
+        step_ladder(step, fit, spread, (chains, layout_sd))
+    };
+    fits.iter().zip(moderated).map(ladder).collect()
 }
 
 fn remarks(comparison: &Comparison, step: &str) -> Vec<String> {
@@ -97,12 +120,12 @@ fn remarks(comparison: &Comparison, step: &str) -> Vec<String> {
     texts
 }
 
-fn fit_of(
+fn values(
     comparison: &Comparison,
     step: &StepComparison,
     rungs: &[Rung],
     metric: Metric,
-) -> VersionFit {
+) -> StepValues {
     let mut blocks: BTreeMap<PairKey<'_>, usize> = BTreeMap::new();
     let mut values = Vec::new();
     for (version, rung) in rungs.iter().enumerate() {
@@ -113,7 +136,7 @@ fn fit_of(
             values.push(BlockValue { version, block, ln: value.ln() });
         }
     }
-    fit(&values, rungs.len(), blocks.len())
+    StepValues { step: step.name.clone(), group: step.group, values, blocks: blocks.len() }
 }
 
 /// Turns the median of absolute differences of neighbours into the standard deviation of one.
@@ -122,63 +145,74 @@ const MEDIAN_OF_DIFFERENCES_TO_SD: f64 = 1.4826 / std::f64::consts::SQRT_2;
 const EFFICIENCY_OF_MEDIAN: f64 = 0.37;
 
 /// Spread of one value: from blocks, or, with one value per version, from the differences of
-/// neighbours, most of which span no change.
-fn spread(fit: &VersionFit) -> Spread {
+/// neighbours in a chain, most of which span no change.
+fn spread(fit: &VersionFit, chains: &[Vec<usize>]) -> Spread {
     if fit.df > 0 {
         return Spread { sd: (fit.squares / fit.df as f64).sqrt(), df: fit.df as f64 };
     }
-    let means: Vec<f64> = fit.means.iter().flatten().copied().collect();
-    let differences: Vec<f64> = means.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    let mut differences = Vec::new();
+    for chain in chains {
+        let means: Vec<f64> = chain.iter().filter_map(|at| fit.means[*at]).collect();
+        differences.extend(means.windows(2).map(|pair| (pair[1] - pair[0]).abs()));
+    }
     let median = summary::median(&differences).unwrap_or(0.0);
     let df = (EFFICIENCY_OF_MEDIAN * differences.len() as f64).max(1.0);
     Spread { sd: MEDIAN_OF_DIFFERENCES_TO_SD * median, df }
 }
 
 fn step_ladder(
-    (step, rungs): (&StepComparison, &[Rung]),
+    step: &StepValues,
     fit: &VersionFit,
     spread: Spread,
-    layout_sd: f64,
+    (chains, layout_sd): (&[Vec<usize>], f64),
 ) -> StepLadder {
-    // Places of measured versions, and their means: the partition knows no gaps.
-    let measured: Vec<(usize, f64)> =
-        fit.means.iter().enumerate().filter_map(|(at, mean)| Some((at, (*mean)?))).collect();
-    let first = measured.first().map_or(0.0, |(_, mean)| *mean);
+    let first = fit.means.iter().flatten().next().copied().unwrap_or(0.0);
     let sd = spread.sd.max(SD_MIN);
     let error = |at: usize| sd / (fit.counts[at] as f64).sqrt();
-    let versions: Vec<VersionMean> = measured
-        .iter()
-        .map(|(at, mean)| {
-            let variance = error(*at).powi(2) + layout_sd * layout_sd;
-            VersionMean { mean: mean - first, variance }
-        })
-        .collect();
-    let levels = partition(&versions, penalty(versions.len())).levels;
-    let mut points = vec![None; rungs.len()];
-    for level in &levels {
-        for (place, &(at, mean)) in measured.iter().enumerate().take(level.to).skip(level.from) {
-            let own = Estimate { mean: mean - first, se: error(at), df: spread.df };
-            let several = fit.counts[at] > 1 && fit.df > 0;
-            points[at] = Some(VersionPoint {
-                ratio: own.mean.exp(),
-                interval: several.then(|| own.interval(CONFIDENCE).exp()),
-                n: fit.counts[at],
-                level: level.mean.exp(),
-                outlier: level.outliers.contains(&place),
-            });
+    // As many places for a change as the whole ladder has, however it is divided into chains.
+    let price = penalty(fit.means.iter().flatten().count());
+    let mut points = vec![None; fit.means.len()];
+    let mut changes = Vec::new();
+    for chain in chains {
+        // Places of measured versions, and their means: the partition knows no gaps.
+        let measured: Vec<(usize, f64)> =
+            chain.iter().filter_map(|&at| Some((at, fit.means[at]?))).collect();
+        let versions: Vec<VersionMean> = measured
+            .iter()
+            .map(|(at, mean)| {
+                let variance = error(*at).powi(2) + layout_sd * layout_sd;
+                VersionMean { mean: mean - first, variance }
+            })
+            .collect();
+        let levels = partition(&versions, price).levels;
+        for level in &levels {
+            for (place, &(at, mean)) in measured.iter().enumerate().take(level.to).skip(level.from)
+            {
+                let own = Estimate { mean: mean - first, se: error(at), df: spread.df };
+                let several = fit.counts[at] > 1 && fit.df > 0;
+                // The first version of a branch is in two chains; the first of them counts.
+                points[at].get_or_insert_with(|| VersionPoint {
+                    ratio: own.mean.exp(),
+                    interval: several.then(|| own.interval(CONFIDENCE).exp()),
+                    n: fit.counts[at],
+                    level: level.mean.exp(),
+                    outlier: level.outliers.contains(&place),
+                });
+            }
         }
+        changes.extend(levels.windows(2).map(|pair| {
+            let [after, at] = [pair[1].from - 1, pair[1].from].map(|place| measured[place].0);
+            change([&pair[0], &pair[1]], spread.df, [after, at])
+        }));
     }
-    let changes = levels.windows(2).map(|pair| {
-        let [after, at] = [pair[1].from - 1, pair[1].from].map(|place| measured[place].0);
-        change([&pair[0], &pair[1]], spread.df, [after, at])
-    });
+    changes.sort_by_key(|change| change.at);
     StepLadder {
-        step: step.name.clone(),
+        step: step.step.clone(),
         group: step.group,
         points,
         sd_ln: spread.sd,
         replicated: fit.df > 0,
-        changes: changes.collect(),
+        changes,
         remarks: Vec::new(),
     }
 }

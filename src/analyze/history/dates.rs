@@ -154,16 +154,17 @@ impl StepDates {
     /// Geometric mean of the points of the first level.
     pub fn first_level(&self) -> f64 {
         let end = self.changes.first().map_or(self.points.len(), |change| change.at);
-        level(&self.points[..end.min(self.points.len())])
+        StepDates::level(&self.points[..end.min(self.points.len())])
     }
 
     /// Geometric mean of the points since the last change.
     pub fn present_level(&self) -> f64 {
         let begin = self.changes.last().map_or(0, |change| change.at);
-        level(&self.points[begin.min(self.points.len())..])
+        StepDates::level(&self.points[begin.min(self.points.len())..])
     }
-}
 
-fn level(points: &[DatePoint]) -> f64 {
-    mean(&points.iter().map(|point| point.value.ln()).collect::<Vec<f64>>()).exp()
+    /// Geometric mean of points.
+    pub fn level(points: &[DatePoint]) -> f64 {
+        mean(&points.iter().map(|point| point.value.ln()).collect::<Vec<f64>>()).exp()
+    }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::changes::{self, StepLadder};
-use super::rung::{Rung, by_config, family, rung, sorted};
+use super::rung::{Rung, by_config, chains, family, rung, sorted};
 use crate::analyze::Comparison;
 use crate::domain::metric::Metric;
 
@@ -17,6 +17,9 @@ pub struct LadderOptions {
     pub metric: Metric,
     /// Labels of targets in the wanted order; `None` for the order of their versions.
     pub order: Option<Vec<String>>,
+    /// True to look for changes along the first versions of branches and along each branch; false
+    /// to look along all versions.
+    pub branches: bool,
 }
 
 /// Versions of one DBMS, the oldest first.
@@ -29,6 +32,9 @@ pub struct Ladder {
     pub metric: String,
     /// Its versions in order: ratios are relative to the first.
     pub rungs: Vec<Rung>,
+    /// Along which versions changes were searched, by place: all of them; with branches, the first
+    /// version of each branch, then each branch with two or more.
+    pub chains: Vec<Vec<usize>>,
     /// True if the order is that of versions; false if a version is unknown, or the user gave an
     /// order. Then it is that of the plan or the user.
     pub by_version: bool,
@@ -73,11 +79,13 @@ pub fn ladders(comparison: &Comparison, of: &LadderOptions) -> Result<Vec<Ladder
         let layout_sd = comparison.rules.tau / 2.0 / std::f64::consts::SQRT_2;
         let (broken, rungs): (Vec<Rung>, Vec<Rung>) =
             rungs.into_iter().partition(|rung| is_broken(comparison, rung.target, of.metric));
-        let steps = changes::steps(comparison, &rungs, of.metric, layout_sd);
+        let chains = chains(&rungs, of.branches && by_version);
+        let steps = changes::steps(comparison, &rungs, of.metric, (&chains, layout_sd));
         Ladder {
             family,
             metric: of.metric.name().to_owned(),
             rungs,
+            chains,
             by_version,
             layout_sd,
             broken: broken.into_iter().map(|rung| rung.label).collect(),

@@ -1,15 +1,22 @@
 //! Ladders: many versions in one comparison, in the order of the versions, with the places where
-//! the level of a step changed. Histories: the same over the result sets of many days.
+//! the level of a step changed. Histories: the same over the result sets of many days. Series: both
+//! over all result sets of a site.
 
 mod changes;
 mod dates;
 mod fit;
 mod ladder;
 mod newest;
+mod points;
 mod rung;
+mod series;
 
 pub use changes::{LevelChange, StepLadder, VersionPoint};
 pub use dates::{DateChange, DateHistory, DateOptions, DatePoint, StepDates, date_histories};
 pub use ladder::{Ladder, LadderOptions, OrderError, ladders};
 pub use newest::{Newest, against_newest};
+pub use points::{Condition, PointRun, PointTarget, SetPoints, StepPoints, set_points, short_hash};
 pub use rung::Rung;
+pub use series::{
+    FamilyLadder, FirstSet, LabelDates, SeriesOptions, SeriesSet, StepSeries, step_series,
+};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::analyze::Comparison;
 use crate::analyze::comparison::TargetFacts;
-use crate::domain::build::Version;
+use crate::domain::build::{Dbms, Version};
 
 /// One target of a ladder.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,6 +17,8 @@ pub struct Rung {
     pub version: Option<String>,
     /// Name of its configuration.
     pub config: String,
+    /// The branch of the version, `10.11`; empty where the version is unknown.
+    pub branch: String,
     /// Place in the comparison.
     #[serde(skip)]
     pub target: usize,
@@ -60,7 +62,30 @@ pub(super) fn rung(comparison: &Comparison, target: usize) -> Rung {
     let version = facts.manifests.first().map(|manifest| manifest.version.as_str().to_owned());
     let config = facts.target.as_ref().map_or_else(String::new, |target| target.config.clone());
     let version = version.filter(|text| !text.is_empty());
-    Rung { label: facts.label.clone(), version, config, target }
+    let branch = branch(facts.target.as_ref().map(|target| target.dbms), version.as_deref());
+    Rung { label: facts.label.clone(), version, config, branch, target }
+}
+
+/// The branch of a version of a DBMS.
+pub(super) fn branch(dbms: Option<Dbms>, version: Option<&str>) -> String {
+    match (dbms, version) {
+        (Some(dbms), Some(version)) => dbms.branch(&Version::new(version)),
+        _ => String::new(),
+    }
+}
+
+/// Places of versions along which changes are searched: all, or with branches the first version of
+/// each branch and then each branch with two or more. A later branch begins from an early version
+/// of the one before, not from its last fix.
+pub(super) fn chains(rungs: &[Rung], branches: bool) -> Vec<Vec<usize>> {
+    let all: Vec<usize> = (0..rungs.len()).collect();
+    if !branches {
+        return vec![all];
+    }
+    let parts: Vec<&[usize]> = all.chunk_by(|a, b| rungs[*a].branch == rungs[*b].branch).collect();
+    let trunk: Vec<usize> = parts.iter().map(|part| part[0]).collect();
+    let several = parts.into_iter().filter(|part| part.len() > 1).map(<[usize]>::to_vec);
+    std::iter::once(trunk).chain(several).collect()
 }
 
 /// By the numbers of their versions, so that 10.11.14 stands before 11.0.6 although it came out
@@ -86,6 +111,7 @@ mod tests {
         let rung = |(target, version): (usize, &&str)| Rung {
             label: (*version).to_owned(),
             version: Some((*version).to_owned()).filter(|text| !text.is_empty()),
+            branch: branch(Some(Dbms::Mariadb), Some(version)),
             config: format!("c{}", target % 2),
             target,
         };
@@ -108,6 +134,17 @@ mod tests {
         let names: Vec<&str> = two.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["mysql, config c0", "mysql, config c1"]);
         assert!(two.iter().all(|(_, rungs)| rungs.len() == 2));
+    }
+
+    #[test]
+    fn branches_are_chains() {
+        let all = rungs(&["10.2.30", "10.4.8", "10.4.34", "10.11.14", "11.0.6"]);
+        assert_eq!(chains(&all, false), [vec![0, 1, 2, 3, 4]]);
+        assert_eq!(chains(&all, true), [vec![0, 1, 3, 4], vec![1, 2]]);
+        let of = |dbms, version| branch(Some(dbms), Some(version));
+        assert_eq!(of(Dbms::Postgres, "17.2.0"), "17");
+        assert_eq!(of(Dbms::Postgres, "9.6.24"), "9.6");
+        assert_eq!(of(Dbms::Rocksdb, "10.6.2"), "10.6");
     }
 
     #[test]

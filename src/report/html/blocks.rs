@@ -224,12 +224,18 @@ fn push_cell(html: &mut String, cell: &Cell, column: &Column, runs: &str) {
     let class = if class.is_empty() { class } else { format!(" class=\"{}\"", class.trim()) };
     let runs = if runs.is_empty() { String::new() } else { format!(" data-r=\"{runs}\"") };
     let _ = write!(html, "<td{class}{style}{runs}>");
+    if let Some(link) = &cell.link {
+        let _ = write!(html, "<a href=\"{}\">", attribute(link));
+    }
     match &cell.value {
         CellValue::Text(words) => html.push_str(&text(words)),
         CellValue::Missing(why) => {
             let _ = write!(html, "<span class=\"none\" title=\"{}\">–</span>", attribute(why));
         }
         CellValue::Number(number, digits) => push_number(html, cell, *number, *digits),
+    }
+    if cell.link.is_some() {
+        html.push_str("</a>");
     }
     html.push_str("</td>");
 }

@@ -1,17 +1,17 @@
 //! Escapes text for its place in an HTML file.
 
 /// Escapes text between tags.
-pub(super) fn text(raw: &str) -> String {
+pub(in crate::report) fn text(raw: &str) -> String {
     raw.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Escapes text within double quotes.
-pub(super) fn attribute(raw: &str) -> String {
+pub(in crate::report) fn attribute(raw: &str) -> String {
     text(raw).replace('"', "&quot;")
 }
 
 /// Converts a name to an `id`: characters that are unsafe in an address become `-`.
-pub(super) fn id(raw: &str) -> String {
+pub(in crate::report) fn id(raw: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_.=".contains(c);
     raw.chars().map(|c| if safe(c) { c } else { '-' }).collect()
 }

@@ -10,7 +10,7 @@ use super::links::RunLink;
 use crate::analyze::Comparison;
 use crate::analyze::comparison::RunFacts;
 use crate::domain::run::Dataset;
-use crate::report::document::{Document, Section};
+use crate::report::document::{Block, Document, Section};
 use crate::report::sections::Sections;
 use crate::report::timeline::SecondsOf;
 use crate::report::{facts, page};
@@ -33,6 +33,11 @@ const NOTICE: &str = include_str!("assets/ECHARTS-NOTICE");
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data: blob:; base-uri 'none'; form-action 'none'";
 
+/// Forbids all loading but of the files of the site, also where it is opened from a folder.
+const SITE_POLICY: &str = "default-src 'none'; script-src 'self' file: 'unsafe-inline'; \
+                           style-src 'self' file: 'unsafe-inline'; img-src data: blob:; \
+                           base-uri 'none'; form-action 'none'";
+
 /// Input of an HTML report.
 pub struct Material<'a> {
     /// The comparison.
@@ -50,6 +55,54 @@ pub struct Material<'a> {
 
 /// Renders the complete file.
 pub fn render(material: &Material) -> String {
+    let (document, lead, runs) = parts(material);
+    render_document(&document, &lead, &runs, PageFrame::Whole)
+}
+
+/// A report as a page of a site.
+pub struct SitePage {
+    /// The page.
+    pub html: String,
+    /// Title of the report.
+    pub title: String,
+    /// Its first paragraph: the verdict.
+    pub verdict: String,
+}
+
+/// Renders the page of a site. `root` leads from the page to the folder of the site: `../`.
+pub fn render_for_site(material: &Material, root: &str) -> SitePage {
+    let (document, lead, runs) = parts(material);
+    let html = render_document(&document, &lead, &runs, PageFrame::Site { root });
+    let mut blocks = document.sections.iter().flat_map(|section| &section.blocks);
+    let verdict = blocks.find_map(|block| match block {
+        Block::Paragraph(text) => Some(text.clone()),
+        _ => None,
+    });
+    SitePage { html, title: document.title, verdict: verdict.unwrap_or_default() }
+}
+
+/// Where style and scripts of a page are.
+#[derive(Clone, Copy)]
+pub(in crate::report) enum PageFrame<'a> {
+    /// In the page.
+    Whole,
+    /// In files of the site, to whose folder `root` leads.
+    Site { root: &'a str },
+}
+
+/// Files that all pages of a site share: address in the site, content.
+pub fn site_assets() -> Vec<(&'static str, String)> {
+    vec![
+        ("assets/report.css", STYLE.to_owned()),
+        ("assets/report.js", SCRIPTS.concat()),
+        ("assets/echarts.js", ECHARTS.to_owned()),
+        ("assets/ECHARTS-LICENSE", include_str!("assets/ECHARTS-LICENSE").to_owned()),
+        ("assets/ECHARTS-LICENSE-D3", include_str!("assets/ECHARTS-LICENSE-D3").to_owned()),
+        ("assets/ECHARTS-NOTICE", NOTICE.to_owned()),
+    ]
+}
+
+fn parts(material: &Material) -> (Document, String, Vec<RunLink>) {
     let document =
         page::document(material.comparison, material.dataset, material.seconds, material.own);
     let run = |run: &RunFacts| {
@@ -63,12 +116,20 @@ pub fn render(material: &Material) -> String {
     };
     let runs: Vec<RunLink> = material.comparison.runs.iter().map(run).collect();
     let lead = facts::brief(material.comparison).join(" · ");
-    render_document(&document, &lead, &runs)
+    (document, lead, runs)
 }
 
-pub(super) fn render_document(document: &Document, lead: &str, runs: &[RunLink]) -> String {
-    let mut html = String::with_capacity(2 << 20);
-    push_head(&mut html, &document.title);
+pub(in crate::report) fn render_document(
+    document: &Document,
+    lead: &str,
+    runs: &[RunLink],
+    shell: PageFrame,
+) -> String {
+    let mut html = String::with_capacity(match shell {
+        PageFrame::Whole => 2 << 20,
+        PageFrame::Site { .. } => 1 << 17,
+    });
+    push_head(&mut html, &document.title, shell);
     let title = text(&document.title);
     let _ = write!(
         html,
@@ -78,7 +139,7 @@ pub(super) fn render_document(document: &Document, lead: &str, runs: &[RunLink])
          </header>\n",
         text(lead)
     );
-    push_navigation(&mut html, &document.sections);
+    push_navigation(&mut html, &document.sections, shell);
     html.push_str("<main id=\"main\">\n");
     let mut writer = Writer::new(runs);
     for section in &document.sections {
@@ -88,6 +149,20 @@ pub(super) fn render_document(document: &Document, lead: &str, runs: &[RunLink])
     push_footer(&mut html);
     data::push_json(&mut html, "runs", &data::runs(runs));
     html.push_str(&writer.into_data());
+    push_scripts(&mut html, shell);
+    html.push_str("</body>\n</html>\n");
+    html
+}
+
+fn push_scripts(html: &mut String, shell: PageFrame) {
+    if let PageFrame::Site { root } = shell {
+        let _ = write!(
+            html,
+            "<script src=\"{root}assets/echarts.js\"></script>\n\
+             <script src=\"{root}assets/report.js\"></script>\n"
+        );
+        return;
+    }
     // Runs when the first chart is drawn.
     let _ = write!(
         html,
@@ -96,27 +171,41 @@ pub(super) fn render_document(document: &Document, lead: &str, runs: &[RunLink])
     for script in SCRIPTS {
         html.push_str(script);
     }
-    html.push_str("</script>\n</body>\n</html>\n");
-    html
+    html.push_str("</script>\n");
 }
 
-fn push_head(html: &mut String, title: &str) {
+fn push_head(html: &mut String, title: &str, shell: PageFrame) {
+    let (policy, style) = match shell {
+        PageFrame::Whole => (POLICY, format!("<style>\n{STYLE}</style>\n")),
+        PageFrame::Site { root } => (
+            SITE_POLICY,
+            format!(
+                "<link rel=\"stylesheet\" href=\"{root}assets/report.css\">\n\
+                 <link rel=\"alternate\" type=\"application/atom+xml\" href=\"{root}feed.xml\">\n"
+            ),
+        ),
+    };
     let _ = write!(
         html,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"generator\" content=\"rqps {}\">\n<title>{}</title>\n\
-         <style>\n{STYLE}</style>\n\
+         {style}\
          <noscript><style>.needs-script {{ display: none; }}</style></noscript>\n</head>\n",
-        attribute(POLICY),
+        attribute(policy),
         env!("CARGO_PKG_VERSION"),
         text(title),
     );
 }
 
-fn push_navigation(html: &mut String, sections: &[Section]) {
+fn push_navigation(html: &mut String, sections: &[Section], shell: PageFrame) {
     html.push_str("<nav aria-label=\"Sections\"><ul>");
+    if let PageFrame::Site { root } = shell
+        && !root.is_empty()
+    {
+        let _ = write!(html, "<li><a href=\"{root}index.html\">Overview</a></li>");
+    }
     // The head of a warning is a sentence.
     let first = |section: &Section| {
         section.heading.split([':', '(']).next().unwrap_or("").trim().to_owned()

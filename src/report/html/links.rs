@@ -1,11 +1,11 @@
 //! The run folders that numbers link to.
 
 /// A run folder that numbers link to.
-pub(super) struct RunLink {
+pub(in crate::report) struct RunLink {
     /// Name in cells.
-    pub(super) folder: String,
+    pub(in crate::report) folder: String,
     /// Link address.
-    pub(super) address: String,
+    pub(in crate::report) address: String,
     /// Displayed name.
-    pub(super) name: String,
+    pub(in crate::report) name: String,
 }

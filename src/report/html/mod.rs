@@ -9,7 +9,10 @@ mod escape;
 mod file;
 mod links;
 
-pub use file::{ECHARTS, Material, render};
+pub(super) use escape::{attribute, id, text};
+pub use file::{ECHARTS, Material, SitePage, render, render_for_site, site_assets};
+pub(super) use file::{PageFrame, render_document};
+pub(super) use links::RunLink;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use super::super::chart::{Axis, Chart, Form, Line, Point, Series};
 use super::super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
-use super::file::{ECHARTS, render_document};
+use super::file::{ECHARTS, PageFrame, render_document};
 use super::links::RunLink;
 use crate::stats::Interval;
 
@@ -18,7 +18,7 @@ fn runs() -> Vec<RunLink> {
 fn page(blocks: Vec<Block>) -> String {
     let section = Section { id: "x", heading: "Head <1>".to_owned(), blocks };
     let document = Document { title: "a & b".to_owned(), sections: vec![section] };
-    let html = render_document(&document, "lead", &runs());
+    let html = render_document(&document, "lead", &runs(), PageFrame::Whole);
     // The library contains none of our own code.
     html.replace(ECHARTS, "")
 }

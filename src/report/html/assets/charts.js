@@ -173,7 +173,10 @@ function legendOf(chart, width, theme, slots) {
   }
   const slot = new Map(chart.series.map(series => [series.n, series.s]));
   const selected = {};
-  if (names.length > SHOWN_MAX) {
+  const kept = VIEW.get("shown")?.split("|").filter(name => names.includes(name)) ?? [];
+  if (kept.length) {
+    names.forEach(name => { selected[name] = kept.includes(name); });
+  } else if (names.length > SHOWN_MAX) {
     names.forEach((name, place) => { selected[name] = place === 0 || place === names.length - 1; });
   }
   return { height: rows * 25 + 4, option: { type: "plain", top: 0, left: 4, itemGap: 10, itemWidth: 18,
@@ -181,6 +184,20 @@ function legendOf(chart, width, theme, slots) {
     inactiveColor: theme.off, inactiveBorderColor: theme.off,
     data: names.map(name => ({ name, icon: "roundRect",
       itemStyle: { color: colour(slot.get(name), slots, theme) } })) } };
+}
+
+// Dates and versions: as many names as have room.
+const NAMES_MAX = 20;
+
+function namedAxis(axis, width, theme) {
+  const names = axis.c, each = names.length <= NAMES_MAX;
+  const widest = Math.ceil(Math.max(...names.map(name => textWidth(name, 11))));
+  const turned = each && widest * names.length > width;
+  return { foot: turned ? widest + 10 : 18, ...lineAxis(theme), type: "value", min: -0.5,
+    max: names.length - 0.5, minInterval: 1, splitLine: { show: false },
+    axisLabel: { ...lineAxis(theme).axisLabel, rotate: turned ? 90 : 0, hideOverlap: !turned,
+      ...(each ? { customValues: names.map((_, at) => at) } : {}),
+      formatter: value => Number.isInteger(value) ? names[value] ?? "" : "" } };
 }
 
 function numberAxis(axis, theme) {
@@ -208,6 +225,11 @@ const spanStyle = (span, paint) => span[4]
 const TIME_MIN = 20;
 
 function timeRange(chart) {
+  const count = chart.x.c.length;
+  if (chart.form === "points" && count > NAMES_MAX) {
+    const [from, to] = (VIEW.get("range") ?? "").split("-").map(Number);
+    return to > from ? { startValue: from, endValue: Math.min(to, count - 1) } : { start: 0, end: 100 };
+  }
   if (chart.form !== "lines" || chart.x.u !== "s" || chart.x.s !== "linear") return null;
   const last = Math.max(...chart.series.flatMap(one => one.x.slice(-1)));
   if (!(last >= TIME_MIN)) return null;
@@ -215,10 +237,28 @@ function timeRange(chart) {
   return to > from ? { startValue: from, endValue: Math.min(to, last) } : { start: 0, end: 100 };
 }
 
-function keepTimeRange(event, view) {
+function keepTimeRange(chart, view) {
   const zoom = view.getOption().dataZoom[0];
   const whole = zoom.start <= 0 && zoom.end >= 100;
-  keepView("seconds", whole ? null : `${Math.round(zoom.startValue)}-${Math.round(zoom.endValue)}`);
+  keepView(chart.x.c.length ? "range" : "seconds", whole ? null : `${Math.max(Math.round(zoom.startValue), 0)}-${Math.round(zoom.endValue)}`);
+}
+
+// Which names of the legend are shown, so that a link shows the same.
+function keepShown(selected) {
+  keepView("shown", Object.keys(selected).filter(name => selected[name]).join("|"));
+}
+
+// Values of y and changes at x that are marked across the chart.
+function marksOf(chart, of, paint, theme) {
+  const rules = of === 0 ? chart.rules.map(rule => ({ yAxis: rule[0], name: rule[1] })) : [];
+  const changes = (chart.marks ?? []).filter(mark => mark[2] === of).map(mark => ({ xAxis: mark[0],
+    name: mark[1], lineStyle: { color: paint, type: "solid", width: 1.5, opacity: 0.6 },
+    label: { position: "end", color: theme.ink, fontSize: 10 } }));
+  if (!rules.length && !changes.length) return {};
+  return { markLine: { silent: true, symbol: "none", animation: false,
+    lineStyle: { color: theme.ink, type: "dashed" },
+    label: { formatter: item => item.name, color: theme.quiet, position: "insideEndTop" },
+    data: [...rules, ...changes] } };
 }
 
 function lineOption(chart, width, theme) {
@@ -237,28 +277,28 @@ function lineOption(chart, width, theme) {
     }
     const spans = chart.spans.filter(span => span[2] === of || (span[2] == null && of === 0));
     series.push({ type: one.l === "none" ? "scatter" : "line", ...named, color: paint,
-      animation: false, symbol: "circle", showSymbol: marks, cursor: "pointer",
-      symbolSize: chart.form === "points" ? 8 : 4, step: one.l === "steps" ? "end" : false,
+      animation: false, symbol: "circle", cursor: "pointer",
+      showSymbol: marks && !(chart.form === "points" && one.l === "steps"),
+      symbolSize: chart.form === "points" ? (one.x.length > 60 ? 5 : 8) : 4, step: one.l === "steps" ? "end" : false,
       lineStyle: { width: 1.5, color: paint }, itemStyle: { color: paint }, z: 5,
       data: one.x.map((x, at) => ({ value: [place(x), one.y[at]], of, at })),
       ...(spans.length ? { markArea: { silent: true, label: { show: false }, data: spans.map(span =>
         [{ xAxis: span[0], itemStyle: spanStyle(span, paint) }, { xAxis: span[1] }]) } } : {}),
-      ...(of === 0 && chart.rules.length ? { markLine: { silent: true, symbol: "none",
-        lineStyle: { color: theme.ink, type: "dashed" },
-        label: { formatter: item => item.name, color: theme.quiet, position: "insideEndTop" },
-        data: chart.rules.map(rule => ({ yAxis: rule[0], name: rule[1] })) } } : {}) });
+      ...marksOf(chart, of, paint, theme) });
   });
   const top = legend.height + 14, plot = width < 620 ? 220 : 260;
   const most = Math.max(...chart.series.flatMap(one => one.y).filter(Number.isFinite), 0);
   const wide = Math.max(textWidth(text(most * 1.2, 3), 11), textWidth("0.0001", 11)) + 34;
   const zoom = timeRange(chart);
-  return { height: top + plot + (zoom ? 72 : 46), option: { ...common(chart, theme), legend: legend.option,
+  const named = chart.x.c.length ? namedAxis(chart.x, width - wide - 24, theme) : null;
+  const unit = named ? value => chart.x.c[Math.round(value)] ?? "" : value => `${text(value, 5)} s`;
+  return { height: top + plot + (zoom ? 72 : 46) + (named ? named.foot - 18 : 0), option: { ...common(chart, theme), legend: legend.option,
     ...(zoom ? { dataZoom: [{ type: "slider", bottom: 4, height: 16, filterMode: "none", ...zoom,
-      brushSelect: true, showDataShadow: false, labelFormatter: value => `${text(value, 5)} s`,
+      brushSelect: true, showDataShadow: false, labelFormatter: unit,
       borderColor: theme.line, fillerColor: "rgba(128,128,128,.2)", textStyle: { color: theme.quiet } }] } : {}),
     grid: { left: Math.ceil(wide), right: 24, top, height: plot, outerBoundsMode: "none" },
-    xAxis: { ...numberAxis(chart.x, theme), nameGap: 26 },
-    yAxis: { ...numberAxis(chart.y, theme), nameGap: Math.ceil(wide) - 16 }, series } };
+    xAxis: named ?? { ...numberAxis(chart.x, theme), nameGap: 26 },
+    yAxis: { ...numberAxis(chart.y, theme), ...(named ? { axisLine: { show: false } } : {}), nameGap: Math.ceil(wide) - 16 }, series } };
 }
 
 const isForest = chart => chart.form === "forest" && chart.series.length <= ROWS_MAX;
@@ -303,7 +343,8 @@ function draw(plot, printing = false) {
   state.width = width;
   if (!state.listens) {
     state.listens = true;
-    state.view.on("datazoom", event => keepTimeRange(event, state.view));
+    state.view.on("datazoom", () => keepTimeRange(state.chart, state.view));
+    state.view.on("legendselectchanged", event => keepShown(event.selected));
     state.view.on("click", item => {
       if (item.data?.of === undefined) return;
       const series = state.chart.series[item.data.of];

@@ -103,8 +103,10 @@ function sortable(table) {
 
 // ---- Where numbers come from ----
 
+// A run is a folder; on a site, a point comes from a result set, which has a page.
+const isPage = run => RUNS[run][0].endsWith(".html");
 const runLink = (run, path = "", words) =>
-  make("a", { href: RUNS[run][0] + path }, words ?? RUNS[run][1]);
+  make("a", { href: RUNS[run][0] + (isPage(run) ? "" : path) }, words ?? RUNS[run][1]);
 
 function show(title, ...content) {
   const dialog = $("#sources");
@@ -118,7 +120,8 @@ function show(title, ...content) {
 
 function showRuns(title, runs) {
   const items = runs.map(run => make("li", {}, runLink(run, "/")));
-  show(title, make("p", {}, items.length === 1 ? "From this run:" : `From ${items.length} runs:`),
+  const what = isPage(runs[0]) ? "result set" : "run";
+  show(title, make("p", {}, items.length === 1 ? `From this ${what}:` : `From ${items.length} ${what}s:`),
     make("ul", {}, ...items));
 }
 
@@ -222,12 +225,34 @@ function initSteps() {
   $("h2", section).after(tools);
 }
 
+// The overview of a site: one field filters the rows of all tables; the link keeps it.
+function initSite() {
+  if (!$("#sets")) return;
+  const rows = $$("main tbody tr").map(row => [row, row.textContent.toLowerCase()]);
+  const field = make("input", { type: "search", "aria-label": "Filter all tables", id: "filter" });
+  const count = make("span", { role: "status" });
+  const apply = () => {
+    const words = field.value.toLowerCase().split(/\s+/);
+    let shown = 0;
+    for (const [row, said] of rows) {
+      row.hidden = !words.every(word => said.includes(word));
+      if (!row.hidden) shown++;
+    }
+    count.textContent = field.value ? `${shown} of ${rows.length} rows` : "";
+  };
+  field.value = VIEW.get("filter") ?? "";
+  field.addEventListener("input", () => { apply(); keepView("filter", field.value || null); });
+  $("main").prepend(make("div", { class: "tools" }, make("label", {}, "Filter ", field), count));
+  apply();
+}
+
 function initPage() {
   initTheme();
   initSources();
   addSources(document);
   initDetails(document);
   initSteps();
+  initSite();
   // This event does not rise: it is met on its way down.
   document.addEventListener("toggle", event => {
     if (!event.target.open || event.target.tagName !== "DETAILS") return;

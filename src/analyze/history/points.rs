@@ -1,0 +1,194 @@
+//! The values of one result set, small enough that a site reads a thousand sets at once.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::rung::family;
+use crate::analyze::Comparison;
+use crate::analyze::comparison::StepComparison;
+use crate::domain::benchmark::{Group, Workload};
+use crate::domain::metric::{Direction, Metric};
+
+/// All values of a result set that have a better direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SetPoints {
+    /// When its first run began, RFC 3339; empty where that is unknown.
+    pub started: String,
+    /// Its targets.
+    pub targets: Vec<PointTarget>,
+    /// Under what its runs were measured.
+    pub conditions: Vec<Condition>,
+    /// Its runs; values refer to them by place.
+    pub runs: Vec<PointRun>,
+    /// Its steps.
+    pub steps: Vec<StepPoints>,
+}
+
+/// A target of a result set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointTarget {
+    /// Its label.
+    pub label: String,
+    /// The DBMS, and the storage engine where one is named.
+    pub family: String,
+    /// As far as it is known.
+    pub version: Option<String>,
+    /// Name of its configuration.
+    pub config: String,
+}
+
+/// What two points must share to be in one series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Condition {
+    /// The benchmark.
+    pub benchmark: String,
+    /// Hash of the workload.
+    pub workload: String,
+    /// Fingerprint of the host.
+    pub host: String,
+    /// Workload and host in words.
+    pub words: String,
+}
+
+/// A run of a result set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointRun {
+    /// Place of its target.
+    pub target: usize,
+    /// Place of its condition.
+    pub condition: usize,
+    /// Block and attempt: runs that share both are pairs.
+    pub block: (u32, u32),
+}
+
+/// A step of a result set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepPoints {
+    /// Its name.
+    pub step: String,
+    /// Its group.
+    pub group: Group,
+    /// One value for each run, `None` where the run has none. Seven digits are more than any
+    /// measurement has.
+    pub metrics: Vec<(Metric, Vec<Option<f32>>)>,
+}
+
+impl Condition {
+    /// The part of an address that all series of this condition share.
+    pub fn key(&self) -> String {
+        short_hash(&format!("{}\n{}\n{}", self.benchmark, self.workload, self.host))
+    }
+}
+
+/// Twelve digits of the SHA-256 of a text.
+pub fn short_hash(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The values of a comparison of one result set, and of its counted runs.
+pub fn set_points(comparison: &Comparison) -> SetPoints {
+    let targets = comparison.targets.iter().map(|facts| PointTarget {
+        label: facts.label.clone(),
+        family: family(facts),
+        version: facts
+            .manifests
+            .first()
+            .map(|manifest| manifest.version.as_str().to_owned())
+            .filter(|version| !version.is_empty()),
+        config: facts.target.as_ref().map_or_else(String::new, |target| target.config.clone()),
+    });
+    // What was published without dates has none.
+    let is_date = |text: &&str| text.starts_with(|first: char| first.is_ascii_digit());
+    let started = comparison.runs.iter().map(|run| run.started.as_str()).filter(is_date).min();
+    let mut set = SetPoints {
+        started: started.unwrap_or_default().to_owned(),
+        targets: targets.collect(),
+        ..SetPoints::default()
+    };
+    for part in std::iter::once(comparison).chain(comparison.counts.as_deref()) {
+        set.add(part);
+    }
+    set
+}
+
+impl SetPoints {
+    fn add(&mut self, part: &Comparison) {
+        let first = self.runs.len();
+        for run in &part.runs {
+            let of_label = |label: &str| label == run.key.label;
+            let target = self.targets.iter().position(|target| of_label(&target.label));
+            let facts = part.targets.iter().find(|target| of_label(&target.label));
+            let condition = Condition {
+                benchmark: run.benchmark.clone(),
+                workload: facts.and_then(|facts| facts.workloads.first()).map_or_else(
+                    String::new,
+                    // A struct of numbers, strings and lists cannot fail to become JSON.
+                    |of| short_hash(&serde_json::to_string(of).unwrap_or_default()),
+                ),
+                host: run.host_fingerprint.clone(),
+                words: words(
+                    part,
+                    facts.and_then(|facts| facts.workloads.first()),
+                    &run.host_fingerprint,
+                ),
+            };
+            let known = self.conditions.iter().position(|other| *other == condition);
+            let condition = known.unwrap_or_else(|| {
+                self.conditions.push(condition);
+                self.conditions.len() - 1
+            });
+            let block = (run.key.block, run.key.attempt);
+            self.runs.push(PointRun { target: target.unwrap_or(0), condition, block });
+        }
+        for step in part.measured_steps() {
+            self.add_step(step, first);
+        }
+        // Steps of the first part are shorter now.
+        for (_, values) in self.steps.iter_mut().flat_map(|step| &mut step.metrics) {
+            values.resize(self.runs.len(), None);
+        }
+    }
+
+    fn add_step(&mut self, step: &StepComparison, first: usize) {
+        let mut metrics: BTreeMap<Metric, Vec<Option<f32>>> = BTreeMap::new();
+        for (target, sample) in
+            step.targets.iter().flat_map(|target| target.samples.iter().map(move |it| (target, it)))
+        {
+            for &metric in target.metrics.keys() {
+                let value = sample.get(metric).filter(|value| *value > 0.0 && value.is_finite());
+                let Some(value) = value.filter(|_| metric.better() != Direction::Neither) else {
+                    continue;
+                };
+                let values = metrics.entry(metric).or_default();
+                values.resize(self.runs.len(), None);
+                values[first + sample.run] = Some(value as f32);
+            }
+        }
+        let known = self.steps.iter().position(|other| other.step == step.name);
+        let place = known.unwrap_or_else(|| {
+            let (step, group) = (step.name.clone(), step.group);
+            self.steps.push(StepPoints { step, group, metrics: Vec::new() });
+            self.steps.len() - 1
+        });
+        let known = &mut self.steps[place].metrics;
+        for (metric, values) in metrics {
+            if !known.iter().any(|(other, _)| *other == metric) {
+                known.push((metric, values));
+            }
+        }
+    }
+}
+
+fn words(part: &Comparison, workload: Option<&Workload>, fingerprint: &str) -> String {
+    let of_workload =
+        workload.map(|of| format!("{}, {}", of.data_text(), of.clients_text())).unwrap_or_default();
+    let host = part.hosts.get(fingerprint);
+    let cpus = host.map(|host| match &host.cpu_model {
+        Some(model) => format!("{} CPUs {model}", host.cpus),
+        None => format!("{} CPUs", host.cpus),
+    });
+    let parts = [of_workload, cpus.unwrap_or_default(), format!("host {fingerprint}")];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,343 @@
+//! `rqps site`: a static site over many result sets. A set that did not change is not read again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::analyze::history::{
+    SeriesOptions, SeriesSet, SetPoints, set_points, short_hash, step_series,
+};
+use crate::cli::compared::Compared;
+use crate::cli::history::MAX_P;
+use crate::cli::report::relative;
+use crate::cli::site_args::SiteArgs;
+use crate::cli::{exit, gate};
+use crate::domain::metric::{Direction, Metric};
+use crate::domain::verdict::Rules;
+use crate::lab::fault;
+use crate::report::html::site_assets;
+use crate::report::site::{
+    SiteMaterial, SiteSet, data_file, feed, index_json, index_page, series_file, series_page,
+    set_file,
+};
+use crate::{parallel, results};
+
+/// Marks a folder as a site: nothing else is written to, or cleared.
+const MARKER: &str = ".rqps-site";
+
+/// Grows when reports of unchanged result sets must be rendered again.
+const PAGES: u32 = 1;
+
+/// How deep below a named folder result sets may be.
+const DEPTH_MAX: usize = 3;
+
+/// Reports between two notes.
+const NOTE_EVERY: usize = 100;
+
+/// What a site keeps of a result set, in `data/NAME.json`.
+#[derive(Serialize, Deserialize)]
+struct KeptSet {
+    /// Version of rqps, rules, and the way from the site to the folder.
+    made_by: String,
+    quick: String,
+    content: String,
+    title: String,
+    verdict: String,
+    points: SetPoints,
+}
+
+/// A result set to be shown.
+struct Shown {
+    name: String,
+    folder: PathBuf,
+}
+
+/// What became of a result set.
+struct Outcome {
+    name: String,
+    kept: Result<KeptSet>,
+    rendered: bool,
+}
+
+/// `rqps site`.
+pub(super) fn write(words: &SiteArgs) -> Result<u8> {
+    let headline = words.metrics.iter().map(|name| metric(name)).collect::<Result<Vec<_>>>()?;
+    let shown = named(result_sets(&words.folders)?);
+    let out = words.output.as_path();
+    open(out)?;
+    let done = AtomicUsize::new(0);
+    let total = shown.len();
+    let outcomes = parallel::map(shown, |set| {
+        let outcome = outcome(words, set);
+        if outcome.rendered {
+            let count = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if count.is_multiple_of(NOTE_EVERY) {
+                tell!("rqps: {count} of at most {total} reports");
+            }
+        }
+        outcome
+    });
+    let rendered = outcomes.iter().filter(|outcome| outcome.rendered).count();
+    let (sets, series_sets, left_out) = sorted(outcomes);
+    if sets.is_empty() {
+        let whys: Vec<String> =
+            left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+        bail!("read the result sets: none can be read\n{}", whys.join("\n"));
+    }
+    let rules = gate::with_options(&Default::default(), &words.rules)?;
+    let layout_sd = rules.tau / 2.0 / std::f64::consts::SQRT_2;
+    let series = step_series(&series_sets, &SeriesOptions { max_p: MAX_P, layout_sd });
+    let address = words.url.as_ref().map(|url| format!("{}/", url.trim_end_matches('/')));
+    let material = SiteMaterial {
+        title: &words.title,
+        address: address.as_deref(),
+        sets: &sets,
+        series: &series,
+        headline: &headline,
+        left_out: &left_out,
+    };
+    let written = write_pages(out, &material)?;
+    for (name, why) in &left_out {
+        complain!("rqps: {name} is not on the site: {why}");
+    }
+    tell!(
+        "rqps: {} result sets ({rendered} reports rendered), {} series ({written} pages \
+         written): open {}",
+        sets.len(),
+        series.len(),
+        out.join("index.html").display()
+    );
+    Ok(if left_out.is_empty() { exit::FINE } else { exit::RUN_FAILED })
+}
+
+fn metric(name: &str) -> Result<Metric> {
+    let judged = || Metric::ALL.iter().filter(|metric| metric.better() != Direction::Neither);
+    match judged().find(|metric| metric.name() == name) {
+        Some(metric) => Ok(*metric),
+        None => {
+            let names: Vec<&str> = judged().map(|metric| metric.name()).collect();
+            bail!("list changes of `{name}`: no such metric; metrics are {}", names.join(", "))
+        }
+    }
+}
+
+/// Result sets that the folders are or hold, each once.
+fn result_sets(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for folder in folders {
+        let before = found.len();
+        find(folder, DEPTH_MAX, &mut found)?;
+        if found.len() == before {
+            bail!(
+                "find result sets in {}: neither it nor a folder in it has a plan.toml",
+                folder.display()
+            );
+        }
+    }
+    let mut known = BTreeSet::new();
+    let mut sets = Vec::new();
+    for folder in found {
+        let real =
+            fs::canonicalize(&folder).with_context(|| format!("find {}", folder.display()))?;
+        if known.insert(real.clone()) {
+            sets.push(real);
+        }
+    }
+    Ok(sets)
+}
+
+fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
+    if folder.join("plan.toml").is_file() {
+        found.push(folder.to_owned());
+        return Ok(());
+    }
+    let names = results::entries(folder)
+        .with_context(|| format!("find result sets in {}", folder.display()))?;
+    for path in names.into_iter().map(|name| folder.join(name)) {
+        if depth > 0 && path.is_dir() && !path.join(MARKER).exists() {
+            find(&path, depth - 1, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// Names of result sets: those of their folders. Where two share one, both get a part of the hash
+/// of their path.
+fn named(folders: Vec<PathBuf>) -> Vec<Shown> {
+    let name = |folder: &Path| {
+        folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    };
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for folder in &folders {
+        *counts.entry(set_file(&name(folder))).or_default() += 1;
+    }
+    let shown = |folder: PathBuf| {
+        let own = name(&folder);
+        let name = match counts.get(&set_file(&own)) {
+            Some(1) => own,
+            _ => format!("{own}-{}", &short_hash(&folder.to_string_lossy())[..8]),
+        };
+        Shown { name, folder }
+    };
+    folders.into_iter().map(shown).collect()
+}
+
+/// Makes the folders of the site. A folder with other files is left alone.
+fn open(out: &Path) -> Result<()> {
+    let marker = out.join(MARKER);
+    if !marker.exists() && out.exists() {
+        let others = fs::read_dir(out).with_context(|| format!("read {}", out.display()))?;
+        if others.count() > 0 {
+            bail!(
+                "write the site to {}: the folder has files and no {MARKER}, so it is no site of \
+                 rqps; name a new folder",
+                out.display()
+            );
+        }
+    }
+    for folder in ["sets", "data", "series", "assets"] {
+        let folder = out.join(folder);
+        fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    }
+    let text = "rqps site writes this folder and removes pages that it no longer needs.\n";
+    write_changed(&marker, text.as_bytes()).map(|_| ())
+}
+
+fn outcome(words: &SiteArgs, set: Shown) -> Outcome {
+    let kept = shown_set(words, &set);
+    let rendered = matches!(kept, Ok((_, true)));
+    Outcome { name: set.name, kept: kept.map(|(kept, _)| kept), rendered }
+}
+
+/// What is known of a result set, and whether its report had to be rendered.
+fn shown_set(words: &SiteArgs, set: &Shown) -> Result<(KeptSet, bool)> {
+    let out = words.output.as_path();
+    let (page, data) = (out.join(set_file(&set.name)), out.join(data_file(&set.name)));
+    let folders = [set.folder.clone()];
+    let rules = gate::rules(&folders, &words.rules)?;
+    let made_by = made_by(out, &set.folder, &rules)?;
+    // Before anything is read: what changes later is seen next time.
+    let quick = results::quick_stamp(&set.folder)?;
+    let usable = |kept: &KeptSet| kept.made_by == made_by && page.is_file() && !words.force;
+    let kept = fs::read(&data).ok().and_then(|text| serde_json::from_slice::<KeptSet>(&text).ok());
+    let kept = kept.filter(usable);
+    if let Some(kept) = kept {
+        if kept.quick == quick {
+            return Ok((kept, false));
+        }
+        if kept.content == results::content_stamp(&set.folder)? {
+            let kept = KeptSet { quick, ..kept };
+            write_changed(&data, &serde_json::to_vec(&kept)?)?;
+            return Ok((kept, false));
+        }
+    }
+    let content = results::content_stamp(&set.folder)?;
+    let compared = Compared::read(&folders, None, rules)?.explained();
+    let rendered = compared.site_page(&out.join("sets"), "../")?;
+    let points = set_points(&compared.comparison);
+    let kept = KeptSet {
+        made_by,
+        quick,
+        content,
+        title: rendered.title,
+        verdict: rendered.verdict,
+        points,
+    };
+    write_changed(&page, rendered.html.as_bytes())?;
+    write_changed(&data, &serde_json::to_vec(&kept)?)?;
+    Ok((kept, true))
+}
+
+/// What else a report depends on besides its result set.
+fn made_by(out: &Path, folder: &Path, rules: &Rules) -> Result<String> {
+    let way = relative(&out.join("sets"), folder)?;
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(short_hash(&format!("{version} {PAGES} {rules:?} {}", way.display())))
+}
+
+type Sorted = (Vec<SiteSet>, Vec<SeriesSet>, Vec<(String, String)>);
+
+/// The oldest first; those that cannot be read apart, with the reason.
+fn sorted(outcomes: Vec<Outcome>) -> Sorted {
+    let (mut sets, mut series_sets, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    for Outcome { name, kept, .. } in outcomes {
+        match kept {
+            Ok(kept) => {
+                sets.push(SiteSet {
+                    name: name.clone(),
+                    started: kept.points.started.clone(),
+                    title: kept.title,
+                    verdict: kept.verdict,
+                });
+                series_sets.push(SeriesSet { name, points: kept.points });
+            }
+            Err(error) => left_out.push((name, fault::text(&error))),
+        }
+    }
+    sets.sort_by(|a, b| (&a.started, &a.name).cmp(&(&b.started, &b.name)));
+    (sets, series_sets, left_out)
+}
+
+/// Writes what changed of all pages, removes those of series and sets that are gone, and returns
+/// how many pages of series were written.
+fn write_pages(out: &Path, site: &SiteMaterial) -> Result<usize> {
+    for (address, text) in site_assets() {
+        write_changed(&out.join(address), text.as_bytes())?;
+    }
+    let pages = parallel::map(site.series.iter().collect(), |series| -> Result<bool> {
+        let path = out.join(series_file(series));
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
+        }
+        write_changed(&path, series_page(site, series).as_bytes())
+    });
+    let mut written = 0;
+    for page in pages {
+        written += usize::from(page?);
+    }
+    write_changed(&out.join("feed.xml"), feed(site).as_bytes())?;
+    write_changed(&out.join("index.json"), index_json(site)?.as_bytes())?;
+    // Last: its links lead somewhere.
+    write_changed(&out.join("index.html"), index_page(site).as_bytes())?;
+    let mut wanted: BTreeSet<PathBuf> =
+        site.series.iter().map(|series| out.join(series_file(series))).collect();
+    for set in site.sets {
+        wanted.extend([set_file(&set.name), data_file(&set.name)].map(|file| out.join(file)));
+    }
+    for folder in ["sets", "data", "series"] {
+        clear(&out.join(folder), &wanted)?;
+    }
+    Ok(written)
+}
+
+/// Removes pages that no result set or series has, and folders that become empty.
+fn clear(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<()> {
+    let doing = || format!("clear {}", folder.display());
+    for entry in fs::read_dir(folder).with_context(doing)? {
+        let path = entry.with_context(doing)?.path();
+        if path.is_dir() {
+            clear(&path, wanted)?;
+            // It is empty, or it stays.
+            let _ = fs::remove_dir(&path);
+        } else if !wanted.contains(&path) {
+            fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file unless it has this content. A reader sees the old file or the new one.
+fn write_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(false);
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.partial"));
+    fs::write(&temporary, bytes).with_context(|| format!("write {}", temporary.display()))?;
+    fs::rename(&temporary, path).with_context(|| format!("write {}", path.display()))?;
+    Ok(true)
+}

@@ -1,0 +1,54 @@
+//! What a site is made of.
+
+use crate::analyze::history::StepSeries;
+use crate::domain::metric::Metric;
+
+/// Input of the pages that show several result sets.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteMaterial<'a> {
+    /// Title of the site.
+    pub title: &'a str,
+    /// Where it is to be published, with a slash at the end; `None` if that is unknown.
+    pub address: Option<&'a str>,
+    /// Its result sets, the oldest first.
+    pub sets: &'a [SiteSet],
+    /// Its series, in the order of the overview.
+    pub series: &'a [StepSeries],
+    /// Metrics whose changes the overview and the feed list.
+    pub headline: &'a [Metric],
+    /// Result sets that could not be read, and why.
+    pub left_out: &'a [(String, String)],
+}
+
+/// A result set of a site.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteSet {
+    /// Its name, unique in the site.
+    pub name: String,
+    /// When its first run began, RFC 3339.
+    pub started: String,
+    /// Title of its report.
+    pub title: String,
+    /// First paragraph of its report.
+    pub verdict: String,
+}
+
+/// Address of the report of a result set in the site.
+pub fn set_file(name: &str) -> String {
+    format!("sets/{}.html", super::super::html::id(name))
+}
+
+/// Address of the values of a result set in the site.
+pub fn data_file(name: &str) -> String {
+    format!("data/{}.json", super::super::html::id(name))
+}
+
+/// The day of a time of RFC 3339.
+pub(super) fn day(time: &str) -> &str {
+    time.get(..10).unwrap_or(time)
+}
+
+/// Day, hour and minute of a time of RFC 3339.
+pub(super) fn minute(time: &str) -> String {
+    time.get(..16).unwrap_or(time).replace('T', " ")
+}
