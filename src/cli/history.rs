@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::analyze::Comparison;
 use crate::analyze::history::{DateOptions, LadderOptions, date_histories, ladders};
-use crate::cli::args::{History, HistoryFormat, HistoryOrder};
 use crate::cli::compared::Compared;
+use crate::cli::history_args::{History, HistoryFormat, HistoryOrder};
 use crate::cli::{exit, gate};
 use crate::domain::metric::Metric;
 use crate::report::{

@@ -25,6 +25,7 @@ mod global_args;
 mod help;
 mod hidden;
 mod history;
+mod history_args;
 mod hosts;
 mod import;
 mod import_args;

@@ -93,7 +93,8 @@ fn along_branches(ladder: &Ladder) -> String {
     };
     let branches: Vec<String> = ladder.chains[1..].iter().map(ends).collect();
     format!(
-        "Changes are those along the first versions of the branches ({}) and along the branches {}.",
+        "Changes are those along the first versions of the branches ({}) and along the branches \
+         {}.",
         trunk.join(", "),
         branches.join(", ")
     )
