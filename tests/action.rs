@@ -1,4 +1,5 @@
-//! The step of a CI job as GitHub runs it: variables in, summary, annotations and outputs out.
+//! Scripts as GitHub runs them. The step of a CI job: variables in, summary, annotations and
+//! outputs out. A release: what it needs of the repository; no test builds one.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -74,4 +75,34 @@ fn action_script_and_page_name_the_same_variables() {
     for template in ["configs/ci/gitlab-ci.yml", "configs/ci/Jenkinsfile"] {
         assert!(variables(&fs::read_to_string(template).unwrap()).is_subset(&script), "{template}");
     }
+}
+
+#[test]
+fn a_release_has_one_version_and_all_its_files() {
+    let check = |tag: &[&str]| {
+        let mut command = Command::new("scripts/release");
+        command.arg("--check").args(tag).output().expect("run the script")
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let said = check(&[]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let stdout = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(stdout.starts_with(&format!("rqps {version}: ")), "{stdout}");
+    let other = check(&["v9.9.9"]);
+    assert_eq!(other.status.code(), Some(1));
+    let complaint = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(complaint.contains(&format!("the tag is v9.9.9, Cargo.toml has {version}")));
+}
+
+#[test]
+fn the_wheel_is_described_as_the_package_is() {
+    let read = |path: &str| -> toml::Table { fs::read_to_string(path).unwrap().parse().unwrap() };
+    let (wheel, package) = (read("pyproject.toml"), read("Cargo.toml"));
+    assert_eq!(wheel["project"]["name"], package["package"]["name"]);
+    assert_eq!(wheel["project"]["description"], package["package"]["description"]);
+    assert_eq!(wheel["project"]["license"], package["workspace"]["package"]["license"]);
+    let profile = wheel["tool"]["maturin"]["profile"].as_str().unwrap();
+    assert!(package["profile"].as_table().unwrap().contains_key(profile), "{profile}");
+    let workflow = fs::read_to_string(".github/workflows/release.yml").unwrap();
+    assert!(workflow.contains("scripts/release --check \"$GITHUB_REF_NAME\""));
 }

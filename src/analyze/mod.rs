@@ -28,6 +28,7 @@ mod number;
 pub mod pairing;
 pub mod plans;
 pub mod remarks;
+pub mod repetition;
 pub mod sampled;
 mod seconds;
 pub mod sessions;

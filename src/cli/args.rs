@@ -16,8 +16,10 @@ pub(super) use crate::cli::hosts::HostArgs;
 use crate::cli::import_args::Import;
 pub(super) use crate::cli::rule_args::RuleOptions;
 use crate::cli::rule_args::share;
+use crate::cli::run_args::{BundleArgs, RunArgs};
+pub(super) use crate::cli::run_args::{Format, GuestOptions};
 use crate::cli::site_args::SiteArgs;
-use crate::cli::workload_args::{HOST, OrderWord, WorkloadArgs, whole};
+use crate::cli::workload_args::{OrderWord, WorkloadArgs, whole};
 
 /// Headings of the help.
 const OUTPUT: &str = "Output";
@@ -50,8 +52,11 @@ pub(super) enum Command {
     /// Write a workload file for `--bench sql:FILE` from a running database: its tables, and the
     /// statements that took most of its time
     Init(Init),
-    /// Run a plan file, or resume an interrupted result folder
+    /// Run a plan file, resume an interrupted result folder, or repeat a bundle
     Run(RunArgs),
+    /// Pack a result folder with all that repeats it into one file, for `rqps run FILE` on another
+    /// host
+    Bundle(BundleArgs),
     /// Report on result folders as text, Markdown, HTML, TSV, CSV or JSON
     Report(Report),
     /// Explain differences: settings, query plans, counters of the DBMS and counted functions of
@@ -232,24 +237,6 @@ pub(super) struct Count {
     pub format: Format,
 }
 
-/// What rqps may do on servers that it does not run.
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct GuestOptions {
-    /// On a server given by a DSN: keep the tables in the schema or database that rqps made for
-    /// them [default: remove them at the end of each block]
-    #[arg(long, help_heading = HOST)]
-    pub keep: bool,
-    /// On a server given by a DSN where rqps may not make a schema or database of its own: drop
-    /// these tables because the benchmark needs their names. Their data are lost
-    #[arg(long = "replace-tables", value_name = "NAME", value_delimiter = ',')]
-    #[arg(help_heading = HOST)]
-    pub replace: Vec<String>,
-    /// On a server given by a DSN: run statements of a workload file that may change rows, without
-    /// a question
-    #[arg(long, help_heading = HOST)]
-    pub yes: bool,
-}
-
 #[derive(Debug, Args)]
 pub(super) struct Init {
     /// A DSN (postgres://user@host/db, mysql://…) or a file of SQLite
@@ -258,30 +245,6 @@ pub(super) struct Init {
     /// The workload file to write; it must not be there yet
     #[arg(short, long, value_name = "FILE", default_value = "workload.toml")]
     pub out: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct RunArgs {
-    /// A plan file; with --resume, the result folder
-    #[arg(value_name = "PLAN")]
-    pub plan: PathBuf,
-    /// Resume an interrupted result folder
-    #[arg(long)]
-    pub resume: bool,
-    /// Show how far the blocks of the result folder PLAN are, from the folder alone, and do no more
-    #[arg(long, conflicts_with_all = ["resume", "on"])]
-    pub status: bool,
-    #[command(flatten)]
-    pub folders: Folders,
-    #[command(flatten)]
-    pub hosts: HostArgs,
-    #[command(flatten)]
-    pub guest: GuestOptions,
-    #[command(flatten)]
-    pub rules: RuleOptions,
-    /// Format of the report on stdout; the result folder also gets report.html
-    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
-    pub format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -447,16 +410,6 @@ pub(super) struct Get {
     pub targets: Vec<String>,
     #[command(flatten)]
     pub cache: CacheFolder,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Format {
-    Text,
-    Tsv,
-    Csv,
-    Json,
-    Markdown,
-    Html,
 }
 
 fn at_least_1() -> RangedI64ValueParser<u32> {

@@ -10,14 +10,17 @@ use anyhow::{Context, Result, bail};
 use crate::benchmarks::{self, StepSet};
 use crate::campaign;
 use crate::cli::args::{
-    CacheFolder, Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions, RunArgs,
+    CacheFolder, Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions,
 };
 use crate::cli::program::{perf, program, valgrind};
 use crate::cli::progress::Display;
+use crate::cli::run_args::RunArgs;
 use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
-use crate::cli::{ask_password, exit, folders, forecast, gate, hosts, own_files, report, vector};
+use crate::cli::{
+    ask_password, exit, folders, forecast, gate, hosts, own_files, repeat, report, vector,
+};
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
 use crate::domain::build::BuildSource;
@@ -26,6 +29,7 @@ use crate::domain::target::Target;
 use crate::lab::{self, Elsewhere, ExecutionOptions, fault};
 use crate::os::affinity;
 use crate::plan::{Auto, Blocks, CountingPass, Interleave, Plan, ProfilingPass, cost, file, words};
+use crate::results::bundle::Bundle;
 use crate::{results, units};
 
 /// The embedded default compared with a configuration that differs in one important setting.
@@ -189,6 +193,12 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     if words.status {
         return hosts::status(&words.plan);
     }
+    if words.plan.is_file() && Bundle::is_meant(&words.plan)? {
+        let (plan, folders) = repeat::begin(words)?;
+        let on = words.hosts.place(&folders)?;
+        let place = (&folders, on.as_ref());
+        return carry_out(plan, place, &words.guest, words.format, &words.rules);
+    }
     let path = match (words.resume, words.plan.is_dir()) {
         (true, true) => words.plan.join("plan.toml"),
         (false, true) => {
@@ -221,6 +231,8 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     };
     if words.resume && words.plan.is_dir() {
         folders.out = Some(words.plan.clone());
+        // A repetition brings its configurations.
+        folders.configs = repeat::configs(&words.plan).unwrap_or(folders.configs);
     }
     if words.resume && folders.out.is_none() {
         bail!("resume: no result folder; name it as PLAN or with --out");

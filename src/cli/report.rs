@@ -11,14 +11,14 @@ use crate::analyze::Comparison;
 use crate::analyze::comparison::StepComparison;
 use crate::cli::args::{self, Report, RuleOptions};
 use crate::cli::compared::Compared;
-use crate::cli::{colour, exit, gate};
+use crate::cli::{colour, exit, gate, repeat};
 use crate::domain::run::{Run, Status, StepRecord};
 use crate::report::Format;
 use crate::report::html::{self, Material, SitePage};
 use crate::{benchmarks, results};
 
 /// File name of the HTML report in a result folder.
-const FILE: &str = "report.html";
+pub(super) const FILE: &str = "report.html";
 
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
@@ -60,7 +60,10 @@ pub(super) fn of_new_results(
     let found = read(&[folder.to_owned()], None, rules)?;
     let page = folder.join(FILE);
     found.save(&page, args::Format::Html)?;
-    found.show(format)?;
+    match repeat::first_results(folder) {
+        Some(first) if repeat::has_form(format) => repeat::show(folder, &first, &found, format)?,
+        _ => found.show(format)?,
+    }
     tell!("rqps: open {}", page.display());
     Ok(())
 }
@@ -98,7 +101,7 @@ impl Compared {
     }
 
     /// The report as HTML for the folder `place`, to which its links are relative.
-    fn page(&self, place: &Path) -> Result<String> {
+    pub(super) fn page(&self, place: &Path) -> Result<String> {
         self.rendered(place, html::render)
     }
 

@@ -8,8 +8,8 @@ use clap::{CommandFactory, Parser};
 use crate::cli::args::{self, Arguments, Command};
 use crate::cli::global_args::ProgressForm;
 use crate::cli::{
-    bisect, block, builds, colour, completion, doctor, exit, explain, export, gate, help, hidden,
-    history, import, init, manual, measure, print, report, site, vector,
+    bisect, block, builds, bundle, colour, completion, doctor, exit, explain, export, gate, help,
+    hidden, history, import, init, manual, measure, print, report, site, vector,
 };
 use crate::lab::fault;
 
@@ -58,6 +58,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Init(words) => init::init(&words),
         Command::Run(run) => measure::run(&run),
+        Command::Bundle(words) => bundle::write(&words),
         Command::Report(report) => report::print(&report),
         Command::Explain(words) => explain::explain(&words),
         Command::Bisect(words) => bisect::search(&words),

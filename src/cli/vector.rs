@@ -69,6 +69,20 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     Ok(if wrong == 0 { exit::FINE } else { exit::RUN_FAILED })
 }
 
+/// The user's vectors that a plan reads.
+pub(super) fn files(plan: &Plan) -> Vec<String> {
+    match &plan.workload.shape {
+        BenchmarkParameters::Vector(shape) => match &shape.data {
+            DataSource::Files { rows, queries, .. } => {
+                let all = [Some(rows), queries.as_ref()].into_iter().flatten();
+                all.map(|path| path.display().to_string()).collect()
+            }
+            DataSource::Fashion { .. } => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
 /// Checks the user's vectors before any download or start.
 pub(super) fn check_files(plan: &Plan) -> Result<()> {
     if let BenchmarkParameters::Vector(shape) = &plan.workload.shape

@@ -108,6 +108,11 @@ pub fn check_name(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(), C
     find(dbms, name, folder).map(drop)
 }
 
+/// What this version reads of the text of a config; `None` if the text makes no sense.
+pub fn rendered(text: &str, version: &Version, cache_bytes: u64) -> Option<String> {
+    render(text, version, cache_bytes).ok()
+}
+
 /// Names of what is shipped for a DBMS.
 pub fn shipped(dbms: Dbms) -> Vec<&'static str> {
     shipped_texts(dbms).iter().map(|(name, _)| *name).collect()

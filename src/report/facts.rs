@@ -109,7 +109,7 @@ fn measured(comparison: &Comparison) -> String {
     format!("{from} to {to}, blocks: {blocks}, runs: {} ({complete} complete)", runs.len())
 }
 
-fn host_line(fingerprint: &str, host: &Host) -> String {
+pub(super) fn host_line(fingerprint: &str, host: &Host) -> String {
     if host.cpus == 0 && host.memory_bytes == 0 {
         return format!("not in the imported files ({fingerprint})");
     }

@@ -3,6 +3,7 @@
 
 mod atomic;
 mod bisection;
+pub mod bundle;
 mod calibrations;
 mod callgrind;
 mod counters;

@@ -16,6 +16,7 @@ pub mod sequential;
 pub mod stability;
 pub mod student;
 pub mod summary;
+pub mod welch;
 
 pub use chi_square::goodness_of_fit;
 pub use interval::Interval;

@@ -16,6 +16,7 @@ mod headers;
 mod homes;
 mod imports;
 mod limits;
+mod pages;
 mod permissions;
 mod phrases;
 mod quoted;

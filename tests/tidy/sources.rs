@@ -27,7 +27,7 @@ pub(crate) fn tree_files() -> Files {
 fn read_tree() -> Files {
     let mut files = BTreeMap::new();
     let mut waiting = vec![root().to_path_buf()];
-    let others = BTreeSet::from([".git", "target", "rqps-results", "node_modules"]);
+    let others = BTreeSet::from([".git", "target", "rqps-results", "node_modules", "dist", "book"]);
     while let Some(folder) = waiting.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let entry = entry.unwrap();

@@ -84,7 +84,7 @@ fn dead_links(path: &str, text: &str, there: &dyn Fn(&Path) -> bool) -> Vec<Stri
 }
 
 /// Resolves `..` in a relative path.
-fn flatten(path: &Path) -> PathBuf {
+pub(crate) fn flatten(path: &Path) -> PathBuf {
     let mut flat = PathBuf::new();
     for part in path.components() {
         match part {

@@ -1,0 +1,228 @@
+//! `rqps bundle`: a result folder and all that repeats it, in one file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cli::compared::Compared;
+use crate::cli::rule_args::RuleOptions;
+use crate::cli::run_args::BundleArgs;
+use crate::cli::{exit, folders, gate, own_files, report, vector};
+use crate::dbms;
+use crate::domain::build::{BuildSource, Dbms, Version};
+use crate::domain::run::Run;
+use crate::domain::target::Target;
+use crate::plan::{Plan, file, words};
+use crate::results::bundle::{
+    BUNDLE_FORMAT, BundleHead, BundledTarget, FileContent, PackedFile, pack,
+};
+use crate::results::{self, ResultSet};
+use crate::{benchmarks, units};
+
+/// `rqps bundle`.
+pub(super) fn write(words: &BundleArgs) -> Result<u8> {
+    let folder = &words.folder;
+    let doing = || format!("bundle {}", folder.display());
+    if folders::is_in_use(folder) {
+        bail!("bundle {}: an rqps still writes to it; wait for its end", folder.display());
+    }
+    refuse_inside(folder, &words.output)?;
+    let text = ResultSet::open(folder).and_then(|set| set.plan()).with_context(doing)?;
+    let plan = file::parse(&text).with_context(doing)?;
+    let rules = gate::rules(std::slice::from_ref(folder), &RuleOptions::default())?;
+    let found = Compared::read(std::slice::from_ref(folder), None, rules)?;
+    let runs = &found.dataset.runs;
+    if runs.iter().any(|run| matches!(run.record.target.source, BuildSource::Imported(_))) {
+        bail!("bundle {}: imported results have no plan that can be repeated", folder.display());
+    }
+    let mut files = configs(runs)?;
+    let targets = targets(&plan, runs);
+    collect(folder, "results", &mut files)?;
+    let report = format!("results/{}", report::FILE);
+    if !files.iter().any(|file| file.path == report) {
+        let page = found.explained().page(folder)?;
+        files.push(PackedFile { path: report, content: FileContent::Text(page) });
+    }
+    let (own, left_out) = files_of_plan(&plan, folder)?;
+    files.extend(own);
+    let head = BundleHead {
+        format: BUNDLE_FORMAT,
+        rqps_version: env!("CARGO_PKG_VERSION").to_owned(),
+        plan_hash: file::hash(&plan),
+        targets,
+        left_out,
+        files: Vec::new(),
+    };
+    let size = pack(&words.output, &head, files).with_context(doing)?;
+    for name in &head.left_out {
+        tell!("rqps: left out {name}: to repeat this, put the same file at the same place");
+    }
+    say!(
+        "{}: {}, {} files of {}",
+        words.output.display(),
+        units::bytes(size.archive_bytes),
+        size.files,
+        units::bytes(size.bytes)
+    );
+    tell!("rqps: repeat it on any host with `rqps run {}`", words.output.display());
+    Ok(exit::FINE)
+}
+
+/// A bundle in the folder that it is of would be in the next one.
+fn refuse_inside(folder: &Path, output: &Path) -> Result<()> {
+    let place = std::path::absolute(output).context("find the current folder")?;
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if place.parent().is_some_and(|parent| real(parent).starts_with(real(folder))) {
+        bail!(
+            "write {}: it lies in the result folder; choose a place outside of {}",
+            output.display(),
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
+/// All files below a folder, those left out whose names begin with a dot.
+fn collect(folder: &Path, path: &str, files: &mut Vec<PackedFile>) -> Result<()> {
+    for name in results::entries(folder)? {
+        let (place, path) = (folder.join(&name), format!("{path}/{name}"));
+        let kind = fs::symlink_metadata(&place)
+            .with_context(|| format!("look at {}", place.display()))?
+            .file_type();
+        if kind.is_dir() {
+            collect(&place, &path, files)?;
+        } else if kind.is_file() {
+            files.push(PackedFile { path, content: FileContent::Disk(place) });
+        } else {
+            bail!("bundle {}: it is no file or folder; remove it first", place.display());
+        }
+    }
+    Ok(())
+}
+
+/// The configurations as each DBMS read them: sizes filled in, so that another host does not choose
+/// its own.
+fn configs(runs: &[Run]) -> Result<Vec<PackedFile>> {
+    let mut texts: BTreeMap<(Dbms, &str), BTreeMap<&str, &str>> = BTreeMap::new();
+    for run in runs {
+        let record = &run.record;
+        if matches!(record.target.source, BuildSource::Dsn(_)) {
+            continue;
+        }
+        let of_config = texts.entry((record.manifest.dbms, &record.config.name)).or_default();
+        let text = of_config.entry(record.manifest.version.as_str()).or_insert(&record.config.text);
+        if *text != record.config.text {
+            bail!(
+                "bundle the config `{}` of {} {}: it differs between runs of this folder",
+                record.config.name,
+                record.manifest.dbms,
+                record.manifest.version
+            );
+        }
+    }
+    let mut files = Vec::new();
+    for ((dbms, name), versions) in texts {
+        let text = joined(&versions).with_context(|| format!("bundle the config `{name}`"))?;
+        let path = format!("configs/{dbms}/{name}.conf");
+        files.push(PackedFile { path, content: FileContent::Text(text) });
+    }
+    Ok(files)
+}
+
+/// One config for all versions. Lines carry guards where versions read different texts.
+fn joined(versions: &BTreeMap<&str, &str>) -> Result<String> {
+    let mut texts = versions.values();
+    let first = texts.next().copied().unwrap_or_default();
+    if texts.all(|text| *text == first) {
+        return Ok(first.to_owned());
+    }
+    let mut joined = String::new();
+    for (version, text) in versions {
+        let numbers: Vec<String> =
+            Version::new(*version).numbers().iter().map(u32::to_string).collect();
+        let version = numbers.join(".");
+        for line in text.lines() {
+            joined.push_str(&format!("{line}  # since {version} until {version}\n"));
+        }
+    }
+    for (version, text) in versions {
+        let read = dbms::config::rendered(&joined, &Version::new(*version), 0);
+        if read.as_deref() != Some(*text) {
+            bail!(
+                "version {version} and another one cannot be told apart by number, but read \
+                 different settings"
+            );
+        }
+    }
+    Ok(joined)
+}
+
+/// Files that the plan reads: those that go with the bundle, and those that do not.
+fn files_of_plan(plan: &Plan, folder: &Path) -> Result<(Vec<PackedFile>, Vec<String>)> {
+    let mut left_out = vector::files(plan);
+    let Some(own) = &benchmarks::of(&plan.workload).file else { return Ok((vec![], left_out)) };
+    // The files must be those that were measured.
+    own_files::pin(&mut plan.workload.clone(), folder)?;
+    let place = (own.folder)(&plan.workload).unwrap_or_else(|| folder.to_owned());
+    let mut packed = Vec::new();
+    for name in (own.files)(&plan.workload).into_keys() {
+        let path = Path::new(&name);
+        if path.is_absolute() {
+            left_out.push(name);
+            continue;
+        }
+        if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+            bail!(
+                "bundle the file {name} of the workload: it lies outside of {}; move it there",
+                place.display()
+            );
+        }
+        let content = FileContent::Disk(place.join(&name));
+        packed.push(PackedFile { path: format!("files/{name}"), content });
+    }
+    Ok((packed, left_out))
+}
+
+/// The targets with the builds that were measured.
+fn targets(plan: &Plan, runs: &[Run]) -> Vec<BundledTarget> {
+    let of_target = |label: &str| {
+        let mut builds = Vec::new();
+        for run in runs.iter().filter(|run| run.record.key.label == label) {
+            if !builds.contains(&run.record.manifest) {
+                builds.push(run.record.manifest.clone());
+            }
+        }
+        builds
+    };
+    let target = |target: &Target| BundledTarget {
+        label: target.label.clone(),
+        word: words::word(&file::without_password(target)),
+        builds: of_target(&target.label),
+    };
+    plan.targets.iter().map(target).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_read_different_settings_share_a_config() {
+        let check = |versions: &[(&str, &str)]| {
+            let versions: BTreeMap<&str, &str> = versions.iter().copied().collect();
+            let text = joined(&versions).unwrap();
+            for (version, expected) in &versions {
+                let read = dbms::config::rendered(&text, &Version::new(*version), 0).unwrap();
+                assert_eq!(read, *expected, "{version}: {text}");
+            }
+        };
+        check(&[("17.2.0", "a = 1\n"), ("12.22.0", "a = 1\n")]);
+        check(&[("8.0.33", "[mysqld]\na = '# x'\n"), ("5.6.14", "[mysqld]\nb = \"{} y\"\n")]);
+        check(&[("8.0", "a = 1\n"), ("8.1", "")]);
+        let alike: BTreeMap<&str, &str> =
+            [("17-a", "a = 1\n"), ("17-b", "a = 2\n")].into_iter().collect();
+        assert!(joined(&alike).unwrap_err().to_string().contains("told apart"));
+    }
+}

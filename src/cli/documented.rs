@@ -1,0 +1,135 @@
+//! Every command line in a code block of the documentation is one that rqps accepts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+
+use crate::cli::args::{Arguments, Command};
+use crate::plan::words;
+
+/// Command lines of a page with the numbers of their lines: in fenced and in indented blocks, each
+/// with the lines that continue it.
+fn commands(text: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let (mut fenced, mut goes_on) = (false, false);
+    for (at, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            continue;
+        }
+        let code = if fenced { Some(line) } else { line.strip_prefix("    ") };
+        let Some(code) = code.map(str::trim) else {
+            goes_on = false;
+            continue;
+        };
+        let (part, more) = match code.strip_suffix('\\') {
+            Some(part) => (part, true),
+            None => (code, false),
+        };
+        match found.last_mut().filter(|_| goes_on) {
+            Some((_, command)) => {
+                command.push(' ');
+                command.push_str(part);
+            }
+            None => {
+                let part = part.strip_prefix("$ ").unwrap_or(part);
+                let Some(start) = start_of_rqps(part) else { continue };
+                found.push((at + 1, part[start..].to_owned()));
+            }
+        }
+        goes_on = more;
+    }
+    found
+}
+
+/// Where `rqps` begins in a line that runs it, perhaps after settings of variables.
+fn start_of_rqps(line: &str) -> Option<usize> {
+    let mut at = 0;
+    for word in line.split_inclusive(' ') {
+        let bare = word.trim_end();
+        if bare == "rqps" && word.len() > bare.len() {
+            return Some(at);
+        }
+        let name = bare.split('=').next().unwrap_or_default();
+        let sets = bare.contains('=') && name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        if !(sets || bare == "sudo") {
+            return None;
+        }
+        at += word.len();
+    }
+    None
+}
+
+/// The words of a command as a shell splits them, up to a pipe, a redirection or a comment.
+fn split(command: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let (mut word, mut quote) = (None::<String>, None::<char>);
+    for letter in command.chars() {
+        match quote {
+            Some(open) if letter == open => quote = None,
+            Some(_) => word.get_or_insert_default().push(letter),
+            None if letter == '\'' || letter == '"' => {
+                word.get_or_insert_default();
+                quote = Some(letter);
+            }
+            None if letter.is_whitespace() => words.extend(word.take()),
+            None if word.is_none() && "|&;<>#".contains(letter) => return words,
+            None => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// What is wrong with a command line; `None` if rqps accepts it.
+fn fault(command: &str) -> Option<String> {
+    let arguments = match Arguments::try_parse_from(split(command)) {
+        Ok(arguments) => arguments,
+        Err(error) => return Some(error.to_string()),
+    };
+    let targets = match &arguments.command {
+        Command::Compare(compare) | Command::Plan(compare) => &compare.targets,
+        Command::Count(count) => &count.targets,
+        _ => return None,
+    };
+    words::targets(targets).err().map(|error| error.to_string())
+}
+
+#[test]
+fn command_lines_of_the_documentation_are_accepted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
+    let mut pages: Vec<PathBuf> = docs.filter(is_page).collect();
+    pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
+    pages.sort();
+    let (mut seen, mut faults) = (0, Vec::new());
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        for (line, command) in commands(&text) {
+            seen += 1;
+            let name = page.strip_prefix(root).unwrap().display();
+            faults
+                .extend(fault(&command).map(|fault| format!("{name}:{line}: {command}\n{fault}")));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(seen > 80, "{seen}");
+}
+
+#[test]
+fn commands_are_found_as_a_shell_reads_them() {
+    let check = |text: &str, expected: &[&[&str]]| {
+        let found: Vec<Vec<String>> =
+            commands(text).iter().map(|(_, command)| split(command)).collect();
+        assert_eq!(found, expected, "{text}");
+    };
+    check("    rqps get a # why\nrqps prose\n", &[&["rqps", "get", "a"]]);
+    check("```sh\n$ rqps a \\\n  --b 'c d' | head\n```\n", &[&["rqps", "a", "--b", "c d"]]);
+    check("    A=1 rqps x > y\n    echo rqps z\n", &[&["rqps", "x"]]);
+    check("    sudo rqps \"\" '#'\n", &[&["rqps", "", "#"]]);
+    assert!(fault("rqps compare oracle@23").unwrap().contains("unknown DBMS"));
+    assert!(fault("rqps report --colour DIR").is_some());
+    assert!(fault("rqps report DIR").is_none());
+}

@@ -1,0 +1,164 @@
+//! `rqps run BUNDLE`: repeats a bundle on this host, and compares with what it holds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::analyze::repetition::repeated;
+use crate::benchmarks;
+use crate::cli::args::{Folders, Format};
+use crate::cli::compared::Compared;
+use crate::cli::run_args::RunArgs;
+use crate::cli::{colour, folders, own_files};
+use crate::domain::build::BuildSource;
+use crate::plan::{Plan, file};
+use crate::report::{render_markdown, render_text, repetition_document, repetition_json};
+use crate::results::bundle::{Bundle, BundledTarget};
+use crate::units;
+
+/// The unpacked bundle in the result folder of its repetition. Readers of results pass it over.
+const PLACE: &str = ".bundle";
+
+/// The comparison in the result folder.
+const FILE: &str = "repetition.md";
+
+/// What `rqps run BUNDLE` carries out and where, once the bundle is unpacked.
+///
+/// # Errors
+/// It is no bundle, or cannot be repeated here. Nothing is written then.
+pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders)> {
+    if !has_form(words.format) {
+        bail!(
+            "repeat {}: the comparison of both has the formats text, markdown and json; `rqps \
+             report` prints the new results in every format",
+            words.plan.display()
+        );
+    }
+    if words.folders.configs != Path::new("configs") {
+        bail!("repeat {}: it brings its configurations; omit --configs", words.plan.display());
+    }
+    let bundle = Bundle::open(&words.plan)?;
+    let head = bundle.head();
+    let labels: Vec<String> = head.targets.iter().map(|target| target.label.clone()).collect();
+    tell!(
+        "rqps: repeats {}: {} files of {}, written by rqps {}",
+        words.plan.display(),
+        head.files.len(),
+        units::bytes(bundle.bytes()),
+        head.rqps_version
+    );
+    let out = folders::results(words.folders.out.as_deref(), &labels);
+    let place = unpack(&bundle, &out)?;
+    let plan = plan_of(&place, &head.targets)?;
+    let configs = configs(&out).unwrap_or_else(|| words.folders.configs.clone());
+    Ok((plan, Folders { out: Some(out), configs, ..words.folders.clone() }))
+}
+
+/// Whether the comparison of both can be printed so.
+pub(super) fn has_form(format: Format) -> bool {
+    matches!(format, Format::Text | Format::Markdown | Format::Json)
+}
+
+/// Unpacks into the result folder, which must hold no results.
+fn unpack(bundle: &Bundle, out: &Path) -> Result<PathBuf> {
+    let place = out.join(PLACE);
+    if place.exists() {
+        bail!(
+            "repeat in {}: it holds a repetition already\nhint: resume it with `rqps run --resume \
+             {}`, or choose another folder with --out",
+            out.display(),
+            out.display()
+        );
+    }
+    let made = !out.exists();
+    if !made && fs::read_dir(out).with_context(|| format!("read {}", out.display()))?.count() > 0 {
+        bail!("repeat in {}: it is not empty; choose another folder with --out", out.display());
+    }
+    fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
+    let partial = out.join(format!("{PLACE}.partial"));
+    let unpacked = bundle.unpack(&partial).map_err(anyhow::Error::from).and_then(|()| {
+        fs::rename(&partial, &place).with_context(|| format!("create {}", place.display()))
+    });
+    if unpacked.is_err() && made {
+        // The fault itself is what the user needs.
+        fs::remove_dir(out).ok();
+    }
+    unpacked.map(|()| place)
+}
+
+/// The plan of an unpacked bundle, with the places of its files here.
+fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
+    let path = place.join("results/plan.toml");
+    let used = || format!("use the plan {}", path.display());
+    let text = fs::read_to_string(&path).with_context(used)?;
+    let mut plan = file::parse(&text).with_context(used)?;
+    for target in &mut plan.targets {
+        // A config that had a path on the first host has a name in the bundle.
+        if let Some(name) =
+            Path::new(&target.config).file_stem().filter(|_| target.config.contains('/'))
+        {
+            target.config = name.to_string_lossy().into_owned();
+        }
+        let here = match &target.source {
+            BuildSource::Path(path) => path,
+            BuildSource::Source { folder, .. } => folder,
+            _ => continue,
+        };
+        if !here.exists() {
+            let builds = targets.iter().filter(|known| known.label == target.label);
+            let sums =
+                builds.flat_map(|known| &known.builds).filter_map(|build| build.sha256.clone());
+            let sums = sums.collect::<Vec<_>>().join(", ");
+            bail!(
+                "repeat with {}: a bundle holds no builds, and {} is not on this host\nhint: put \
+                 the same build there (SHA-256 {sums})",
+                target.label,
+                here.display()
+            );
+        }
+    }
+    let files = place.join("files");
+    if let Some(own) = benchmarks::of(&plan.workload).file.as_ref().filter(|_| files.is_dir()) {
+        let folder = std::path::absolute(&files).context("find the current folder")?;
+        let known = (own.files)(&plan.workload);
+        let known = known.into_iter().filter_map(|(name, known)| Some((name, known?))).collect();
+        (own.pin)(&mut plan.workload, &folder, known);
+        own_files::pin(&mut plan.workload, &folder).with_context(used)?;
+    }
+    file::check(&plan).with_context(used)?;
+    Ok(plan)
+}
+
+/// The configurations that a repetition in this folder brings.
+pub(super) fn configs(out: &Path) -> Option<PathBuf> {
+    Some(out.join(PLACE).join("configs")).filter(|folder| folder.is_dir())
+}
+
+/// The results that those in this folder repeat.
+pub(super) fn first_results(out: &Path) -> Option<PathBuf> {
+    Some(out.join(PLACE).join("results")).filter(|folder| folder.is_dir())
+}
+
+/// Prints how the new results in `out` compare with the first, and writes it there.
+///
+/// # Errors
+/// The first results cannot be read; the folder cannot be written.
+pub(super) fn show(out: &Path, first: &Path, second: &Compared, format: Format) -> Result<()> {
+    let rules = second.comparison.rules;
+    let base = Some(second.comparison.base.as_str());
+    let first = Compared::read(&[first.to_owned()], base, rules)
+        .with_context(|| format!("compare with {}", first.display()))?;
+    let found = repeated(&first.comparison, &second.comparison);
+    let document = repetition_document(&found, &first.comparison, &second.comparison);
+    let path = out.join(FILE);
+    fs::write(&path, render_markdown(&document))
+        .with_context(|| format!("write {}", path.display()))?;
+    let text = match format {
+        Format::Json => repetition_json(&found)?,
+        Format::Markdown => render_markdown(&document),
+        _ => return Ok(colour::print(&render_text(&document))?),
+    };
+    say!("{}", text.trim_end());
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! What a repetition found, as a document and as JSON.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
+use super::facts::host_line;
+use crate::analyze::Comparison;
+use crate::analyze::repetition::{
+    Agreement, OtherBuild, RepeatedRatio, RepeatedStep, RepeatedTarget, Repetition,
+};
+use crate::domain::build::Manifest;
+
+/// Version of the JSON form; it grows when a reader would have to change.
+pub const REPETITION_SCHEMA: u32 = 1;
+
+const DIFFERS: Mark =
+    Mark { sign: "!", colour: "#E0C060", meaning: "differs beyond the intervals of both" };
+
+/// The document of a repetition of `first`.
+pub fn repetition_document(
+    found: &Repetition,
+    first: &Comparison,
+    second: &Comparison,
+) -> Document {
+    let labels: Vec<&str> = found.targets.iter().map(|target| target.label.as_str()).collect();
+    let title = format!("rqps repetition: {} relative to {}", labels.join(", "), found.base);
+    let mut sections = vec![summary(found)];
+    sections.push(places(first, second));
+    sections.extend(found.targets.iter().map(steps));
+    sections.push(how_to_read(found));
+    Document { title, sections }
+}
+
+fn summary(found: &Repetition) -> Section {
+    let mut blocks = Vec::new();
+    for target in &found.targets {
+        blocks.push(Block::Paragraph(sentence(target)));
+        let apart: Vec<&str> = target.differing().map(|step| step.step.as_str()).collect();
+        if !apart.is_empty() {
+            let text = format!("Ratios that differ beyond their intervals: {}.", apart.join(", "));
+            blocks.push(Block::Paragraph(text));
+        }
+        let lists =
+            [("Not repeated", &target.not_repeated), ("Only in the repetition", &target.new)];
+        for (name, steps) in lists.into_iter().filter(|(_, steps)| !steps.is_empty()) {
+            blocks.push(Block::Paragraph(format!("{name}: {}.", steps.join(", "))));
+        }
+    }
+    let builds: Vec<String> = found.other_builds.iter().map(build_line).collect();
+    if !builds.is_empty() {
+        blocks.push(Block::List(builds));
+    }
+    Section { id: "repetition", heading: String::new(), blocks }
+}
+
+/// `b: 30 of 32 verdicts are the same, 2 open; 1 ratio of 32 differs`.
+fn sentence(target: &RepeatedTarget) -> String {
+    let all = target.steps.len();
+    let count = |how| target.agreeing(how);
+    let mut parts = vec![format!("{} of {all} verdicts are the same", count(Agreement::Same))];
+    for (how, text) in [
+        (Agreement::Compatible, "compatible"),
+        (Agreement::Open, "open in one of the two"),
+        (Agreement::Contrary, "CONTRARY"),
+    ] {
+        if count(how) > 0 {
+            parts.push(format!("{} {text}", count(how)));
+        }
+    }
+    let tested = target.steps.iter().filter(|step| step.change.is_some()).count();
+    let differ = target.differing().count();
+    let ratios = match tested {
+        0 => "no ratio has an interval in both".to_owned(),
+        _ => format!("{differ} of {tested} ratios differ beyond their intervals"),
+    };
+    format!("{}: {}; {ratios}.", target.label, parts.join(", "))
+}
+
+fn build_line(other: &OtherBuild) -> String {
+    let text = |builds: &[Manifest]| {
+        let one = |build: &Manifest| {
+            let sum =
+                build.sha256.as_deref().map_or("no checksum", |sum| sum.get(..12).unwrap_or(sum));
+            format!("{} ({}, SHA-256 {sum})", build.version, build.origin)
+        };
+        builds.iter().map(one).collect::<Vec<_>>().join(" and ")
+    };
+    format!(
+        "{} is another build: first {}, now {}",
+        other.label,
+        text(&other.first),
+        text(&other.second)
+    )
+}
+
+/// Hosts, dates and versions of rqps of both.
+fn places(first: &Comparison, second: &Comparison) -> Section {
+    let mut facts = Vec::new();
+    for (name, comparison) in [("first", first), ("repetition", second)] {
+        for (fingerprint, host) in &comparison.hosts {
+            facts.push((format!("{name} host"), host_line(fingerprint, host)));
+        }
+        let versions: BTreeSet<&str> =
+            comparison.runs.iter().map(|run| run.rqps_version.as_str()).collect();
+        let versions = versions.into_iter().collect::<Vec<_>>().join(", ");
+        let began = comparison.runs.iter().map(|run| run.started.as_str()).min().unwrap_or("");
+        facts.push((format!("{name} began"), format!("{began}, rqps {versions}")));
+    }
+    Section { id: "places", heading: "Hosts".to_owned(), blocks: vec![Block::Facts(facts)] }
+}
+
+fn steps(target: &RepeatedTarget) -> Section {
+    let columns = vec![
+        Column::words("verdicts"),
+        Column::numbers("first rQPS"),
+        Column::numbers("repetition"),
+        Column::numbers("change"),
+        Column::numbers("q"),
+        Column::of_row("step"),
+    ];
+    let rows = target.steps.iter().map(row).collect();
+    let table = Table { caption: String::new(), columns, rows };
+    let heading = format!("Steps of {}", target.label);
+    Section { id: "repeated-steps", heading, blocks: vec![Block::Table(table)] }
+}
+
+fn row(step: &RepeatedStep) -> Vec<Cell> {
+    let ratio =
+        |of: &RepeatedRatio| Cell::number(of.ratio, Digits::Fixed(3), "ratio").within(of.interval);
+    let verdicts = match step.agreement {
+        Agreement::Same => step.first.verdict.name().to_owned(),
+        _ => format!("{} -> {}", step.first.verdict.name(), step.second.verdict.name()),
+    };
+    let (change, q) = match step.change {
+        Some(change) => (
+            Cell::number(change.ratio, Digits::Fixed(3), "ratio")
+                .within(Some(change.interval))
+                .marked(change.differs.then_some(DIFFERS)),
+            Cell::number(change.q, Digits::Fixed(4), ""),
+        ),
+        None => {
+            let why = "one of the two has no standard error";
+            (Cell::missing(why), Cell::missing(why))
+        }
+    };
+    let name = Cell::text(step.step.clone());
+    vec![Cell::text(verdicts), ratio(&step.first), ratio(&step.second), change, q, name]
+}
+
+fn how_to_read(found: &Repetition) -> Section {
+    let lines = vec![
+        "change: ratio of the repetition / first ratio, with its 95 % interval (Welch: the \
+         standard errors of both, which the verdicts rest on)."
+            .to_owned(),
+        format!(
+            "!: differs beyond the intervals of both (q of Benjamini-Hochberg over the steps of \
+             the target, at most {}).",
+            found.q
+        ),
+        "Two hosts may differ in truth: another CPU has another ratio.".to_owned(),
+    ];
+    let heading = "How to read this".to_owned();
+    Section { id: "reading", heading, blocks: vec![Block::List(lines)] }
+}
+
+/// A repetition with the version of this form.
+///
+/// # Errors
+/// A number that JSON cannot write.
+pub fn repetition_json(found: &Repetition) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Versioned<'a> {
+        schema: u32,
+        repetition: &'a Repetition,
+    }
+    let whole = Versioned { schema: REPETITION_SCHEMA, repetition: found };
+    let mut text = serde_json::to_string_pretty(&whole)?;
+    text.push('\n');
+    Ok(text)
+}

@@ -1,0 +1,75 @@
+//! What can go wrong with a bundle.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why a bundle could not be written or read. Each text reads after "failed to".
+#[derive(Debug, Error)]
+pub enum BundleError {
+    /// The operating system refused.
+    #[error("{doing} `{}`: {source}", path.display())]
+    Io {
+        /// `read`, `write`, `create` …
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Some other file.
+    #[error("read the bundle `{}`: {why}; name a file that `rqps bundle` wrote", path.display())]
+    NotBundle {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        why: String,
+    },
+    /// Written by a later rqps.
+    #[error("read the bundle `{}`: its format version is {found}, this rqps knows versions up to \
+             {known}; use the rqps that wrote it, or a later one", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// [`super::BUNDLE_FORMAT`].
+        known: u32,
+    },
+    /// Cut off, or changed on its way.
+    #[error("read the bundle `{}`: {why}; the file is damaged, copy it again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where it stops making sense.
+        why: String,
+    },
+    /// It would write somewhere else.
+    #[error("unpack the bundle `{}`: it holds `{entry}`, which {why}; do not use this file",
+             path.display())]
+    Unsafe {
+        /// The file.
+        path: PathBuf,
+        /// The entry.
+        entry: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Something that cannot be bundled.
+    #[error("bundle `{}`: {why}", path.display())]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: &'static str,
+    },
+}
+
+impl BundleError {
+    /// What a failed access becomes.
+    pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BundleError {
+        let path = path.to_owned();
+        move |source| BundleError::Io { doing, path, source }
+    }
+}

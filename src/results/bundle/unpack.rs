@@ -1,0 +1,201 @@
+//! Reads a bundle. All of it is checked before anything is written: each entry must be the next
+//! file of the list, with its length and checksum.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::GzDecoder;
+use serde::Deserialize;
+use tar::{Archive, Entry};
+
+use super::error::BundleError;
+use super::list::{BUNDLE_FORMAT, BundleHead, BundledFile, FOLDERS, LIST, ROOT, path_fault};
+use super::pack::Summed;
+
+/// The list of a bundle is not longer than this; what claims to be is no bundle.
+const LIST_BYTES_MAX: u64 = 64 << 20;
+
+/// How a gzip file begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+type Stream = GzDecoder<BufReader<File>>;
+
+/// A bundle that was read whole.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    path: PathBuf,
+    head: BundleHead,
+}
+
+impl Bundle {
+    /// Whether a file may be a bundle, by its first bytes: a plan file never begins so.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn is_meant(path: &Path) -> Result<bool, BundleError> {
+        let opened = File::open(path).map_err(BundleError::io("read", path))?;
+        let mut start = Vec::new();
+        opened.take(2).read_to_end(&mut start).map_err(BundleError::io("read", path))?;
+        Ok(start == GZIP)
+    }
+
+    /// Reads the whole file, and writes nothing.
+    ///
+    /// # Errors
+    /// It is no bundle, a newer one, damaged, or would write elsewhere.
+    pub fn open(path: &Path) -> Result<Bundle, BundleError> {
+        let mut nowhere = |_: &BundledFile| Ok(Box::new(io::sink()) as Box<dyn Write>);
+        let head = walk(path, &mut nowhere)?;
+        Ok(Bundle { path: path.to_owned(), head })
+    }
+
+    /// What it is of.
+    pub fn head(&self) -> &BundleHead {
+        &self.head
+    }
+
+    /// Bytes of its files.
+    pub fn bytes(&self) -> u64 {
+        self.head.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Writes its files below `folder`, which must not be there yet.
+    ///
+    /// # Errors
+    /// The folder cannot be written; the file has changed since it was opened. Nothing stays behind
+    /// then.
+    pub fn unpack(&self, folder: &Path) -> Result<(), BundleError> {
+        fs::create_dir(folder).map_err(BundleError::io("create", folder))?;
+        let mut create = |file: &BundledFile| {
+            let place = folder.join(&file.path);
+            let parent = place.parent().unwrap_or(folder);
+            fs::create_dir_all(parent).map_err(BundleError::io("create", parent))?;
+            let made = File::create_new(&place).map_err(BundleError::io("create", &place))?;
+            Ok(Box::new(made) as Box<dyn Write>)
+        };
+        let unpacked = walk(&self.path, &mut create).map(drop);
+        if unpacked.is_err() {
+            // Its own fault is what the user needs; what stays behind is named by the next try.
+            fs::remove_dir_all(folder).ok();
+        }
+        unpacked
+    }
+}
+
+type Create<'a> = &'a mut dyn FnMut(&BundledFile) -> Result<Box<dyn Write>, BundleError>;
+
+/// Reads the archive from end to end; the content of each file goes where `create` says.
+fn walk(path: &Path, create: Create<'_>) -> Result<BundleHead, BundleError> {
+    let opened = File::open(path).map_err(BundleError::io("read", path))?;
+    let mut archive = Archive::new(GzDecoder::new(BufReader::with_capacity(1 << 16, opened)));
+    let mut entries = archive.entries().map_err(BundleError::io("read", path))?;
+    let damaged = |why: String| BundleError::Damaged { path: path.to_owned(), why };
+    let cut = |error: io::Error| damaged(format!("it cannot be read to its end ({error})"));
+    let first = match entries.next() {
+        Some(Ok(first)) => first,
+        Some(Err(error)) => return Err(not_bundle(path, format!("it is no tar.gz ({error})"))),
+        None => return Err(not_bundle(path, "it is empty".to_owned())),
+    };
+    let head = read_list(path, first)?;
+    let mut wanted = head.files.iter();
+    for entry in entries {
+        let mut entry = entry.map_err(&cut)?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let file = match wanted.next() {
+            Some(file) if name == format!("{ROOT}{}", file.path) => file,
+            _ => return Err(unexpected(path, name)),
+        };
+        if !entry.header().entry_type().is_file() {
+            let why = "is no plain file";
+            return Err(BundleError::Unsafe { path: path.to_owned(), entry: name, why });
+        }
+        if entry.size() != file.bytes {
+            return Err(damaged(format!("`{}` has another length than listed", file.path)));
+        }
+        let mut to = create(file)?;
+        if pour(path, &mut entry, (file, &mut *to))? != file.sha256 {
+            return Err(damaged(format!("`{}` has another checksum than listed", file.path)));
+        }
+    }
+    if let Some(missing) = wanted.next() {
+        return Err(damaged(format!("it ends before `{}`", missing.path)));
+    }
+    // The checksum of the compressed stream is at its end.
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(cut)?;
+    Ok(head)
+}
+
+fn not_bundle(path: &Path, why: String) -> BundleError {
+    BundleError::NotBundle { path: path.to_owned(), why }
+}
+
+/// An entry that is not the next file of the list.
+fn unexpected(path: &Path, entry: String) -> BundleError {
+    let path = path.to_owned();
+    match path_fault(entry.strip_prefix(ROOT).unwrap_or(&entry)) {
+        Some(why) => BundleError::Unsafe { path, entry, why },
+        None => {
+            let why = format!("it holds `{entry}`, which its list does not have there");
+            BundleError::Damaged { path, why }
+        }
+    }
+}
+
+/// Copies the content of an entry; returns its SHA-256.
+fn pour(
+    path: &Path,
+    entry: &mut Entry<'_, Stream>,
+    (file, to): (&BundledFile, &mut dyn Write),
+) -> Result<String, BundleError> {
+    let mut sum = Summed::default();
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        let length = entry.read(&mut piece).map_err(|error| BundleError::Damaged {
+            path: path.to_owned(),
+            why: format!("`{}` cannot be read to its end ({error})", file.path),
+        })?;
+        if length == 0 {
+            break;
+        }
+        let written = sum.write_all(&piece[..length]).and_then(|()| to.write_all(&piece[..length]));
+        written.map_err(BundleError::io("write", Path::new(&file.path)))?;
+    }
+    to.flush().map_err(BundleError::io("write", Path::new(&file.path)))?;
+    Ok(sum.hex())
+}
+
+/// Reads the list, and refuses paths that lead elsewhere.
+fn read_list(path: &Path, mut entry: Entry<'_, Stream>) -> Result<BundleHead, BundleError> {
+    #[derive(Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    if name != format!("{ROOT}{LIST}") || entry.size() > LIST_BYTES_MAX {
+        let why = format!("it begins with `{name}`, a bundle with {ROOT}{LIST}");
+        return Err(not_bundle(path, why));
+    }
+    let damaged = |why: String| BundleError::Damaged { path: path.to_owned(), why };
+    let mut text = String::new();
+    entry
+        .read_to_string(&mut text)
+        .map_err(|error| damaged(format!("{LIST} cannot be read to its end ({error})")))?;
+    let version: Version =
+        serde_json::from_str(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
+    if version.format > BUNDLE_FORMAT {
+        let (path, found) = (path.to_owned(), version.format);
+        return Err(BundleError::Newer { path, found, known: BUNDLE_FORMAT });
+    }
+    let head: BundleHead =
+        serde_json::from_str(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
+    for file in &head.files {
+        let elsewhere = !FOLDERS.iter().any(|folder| file.path.starts_with(folder));
+        let fault = path_fault(&file.path).or(elsewhere.then_some("belongs to no bundle"));
+        if let Some(why) = fault {
+            let (path, entry) = (path.to_owned(), file.path.clone());
+            return Err(BundleError::Unsafe { path, entry, why });
+        }
+    }
+    Ok(head)
+}
