@@ -298,6 +298,7 @@ fn run_rqps(
             warmup_seconds: 0.0,
             ..StepRequest::of(step, workload)
         })),
+        away: None,
         turns: None,
         counted_events: None,
     };

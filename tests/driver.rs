@@ -73,6 +73,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, task: RequestBody) -> DriverRequest
         rows: ROWS,
         pause: false,
         task,
+        away: None,
         turns: None,
         counted_events: None,
     }
@@ -205,7 +206,7 @@ fn sqlite_is_loaded_and_measured() {
     let task = measure(vec![point_query()], false);
     let messages = run(&sqlite(&path, script(task)));
     assert!(
-        matches!(messages[..2], [DriverEvent::Warming, DriverEvent::WindowStart]),
+        matches!(messages[..2], [DriverEvent::Warming, DriverEvent::WindowStart { .. }]),
         "{messages:?}"
     );
     let outcome = measured(&messages);

@@ -76,7 +76,7 @@ impl Theirs {
             run_as: user::choose(None).unwrap(),
             memory_group: None,
             callgrind: None,
-            tcp_port: None,
+            listen: None,
             warden_program: PathBuf::from(env!("CARGO_BIN_EXE_rqps")),
             start_timeout: Duration::from_secs(120),
             interrupt: Interrupt::default(),

@@ -90,6 +90,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
             placement: Placement::Os,
             ..StepRequest::of(step, workload)
         })),
+        away: None,
         turns: None,
         counted_events: None,
     }

@@ -476,6 +476,7 @@ fn job(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> Driv
             storage_engine: None,
             cache: None,
         })),
+        away: None,
         turns: None,
         counted_events: None,
     }

@@ -405,7 +405,7 @@ fn somebodys_postgres(scene: &Scene, root: &Path) -> Box<dyn ControlPlane> {
         run_as: user::choose(None).unwrap(),
         memory_group: None,
         callgrind: None,
-        tcp_port: None,
+        listen: None,
         warden_program: PathBuf::from(env!("CARGO_BIN_EXE_rqps")),
         start_timeout: Duration::from_secs(120),
         interrupt: Interrupt::default(),

@@ -64,6 +64,7 @@ fn workload() -> Workload {
         rows: 300_000,
         clients: 1,
         client_counts: Vec::new(),
+        client_hosts: None,
         read_seconds: 10.0,
         write_seconds: 20.0,
         warmup_seconds: 5.0,

@@ -13,7 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rqps::dbms::{
-    ControlPlane, DbmsError, Guest, Interrupt, SettleLoad, Site, config, control_plane, external,
+    ControlPlane, DbmsError, Guest, Interrupt, ListenAddress, SettleLoad, Site, config,
+    control_plane, external,
 };
 use rqps::domain::build::{Build, Dbms, Manifest, Version};
 use rqps::domain::dialect::Dialect;
@@ -413,7 +414,7 @@ fn site(folder: &Path, build: &Build) -> Site {
         run_as: user::choose(None).unwrap(),
         memory_group: None,
         callgrind: None,
-        tcp_port: None,
+        listen: None,
         warden_program: PathBuf::from(RQPS),
         start_timeout: Duration::from_secs(120),
         interrupt: Interrupt::default(),
@@ -534,10 +535,13 @@ fn check_life_of(folder: &Path, build: &Build, site: Site) {
     // By root, so that all files belong to root, as after any plain copy.
     let status = Command::new("cp").arg("-r").arg(&site.data).arg(&copy).status().unwrap();
     assert!(status.success());
-    let mut plane = control_plane(Site { data: copy.clone(), ..site }).unwrap();
+    assert!(plane.far_endpoint().is_none(), "a private socket is no address");
+    let listen = Some(listen_at(free_port()));
+    let mut plane = control_plane(Site { data: copy.clone(), listen, ..site }).unwrap();
     assert!(matches!(plane.init(), Err(DbmsError::DataNotEmpty(path)) if path == copy));
     plane.start().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(rows(&*plane, "SELECT COUNT(*) FROM sbtest1"), ["2"]);
+    only_the_password_opens_tcp(&*plane);
     load.scale = 0.0;
     plane.settle(&load, &mut |_| {}).unwrap();
     plane.stop().unwrap();
@@ -841,7 +845,7 @@ fn failures_of_a_real_postgres_are_told() {
     );
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let error = failed(&|site| site.tcp_port = Some(port));
+    let error = failed(&|site| site.listen = Some(listen_at(port)));
     assert!(error.contains("Another server uses the port or socket"), "{error}");
     drop(listener);
     plane.start().unwrap();
@@ -859,6 +863,37 @@ fn failures_of_a_real_postgres_are_told() {
     // Comes up again after the crash, and takes back what the kernel kept of the first life.
     plane.start().unwrap();
     plane.stop().unwrap();
+}
+
+const PASSWORD: &str = "secret";
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn listen_at(port: u16) -> ListenAddress {
+    ListenAddress { ip: [127, 0, 0, 1].into(), port, password: PASSWORD.to_owned() }
+}
+
+/// Clients on other hosts enter with the password, and nobody without it.
+fn only_the_password_opens_tcp(plane: &dyn ControlPlane) {
+    let (Endpoint::Server(address), login) = plane.far_endpoint().unwrap() else {
+        panic!("no server")
+    };
+    let is_postgres = plane.endpoint().1.user == "rqps";
+    let enter = |login: &Login| match is_postgres {
+        true => PostgresClient::connect(&address, login, PATIENCE).map(drop),
+        false => MysqlClient::connect(&address, login, PATIENCE).map(drop),
+    };
+    enter(&login).unwrap_or_else(|error| panic!("{login:?}: {error}"));
+    for password in ["", "guess"] {
+        for user in [login.user.as_str(), "root", "postgres", ""] {
+            let (user, password) = (user.to_owned(), password.to_owned());
+            let stranger = Login { user, password, ..login.clone() };
+            assert!(enter(&stranger).is_err(), "{stranger:?} enters");
+        }
+    }
 }
 
 /// Who rqps is on a server that it does not run.
@@ -884,16 +919,16 @@ fn a_server_by_its_address_is_measured_and_left_alone() {
     let test = "a_server_by_its_address_is_measured_and_left_alone";
     let Some(root) = root_of(test, POSTGRES) else { return };
     let folder = open_folder();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    let port = free_port();
     let mut site = site(folder.path(), &postgres_build(&root));
-    site.tcp_port = Some(port);
+    site.listen = Some(listen_at(port));
     let mut plane = control_plane(site).unwrap();
     plane.init().unwrap();
     plane.start().unwrap();
     let (Endpoint::Server(socket), login) = plane.endpoint() else { panic!("no server") };
-    let users = "CREATE USER dev; GRANT CREATE ON DATABASE rqps TO dev; \
+    only_the_password_opens_tcp(&*plane);
+    let login = Login { password: PASSWORD.to_owned(), ..login };
+    let users = "CREATE USER dev PASSWORD 'secret'; GRANT CREATE ON DATABASE rqps TO dev; \
                  CREATE TABLE sbtest1 (id INT)";
     rows(&*plane, users);
     let tcp = Address::Tcp { host: "127.0.0.1".to_owned(), port, tls: Tls::OFF };

@@ -1,6 +1,7 @@
 //! Blocks by Slurm: a cluster of two virtual nodes on this machine, with a configuration, ports and
 //! folders of its own. All processes of it end with the test, by their numbers.
 
+mod elsewhere;
 mod program;
 mod skipped;
 
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use elsewhere::{json, runs};
 use program::text;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
@@ -169,32 +171,8 @@ impl Cluster {
 
     /// Words of a comparison of the fake DBMS.
     fn words(&self, config: &str, blocks: u32, out: &str) -> Vec<String> {
-        let fake = self.path("configs/fake");
-        fs::create_dir_all(&fake).expect("folder");
-        fs::write(fake.join("slow.conf"), "mean_us = 125\n").expect("write");
-        fs::write(fake.join("waiting.conf"), "mean_us = 1000\nreal_time = true\n").expect("write");
-        let words = [
-            "compare",
-            "fake@1",
-            &format!("b=fake@1:{config}"),
-            "--steps",
-            "point-query,update-index",
-            "--set",
-            "read_seconds=1",
-            "--set",
-            "write_seconds=1",
-            "--set",
-            "warmup_seconds=0.1",
-            "--set",
-            "settle_scale=0",
-            "--configs",
-            &self.path("configs").display().to_string(),
-            "--blocks",
-            &blocks.to_string(),
-            "--out",
-            &self.out(out),
-        ];
-        words.map(str::to_owned).to_vec()
+        elsewhere::write_configs(&self.path("configs"));
+        elsewhere::words(&self.path("configs"), config, blocks, &self.out(out))
     }
 
     /// The same on the nodes.
@@ -223,26 +201,6 @@ impl Drop for Cluster {
             child.wait().ok();
         }
     }
-}
-
-fn json(path: &Path) -> Json {
-    serde_json::from_slice(&fs::read(path).expect("read")).expect("JSON")
-}
-
-/// Block and label of every run that counts, each once.
-fn runs(out: &str) -> BTreeSet<(u64, String)> {
-    let mut runs = BTreeSet::new();
-    for entry in fs::read_dir(out).expect("results").flatten() {
-        let record = entry.path().join("run.json");
-        if record.exists() {
-            let record = json(&record);
-            assert_eq!(record["status"], "complete", "{record}");
-            let label = record["key"]["label"].as_str().expect("label").to_owned();
-            let block = record["key"]["block"].as_u64().expect("block");
-            assert!(runs.insert((block, label)), "block {block} counts twice");
-        }
-    }
-    runs
 }
 
 /// Nodes that measured blocks.

@@ -632,6 +632,7 @@ fn load_by_driver(server: &Server, rows: u64) {
         tables: 1,
         rows,
         task,
+        away: None,
         turns: None,
         counted_events: None,
     };

@@ -92,6 +92,7 @@ fn job(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> DriverRequ
         tables: 1,
         rows,
         task,
+        away: None,
         turns: None,
         counted_events: None,
     }
@@ -130,7 +131,7 @@ pub(crate) fn measure(subject: &Subject, step: &Step, window: Window) -> Result<
     let mut before = 0;
     let outcome = loop {
         match driver.next()? {
-            DriverEvent::WindowStart => before = switches(),
+            DriverEvent::WindowStart { .. } => before = switches(),
             DriverEvent::Measured(outcome) => break *outcome,
             _ => {}
         }

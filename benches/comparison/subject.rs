@@ -84,7 +84,7 @@ impl Subject {
             run_as,
             memory_group: None,
             callgrind: None,
-            tcp_port: None,
+            listen: None,
             warden_program: RQPS.into(),
             start_timeout: Duration::from_secs(120),
             interrupt: Interrupt(Arc::clone(stop)),

@@ -1,5 +1,6 @@
 //! The command line: commands, options and their help. Other files decide what they mean.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
@@ -100,6 +101,8 @@ pub(super) enum Command {
     RocksdbProcess,
     #[command(hide = true)]
     Warden,
+    #[command(hide = true)]
+    ClientHost { address: SocketAddr },
     #[command(hide = true)]
     Block(BlockArgs),
     #[command(hide = true)]

@@ -44,6 +44,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
         perf: None,
         debug_folders: folders::debug(&words.folders.debug)?,
         host_lock: folders::host_lock(),
+        ssh_config: None,
         keep: false,
         variable: folders::variable,
         passwords: TypedPasswords::default(),

@@ -34,6 +34,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         perf,
         debug_folders: Vec::new(),
         host_lock: folders::host_lock(),
+        ssh_config: None,
         keep: false,
         variable: folders::variable,
         passwords: TypedPasswords::default(),

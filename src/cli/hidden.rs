@@ -1,8 +1,10 @@
 //! Processes that the lab starts. Not for users.
 
 use std::io::{self, BufReader};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -10,6 +12,9 @@ use crate::benchmarks::{driver_parts, lua};
 use crate::dbms;
 use crate::driver::{self, Ending};
 use crate::os::{spinner, warden};
+
+/// How long a host on the same network may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Does one job and ends the process, because client threads may still run.
 pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
@@ -22,6 +27,12 @@ pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
         Ending::Done => ExitCode::SUCCESS,
         Ending::Failed | Ending::Abandoned => ExitCode::FAILURE,
     }
+}
+
+/// Looks whether this host reaches the one whose servers its clients will load.
+pub(super) fn client_host(address: SocketAddr) -> Result<()> {
+    let reached = TcpStream::connect_timeout(&address, PATIENCE).map(drop);
+    reached.with_context(|| format!("connect to {address}"))
 }
 
 pub(super) fn warden() -> ExitCode {

@@ -7,12 +7,12 @@ use clap::Args;
 
 use crate::cli::args::Folders;
 use crate::cli::program::program;
+use crate::cli::workload_args::{HOSTS, WorkloadArgs};
 use crate::cli::{exit, folders};
+use crate::domain::client_hosts::HostsOfClients;
 use crate::lab::{self, BlockState, Elsewhere, SlurmPartition, SshHosts, Way};
 use crate::plan::Plan;
 
-/// Heading of the help.
-const HOSTS: &str = "Other hosts";
 /// Maximum number of blocks that a line names; it counts the rest.
 const NAMED: usize = 12;
 
@@ -31,11 +31,25 @@ pub(super) struct HostArgs {
     #[arg(long = "sbatch", value_name = "OPTION", requires = "on", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
     /// Configuration file for ssh instead of your own
-    #[arg(long, value_name = "FILE", requires = "on")]
+    #[arg(long, value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
 }
 
+/// Who measures, and how other hosts are reached.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hosts<'a> {
+    /// Where blocks go; `None` for this host.
+    pub on: Option<&'a Elsewhere>,
+    /// Configuration of ssh instead of the user's.
+    pub ssh_config: Option<&'a Path>,
+}
+
 impl HostArgs {
+    /// With the hosts that blocks go to.
+    pub(super) fn hosts<'a>(&'a self, on: Option<&'a Elsewhere>) -> Hosts<'a> {
+        Hosts { on, ssh_config: self.ssh_config.as_deref() }
+    }
+
     /// Where blocks go; `None` for this host.
     ///
     /// # Errors
@@ -82,6 +96,26 @@ impl HostArgs {
         }
         Ok(Some(Elsewhere { way, work, cache }))
     }
+}
+
+/// The hosts of the clients; `None` for the host of the server.
+pub(super) fn of_clients(shape: &WorkloadArgs) -> Option<HostsOfClients> {
+    let (hosts, server_address) = (shape.client_hosts.clone(), shape.server_address.clone());
+    (!hosts.is_empty()).then_some(HostsOfClients { hosts, server_address })
+}
+
+/// Refuses a configuration of ssh that nothing reads.
+///
+/// # Errors
+/// Neither clients nor blocks go to other hosts by ssh.
+pub(super) fn check_ssh_config(plan: &Plan, hosts: Hosts<'_>) -> Result<()> {
+    if hosts.ssh_config.is_some() && hosts.on.is_none() && plan.workload.client_hosts.is_none() {
+        bail!(
+            "use --ssh-config: nothing goes to another host by ssh\nhint: --client-host USER@HOST \
+             for the clients, or --on ssh:USER@HOST for whole blocks"
+        );
+    }
+    Ok(())
 }
 
 /// Lines of `rqps plan` that show how blocks would be submitted; empty for this host.

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::benchmarks::{self, StepSet};
+use crate::benchmarks;
 use crate::campaign;
 use crate::cli::args::{
     CacheFolder, Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions,
 };
+use crate::cli::hosts::Hosts;
 use crate::cli::program::{perf, program, valgrind};
 use crate::cli::progress::Display;
 use crate::cli::run_args::RunArgs;
@@ -26,7 +27,7 @@ use crate::domain::benchmark::{Idle, Placement, Workload};
 use crate::domain::build::BuildSource;
 use crate::domain::gate::Calibration;
 use crate::domain::target::Target;
-use crate::lab::{self, Elsewhere, ExecutionOptions, fault};
+use crate::lab::{self, ExecutionOptions, fault};
 use crate::os::affinity;
 use crate::plan::{Auto, Blocks, CountingPass, Interleave, Plan, ProfilingPass, cost, file, words};
 use crate::results::bundle::Bundle;
@@ -62,7 +63,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
         cache: CacheFolder { cache: None },
     };
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
-    carry_out(plan, (&folders, None), &guest, words.format, &rules)
+    carry_out(plan, (&folders, Hosts::default()), &guest, words.format, &rules)
 }
 
 fn quickstart_shape() -> WorkloadArgs {
@@ -83,6 +84,8 @@ fn quickstart_shape() -> WorkloadArgs {
         rate: None,
         interleave: None,
         placement: None,
+        client_hosts: Vec::new(),
+        server_address: None,
         idle: None,
         seed: 1,
         options: Vec::new(),
@@ -93,7 +96,7 @@ fn quickstart_shape() -> WorkloadArgs {
 pub(super) fn compare(words: &Compare) -> Result<u8> {
     let plan = compared(words)?;
     let on = words.hosts.place(&words.folders)?;
-    let place = (&words.folders, on.as_ref());
+    let place = (&words.folders, words.hosts.hosts(on.as_ref()));
     carry_out(plan, place, &words.guest, words.format, &words.rules)
 }
 
@@ -143,7 +146,7 @@ pub(super) fn count(words: &Count) -> Result<u8> {
     plan.workload.simulated_caches = words.simulate;
     file::check(&plan).context("make a plan from these arguments")?;
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
-    carry_out(plan, (&words.folders, None), &guest, words.format, &rules)
+    carry_out(plan, (&words.folders, Hosts::default()), &guest, words.format, &rules)
 }
 
 /// `rqps plan`.
@@ -196,7 +199,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     if words.plan.is_file() && Bundle::is_meant(&words.plan)? {
         let (plan, folders) = repeat::begin(words)?;
         let on = words.hosts.place(&folders)?;
-        let place = (&folders, on.as_ref());
+        let place = (&folders, words.hosts.hosts(on.as_ref()));
         return carry_out(plan, place, &words.guest, words.format, &words.rules);
     }
     let path = match (words.resume, words.plan.is_dir()) {
@@ -238,7 +241,8 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
         bail!("resume: no result folder; name it as PLAN or with --out");
     }
     let on = words.hosts.place(&folders)?;
-    carry_out(plan, (&folders, on.as_ref()), &words.guest, words.format, &words.rules)
+    let place = (&folders, words.hosts.hosts(on.as_ref()));
+    carry_out(plan, place, &words.guest, words.format, &words.rules)
 }
 
 /// Makes the plan from the command line.
@@ -259,6 +263,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
     if let Some(rate) = shape.rate {
         benchmarks::set(&mut workload, &format!("rate={rate}"))?;
     }
+    workload.client_hosts = hosts::of_clients(shape);
     let is_set = |wanted: &str| {
         let key = |setting: &String| setting.split('=').next().map(str::trim) == Some(wanted);
         shape.settings.iter().any(key)
@@ -274,6 +279,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         Some(PlacementWord::Apart) => Placement::Apart,
         Some(PlacementWord::Os) => Placement::Os,
         None if is_set("placement") => workload.placement,
+        None if workload.client_hosts.is_some() => Placement::Os,
         None => match spec.placement {
             Some(placement) => placement(&workload),
             None if workload.clients as usize <= affinity::allowed_cpus().len() => {
@@ -289,7 +295,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
     let plan = Plan {
         targets: all,
         benchmark: spec.name.to_owned(),
-        order: shape.order.map_or(order, step_set),
+        order: shape.order.map_or(order, OrderWord::steps),
         steps: shape.steps.clone(),
         workload,
         blocks: blocks(shape)?,
@@ -306,14 +312,6 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         None => "make a plan from these arguments".to_owned(),
     })?;
     Ok(plan)
-}
-
-fn step_set(word: OrderWord) -> StepSet {
-    match word {
-        OrderWord::Abbreviated => StepSet::Abbreviated,
-        OrderWord::January2025 => StepSet::January2025,
-        OrderWord::Full => StepSet::Full,
-    }
 }
 
 /// The targets. A target without a configuration gets that of the preset.
@@ -336,12 +334,8 @@ fn interleave(
     workload: &Workload,
     is_published: bool,
 ) -> Interleave {
-    match shape.interleave {
-        Some(InterleaveWord::Turns) => Interleave::Turns,
-        Some(InterleaveWord::Step) => Interleave::Step,
-        Some(InterleaveWord::Run) => Interleave::Run,
-        None => Interleave::default_of(targets, workload, is_published),
-    }
+    let said = shape.interleave.map(InterleaveWord::interleave);
+    said.unwrap_or_else(|| Interleave::default_of(targets, workload, is_published))
 }
 
 /// The number of blocks. Limits apply only without a fixed number.
@@ -367,7 +361,7 @@ fn blocks(shape: &WorkloadArgs) -> Result<Blocks> {
 
 fn carry_out(
     plan: Plan,
-    (folders, on): (&Folders, Option<&Elsewhere>),
+    (folders, hosts): (&Folders, Hosts<'_>),
     guest: &GuestOptions,
     format: Format,
     rules: &RuleOptions,
@@ -386,11 +380,11 @@ fn carry_out(
         perf()?;
     }
     let passes = [(plan.counting(), results::COUNTS), (plan.profiling(), results::PROFILES)];
-    let (mut summary, out) = measure_on(plan, (folders, on), guest, calibrations)?;
+    let (mut summary, out) = measure_on(plan, (folders, hosts), guest, calibrations)?;
     for (pass, name) in passes {
         let Some(pass) = pass.filter(|_| !summary.interrupted) else { continue };
         let folders = Folders { out: Some(out.join(name)), ..folders.clone() };
-        let (of_pass, _) = measure_on(pass, (&folders, on), guest, Vec::new())?;
+        let (of_pass, _) = measure_on(pass, (&folders, hosts), guest, Vec::new())?;
         summary.faults.extend(of_pass.faults);
         summary.interrupted = of_pass.interrupted;
     }
@@ -404,16 +398,17 @@ pub(super) fn measure(
     guest: &GuestOptions,
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
-    measure_on(plan, (folders, None), guest, calibrations)
+    measure_on(plan, (folders, Hosts::default()), guest, calibrations)
 }
 
 /// Executes a plan with progress on stderr, on this host or on others.
 fn measure_on(
     plan: Plan,
-    (folders, on): (&Folders, Option<&Elsewhere>),
+    (folders, hosts): (&Folders, Hosts<'_>),
     guest: &GuestOptions,
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
+    hosts::check_ssh_config(&plan, hosts)?;
     vector::check_files(&plan)?;
     own_files::ask(&plan, guest)?;
     let passwords = ask_password::of_plan(&plan)?;
@@ -433,6 +428,7 @@ fn measure_on(
         perf,
         debug_folders: folders::debug(&folders.debug)?,
         host_lock: folders::host_lock(),
+        ssh_config: hosts.ssh_config.map(Path::to_owned),
         keep: guest.keep,
         variable: folders::variable,
         passwords,
@@ -440,7 +436,7 @@ fn measure_on(
         stop: stop_flag()?,
     };
     let mut display = Display::new();
-    let summary = match on {
+    let summary = match hosts.on {
         Some(place) => {
             lab::carry_out_elsewhere(&assignment, place, &mut |event| display.show(event))
         }

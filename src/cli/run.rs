@@ -78,6 +78,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::SqliteProcess => return Ok(hidden::sqlite_process()),
         Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),
         Command::Warden => return Ok(hidden::warden()),
+        Command::ClientHost { address } => hidden::client_host(address).map(|()| exit::FINE),
         Command::Block(words) => block::measure(&words),
         Command::LookAtLua { script } => return Ok(hidden::look_at_lua(&script)),
         Command::Spinner => hidden::spinner().map(|()| exit::FINE),

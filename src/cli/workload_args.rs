@@ -6,13 +6,16 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
+use crate::benchmarks::StepSet;
 use crate::cli::completion;
+use crate::plan::Interleave;
 use crate::units;
 
 /// Headings of the help of commands that measure.
 const WORKLOAD: &str = "Workload";
 const HOW_LONG: &str = "How long";
 pub(super) const HOST: &str = "Host";
+pub(super) const HOSTS: &str = "Other hosts";
 
 /// What a comparison measures.
 #[derive(Clone, Debug, Args)]
@@ -86,6 +89,14 @@ pub(super) struct WorkloadArgs {
     /// chooses [default: together for sysbench with at most as many clients as CPUs, else os]
     #[arg(long, value_enum, help_heading = HOST)]
     pub placement: Option<PlacementWord>,
+    /// Run the clients on this host, which the system's ssh reaches; repeatable: several hosts
+    /// share the clients of each step
+    #[arg(long = "client-host", value_name = "USER@HOST", help_heading = HOSTS)]
+    pub client_hosts: Vec<String>,
+    /// Address of this host at which servers listen for client hosts [default: the one by which
+    /// the first client host sees this host]
+    #[arg(long, value_name = "ADDRESS", requires = "client_hosts", help_heading = HOSTS)]
+    pub server_address: Option<String>,
     /// Idle CPUs: keep them awake, or let the operating system halt them [default: os]
     #[arg(long, value_enum, help_heading = HOST)]
     pub idle: Option<IdleWord>,
@@ -112,11 +123,31 @@ pub(super) enum OrderWord {
     Full,
 }
 
+impl OrderWord {
+    pub(super) fn steps(self) -> StepSet {
+        match self {
+            OrderWord::Abbreviated => StepSet::Abbreviated,
+            OrderWord::January2025 => StepSet::January2025,
+            OrderWord::Full => StepSet::Full,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum InterleaveWord {
     Turns,
     Step,
     Run,
+}
+
+impl InterleaveWord {
+    pub(super) fn interleave(self) -> Interleave {
+        match self {
+            InterleaveWord::Turns => Interleave::Turns,
+            InterleaveWord::Step => Interleave::Step,
+            InterleaveWord::Run => Interleave::Run,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -17,6 +17,11 @@ pub trait ControlPlane: Send {
     fn start(&mut self) -> Result<(), DbmsError>;
     /// Where clients connect, and as whom.
     fn endpoint(&self) -> (Endpoint, Login);
+    /// Where clients on other hosts connect, and as whom; `None` where they cannot: the server
+    /// listens at no address, or there is no server.
+    fn far_endpoint(&self) -> Option<(Endpoint, Login)> {
+        None
+    }
     /// What every measuring session says first: `SET …`, `PRAGMA …`.
     fn session_setup(&self) -> Vec<String>;
     /// Where tables are on a server that rqps does not run; `None` for one that it runs.

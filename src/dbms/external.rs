@@ -228,6 +228,11 @@ impl ControlPlane for External {
         (Endpoint::Server(self.address.clone()), self.login())
     }
 
+    /// As the DSN names it: rqps does not know another address of it.
+    fn far_endpoint(&self) -> Option<(Endpoint, Login)> {
+        matches!(self.address, Address::Tcp { .. }).then(|| self.endpoint())
+    }
+
     fn session_setup(&self) -> Vec<String> {
         self.claim.iter().filter_map(Claim::enter_statement).collect()
     }

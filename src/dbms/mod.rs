@@ -35,6 +35,6 @@ pub use self::guest::Guest;
 pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
 pub use self::server::Server;
 pub use self::settle::SettleLoad;
-pub use self::site::{Interrupt, Site};
+pub use self::site::{Interrupt, ListenAddress, Site};
 pub use self::spec::control_plane;
 pub use self::sqlite::{SQLITE_COMMAND, sqlite_process};

@@ -1,5 +1,7 @@
 //! Where one target lives, and the flag that ends all waiting.
 
+use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +10,7 @@ use std::time::Duration;
 use crate::dbms::error::DbmsError;
 use crate::domain::build::Build;
 use crate::domain::config::Config;
+use crate::domain::endpoint::{Address, Endpoint, Tls};
 use crate::os::user::User;
 use crate::os::valgrind::Callgrind;
 
@@ -30,8 +33,8 @@ pub struct Site {
     pub run_as: Option<User>,
     /// A control group that the server is started in; `None` for that of rqps.
     pub memory_group: Option<PathBuf>,
-    /// Listen on this port of 127.0.0.1, too; `None` for the private socket only.
-    pub tcp_port: Option<u16>,
+    /// Where it listens over TCP, too; `None` for the private socket only.
+    pub listen: Option<ListenAddress>,
     /// What the server runs under, if its instructions are to be counted.
     pub callgrind: Option<Callgrind>,
     /// The program of rqps itself, which has the warden as a hidden subcommand.
@@ -40,6 +43,31 @@ pub struct Site {
     pub start_timeout: Duration,
     /// Set by the Ctrl-C handler: waits here then end with [`DbmsError::Interrupted`].
     pub interrupt: Interrupt,
+}
+
+/// Where a server listens for clients on other hosts, and what lets them in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ListenAddress {
+    /// An address of this host.
+    pub ip: IpAddr,
+    /// A free port.
+    pub port: u16,
+    /// Nobody enters by TCP without it, from this host neither.
+    pub password: String,
+}
+
+impl ListenAddress {
+    /// Where clients connect.
+    pub(super) fn endpoint(&self) -> Endpoint {
+        let (host, port) = (self.ip.to_string(), self.port);
+        Endpoint::Server(Address::Tcp { host, port, tls: Tls::OFF })
+    }
+}
+
+impl fmt::Debug for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{} with a password", self.ip, self.port)
+    }
 }
 
 /// A flag shared with the handler of Ctrl-C.

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::client_hosts::HostsOfClients;
 use crate::domain::insert::InsertShape;
 use crate::domain::kv::KvShape;
 use crate::domain::lua::LuaShape;
@@ -32,6 +33,9 @@ pub struct Workload {
     /// `clients` alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_counts: Vec<u32>,
+    /// Hosts of the clients; `None` if they run on the host of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_hosts: Option<HostsOfClients>,
     /// Seconds that a step of the read kind is measured.
     pub read_seconds: f64,
     /// Seconds that a step of the write kind is measured.

@@ -5,6 +5,7 @@ pub mod benchmark;
 pub mod bisection;
 pub mod block;
 pub mod build;
+pub mod client_hosts;
 pub mod config;
 pub mod counted;
 pub mod dataset;

@@ -15,7 +15,7 @@ use crate::domain::metric::Metric;
 use crate::domain::sampled::Profiled;
 use crate::domain::step_parameters::StepParameters;
 use crate::domain::target::Target;
-pub use crate::domain::usage::{CpuTime, DiskUsage, HostUsage, Usage};
+pub use crate::domain::usage::{ClientHostRecord, CpuTime, DiskUsage, HostUsage, Usage};
 use crate::domain::verdict::LookSchedule;
 
 /// The dimensions of a run. Its folder is named after it.
@@ -297,6 +297,9 @@ pub struct Outcome {
     /// How targets took turns within the window, if they did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnFacts>,
+    /// What each client host did, where clients ran on other hosts than the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_hosts: Vec<ClientHostRecord>,
 }
 
 /// How a step was measured whose targets took turns within its window.

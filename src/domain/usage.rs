@@ -90,3 +90,31 @@ pub struct DiskUsage {
     #[serde(default)]
     pub write_ms: u64,
 }
+
+/// What one client host did in the window of a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientHostRecord {
+    /// As the plan names it.
+    pub host: String,
+    /// Its clients.
+    pub clients: u32,
+    /// Events that they completed.
+    pub events: u64,
+    /// CPU of its driver process.
+    pub cpu: CpuTime,
+    /// Largest share of its CPU that one of its clients' threads used, 0 to 1.
+    pub busiest: f64,
+    /// Its logical CPUs.
+    pub cpus: u32,
+    /// Share of their time that was not idle, whoever used it, 0 to 1.
+    pub host_busy: f64,
+    /// So far its wall clock was ahead of that of the server's host when the step began,
+    /// milliseconds. `None` if the step does not wait for its clients to be ready.
+    pub clock_ahead_ms: Option<f64>,
+    /// The offset of the clocks is known to within this, milliseconds: half of the quickest round
+    /// trip.
+    pub clock_bound_ms: Option<f64>,
+    /// Its window began so long after the first one of the step did, milliseconds; known to within
+    /// the bounds of both clocks.
+    pub start_ms: Option<f64>,
+}

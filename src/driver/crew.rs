@@ -24,7 +24,7 @@ use crate::driver::clock::Clock;
 use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::link::LabLink;
 use crate::driver::window::Window;
-use crate::os::clock::RealClock;
+use crate::os::clock::{self, RealClock};
 use crate::os::tree;
 
 /// What clients that take turns tell the coordinator.
@@ -329,7 +329,7 @@ impl<T: Send + 'static> Crew<T> {
             self.hear(Some(window.start), link)?;
         }
         let cpu_start = tree::own_cpu();
-        link.say(&DriverEvent::WindowStart)?;
+        link.say(&DriverEvent::WindowStart { at_ns: self.on_host(window.start) })?;
         let (cut_at, limit) = (intervals.cut_at(), intervals.limit());
         let (mut cpu_end, mut grace) = (None, None);
         while self.is_working() && grace.is_none_or(|grace| self.clock.now() < grace) {
@@ -422,6 +422,11 @@ impl<T: Send + 'static> Crew<T> {
             )),
             other => Ok(other),
         }
+    }
+
+    /// A moment of the crew's clock on that of the host.
+    fn on_host(&self, moment: u64) -> u64 {
+        (clock::monotonic_ns() + moment).saturating_sub(self.clock.now())
     }
 
     fn is_working(&self) -> bool {

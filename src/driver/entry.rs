@@ -51,6 +51,9 @@ pub fn main(
         Ok(_) => parse(&line),
         Err(error) => Err(format!("failed to read the request: {error}")),
     };
+    if job.as_ref().is_ok_and(|job| job.away.is_some()) {
+        link.watch_host();
+    }
     let job = entered.map_err(|error| format!("failed to {error}")).and(job);
     end(job.map(|job| carry_out(&job, parts, &mut link)), &mut link)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::run::{CpuTime, Outcome, Turn};
+use crate::domain::run::{CpuTime, HostUsage, Outcome, Turn};
 
 /// What the driver says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,8 +42,18 @@ pub enum DriverEvent {
     Prepared,
     /// All clients are connected and prepared; the warm-up begins.
     Warming,
+    /// The answer to [`LabWord::Clock`](crate::driver::request::LabWord).
+    Clock {
+        /// The host's monotonic clock, nanoseconds.
+        monotonic_ns: u64,
+        /// Its wall clock, nanoseconds since 1970.
+        unix_ns: u64,
+    },
     /// The window begins now.
-    WindowStart,
+    WindowStart {
+        /// Where exactly, on the host's monotonic clock, nanoseconds.
+        at_ns: u64,
+    },
     /// A second of the window has ended.
     Interval(StepInterval),
     /// The window has ended, but the work has not: counters that are read now belong to it.
@@ -65,6 +75,9 @@ pub enum DriverEvent {
     AfterCount,
     /// The turns of the window, where targets took turns.
     Turns(Vec<Turn>),
+    /// What counters of the driver's host moved by in the window. Only where the lab is on another
+    /// host.
+    HostUsage(HostUsage),
     /// The window has ended: all that was counted.
     Measured(Box<Outcome>),
     /// The job cannot go on.
@@ -98,4 +111,8 @@ pub struct StepInterval {
     /// What only some benchmarks count: column of the step's CSV → value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
+    /// The latencies themselves, nanoseconds: HdrHistogram V2, base64. Only where several hosts
+    /// share the clients of a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<String>,
 }

@@ -7,7 +7,7 @@ use crate::domain::benchmark::Pace;
 use crate::driver::clock::SECOND;
 use crate::driver::event::StepInterval;
 use crate::driver::recorder::{Recorder, Snapshot};
-use crate::driver::request::StepRequest;
+use crate::driver::request::{DriverRequest, StepRequest};
 
 /// One recorder per client.
 pub fn recorders<B>(task: &StepRequest<B>) -> Vec<Arc<Recorder>> {
@@ -21,6 +21,8 @@ pub struct IntervalMeter {
     earlier: Snapshot,
     from_ns: u64,
     second: u32,
+    /// True if intervals hold all latencies, for who puts them together with those of other hosts.
+    tells_latencies: bool,
 }
 
 impl IntervalMeter {
@@ -31,7 +33,13 @@ impl IntervalMeter {
             earlier: Snapshot::default(),
             from_ns: start_ns,
             second: 0,
+            tells_latencies: false,
         }
+    }
+
+    /// For a driver with these of the step's clients.
+    pub fn of(self, job: &DriverRequest, clients: u32) -> IntervalMeter {
+        IntervalMeter { tells_latencies: job.all_clients(clients) > clients, ..self }
     }
 
     /// What happened since the last call.
@@ -51,6 +59,7 @@ impl IntervalMeter {
             p99_us: us(2),
             max_us: us(3),
             extra: BTreeMap::new(),
+            latency: self.tells_latencies.then(|| now.latencies_since(&self.earlier)),
         };
         self.from_ns = now_ns;
         self.earlier = now;

@@ -5,7 +5,11 @@ use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use crate::domain::run::HostUsage;
 use crate::driver::event::DriverEvent;
+use crate::driver::request::LabWord;
+use crate::os::clock::{self, RealClock, TimeSource as _};
+use crate::os::sample::{CounterSampler, Sample};
 
 /// The other side is gone.
 #[derive(Debug)]
@@ -14,10 +18,37 @@ pub struct LabGone;
 /// Messages out, and whether anybody listens.
 pub struct LabLink<W> {
     output: W,
-    /// A line of the other side; closed when it goes.
-    lines: Receiver<()>,
+    /// Lines of the other side; closed when it goes.
+    lines: Receiver<String>,
     /// Kept where nobody watches, so that the channel stays open.
-    _open: Option<Sender<()>>,
+    _open: Option<Sender<String>>,
+    /// Counters of this host, where the lab is on another one.
+    host: Option<HostWatch>,
+}
+
+/// Reads the counters of this host at the edges of the window.
+struct HostWatch {
+    sampler: CounterSampler,
+    /// At the start of the window, and at the end of its last interval.
+    first_and_last: Option<(Sample, Sample)>,
+}
+
+impl HostWatch {
+    fn see(&mut self, message: &DriverEvent) {
+        match (message, &mut self.first_and_last) {
+            (DriverEvent::WindowStart { .. }, window) => {
+                let first = self.sampler.read();
+                *window = Some((first.clone(), first));
+            }
+            (DriverEvent::Interval(_), Some((_, last))) => *last = self.sampler.read(),
+            _ => {}
+        }
+    }
+
+    fn usage(&self) -> HostUsage {
+        let window = self.first_and_last.as_ref();
+        window.map(|(first, last)| last.since(first).host).unwrap_or_default()
+    }
 }
 
 impl<W: Write> LabLink<W> {
@@ -28,22 +59,39 @@ impl<W: Write> LabLink<W> {
         std::thread::spawn(move || {
             let mut rest = String::new();
             while input.read_line(&mut rest).is_ok_and(|length| length > 0) {
-                rest.clear();
                 // Without a receiver the job is done.
-                let _ = sender.send(());
+                let _ = sender.send(rest.trim_end().to_owned());
+                rest.clear();
             }
         });
-        LabLink { output, lines, _open: None }
+        LabLink { output, lines, _open: None, host: None }
+    }
+
+    /// Also says what counters of this host moved by in the window: for a lab on another one.
+    pub fn watch_host(&mut self) {
+        let sampler = CounterSampler::new(None, None, None);
+        self.host = Some(HostWatch { sampler, first_and_last: None });
     }
 
     /// Nobody to watch.
     pub fn alone(output: W) -> LabLink<W> {
         let (sender, lines) = channel();
-        LabLink { output, lines, _open: Some(sender) }
+        LabLink { output, lines, _open: Some(sender), host: None }
     }
 
     /// Says one message, at once.
     pub fn say(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
+        if let Some(host) = &mut self.host {
+            host.see(message);
+            if matches!(message, DriverEvent::Measured(_)) {
+                let usage = host.usage();
+                self.write(&DriverEvent::HostUsage(usage))?;
+            }
+        }
+        self.write(message)
+    }
+
+    fn write(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
         let mut line = serde_json::to_vec(message).map_err(|_| LabGone)?;
         line.push(b'\n');
         self.output.write_all(&line).map_err(|_| LabGone)?;
@@ -53,23 +101,50 @@ impl<W: Write> LabLink<W> {
     /// Sleeps for `duration`, less if the other side goes.
     pub fn sleep(&self, duration: Duration) -> Result<(), LabGone> {
         match self.lines.recv_timeout(duration) {
-            Ok(()) | Err(RecvTimeoutError::Timeout) => Ok(()),
+            Ok(_) | Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => Err(LabGone),
         }
     }
 
-    /// Says that all is prepared and waits for a line, if there is somebody to write one.
+    /// Says that all is prepared and waits for the lab's word, if there is somebody to say one:
+    /// returns when it is to go on.
     pub fn pause(&mut self) -> Result<(), LabGone> {
         self.pause_at(&DriverEvent::Prepared)
     }
 
-    /// Says `message` and waits for a line, if there is somebody to write one.
+    /// The same where a request asks for it.
+    pub fn pause_if(&mut self, asked: bool) -> Result<(), LabGone> {
+        if asked { self.pause() } else { Ok(()) }
+    }
+
+    /// Says `message` and waits for the lab's word, if there is somebody to say one.
     pub fn pause_at(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
         if self._open.is_some() {
             return Ok(());
         }
         self.say(message)?;
-        self.lines.recv().map_err(|_| LabGone)
+        loop {
+            let line = self.lines.recv().map_err(|_| LabGone)?;
+            let word = match line.parse() {
+                Ok(word) => word,
+                Err(fault) => {
+                    self.say(&DriverEvent::Failed { fault })?;
+                    return Err(LabGone);
+                }
+            };
+            match word {
+                LabWord::GoOn => return Ok(()),
+                LabWord::Clock => {
+                    let (monotonic_ns, unix_ns) = (clock::monotonic_ns(), clock::unix_ns());
+                    self.say(&DriverEvent::Clock { monotonic_ns, unix_ns })?;
+                }
+                LabWord::StartAt(at) => {
+                    let wait = at.saturating_sub(clock::monotonic_ns());
+                    RealClock::new().sleep_until(wait);
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// Waits for something from `news` until `deadline`; `None` at the deadline or when all
@@ -93,5 +168,39 @@ impl<W: Write> LabLink<W> {
                 return Ok(None);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_waits_tells_the_time_and_starts_at_its_moment() {
+        let mut said = Vec::new();
+        let start = clock::monotonic_ns() + 20_000_000;
+        let input = format!("clock\nclock\nstart {start}\n");
+        let input = std::io::Cursor::new(input.into_bytes());
+        let mut link = LabLink::watching(&mut said, input);
+        link.watch_host();
+        link.pause().unwrap();
+        assert!(clock::monotonic_ns() >= start);
+        link.say(&DriverEvent::Measured(Box::default())).unwrap();
+        drop(link);
+        let events: Vec<DriverEvent> = String::from_utf8_lossy(&said)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let [
+            DriverEvent::Prepared,
+            DriverEvent::Clock { monotonic_ns: first, .. },
+            DriverEvent::Clock { monotonic_ns: second, .. },
+            DriverEvent::HostUsage(_),
+            DriverEvent::Measured(_),
+        ] = events.as_slice()
+        else {
+            panic!("{events:?}")
+        };
+        assert!(first <= second);
     }
 }

@@ -27,7 +27,7 @@ pub fn measure<W: Write>(
             simulated::measure(job, task, &connector, real_time, link)
         }
         Endpoint::Server(_) | Endpoint::File { .. } => {
-            let clients = script_clients(connector, task)?;
+            let clients = script_clients(connector, task, job.all_clients(task.clients))?;
             let outcome = step::measure(job, task, clients, link)?;
             Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
         }
@@ -55,13 +55,14 @@ fn check(task: &StepRequest<Script>) -> Result<(), String> {
     Err(format!("failed to measure: the request has {wrong}"))
 }
 
-/// Clients whose work is a script.
+/// Clients whose work is a script, among those of all hosts.
 pub fn script_clients(
     connector: Connector,
     task: &StepRequest<Script>,
+    all_clients: u32,
 ) -> Result<Clients<Program>, String> {
     let script = task.work.clone();
-    let sources = SharedSources::open(&script, task.clients)?;
+    let sources = SharedSources::open(&script, all_clients)?;
     let explain = task.plans.then(|| (task.work.clone(), sources.clone()));
     let make: MakeActs<Program> =
         Box::new(move |job, index, session| compile(job, (&script, &sources), index, session));

@@ -132,6 +132,13 @@ impl Snapshot {
         });
         (events, values.collect())
     }
+
+    /// The latencies since `earlier`: HdrHistogram V2, base64.
+    pub fn latencies_since(&self, earlier: &Snapshot) -> String {
+        let then = earlier.latency.iter().copied().chain(std::iter::repeat(0));
+        let moved: Vec<u64> = self.latency.iter().zip(then).map(|(now, then)| now - then).collect();
+        text_of(histogram(&moved).as_ref())
+    }
 }
 
 /// Event latencies of all clients and, under an open pace, service times: HdrHistogram V2, base64.
@@ -147,9 +154,14 @@ pub fn histograms(recorders: &[&Recorder]) -> (String, Option<String>) {
 fn encode<'a>(all: impl Iterator<Item = &'a Latencies>) -> String {
     let mut sums = vec![0; STEPS];
     all.for_each(|latencies| latencies.add_to(&mut sums));
-    let bytes = histogram(&sums).and_then(|histogram| {
+    text_of(histogram(&sums).as_ref())
+}
+
+/// A histogram as text. Writing into memory cannot fail.
+pub fn text_of(histogram: Option<&Histogram<u64>>) -> String {
+    let bytes = histogram.and_then(|histogram| {
         let mut bytes = Vec::new();
-        V2Serializer::new().serialize(&histogram, &mut bytes).ok()?;
+        V2Serializer::new().serialize(histogram, &mut bytes).ok()?;
         Some(bytes)
     });
     base64::engine::general_purpose::STANDARD.encode(bytes.unwrap_or_default())

@@ -3,7 +3,9 @@
 //! A driver process carries out one request and ends. It ends too when its standard input closes:
 //! then the lab is gone.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,41 @@ use crate::driver::ring::TurnRequest;
 /// Version of these messages; both sides are the same binary, so a difference is a bug or an
 /// exchanged file.
 pub const VERSION: u32 = 1;
+
+/// What the lab says to a driver that waits, as a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabWord {
+    /// Go on.
+    GoOn,
+    /// Tell the time.
+    Clock,
+    /// Go on at this moment of the driver's monotonic clock, nanoseconds.
+    StartAt(u64),
+}
+
+impl fmt::Display for LabWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LabWord::GoOn => Ok(()),
+            LabWord::Clock => f.write_str("clock"),
+            LabWord::StartAt(at) => write!(f, "start {at}"),
+        }
+    }
+}
+
+impl FromStr for LabWord {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<LabWord, String> {
+        match line.split_once(' ') {
+            None if line.is_empty() => return Ok(LabWord::GoOn),
+            None if line == "clock" => return Ok(LabWord::Clock),
+            Some(("start", at)) => at.parse().ok().map(LabWord::StartAt),
+            _ => None,
+        }
+        .ok_or_else(|| format!("failed to understand `{line}`; only rqps starts drivers"))
+    }
+}
 
 /// What one driver process is to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +82,9 @@ pub struct DriverRequest {
     pub pause: bool,
     /// What to do.
     pub task: RequestBody,
+    /// Where the lab is on another host: which of the step's clients these are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away: Option<AwayClients>,
     /// How to take turns with other targets; `None` to measure without a break.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnRequest>,
@@ -55,7 +95,27 @@ pub struct DriverRequest {
     pub counted_events: Option<u64>,
 }
 
+/// The clients of a driver on another host than the lab, among all clients of the step. Such a
+/// driver also says what counters of its host moved by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwayClients {
+    /// The number of its first client, from 0.
+    pub first: u32,
+    /// Clients of all hosts.
+    pub of: u32,
+}
+
 impl DriverRequest {
+    /// The number of a client of this driver, from 0, among all clients of the step.
+    pub fn number_of(&self, client: u32) -> u32 {
+        self.away.map_or(0, |away| away.first) + client
+    }
+
+    /// Clients of the step on all hosts, where this driver has `own`.
+    pub fn all_clients(&self, own: u32) -> u32 {
+        self.away.map_or(own, |away| away.of)
+    }
+
     /// What the rate of the step counts; `None` for a load.
     pub fn rate(&self) -> Option<RateUnit> {
         match &self.task {
@@ -80,6 +140,7 @@ impl DriverRequest {
             rows: 1,
             pause: false,
             task,
+            away: None,
             turns: None,
             counted_events: None,
         }
@@ -285,4 +346,19 @@ pub enum LoadType {
         /// Bytes that the column has room for.
         width: u32,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_lab_are_lines() {
+        for word in [LabWord::GoOn, LabWord::Clock, LabWord::StartAt(u64::MAX)] {
+            assert_eq!(word.to_string().parse(), Ok(word));
+        }
+        for line in ["stop", "start", "start soon", "clock 1"] {
+            assert!(line.parse::<LabWord>().is_err(), "{line}");
+        }
+    }
 }

@@ -17,6 +17,7 @@ use crate::driver::script::explain as plans;
 use crate::driver::script::program::{Program, compile};
 use crate::driver::script::sources::SharedSources;
 use crate::driver::{outcome, window};
+use crate::os::clock;
 
 /// What a fake statement costs the client, microseconds: scripted like its latency.
 const CPU_PER_STATEMENT: CpuTime = CpuTime { user_us: 1.0, system_us: 4.0 };
@@ -33,10 +34,10 @@ pub(crate) fn measure<W: Write>(
 ) -> Result<(), Stop> {
     let mut wall = Wall { begun: real_time.then(Instant::now) };
     let recorders = interval::recorders(task);
-    let sources = SharedSources::open(&task.work, task.clients)?;
+    let sources = SharedSources::open(&task.work, job.all_clients(task.clients))?;
     let mut clients = Vec::new();
     let mut explained = None;
-    for (index, recorder) in (0..task.clients).zip(&recorders) {
+    for (index, recorder) in (job.number_of(0)..).zip(&recorders) {
         let mut session = connector.open(index)?;
         if task.plans && explained.is_none() {
             explained = Some(plans::capture(job, (&task.work, &sources), &mut session));
@@ -48,9 +49,10 @@ pub(crate) fn measure<W: Write>(
         let recorder = Arc::clone(recorder);
         let acts = compile(job, (&task.work, &sources), index, &mut session)?;
         let mut client = Client::new(session, acts, clock, job.dialect, recorder);
-        client.set_pace(task.pace, job.seed, index, task.clients);
+        client.set_pace(task.pace, job.seed, index, job.all_clients(task.clients));
         clients.push(client);
     }
+    link.pause_if(job.pause)?;
     link.say(&DriverEvent::Warming)?;
     let begun = latest(&clients);
     let warm = begun + Duration::from_secs_f64(task.warmup_seconds).as_nanos() as u64;
@@ -62,8 +64,8 @@ pub(crate) fn measure<W: Write>(
     let whole = window::counts_whole_events(task);
     let window = window::window(task, if whole { latest(&clients).max(warm) } else { warm });
     clients.iter_mut().for_each(|client| client.open_window(window));
-    link.say(&DriverEvent::WindowStart)?;
-    let mut meter = IntervalMeter::new(&recorders, window.start);
+    link.say(&DriverEvent::WindowStart { at_ns: clock::monotonic_ns() })?;
+    let mut meter = IntervalMeter::new(&recorders, window.start).of(job, task.clients);
     loop {
         let cut = meter.next_cut(window.start, window.end);
         for client in &mut clients {

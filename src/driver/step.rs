@@ -109,9 +109,7 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
         own: job.mark.is_none(),
     };
     notes.extend(server.seat_all(&mut crew, &ready, &shared.seats, link)?);
-    if job.pause {
-        link.pause()?;
-    }
+    link.pause_if(job.pause)?;
     link.say(&DriverEvent::Warming)?;
     let finished = match (&shared.team, job.counted_events) {
         (Some(team), _) => {
@@ -125,7 +123,7 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
         }
         (None, None) => {
             let window = shared.warm_up(&mut crew, link)?;
-            let meter = IntervalMeter::new(&shared.recorders, window.start);
+            let meter = IntervalMeter::new(&shared.recorders, window.start).of(job, task.clients);
             crew.measure(window, &mut WindowSeconds { meter, window }, link)?
         }
     };
@@ -145,13 +143,9 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
 
 fn member<E: ClientEvent + 'static>(shared: &Arc<Shared<E>>, client: u32) -> Member<Counts> {
     let shared = Arc::clone(shared);
+    let name = format!("client {}", shared.job.number_of(client));
     let life = move |stand: &Stand<Counts>| live(&shared, client, stand);
-    Member {
-        name: format!("client {client}"),
-        stack: STACK,
-        background: false,
-        life: Box::new(life),
-    }
+    Member { name, stack: STACK, background: false, life: Box::new(life) }
 }
 
 impl<E> Shared<E> {
@@ -240,9 +234,10 @@ fn make_ready<E: ClientEvent>(
 ) -> Result<(Client<E>, Ready), String> {
     let Shared { job, task, connector, recorders, clock, .. } = shared;
     let seated = placement::seat_client(&shared.seats[index as usize]);
-    let mut session = connector.open(index)?;
+    let number = job.number_of(index);
+    let mut session = connector.open(number)?;
     let mut ready = Ready { connection_id: session.connection_id(), ..Ready::default() };
-    if let (0, Some((script, sources))) = (index, &shared.explain) {
+    if let (0, Some((script, sources))) = (number, &shared.explain) {
         (ready.plans, ready.notes) = plans::capture(job, (script, sources), &mut session);
     }
     if job.counted_events.is_some() {
@@ -250,9 +245,9 @@ fn make_ready<E: ClientEvent>(
     }
     ready.notes.extend(seated.err());
     let recorder = Arc::clone(&recorders[index as usize]);
-    let acts = (shared.make)(job, index, &mut session)?;
+    let acts = (shared.make)(job, number, &mut session)?;
     let mut client = Client::new(session, acts, clock.clone(), job.dialect, recorder);
-    client.set_pace(task.pace, job.seed, index, task.clients);
+    client.set_pace(task.pace, job.seed, number, job.all_clients(task.clients));
     Ok((client, ready))
 }
 

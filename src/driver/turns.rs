@@ -107,7 +107,7 @@ impl Team {
             match news {
                 Some(TurnNews::Sample) => {
                     cpu = tree::own_cpu();
-                    link.say(&DriverEvent::WindowStart)?;
+                    link.say(&DriverEvent::WindowStart { at_ns: clock::monotonic_ns() })?;
                 }
                 Some(TurnNews::Cut(own)) => link.say(&DriverEvent::Interval(interval(own)))?,
                 None => {}

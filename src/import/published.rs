@@ -221,6 +221,7 @@ fn unknown_workload() -> Workload {
         rows: 0,
         clients: 0,
         client_counts: Vec::new(),
+        client_hosts: None,
         read_seconds: 0.0,
         write_seconds: 0.0,
         warmup_seconds: 0.0,

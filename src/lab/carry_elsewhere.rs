@@ -73,6 +73,13 @@ fn refuse(plan: &Plan) -> Result<()> {
              blocks"
         );
     }
+    if let Some(clients) = &plan.workload.client_hosts {
+        bail!(
+            "measure blocks on several hosts with clients on {}: a block has its clients where its \
+             servers are\nhint: leave out --on, or the client hosts",
+            clients.hosts.join(", ")
+        );
+    }
     let guest = plan.targets.iter().find(|target| matches!(target.source, BuildSource::Dsn(_)));
     if let Some(target) = guest {
         bail!(
@@ -98,6 +105,7 @@ fn begin(options: &ExecutionOptions) -> Result<Execution<'_>> {
         disk: None,
         memory_bytes: host::memory_bytes(),
         spinner: None,
+        clients: None,
     })
 }
 

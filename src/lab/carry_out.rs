@@ -9,6 +9,7 @@ use crate::domain::run::RunKey;
 use crate::domain::session::Session;
 use crate::lab::canaries::CanarySource;
 use crate::lab::canary_reader::CanaryReader;
+use crate::lab::client_hosts::ClientHosts;
 use crate::lab::decider::Decider;
 use crate::lab::event::Event;
 use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
@@ -39,8 +40,8 @@ pub fn carry_out(
     events: &mut dyn FnMut(Event),
 ) -> Result<ExecutionSummary> {
     let mut progress = Progress::new(events);
-    let (reservation, resolved) = look_ahead(options, None, &mut progress)?;
-    let execution = open(options, reservation)?;
+    let (reservation, resolved, clients) = look_ahead(options, None, &mut progress)?;
+    let execution = open(options, reservation, clients)?;
     let states = target_state::all(&execution, resolved)?;
     let source = canary_source(&execution, &states);
     let template = BlockTemplate::of(&execution, &states);
@@ -196,8 +197,8 @@ pub fn carry_out_block(
         options.work = Some(own.path().to_owned());
     }
     let options = &options;
-    let (reservation, resolved) = look_ahead(options, Some(&spec.targets), &mut progress)?;
-    let mut execution = open(options, reservation)?;
+    let (reservation, resolved, clients) = look_ahead(options, Some(&spec.targets), &mut progress)?;
+    let mut execution = open(options, reservation, clients)?;
     execution.session.node = node.map(str::to_owned);
     let states = target_state::all(&execution, resolved)?;
     let phases = states.first().map(|state| state.phases.clone()).unwrap_or_default();
@@ -265,7 +266,7 @@ fn look_ahead(
     options: &ExecutionOptions,
     slots: Option<&[TargetSlot]>,
     progress: &mut Progress<'_>,
-) -> Result<(Reservation, Vec<ResolvedTarget>)> {
+) -> Result<(Reservation, Vec<ResolvedTarget>, Option<ClientHosts>)> {
     let ExecutionOptions { plan, out, work, .. } = options;
     let run_as = user::choose(None)?;
     if !ResultSet::is_begun(out, &file::print(plan))? {
@@ -277,11 +278,20 @@ fn look_ahead(
     memory::try_out(plan)?;
     let reservation = Reservation::new(out, &options.host_lock, run_as)?;
     guest::survey(options, progress)?;
+    let clients = ClientHosts::open(
+        (plan.workload.client_hosts.as_ref(), options.ssh_config.as_deref()),
+        (out, &options.program),
+        progress,
+    )?;
     let resolved = search.end(reservation.run_as.as_ref(), progress)?;
-    Ok((reservation, resolved))
+    Ok((reservation, resolved, clients))
 }
 
-fn open(options: &ExecutionOptions, reservation: Reservation) -> Result<Execution<'_>> {
+fn open(
+    options: &ExecutionOptions,
+    reservation: Reservation,
+    clients: Option<ClientHosts>,
+) -> Result<Execution<'_>> {
     let plan = &options.plan;
     let folders = WorkFolders::open(reservation, &options.out, options.work.as_deref())?;
     let facts = host::read(&folders.target(""));
@@ -306,5 +316,6 @@ fn open(options: &ExecutionOptions, reservation: Reservation) -> Result<Executio
         disk: facts.disk.clone(),
         memory_bytes: facts.memory_bytes,
         spinner,
+        clients,
     })
 }

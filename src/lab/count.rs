@@ -14,7 +14,7 @@ use crate::domain::endpoint::Endpoint;
 use crate::domain::run::{Outcome, Status, StepRecord};
 use crate::driver::event::DriverEvent;
 use crate::driver::request::{DriverRequest, RequestBody, StepRequest};
-use crate::lab::driver_process::DriverProcess;
+use crate::lab::driver_team::DriverTeam;
 use crate::lab::execution::Execution;
 use crate::lab::step_runner::{self, StepRunner};
 use crate::lab::target_state::TargetState;
@@ -98,13 +98,13 @@ impl StepRunner<'_> {
     /// Who serves the client.
     fn subject(
         &self,
-        driver: &DriverProcess,
+        driver: &DriverTeam,
         serving: Option<u32>,
         in_client: bool,
         callgrind: &Callgrind,
     ) -> Result<CountedProcess> {
         if in_client {
-            let pid = driver.pid();
+            let pid = driver.pid().context("count in a library on another host")?;
             // Without a thread the library has none of its own, and all work is the client's.
             let Some(serving) = serving else { return Ok(CountedProcess { pid, thread: None }) };
             return thread_of(pid, serving, callgrind);

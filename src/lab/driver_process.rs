@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 
 use crate::driver::event::DriverEvent;
-use crate::driver::request::DriverRequest;
+use crate::driver::request::{DriverRequest, LabWord};
+use crate::lab::far::{CONNECTION_FAILED, FarHost};
 use crate::os::valgrind::Callgrind;
 
 /// How the process is started, by its DBMS.
@@ -28,7 +29,10 @@ pub(super) struct Start {
 /// A driver at work. Dropping it ends the process.
 #[derive(Debug)]
 pub(super) struct DriverProcess {
+    /// The driver, or the ssh that leads to it.
     child: Child,
+    /// The client host that it is on; `None` for this one.
+    host: Option<String>,
     /// Held open: the driver ends when it closes.
     input: ChildStdin,
     messages: Receiver<Result<DriverEvent>>,
@@ -48,13 +52,6 @@ impl DriverProcess {
         job: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
-        let path = log;
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(path)
-            .with_context(|| format!("open {}", path.display()))?;
-        let log_start = log.metadata().map_or(0, |log| log.len());
         let mut command = match (&callgrind, &launcher) {
             (Some(callgrind), _) => {
                 let (valgrind, args) = callgrind.wrap(program, Vec::new());
@@ -73,14 +70,47 @@ impl DriverProcess {
         if let Some(group) = memory_group {
             command.arg("--memory-group").arg(group);
         }
+        let what = format!("start {} driver", program.display());
+        DriverProcess::started(command, None, job, log).context(what)
+    }
+
+    /// Starts a driver on a client host. It ends when its standard input does: with ssh, the
+    /// connection, or this process.
+    ///
+    /// # Errors
+    /// The host cannot be reached.
+    pub(super) fn spawn_on(
+        host: &FarHost,
+        job: &DriverRequest,
+        log: &Path,
+    ) -> Result<DriverProcess> {
+        let name = &host.link.host;
+        let what = || format!("start a driver on the client host {name}");
+        host.link.restore().with_context(what)?;
+        // With a shell around it: ssh tells a driver that was killed as it tells a cut connection.
+        let command = host.link.talk(&format!("{} driver; exit $?", host.program));
+        DriverProcess::started(command, Some(name.clone()), job, log).with_context(what)
+    }
+
+    fn started(
+        mut command: Command,
+        host: Option<String>,
+        job: &DriverRequest,
+        path: &Path,
+    ) -> Result<DriverProcess> {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .with_context(|| format!("open {}", path.display()))?;
+        let log_start = log.metadata().map_or(0, |log| log.len());
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
             // Ctrl-C on the terminal is the lab's to handle.
             .process_group(0)
-            .spawn()
-            .with_context(|| format!("start {} driver", program.display()))?;
+            .spawn()?;
         let mut input = child.stdin.take().context("the driver has no standard input")?;
         let output = child.stdout.take().context("the driver has no standard output")?;
         let mut line = serde_json::to_vec(job)?;
@@ -101,7 +131,7 @@ impl DriverProcess {
                 }
             }
         });
-        Ok(DriverProcess { child, input, messages, log: (path.to_owned(), log_start) })
+        Ok(DriverProcess { child, host, input, messages, log: (path.to_owned(), log_start) })
     }
 
     /// Its process id.
@@ -114,7 +144,16 @@ impl DriverProcess {
     /// # Errors
     /// It is gone.
     pub(super) fn go_on(&mut self) -> Result<()> {
-        self.input.write_all(b"\n").context("let the driver continue")
+        self.tell(LabWord::GoOn)
+    }
+
+    /// Tells a driver that waits a word.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(super) fn tell(&mut self, word: LabWord) -> Result<()> {
+        let line = format!("{word}\n");
+        self.input.write_all(line.as_bytes()).context("let the driver continue")
     }
 
     /// The next message; `None` when `wait` passed without one.
@@ -127,7 +166,16 @@ impl DriverProcess {
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
                 let status = self.child.wait().context("wait for the driver")?;
-                Err(anyhow!("the driver process ended early ({status}){}", self.last_words()))
+                let said = self.last_words();
+                Err(match &self.host {
+                    Some(host) if status.code() == Some(CONNECTION_FAILED) => {
+                        anyhow!("the connection to the client host {host} was cut{said}")
+                    }
+                    Some(host) => anyhow!(
+                        "the driver process on the client host {host} ended early ({status}){said}"
+                    ),
+                    None => anyhow!("the driver process ended early ({status}){said}"),
+                })
             }
         }
     }

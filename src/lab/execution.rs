@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::domain::gate::Calibration;
 use crate::domain::session::Session;
+use crate::lab::client_hosts::ClientHosts;
 use crate::lab::work_folders::WorkFolders;
 use crate::os::perf::Perf;
 use crate::os::spinner::Spinner;
@@ -39,6 +40,8 @@ pub struct ExecutionOptions {
     pub debug_folders: Vec<PathBuf>,
     /// The lock that keeps a second rqps from measuring on this host.
     pub host_lock: PathBuf,
+    /// Configuration file of ssh to client hosts instead of the user's.
+    pub ssh_config: Option<PathBuf>,
     /// True to leave the tables on servers that rqps does not run.
     pub keep: bool,
     /// Looks a name up in the environment: passwords for such servers.
@@ -72,6 +75,8 @@ pub(super) struct Execution<'a> {
     pub(super) disk: Option<String>,
     pub(super) memory_bytes: u64,
     pub(super) spinner: Option<Spinner>,
+    /// Who carries the clients; `None` for this host.
+    pub(super) clients: Option<ClientHosts>,
 }
 
 impl Execution<'_> {

@@ -219,6 +219,7 @@ mod tests {
             perf: None,
             debug_folders: Vec::new(),
             host_lock: PathBuf::new(),
+            ssh_config: None,
             keep: false,
             variable: |_| None,
             passwords: TypedPasswords::default(),

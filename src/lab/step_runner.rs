@@ -20,6 +20,7 @@ use crate::domain::sampled::CallGraph;
 use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use crate::lab::driver_process::{DriverProcess, Start};
+use crate::lab::driver_team::DriverTeam;
 use crate::lab::execution::Execution;
 use crate::lab::observe::{
     CounterObserver, DbmsCounterObserver, DisturbanceObserver, Edge, Observed, Observers,
@@ -119,6 +120,7 @@ impl StepRunner<'_> {
             rows: workload.rows,
             pause: matches!(self.control.endpoint().0, Endpoint::Server(_)),
             task,
+            away: None,
             turns: self.taking.as_ref().map(Taking::request),
             counted_events: None,
         }
@@ -128,17 +130,26 @@ impl StepRunner<'_> {
         &self,
         job: &DriverRequest,
         callgrind: Option<&Callgrind>,
-    ) -> Result<DriverProcess> {
+    ) -> Result<DriverTeam> {
         let log = self.logs.join("driver.log");
         let (launcher, memory_group) = (self.control.launcher(), self.control.client_group());
         let start = Start { launcher, memory_group, callgrind: callgrind.cloned() };
         DriverProcess::spawn(&self.execution.options.program, start, job, &log)
+            .map(DriverTeam::Here)
+    }
+
+    /// The drivers of a step that is measured: here, or on the client hosts.
+    fn drivers(&self, job: &DriverRequest) -> Result<DriverTeam> {
+        match &self.execution.clients {
+            Some(clients) => clients.start(job, &*self.control, &self.logs),
+            None => self.driver(job, None),
+        }
     }
 
     /// The next message. Looks after the server and the user's wish to stop while it waits.
     pub(super) fn next(
         &mut self,
-        driver: &mut DriverProcess,
+        driver: &mut DriverTeam,
         patience: Duration,
     ) -> Result<DriverEvent> {
         let mut began = Instant::now();
@@ -227,7 +238,7 @@ impl StepRunner<'_> {
         };
         let job = self.job(seed, RequestBody::Step(Box::new(request)));
         let mut observers = self.observers(&job.endpoint);
-        let mut driver = self.driver(&job, None)?;
+        let mut driver = self.drivers(&job)?;
         self.profile(&driver, &mut observers);
         let targets = self.taking.as_ref().map_or(1, Taking::targets);
         let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);
@@ -242,7 +253,7 @@ impl StepRunner<'_> {
                     driver.go_on()?;
                 }
                 DriverEvent::WindowEnd => observers.edge(Edge::WindowEnd, self.control),
-                DriverEvent::WindowStart => {
+                DriverEvent::WindowStart { .. } => {
                     observers.edge(Edge::WindowStart, self.control);
                     window = Some(Window::open());
                     if let Some(taking) = &self.taking {
@@ -280,7 +291,7 @@ impl StepRunner<'_> {
     }
 
     /// Adds the profiler, if the plan has one.
-    fn profile(&self, driver: &DriverProcess, observers: &mut Observers) {
+    fn profile(&self, driver: &DriverTeam, observers: &mut Observers) {
         let options = &self.execution.options;
         let hertz = options.plan.workload.profile_hertz;
         let (Some(perf), Some(hertz), Some(call_graph)) =
@@ -288,10 +299,9 @@ impl StepRunner<'_> {
         else {
             return;
         };
-        let process = match self.control.server_pid() {
-            Some(pid) => (pid, false),
-            None => (driver.pid(), true),
-        };
+        let in_client = |pid| (pid, true);
+        let server = self.control.server_pid().map(|pid| (pid, false));
+        let Some(process) = server.or_else(|| driver.pid().map(in_client)) else { return };
         let folder = self.execution.folders.target(".profile");
         let how = (hertz, call_graph);
         observers.add(Box::new(ProfileObserver::new(perf, how, process, folder)));

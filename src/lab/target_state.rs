@@ -15,6 +15,7 @@ use crate::domain::config::Config;
 use crate::domain::run::{LoadRecord, StepRecord};
 use crate::domain::sampled::CallGraph;
 use crate::domain::target::Target;
+use crate::lab::client_hosts::ClientHosts;
 use crate::lab::execution::Execution;
 use crate::lab::guest;
 use crate::lab::progress::Progress;
@@ -105,7 +106,7 @@ impl TargetState {
             },
             callgrind,
             warden_program: execution.options.program.clone(),
-            tcp_port: None,
+            listen: execution.clients.as_ref().map(ClientHosts::listen).transpose()?,
             interrupt: Interrupt(Arc::clone(&execution.options.stop)),
         };
         Ok(dbms::control_plane(site)?)

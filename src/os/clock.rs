@@ -108,7 +108,16 @@ impl TimeSource for FakeClock {
 
 /// The monotonic clock of the host, nanoseconds: the same in all processes.
 pub fn monotonic_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    nanoseconds(rustix::time::ClockId::Monotonic)
+}
+
+/// The wall clock, nanoseconds since 1970.
+pub fn unix_ns() -> u64 {
+    nanoseconds(rustix::time::ClockId::Realtime)
+}
+
+fn nanoseconds(clock: rustix::time::ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }

@@ -17,6 +17,7 @@ pub mod proc;
 pub mod process;
 pub mod profile_names;
 pub mod sample;
+pub mod secret;
 pub mod shared_memory;
 pub mod shared_page;
 pub mod spinner;

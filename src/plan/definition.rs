@@ -104,6 +104,9 @@ impl Interleave {
     /// RocksDB sequence, without a schedule and in no published shape: those keep the way in which
     /// they were published. A step that cannot take turns goes by step.
     ///
+    /// Turns also need all drivers and servers on one host: the token is in its memory, and servers
+    /// stand still in the turns of others. With client hosts whole steps alternate.
+    ///
     /// Else by step, so that a pair is seconds apart; but by run for the Insert Benchmark, whose
     /// steps pass a debt of dirty pages, vacuum and purge on to the next. A server that is stopped
     /// while another has its turn would not work on its debt, while the operating system went on
@@ -113,7 +116,11 @@ impl Interleave {
         match benchmarks::of(workload).turns {
             DefaultTurns::Run => Interleave::Run,
             DefaultTurns::Within
-                if targets.len() > 1 && real && !is_published && workload.pace == Pace::Closed =>
+                if targets.len() > 1
+                    && real
+                    && !is_published
+                    && workload.pace == Pace::Closed
+                    && workload.client_hosts.is_none() =>
             {
                 Interleave::Turns
             }
@@ -134,6 +141,7 @@ impl Plan {
         let workload = Workload {
             clients: 1,
             client_counts: Vec::new(),
+            client_hosts: None,
             // Limits would be those of valgrind as well.
             memory_limit: None,
             read_seconds: 1.0,

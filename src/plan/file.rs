@@ -15,6 +15,7 @@ use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlParameter, SqlShape, S
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
 use crate::plan::blocks::Spelled;
+use crate::plan::client_hosts;
 use crate::plan::definition::{CountingPass, Interleave, Plan, ProfilingPass};
 use crate::plan::words::{self, WordError};
 use crate::wire::dsn;
@@ -223,6 +224,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         ));
     }
     check_clients(workload)?;
+    client_hosts::check(plan).map_err(PlanError::Value)?;
     check_loads(plan)?;
     // The widest limits of the settings of any benchmark.
     if !(1..=10_000).contains(&workload.tables) || !(1..=100_000_000_000).contains(&workload.rows) {

@@ -2,6 +2,7 @@
 
 mod block_spec;
 mod blocks;
+mod client_hosts;
 pub mod cost;
 mod definition;
 pub mod file;

@@ -7,8 +7,8 @@ use crate::analyze::{Caveat, Comparison};
 use crate::domain::benchmark::RateUnit;
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, counted, evenness, explain, facts, other_metrics, remarks, scaling, sessions, settings,
-    tables, turns, verdicts,
+    blocks, client_hosts, counted, evenness, explain, facts, other_metrics, remarks, scaling,
+    sessions, settings, tables, turns, verdicts,
 };
 
 /// Parts that a report omits.
@@ -110,6 +110,7 @@ pub(super) fn of_benchmarks(comparison: &Comparison, own: &[&Sections]) -> Vec<S
         own.iter().flat_map(|hooks| (hooks.sections)(comparison)).collect();
     sections.extend(scaling::section(comparison));
     sections.extend(turns::section(comparison));
+    sections.extend(client_hosts::section(comparison));
     sections.extend(other_metrics::unknown(comparison));
     sections
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::client_hosts;
 use super::document::{Block, Cell, Column, Section, Table};
 use super::sections::Sections;
 use super::turns;
@@ -50,6 +51,9 @@ pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
         } else {
             add("workload", workload_line(workload, own));
             add("placement", placement_line(workload));
+            if let Some(hosts) = &workload.client_hosts {
+                add("client hosts", client_hosts::line(comparison, hosts));
+            }
         }
     }
     if let Some(line) = turns::line(comparison) {

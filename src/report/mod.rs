@@ -5,6 +5,7 @@ mod bisection;
 mod blocks;
 mod build;
 pub mod chart;
+mod client_hosts;
 mod counted;
 mod dates;
 pub mod document;

@@ -2,6 +2,8 @@
 
 /// A client thread that used more than this share of its CPU limits the rate.
 pub const CLIENT_BUSY_MAX: f64 = 0.8;
+/// A client host that used more than this share of its CPUs limits the rate.
+pub const CLIENT_HOST_BUSY_MAX: f64 = 0.8;
 /// A client that used more than this share of the CPU of client and server hides differences
 /// between servers: what both targets spend alike draws their ratio towards 1.
 pub const CLIENT_SHARE_MAX: f64 = 0.2;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::evidence::{Evidence, disagreement, distinct, most, percent, spell, worst};
 use super::kind::{Caveat, CaveatKind};
 use super::limits::{
-    CLIENT_BUSY_MAX, CLIENT_SHARE_MAX, ERROR_SHARE_MIN, FOREIGN_SHARE_MAX, NO_OP_SHARE_MIN,
-    PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, WRITE_BACK_MIN_KB,
+    CLIENT_BUSY_MAX, CLIENT_HOST_BUSY_MAX, CLIENT_SHARE_MAX, ERROR_SHARE_MIN, FOREIGN_SHARE_MAX,
+    NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, WRITE_BACK_MIN_KB,
 };
 use crate::analyze::comparison::StepComparison;
 use crate::analyze::plans;
@@ -57,6 +57,7 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
         caveats.push(Caveat { kind, target: Some(label.to_owned()), steps: vec![], text });
     } else {
         caveats.extend(client_bound(evidence, target, label));
+        caveats.extend(client_host_bound(evidence, target, label));
         caveats.extend(client_share(evidence, target, label));
     }
     caveats.extend(missed_pace(evidence, target, label));
@@ -81,6 +82,30 @@ fn client_bound(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
     });
     worst(CaveatKind::ClientBound, label, found, |share| {
         format!("a client thread used up to {} of its CPU", percent(share))
+    })
+}
+
+/// Client hosts that were busy as a whole, by clients or by others.
+fn client_host_bound(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let hosts = |record: &StepRecord| -> Vec<(String, f64)> {
+        let hosts = record.outcome.client_hosts.iter();
+        hosts.map(|host| (host.host.clone(), host.host_busy)).collect()
+    };
+    let found = evidence.each_step(target, |records| {
+        let all = records.iter().flat_map(|record| hosts(record));
+        let busy = all.filter(|(_, share)| *share > CLIENT_HOST_BUSY_MAX);
+        busy.max_by(|(_, one), (_, two)| one.total_cmp(two))
+    });
+    let (host, share) =
+        found.iter().map(|(_, busy)| busy).max_by(|one, two| one.1.total_cmp(&two.1))?;
+    Some(Caveat {
+        kind: CaveatKind::ClientBound,
+        target: Some(label.to_owned()),
+        text: format!(
+            "up to {} of the CPU time of the client host {host} was in use",
+            percent(*share)
+        ),
+        steps: found.iter().map(|(step, _)| step.clone()).collect(),
     })
 }
 

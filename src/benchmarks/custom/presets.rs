@@ -21,6 +21,7 @@ pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
         rows: 1,
         clients: 1,
         client_counts: Vec::new(),
+        client_hosts: None,
         read_seconds: *seconds,
         write_seconds: *seconds,
         warmup_seconds: *warmup,

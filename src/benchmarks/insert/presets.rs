@@ -169,6 +169,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         rows: found.rows,
         clients: found.clients,
         client_counts: Vec::new(),
+        client_hosts: None,
         read_seconds: found.query_seconds,
         write_seconds: found.query_seconds,
         warmup_seconds: 0.0,

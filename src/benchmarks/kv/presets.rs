@@ -176,6 +176,7 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
         rows: KEYS_CACHED,
         clients: hardware.clients,
         client_counts: Vec::new(),
+        client_hosts: None,
         read_seconds: 1800.0,
         write_seconds: 1800.0,
         warmup_seconds: 0.0,

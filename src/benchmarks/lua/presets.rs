@@ -25,6 +25,7 @@ pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
         rows: 1,
         clients: 1,
         client_counts: Vec::new(),
+        client_hosts: None,
         pace: Pace::Closed,
         placement: Placement::Os,
         idle: Idle::Awake,

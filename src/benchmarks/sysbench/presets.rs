@@ -54,6 +54,7 @@ impl SysbenchPreset {
             rows: self.rows,
             clients: self.clients,
             client_counts: Vec::new(),
+            client_hosts: None,
             read_seconds: self.read_seconds,
             write_seconds: self.write_seconds,
             warmup_seconds: self.warmup_seconds,

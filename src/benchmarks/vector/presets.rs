@@ -122,6 +122,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         rows: found.rows,
         clients: 1,
         client_counts: Vec::new(),
+        client_hosts: None,
         read_seconds: found.seconds,
         write_seconds: found.seconds,
         warmup_seconds: found.warmup_seconds,

@@ -26,6 +26,7 @@ pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
         rows: *records,
         clients: *clients,
         client_counts: Vec::new(),
+        client_hosts: None,
         read_seconds: *seconds,
         write_seconds: *seconds,
         warmup_seconds: *warmup,

@@ -85,6 +85,10 @@ impl ControlPlane for Fake {
         (endpoint, Login::default())
     }
 
+    fn far_endpoint(&self) -> Option<(Endpoint, Login)> {
+        Some(self.endpoint())
+    }
+
     fn session_setup(&self) -> Vec<String> {
         // Data folders of blocks are named b01-1-LABEL.
         let folder = self.server.site.data.file_name().unwrap_or_default().to_string_lossy();

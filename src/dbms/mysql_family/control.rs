@@ -9,11 +9,11 @@ use crate::dbms::connection::{ControlConnection, connect};
 use crate::dbms::control::ControlPlane;
 use crate::dbms::error::DbmsError;
 use crate::dbms::mysql_family::flavor::Flavor;
-use crate::dbms::mysql_family::myrocks;
 use crate::dbms::mysql_family::statements::{
     NO_REDO_LOG, WHILE_LOADING, change, counters, maintain, reported_version, restore, status,
 };
 use crate::dbms::mysql_family::system_tables::{self, CREATE_DATABASE, DATABASE};
+use crate::dbms::mysql_family::{accounts, myrocks};
 use crate::dbms::server::{Server, socket};
 use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Site;
@@ -196,11 +196,14 @@ impl ControlPlane for MysqlFamily {
         let mut args = self.base_args()?;
         args.push(format!("--socket={}", path.display()));
         args.push(format!("--pid-file={}", sockets.join("mysql.pid").display()));
-        match self.server.site.tcp_port {
+        match &self.server.site.listen {
             None => args.push("--skip-networking".to_owned()),
-            Some(port) => {
-                args.extend(["--bind-address=127.0.0.1".to_owned(), format!("--port={port}")]);
-            }
+            Some(listen) => args.extend([
+                format!("--bind-address={}", listen.ip),
+                format!("--port={}", listen.port),
+                // Else a session from 127.0.0.1 would be one of root@localhost.
+                "--skip-name-resolve".to_owned(),
+            ]),
         }
         if self.has(self.flavor.second_protocol_since) {
             // It would listen on a public port and a public socket.
@@ -212,11 +215,26 @@ impl ControlPlane for MysqlFamily {
         let ready = self.server.wait_ready(Dialect::Mysql, &address, &login());
         ready.map_err(|error| self.explain(error))?;
         self.check_storage_engine()?;
-        self.use_character_set_of_server()
+        self.use_character_set_of_server()?;
+        let Some(listen) = &self.server.site.listen else { return Ok(()) };
+        let doing = "make the account of clients in";
+        let mut session = self.session(doing)?;
+        let doing = format!("{doing} {}", self.server.name());
+        accounts::admit(&mut *session, &listen.password).map_err(DbmsError::sql(doing))
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {
         (Endpoint::Server(self.address()), login())
+    }
+
+    fn far_endpoint(&self) -> Option<(Endpoint, Login)> {
+        let listen = self.server.site.listen.as_ref()?;
+        let login = Login {
+            user: accounts::USER.to_owned(),
+            password: listen.password.clone(),
+            database: DATABASE.to_owned(),
+        };
+        Some((listen.endpoint(), login))
     }
 
     fn session_setup(&self) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! What MySQL and MariaDB share: all but their packages and how a data folder is made.
 
+mod accounts;
 mod control;
 mod flavor;
 mod guest;

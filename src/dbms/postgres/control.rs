@@ -40,7 +40,7 @@ impl Postgres {
 
     fn address(&self) -> Address {
         let site = &self.server.site;
-        let port = site.tcp_port.unwrap_or(DEFAULT_PORT);
+        let port = site.listen.as_ref().map_or(DEFAULT_PORT, |listen| listen.port);
         Address::Unix(site.sockets.join(format!(".s.PGSQL.{port}")))
     }
 
@@ -61,6 +61,37 @@ impl Postgres {
         // The packages have no client programs; the single-user server makes the database.
         let args = ["--single", "-D", &data, "template1"].map(str::to_owned).to_vec();
         self.server.run_tool(postgres, args, Some(&format!("CREATE DATABASE {NAME};\n")))
+    }
+
+    /// How a password is proven: by SCRAM where this version has it.
+    fn password_method(&self) -> &'static str {
+        match self.server.site.build.manifest.version.at_least(&[10]) {
+            true => "scram-sha-256",
+            false => "md5",
+        }
+    }
+
+    /// Gives the user the password that clients on other hosts log in with. The data folder keeps
+    /// a hash of it, and the log nothing.
+    fn set_password(&self) -> Result<(), DbmsError> {
+        let Some(listen) = &self.server.site.listen else { return Ok(()) };
+        let doing = "set the password of";
+        let mut session = self.session(doing)?;
+        let encryption = match self.password_method() {
+            "md5" => "on",
+            method => method,
+        };
+        for sql in [
+            "SET log_statement = 'none'".to_owned(),
+            "SET log_min_duration_statement = -1".to_owned(),
+            "SET log_min_error_statement = 'panic'".to_owned(),
+            format!("SET password_encryption = '{encryption}'"),
+            format!("ALTER ROLE {NAME} PASSWORD '{}'", listen.password),
+        ] {
+            let doing = format!("{doing} {}", self.server.name());
+            session.run(&sql).map_err(DbmsError::sql(doing))?;
+        }
+        Ok(())
     }
 
     fn session(&self, doing: &str) -> Result<Box<dyn ControlConnection>, DbmsError> {
@@ -88,10 +119,10 @@ impl ControlPlane for Postgres {
     fn start(&mut self) -> Result<(), DbmsError> {
         let program = self.server.program(&["postgres"])?;
         let site = &self.server.site;
-        let port = site.tcp_port.unwrap_or(DEFAULT_PORT);
+        let port = site.listen.as_ref().map_or(DEFAULT_PORT, |listen| listen.port);
         socket(&site.sockets, &format!(".s.PGSQL.{port}"))?;
         let config = self.server.write_config("postgresql.conf", &site.config.text)?;
-        let host = if site.tcp_port.is_some() { "127.0.0.1" } else { "" };
+        let host = site.listen.as_ref().map(|listen| listen.ip.to_string()).unwrap_or_default();
         let settings = [
             format!("config_file={}", config.display()),
             format!("listen_addresses={host}"),
@@ -102,14 +133,27 @@ impl ControlPlane for Postgres {
         for setting in settings {
             args.extend(["-c".to_owned(), setting]);
         }
+        if site.listen.is_some() {
+            // That of initdb trusts everybody on this host, by TCP too.
+            let text =
+                format!("local all all trust\nhost all all all {}\n", self.password_method());
+            let file = self.server.write_config("pg_hba.conf", &text)?;
+            args.extend(["-c".to_owned(), format!("hba_file={}", file.display())]);
+        }
         args.extend(self.valgrind_args());
         self.server.launch(&program, args, ON_LOSS)?;
         let address = self.address();
-        self.server.wait_ready(Dialect::Postgres, &address, &login())
+        self.server.wait_ready(Dialect::Postgres, &address, &login())?;
+        self.set_password()
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {
         (Endpoint::Server(self.address()), login())
+    }
+
+    fn far_endpoint(&self) -> Option<(Endpoint, Login)> {
+        let listen = self.server.site.listen.as_ref()?;
+        Some((listen.endpoint(), Login { password: listen.password.clone(), ..login() }))
     }
 
     fn session_setup(&self) -> Vec<String> {

@@ -5,13 +5,12 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
 use crate::domain::block::BlockReport;
-use crate::os::answer::answer;
+use crate::lab::far;
 use crate::plan::BlockSpec;
 use crate::results::ResultSet;
 
@@ -51,7 +50,7 @@ impl Cells {
         fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
         let logs = results.folder().join(LOGS);
         fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
-        let copy = folder.join(program_name(&digest_of(program)?));
+        let copy = folder.join(far::program_name(&far::digest_of(program)?));
         if !copy.exists() {
             let partial = folder.join(".program.partial");
             fs::copy(program, &partial)
@@ -168,26 +167,6 @@ impl Cells {
 pub(super) fn path_of(results: &Path) -> Result<PathBuf> {
     let results = std::path::absolute(results).context("find the result folder")?;
     Ok(results.join(FOLDER))
-}
-
-/// What a program of this SHA-256 is called beside cells.
-pub(super) fn program_name(digest: &str) -> String {
-    format!("rqps-{}", digest.get(..12).unwrap_or(digest))
-}
-
-/// SHA-256 of a large file, by the system's program for it.
-///
-/// # Errors
-/// It is missing or cannot read the file.
-pub(super) fn digest_of(file: &Path) -> Result<String> {
-    let mut command = Command::new("sha256sum");
-    command.arg(file);
-    let said = answer(command).map_err(anyhow::Error::msg).context("start sha256sum")?;
-    match said.output.split_whitespace().next() {
-        // A name with a backslash in it would begin the line with one.
-        Some(digest) if said.success => Ok(digest.trim_start_matches('\\').to_owned()),
-        _ => bail!("read {}: {}", file.display(), said.complaint()),
-    }
 }
 
 /// Name of the cell of a block.

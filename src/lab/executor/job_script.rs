@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::elsewhere::{Elsewhere, SlurmPartition};
+use crate::lab::far::quoted;
 use crate::os::host;
 
 /// Slurm tells a job that its time is nearly over so long before it kills it, seconds: servers are
@@ -76,16 +77,6 @@ fn directives(batch: &Batch<'_>, slurm: &SlurmPartition) -> Vec<String> {
     }
     words.extend(slurm.options.iter().cloned());
     words
-}
-
-/// A path as a word of a shell.
-pub(super) fn quoted(path: &Path) -> String {
-    shell_word(&path.display().to_string())
-}
-
-/// A text as a word of a shell.
-pub(super) fn shell_word(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod seam;
 mod slurm;
 mod slurm_queue;
 mod ssh;
-mod ssh_link;
 mod status;
 
 pub use elsewhere::{Elsewhere, SlurmPartition, SshHosts, Way};

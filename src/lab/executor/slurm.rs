@@ -19,6 +19,7 @@ use super::job_script::{self, Batch};
 use super::seam::{BlockEnd, Executor};
 use super::slurm_queue::{self, QueuedTask};
 use crate::domain::block::BlockReport;
+use crate::lab::far;
 use crate::lab::progress::Progress;
 use crate::plan::BlockSpec;
 
@@ -464,7 +465,7 @@ pub(super) fn preview(
     blocks: u32,
 ) -> Result<String> {
     let folder = cells::path_of(results)?;
-    let program = folder.join(cells::program_name(&cells::digest_of(program)?));
+    let program = folder.join(far::program_name(&far::digest_of(program)?));
     let names: Vec<String> = (1..=blocks).map(|block| format!("{block:04}-1")).collect();
     let name = format!("{}-0001", prefix(&folder));
     let batch =

@@ -5,32 +5,25 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::cells::{self, Cell, Cells};
 use super::elsewhere::{Elsewhere, SshHosts};
-use super::job_script::{quoted, shell_word};
 use super::seam::{BlockEnd, Executor};
-use super::ssh_link::{CONNECTION_FAILED, SshLink};
+use crate::lab::far::{self, CONNECTION_FAILED, FarHost, SshLink, quoted, shell_word};
 use crate::lab::progress::Progress;
-use crate::lab::work_folders::short_name;
-use crate::os::host;
 use crate::plan::BlockSpec;
 
 /// Starts of a block on hosts that failed; then it is given up.
 const TRIES: u32 = 3;
 /// Failures in a row after which a host gets no more blocks.
 const HOST_TRIES: u32 = 2;
-/// Where sockets of connections are: a short path.
-const SOCKETS: &str = "/tmp";
 /// Between two looks at the hosts.
 const LOOK: Duration = Duration::from_millis(100);
 /// What a block has to stop its servers when the user stops.
@@ -58,9 +51,7 @@ struct Waiting {
 
 /// A host and the block that it measures.
 struct SshHost {
-    link: SshLink,
-    /// Folder there for rqps and blocks, from the root.
-    folder: String,
+    far: FarHost,
     busy: Option<Busy>,
     failures: u32,
 }
@@ -85,21 +76,20 @@ impl<'e> SshExecutor<'e> {
         stop: &'e AtomicBool,
         progress: &mut Progress<'_>,
     ) -> Result<SshExecutor<'e>> {
-        let sockets = sockets(&cells)?;
+        let sockets = far::sockets(cells.folder().as_os_str().as_encoded_bytes())?;
         let mut hosts = Vec::new();
         for host in &ssh.hosts {
-            progress.doing(host, "connect", None);
-            let link = SshLink::open(host, ssh.config.as_deref(), &sockets)?;
-            let folder = home(&link)?;
-            bring_program(&link, &folder, &cells, progress)?;
-            hosts.push(SshHost { link, folder, busy: None, failures: 0 });
+            let there = (host.as_str(), ssh.config.as_deref(), sockets.as_path());
+            let program = (cells.program.as_path(), cells.program_name());
+            let far = FarHost::open(there, (program.0, &program.1), progress)?;
+            hosts.push(SshHost { far, busy: None, failures: 0 });
         }
         let (waiting, ready) = (VecDeque::new(), VecDeque::new());
         Ok(SshExecutor { place, cells, stop, hosts, waiting, ready, sockets, starts: 0 })
     }
 
     fn class(&self) -> String {
-        let hosts: Vec<&str> = self.hosts.iter().map(|host| host.link.host.as_str()).collect();
+        let hosts: Vec<&str> = self.hosts.iter().map(|host| host.far.link.host.as_str()).collect();
         format!("ssh:{}", hosts.join(","))
     }
 
@@ -117,10 +107,10 @@ impl<'e> SshExecutor<'e> {
             self.starts += 1;
             let start = format!("{}.{}", std::process::id(), self.starts);
             let host = &self.hosts[place];
-            let folder = format!("{}/{}", host.folder, block.cell.id);
+            let folder = format!("{}/{}", host.far.folder, block.cell.id);
             let log = self.cells.folder_of(&block.cell).join("log");
             let about = (&block.cell, folder.as_str(), start.as_str(), &log);
-            match start_block(host, (self.place, &self.cells), about) {
+            match start_block(host, self.place, about) {
                 Ok(child) => {
                     let busy = Busy { block, child, folder, log, start };
                     self.hosts[place].busy = Some(busy);
@@ -142,9 +132,9 @@ impl<'e> SshExecutor<'e> {
         let host = &mut self.hosts[place];
         host.failures += 1;
         let number = block.cell.spec.block;
-        let fault = format!("block {number}: on {}: {why}", host.link.host);
+        let fault = format!("block {number}: on {}: {why}", host.far.link.host);
         if host.failures == HOST_TRIES {
-            progress.note(&format!("{} gets no more blocks", host.link.host));
+            progress.note(&format!("{} gets no more blocks", host.far.link.host));
         }
         block.tries += 1;
         block.failed_on.push(place);
@@ -195,6 +185,7 @@ impl<'e> SshExecutor<'e> {
         let cell = self.cells.folder_of(&busy.block.cell);
         let partial = cell.with_extension("partial");
         let has_report = host
+            .far
             .link
             .run(&format!("if [ -e {0}/block.json ]; then echo yes; fi", shell_word(&there)))?;
         if !has_report.trim().is_empty() {
@@ -202,10 +193,10 @@ impl<'e> SshExecutor<'e> {
                 crate::os::disk::remove_tree(&partial)?;
             }
             fs::create_dir_all(&partial).with_context(|| format!("make {}", partial.display()))?;
-            host.link.fetch(&there, &partial)?;
+            host.far.link.fetch(&there, &partial)?;
             fs::rename(&partial, cell.join(&busy.start)).context("name what came back")?;
         }
-        host.link.run(&format!("rm -rf {}", shell_word(&busy.folder)))?;
+        host.far.link.run(&format!("rm -rf {}", shell_word(&busy.folder)))?;
         Ok(())
     }
 
@@ -223,7 +214,7 @@ impl<'e> SshExecutor<'e> {
             // Without its connection the block there ends by itself.
             busy.child.kill().ok();
             busy.child.wait().context("wait for ssh")?;
-            host.link.run(&format!("rm -rf {}", shell_word(&busy.folder))).ok();
+            host.far.link.run(&format!("rm -rf {}", shell_word(&busy.folder))).ok();
         }
         Ok(())
     }
@@ -234,7 +225,7 @@ impl Drop for SshExecutor<'_> {
         // On an error of the coordinator blocks may still be under way.
         self.end_all().ok();
         for host in &self.hosts {
-            host.link.close();
+            host.far.link.close();
         }
         fs::remove_dir(&self.sockets).ok();
     }
@@ -293,74 +284,15 @@ impl Executor for SshExecutor<'_> {
 /// # Errors
 /// It does not, or it is of another architecture.
 pub(super) fn check(ssh: &SshHosts) -> Result<()> {
-    let sockets = Path::new(SOCKETS).join(format!("rqps-ssh-{}", std::process::id()));
-    make_private(&sockets)?;
+    let sockets = far::sockets(&std::process::id().to_ne_bytes())?;
     let checked = ssh.hosts.iter().try_for_each(|host| {
         let link = SshLink::open(host, ssh.config.as_deref(), &sockets)?;
-        let machine = link.run("uname -m");
+        let checked = far::check_machine(&link);
         link.close();
-        let (machine, here) = (machine?, host::machine());
-        match machine.trim() == here {
-            true => Ok(()),
-            false => {
-                bail!("measure on {host}: it is {}, and this rqps is for {here}", machine.trim())
-            }
-        }
+        checked
     });
     fs::remove_dir(&sockets).ok();
     checked
-}
-
-/// A folder that nobody else may enter: who can, can use the connection.
-fn make_private(folder: &Path) -> Result<()> {
-    let what = || format!("make {}", folder.display());
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let there = fs::symlink_metadata(folder).with_context(what)?;
-            let own = there.uid() == rustix::process::geteuid().as_raw();
-            if !there.is_dir() || !own || there.mode() & 0o077 != 0 {
-                bail!("{}: another user has made it\nhint: remove it", what());
-            }
-            Ok(())
-        }
-        made => made.with_context(what),
-    }
-}
-
-/// A folder for sockets: its path is short, because the name of a socket ends at 107 bytes.
-fn sockets(cells: &Cells) -> Result<PathBuf> {
-    let name = short_name(cells.folder().as_os_str().as_encoded_bytes());
-    let folder = Path::new(SOCKETS).join(format!("rqps-ssh-{name}"));
-    make_private(&folder)?;
-    Ok(folder)
-}
-
-/// The folder for rqps on a host: in the cache of the user there.
-fn home(link: &SshLink) -> Result<String> {
-    let script = "folder=${XDG_CACHE_HOME:-$HOME/.cache}/rqps/hosts; umask 077; \
-                  mkdir -p \"$folder\" && cd \"$folder\" && pwd";
-    Ok(link.run(script)?.trim().to_owned())
-}
-
-/// Copies rqps, unless the host has the same one.
-fn bring_program(
-    link: &SshLink,
-    folder: &str,
-    cells: &Cells,
-    progress: &mut Progress<'_>,
-) -> Result<()> {
-    let name = cells.program_name();
-    let path = shell_word(&format!("{folder}/{name}"));
-    let there = link.run(&format!("if [ -x {path} ]; then echo yes; fi"))?;
-    if there.trim().is_empty() {
-        progress.doing(&link.host, "copy rqps", None);
-        let partial = shell_word(&format!("{folder}/.{name}.{}", std::process::id()));
-        let script = format!("cat > {partial} && chmod 755 {partial} && mv {partial} {path}");
-        link.send_file(&script, &cells.program)?;
-    }
-    link.run(&format!("{path} --version"))
-        .with_context(|| format!("run rqps on {}", link.host))
-        .map(drop)
 }
 
 /// Starts a block on a host.
@@ -369,22 +301,22 @@ fn bring_program(
 /// The host does not answer, or has no space.
 fn start_block(
     host: &SshHost,
-    (place, cells): (&Elsewhere, &Cells),
+    place: &Elsewhere,
     (cell, folder, start, log): (&Cell, &str, &str, &PathBuf),
 ) -> Result<Child> {
     let spec = shell_word(&format!("{folder}/spec.json"));
     let quoted_folder = shell_word(folder);
     let script = format!("rm -rf {quoted_folder} && mkdir -p {quoted_folder} && cat > {spec}");
-    host.link.send(&script, cell.spec.print()?.as_bytes())?;
+    host.far.link.send(&script, cell.spec.print()?.as_bytes())?;
     let log = File::create(log).with_context(|| format!("make {}", log.display()))?;
-    let program = shell_word(&format!("{}/{}", host.folder, cells.program_name()));
+    let program = &host.far.program;
     let out = shell_word(&format!("{folder}/{start}"));
     let cache = place.cache.as_deref().map(|cache| format!(" --cache {}", quoted(cache)));
     let script = format!(
         "exec {program} block {spec} --out {out} --life-line --node {} --work {}{}",
-        shell_word(&host.link.host),
+        shell_word(&host.far.link.host),
         quoted(&place.work_folder()),
         cache.unwrap_or_default()
     );
-    host.link.start(&script, log)
+    host.far.link.start(&script, log)
 }

@@ -181,9 +181,7 @@ fn run<W: Write>(
         return Ok(outcome);
     }
     let observer = Observer::start(job, task, &shared.connector);
-    if job.pause {
-        link.pause()?;
-    }
+    link.pause_if(job.pause)?;
     link.say(&DriverEvent::Warming)?;
     let start = clock.now() + LEAD_NS;
     for (client, pair) in (0..).zip(pairs) {

@@ -17,7 +17,7 @@ use crate::driver::placement;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::embed::rocksdb::marker::{Marker, State};
 use crate::embed::rocksdb::{Database, facts};
-use crate::os::{affinity, tree};
+use crate::os::{affinity, clock, tree};
 
 /// Properties that are kept whole: name of the text, names of the property that may have it.
 const TEXTS: &[(&str, &[&std::ffi::CStr])] = &[
@@ -149,7 +149,7 @@ fn maintain_alone<W: Write>(
 ) -> Result<Outcome, Stop> {
     let cpu = tree::own_cpu();
     let begun = Instant::now();
-    link.say(&DriverEvent::WindowStart)?;
+    link.say(&DriverEvent::WindowStart { at_ns: clock::monotonic_ns() })?;
     maintain::carry_out(database, &work.after, link)?;
     let seconds = begun.elapsed().as_secs_f64();
     link.say(&DriverEvent::Interval(StepInterval {

@@ -81,9 +81,7 @@ fn carry_out<W: Write, T: Send + 'static>(
     let members = workers.into_iter().map(|worker| member(worker, clock.clone())).collect();
     let mut crew = Crew::start(begun, members)?;
     crew.gather(link)?;
-    if pause {
-        link.pause()?;
-    }
+    link.pause_if(pause)?;
     let start = clock.now() + LEAD_NS;
     let mut seconds = Seconds { start, second: 0, from: start, counter: Arc::clone(done), done: 0 };
     let window = Window { start, end: u64::MAX, whole_events: true };

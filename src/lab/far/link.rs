@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::job_script::shell_word;
+use super::shell::shell_word;
 use crate::lab::work_folders::short_name;
 
 /// The shared connection ends so long after its last command, if nobody ends it: seconds.
@@ -19,12 +19,12 @@ const ALIVE_SECONDS: u32 = 10;
 /// Seconds to connect.
 const CONNECT_SECONDS: u32 = 20;
 /// What ssh itself ends with when the connection fails.
-pub(super) const CONNECTION_FAILED: i32 = 255;
+pub(in crate::lab) const CONNECTION_FAILED: i32 = 255;
 
 /// A host and its connection.
-pub(super) struct SshLink {
+pub(in crate::lab) struct SshLink {
     /// As the user named it.
-    pub(super) host: String,
+    pub(in crate::lab) host: String,
     config: Option<PathBuf>,
     /// Folder of the socket of the shared connection: a short path.
     sockets: PathBuf,
@@ -35,7 +35,11 @@ impl SshLink {
     ///
     /// # Errors
     /// The host cannot be reached.
-    pub(super) fn open(host: &str, config: Option<&Path>, sockets: &Path) -> Result<SshLink> {
+    pub(in crate::lab) fn open(
+        host: &str,
+        config: Option<&Path>,
+        sockets: &Path,
+    ) -> Result<SshLink> {
         let link = SshLink {
             host: host.to_owned(),
             config: config.map(Path::to_owned),
@@ -93,7 +97,7 @@ impl SshLink {
     ///
     /// # Errors
     /// The host does not answer, or the script fails.
-    pub(super) fn run(&self, script: &str) -> Result<String> {
+    pub(in crate::lab) fn run(&self, script: &str) -> Result<String> {
         let mut command = self.command(script);
         command.stdin(Stdio::null());
         self.said(command.output().context("start ssh")?)
@@ -103,7 +107,7 @@ impl SshLink {
     ///
     /// # Errors
     /// As [`SshLink::run`].
-    pub(super) fn send(&self, script: &str, content: &[u8]) -> Result<String> {
+    pub(in crate::lab) fn send(&self, script: &str, content: &[u8]) -> Result<String> {
         let mut command = self.command(script);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("start ssh")?;
@@ -118,7 +122,7 @@ impl SshLink {
     ///
     /// # Errors
     /// As [`SshLink::run`].
-    pub(super) fn send_file(&self, script: &str, file: &Path) -> Result<String> {
+    pub(in crate::lab) fn send_file(&self, script: &str, file: &Path) -> Result<String> {
         let input = File::open(file).with_context(|| format!("read {}", file.display()))?;
         let mut command = self.command(script);
         command.stdin(Stdio::from(input));
@@ -130,18 +134,37 @@ impl SshLink {
     ///
     /// # Errors
     /// ssh cannot be started.
-    pub(super) fn start(&self, script: &str, log: File) -> Result<Child> {
+    pub(in crate::lab) fn start(&self, script: &str, log: File) -> Result<Child> {
         let errors = log.try_clone().context("open the log")?;
         let mut command = self.command(script);
         command.stdin(Stdio::piped()).stdout(log).stderr(errors);
         command.spawn().context("start ssh")
     }
 
+    /// A command there whose standard input and output are those of the returned one, not started.
+    pub(in crate::lab) fn talk(&self, script: &str) -> Command {
+        self.command(script)
+    }
+
+    /// Makes the shared connection again if it is gone.
+    ///
+    /// # Errors
+    /// The host cannot be reached.
+    pub(in crate::lab) fn restore(&self) -> Result<()> {
+        let mut command = self.ssh("no");
+        command.args(["-O", "check"]).arg("--").arg(&self.host);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        match command.status().context("start ssh")?.success() {
+            true => Ok(()),
+            false => SshLink::open(&self.host, self.config.as_deref(), &self.sockets).map(drop),
+        }
+    }
+
     /// Unpacks a folder there to a folder here.
     ///
     /// # Errors
     /// The host does not answer, or a file cannot be written.
-    pub(super) fn fetch(&self, folder: &str, to: &Path) -> Result<()> {
+    pub(in crate::lab) fn fetch(&self, folder: &str, to: &Path) -> Result<()> {
         let mut command = self.command(&format!("cd {} && tar -cf - .", shell_word(folder)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("start ssh")?;
@@ -155,7 +178,7 @@ impl SshLink {
     }
 
     /// Ends the shared connection. Without an answer it ends by itself.
-    pub(super) fn close(&self) {
+    pub(in crate::lab) fn close(&self) {
         let mut command = self.ssh("no");
         command.args(["-O", "exit"]).arg("--").arg(&self.host);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,0 +1,41 @@
+//! Hosts of clients, where clients run on other hosts than the server.
+
+use serde::{Deserialize, Serialize};
+
+/// Hosts that carry the clients of every step. The server is on the host of the lab.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostsOfClients {
+    /// As ssh takes them: `user@host` or a name of its configuration. They share the clients of a
+    /// step evenly; where some are left over, the first have one more each.
+    pub hosts: Vec<String>,
+    /// Address of the server's host that servers listen at; `None` for the one that the first
+    /// client host sees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_address: Option<String>,
+}
+
+impl HostsOfClients {
+    /// The clients of each host: evenly, and where some are left over one more for the first.
+    pub fn shares(&self, clients: u32) -> Vec<u32> {
+        let hosts = (self.hosts.len() as u32).max(1);
+        (0..hosts).map(|host| clients / hosts + u32::from(host < clients % hosts)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_share_clients_evenly_and_the_first_have_one_more() {
+        let hosts = |count: usize| HostsOfClients {
+            hosts: vec![String::new(); count],
+            ..HostsOfClients::default()
+        };
+        assert_eq!(hosts(1).shares(5), [5]);
+        assert_eq!(hosts(2).shares(8), [4, 4]);
+        assert_eq!(hosts(3).shares(8), [3, 3, 2]);
+        assert_eq!(hosts(2).shares(1), [1, 0]);
+    }
+}

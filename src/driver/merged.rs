@@ -1,0 +1,186 @@
+//! Puts together what several drivers counted in one step, where hosts share its clients.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+
+use crate::domain::run::{CpuTime, OpenOutcome, Outcome};
+use crate::driver::event::StepInterval;
+use crate::driver::recorder::text_of;
+
+/// The same second of all drivers as one.
+///
+/// # Errors
+/// A driver told no latencies, or columns that no other has.
+pub fn interval(parts: &[StepInterval]) -> Result<StepInterval, String> {
+    if parts.iter().any(|part| !part.extra.is_empty()) {
+        return Err("failed to add up seconds of several drivers: they have columns of their own"
+            .to_owned());
+    }
+    let texts = parts.iter().map(|part| part.latency.as_deref().unwrap_or_default());
+    let latencies = histogram(texts)?;
+    let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
+    let is_empty = latencies.is_empty();
+    let us = |quantile: f64| if is_empty { 0.0 } else { us(quantile) };
+    let sum = |get: fn(&StepInterval) -> u64| parts.iter().map(get).sum();
+    Ok(StepInterval {
+        second: parts.first().map_or(0, |part| part.second),
+        seconds: parts.iter().map(|part| part.seconds).fold(0.0, f64::max),
+        events: sum(|part| part.events),
+        statements: sum(|part| part.statements),
+        errors: sum(|part| part.errors),
+        p50_us: us(0.5),
+        p95_us: us(0.95),
+        p99_us: us(0.99),
+        max_us: us(1.0),
+        extra: BTreeMap::new(),
+        latency: None,
+    })
+}
+
+/// What all drivers counted in the window as one: rates add up.
+///
+/// # Errors
+/// A driver counted what only benchmarks with a loop of their own count.
+pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
+    let Some(first) = parts.first() else { return Ok(Outcome::default()) };
+    let own = |part: &Outcome| {
+        !(part.extra.is_empty() && part.roles.is_empty() && part.series.is_empty())
+            || part.turns.is_some()
+    };
+    if parts.iter().any(own) {
+        return Err("failed to add up the outcomes of several drivers: they count more than \
+                    clients of scripts do"
+            .to_owned());
+    }
+    let sum = |get: fn(&Outcome) -> u64| parts.iter().map(get).sum();
+    let mut errors = BTreeMap::new();
+    for (code, count) in parts.iter().flat_map(|part| &part.errors) {
+        *errors.entry(code.clone()).or_insert(0) += count;
+    }
+    let cpu = parts.iter().fold(CpuTime::default(), |sum, part| CpuTime {
+        user_us: sum.user_us + part.client_cpu.user_us,
+        system_us: sum.system_us + part.client_cpu.system_us,
+    });
+    let services: Vec<&str> = parts.iter().filter_map(|part| part.service.as_deref()).collect();
+    let service = match services.is_empty() {
+        true => None,
+        false => Some(text_of(Some(&histogram(services.into_iter())?))),
+    };
+    Ok(Outcome {
+        seconds: seconds(parts),
+        events: sum(|part| part.events),
+        statements: sum(|part| part.statements),
+        reads: sum(|part| part.reads),
+        writes: sum(|part| part.writes),
+        others: sum(|part| part.others),
+        no_ops: sum(|part| part.no_ops),
+        rows: sum(|part| part.rows),
+        rows_scanned: sum(|part| part.rows_scanned),
+        bytes: sum(|part| part.bytes),
+        outside: sum(|part| part.outside),
+        errors,
+        latency: text_of(Some(&histogram(parts.iter().map(|part| part.latency.as_str()))?)),
+        service,
+        open: open(parts),
+        client_cpu: cpu,
+        client_busiest: parts.iter().map(|part| part.client_busiest).fold(0.0, f64::max),
+        plans: first.plans.clone(),
+        notes: parts.iter().flat_map(|part| part.notes.clone()).collect(),
+        cut: parts.iter().find_map(|part| part.cut.clone()),
+        facts: parts.iter().flat_map(|part| part.facts.clone()).collect(),
+        ..Outcome::default()
+    })
+}
+
+/// The seconds by which the sum of events is to be divided so that the rate is the sum of the
+/// drivers' rates.
+fn seconds(parts: &[Outcome]) -> f64 {
+    let longest = parts.iter().map(|part| part.seconds).fold(0.0, f64::max);
+    let events: u64 = parts.iter().map(|part| part.events).sum();
+    if events == 0 || parts.iter().all(|part| part.seconds == longest) {
+        return longest;
+    }
+    let rates = parts.iter().filter(|part| part.seconds > 0.0);
+    events as f64 / rates.map(|part| part.events as f64 / part.seconds).sum::<f64>()
+}
+
+fn open(parts: &[Outcome]) -> Option<OpenOutcome> {
+    let all: Vec<OpenOutcome> = parts.iter().filter_map(|part| part.open).collect();
+    (!all.is_empty()).then(|| OpenOutcome {
+        due: all.iter().map(|open| open.due).sum(),
+        behind_seconds_max: all.iter().map(|open| open.behind_seconds_max).fold(0.0, f64::max),
+    })
+}
+
+/// The sum of histograms as drivers write them.
+fn histogram<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Histogram<u64>, String> {
+    let wrong = |why: String| format!("failed to add up the latencies of several drivers: {why}");
+    let mut sum: Option<Histogram<u64>> = None;
+    for text in texts {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+        let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
+        let part: Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|error| wrong(error.to_string()))?;
+        match &mut sum {
+            Some(sum) => sum.add(&part).map_err(|error| wrong(error.to_string()))?,
+            None => sum = Some(part),
+        }
+    }
+    sum.ok_or_else(|| wrong("there are none".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::recorder::Recorder;
+    use crate::driver::recorder::Snapshot;
+
+    fn latencies(values: &[u64]) -> String {
+        let recorder = Recorder::new(false);
+        values.iter().for_each(|value| recorder.event(*value, 0, 1));
+        Snapshot::take([&recorder]).latencies_since(&Snapshot::default())
+    }
+
+    #[test]
+    fn quantiles_are_those_of_all_latencies_together() {
+        let part = |values: &[u64]| StepInterval {
+            second: 3,
+            seconds: 1.0,
+            events: values.len() as u64,
+            latency: Some(latencies(values)),
+            ..StepInterval::default()
+        };
+        let merged = interval(&[part(&[1000, 1000, 1000]), part(&[2000, 2000]), part(&[])]);
+        let merged = merged.unwrap();
+        assert_eq!((merged.second, merged.events), (3, 5));
+        assert_eq!((merged.p50_us.floor(), merged.max_us.floor()), (1.0, 2.0));
+        assert_eq!(interval(&[part(&[]), part(&[])]).unwrap().max_us, 0.0);
+        let untold = StepInterval::default();
+        assert!(interval(&[untold.clone(), untold]).unwrap_err().contains("latencies"));
+    }
+
+    #[test]
+    fn rates_add_up_where_windows_differ() {
+        let part = |events: u64, seconds: f64| Outcome {
+            events,
+            statements: 2 * events,
+            seconds,
+            latency: latencies(&[5000]),
+            errors: BTreeMap::from([("40001".to_owned(), 1)]),
+            client_busiest: seconds / 10.0,
+            ..Outcome::default()
+        };
+        let merged = outcome(&[part(100, 1.0), part(300, 2.0)]).unwrap();
+        assert_eq!((merged.events, merged.statements), (400, 800));
+        assert!((merged.events as f64 / merged.seconds - 250.0).abs() < 1e-9);
+        assert_eq!(merged.errors["40001"], 2);
+        assert_eq!(merged.client_busiest, 0.2);
+        assert_eq!(outcome(&[part(100, 1.5), part(50, 1.5)]).unwrap().seconds, 1.5);
+        let own = Outcome { series: BTreeMap::from([("x".to_owned(), vec![])]), ..part(1, 1.0) };
+        assert!(outcome(&[part(1, 1.0), own]).is_err());
+    }
+}

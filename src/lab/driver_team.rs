@@ -1,0 +1,269 @@
+//! The drivers of one step as one: a process on this host, or one on each client host. Those of
+//! several hosts start together and share the step's clients; what they say is put together.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::domain::run::{ClientHostRecord, HostUsage, Outcome};
+use crate::driver::event::{DriverEvent, StepInterval};
+use crate::driver::merged;
+use crate::driver::request::LabWord;
+use crate::lab::clock_offset::{ClockOffset, ClockReading};
+use crate::lab::driver_process::DriverProcess;
+use crate::os::clock;
+
+/// Round trips to each host before a step.
+const ROUND_TRIPS: u32 = 16;
+/// How long a host may take to tell the time.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Between two looks at a driver while others speak.
+const LOOK: Duration = Duration::from_millis(10);
+/// Hosts start so long after the word to do so has been sent, beside what a round trip takes.
+const LEAD: Duration = Duration::from_millis(20);
+/// Windows that begin further apart than this are worth a note, milliseconds.
+const TOGETHER_MS: f64 = 5.0;
+
+/// All drivers of a step. Dropping them ends their processes.
+pub(super) enum DriverTeam {
+    /// On this host.
+    Here(DriverProcess),
+    /// On client hosts.
+    Away(Vec<AwayDriver>),
+}
+
+/// The driver of one client host.
+pub(super) struct AwayDriver {
+    process: DriverProcess,
+    host: String,
+    clients: u32,
+    /// What it has said, and nobody has heard yet.
+    said: VecDeque<DriverEvent>,
+    clock: Option<ClockOffset>,
+    /// The start of its window, on its monotonic clock.
+    window_ns: Option<u64>,
+    usage: HostUsage,
+    is_done: bool,
+}
+
+impl AwayDriver {
+    /// A driver on a host, with so many of the step's clients.
+    pub(super) fn new(process: DriverProcess, host: &str, clients: u32) -> AwayDriver {
+        AwayDriver {
+            process,
+            host: host.to_owned(),
+            clients,
+            said: VecDeque::new(),
+            clock: None,
+            window_ns: None,
+            usage: HostUsage::default(),
+            is_done: false,
+        }
+    }
+
+    /// Hears what it says within `wait`; false if that is nothing.
+    fn hear(&mut self, wait: Duration) -> Result<bool> {
+        if self.is_done {
+            return Ok(false);
+        }
+        let Some(event) = self.process.next(wait)? else { return Ok(false) };
+        match event {
+            DriverEvent::Failed { fault } => bail!("{fault} (on the client host {})", self.host),
+            DriverEvent::HostUsage(usage) => self.usage = usage,
+            DriverEvent::WindowStart { at_ns } => {
+                self.window_ns = Some(at_ns);
+                self.said.push_back(event);
+            }
+            event => {
+                self.is_done = matches!(event, DriverEvent::Measured(_));
+                self.said.push_back(event);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Measures how far its clocks are ahead. It must be waiting for a word.
+    fn measure_clock(&mut self) -> Result<ClockOffset> {
+        let mut best: Option<ClockOffset> = None;
+        for _ in 0..ROUND_TRIPS {
+            let start =
+                ClockReading { monotonic_ns: clock::monotonic_ns(), unix_ns: clock::unix_ns() };
+            self.process.tell(LabWord::Clock)?;
+            let answer = self.process.next(ANSWER)?;
+            let end_ns = clock::monotonic_ns();
+            let there = match answer {
+                Some(DriverEvent::Clock { monotonic_ns, unix_ns }) => {
+                    ClockReading { monotonic_ns, unix_ns }
+                }
+                Some(other) => {
+                    bail!("expected the time of the client host {}, got {other:?}", self.host)
+                }
+                None => bail!("the client host {} did not tell the time", self.host),
+            };
+            let offset = ClockOffset::of(start, there, end_ns);
+            best = Some(best.map_or(offset, |best| best.better(offset)));
+        }
+        let best = best.context("measure the clock of a client host")?;
+        self.clock = Some(best);
+        Ok(best)
+    }
+
+    /// The start of its window on the clock of this host.
+    fn began(&self) -> Option<i128> {
+        Some(self.clock?.here(self.window_ns?))
+    }
+
+    /// What the record of the step says of it.
+    fn record(&self, outcome: &Outcome, first: Option<i128>) -> ClientHostRecord {
+        let HostUsage { cpus, user, system, idle, iowait, steal, .. } = self.usage;
+        let busy = user + system + steal;
+        let all = busy + idle + iowait;
+        ClientHostRecord {
+            host: self.host.clone(),
+            clients: self.clients,
+            events: outcome.events,
+            cpu: outcome.client_cpu,
+            busiest: outcome.client_busiest,
+            cpus,
+            host_busy: if all > 0.0 { busy / all } else { 0.0 },
+            clock_ahead_ms: self.clock.map(|clock| clock.ahead_ms()),
+            clock_bound_ms: self.clock.map(|clock| clock.bound_ms()),
+            start_ms: self.began().zip(first).map(|(began, first)| (began - first) as f64 / 1e6),
+        }
+    }
+}
+
+impl DriverTeam {
+    /// The process on this host, if the clients are here.
+    pub(super) fn pid(&self) -> Option<u32> {
+        match self {
+            DriverTeam::Here(process) => Some(process.pid()),
+            DriverTeam::Away(_) => None,
+        }
+    }
+
+    /// Lets drivers go on that have all said that they are prepared: those of several hosts at the
+    /// same moment.
+    ///
+    /// # Errors
+    /// One is gone.
+    pub(super) fn go_on(&mut self) -> Result<()> {
+        match self {
+            DriverTeam::Here(process) => process.go_on(),
+            DriverTeam::Away(drivers) => start_together(drivers),
+        }
+    }
+
+    /// The next message, once every driver has said its part of it; `None` when `wait` passed
+    /// without one.
+    ///
+    /// # Errors
+    /// A driver failed, ended before it was done, or said something that is no message.
+    pub(super) fn next(&mut self, wait: Duration) -> Result<Option<DriverEvent>> {
+        match self {
+            DriverTeam::Here(process) => process.next(wait),
+            DriverTeam::Away(drivers) => next_of_all(drivers, wait),
+        }
+    }
+}
+
+/// Measures all clocks, and gives each host the start on its own.
+fn start_together(drivers: &mut [AwayDriver]) -> Result<()> {
+    let mut slowest_ns = 0;
+    for driver in drivers.iter_mut() {
+        slowest_ns = slowest_ns.max(driver.measure_clock()?.round_trip_ns);
+    }
+    let start = clock::monotonic_ns() + LEAD.as_nanos() as u64 + 2 * slowest_ns;
+    for driver in drivers {
+        if let Some(clock) = driver.clock {
+            driver.process.tell(LabWord::StartAt(clock.there(start)))?;
+        }
+    }
+    Ok(())
+}
+
+fn next_of_all(drivers: &mut [AwayDriver], wait: Duration) -> Result<Option<DriverEvent>> {
+    let deadline = Instant::now() + wait;
+    loop {
+        for driver in drivers.iter_mut() {
+            while driver.hear(Duration::ZERO)? {}
+        }
+        let is_silent = |driver: &AwayDriver| driver.said.is_empty() && !driver.is_done;
+        let Some(silent) = drivers.iter().position(is_silent) else {
+            return together(drivers).map(Some);
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        drivers[silent].hear(left.min(LOOK))?;
+    }
+}
+
+/// Which message comes first where drivers have said different ones.
+fn rank(event: &DriverEvent) -> (u8, u32) {
+    match event {
+        DriverEvent::Prepared => (0, 0),
+        DriverEvent::Warming => (1, 0),
+        DriverEvent::WindowStart { .. } => (2, 0),
+        DriverEvent::Interval(interval) => (3, interval.second),
+        DriverEvent::Measured(_) => (5, 0),
+        _ => (4, 0),
+    }
+}
+
+/// The first message, of all drivers that have said it, as one.
+fn together(drivers: &mut [AwayDriver]) -> Result<DriverEvent> {
+    let fronts = drivers.iter().filter_map(|driver| driver.said.front());
+    let first = fronts.map(rank).min().context("hear the drivers of client hosts: all are done")?;
+    let mut parts = Vec::new();
+    for driver in drivers.iter_mut() {
+        if driver.said.front().is_some_and(|event| rank(event) == first) {
+            parts.extend(driver.said.pop_front());
+        }
+    }
+    let (mut intervals, mut outcomes): (Vec<StepInterval>, Vec<Outcome>) = Default::default();
+    for part in &parts {
+        match part {
+            DriverEvent::Interval(interval) => intervals.push(interval.clone()),
+            DriverEvent::Measured(outcome) => outcomes.push(outcome.as_ref().clone()),
+            _ => {}
+        }
+    }
+    if !outcomes.is_empty() {
+        return Ok(DriverEvent::Measured(Box::new(measured(drivers, outcomes)?)));
+    }
+    if drivers.len() > 1 && !intervals.is_empty() {
+        let interval = merged::interval(&intervals).map_err(anyhow::Error::msg)?;
+        return Ok(DriverEvent::Interval(interval));
+    }
+    parts.pop().ok_or_else(|| anyhow!("hear the drivers of client hosts: none has said anything"))
+}
+
+/// What the drivers of all hosts counted as one, with what each host did.
+fn measured(drivers: &[AwayDriver], mut outcomes: Vec<Outcome>) -> Result<Outcome> {
+    let first = drivers.iter().filter_map(AwayDriver::began).min();
+    let records: Vec<ClientHostRecord> = drivers
+        .iter()
+        .zip(&outcomes)
+        .map(|(driver, outcome)| driver.record(outcome, first))
+        .collect();
+    let mut outcome = match outcomes.len() {
+        1 => outcomes.remove(0),
+        _ => {
+            for (driver, outcome) in drivers.iter().zip(&mut outcomes) {
+                for note in &mut outcome.notes {
+                    *note = format!("{note} (client host {})", driver.host);
+                }
+            }
+            merged::outcome(&outcomes).map_err(anyhow::Error::msg)?
+        }
+    };
+    let apart = records.iter().filter_map(|record| record.start_ms).fold(0.0, f64::max);
+    if apart > TOGETHER_MS {
+        outcome.notes.push(format!("client hosts began up to {apart:.1} ms apart"));
+    }
+    outcome.client_hosts = records;
+    Ok(outcome)
+}

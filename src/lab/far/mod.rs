@@ -1,0 +1,11 @@
+//! Other hosts that ssh reaches, with this rqps on them.
+
+mod host;
+mod link;
+mod program;
+mod shell;
+
+pub(super) use host::{FarHost, check_machine, sockets};
+pub(super) use link::{CONNECTION_FAILED, SshLink};
+pub(super) use program::{digest_of, program_name};
+pub(super) use shell::{quoted, shell_word};

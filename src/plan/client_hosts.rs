@@ -1,0 +1,129 @@
+//! What a plan with client hosts cannot do.
+
+use crate::benchmarks;
+use crate::domain::benchmark::{Phase, Placement, StepBody};
+use crate::domain::client_hosts::HostsOfClients;
+use crate::domain::dialect::Dialect;
+use crate::plan::definition::{Interleave, Plan};
+
+/// Refuses a plan whose clients cannot run on the hosts that it names. The error is a sentence.
+pub(super) fn check(plan: &Plan) -> Result<(), String> {
+    let Some(clients) = &plan.workload.client_hosts else { return Ok(()) };
+    check_names(clients)?;
+    if plan.interleave == Interleave::Turns {
+        return Err("take turns within steps with clients on other hosts: drivers pass the turn \
+                    on in the memory of one host, and servers stand still in the turns of others; \
+                    use --interleave step"
+            .to_owned());
+    }
+    if plan.workload.placement != Placement::Os {
+        return Err("place clients and servers on CPUs with clients on other hosts: use \
+                    --placement os"
+            .to_owned());
+    }
+    for target in &plan.targets {
+        let dialect = target.dbms.dialect();
+        if dialect == Dialect::Sqlite || dialect == Dialect::KeyValue {
+            return Err(format!(
+                "run clients of {} on other hosts: it is a library in the process of its clients; \
+                 leave out --client-host",
+                target.label
+            ));
+        }
+    }
+    match clients.hosts.len() {
+        0 => Err("client_hosts names no host; leave it out, or name one in hosts".to_owned()),
+        1 => Ok(()),
+        hosts => check_shares(plan, hosts),
+    }
+}
+
+fn check_names(clients: &HostsOfClients) -> Result<(), String> {
+    for (place, host) in clients.hosts.iter().enumerate() {
+        if host.is_empty() || host.starts_with('-') || host.contains(char::is_whitespace) {
+            return Err(format!(
+                "run clients on `{host}`: it is no host; use --client-host USER@HOST"
+            ));
+        }
+        if clients.hosts[..place].contains(host) {
+            return Err(format!("run clients on {host} twice: name each client host once"));
+        }
+    }
+    Ok(())
+}
+
+/// Several hosts share the clients of each step.
+fn check_shares(plan: &Plan, hosts: usize) -> Result<(), String> {
+    let fewest = plan.workload.counts().iter().min().copied().unwrap_or(0);
+    if (fewest as usize) < hosts {
+        return Err(format!(
+            "share {fewest} client{} among {hosts} client hosts: each needs one or more; use more \
+             --clients",
+            if fewest == 1 { "" } else { "s" }
+        ));
+    }
+    let Some(target) = plan.targets.first() else { return Ok(()) };
+    // A glob that matches no step is told where phases are needed.
+    let Ok(phases) = plan.phases(target) else { return Ok(()) };
+    let own = |phase: &&Phase| match phase {
+        Phase::Measure(step) => matches!(step.work, StepBody::Own(_)),
+        Phase::Settle | Phase::Restore => false,
+    };
+    match phases.iter().find(own) {
+        None => Ok(()),
+        Some(_) => Err(format!(
+            "share the clients of the benchmark {} among {hosts} hosts: its clients depend on each \
+             other; name one --client-host",
+            benchmarks::of(&plan.workload).name
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::file;
+
+    /// A plan for two targets with clients on these hosts; `workload` is more of its table.
+    fn plan(dbms: &str, interleave: &str, hosts: &str, workload: &str) -> Result<Plan, String> {
+        let text = format!(
+            "targets = [\"a={dbms}\", \"b={dbms}\"]\nbenchmark = \"sysbench\"\n\
+             order = \"abbreviated\"\nsteps = [\"point-query\"]\nblocks = 2\n\
+             interleave = \"{interleave}\"\nseed = \"1\"\n[workload]\ntables = 1\nrows = 1000\n\
+             clients = 2\nread_seconds = 1.0\nwrite_seconds = 1.0\nwarmup_seconds = 0.1\n\
+             settle_scale = 0.0\npace = \"closed\"\nidle = \"os\"\n{workload}\n\
+             [workload.client_hosts]\nhosts = {hosts}\n"
+        );
+        file::parse(&text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_client_hosts_cannot_do_is_refused() {
+        let os = "placement = \"os\"";
+        let made = plan("postgres@17.2", "step", "[\"u@h1\", \"h2\"]", os).unwrap();
+        let hosts = &made.workload.client_hosts.as_ref().unwrap().hosts;
+        assert_eq!(hosts, &["u@h1", "h2"]);
+        assert_eq!(file::parse(&file::print(&made)).unwrap(), made);
+        for (dbms, interleave, hosts, workload, part) in [
+            ("postgres@17.2", "turns", "[\"h\"]", os, "use --interleave step"),
+            ("postgres@17.2", "step", "[\"h\"]", "placement = \"together\"", "--placement os"),
+            ("sqlite", "step", "[\"h\"]", os, "it is a library"),
+            ("postgres@17.2", "step", "[]", os, "names no host"),
+            ("postgres@17.2", "step", "[\"-h\"]", os, "`-h`: it is no host"),
+            ("postgres@17.2", "step", "[\"h\", \"h\"]", os, "on h twice"),
+            ("postgres@17.2", "step", "[\"1\", \"2\", \"3\"]", os, "2 clients among 3"),
+        ] {
+            let fault = plan(dbms, interleave, hosts, workload).unwrap_err();
+            assert!(fault.contains(part), "{fault}");
+        }
+    }
+
+    #[test]
+    fn whole_steps_alternate_by_default() {
+        let mut made = plan("postgres@17.2", "step", "[\"h\"]", "placement = \"os\"").unwrap();
+        let default = |made: &Plan| Interleave::default_of(&made.targets, &made.workload, false);
+        assert_eq!(default(&made), Interleave::Step);
+        made.workload.client_hosts = None;
+        assert_eq!(default(&made), Interleave::Turns);
+    }
+}
