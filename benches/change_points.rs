@@ -28,7 +28,9 @@ fn main() {
     println!("| ladders | rqps | rqps, tau 0 | Otava, all runs | Otava, means |");
     println!("|---|---|---|---|---|");
     for (layout, step) in [(0.0, 0.03), (0.005, 0.03), (0.005, 0.02), (0.01, 0.05)] {
-        ladders(series, layout, step);
+        for ways in [1, 2] {
+            ladders(series, layout, step, ways);
+        }
     }
     println!("\n| histories | rqps | Otava |\n|---|---|---|");
     for noise in [Noise::Normal, Noise::Heavy, Noise::Spikes, Noise::Drift(0.3)] {
@@ -77,16 +79,17 @@ fn otava(values: &[f64], compatibility: Compatibility) -> Vec<usize> {
     e_divisive(values, &rules).iter().map(|shift| shift.index).collect()
 }
 
-/// Three steps down among 20 versions of four runs with a noise of 1 %.
-fn ladders(series: usize, layout: f64, step: f64) {
+/// Three steps among 20 versions of four runs with a noise of 1 %: all down, or in both ways.
+fn ladders(series: usize, layout: f64, step: f64, ways: u64) {
     let mut rng = Rng::stream(11, "ladders", 0);
     let mut scores = [Score::default(); 4];
     for _ in 0..series {
         let real = [4, 9, 14].map(|from| from + rng.below(3) as usize);
+        let by = real.map(|_| if rng.below(ways) == 0 { -step } else { step });
         let levels: Vec<f64> = (0..VERSIONS)
             .map(|at| {
-                let before = real.iter().filter(|change| **change <= at).count();
-                -step * before as f64 + layout * normal(&mut rng)
+                let before = real.iter().zip(by).filter(|(change, _)| **change <= at);
+                before.map(|(_, by)| by).sum::<f64>() + layout * normal(&mut rng)
             })
             .collect();
         let runs: Vec<Vec<f64>> = levels
@@ -118,7 +121,9 @@ fn ladders(series: usize, layout: f64, step: f64) {
         }
     }
     let cells = scores.map(|score| score.text()).join(" | ");
-    println!("| steps of {:.0} %, layouts of {:.1} % | {cells} |", 100.0 * step, 100.0 * layout);
+    let name = if ways == 1 { "down" } else { "down or up" };
+    let [step, layout] = [step, layout].map(|share| 100.0 * share);
+    println!("| steps of {step:.0} % {name}, layouts of {layout:.1} % | {cells} |");
 }
 
 /// How points scatter around their level, with a standard deviation of 1.

@@ -124,7 +124,8 @@ fn check_step(plan: &Plan, step: &str) -> Result<()> {
 
 /// The metric of this name that a search can use.
 fn metric(name: &str) -> Result<Metric> {
-    let known = [Metric::InstructionsPerOp, Metric::Rate, Metric::ServerCpuPerOp];
+    let known =
+        [Metric::InstructionsPerOp, Metric::Rate, Metric::ServerCpuPerOp, Metric::ClientCpuPerOp];
     match known.into_iter().find(|metric| metric.name() == name) {
         Some(metric) => Ok(metric),
         None => {

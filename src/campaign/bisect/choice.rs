@@ -1,5 +1,5 @@
 //! By which metric a bisection searches: counted instructions where they tell of the difference
-//! between the ends, else the rate or the server's CPU.
+//! between the ends, else the rate or the CPU of the server, or of the process with the library.
 
 use anyhow::{Result, bail};
 
@@ -73,16 +73,20 @@ pub(super) fn choose(measuring: &mut Measuring<'_>) -> Result<Choice> {
         return Ok(Choice { metric, reason: "as asked for".to_owned(), counts: None, blocks });
     }
     let rate = Effect::of(&blocks(Metric::Rate));
-    let cpu = Effect::of(&blocks(Metric::ServerCpuPerOp));
+    // A library runs in the client's process, with its background threads.
+    let of_cpu = match blocks(Metric::ServerCpuPerOp).is_empty() {
+        true => Metric::ClientCpuPerOp,
+        false => Metric::ServerCpuPerOp,
+    };
+    let cpu = Effect::of(&blocks(of_cpu));
     let why_not = match counted {
-        Ok(counts) => match explained(counts, rate, cpu) {
+        Ok(counts) => match explained(counts, rate, (of_cpu, cpu)) {
             Ok(reason) => return Ok(by_counts(counts, reason)),
             Err(reason) => reason,
         },
         Err(reason) => reason,
     };
-    let metric =
-        if cpu.strength() > rate.strength() { Metric::ServerCpuPerOp } else { Metric::Rate };
+    let metric = if cpu.strength() > rate.strength() { of_cpu } else { Metric::Rate };
     let reason = format!("largest difference per noise; instructions: {why_not}");
     Ok(Choice { metric, reason, counts: None, blocks: blocks(metric) })
 }
@@ -153,7 +157,11 @@ impl Effect {
 }
 
 /// Why counts do, or do not do.
-fn explained(counts: CountedEnds, rate: Effect, cpu: Effect) -> Result<String, String> {
+fn explained(
+    counts: CountedEnds,
+    rate: Effect,
+    (of_cpu, cpu): (Metric, Effect),
+) -> Result<String, String> {
     let counted = counts.last - counts.first;
     if counted.abs() <= counts.same_within {
         return Err("the ends execute as many".to_owned());
@@ -161,7 +169,7 @@ fn explained(counts: CountedEnds, rate: Effect, cpu: Effect) -> Result<String, S
     let percent = |ln: f64| format!("{:+.1} %", 100.0 * (ln.exp() - 1.0));
     // More instructions go with a lower rate, and with more CPU.
     let (name, ln, strength) = if cpu.strength() > rate.strength() {
-        (Metric::ServerCpuPerOp.name(), cpu.ln, cpu.strength())
+        (of_cpu.name(), cpu.ln, cpu.strength())
     } else {
         (Metric::Rate.name(), -rate.ln, rate.strength())
     };
@@ -195,7 +203,8 @@ mod tests {
         let check = |counted: f64, rate: f64, error: f64, expected: bool| {
             let counts = CountedEnds { first: 1.0, last: 1.0 + counted, same_within: 0.002 };
             let rate = Effect { ln: rate, error };
-            let said = explained(counts, rate, Effect::default());
+            let cpu = (Metric::ServerCpuPerOp, Effect::default());
+            let said = explained(counts, rate, cpu);
             assert_eq!(said.is_ok(), expected, "{counted} {rate:?}: {said:?}");
         };
         check(0.02, -0.03, 0.001, true);

@@ -24,7 +24,10 @@ use crate::results::{self, BisectionFolder};
 
 /// True for the metrics that a bisection may search by.
 fn is_searched(metric: Metric) -> bool {
-    matches!(metric, Metric::Rate | Metric::ServerCpuPerOp | Metric::InstructionsPerOp)
+    matches!(
+        metric,
+        Metric::Rate | Metric::ServerCpuPerOp | Metric::ClientCpuPerOp | Metric::InstructionsPerOp
+    )
 }
 
 /// Statements of a step that are counted.
