@@ -35,6 +35,9 @@ struct Words {
     /// Where result sets are made, for as long as the bench runs
     #[arg(long)]
     folder: Option<PathBuf>,
+    /// The program to time [default: the one that cargo built]
+    #[arg(long, default_value = env!("CARGO_BIN_EXE_rqps"))]
+    program: PathBuf,
     /// What `cargo bench` says: without it, under `cargo test`, a small size is enough
     #[arg(long, hide = true)]
     bench: bool,
@@ -57,10 +60,10 @@ fn main() -> Result<()> {
         for day in 0..count {
             made.write(&sets, day, count)?;
         }
-        let full = site(&sets, &out, count)?;
-        let nothing = site(&sets, &out, 0)?;
+        let full = site(&words.program, &sets, &out, count)?;
+        let nothing = site(&words.program, &sets, &out, 0)?;
         made.write(&sets, count, count)?;
-        let more = site(&sets, &out, 1)?;
+        let more = site(&words.program, &sets, &out, 1)?;
         let (pages, bytes) = size(&out)?;
         println!(
             "| {count} | {} | {} | {full:.1?} | {nothing:.2?} | {more:.2?} | {pages} | {} MB |",
@@ -73,9 +76,9 @@ fn main() -> Result<()> {
 }
 
 /// The time of `rqps site`, which must render so many reports.
-fn site(sets: &Path, out: &Path, rendered: usize) -> Result<Duration> {
+fn site(program: &Path, sets: &Path, out: &Path, rendered: usize) -> Result<Duration> {
     let begin = Instant::now();
-    let output = Command::new(env!("CARGO_BIN_EXE_rqps"))
+    let output = Command::new(program)
         .arg("site")
         .arg(sets)
         .arg("-o")
