@@ -73,10 +73,10 @@ pub(super) fn start<'a>(
     let record = RunRecord { load: load.load.clone(), ..record(execution, state, key) };
     let folder = execution.results.begin_run(&record)?;
     let data = match execution.options.valgrind {
-        Some(_) => execution.folders.counted(),
+        Some(_) => execution.folders.counted(record.key.order),
         None => state.folder.join(&name),
     };
-    // All counted runs share a folder, and one that was killed left its data there.
+    // Counted runs of all blocks share folders, and one that was killed left its data there.
     remove(&data, progress);
     let logs = folder.folder().join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;

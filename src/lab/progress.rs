@@ -17,6 +17,11 @@ impl<'a> Progress<'a> {
         Progress { events, done_seconds: 0.0, total_seconds: 0.0 }
     }
 
+    /// A part of a plan that counts for itself: `events` adds what it does to the whole.
+    pub(super) fn of_part(events: &'a mut dyn FnMut(Event)) -> Progress<'a> {
+        Progress { events, done_seconds: 0.0, total_seconds: f64::INFINITY }
+    }
+
     /// What there is to do: the load of all targets and `blocks` blocks.
     pub(super) fn plan(&mut self, plan: &Plan, phases: &[Phase], blocks: usize) {
         let cost = cost::estimate(plan, phases);

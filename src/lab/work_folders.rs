@@ -104,10 +104,11 @@ impl WorkFolders {
         self.work.join(label)
     }
 
-    /// The data folder of every counted run: the length of a path decides where strings lie in
-    /// memory, and with that what comparing them costs.
-    pub(super) fn counted(&self) -> PathBuf {
-        self.work.join(".counted")
+    /// The data folder of the counted run at that place of its block. All are of one length: the
+    /// length of a path decides where strings lie in memory, and with that what comparing them
+    /// costs.
+    pub(super) fn counted(&self, order: u32) -> PathBuf {
+        self.work.join(format!(".counted-{order:02}"))
     }
 
     /// Where a server keeps its sockets: short, because the name of a socket ends at 107 bytes.
