@@ -15,7 +15,9 @@ use rqps::analyze::caveat::CaveatKind as Kind;
 use rqps::analyze::{Comparison, VerdictOptions};
 use rqps::benchmarks::vector::analyze::recall::drops;
 use rqps::benchmarks::{compare, compare_measured, digest, measure, render, sections};
-use rqps::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Workload};
+use rqps::domain::benchmark::{
+    BenchmarkParameters, Group, Idle, Pace, Placement, RateUnit, Workload,
+};
 use rqps::domain::build::{BuildSource, Dbms, Manifest, Version};
 use rqps::domain::config::Config;
 use rqps::domain::gate::*;
@@ -60,27 +62,13 @@ fn host() -> Host {
 
 fn workload() -> Workload {
     Workload {
-        tables: 1,
         rows: 300_000,
-        clients: 1,
-        client_counts: Vec::new(),
-        client_hosts: None,
         read_seconds: 10.0,
         write_seconds: 20.0,
         warmup_seconds: 5.0,
         settle_scale: 0.5,
-        cache_bytes: None,
-        plain_statements: false,
-        memory_limit: None,
-        turn_ms: None,
-        waiting: None,
-        counted_statements: None,
-        profile_hertz: None,
-        simulated_caches: false,
-        pace: Pace::Closed,
         placement: Placement::Together,
-        idle: Idle::Awake,
-        shape: rqps::domain::benchmark::BenchmarkParameters::Sysbench,
+        ..Workload::plain(BenchmarkParameters::Sysbench)
     }
 }
 

@@ -83,6 +83,34 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The least of a shape, to be completed: one table of one row, one client, no time; closed
+    /// pace, processes placed by the operating system, CPUs kept awake.
+    pub fn plain(shape: BenchmarkParameters) -> Workload {
+        Workload {
+            tables: 1,
+            rows: 1,
+            clients: 1,
+            client_counts: Vec::new(),
+            client_hosts: None,
+            read_seconds: 0.0,
+            write_seconds: 0.0,
+            warmup_seconds: 0.0,
+            settle_scale: 0.0,
+            pace: Pace::Closed,
+            placement: Placement::Os,
+            idle: Idle::Awake,
+            cache_bytes: None,
+            plain_statements: false,
+            memory_limit: None,
+            turn_ms: None,
+            waiting: None,
+            counted_statements: None,
+            profile_hertz: None,
+            simulated_caches: false,
+            shape,
+        }
+    }
+
     /// The client counts that steps are measured at, ascending.
     pub fn counts(&self) -> &[u32] {
         match self.client_counts.as_slice() {

@@ -7,9 +7,7 @@ use sha2::{Digest, Sha256};
 use super::cells::Cells;
 use super::notice::Notice;
 use super::tag::Tag;
-use crate::domain::benchmark::{
-    BenchmarkParameters, Group, Idle, Pace, Placement, RateUnit, Workload,
-};
+use crate::domain::benchmark::{BenchmarkParameters, Group, Idle, RateUnit, Workload};
 use crate::domain::build::{BuildSource, Dbms, Manifest, Version};
 use crate::domain::config::Config;
 use crate::domain::host::Host;
@@ -220,24 +218,8 @@ fn unknown_workload() -> Workload {
         tables: 0,
         rows: 0,
         clients: 0,
-        client_counts: Vec::new(),
-        client_hosts: None,
-        read_seconds: 0.0,
-        write_seconds: 0.0,
-        warmup_seconds: 0.0,
-        settle_scale: 0.0,
-        pace: Pace::Closed,
-        placement: Placement::Os,
         idle: Idle::Os,
-        cache_bytes: None,
-        plain_statements: false,
-        memory_limit: None,
-        turn_ms: None,
-        waiting: None,
-        counted_statements: None,
-        profile_hertz: None,
-        simulated_caches: false,
-        shape: BenchmarkParameters::default(),
+        ..Workload::plain(BenchmarkParameters::default())
     }
 }
 

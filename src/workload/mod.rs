@@ -2,6 +2,7 @@
 
 pub mod client_counts;
 pub mod own;
+pub mod preset;
 pub mod select;
 pub mod settings;
 pub mod value;

@@ -1,7 +1,8 @@
 //! Shapes of the Insert Benchmark by name, and what a profile says where nothing else does.
 
-use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::insert::{InsertShape, Pacing, Profile, QueryKind, QueryStep, RowsPerCommit};
+use crate::workload::preset::{NamedPreset, named};
 
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +26,16 @@ pub struct InsertPreset {
     pub settle_scale: f64,
     /// Memory of the DBMS's own cache; `None` sizes it from the data.
     pub cache_bytes: Option<u64>,
+}
+
+impl NamedPreset for InsertPreset {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
 }
 
 /// Times its planned length that a step may take unless the user sets another limit. A query step
@@ -136,14 +147,7 @@ const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> InsertPreset {
 /// # Errors
 /// No such preset; the text lists those there are.
 pub fn workload(preset: &str) -> Result<Workload, String> {
-    let wanted = |known: &&InsertPreset| known.name == preset || known.aliases.contains(&preset);
-    let Some(found) = PRESETS.iter().find(wanted) else {
-        let known: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
-        return Err(format!(
-            "use the preset `{preset}`: the Insert Benchmark has no such preset (known: {})",
-            known.join(", ")
-        ));
-    };
+    let found = named(PRESETS, preset)?;
     let mut shape = InsertShape {
         profile: Profile::Y2026,
         tables: None,
@@ -168,24 +172,11 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         tables: found.clients,
         rows: found.rows,
         clients: found.clients,
-        client_counts: Vec::new(),
-        client_hosts: None,
         read_seconds: found.query_seconds,
         write_seconds: found.query_seconds,
-        warmup_seconds: 0.0,
         settle_scale: found.settle_scale,
-        pace: Pace::Closed,
-        placement: Placement::Os,
-        idle: Idle::Awake,
         cache_bytes: found.cache_bytes,
-        plain_statements: false,
-        memory_limit: None,
-        turn_ms: None,
-        waiting: None,
-        counted_statements: None,
-        profile_hertz: None,
-        simulated_caches: false,
-        shape: BenchmarkParameters::Insert(shape),
+        ..Workload::plain(BenchmarkParameters::Insert(shape))
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::benchmarks::spec::StepSet;
-use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::kv::{Compression, Data, KvShape, Style};
 use crate::workload::value::choice;
 
@@ -172,27 +172,12 @@ fn set_scale(workload: &mut Workload, keys: u64, clients: u32, seconds: f64) {
 
 fn published(hardware: &Hardware) -> (Workload, KvShape) {
     let workload = Workload {
-        tables: 1,
         rows: KEYS_CACHED,
         clients: hardware.clients,
-        client_counts: Vec::new(),
-        client_hosts: None,
         read_seconds: 1800.0,
         write_seconds: 1800.0,
-        warmup_seconds: 0.0,
-        settle_scale: 0.0,
-        pace: Pace::Closed,
-        placement: Placement::Os,
-        idle: Idle::Awake,
         cache_bytes: Some(hardware.cache_gb * GIB),
-        plain_statements: false,
-        memory_limit: None,
-        turn_ms: None,
-        waiting: None,
-        counted_statements: None,
-        profile_hertz: None,
-        simulated_caches: false,
-        shape: BenchmarkParameters::Sysbench,
+        ..Workload::plain(BenchmarkParameters::Sysbench)
     };
     let shape = KvShape {
         style: Style::Leveled,

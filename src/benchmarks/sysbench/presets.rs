@@ -1,7 +1,8 @@
 //! Shapes of load by name.
 
 use crate::benchmarks::spec::{PresetFacts, StepSet};
-use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Placement, Workload};
+use crate::workload::preset::{NamedPreset, named};
 
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,12 +36,17 @@ pub struct SysbenchPreset {
     pub config: Option<&'static str>,
 }
 
-impl SysbenchPreset {
-    /// The preset of that name or alias.
-    pub fn named(name: &str) -> Option<&'static SysbenchPreset> {
-        ALL.iter().copied().find(|preset| preset.name == name || preset.aliases.contains(&name))
+impl NamedPreset for &SysbenchPreset {
+    fn name(&self) -> &'static str {
+        self.name
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+}
+
+impl SysbenchPreset {
     /// True for the shape of published work.
     pub fn is_published(&self) -> bool {
         ![QUICK.name, STANDARD.name].contains(&self.name)
@@ -53,24 +59,13 @@ impl SysbenchPreset {
             tables: self.tables,
             rows: self.rows,
             clients: self.clients,
-            client_counts: Vec::new(),
-            client_hosts: None,
             read_seconds: self.read_seconds,
             write_seconds: self.write_seconds,
             warmup_seconds: self.warmup_seconds,
             settle_scale: self.settle_scale,
-            pace: Pace::Closed,
             placement: default_placement(self.clients, 1),
-            idle: Idle::Awake,
             cache_bytes: self.cache_bytes,
-            plain_statements: false,
-            memory_limit: None,
-            turn_ms: None,
-            waiting: None,
-            counted_statements: None,
-            profile_hertz: None,
-            simulated_caches: false,
-            shape: BenchmarkParameters::Sysbench,
+            ..Workload::plain(BenchmarkParameters::Sysbench)
         }
     }
 }
@@ -80,20 +75,14 @@ impl SysbenchPreset {
 /// # Errors
 /// No such preset; the text lists those there are.
 pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
-    match SysbenchPreset::named(name) {
-        Some(preset) => Ok((preset.workload(), preset.order)),
-        None => {
-            let known: Vec<_> = ALL.iter().map(|preset| preset.name).collect();
-            Err(format!("use the preset `{name}`: no such preset (known: {})", known.join(", ")))
-        }
-    }
+    named(ALL, name).map(|preset| (preset.workload(), preset.order))
 }
 
 /// What a preset asks for beside its workload.
 pub(super) fn facts(name: &str) -> PresetFacts {
-    match SysbenchPreset::named(name) {
-        Some(preset) => PresetFacts { config: preset.config, is_published: preset.is_published() },
-        None => PresetFacts::default(),
+    match named(ALL, name) {
+        Ok(preset) => PresetFacts { config: preset.config, is_published: preset.is_published() },
+        Err(_) => PresetFacts::default(),
     }
 }
 
@@ -246,7 +235,7 @@ mod tests {
     #[test]
     fn presets_have_the_published_shapes() {
         let check = |name: &str, shape: (u32, u64, u32), seconds: (f64, f64)| {
-            let preset = SysbenchPreset::named(name).unwrap();
+            let preset = named(ALL, name).unwrap();
             assert_eq!((preset.tables, preset.rows, preset.clients), shape, "{name}");
             assert_eq!((preset.read_seconds, preset.write_seconds), seconds, "{name}");
             assert_eq!((preset.warmup_seconds, preset.settle_scale), (5.0, 1.0), "{name}");
@@ -261,13 +250,10 @@ mod tests {
         check("hetz48", (8, 10_000_000, 40), (630.0, 930.0));
         check("ax162s", (8, 10_000_000, 40), (630.0, 930.0));
         check("gcp32", (8, 10_000_000, 12), (300.0, 600.0));
-        assert_eq!(
-            SysbenchPreset::named("c2s60-4g").unwrap().workload().cache_bytes,
-            Some(4 << 30)
-        );
-        assert_eq!(SysbenchPreset::named("nuc").unwrap().order, StepSet::Full);
-        assert_eq!(SysbenchPreset::named("quick").unwrap().order, StepSet::Abbreviated);
-        assert_eq!(SysbenchPreset::named("slow"), None);
+        assert_eq!(named(ALL, "c2s60-4g").unwrap().workload().cache_bytes, Some(4 << 30));
+        assert_eq!(named(ALL, "nuc").unwrap().order, StepSet::Full);
+        assert_eq!(named(ALL, "quick").unwrap().order, StepSet::Abbreviated);
+        assert_eq!(named(ALL, "slow").ok(), None);
     }
 
     #[test]

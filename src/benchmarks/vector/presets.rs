@@ -1,7 +1,8 @@
 //! Presets.
 
-use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Idle, Workload};
 use crate::domain::vector::{Case, DataSource, Iterative, PgBuild, Variant, VectorShape};
+use crate::workload::preset::{NamedPreset, named};
 
 /// A size, and how much of the published grid it covers.
 struct Preset {
@@ -14,6 +15,12 @@ struct Preset {
     mariadb: &'static [u32],
     ef: &'static [u32],
     ramp: &'static [u32],
+}
+
+impl NamedPreset for Preset {
+    fn name(&self) -> &'static str {
+        self.name
+    }
 }
 
 /// In the order of listings.
@@ -83,13 +90,7 @@ pub(super) const DATA_SEED: u64 = 2;
 /// # Errors
 /// No such preset; the text lists those there are.
 pub fn workload(preset: &str) -> Result<Workload, String> {
-    let Some(found) = PRESETS.iter().find(|known| known.name == preset) else {
-        let known: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
-        return Err(format!(
-            "use the preset `{preset}`: vector search has no such preset (known: {})",
-            known.join(", ")
-        ));
-    };
+    let found = named(&PRESETS, preset)?;
     let shape = VectorShape {
         data: DataSource::Fashion {
             dims: 784,
@@ -118,26 +119,11 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         capacity_seconds: 60.0,
     };
     Ok(Workload {
-        tables: 1,
         rows: found.rows,
-        clients: 1,
-        client_counts: Vec::new(),
-        client_hosts: None,
         read_seconds: found.seconds,
         write_seconds: found.seconds,
         warmup_seconds: found.warmup_seconds,
-        settle_scale: 0.0,
-        pace: Pace::Closed,
-        placement: Placement::Os,
         idle: Idle::Os,
-        cache_bytes: None,
-        plain_statements: false,
-        memory_limit: None,
-        turn_ms: None,
-        waiting: None,
-        counted_statements: None,
-        profile_hertz: None,
-        simulated_caches: false,
-        shape: BenchmarkParameters::Vector(Box::new(shape)),
+        ..Workload::plain(BenchmarkParameters::Vector(Box::new(shape)))
     })
 }
