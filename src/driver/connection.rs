@@ -12,7 +12,7 @@ use crate::driver::request::DriverRequest;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use crate::wire::mysql::MysqlClient;
 use crate::wire::postgres::PostgresClient;
-use crate::wire::{KeptRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
+use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 /// How long connecting and logging in may take.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -168,18 +168,9 @@ impl Connection {
             Connection::Sqlite(connection) => {
                 rows.clear();
                 let statement = Statement::from_index(statement.0);
-                let mut left = 0;
-                let mut keep = |value: Option<&[u8]>, columns: usize| {
-                    rows.push(value);
-                    left = if left == 0 { columns } else { left } - 1;
-                    if left == 0 {
-                        rows.end_row();
-                    }
-                };
-                connection
-                    .execute_rows(statement, values.iter().map(sqlite_value), &mut keep)
-                    .map(reply)
-                    .map_err(refused)
+                let values = values.iter().map(sqlite_value);
+                let executed = connection.execute_rows(statement, values, &mut keep_in(rows));
+                executed.map(reply).map_err(refused)
             }
             Connection::Fake(fake) => {
                 rows.clear();
@@ -265,13 +256,23 @@ impl Connection {
         }
     }
 
-    /// Executes one statement given as text and keeps its rows as they come.
-    pub fn simple_kept(&mut self, sql: &str, kept: &mut KeptRows) -> Result<Reply, WireError> {
+    /// Executes one statement given as text, with the rows as text, which replace those in `rows`.
+    pub fn simple_rows(
+        &mut self,
+        sql: &str,
+        rows: &mut RowTexts,
+    ) -> Result<Reply, WireError> {
         match self {
-            Connection::Postgres(client) => client.simple_kept(sql, kept),
-            Connection::Mysql(client) => client.simple_kept(sql, kept),
-            Connection::Sqlite(_) | Connection::Fake(_) => {
-                Err(WireError::Protocol("this connection keeps no rows".to_owned()))
+            Connection::Postgres(client) => client.simple_rows(sql, rows),
+            Connection::Mysql(client) => client.simple_rows(sql, rows),
+            Connection::Sqlite(connection) => {
+                rows.clear();
+                let executed = connection.simple_rows(sql, &mut keep_in(rows));
+                executed.map(reply).map_err(refused)
+            }
+            Connection::Fake(fake) => {
+                rows.clear();
+                fake.simple(sql)
             }
         }
     }
@@ -291,6 +292,18 @@ impl Connection {
             Connection::Mysql(client) => client.rows(sql),
             Connection::Sqlite(connection) => connection.rows(sql).map_err(refused),
             Connection::Fake(_) => Ok(vec![vec![Some(sql.to_owned())]]),
+        }
+    }
+}
+
+/// Takes the values of SQLite one by one, each with the number of values of its row.
+fn keep_in(rows: &mut RowTexts) -> impl FnMut(Option<&[u8]>, usize) {
+    let mut left = 0;
+    move |value, columns| {
+        rows.push(value);
+        left = if left == 0 { columns } else { left } - 1;
+        if left == 0 {
+            rows.end_row();
         }
     }
 }

@@ -93,13 +93,15 @@ fn keep_last((names, rows): &NamedRows, results: &mut LastRows) -> Reply {
     let result = results.begin();
     names.iter().for_each(|name| result.column(name.as_bytes()));
     let mut bytes = 0;
+    result.end_columns();
     for row in rows {
-        result.begin_row();
+        let values = result.next_row();
         for value in row {
-            let value = value.as_deref().unwrap_or_default();
-            bytes += value.len() as u64;
-            result.value(value.as_bytes());
+            let value = value.as_deref().map(str::as_bytes);
+            bytes += value.map_or(0, <[u8]>::len) as u64;
+            values.push(value);
         }
+        values.end_row();
     }
     Reply { rows: rows.len() as u64, bytes, result_set: !names.is_empty(), affected: 0 }
 }

@@ -246,8 +246,21 @@ impl SqliteConnection {
 
     /// Runs one statement given as text.
     pub fn simple(&mut self, sql: &str) -> Result<Executed, SqliteError> {
+        self.run_once(sql, None)
+    }
+
+    /// The same, and gives each value to `keep` as text, with the number of values of its row.
+    pub fn simple_rows(&mut self, sql: &str, keep: KeepValue<'_>) -> Result<Executed, SqliteError> {
+        self.run_once(sql, Some(keep))
+    }
+
+    fn run_once(
+        &mut self,
+        sql: &str,
+        keep: Option<KeepValue<'_>>,
+    ) -> Result<Executed, SqliteError> {
         let prepared = self.compile(sql)?;
-        let executed = self.run(prepared.handle, prepared.columns, None);
+        let executed = self.run(prepared.handle, prepared.columns, keep);
         // SAFETY: compiled above and not kept.
         unsafe { (self.sqlite.functions.sqlite3_finalize)(prepared.handle) };
         executed

@@ -21,5 +21,5 @@ mod tls;
 
 pub use error::WireError;
 pub use results::{LastRow, LastRows};
-pub use rows::{KeptRows, RowTexts, TextRows};
+pub use rows::{RowTexts, TextRows};
 pub use statement::{Prepared, Reply, Value, ValueType};

@@ -1,5 +1,7 @@
 //! The last row of each result of a message, for scripts that go on with its values.
 
+use super::rows::RowTexts;
+
 /// The last row of each result. Memory is kept from one message to the next.
 #[derive(Clone, Debug, Default)]
 pub struct LastRows {
@@ -13,33 +15,9 @@ pub struct LastRows {
 pub struct LastRow {
     /// Rows of the result.
     pub rows: u64,
-    names: TextCells,
-    values: TextCells,
-}
-
-/// Texts one after the other.
-#[derive(Clone, Debug, Default)]
-struct TextCells {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl TextCells {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
-
-    fn push(&mut self, text: &[u8]) {
-        self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len());
-    }
-
-    fn get(&self, index: usize) -> &[u8] {
-        let begin = index.checked_sub(1).and_then(|before| self.ends.get(before)).unwrap_or(&0);
-        let end = self.ends.get(index).unwrap_or(begin);
-        &self.bytes[*begin..*end]
-    }
+    /// As one row.
+    names: RowTexts,
+    values: RowTexts,
 }
 
 impl LastRows {
@@ -75,28 +53,32 @@ impl LastRows {
 impl LastRow {
     /// Adds a column.
     pub fn column(&mut self, name: &[u8]) {
-        self.names.push(name);
+        self.names.push(Some(name));
     }
 
-    /// A row begins: the one before is forgotten.
-    pub fn begin_row(&mut self) {
+    /// The columns are there.
+    pub fn end_columns(&mut self) {
+        self.names.end_row();
+    }
+
+    /// Where the values of the next row go. The row before is forgotten.
+    pub fn next_row(&mut self) -> &mut RowTexts {
         self.rows += 1;
         self.values.clear();
+        &mut self.values
     }
 
-    /// Adds a value of the row; NULL is an empty text.
-    pub fn value(&mut self, value: &[u8]) {
-        self.values.push(value);
-    }
-
-    /// Names and values of the columns of the last row.
+    /// Names and values of the columns of the last row; NULL is an empty text.
     pub fn cells(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        (0..self.names.ends.len()).map(|index| (self.names.get(index), self.values.get(index)))
+        (0..self.names.columns()).map(|column| {
+            let (name, value) = (self.names.value(0, column), self.values.value(0, column));
+            (name.unwrap_or_default(), value.unwrap_or_default())
+        })
     }
 
     /// False if the statement returns no rows whatever it finds.
     pub fn has_columns(&self) -> bool {
-        !self.names.ends.is_empty()
+        self.names.columns() > 0
     }
 }
 
@@ -112,10 +94,12 @@ mod tests {
             let result = rows.begin();
             result.column(b"a");
             result.column(b"b");
+            result.end_columns();
             for value in [&b"1"[..], b"22"] {
-                result.begin_row();
-                result.value(value);
-                result.value(b"");
+                let row = result.next_row();
+                row.push(Some(value));
+                row.push(None);
+                row.end_row();
             }
             rows.begin();
             assert_eq!(rows.results().len(), 2, "round {round}");

@@ -1,10 +1,7 @@
 //! What becomes of the rows of a reply: read as text, taken as numbers, or only counted.
 
 /// Rows of text as the control plane reads them: `None` is NULL.
-pub type TextRows = Vec<TextRow>;
-
-/// A row of text.
-pub(super) type TextRow = Vec<Option<String>>;
+pub type TextRows = Vec<Vec<Option<String>>>;
 
 /// Rows of a reply as text, in memory that serves one reply after the other.
 #[derive(Clone, Debug, Default)]
@@ -12,7 +9,8 @@ pub struct RowTexts {
     bytes: Vec<u8>,
     /// Where each value ends, and whether it is not NULL.
     ends: Vec<(usize, bool)>,
-    rows: usize,
+    /// Values up to the end of each row: several results may differ in their columns.
+    row_ends: Vec<usize>,
 }
 
 impl RowTexts {
@@ -20,27 +18,44 @@ impl RowTexts {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
-        self.rows = 0;
+        self.row_ends.clear();
     }
 
     /// How many rows there are.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.row_ends.len()
+    }
+
+    /// Columns of the first row; 0 without rows.
+    pub fn columns(&self) -> usize {
+        self.row_ends.first().copied().unwrap_or(0)
     }
 
     /// A value, both numbers from 0; `None` for NULL, and where there is none.
     pub fn value(&self, row: usize, column: usize) -> Option<&[u8]> {
-        let columns = self.ends.len().checked_div(self.rows)?;
-        if row >= self.rows || column >= columns {
-            return None;
-        }
-        let index = row * columns + column;
+        let end = *self.row_ends.get(row)?;
+        let index = self.first_of(row) + column;
+        if index < end { self.at(index) } else { None }
+    }
+
+    /// The values of a row, from 0, in their order; `None` if there is no such row.
+    pub fn row(&self, row: usize) -> Option<impl Iterator<Item = Option<&[u8]>>> {
+        let end = *self.row_ends.get(row)?;
+        Some((self.first_of(row)..end).map(|index| self.at(index)))
+    }
+
+    fn first_of(&self, row: usize) -> usize {
+        row.checked_sub(1).map_or(0, |before| self.row_ends[before])
+    }
+
+    fn at(&self, index: usize) -> Option<&[u8]> {
         let (end, is_there) = *self.ends.get(index)?;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before].0);
         is_there.then(|| &self.bytes[start..end])
     }
 
     /// Adds a value to the row that is being read.
+    #[inline]
     pub fn push(&mut self, value: Option<&[u8]>) {
         self.bytes.extend_from_slice(value.unwrap_or_default());
         self.ends.push((self.bytes.len(), value.is_some()));
@@ -55,10 +70,21 @@ impl RowTexts {
     }
 
     /// All values of a row are there.
+    #[inline]
     pub fn end_row(&mut self) {
-        self.rows += 1;
+        self.row_ends.push(self.ends.len());
+    }
+
+    /// All rows, each value in memory of its own.
+    pub(super) fn into_texts(self) -> TextRows {
+        let text = |value: Option<&[u8]>| value.map(|it| String::from_utf8_lossy(it).into_owned());
+        (0..self.rows()).filter_map(|row| Some(self.row(row)?.map(text).collect())).collect()
     }
 }
+
+/// Adds the values of a row in the protocol's own text form, and ends the row; `None` if they do
+/// not add up.
+pub(super) type ReadRow = fn(&[u8], &mut RowTexts) -> Option<()>;
 
 /// What is done with the rows of a reply.
 pub(super) trait RowSink {
@@ -101,66 +127,17 @@ impl RowSink for Ids<'_> {
 }
 
 /// Keeps rows as text.
-pub(super) struct Rows {
-    pub(super) rows: TextRows,
-    /// Reads a row.
-    pub(super) text: fn(&[u8]) -> Option<TextRow>,
+pub(super) struct KeepRows<'a> {
+    pub(super) rows: &'a mut RowTexts,
+    pub(super) read: ReadRow,
 }
 
-impl RowSink for Rows {
-    const WANTS_ROWS: bool = true;
-
-    fn row(&mut self, body: &[u8]) -> bool {
-        let row = (self.text)(body);
-        let read = row.is_some();
-        self.rows.extend(row);
-        read
-    }
-}
-
-/// Finds the values of a row in the protocol's own text form; `None` is NULL. False if they do not
-/// add up.
-type SplitRow = for<'a> fn(&'a [u8], &mut dyn FnMut(Option<&'a [u8]>)) -> bool;
-
-/// Rows of text as they came: split into values only when somebody asks for one.
-#[derive(Default)]
-pub struct KeptRows {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    split: Option<SplitRow>,
-}
-
-impl KeptRows {
-    /// Forgets all rows but not their room.
-    pub(super) fn begin(&mut self, split: SplitRow) {
-        self.bytes.clear();
-        self.ends.clear();
-        self.split = Some(split);
-    }
-
-    /// The values of row `number`, from 0, one after the other. False if there is no such row.
-    pub fn row<'a>(&'a self, number: usize, each: &mut dyn FnMut(Option<&'a [u8]>)) -> bool {
-        let (Some(end), Some(split)) = (self.ends.get(number), self.split) else { return false };
-        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        split(&self.bytes[start..*end], each)
-    }
-
-    /// Columns of the first row; 0 without rows.
-    pub fn columns(&self) -> u32 {
-        let mut columns = 0;
-        self.row(0, &mut |_| columns += 1);
-        columns
-    }
-}
-
-impl RowSink for KeptRows {
+impl RowSink for KeepRows<'_> {
     const WANTS_ROWS: bool = true;
 
     #[inline]
     fn row(&mut self, body: &[u8]) -> bool {
-        self.bytes.extend_from_slice(body);
-        self.ends.push(self.bytes.len());
-        true
+        (self.read)(body, self.rows).is_some()
     }
 }
 
@@ -172,5 +149,35 @@ impl RowSink for CountRows {
 
     fn row(&mut self, _body: &[u8]) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_several_results_keep_their_own_columns() {
+        let mut rows = RowTexts::default();
+        for round in 0..2 {
+            rows.clear();
+            assert_eq!((rows.rows(), rows.columns()), (0, 0), "round {round}");
+            rows.push(Some(b"1"));
+            rows.push(None);
+            rows.end_row();
+            rows.push(Some(b""));
+            rows.end_row();
+            assert_eq!((rows.rows(), rows.columns()), (2, 2));
+            assert_eq!(rows.value(0, 0), Some(&b"1"[..]));
+            assert_eq!((rows.value(0, 1), rows.value(0, 2), rows.value(2, 0)), (None, None, None));
+            assert_eq!((rows.value(1, 0), rows.value(1, 1)), (Some(&b""[..]), None));
+            assert_eq!(
+                rows.row(1).map(|values| values.collect::<Vec<_>>()),
+                Some(vec![Some(&[][..])])
+            );
+            assert!(rows.row(2).is_none());
+        }
+        let texts = rows.into_texts();
+        assert_eq!(texts, [vec![Some("1".to_owned()), None], vec![Some(String::new())]]);
     }
 }

@@ -6,9 +6,9 @@ use super::binary_row::{self, ColumnType};
 use super::login;
 use super::packet::{self, HEADER, LONGEST};
 use crate::domain::endpoint::{Address, Login};
-use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
+use crate::wire::rows::{CountRows, Ids, KeepRows, RowSink};
 use crate::wire::socket::Channel;
-use crate::wire::{KeptRows, Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
+use crate::wire::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 
 const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
 
@@ -205,19 +205,19 @@ impl MysqlClient {
         self.finish(&mut CountRows)
     }
 
-    /// Runs text and keeps its rows as they come. Allocates nothing once `kept` has room.
-    pub fn simple_kept(&mut self, sql: &str, kept: &mut KeptRows) -> Result<Reply, WireError> {
+    /// The same with the rows as text, which replace those in `rows`. Allocates nothing once it
+    /// has room.
+    pub fn simple_rows(&mut self, sql: &str, rows: &mut RowTexts) -> Result<Reply, WireError> {
+        rows.clear();
         self.command(packet::COM_QUERY, sql.as_bytes())?;
-        kept.begin(packet::split_text_row);
-        self.finish(kept)
+        self.finish(&mut KeepRows { rows, read: packet::text_values })
     }
 
     /// Runs text and reads its rows as text. For the control plane: allocates for every value.
     pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
-        self.command(packet::COM_QUERY, sql.as_bytes())?;
-        let mut rows = Rows { rows: Vec::new(), text: packet::text_row };
-        self.finish(&mut rows)?;
-        Ok(rows.rows)
+        let mut rows = RowTexts::default();
+        self.simple_rows(sql, &mut rows)?;
+        Ok(rows.into_texts())
     }
 
     /// Runs `LOAD DATA LOCAL INFILE …` and sends it a file that exists only here: `fill` appends

@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
-use crate::wire::{Value, ValueType, WireError};
+use crate::wire::{RowTexts, Value, ValueType, WireError};
 
 /// Length and sequence number.
 pub(super) const HEADER: usize = 4;
@@ -302,48 +302,21 @@ pub(super) fn prepared(body: &[u8]) -> Option<Described> {
     Some(Described { statement, columns, parameters: reader.u16()? })
 }
 
-/// Finds the values of a row of the text protocol. False if they do not add up.
-pub(super) fn split_text_row<'a>(body: &'a [u8], each: &mut dyn FnMut(Option<&'a [u8]>)) -> bool {
+/// Adds the values of a row of the text protocol to `rows`; `None` if they do not add up.
+pub(super) fn text_values(body: &[u8], rows: &mut RowTexts) -> Option<()> {
     const NULL: u8 = 0xfb;
     let mut reader = Reader(body);
     while let Some(first) = reader.0.first() {
         if *first == NULL {
             reader.0 = &reader.0[1..];
-            each(None);
+            rows.push(None);
             continue;
         }
-        let length = reader.length().and_then(|length| usize::try_from(length).ok());
-        let Some(value) = length.and_then(|length| reader.bytes(length)) else { return false };
-        each(Some(value));
+        let length = usize::try_from(reader.length()?).ok()?;
+        rows.push(Some(reader.bytes(length)?));
     }
-    true
-}
-
-/// The values of a row of the text protocol; `None` if they do not add up.
-pub(super) fn text_row(body: &[u8]) -> Option<Vec<Option<String>>> {
-    let mut row = Vec::new();
-    let whole = split_text_row(body, &mut |value| {
-        row.push(value.map(|value| String::from_utf8_lossy(value).into_owned()));
-    });
-    whole.then_some(row)
-}
-
-/// Hands the values of a row of the text protocol to `each`, NULL as an empty one. False if they
-/// do not add up.
-pub(super) fn each_value(body: &[u8], each: &mut dyn FnMut(&[u8])) -> bool {
-    const NULL: u8 = 0xfb;
-    let mut reader = Reader(body);
-    while let Some(first) = reader.0.first() {
-        if *first == NULL {
-            each(&[]);
-            reader.0 = &reader.0[1..];
-            continue;
-        }
-        let length = reader.length().and_then(|length| usize::try_from(length).ok());
-        let Some(value) = length.and_then(|length| reader.bytes(length)) else { return false };
-        each(value);
-    }
-    true
+    rows.end_row();
+    Some(())
 }
 
 /// The name of the column that a definition describes.

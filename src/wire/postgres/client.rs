@@ -6,9 +6,9 @@ use super::incoming::{header, whole};
 use super::message::ParameterForm;
 use super::{login, message};
 use crate::domain::endpoint::{Address, ChannelBinding, Login, TlsMode};
-use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
+use crate::wire::rows::{CountRows, Ids, KeepRows, RowSink};
 use crate::wire::socket::Channel;
-use crate::wire::{KeptRows, Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
+use crate::wire::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 
 /// Bytes of COPY data that are gathered before they are written.
 const COPY_BYTES: usize = 256 * 1024;
@@ -179,7 +179,7 @@ impl PostgresClient {
         message::ask_for_text(&mut self.output);
         self.channel.send(&self.output)?;
         let reply = Reply { result_set, ..Reply::default() };
-        self.finish(Sent::Extended, reply, &mut TextSink(rows))
+        self.finish(Sent::Extended, reply, &mut KeepRows { rows, read: message::text_values })
     }
 
     /// What the server said by the way (NOTICE, WARNING) since the last call.
@@ -222,19 +222,20 @@ impl PostgresClient {
         self.finish(Sent::Simple, Reply::default(), &mut CountRows)
     }
 
-    /// Runs text and keeps its rows as they come. Allocates nothing once `kept` has room.
-    pub fn simple_kept(&mut self, sql: &str, kept: &mut KeptRows) -> Result<Reply, WireError> {
+    /// The same with the rows as text, which replace those in `rows`. Allocates nothing once it
+    /// has room.
+    pub fn simple_rows(&mut self, sql: &str, rows: &mut RowTexts) -> Result<Reply, WireError> {
+        rows.clear();
         self.query(sql)?;
-        kept.begin(message::split_text_row);
-        self.finish(Sent::Simple, Reply::default(), kept)
+        let mut sink = KeepRows { rows, read: message::text_values };
+        self.finish(Sent::Simple, Reply::default(), &mut sink)
     }
 
     /// Runs text and reads its rows as text. For the control plane: allocates for every value.
     pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
-        self.query(sql)?;
-        let mut rows = Rows { rows: Vec::new(), text: message::text_row };
-        self.finish(Sent::Simple, Reply::default(), &mut rows)?;
-        Ok(rows.rows)
+        let mut rows = RowTexts::default();
+        self.simple_rows(sql, &mut rows)?;
+        Ok(rows.into_texts())
     }
 
     /// Runs `COPY … FROM STDIN` and feeds it: `fill` appends rows in COPY's text form and returns
@@ -417,17 +418,6 @@ impl PostgresClient {
                 _ => return Ok(false),
             }
         }
-    }
-}
-
-/// Keeps rows in text form.
-struct TextSink<'a>(&'a mut RowTexts);
-
-impl RowSink for TextSink<'_> {
-    const WANTS_ROWS: bool = true;
-
-    fn row(&mut self, body: &[u8]) -> bool {
-        message::text_values(body, self.0).is_some()
     }
 }
 

@@ -318,34 +318,6 @@ pub(super) fn text_values(body: &[u8], rows: &mut RowTexts) -> Option<()> {
     Some(())
 }
 
-/// Finds the values of a DataRow. False if they do not add up.
-pub(super) fn split_text_row<'a>(body: &'a [u8], each: &mut dyn FnMut(Option<&'a [u8]>)) -> bool {
-    let Some((count, mut rest)) = body.split_first_chunk::<2>() else { return false };
-    for _ in 0..u16::from_be_bytes(*count) {
-        let Some((length, after)) = rest.split_first_chunk::<4>() else { return false };
-        rest = after;
-        let length = i32::from_be_bytes(*length);
-        if length == -1 {
-            each(None);
-            continue;
-        }
-        let value = usize::try_from(length).ok().and_then(|length| after.split_at_checked(length));
-        let Some((value, after)) = value else { return false };
-        rest = after;
-        each(Some(value));
-    }
-    true
-}
-
-/// The values of a DataRow in text form; `None` if they do not add up.
-pub(super) fn text_row(body: &[u8]) -> Option<Vec<Option<String>>> {
-    let mut row = Vec::new();
-    let whole = split_text_row(body, &mut |value| {
-        row.push(value.map(|value| String::from_utf8_lossy(value).into_owned()));
-    });
-    whole.then_some(row)
-}
-
 /// An ErrorResponse.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ServerError {

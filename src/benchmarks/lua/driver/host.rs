@@ -14,7 +14,7 @@ use crate::driver::attempt::Tally;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::fake::Fake;
 use crate::embed::lua::{Binding, RandomDraw, Report, RowCells, ScriptHost, StatementEnd};
-use crate::wire::{KeptRows, Prepared, Reply, ValueType, WireError};
+use crate::wire::{Prepared, Reply, RowTexts, ValueType, WireError};
 
 /// Longest statement of a bulk insert, bytes with the zero at its end.
 const BULK_BYTES: usize = 512 << 10;
@@ -70,7 +70,7 @@ pub(super) struct SqlHost {
 struct Slot {
     session: Option<Connection>,
     is_closed: bool,
-    kept: KeptRows,
+    rows: RowTexts,
     next_row: usize,
     bulk: Vec<u8>,
     bulk_prefix: usize,
@@ -298,8 +298,8 @@ impl ScriptHost for SqlHost {
         };
         slot.next_row = 0;
         let Some(session) = &mut slot.session else { return StatementEnd::Failed };
-        let answer = session.simple_kept(sql, &mut slot.kept);
-        let columns = slot.kept.columns();
+        let answer = session.simple_rows(sql, &mut slot.rows);
+        let columns = slot.rows.columns() as u32;
         self.answered(connection, (answer, columns), may_miss(sql), report)
     }
 
@@ -391,9 +391,11 @@ impl ScriptHost for SqlHost {
 
     fn fetch(&mut self, connection: u32, cells: &mut RowCells) -> bool {
         let Some(slot) = self.slots.get_mut(connection as usize) else { return false };
-        let found = slot.kept.row(slot.next_row, &mut |value| cells.push(value));
+        let row = slot.rows.row(slot.next_row);
         slot.next_row += 1;
-        found
+        let is_there = row.is_some();
+        row.into_iter().flatten().for_each(|value| cells.push(value));
+        is_there
     }
 
     fn bulk_begin(&mut self, connection: u32, prefix: &[u8]) -> bool {

@@ -42,6 +42,7 @@ impl MysqlClient {
             }
             self.channel.skip(HEADER + length)?;
         }
+        result.end_columns();
         self.end_definitions()?;
         self.result_rows(reply, &mut LastOfResult { result })
     }
@@ -56,7 +57,6 @@ impl RowSink for LastOfResult<'_> {
     const WANTS_ROWS: bool = true;
 
     fn row(&mut self, body: &[u8]) -> bool {
-        self.result.begin_row();
-        packet::each_value(body, &mut |value| self.result.value(value))
+        packet::text_values(body, self.result.next_row()).is_some()
     }
 }

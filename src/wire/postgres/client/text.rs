@@ -4,7 +4,7 @@
 use super::{PostgresClient, Sent, Statement};
 use crate::wire::postgres::incoming::{header, whole};
 use crate::wire::postgres::message;
-use crate::wire::results::LastRows;
+use crate::wire::results::{LastRow, LastRows};
 use crate::wire::rows::CountRows;
 use crate::wire::{Prepared, Reply, Value, WireError};
 
@@ -182,12 +182,13 @@ impl PostgresClient {
                     if !columns(body, &mut |name| result.column(name)) {
                         return Err(self.channel.confused("invalid description of rows"));
                     }
+                    result.end_columns();
                 }
                 b'D' => {
                     reply.rows += 1;
                     let body = whole(&mut self.channel, kind, length)?;
-                    let result = results.last();
-                    if !result.is_some_and(|result| row(body, result)) {
+                    let values = results.last().map(LastRow::next_row);
+                    if values.and_then(|values| message::text_values(body, values)).is_none() {
                         return Err(self.channel.confused("invalid row"));
                     }
                 }
@@ -249,20 +250,6 @@ fn columns(body: &[u8], each: &mut dyn FnMut(&[u8])) -> bool {
         let Some(end) = rest.iter().position(|byte| *byte == 0) else { return false };
         each(&rest[..end]);
         let Some(after) = rest.get(end + 1 + FACTS..) else { return false };
-        rest = after;
-    }
-    true
-}
-
-/// Values of a DataRow in text form. False if it does not add up.
-fn row(body: &[u8], result: &mut crate::wire::results::LastRow) -> bool {
-    result.begin_row();
-    let Some((count, mut rest)) = body.split_first_chunk::<2>() else { return false };
-    for _ in 0..u16::from_be_bytes(*count) {
-        let Some((length, after)) = rest.split_first_chunk::<4>() else { return false };
-        let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
-        let Some((value, after)) = after.split_at_checked(length) else { return false };
-        result.value(value);
         rest = after;
     }
     true
