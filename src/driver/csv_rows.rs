@@ -2,13 +2,11 @@
 
 use crate::domain::dialect::Dialect;
 use crate::driver::connection::Connection;
+use crate::driver::loaders::COPY_BYTES;
 use crate::driver::request::CsvFile;
 use crate::driver::script::table;
 use crate::user_text::{CsvReader, CsvRecord};
 use crate::wire::{Prepared, Value, ValueType};
-
-/// Bytes of COPY that are handed on at once.
-const COPY_BYTES: usize = 64 << 10;
 
 /// Rows of one INSERT on MySQL.
 const ROWS_PER_INSERT: usize = 100;

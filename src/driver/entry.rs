@@ -10,7 +10,7 @@ use crate::driver::link::{LabGone, LabLink};
 use crate::driver::part::DriverPart;
 use crate::driver::request::{DriverRequest, RequestBody, VERSION};
 use crate::driver::stop::Stop;
-use crate::driver::{load, load_files, measure};
+use crate::driver::{load, load_files, load_parts, measure};
 use crate::os::cgroup;
 
 /// How the job of a driver process ended.
@@ -96,9 +96,12 @@ fn carry_out(
                 rows.ok_or_else(|| format!("failed to load: {} has no rows", task.rows_of))?;
             load::load(job, task, rows, Connector::new(job)?, link)
         }
-        RequestBody::LoadOwn(own) => match part(&own.benchmark)?.own_load {
-            Some(own_load) => own_load(job, own, link),
-            None => Err(Stop::Fault(format!("failed to load: {} has no load", own.benchmark))),
+        RequestBody::LoadOwn(own) => match part(&own.benchmark)? {
+            DriverPart { own_load: Some(own_load), .. } => own_load(job, own, link),
+            DriverPart { parts: Some(rows), .. } => {
+                load_parts::load(job, &own.read()?, *rows, Connector::new(job)?, link)
+            }
+            _ => Err(Stop::Fault(format!("failed to load: {} has no load", own.benchmark))),
         },
         RequestBody::LoadFiles(task) => load_files::load(job, task, &Connector::new(job)?, link),
         RequestBody::Step(task) => match &task.work {

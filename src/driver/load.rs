@@ -6,8 +6,8 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::domain::dialect::{Bulk, Dialect};
 use crate::domain::endpoint::Endpoint;
@@ -15,20 +15,13 @@ use crate::domain::run::CpuTime;
 use crate::driver::Stop;
 use crate::driver::columns::LoadColumns;
 use crate::driver::connection::{Connection, Connector};
-use crate::driver::crew::{Crew, Member, Spent, Stand};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
+use crate::driver::loaders::{COPY_BYTES, send_local, share_out};
 use crate::driver::part::{LoadRow, LoadRows, OpenRows};
 use crate::driver::request::{DriverRequest, LoadRequest, LoadType};
 use crate::os::{affinity, tree};
-use crate::wire::mysql::LOCAL_REFUSED;
 use crate::wire::{Prepared, Value, WireError};
-
-/// Bytes of a loading thread's stack.
-const STACK: usize = 2 << 20;
-
-/// How often the loader reports progress.
-const PROGRESS: Duration = Duration::from_millis(500);
 
 /// Rows of one INSERT: some 200 KB, less than every server's max_allowed_packet.
 const ROWS_PER_INSERT: u64 = 1000;
@@ -39,9 +32,6 @@ const INSERTS_PER_COMMIT: u32 = 50;
 
 /// Rows of one LOAD DATA, which is one transaction: as many as of the INSERTs.
 const ROWS_PER_LOAD: u64 = ROWS_PER_INSERT * INSERTS_PER_COMMIT as u64;
-
-/// Bytes of COPY or LOAD DATA handed on at once.
-const COPY_BYTES: usize = 64 << 10;
 
 /// CPU of the driver for a row of the fake DBMS, microseconds: scripted, as its latencies are.
 const FAKE_ROW_US: f64 = 0.1;
@@ -161,50 +151,13 @@ fn run<W: Write>(
     shared: &Arc<Shared>,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
-    let threads = threads.clamp(1, work.len().max(1) as u32);
     let indexing = matches!(work.first(), Some(LoadPart::Index { .. }));
-    let work: Arc<[LoadPart]> = work.into();
-    let next = Arc::new(AtomicUsize::new(0));
-    let member = |number| loader(number, Arc::clone(&work), Arc::clone(&next), Arc::clone(shared));
-    let mut crew = Crew::start(Instant::now(), (1..=threads).map(member).collect())?;
-    let mut progress = |link: &mut LabLink<W>| Ok(link.say(&shared.progress(indexing))?);
-    crew.finish(PROGRESS, &mut progress, link)?;
-    progress(link)
-}
-
-/// One connection that takes work until none is left.
-fn loader(
-    number: u32,
-    work: Arc<[LoadPart]>,
-    next: Arc<AtomicUsize>,
-    shared: Arc<Shared>,
-) -> Member<()> {
-    let life = move |stand: &Stand<()>| {
-        let mut session = shared.connector.open(0)?;
-        speed_up(shared.job.dialect, &mut session)?;
-        while let Some(one) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            shared.carry_out(*one, &mut session)?;
-        }
-        stand.done((), Spent::default());
-        Ok(())
+    let size = (work.len(), threads);
+    let phase = Arc::new((Arc::clone(shared), work));
+    let one = |phase: &(Arc<Shared>, Vec<LoadPart>), index: usize, session: &mut Connection| {
+        phase.0.carry_out(phase.1[index], session)
     };
-    let name = format!("loader {number}");
-    Member { name, stack: STACK, background: false, life: Box::new(life) }
-}
-
-/// Sets the connection up for loading. What a version or a login does not allow is left: the load
-/// is slower then, not other.
-pub fn speed_up(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
-    let cpus = affinity::allowed_cpus().len().max(1).to_string();
-    for sql in dialect.spec().load_setup {
-        let said = session.simple(&sql.replace("{cpus}", &cpus));
-        if let Err(error) = said
-            && error.code().is_none()
-        {
-            return Err(format!("failed to set up a connection for loading: {error}"));
-        }
-    }
-    Ok(())
+    share_out(size, &shared.connector, &phase, one, &|| shared.progress(indexing), link)
 }
 
 impl Shared {
@@ -324,8 +277,8 @@ impl Shared {
         let mut row = LoadRow::default();
         let mut id = first;
         while id <= last {
-            let (begin, end) = (id, last.min(id + ROWS_PER_LOAD - 1));
-            let taken = session.load_local(&sql, &mut |out| {
+            let end = last.min(id + ROWS_PER_LOAD - 1);
+            let taken = send_local(&sql, session, &mut |out| {
                 let (from, full) = (id, out.len() + COPY_BYTES);
                 while id <= end && out.len() < full {
                     rows.row(id, &mut row);
@@ -333,19 +286,10 @@ impl Shared {
                     id += 1;
                 }
                 self.rows_done.fetch_add(id - from, Ordering::Relaxed);
-                id <= end
-            });
-            match taken {
-                Ok(taken) if taken == end + 1 - begin => {}
-                // With LOCAL a row that does not fit is left out, and only a warning says so.
-                Ok(taken) => {
-                    let what = format!("the server accepted only {taken} of rows {begin} to {end}");
-                    return Err(WireError::Protocol(what));
-                }
-                Err(error) if id == first && may_insert_instead(&error) => {
-                    return self.insert_many(name, rows, first, last, session);
-                }
-                Err(error) => return Err(error),
+                (id - from, id <= end)
+            })?;
+            if taken.is_none() {
+                return self.insert_many(name, rows, id, last, session);
             }
         }
         Ok(())
@@ -429,11 +373,6 @@ impl Shared {
         }
         session.simple("COMMIT").map(|_| ())
     }
-}
-
-/// True if the server only minds how the rows come.
-pub fn may_insert_instead(error: &WireError) -> bool {
-    error.code().is_some_and(|code| LOCAL_REFUSED.contains(&code))
 }
 
 /// Signature, no flags, no extension: the binary form of COPY as Postgres documents it.

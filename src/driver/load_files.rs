@@ -11,7 +11,7 @@ use crate::driver::connection::{Connection, Connector};
 use crate::driver::csv_rows;
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::load::speed_up;
+use crate::driver::loaders::{gather_statistics, speed_up};
 use crate::driver::request::{DriverRequest, FileLoad};
 use crate::driver::script::table;
 use crate::driver::stop::Stop;
@@ -238,25 +238,4 @@ fn shortened(sql: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
-}
-
-/// What the planner knows is that of the loaded rows.
-/// Has the DBMS look at the tables that are there now.
-pub fn gather_statistics(dialect: Dialect, connector: &Connector) -> Result<(), String> {
-    let mut session = connector.open(0)?;
-    let statements = match dialect {
-        Dialect::Postgres => vec!["VACUUM (ANALYZE)".to_owned()],
-        Dialect::Mysql => {
-            let names = "SELECT CONCAT('ANALYZE TABLE `', REPLACE(table_name, '`', '``'), '`') \
-                         FROM information_schema.tables WHERE table_schema = DATABASE() \
-                         AND table_type = 'BASE TABLE'";
-            let rows = session.rows(names).map_err(|error| format!("failed to {error}"))?;
-            rows.into_iter().flatten().flatten().collect()
-        }
-        _ => vec!["ANALYZE".to_owned()],
-    };
-    for sql in statements {
-        session.rows(&sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
-    }
-    Ok(())
 }

@@ -4,30 +4,20 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::domain::dialect::Bulk;
 use crate::domain::run::CpuTime;
 use crate::driver::Stop;
 use crate::driver::connection::{Connection, Connector};
-use crate::driver::crew::{Crew, Member, Spent, Stand};
 use crate::driver::csv_rows::copy_field;
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::load::{may_insert_instead, speed_up};
+use crate::driver::loaders::{COPY_BYTES, send_local, share_out};
 use crate::driver::part::{FieldRow, OpenPart, PartRows};
 use crate::driver::request::{DriverRequest, PartLoad, PartTable};
 use crate::os::tree;
 use crate::wire::{Value, ValueType, WireError};
-
-/// Bytes of a loading thread's stack.
-const STACK: usize = 2 << 20;
-
-/// How often the loader reports progress.
-const PROGRESS: Duration = Duration::from_millis(500);
-
-/// Bytes of COPY or LOAD DATA handed on at once.
-const COPY_BYTES: usize = 64 << 10;
 
 /// Rows of one LOAD DATA, which is one transaction.
 const ROWS_PER_LOAD: u64 = 50_000;
@@ -79,52 +69,19 @@ pub fn load<W: Write>(
         (Some(_), _) | (None, Bulk::Rows) => 1,
         (None, Bulk::Copy | Bulk::LoadData) => task.parallel,
     };
-    run(task.parts as usize, threads, &shared, Shared::fill, link)?;
+    let connector = &shared.connector;
+    let progress = || shared.progress();
+    let parts = (task.parts as usize, threads);
+    share_out(parts, connector, &shared, Shared::fill, &progress, link)?;
     let load_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
-    run(task.finish.len(), threads, &shared, Shared::finish, link)?;
+    let lists = (task.finish.len(), threads);
+    share_out(lists, connector, &shared, Shared::finish, &progress, link)?;
     let index_seconds = begun.elapsed().as_secs_f64();
     let rows = shared.rows.load(Ordering::Relaxed);
     let client_cpu = tree::own_cpu().since(cpu);
     link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
     Ok(())
-}
-
-/// What is done with each of several things.
-type ListWork = fn(&Shared, usize, &mut Connection) -> Result<(), String>;
-
-/// Does `work` with each of `count` things, on up to `threads` connections at the same time.
-fn run<W: Write>(
-    count: usize,
-    threads: u32,
-    shared: &Arc<Shared>,
-    work: ListWork,
-    link: &mut LabLink<W>,
-) -> Result<(), Stop> {
-    let next = Arc::new(AtomicUsize::new(0));
-    let threads = (threads as usize).clamp(1, count.max(1));
-    let member = |number| {
-        let (shared, next) = (Arc::clone(shared), Arc::clone(&next));
-        let life = move |stand: &Stand<()>| {
-            let mut session = shared.connector.open(0)?;
-            speed_up(shared.job.dialect, &mut session)?;
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= count {
-                    break;
-                }
-                work(&shared, index, &mut session)?;
-            }
-            stand.done((), Spent::default());
-            Ok(())
-        };
-        let name = format!("loader {number}");
-        Member { name, stack: STACK, background: false, life: Box::new(life) }
-    };
-    let mut crew = Crew::start(Instant::now(), (1..=threads).map(member).collect())?;
-    let mut progress = |link: &mut LabLink<W>| Ok(link.say(&shared.progress())?);
-    crew.finish(PROGRESS, &mut progress, link)?;
-    progress(link)
 }
 
 impl Shared {
@@ -192,23 +149,12 @@ impl Shared {
         );
         while stream.is_more() {
             let mut sent = 0;
-            let loaded = session.load_local(&sql, &mut |out| {
+            let loaded = send_local(&sql, session, &mut |out| {
                 let (taken, more) = stream.lines(out, ROWS_PER_LOAD - sent);
                 sent += taken;
-                more && sent < ROWS_PER_LOAD
-            });
-            match loaded {
-                Ok(taken) if taken == sent => {}
-                // With LOCAL a row that does not fit is left out, and only a warning says so.
-                Ok(taken) => {
-                    let what = format!("the server accepted only {taken} of {sent} rows");
-                    return Err(WireError::Protocol(what));
-                }
-                Err(error) if sent == 0 && may_insert_instead(&error) => {
-                    return self.insert_many(table, stream, session);
-                }
-                Err(error) => return Err(error),
-            }
+                (taken, more && sent < ROWS_PER_LOAD)
+            })?;
+            let Some(sent) = loaded else { return self.insert_many(table, stream, session) };
             self.rows.fetch_add(sent, Ordering::Relaxed);
         }
         Ok(())

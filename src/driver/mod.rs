@@ -17,6 +17,7 @@ pub mod link;
 pub mod load;
 pub mod load_files;
 pub mod load_parts;
+pub mod loaders;
 pub mod measure;
 pub mod merged;
 pub mod outcome;

@@ -19,12 +19,14 @@ pub struct DriverPart {
     /// Makes and fills its tables where a request asks for a load of its own; `None` where none
     /// does.
     pub own_load: Option<OwnLoad>,
+    /// The rows of a load in parts, where a request asks for one; else `None`.
+    pub parts: Option<OpenPart>,
 }
 
 impl DriverPart {
     /// Scripts only, and no tables.
     pub const NONE: DriverPart =
-        DriverPart { benchmark: "", step_loop: None, rows: None, own_load: None };
+        DriverPart { benchmark: "", step_loop: None, rows: None, own_load: None, parts: None };
 }
 
 /// Carries out a step that is no script, and says how it went.

@@ -19,6 +19,8 @@ pub struct Settings<S: 'static> {
     pub own: &'static [OwnSetting<S>],
     /// Settings of all benchmarks that mean something here: the name here and the name there.
     pub common: &'static [(&'static str, &'static str)],
+    /// True if all settings mean something here but those of rqps's own tables.
+    pub others: bool,
     /// What else may be set, for the list of what is known.
     pub open: &'static [&'static str],
     /// The benchmark's parameters, if the shape is of it.
@@ -31,6 +33,9 @@ impl<S: Clone> Settings<S> {
         let (key, value) = settings::parts(assignment)?;
         if let Some((_, there)) = self.common.iter().find(|(here, _)| *here == key) {
             return settings::set(workload, &format!("{there}={value}"));
+        }
+        if self.others && settings::without_tables().any(|known| known == key) {
+            return settings::set(workload, assignment);
         }
         let Some(setting) = self.own.iter().find(|setting| setting.key == key) else {
             return Err(self.unknown(key));
@@ -54,7 +59,9 @@ impl<S: Clone> Settings<S> {
     fn unknown(&self, key: &str) -> SetError {
         let own = self.own.iter().map(|setting| setting.key);
         let common = self.common.iter().map(|(here, _)| *here);
-        let known: Vec<&str> = own.chain(common).chain(self.open.iter().copied()).collect();
+        let others = settings::without_tables().filter(|_| self.others);
+        let open = self.open.iter().copied();
+        let known: Vec<&str> = own.chain(common).chain(others).chain(open).collect();
         SetError::UnknownKeyOf {
             key: key.to_owned(),
             benchmark: self.benchmark,

@@ -54,6 +54,14 @@ pub struct Setting {
     apply: fn(&mut Workload, &str) -> Result<(), String>,
 }
 
+/// Settings of rqps's own tables and of statements on them.
+const OF_TABLES: [&str; 3] = ["tables", "rows", "prepared"];
+
+/// The keys of all settings that mean something to workloads on other tables.
+pub fn without_tables() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().map(|setting| setting.key).filter(|key| !OF_TABLES.contains(key))
+}
+
 /// All settings, in the order of listings.
 pub const SETTINGS: &[Setting] = &[
     Setting {

@@ -7,10 +7,7 @@ use crate::benchmarks::custom::steps;
 use crate::benchmarks::spec::DataSize;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlShape};
-use crate::workload::settings::{self as shared, SETTINGS, SetError};
-
-/// Settings of all benchmarks that mean nothing here.
-const FOREIGN: [&str; 3] = ["tables", "rows", "prepared"];
+use crate::workload::settings::{self as shared, SetError};
 
 /// Bytes of a row in a file, where nothing tells the number of rows.
 const ROW_BYTES: u64 = 100;
@@ -76,12 +73,11 @@ pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
         })?;
         return Ok(());
     }
-    let known = || SETTINGS.iter().map(|setting| setting.key).filter(|key| !FOREIGN.contains(key));
-    if known().any(|known| known == key) {
+    if shared::without_tables().any(|known| known == key) {
         return shared::set(workload, assignment);
     }
-    let variables = shape.variables.keys().map(String::as_str);
-    let known: Vec<&str> = variables.chain(known()).collect();
+    let known = shape.variables.keys().cloned();
+    let known: Vec<String> = known.chain(shared::without_tables().map(str::to_owned)).collect();
     let (key, known) = (key.to_owned(), known.join(", "));
     Err(SetError::UnknownKeyOf { key, benchmark: "sql", known })
 }

@@ -51,6 +51,7 @@ const SETTINGS: Settings<InsertShape> = Settings {
         ("placement", "placement"),
         ("idle", "idle"),
     ],
+    others: false,
     open: &[],
     of: |shape| match shape {
         BenchmarkParameters::Insert(shape) => Some(shape),

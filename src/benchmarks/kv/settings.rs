@@ -57,6 +57,7 @@ const SETTINGS: Settings<KvShape> = Settings {
         ("placement", "placement"),
         ("idle", "idle"),
     ],
+    others: false,
     open: &["option.KEY"],
     of: |shape| match shape {
         BenchmarkParameters::Kv(shape) => Some(shape),

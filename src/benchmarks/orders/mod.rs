@@ -26,7 +26,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     driver: DriverPart {
         benchmark: "orders",
         step_loop: Some(driver::step_loop),
-        own_load: Some(driver::own_load),
+        parts: Some(driver::part_rows),
         ..DriverPart::NONE
     },
     names_made: |dialect, workload| {

@@ -27,19 +27,8 @@ own_settings! { OrdersShape:
 const SETTINGS: Settings<OrdersShape> = Settings {
     benchmark: "orders",
     own: OWN,
-    common: &[
-        ("clients", "clients"),
-        ("seconds", "seconds"),
-        ("warmup_seconds", "warmup_seconds"),
-        ("settle_scale", "settle_scale"),
-        ("cache", "cache"),
-        ("memory_limit", "memory_limit"),
-        ("rate", "rate"),
-        ("placement", "placement"),
-        ("idle", "idle"),
-        ("turn_ms", "turn_ms"),
-        ("waiting", "waiting"),
-    ],
+    common: &[],
+    others: true,
     open: &[],
     of: |shape| match shape {
         BenchmarkParameters::Orders(shape) => Some(shape),

@@ -18,49 +18,107 @@ pub const TABLES: [&str; 4] =
     ["pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers"];
 
 /// The built-in scripts: names, and what they do.
-pub const BUILTINS: [(&str, &str); 3] = [
+pub const BUILTINS: [(&str, &[&str]); 3] = [
     (
         "tpcb-like",
-        "\\set aid random(1, 100000 * :scale)\n\
-         \\set bid random(1, 1 * :scale)\n\
-         \\set tid random(1, 10 * :scale)\n\
-         \\set delta random(-5000, 5000)\n\
-         BEGIN;\n\
-         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
-         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
-         UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;\n\
-         UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n\
-         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
-         VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
-         END;\n",
+        &[AID, BID, TID, DELTA, "BEGIN;", ACCOUNT, BALANCE, TELLER, BRANCH, HISTORY, "END;"],
     ),
-    (
-        "simple-update",
-        "\\set aid random(1, 100000 * :scale)\n\
-         \\set bid random(1, 1 * :scale)\n\
-         \\set tid random(1, 10 * :scale)\n\
-         \\set delta random(-5000, 5000)\n\
-         BEGIN;\n\
-         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
-         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
-         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
-         VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
-         END;\n",
-    ),
-    (
-        "select-only",
-        "\\set aid random(1, 100000 * :scale)\n\
-         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
-    ),
+    ("simple-update", &[AID, BID, TID, DELTA, "BEGIN;", ACCOUNT, BALANCE, HISTORY, "END;"]),
+    ("select-only", &[AID, BALANCE]),
 ];
+
+const AID: &str = "\\set aid random(1, 100000 * :scale)";
+const BID: &str = "\\set bid random(1, 1 * :scale)";
+const TID: &str = "\\set tid random(1, 10 * :scale)";
+const DELTA: &str = "\\set delta random(-5000, 5000)";
+const ACCOUNT: &str = "UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;";
+const BALANCE: &str = "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;";
+const TELLER: &str = "UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;";
+const BRANCH: &str = "UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;";
+const HISTORY: &str = "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
+                       VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);";
 
 /// The text of a built-in script in a dialect.
 pub fn builtin(name: &str, dialect: Dialect) -> Option<String> {
-    let (_, text) = BUILTINS.iter().find(|(known, _)| *known == name)?;
-    Some(match dialect {
-        Dialect::Postgres => (*text).to_owned(),
-        _ => text.replace("\nEND;\n", "\nCOMMIT;\n"),
-    })
+    let (_, lines) = BUILTINS.iter().find(|(known, _)| *known == name)?;
+    let line = |line: &&str| match (dialect, *line) {
+        (Dialect::Postgres, line) => format!("{line}\n"),
+        (_, "END;") => "COMMIT;\n".to_owned(),
+        (_, line) => format!("{line}\n"),
+    };
+    Some(lines.iter().map(line).collect())
+}
+
+/// A table that is filled, and its rows for each unit of scale.
+pub struct FilledTable {
+    /// Its name.
+    pub name: &'static str,
+    /// The columns that get values.
+    pub columns: &'static str,
+    /// Rows for each unit of scale.
+    pub rows: u64,
+    /// True for accounts: all columns get values, the last one blanks.
+    pub is_whole: bool,
+}
+
+/// In the order in which they are filled.
+pub const FILLED: [FilledTable; 3] = [
+    FilledTable {
+        name: "pgbench_branches",
+        columns: "bid, bbalance",
+        rows: BRANCHES,
+        is_whole: false,
+    },
+    FilledTable {
+        name: "pgbench_tellers",
+        columns: "tid, bid, tbalance",
+        rows: TELLERS,
+        is_whole: false,
+    },
+    FilledTable {
+        name: "pgbench_accounts",
+        columns: "aid, bid, abalance, filler",
+        rows: ACCOUNTS,
+        is_whole: true,
+    },
+];
+
+/// How a row is written.
+pub struct RowForm {
+    /// Before the first value.
+    pub begin: &'static str,
+    /// Between two values.
+    pub between: &'static str,
+    /// A text of blanks.
+    pub blank: &'static str,
+    /// After the last value.
+    pub end: &'static str,
+}
+
+impl RowForm {
+    /// Of COPY.
+    pub const COPY: RowForm = RowForm { begin: "", between: "\t", blank: "", end: "\n" };
+    /// Of VALUES.
+    pub const VALUES: RowForm = RowForm { begin: "(", between: ", ", blank: "''", end: ")" };
+}
+
+impl FilledTable {
+    /// Appends the row of that number, from 1.
+    pub fn write(&self, out: &mut String, id: u64, form: &RowForm) {
+        use std::fmt::Write;
+        let RowForm { begin, between, blank, end } = form;
+        // Writing to a string cannot fail.
+        write!(out, "{begin}{id}{between}").unwrap_or(());
+        if self.rows != BRANCHES {
+            write!(out, "{}{between}", (id - 1) / self.rows + 1).unwrap_or(());
+        }
+        out.push('0');
+        if self.is_whole {
+            out.push_str(between);
+            out.push_str(blank);
+        }
+        out.push_str(end);
+    }
 }
 
 /// A thing to do while tables are made.

@@ -63,6 +63,7 @@ const SETTINGS: Settings<VectorShape> = Settings {
         ("placement", "placement"),
         ("idle", "idle"),
     ],
+    others: false,
     open: &[],
     of: |shape| match shape {
         BenchmarkParameters::Vector(shape) => Some(shape),

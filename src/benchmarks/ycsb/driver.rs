@@ -8,11 +8,8 @@ use crate::datagen::rng::StreamKey;
 use crate::domain::benchmark::{OwnWork, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::ycsb::YcsbShape;
-use crate::driver::connection::Connector;
-use crate::driver::link::LabLink;
 use crate::driver::part::{FieldRow, PartRows};
 use crate::driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
-use crate::driver::{Stop, load_parts};
 
 /// Connections that fill the table at the same time.
 const PARALLEL: u32 = 4;
@@ -55,17 +52,8 @@ pub(super) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
     RequestBody::LoadOwn(OwnWork::new("ycsb", &task))
 }
 
-/// Carries the load out.
-pub(super) fn own_load(
-    job: &DriverRequest,
-    own: &OwnWork,
-    link: &mut LabLink<&mut dyn Write>,
-) -> Result<(), Stop> {
-    load_parts::load(job, &own.read()?, part_rows, Connector::new(job)?, link)
-}
-
 /// Opens the records of a part.
-fn part_rows(
+pub(super) fn part_rows(
     job: &DriverRequest,
     task: &PartLoad,
     part: u32,

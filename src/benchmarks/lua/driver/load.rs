@@ -15,7 +15,7 @@ use crate::driver::connection::Connector;
 use crate::driver::crew::{Crew, Member, Ready, Spent, Stand};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::load_files::gather_statistics;
+use crate::driver::loaders::gather_statistics;
 use crate::driver::request::{DriverRequest, RequestBody};
 use crate::os::tree;
 

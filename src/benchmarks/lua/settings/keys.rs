@@ -8,13 +8,9 @@ use crate::benchmarks::spec::DataSize;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::lua::{LuaRights, LuaShape, RandomType};
 use crate::domain::sql_workload::PinnedFile;
-use crate::workload::settings::{self as shared, SETTINGS, SetError};
-
-/// Settings of all benchmarks that mean nothing here.
-const FOREIGN: [&str; 3] = ["tables", "rows", "prepared"];
-
-/// Settings of scripts alone.
-const OWN: [&str; 3] = ["rights", "before", "api"];
+use crate::workload::own::{Settings, own_settings};
+use crate::workload::settings::SetError;
+use crate::workload::value::choice;
 
 /// Bytes of data that scripts may make, of which nothing is known before.
 const UNKNOWN_BYTES: u64 = 1 << 30;
@@ -60,43 +56,43 @@ pub fn data_size(_: &Workload) -> DataSize {
     DataSize { disk_bytes: 2.0 * UNKNOWN_BYTES as f64, cached_bytes: UNKNOWN_BYTES }
 }
 
+own_settings! { LuaShape:
+    "rights", |_, shape, value| {
+        shape.rights = choice(value, &[("full", LuaRights::Full), ("none", LuaRights::None)])?;
+    };
+    "api", |_, shape, value| if choice(value, &[("1.0", false), ("1.1", true)])? {
+        shape.random.kind = RandomType::Uniform;
+    };
+    "before", |_, shape, value| {
+        let commands: Vec<String> = value.split(',').map(str::to_owned).collect();
+        let known = |command: &String| {
+            shape.declared.iter().any(|script| script.commands.contains_key(command))
+        };
+        if let Some(unknown) = commands.iter().find(|command| !known(command)) {
+            return Err(format!("no script has the command `{unknown}`"));
+        }
+        shape.before = commands;
+    };
+}
+
+const SETTINGS: Settings<LuaShape> = Settings {
+    benchmark: "lua",
+    own: OWN,
+    common: &[],
+    others: true,
+    open: &[],
+    of: |shape| match shape {
+        BenchmarkParameters::Lua(shape) => Some(shape),
+        _ => None,
+    },
+};
+
 /// Changes the workload by one `key=value`.
 ///
 /// # Errors
 /// See [`SetError`].
 pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
-    let (key, value) = shared::parts(assignment)?;
-    let shared = || SETTINGS.iter().map(|setting| setting.key).filter(|key| !FOREIGN.contains(key));
-    let bad = |key, why: &str| {
-        let (value, why) = (value.to_owned(), why.to_owned());
-        Err(SetError::BadValue { key, value, why })
-    };
-    let Some(shape) = shape_of(workload) else { return shared::set(workload, assignment) };
-    match (key, value) {
-        ("rights", "full") => shape.rights = LuaRights::Full,
-        ("rights", "none") => shape.rights = LuaRights::None,
-        ("rights", _) => return bad("rights", "write full or none"),
-        ("api", "1.0") => {}
-        ("api", "1.1") => shape.random.kind = RandomType::Uniform,
-        ("api", _) => return bad("api", "write 1.0 or 1.1"),
-        ("before", commands) => {
-            let commands: Vec<String> = commands.split(',').map(str::to_owned).collect();
-            let known = |command: &String| {
-                shape.declared.iter().any(|script| script.commands.contains_key(command))
-            };
-            if let Some(unknown) = commands.iter().find(|command| !known(command)) {
-                return bad("before", &format!("no script has the command `{unknown}`"));
-            }
-            shape.before = commands;
-        }
-        _ if shared().any(|known| known == key) => return shared::set(workload, assignment),
-        _ => {
-            let known: Vec<&str> = OWN.into_iter().chain(shared()).collect();
-            let (key, known) = (key.to_owned(), known.join(", "));
-            return Err(SetError::UnknownKeyOf { key, benchmark: "lua", known });
-        }
-    }
-    Ok(())
+    SETTINGS.set(workload, assignment)
 }
 
 /// Where sysbench's own scripts lie.

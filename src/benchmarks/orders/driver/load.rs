@@ -1,17 +1,12 @@
 //! The load as a request: one part for the items, one for each warehouse.
 
-use std::io::Write;
-
 use crate::benchmarks::orders::driver::rows::rows_of;
 use crate::benchmarks::orders::schema::TABLES;
 use crate::benchmarks::orders::steps::shape;
 use crate::domain::benchmark::{OwnWork, Workload};
 use crate::domain::dialect::Dialect;
-use crate::driver::connection::Connector;
-use crate::driver::link::LabLink;
 use crate::driver::part::PartRows;
 use crate::driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
-use crate::driver::{Stop, load_parts};
 
 /// Connections that fill warehouses at the same time.
 const PARALLEL: u32 = 4;
@@ -44,17 +39,8 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
     RequestBody::LoadOwn(OwnWork::new("orders", &task))
 }
 
-/// Carries the load out.
-pub(crate) fn own_load(
-    job: &DriverRequest,
-    own: &OwnWork,
-    link: &mut LabLink<&mut dyn Write>,
-) -> Result<(), Stop> {
-    load_parts::load(job, &own.read()?, part_rows, Connector::new(job)?, link)
-}
-
 /// Opens the rows of a part in a table.
-fn part_rows(
+pub(crate) fn part_rows(
     job: &DriverRequest,
     task: &PartLoad,
     part: u32,

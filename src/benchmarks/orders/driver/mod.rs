@@ -9,5 +9,5 @@ mod sql;
 mod statements;
 mod step;
 
-pub(super) use load::{load, own_load};
+pub(super) use load::{load, part_rows};
 pub(super) use step::step_loop;

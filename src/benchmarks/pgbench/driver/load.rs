@@ -1,10 +1,11 @@
 //! Makes and fills the standard tables, as `pgbench -i` does.
 
-use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Instant;
 
-use crate::benchmarks::pgbench::schema::{ACCOUNTS, BRANCHES, InitStep, TABLES, TELLERS, init};
+use crate::benchmarks::pgbench::schema::{
+    ACCOUNTS, BRANCHES, FILLED, FilledTable, InitStep, RowForm, TABLES, TELLERS, init,
+};
 use crate::domain::benchmark::{BenchmarkParameters, OwnWork, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::pgbench::PgbenchLoad;
@@ -12,12 +13,9 @@ use crate::driver::Stop;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::load::speed_up;
+use crate::driver::loaders::{COPY_BYTES, speed_up};
 use crate::driver::request::{DriverRequest, RequestBody};
 use crate::os::tree;
-
-/// Bytes of COPY that are handed on at once.
-const COPY_BYTES: usize = 64 << 10;
 
 /// Rows of one INSERT.
 const ROWS: u64 = 1000;
@@ -117,62 +115,34 @@ fn copy_all(load: &PgbenchLoad, session: &mut Connection) -> Result<(), String> 
     let freezes = load.tables.partitions == 0 && version.unwrap_or(0) >= FREEZES;
     execute(session, "begin")?;
     execute(session, &format!("truncate table {}", TABLES.join(", ")))?;
-    copy(
-        session,
-        "pgbench_branches (bid, bbalance)",
-        false,
-        Rows::of(load, BRANCHES, |out, id| {
-            let _ = writeln!(out, "{id}\t0");
-        }),
-    )?;
-    copy(
-        session,
-        "pgbench_tellers (tid, bid, tbalance)",
-        false,
-        Rows::of(load, TELLERS, |out, id| {
-            let _ = writeln!(out, "{id}\t{}\t0", (id - 1) / TELLERS + 1);
-        }),
-    )?;
-    copy(
-        session,
-        "pgbench_accounts",
-        freezes,
-        Rows::of(load, ACCOUNTS, |out, id| {
-            let _ = writeln!(out, "{id}\t{}\t0\t", (id - 1) / ACCOUNTS + 1);
-        }),
-    )?;
+    for table in &FILLED {
+        copy(session, table, freezes && table.is_whole, table.rows * u64::from(load.scale))?;
+    }
     execute(session, "commit")
 }
 
-/// The rows of a table.
-struct Rows {
-    count: u64,
-    /// Appends a row by its number, from 1.
-    row: fn(&mut String, u64),
-}
-
-impl Rows {
-    fn of(load: &PgbenchLoad, each: u64, row: fn(&mut String, u64)) -> Rows {
-        Rows { count: each * u64::from(load.scale), row }
-    }
-}
-
-fn copy(session: &mut Connection, table: &str, freezes: bool, rows: Rows) -> Result<(), String> {
+fn copy(
+    session: &mut Connection,
+    table: &FilledTable,
+    freezes: bool,
+    rows: u64,
+) -> Result<(), String> {
+    let columns = if table.is_whole { String::new() } else { format!(" ({})", table.columns) };
     let option = if freezes { " with (freeze on)" } else { "" };
-    let sql = format!("copy {table} from stdin{option}");
+    let sql = format!("copy {}{columns} from stdin{option}", table.name);
     let (mut next, mut text) = (1, String::new());
     let copied = session.copy_in(&sql, &mut |out| {
         text.clear();
-        while next <= rows.count && text.len() < COPY_BYTES {
-            (rows.row)(&mut text, next);
+        while next <= rows && text.len() < COPY_BYTES {
+            table.write(&mut text, next, &RowForm::COPY);
             next += 1;
         }
         out.extend_from_slice(text.as_bytes());
-        next <= rows.count
+        next <= rows
     });
     match copied {
-        Ok(count) if count == rows.count => Ok(()),
-        Ok(count) => Err(format!("{count} of {} rows arrived of {sql:?}", rows.count)),
+        Ok(count) if count == rows => Ok(()),
+        Ok(count) => Err(format!("{count} of {rows} rows arrived of {sql:?}")),
         Err(error) => Err(format!("failed to execute {sql:?}: {error}")),
     }
 }
@@ -184,40 +154,21 @@ fn insert_all(
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let of = ACCOUNTS * u64::from(load.scale);
-    let tables = [
-        (
-            "pgbench_branches (bid, bbalance)",
-            Rows::of(load, BRANCHES, |out, id| {
-                let _ = write!(out, "({id}, 0)");
-            }),
-        ),
-        (
-            "pgbench_tellers (tid, bid, tbalance)",
-            Rows::of(load, TELLERS, |out, id| {
-                let _ = write!(out, "({id}, {}, 0)", (id - 1) / TELLERS + 1);
-            }),
-        ),
-        (
-            "pgbench_accounts (aid, bid, abalance, filler)",
-            Rows::of(load, ACCOUNTS, |out, id| {
-                let _ = write!(out, "({id}, {}, 0, '')", (id - 1) / ACCOUNTS + 1);
-            }),
-        ),
-    ];
-    for (table, rows) in tables {
+    for table in &FILLED {
+        let rows = table.rows * u64::from(load.scale);
         execute(session, "BEGIN")?;
         let (mut next, mut statements) = (1, 0);
-        while next <= rows.count {
-            let mut sql = format!("INSERT INTO {table} VALUES ");
-            let last = rows.count.min(next + ROWS - 1);
+        while next <= rows {
+            let mut sql = format!("INSERT INTO {} ({}) VALUES ", table.name, table.columns);
+            let last = rows.min(next + ROWS - 1);
             for id in next..=last {
                 if id > next {
                     sql.push(',');
                 }
-                (rows.row)(&mut sql, id);
+                table.write(&mut sql, id, &RowForm::VALUES);
             }
             let sent = session.simple(&sql).map(drop);
-            sent.map_err(|error| format!("failed to fill {table}: {error}"))?;
+            sent.map_err(|error| format!("failed to fill {}: {error}", table.name))?;
             next = last + 1;
             statements += 1;
             if statements % INSERTS == 0 {

@@ -3,10 +3,8 @@
 use crate::benchmarks::spec::DataSize;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::pgbench::PgbenchShape;
-use crate::workload::settings::{self as shared, SETTINGS, SetError};
-
-/// Settings of all benchmarks that mean nothing here.
-const FOREIGN: [&str; 3] = ["tables", "rows", "prepared"];
+use crate::workload::own::{Settings, own_settings};
+use crate::workload::settings::SetError;
 
 /// Bytes of the standard tables and their indexes for each unit of scale.
 const SCALE_BYTES: u64 = 16 << 20;
@@ -25,36 +23,32 @@ pub(super) fn shape_of(workload: &mut Workload) -> Option<&mut PgbenchShape> {
     }
 }
 
+own_settings! { PgbenchShape:
+    "load", |_, shape, value| shape.tables.made = match value {
+        "builtin" => true,
+        "none" => false,
+        _ => return Err("write builtin, or none for tables that are there already".to_owned()),
+    };
+}
+
+const SETTINGS: Settings<PgbenchShape> = Settings {
+    benchmark: "pgbench",
+    own: OWN,
+    common: &[],
+    others: true,
+    open: &[],
+    of: |shape| match shape {
+        BenchmarkParameters::Pgbench(shape) => Some(shape),
+        _ => None,
+    },
+};
+
 /// Changes the workload by one `key=value`.
 ///
 /// # Errors
 /// See [`SetError`].
 pub(crate) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
-    let (key, value) = shared::parts(assignment)?;
-    if key == "load" {
-        let made = match value {
-            "builtin" => true,
-            "none" => false,
-            _ => {
-                return Err(SetError::BadValue {
-                    key: "load",
-                    value: value.to_owned(),
-                    why: "write builtin, or none for tables that are there already".to_owned(),
-                });
-            }
-        };
-        if let Some(shape) = shape_of(workload) {
-            shape.tables.made = made;
-        }
-        return Ok(());
-    }
-    let known = || SETTINGS.iter().map(|setting| setting.key).filter(|key| !FOREIGN.contains(key));
-    if known().any(|known| known == key) {
-        return shared::set(workload, assignment);
-    }
-    let known: Vec<&str> = std::iter::once("load").chain(known()).collect();
-    let (key, known) = (key.to_owned(), known.join(", "));
-    Err(SetError::UnknownKeyOf { key, benchmark: "pgbench", known })
+    SETTINGS.set(workload, assignment)
 }
 
 /// Fills in how many rows there are.

@@ -1,0 +1,127 @@
+//! What all loads have in common: connections that share out the work, settings of a session that
+//! loads, rows from memory by LOAD DATA, and the statistics afterwards.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::domain::dialect::Dialect;
+use crate::driver::Stop;
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::crew::{Crew, Member, Spent, Stand};
+use crate::driver::event::DriverEvent;
+use crate::driver::link::LabLink;
+use crate::os::affinity;
+use crate::wire::WireError;
+use crate::wire::mysql::LOCAL_REFUSED;
+
+/// Bytes of a loading thread's stack.
+const STACK: usize = 2 << 20;
+
+/// How often the loader reports progress.
+const PROGRESS: Duration = Duration::from_millis(500);
+
+/// Bytes of COPY or LOAD DATA handed on at once.
+pub(crate) const COPY_BYTES: usize = 64 << 10;
+
+/// What is done with one of several things, by its number, on a connection.
+type LoaderWork<S> = fn(&S, usize, &mut Connection) -> Result<(), String>;
+
+/// Does `work` with each of `count` things, on up to `threads` connections at the same time, and
+/// says how far they are.
+pub(crate) fn share_out<S: Send + Sync + 'static, W: Write>(
+    (count, threads): (usize, u32),
+    connector: &Connector,
+    shared: &Arc<S>,
+    work: LoaderWork<S>,
+    progress: &dyn Fn() -> DriverEvent,
+    link: &mut LabLink<W>,
+) -> Result<(), Stop> {
+    let next = Arc::new(AtomicUsize::new(0));
+    let threads = (threads as usize).clamp(1, count.max(1));
+    let member = |number| {
+        let (shared, next, connector) = (Arc::clone(shared), Arc::clone(&next), connector.clone());
+        let life = move |stand: &Stand<()>| {
+            let mut session = connector.open(0)?;
+            speed_up(connector.dialect(), &mut session)?;
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= count {
+                    break;
+                }
+                work(&shared, index, &mut session)?;
+            }
+            stand.done((), Spent::default());
+            Ok(())
+        };
+        let name = format!("loader {number}");
+        Member { name, stack: STACK, background: false, life: Box::new(life) }
+    };
+    let mut crew = Crew::start(Instant::now(), (1..=threads).map(member).collect())?;
+    let mut say = |link: &mut LabLink<W>| Ok(link.say(&progress())?);
+    crew.finish(PROGRESS, &mut say, link)?;
+    say(link)
+}
+
+/// Sets the connection up for loading. What a version or a login does not allow is left: the load
+/// is slower then, not other.
+pub(crate) fn speed_up(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
+    let cpus = affinity::allowed_cpus().len().max(1).to_string();
+    for sql in dialect.spec().load_setup {
+        let said = session.simple(&sql.replace("{cpus}", &cpus));
+        if let Err(error) = said
+            && error.code().is_none()
+        {
+            return Err(format!("failed to set up a connection for loading: {error}"));
+        }
+    }
+    Ok(())
+}
+
+/// Sends rows by one LOAD DATA LOCAL: `fill` appends some, and returns their number and whether
+/// more follow. Returns how many rows were sent; `None` if the server wants them in another way,
+/// before `fill` was asked for any.
+pub(crate) fn send_local(
+    sql: &str,
+    session: &mut Connection,
+    fill: &mut dyn FnMut(&mut Vec<u8>) -> (u64, bool),
+) -> Result<Option<u64>, WireError> {
+    let mut sent = 0;
+    let loaded = session.load_local(sql, &mut |out| {
+        let (rows, more) = fill(out);
+        sent += rows;
+        more
+    });
+    match loaded {
+        Ok(taken) if taken == sent => Ok(Some(sent)),
+        // With LOCAL a row that does not fit is left out, and only a warning says so.
+        Ok(taken) => {
+            let what = format!("the server accepted only {taken} of {sent} rows");
+            Err(WireError::Protocol(what))
+        }
+        Err(error) if error.code().is_some_and(|code| LOCAL_REFUSED.contains(&code)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Has the DBMS look at the tables that are there now: what the planner knows is that of the loaded
+/// rows.
+pub(crate) fn gather_statistics(dialect: Dialect, connector: &Connector) -> Result<(), String> {
+    let mut session = connector.open(0)?;
+    let statements = match dialect {
+        Dialect::Postgres => vec!["VACUUM (ANALYZE)".to_owned()],
+        Dialect::Mysql => {
+            let names = "SELECT CONCAT('ANALYZE TABLE `', REPLACE(table_name, '`', '``'), '`') \
+                         FROM information_schema.tables WHERE table_schema = DATABASE() \
+                         AND table_type = 'BASE TABLE'";
+            let rows = session.rows(names).map_err(|error| format!("failed to {error}"))?;
+            rows.into_iter().flatten().flatten().collect()
+        }
+        _ => vec!["ANALYZE".to_owned()],
+    };
+    for sql in statements {
+        session.rows(&sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
+    }
+    Ok(())
+}
