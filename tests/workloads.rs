@@ -9,88 +9,24 @@ mod builds;
 #[allow(dead_code, reason = "another test reads logs of MySQL, too")]
 #[path = "statements/log.rs"]
 mod log;
+mod program;
 mod skipped;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard};
+use std::path::Path;
+use std::process::Output;
 
-use serde_json::Value as Json;
+use program::{SHORT, rqps_in, said, steps, turn};
 
-/// One at a time: the host lock is taken without waiting for long.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-fn rqps(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-    let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join("workloads.lock");
-    command.env("RQPS_HOST_LOCK", lock).current_dir(folder).stdin(Stdio::null());
-    command.env("RQPS_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-calibrations"));
-    command
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// The files of docs/workloads.md: each stands in a block after a line with its name alone.
+/// The files of docs/workloads.md.
 fn examples() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md");
-    let docs = fs::read_to_string(docs).unwrap();
-    let (mut name, mut lines, mut count) = (None, docs.lines(), 0);
-    while let Some(line) = lines.next() {
-        let named = line.strip_prefix('`').and_then(|rest| rest.strip_suffix("`:"));
-        if line.starts_with("```") {
-            let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-            if let Some(name) = name.take() {
-                fs::write(folder.path().join::<&str>(name), block.join("\n") + "\n").unwrap();
-                count += 1;
-            }
-        } else {
-            name = named;
-        }
-    }
-    assert_eq!(count, 4);
-    folder
+    program::files_of_docs("", 4)
 }
-
-const SHORT: [&str; 10] = [
-    "--canaries",
-    "off",
-    "--blocks",
-    "1",
-    "--set",
-    "seconds=0.2",
-    "--set",
-    "warmup_seconds=0.1",
-    "--out",
-    "out",
-];
 
 fn compare(folder: &Path, targets: &[&str], more: &[&str]) -> Output {
-    let mut command = rqps(folder);
-    command.arg("compare").args(targets).args(["--bench", "sql:shop.toml"]).args(SHORT);
-    command.args(more).output().unwrap()
-}
-
-/// The records of all steps of a target, in order.
-fn steps(out: &Path, label: &str) -> Vec<Json> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(out)
-        .unwrap()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.to_string_lossy().ends_with(&format!("-{label}")))
-        .flat_map(|run| fs::read_dir(run.join("steps")).unwrap().flatten().map(|one| one.path()))
-        .filter(|path| path.extension().is_some_and(|end| end == "json"))
-        .collect();
-    paths.sort();
-    paths.iter().map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect()
+    let mut command = rqps_in(&["compare", "--bench", "sql:shop.toml"], folder);
+    command.args(targets).args(SHORT).args(more).output().unwrap()
 }
 
 fn edit(path: &Path, from: &str, to: &str) {
@@ -132,6 +68,62 @@ fn the_example_of_the_docs_runs_as_it_stands() {
     }
 }
 
+/// Takes its first lines from the file of the docs, and its step from the part about `into`.
+fn refunds(folder: &Path) {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let part = docs.split("```toml\n").find(|part| part.contains("into = [")).unwrap();
+    let part = part.split("```").next().unwrap();
+    let load = "[load]\nschema = [\"schema.sql\"]\ndata = [{ csv = \"orders.csv\", \
+                table = \"orders\" }]\n";
+    fs::write(folder.join("shop.toml"), format!("{load}{part}")).unwrap();
+    let rows: String = (1..=1000).map(|id| format!("{id},{},{id}.25\n", id % 7)).collect();
+    fs::write(folder.join("orders.csv"), format!("id,customer_id,total\n{rows}")).unwrap();
+}
+
+/// What holds for the step of `refunds`.
+fn check_refunds(step: &serde_json::Value) {
+    assert_eq!(
+        (step["status"].as_str(), step["rate"].as_str()),
+        (Some("complete"), Some("transactions"))
+    );
+    let of = |fact: &str| step["outcome"][fact].as_f64().unwrap();
+    assert!(of("events") > 10.0, "{step}");
+    // BEGIN, SELECT, INSERT, COMMIT; each reads one row and writes one.
+    assert_eq!(of("statements"), 4.0 * of("events"), "{step}");
+    assert_eq!((of("reads"), of("writes")), (of("events"), of("events")), "{step}");
+    assert_eq!(step["parameters"]["clients"], 2, "{step}");
+    let plans = &step["outcome"]["plans"];
+    assert!(plans["statement 1"].is_string() && plans["statement 2"].is_string(), "{step}");
+}
+
+#[test]
+fn a_row_gives_values_to_later_statements_and_files_are_kept_with_the_results() {
+    let _turn = turn();
+    let folder = examples();
+    refunds(folder.path());
+    let output = compare(folder.path(), &["sqlite", "b=sqlite"], &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let out = folder.path().join("out");
+    for label in ["sqlite", "b"] {
+        check_refunds(&steps(&out, label)[0]);
+    }
+    for file in ["schema.sql", "orders.csv"] {
+        let kept = fs::read(out.join("workload").join(file)).unwrap();
+        assert_eq!(kept, fs::read(folder.path().join(file)).unwrap(), "{file}");
+    }
+    // The copies are no runs.
+    let report = rqps_in(&["report", "out"], folder.path()).output().unwrap();
+    assert!(report.status.success(), "{}", said(&report));
+    let missing = folder.path().join("shop.toml");
+    edit(&missing, "FROM orders WHERE id = :old", "FROM orders WHERE id = -:old");
+    fs::remove_dir_all(&out).unwrap();
+    let output = compare(folder.path(), &["sqlite"], &[]);
+    let words = said(&output);
+    let wanted = "it returned 0 rows of 0 columns; `into` needs one row of 2";
+    assert!(!output.status.success() && words.contains(wanted), "{words}");
+}
+
 #[test]
 fn rows_of_insert_statements_count_as_loaded() {
     let _turn = turn();
@@ -155,15 +147,15 @@ fn rows_of_insert_statements_count_as_loaded() {
 fn a_plan_holds_the_workload_and_refuses_another_file() {
     let _turn = turn();
     let folder = examples();
-    let mut command = rqps(folder.path());
-    let plan = command.args(["plan", "sqlite", "b=sqlite", "--bench", "sql:shop.toml"]);
-    let plan = plan.args(&SHORT[..8]).output().unwrap();
+    let words = ["plan", "sqlite", "b=sqlite", "--bench", "sql:shop.toml"];
+    let plan = rqps_in(&words, folder.path()).args(&SHORT[..8]).output().unwrap();
     assert!(plan.status.success(), "{}", said(&plan));
     let text = String::from_utf8(plan.stdout).unwrap();
     assert!(text.contains("[[step]]\nname = \"customer-by-id\""), "{text}");
     let path = folder.path().join("plan.toml");
     fs::write(&path, &text).unwrap();
-    let run = || rqps(folder.path()).args(["run", "plan.toml", "--out", "out"]).output().unwrap();
+    let run = ["run", "plan.toml", "--out", "out"];
+    let run = || rqps_in(&run, folder.path()).output().unwrap();
     edit(&folder.path().join("customer.csv"), "Ada", "Adam");
     let refused = run();
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
@@ -239,12 +231,12 @@ fn what_cannot_be_used_is_refused_before_anything_starts() {
     check(&[guest], "x", "x", named);
     let load = &original[original.find("[load]").unwrap()..original.find("[parameter]").unwrap()];
     check(&["sqlite"], load, "", "rqps starts sqlite on an empty database");
-    let mut command = rqps(folder.path());
-    let output = command.args(["compare", "sqlite", "--bench", "sql"]).output().unwrap();
-    assert!(said(&output).contains("it needs a workload file"), "{}", said(&output));
-    let mut command = rqps(folder.path());
-    let output = command.args(["compare", "sqlite", "--bench", "kv:shop.toml"]).output().unwrap();
-    assert!(said(&output).contains("it takes no file; leave out `:shop.toml`"));
+    let bench = |bench: &str| {
+        let words = ["compare", "sqlite", "--bench", bench];
+        said(&rqps_in(&words, folder.path()).output().unwrap())
+    };
+    assert!(bench("sql").contains("it needs a workload file"), "{}", bench("sql"));
+    assert!(bench("kv:shop.toml").contains("it takes no file; leave out `:shop.toml`"));
 }
 
 #[test]
@@ -266,8 +258,8 @@ fn a_draft_from_a_database_runs_as_it_is_written() {
     }
     drop(connection);
     let init = |more: &[&str]| {
-        let mut command = rqps(folder.path());
-        command.args(["init", "app.db", "-o", "shop.toml"]).args(more).output().unwrap()
+        let mut command = rqps_in(&["init", "app.db", "-o", "shop.toml"], folder.path());
+        command.args(more).output().unwrap()
     };
     let output = init(&[]);
     assert!(output.status.success(), "{}", said(&output));
@@ -323,9 +315,8 @@ fn a_server_receives_the_statements_of_the_file_with_the_values_of_their_kinds()
     let output = compare(root, &targets, &words);
     assert!(output.status.success(), "{}", said(&output));
     let logs = ["a", "b"].map(|label| {
-        let runs = fs::read_dir(root.join("out")).unwrap().flatten().map(|entry| entry.path());
-        let mut runs = runs.filter(|path| path.to_string_lossy().ends_with(&format!("-{label}")));
-        fs::read_to_string(runs.next().unwrap().join("logs/server.log")).unwrap()
+        let run = program::runs(&root.join("out"), label).remove(0);
+        fs::read_to_string(run.join("logs/server.log")).unwrap()
     });
     let sent = logs.map(|log| {
         let mut sessions = logged_events(&log).into_iter();

@@ -199,6 +199,12 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
         |target: &&crate::domain::target::Target| matches!(target.source, BuildSource::Dsn(_));
     let targets: Vec<String> =
         plan.targets.iter().filter(is_guest).map(|target| target.label.clone()).collect();
+    if let (Some(label), Some(step)) = (targets.first(), after_restore(plan)) {
+        bail!(
+            "run the step {step} on {label}: it is to begin on a fresh copy of the data, and rqps \
+             makes none on a server that others use\nhint: leave out its `fresh`"
+        );
+    }
     let steps = chosen(plan, writes);
     if targets.is_empty() || steps.is_empty() || guest.yes {
         return Ok(());
@@ -218,6 +224,17 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
         "y" | "Y" | "yes" => Ok(()),
         _ => bail!("run statements on a server that others use: not confirmed"),
     }
+}
+
+/// The first step that begins on a fresh copy of the data.
+fn after_restore(plan: &Plan) -> Option<String> {
+    use crate::domain::benchmark::Phase;
+    let phases = plan.phases(plan.targets.first()?).ok()?;
+    let mut later = phases.iter().skip_while(|phase| !matches!(phase, Phase::Restore));
+    later.find_map(|phase| match phase {
+        Phase::Measure(step) => Some(step.name.clone()),
+        Phase::Settle | Phase::Restore => None,
+    })
 }
 
 /// Those of these steps that the plan measures.

@@ -116,6 +116,9 @@ pub struct Operation {
     /// The fewest and the most rows that it may return; any other number fails the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<[u64; 2]>,
+    /// Slots that the columns of its only row go to; empty where its rows are only counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub into: Vec<u32>,
 }
 
 impl Operation {
@@ -130,6 +133,7 @@ impl Operation {
         fragments: Vec::new(),
         draws: Vec::new(),
         expect: None,
+        into: Vec::new(),
     };
 }
 

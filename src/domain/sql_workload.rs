@@ -26,6 +26,13 @@ pub struct SqlShape {
     pub step: Vec<SqlStep>,
 }
 
+impl SqlShape {
+    /// The statements of all events of all steps, in order.
+    pub fn statements(&self) -> impl Iterator<Item = &SqlStatement> {
+        self.step.iter().flat_map(|step| &step.event).flat_map(|event| &event.statement)
+    }
+}
+
 /// A file that a workload reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedFile {
@@ -138,7 +145,7 @@ pub struct SqlParameter {
     /// The largest value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Amount>,
-    /// Of `zipfian`.
+    /// Of `zipfian` and `latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exponent: Option<f64>,
     /// Of `zipfian`: spreads the hot values over the range.
@@ -153,7 +160,7 @@ pub struct SqlParameter {
     /// Of `sequential`: begin again after the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrap: Option<bool>,
-    /// Of `same`: the other parameter.
+    /// Of `same` and `latest`: the other parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
     /// Of `same`: what is added.
@@ -246,9 +253,21 @@ pub struct SqlStep {
     /// The measured window; that of its group if it says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+    /// Its clients; those of the workload if it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Events per second that begin on a schedule; as the workload if it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// What its verdict is on: `statements` or `events`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// False to warm caches only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<bool>,
+    /// True to begin on a fresh copy of the loaded data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<bool>,
     /// Statements that each session executes before the clock starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub init: Vec<String>,
@@ -307,6 +326,9 @@ pub struct SqlStatement {
     /// What it must return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<SqlExpectation>,
+    /// Names for the columns of its only row, for the statements that follow in the event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub into: Vec<String>,
     /// Where its SQL stands.
     #[serde(skip)]
     pub at: TextPosition,

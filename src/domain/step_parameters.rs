@@ -16,6 +16,12 @@ pub struct StepParameters {
     /// their own instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_one_dbms: bool,
+    /// Its own number of clients, where that of the workload does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Its own schedule, in events per second of all clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events_per_second: Option<f64>,
     /// What only its benchmark understands.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub own: Map<String, Value>,

@@ -28,6 +28,7 @@ impl ValueSource {
             SourceValues::Whole { .. }
             | SourceValues::Sequential { .. }
             | SourceValues::Same { .. }
+            | SourceValues::Latest { .. }
             | SourceValues::Client => true,
             SourceValues::List { texts, .. } => {
                 texts.iter().all(|text| text.parse::<i64>().is_ok_and(|n| n.to_string() == *text))
@@ -47,6 +48,8 @@ pub enum Freshness {
     Use,
     /// Once, when the client starts.
     Client,
+    /// Never: a statement of the event returns it.
+    Reply,
 }
 
 /// What a source draws.
@@ -140,6 +143,17 @@ pub enum SourceValues {
     },
     /// The number of the client, from 0.
     Client,
+    /// A value of a sequence that is in the database, the newest most often: those that the client
+    /// itself has drawn and the server has confirmed, then those before the sequence. The k-th
+    /// newest with probability ∝ 1/k^exponent.
+    Latest {
+        /// The number of the source of the sequence, which stands before.
+        of: u32,
+        /// θ.
+        exponent: f64,
+    },
+    /// A column of the row that a statement returned.
+    Reply,
     /// A key that scatters its record: a prefix and a hash of the record's number, from 0.
     HashedKey {
         /// What stands before the hash.

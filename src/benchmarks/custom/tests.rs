@@ -1,7 +1,7 @@
 //! Workload files become scripts, or say what is wrong with them.
 
 use super::{presets, settings, steps};
-use crate::domain::benchmark::{BenchmarkParameters, Group, Phase, Step, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::script::{Fragment, Parameter, Script};
 
@@ -205,5 +205,78 @@ fn what_is_wrong_is_said_with_its_place() {
     let empty = "[[step]]\nname = \"none\"\n[[step]]\nname = \"look\"";
     check("[[step]]\nname = \"look\"", empty, "line 10, column 1: step `none` has no event");
     check("[variables]", "[variable]", "line 2, column 1: unknown key `variable`");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// An event whose second statement has values from the row of the first.
+const REFUND: &str = r#"
+[parameter]
+new = { kind = "sequential", from = 1001, to = 9999 }
+old = { kind = "latest", of = "new" }
+[[step]]
+name = "warm"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT a FROM t WHERE id = :old"
+
+[[step]]
+name = "refund"
+clients = 3
+rate = 250.5
+unit = "events"
+fresh = true
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT customer, total FROM t WHERE id = :old"
+into = ["who", "much"]
+[[step.event.statement]]
+sql = "INSERT INTO t VALUES (:new, :who, :much)"
+"#;
+
+#[test]
+fn a_row_gives_values_to_later_statements_and_a_step_has_its_own_pace() {
+    let workload = workload(REFUND).unwrap();
+    steps::check(&workload, Dialect::Postgres).unwrap();
+    let phases = steps::phases(Dialect::Postgres, &workload);
+    let [Phase::Measure(warm), Phase::Restore, Phase::Measure(refund)] = phases.as_slice() else {
+        panic!("{phases:?}")
+    };
+    assert_eq!((warm.rate, refund.rate), (RateUnit::Queries, RateUnit::Transactions));
+    assert!(warm.takes_turns && !refund.takes_turns);
+    assert_eq!(refund.parameters.clients, Some(3));
+    assert_eq!(refund.parameters.events_per_second, Some(250.5));
+    let event = &refund.script().unwrap().events[0];
+    let [select, insert] = event.operations.as_slice() else { panic!("{event:?}") };
+    assert_eq!(insert.sql, "INSERT INTO t VALUES ($1, $2, $3)");
+    let slots = insert.parameters.iter().map(|parameter| match parameter {
+        Parameter::Value { slot, .. } => *slot,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(slots.skip(1).collect::<Vec<u32>>(), select.into);
+    assert_eq!(event.draws.len(), 2, "what a row gives is never drawn");
+    let mut wrong = Vec::new();
+    let mut check = |from: &str, to: &str, want: &str| {
+        assert!(REFUND.contains(from), "{from}");
+        let said = match self::workload(&REFUND.replacen(from, to, 1)) {
+            Err(fault) => fault,
+            Ok(workload) => match steps::check(&workload, Dialect::Postgres) {
+                Err(fault) => fault,
+                Ok(()) => "nothing".to_owned(),
+            },
+        };
+        if !said.contains(want) {
+            wrong.push(format!("{said}\n  instead of {want}"));
+        }
+    };
+    check("SELECT a FROM t", "SELECT :who FROM t", "no statement before it has that in `into`");
+    check("\"who\", ", "\"old\", ", "`into = [\"old\"]`: a parameter has that name");
+    check("\"who\", ", "\"much\", ", "`into` has `much` twice");
+    check(", :who", ", 1", "`into` gives a value to `who`, and no statement uses it");
+    check("into =", "expect.rows = 1\ninto =", "`into` needs one row anyway");
+    check("of = \"new\"", "of = \"old\"", "parameter `old`: it copies itself by a detour");
+    check("kind = \"sequential\"", "kind = \"uniform\"", "`of` must name a sequential parameter");
+    check("clients = 3", "clients = 0", "the clients of step `refund` must be from 1 to 10000");
+    check("250.5", "0.0", "the rate of step `refund` must be above 0");
+    check("\"events\"", "\"tps\"", "the unit of step `refund` must be statements or events");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

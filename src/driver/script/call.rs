@@ -3,7 +3,7 @@
 use crate::domain::script::{Fragment, Operation, Parameter, Protocol, Script};
 use crate::driver::connection::Connection;
 use crate::driver::script::sources::{Drawn, DrawnValue};
-use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
+use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 /// How one statement travels.
 pub enum Call {
@@ -78,6 +78,33 @@ impl Call {
     }
 }
 
+impl Call {
+    /// Executes the statement and puts the columns of its only row into slots.
+    pub(crate) fn fetch(
+        &self,
+        (parameters, into): (&[Parameter], &[u32]),
+        session: &mut Connection,
+        scratch: &mut ScriptBuffers,
+    ) -> Result<Reply, WireError> {
+        let mut rows = std::mem::take(&mut scratch.rows);
+        let sent = match self {
+            Call::Prepared(prepared) => scratch.with_values(parameters, |values| {
+                session.execute_rows(*prepared, values, &mut rows)
+            }),
+            Call::Text(pieces) => {
+                scratch.spell(pieces, parameters, session.escapes_backslash());
+                session.simple_rows(&scratch.sql, &mut rows)
+            }
+        };
+        let kept = sent.and_then(|reply| match scratch.keep(&rows, into) {
+            Ok(()) => Ok(reply),
+            Err(what) => Err(WireError::Protocol(what)),
+        });
+        scratch.rows = rows;
+        kept
+    }
+}
+
 /// Splits SQL at `{1}` … `{n}`.
 fn pieces(sql: &str, parameters: usize) -> Vec<Piece> {
     let mut pieces = Vec::new();
@@ -109,6 +136,8 @@ pub struct ScriptBuffers {
     /// Kept for its allocation alone.
     values: Vec<Value<'static>>,
     sql: String,
+    /// Rows that values are taken of.
+    rows: RowTexts,
 }
 
 impl ScriptBuffers {
@@ -124,7 +153,30 @@ impl ScriptBuffers {
             drawn: (0..drawn).map(|_| Drawn::default()).collect(),
             values: Vec::with_capacity(most.unwrap_or(0)),
             sql: String::with_capacity(256),
+            rows: RowTexts::default(),
         }
+    }
+
+    /// Puts the columns of the only row into slots.
+    pub(crate) fn keep(&mut self, rows: &RowTexts, into: &[u32]) -> Result<(), String> {
+        if (rows.rows(), rows.columns()) != (1, into.len()) {
+            let (count, columns, names) = (rows.rows(), rows.columns(), into.len());
+            return Err(format!(
+                "it returned {count} rows of {columns} columns; `into` needs one row of {names}"
+            ));
+        }
+        for (column, slot) in into.iter().enumerate() {
+            let drawn = &mut self.drawn[*slot as usize];
+            drawn.text.clear();
+            drawn.value = match rows.value(0, column) {
+                None => DrawnValue::Null,
+                Some(text) => {
+                    drawn.text.extend_from_slice(text);
+                    DrawnValue::Text
+                }
+            };
+        }
+        Ok(())
     }
 
     /// Hands the values that were drawn to `use_values`.

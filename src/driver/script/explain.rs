@@ -9,7 +9,7 @@ use crate::driver::connection::Connection;
 use crate::driver::request::DriverRequest;
 use crate::driver::script::call::ScriptBuffers;
 use crate::driver::script::sources::SharedSources;
-use crate::wire::WireError;
+use crate::wire::{RowTexts, WireError};
 
 /// Seed of the values of sample statements, the same on every target.
 const SAMPLE_SEED: u64 = 1;
@@ -22,19 +22,39 @@ pub fn capture(
 ) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut plans, mut notes) = (BTreeMap::new(), Vec::new());
     let mut samples = SourceSamples::new(script, sources);
-    for operation in script.operations() {
-        let sql = match operation.fragments.is_empty() {
-            true => with_samples(operation, job.dialect, job.rows),
-            false => samples.spell(operation, session.escapes_backslash()),
-        };
-        match session.rows(&format!("{}{sql}", job.dialect.spec().explain)) {
-            Ok(rows) => {
-                plans.insert(operation.kind.clone(), spell(job.dialect, &rows));
+    for event in &script.events {
+        // What later statements take from the rows of others must be there, and leave no trace.
+        let is_carried_out = event.operations.iter().any(|operation| !operation.into.is_empty());
+        if is_carried_out && let Err(error) = session.simple("BEGIN") {
+            notes.push(format!("no query plans: failed to begin a transaction: {error}"));
+            break;
+        }
+        for operation in &event.operations {
+            let sql = match operation.fragments.is_empty() {
+                true => with_samples(operation, job.dialect, job.rows),
+                false => samples.spell(operation, session.escapes_backslash()),
+            };
+            let got = session.rows(&format!("{}{sql}", job.dialect.spec().explain));
+            let got = got.map(|rows| spell(job.dialect, &rows)).map_err(|e| e.to_string());
+            let got = got.and_then(|plan| match operation.into.is_empty() {
+                true => Ok(plan),
+                false => samples.take(&sql, &operation.into, session).map(|()| plan),
+            });
+            match got {
+                Ok(plan) => {
+                    plans.insert(operation.kind.clone(), plan);
+                }
+                // MySQL before 5.6.3 explains SELECT only. A step is not given up for a plan.
+                Err(why) => {
+                    notes.push(format!("no query plan of {}: failed to {why}", operation.kind));
+                    if is_carried_out {
+                        break;
+                    }
+                }
             }
-            // MySQL before 5.6.3 explains SELECT only. A step is not given up for a plan.
-            Err(error) => {
-                notes.push(format!("no query plan of {}: failed to {error}", operation.kind));
-            }
+        }
+        if is_carried_out && let Err(error) = session.simple("ROLLBACK") {
+            notes.push(format!("failed to take a sample transaction back: {error}"));
         }
     }
     (plans, notes)
@@ -75,6 +95,13 @@ impl SourceSamples {
         let all: Vec<u32> = (0..script.sources.len() as u32).collect();
         client.draw(&all, &mut scratch.drawn).unwrap_or_default();
         SourceSamples(scratch)
+    }
+
+    /// Executes a statement whose row gives values to others.
+    fn take(&mut self, sql: &str, into: &[u32], session: &mut Connection) -> Result<(), String> {
+        let mut rows = RowTexts::default();
+        session.simple_rows(sql, &mut rows).map_err(|error| error.to_string())?;
+        self.0.keep(&rows, into).map_err(|what| format!("execute {sql:?}: {what}"))
     }
 
     /// A statement with literals for its parameters.

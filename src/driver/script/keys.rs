@@ -43,58 +43,99 @@ impl KeyDraws {
     }
 }
 
-/// The records that a client has inserted.
-pub(super) struct InsertedKeys {
-    client: u64,
-    clients: u64,
-    /// How many it has drawn.
+/// A sequence as one client draws it, and which of its places are in the database.
+#[derive(Default)]
+pub(super) struct DrawnSequence {
+    /// How many places were drawn.
     drawn: u64,
-    /// The source of the one that no server has confirmed yet.
-    open: Option<usize>,
-    /// Places of those that never came in.
+    /// Places before this one were confirmed, or are gaps.
+    settled: u64,
+    /// Places that never came in.
     gaps: Vec<u64>,
 }
 
-impl InsertedKeys {
-    pub(super) fn new(client: u32, clients: u32) -> InsertedKeys {
-        let (client, clients) = (u64::from(client), u64::from(clients));
-        InsertedKeys { client, clients, drawn: 0, open: None, gaps: Vec::new() }
+impl DrawnSequence {
+    /// The next place.
+    #[inline]
+    pub(super) fn next(&mut self) -> u64 {
+        self.drawn += 1;
+        self.drawn - 1
     }
 
-    /// What was drawn last came in.
+    /// What was drawn came in.
     #[inline]
     pub(super) fn confirm(&mut self) {
-        self.open = None;
+        self.settled = self.drawn;
     }
 
+    /// A new attempt begins: what was drawn and not confirmed never comes in.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        self.gaps.extend(self.settled..self.drawn);
+        self.settled = self.drawn;
+    }
+
+    /// Places that came in, gaps included.
+    pub(super) fn settled(&self) -> u64 {
+        self.settled
+    }
+
+    /// The place that so many others follow; the error is how far it lies before the first.
+    pub(super) fn ranked(&self, rank: u64) -> Result<u64, u64> {
+        let mut rank = rank;
+        while let Some(place) = self.settled.checked_sub(1 + rank) {
+            if !self.gaps.contains(&place) {
+                return Ok(place);
+            }
+            rank += 1;
+        }
+        Err(rank - self.settled)
+    }
+}
+
+/// The client that draws, and what it has drawn.
+pub(super) struct KeyHistory<'a> {
+    pub(super) client: u64,
+    pub(super) clients: u64,
+    /// By source.
+    pub(super) sequences: &'a mut [DrawnSequence],
+}
+
+impl KeyHistory<'_> {
     /// The record of a hashed key of source `number`.
     #[inline]
     pub(super) fn record(&mut self, records: &KeyDraws, number: usize, rng: &mut Rng) -> u64 {
+        let at = |from: u64, place: u64| from + self.client + place * self.clients;
         match records {
             KeyDraws::Uniform { loaded } => rng.below((*loaded).max(1)),
             KeyDraws::HashedZipfian { zipfian, loaded } => zipfian.draw(rng, *loaded),
-            KeyDraws::New { from } => {
-                if self.open.replace(number).is_some() {
-                    self.gaps.push(self.drawn - 1);
+            KeyDraws::New { from } => at(*from, self.sequences[number].next()),
+            KeyDraws::Latest { loaded, inserts, from, ranks } => {
+                match self.sequences[*inserts].ranked(ranks.draw(rng) - 1) {
+                    Ok(place) => at(*from, place),
+                    Err(before) => loaded.saturating_sub(1 + before),
                 }
-                self.drawn += 1;
-                self.at(*from, self.drawn - 1)
             }
-            KeyDraws::Latest { loaded, inserts, from, ranks } => loop {
-                let own = self.drawn - u64::from(self.open == Some(*inserts));
-                let rank = ranks.draw(rng) - 1;
-                if rank >= own {
-                    break loaded.saturating_sub(1 + rank - own);
-                }
-                let place = own - 1 - rank;
-                if !self.gaps.contains(&place) {
-                    break self.at(*from, place);
-                }
-            },
         }
     }
+}
 
-    fn at(&self, from: u64, place: u64) -> u64 {
-        from + self.client + place * self.clients
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_leads_past_gaps_and_then_before_the_first_place() {
+        let mut sequence = DrawnSequence::default();
+        for confirmed in [true, false, true, true] {
+            sequence.begin();
+            sequence.next();
+            if confirmed {
+                sequence.confirm();
+            }
+        }
+        sequence.next();
+        let ranked = [0, 1, 2, 3, 4].map(|rank| sequence.ranked(rank));
+        assert_eq!(ranked, [Ok(3), Ok(2), Ok(0), Ok(0), Err(0)]);
     }
 }

@@ -6,4 +6,5 @@ pub mod explain;
 mod keys;
 pub mod program;
 pub mod sources;
+mod spreading;
 pub mod table;

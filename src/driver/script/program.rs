@@ -13,7 +13,7 @@ use crate::driver::connection::Connection;
 use crate::driver::request::DriverRequest;
 use crate::driver::script::call::{Call, ScriptBuffers};
 use crate::driver::script::sources::{ClientSources, SharedSources};
-use crate::wire::WireError;
+use crate::wire::{Reply, WireError};
 
 /// What a client carries out per event.
 pub struct Program {
@@ -56,6 +56,8 @@ struct CompiledOperation {
     table: Table,
     draws: Vec<u32>,
     expect: Option<[u64; 2]>,
+    /// Slots that the columns of its only row go to.
+    into: Vec<u32>,
     /// By table; `None` where the operation never goes.
     statements: Vec<Option<Call>>,
 }
@@ -199,7 +201,24 @@ impl CompiledOperation {
             table,
             draws: operation.draws.clone(),
             expect: operation.expect,
+            into: operation.into.clone(),
             statements,
+        }
+    }
+}
+
+impl CompiledOperation {
+    #[inline]
+    fn send(
+        &self,
+        table: usize,
+        session: &mut Connection,
+        scratch: &mut ScriptBuffers,
+    ) -> Result<Reply, WireError> {
+        match &self.statements[table] {
+            Some(call) if self.into.is_empty() => call.go(&self.parameters, session, scratch),
+            Some(call) => call.fetch((&self.parameters, &self.into), session, scratch),
+            None => Err(WireError::Protocol("a table without prepared statements".to_owned())),
         }
     }
 }
@@ -233,6 +252,7 @@ impl ClientEvent for Program {
         {
             self.current = choice.next();
         }
+        self.sources.begin();
         let event = &self.events[self.current];
         if !event.draws.is_empty() {
             let drawn = self.sources.draw(&event.draws, &mut self.scratch.drawn);
@@ -255,13 +275,7 @@ impl ClientEvent for Program {
                     drawn.map_err(|fault| stumble(&operation.kind, WireError::Protocol(fault)))?;
                 }
                 self.draw.fill(&operation.parameters, &mut self.scratch);
-                let reply = match &operation.statements[table] {
-                    Some(send) => send.go(&operation.parameters, session, &mut self.scratch),
-                    None => {
-                        Err(WireError::Protocol("a table without prepared statements".to_owned()))
-                    }
-                };
-                match reply {
+                match operation.send(table, session, &mut self.scratch) {
                     Ok(reply) => {
                         tally.count(reply);
                         if let Some(expect) = operation.expect

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::datagen::distribution::{
-    Permutation, Zipfian, cut_gaussian, exponential, pareto, special,
-};
+use crate::datagen::distribution::Zipfian;
 use crate::datagen::hashed::{key_hash, printable};
 use crate::datagen::rng::Rng;
 use crate::domain::script::Script;
-use crate::domain::value_source::{Freshness, SourceValues, ValueSource, ValueSpread};
+use crate::domain::value_source::{Freshness, SourceValues, ValueSource};
 use crate::driver::script::calendar;
-use crate::driver::script::keys::{InsertedKeys, KeyDraws};
+use crate::driver::script::keys::{DrawnSequence, KeyDraws, KeyHistory};
+use crate::driver::script::spreading::Spreading;
 use crate::driver::script::table::{self, Choices};
+
+/// Ranks of the latest values at least, where few are before the sequence.
+const LEAST_RANKS: u64 = 10_000;
 
 /// Draws that all fall on values which were drawn before, until a source is given up.
 const TRIES: u32 = 10_000;
@@ -26,6 +28,8 @@ struct Inner {
     sources: Vec<SharedSource>,
     clients: u32,
     slots: usize,
+    /// Sequences of which others draw the latest values.
+    followed: Vec<usize>,
 }
 
 struct SharedSource {
@@ -85,6 +89,14 @@ enum Draws {
         plus: i64,
     },
     Client,
+    /// Values of the sequence `of`, and `before` values that stand before it.
+    Latest {
+        of: usize,
+        before: u64,
+        ranks: Zipfian,
+    },
+    /// A statement returns it.
+    Reply,
     HashedKey {
         prefix: String,
         records: KeyDraws,
@@ -92,15 +104,6 @@ enum Draws {
     Printable {
         bytes: usize,
     },
-}
-
-enum Spreading {
-    Uniform,
-    Zipfian(Zipfian, Option<Permutation>),
-    Pareto(f64),
-    Special,
-    Gaussian(f64),
-    Exponential(f64),
 }
 
 /// The current value of a source.
@@ -143,7 +146,9 @@ impl SharedSources {
             });
             slot += source.count.max(1) as usize;
         }
-        Ok(SharedSources(Arc::new(Inner { sources, clients: clients.max(1), slots: slot })))
+        let followed = sources.iter().filter_map(|source| source.draws.follows()).collect();
+        let clients = clients.max(1);
+        Ok(SharedSources(Arc::new(Inner { sources, clients, slots: slot, followed })))
     }
 
     /// Slots of all sources together.
@@ -157,8 +162,7 @@ impl SharedSources {
             shared: Arc::clone(&self.0),
             rng: Rng::stream(seed, "values", u64::from(client)),
             client: u64::from(client),
-            taken: vec![0; self.0.sources.len()],
-            inserts: InsertedKeys::new(client, self.0.clients),
+            sequences: self.0.sources.iter().map(|_| DrawnSequence::default()).collect(),
             rows: vec![0; self.0.sources.len()],
         }
     }
@@ -169,9 +173,8 @@ pub struct ClientSources {
     shared: Arc<Inner>,
     rng: Rng,
     client: u64,
-    /// By source: how many values a sequence has given.
-    taken: Vec<u64>,
-    inserts: InsertedKeys,
+    /// By source.
+    sequences: Vec<DrawnSequence>,
     /// By group: the row that its sources take fields of.
     rows: Vec<usize>,
 }
@@ -186,10 +189,16 @@ impl ClientSources {
         self.draw(&all, drawn)
     }
 
+    /// An attempt at an event begins.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.shared.followed.iter().for_each(|number| self.sequences[*number].begin());
+    }
+
     /// The event whose values were drawn last was carried out.
     #[inline]
     pub fn confirm(&mut self) {
-        self.inserts.confirm();
+        self.shared.followed.iter().for_each(|number| self.sequences[*number].confirm());
     }
 
     /// Draws new values of these sources into their slots.
@@ -237,8 +246,8 @@ impl ClientSources {
                 other => other.draw(rng, *span),
             }),
             Draws::Sequential { from, values, wrap } => {
-                let step = self.client + self.taken[number] * u64::from(self.shared.clients);
-                self.taken[number] += 1;
+                let place = self.sequences[number].next();
+                let step = self.client + place * u64::from(self.shared.clients);
                 if step >= *values && !wrap {
                     let last = from.wrapping_add_unsigned(*values - 1);
                     return Err(format!("parameter `{}` has no value after {last}", source.name));
@@ -253,6 +262,23 @@ impl ClientSources {
                 }
             },
             Draws::Client => self.client as i64,
+            Draws::Latest { of, before, ranks } => {
+                let sequence = &self.sequences[*of];
+                // There may be fewer than ranks.
+                let there = (sequence.settled() + before).max(1);
+                let rank = (ranks.draw(rng) - 1) % there;
+                let Draws::Sequential { from, values, .. } = &self.shared.sources[*of].draws else {
+                    return Err(format!("parameter `{}` follows no sequence", source.name));
+                };
+                match sequence.ranked(rank) {
+                    Ok(place) => {
+                        let step = self.client + place * u64::from(self.shared.clients);
+                        from.wrapping_add_unsigned(step % values)
+                    }
+                    Err(back) => from.wrapping_sub_unsigned(1 + back % (*before).max(1)),
+                }
+            }
+            Draws::Reply => return Ok(()),
             _ => return self.draw_text(source, number, &mut drawn[slot]),
         };
         drawn[slot].value = DrawnValue::Whole(whole);
@@ -268,7 +294,9 @@ impl ClientSources {
         drawn.value = DrawnValue::Text;
         drawn.text.clear();
         if let Draws::HashedKey { prefix, records } = &source.draws {
-            let record = self.inserts.record(records, number, &mut self.rng);
+            let (client, clients) = (self.client, u64::from(self.shared.clients));
+            let mut history = KeyHistory { client, clients, sequences: &mut self.sequences };
+            let record = history.record(records, number, &mut self.rng);
             drawn.text.extend_from_slice(prefix.as_bytes());
             return write!(drawn.text, "{}", key_hash(record)).map_err(|error| error.to_string());
         }
@@ -279,9 +307,8 @@ impl ClientSources {
                 let row = match (*group, *sequential) {
                     (Some(group), _) if !leads => self.rows[group],
                     (_, true) => {
-                        let step =
-                            self.client + self.taken[number] * u64::from(self.shared.clients);
-                        self.taken[number] += 1;
+                        let place = self.sequences[number].next();
+                        let step = self.client + place * u64::from(self.shared.clients);
                         (step % choices.len() as u64) as usize
                     }
                     (_, false) => choices.draw(rng),
@@ -358,6 +385,15 @@ fn is_new(drawn: &[Drawn]) -> bool {
 }
 
 impl Draws {
+    /// The sequence of which it draws the latest values.
+    fn follows(&self) -> Option<usize> {
+        match self {
+            Draws::Latest { of, .. } => Some(*of),
+            Draws::HashedKey { records: KeyDraws::Latest { inserts, .. }, .. } => Some(*inserts),
+            _ => None,
+        }
+    }
+
     fn of(
         source: &ValueSource,
         before: &[SharedSource],
@@ -405,6 +441,16 @@ impl Draws {
                 Draws::Same { slot: other.slot, plus: *plus }
             }
             SourceValues::Client => Draws::Client,
+            SourceValues::Latest { of, exponent } => {
+                let other = before.get(*of as usize).map(|source| &source.draws);
+                let Some(Draws::Sequential { from, .. }) = other else {
+                    return Err("it follows no sequence".to_owned());
+                };
+                let before = u64::try_from(*from).unwrap_or(0).saturating_sub(1);
+                let ranks = Zipfian::new(before.max(LEAST_RANKS), *exponent);
+                Draws::Latest { of: *of as usize, before, ranks }
+            }
+            SourceValues::Reply => Draws::Reply,
             SourceValues::HashedKey { prefix, records } => {
                 let new = |number: usize| match before.get(number).map(|source| &source.draws) {
                     Some(Draws::HashedKey { records, .. }) => records.first_new(),
@@ -415,39 +461,6 @@ impl Draws {
             }
             SourceValues::Printable { bytes } => Draws::Printable { bytes: *bytes as usize },
         })
-    }
-}
-
-impl Spreading {
-    fn of(spread: ValueSpread, span: u64) -> Spreading {
-        match spread {
-            ValueSpread::Uniform => Spreading::Uniform,
-            ValueSpread::Zipfian { exponent, scramble } => {
-                let n = span.saturating_add(1);
-                // The key is fixed: a hot value is the same one for all clients, steps and targets.
-                let permutation = scramble.then(|| Permutation::new(n, 1));
-                Spreading::Zipfian(Zipfian::new(n, exponent), permutation)
-            }
-            ValueSpread::Pareto { h } => Spreading::Pareto(h),
-            ValueSpread::Special => Spreading::Special,
-            ValueSpread::Gaussian { parameter } => Spreading::Gaussian(parameter),
-            ValueSpread::Exponential { parameter } => Spreading::Exponential(parameter),
-        }
-    }
-
-    /// A value of 0..=span.
-    fn draw(&self, rng: &mut Rng, span: u64) -> u64 {
-        match self {
-            Spreading::Uniform => rng.below(span.wrapping_add(1)),
-            Spreading::Zipfian(zipfian, permutation) => {
-                let rank = zipfian.draw(rng) - 1;
-                permutation.map_or(rank, |permutation| permutation.apply(rank))
-            }
-            Spreading::Pareto(h) => pareto(rng, 0, span, *h),
-            Spreading::Special => special(rng, 0, span),
-            Spreading::Gaussian(cut) => cut_gaussian(rng, span, *cut),
-            Spreading::Exponential(steepness) => exponential(rng, span, *steepness),
-        }
     }
 }
 

@@ -52,17 +52,20 @@ pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
 fn check_used(shape: &SqlShape, named: &NamedSources, dialect: Dialect) -> Result<(), String> {
     let compiler = Compiler { shape, dialect, named };
     let mut used = BTreeSet::new();
-    for statement in statements(shape) {
-        for freshness in [Freshness::Event, Freshness::Use, Freshness::Client] {
+    for statement in shape.statements() {
+        for freshness in [Freshness::Event, Freshness::Use, Freshness::Client, Freshness::Reply] {
             used.extend(compiler.used(statement, freshness)?);
         }
     }
     match named.numbers.iter().find(|(_, number)| !used.contains(number)) {
         None => Ok(()),
-        Some((name, _)) => {
-            let at = shape.parameter[name].at.prefix();
-            Err(format!("{at}parameter `{name}` is used by no statement"))
-        }
+        Some((name, _)) => Err(match shape.parameter.get(name) {
+            Some(parameter) => {
+                let at = parameter.at.prefix();
+                format!("{at}parameter `{name}` is used by no statement")
+            }
+            None => format!("`into` gives a value to `{name}`, and no statement uses it"),
+        }),
     }
 }
 
@@ -79,10 +82,6 @@ fn check_load(shape: &SqlShape, dialect: Dialect) -> Result<(), String> {
     Ok(())
 }
 
-fn statements(shape: &SqlShape) -> impl Iterator<Item = &SqlStatement> {
-    shape.step.iter().flat_map(|step| &step.event).flat_map(|event| &event.statement)
-}
-
 /// The names of the steps that write, by their statements.
 pub fn writes(workload: &Workload) -> Vec<String> {
     let Some(shape) = shape(workload) else { return Vec::new() };
@@ -95,11 +94,15 @@ pub fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     // A plan was checked before.
     let Ok(named) = NamedSources::of(shape) else { return Vec::new() };
-    let step = |step: &SqlStep| {
-        let script = compiled(shape, &named, step, dialect).ok()?;
-        Some(Phase::Measure(Box::new(measured(workload, step, script))))
-    };
-    shape.step.iter().filter_map(step).collect()
+    let mut phases = Vec::with_capacity(shape.step.len());
+    for step in &shape.step {
+        let Ok(script) = compiled(shape, &named, step, dialect) else { continue };
+        if step.fresh == Some(true) && !phases.is_empty() {
+            phases.push(Phase::Restore);
+        }
+        phases.push(Phase::Measure(Box::new(measured(workload, step, script))));
+    }
+    phases
 }
 
 fn measured(workload: &Workload, step: &SqlStep, script: Script) -> Step {
@@ -107,6 +110,10 @@ fn measured(workload: &Workload, step: &SqlStep, script: Script) -> Step {
     let reported = step.reported.unwrap_or(true);
     let usual = if group == Group::Write { workload.write_seconds } else { workload.read_seconds };
     let purpose = if reported { StepPurpose::Result } else { StepPurpose::Warming };
+    let rate = match step.unit.as_deref() {
+        Some("events") => RateUnit::Transactions,
+        _ => RateUnit::Queries,
+    };
     Step {
         name: step.name.clone(),
         client_count: None,
@@ -114,13 +121,18 @@ fn measured(workload: &Workload, step: &SqlStep, script: Script) -> Step {
         reported,
         seconds: step.seconds.unwrap_or(usual),
         warmup_seconds: if reported { workload.warmup_seconds } else { 0.0 },
-        rate: RateUnit::Queries,
+        rate,
         detail: detail(step, &script),
-        parameters: StepParameters { purpose, ..StepParameters::default() },
+        parameters: StepParameters {
+            purpose,
+            clients: step.clients,
+            events_per_second: step.rate,
+            ..StepParameters::default()
+        },
         makes: None,
         needs: None,
         restart_before: false,
-        takes_turns: true,
+        takes_turns: step.rate.is_none(),
         only_reads: !is_writing(step),
         work: StepBody::Script(script),
     }
@@ -184,13 +196,8 @@ fn sql_writes(sql: &str) -> bool {
     words.iter().enumerate().any(verb) || words.iter().any(|word| word == "INTO")
 }
 
-/// The script of a step in a dialect.
-fn compiled(
-    shape: &SqlShape,
-    named: &NamedSources,
-    step: &SqlStep,
-    dialect: Dialect,
-) -> Result<Script, String> {
+/// Refuses what no dialect can make sense of.
+fn check_step(step: &SqlStep) -> Result<(), String> {
     let name = &step.name;
     let is_of_name = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     if name.is_empty() || !name.chars().all(|letter| is_of_name(letter) || letter == '-') {
@@ -210,6 +217,27 @@ fn compiled(
     if step.event.iter().all(|event| event.weight == Some(0)) {
         return Err(format!("all weights of step `{name}` are 0"));
     }
+    if step.clients.is_some_and(|clients| !(1..=10_000).contains(&clients)) {
+        return Err(format!("the clients of step `{name}` must be from 1 to 10000"));
+    }
+    if step.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e7)) {
+        return Err(format!("the rate of step `{name}` must be above 0 and at most 10000000"));
+    }
+    if step.unit.as_ref().is_some_and(|unit| !["statements", "events"].contains(&&**unit)) {
+        return Err(format!("the unit of step `{name}` must be statements or events"));
+    }
+    Ok(())
+}
+
+/// The script of a step in a dialect.
+fn compiled(
+    shape: &SqlShape,
+    named: &NamedSources,
+    step: &SqlStep,
+    dialect: Dialect,
+) -> Result<Script, String> {
+    check_step(step)?;
+    let name = &step.name;
     let compiler = Compiler { shape, dialect, named };
     let several = step.event.len() > 1;
     let mut events = Vec::new();
@@ -242,10 +270,17 @@ fn compiled_event(
     if event.statement.is_empty() {
         return Err(format!("{where_} has no statement"));
     }
-    let (mut operations, mut draws) = (Vec::new(), BTreeSet::new());
+    let (mut operations, mut draws, mut given) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for (index, statement) in event.statement.iter().enumerate() {
         let number = index + 1;
         let fault = |why| format!("{}{where_}, statement {number}: {why}", statement.at.prefix());
+        let names = compiler.names(statement).map_err(fault)?;
+        let is_early = |name: &&String| compiler.named.is_reply(name) && !given.contains(*name);
+        if let Some(name) = names.iter().find(is_early) {
+            let why = format!("it uses `:{name}`, and no statement before it has that in `into`");
+            return Err(fault(why));
+        }
+        given.extend(statement.into.iter().cloned());
         let kind = format!("{of_event}statement {number}");
         operations.push(compiler.operation(statement, kind).map_err(fault)?);
         draws.extend(compiler.used(statement, Freshness::Event).map_err(fault)?);

@@ -49,6 +49,9 @@ impl Compiler<'_> {
         {
             return Err(format!("`expect.rows` must ascend, not from {least} to {most}"));
         }
+        if statement.expect.is_some() && !statement.into.is_empty() {
+            return Err("`into` needs one row anyway; leave out `expect.rows`".to_owned());
+        }
         let spelled = Spelling::of(self, &parts(self.dialect, sql)?)?;
         let draws = self.used(statement, Freshness::Use)?.into_iter().collect();
         Ok(Operation {
@@ -60,6 +63,7 @@ impl Compiler<'_> {
             fragments: spelled.fragments,
             draws,
             expect,
+            into: self.slots_of(&statement.into)?,
             ..Operation::PLAIN
         })
     }
@@ -96,6 +100,19 @@ impl Compiler<'_> {
             }
         }
         Ok(names)
+    }
+
+    /// The slots of names that a row gives values to.
+    fn slots_of(&self, names: &[String]) -> Result<Vec<u32>, String> {
+        let mut slots = Vec::with_capacity(names.len());
+        for name in names {
+            let slot = self.named.slots[self.number(name)? as usize];
+            if slots.contains(&slot) {
+                return Err(format!("`into` has `{name}` twice"));
+            }
+            slots.push(slot);
+        }
+        Ok(slots)
     }
 
     fn number(&self, name: &str) -> Result<u32, String> {
@@ -141,7 +158,10 @@ impl Spelling {
                     let number = compiler.number(name)? as usize;
                     let source = &compiler.named.sources[number];
                     let cast = match compiler.dialect {
-                        Dialect::Postgres => compiler.shape.parameter[name].cast.as_deref(),
+                        Dialect::Postgres => {
+                            let parameter = compiler.shape.parameter.get(name);
+                            parameter.and_then(|parameter| parameter.cast.as_deref())
+                        }
                         _ => None,
                     };
                     if source.count > 1 && !is_in_list(index, parts) {

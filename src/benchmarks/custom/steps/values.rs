@@ -23,6 +23,7 @@ const KINDS: &[(&str, &[&str])] = &[
     ("date", &["from", "to"]),
     ("timestamp", &["from", "to", "step"]),
     ("same", &["of", "plus"]),
+    ("latest", &["of", "exponent"]),
     ("client", &[]),
 ];
 
@@ -56,7 +57,43 @@ impl NamedSources {
             slot += source.count;
             named.sources.push(source);
         }
+        for name in shape.statements().flat_map(|statement| &statement.into) {
+            named.reply(shape, name, &mut slot)?;
+        }
         Ok(named)
+    }
+
+    /// Adds a name that the row of a statement gives a value to.
+    fn reply(&mut self, shape: &SqlShape, name: &str, slot: &mut u32) -> Result<(), String> {
+        let fault = |why: &str| Err(format!("`into = [\"{name}\"]`: {why}"));
+        if let Err(why) = check_name(name) {
+            return fault(&why);
+        }
+        if shape.parameter.contains_key(name) {
+            return fault("a parameter has that name");
+        }
+        if self.numbers.contains_key(name) {
+            // Another event has it, too.
+            return Ok(());
+        }
+        self.numbers.insert(name.to_owned(), self.sources.len() as u32);
+        self.slots.push(*slot);
+        *slot += 1;
+        self.sources.push(ValueSource {
+            name: name.to_owned(),
+            values: SourceValues::Reply,
+            freshness: Freshness::Reply,
+            count: 1,
+            distinct: false,
+            nulls: 0.0,
+        });
+        Ok(())
+    }
+
+    /// The source of a name that the row of a statement gives a value to.
+    pub(super) fn is_reply(&self, name: &str) -> bool {
+        let source = self.numbers.get(name).map(|number| &self.sources[*number as usize]);
+        source.is_some_and(|source| source.freshness == Freshness::Reply)
     }
 
     fn source(
@@ -69,7 +106,7 @@ impl NamedSources {
         check_keys(parameter)?;
         let folder = shape.load.as_ref().and_then(|load| load.folder.as_deref());
         let reader = ParameterReader { parameter, variables: Variables(&shape.variables), folder };
-        let values = reader.values(&self.numbers)?;
+        let values = reader.values(self)?;
         let freshness = match (&values, parameter.each.as_deref()) {
             (SourceValues::Same { of, .. }, None) => self.sources[*of as usize].freshness,
             (SourceValues::Same { .. }, Some(_)) => {
@@ -107,7 +144,7 @@ fn order(parameters: &BTreeMap<String, SqlParameter>) -> Result<Vec<&String>, St
     let mut left: Vec<&String> = parameters.keys().collect();
     while !left.is_empty() {
         let is_ready = |name: &&String| match (&*parameters[*name].kind, &parameters[*name].of) {
-            ("same", Some(of)) => done.contains(&of) || !parameters.contains_key(of),
+            ("same" | "latest", Some(of)) => done.contains(&of) || !parameters.contains_key(of),
             _ => true,
         };
         let (ready, rest): (Vec<&String>, Vec<&String>) = left.iter().partition(|n| is_ready(n));
@@ -159,8 +196,13 @@ struct ParameterReader<'a> {
 }
 
 impl ParameterReader<'_> {
-    fn values(&self, numbers: &BTreeMap<String, u32>) -> Result<SourceValues, String> {
+    fn values(&self, named: &NamedSources) -> Result<SourceValues, String> {
         let parameter = self.parameter;
+        let other = || {
+            let of = parameter.of.as_deref().ok_or("`of` is missing")?;
+            let number = named.numbers.get(of).copied();
+            number.ok_or(format!("there is no parameter `{of}`"))
+        };
         Ok(match parameter.kind.as_str() {
             "sequential" => {
                 let (from, to) = self.range()?;
@@ -177,10 +219,16 @@ impl ParameterReader<'_> {
             }
             "timestamp" => self.timestamp()?,
             "same" => {
-                let of = parameter.of.as_deref().ok_or("`of` is missing")?;
-                let number = numbers.get(of).ok_or(format!("there is no parameter `{of}`"))?;
                 let plus = parameter.plus.as_ref().map(|plus| self.variables.whole(plus));
-                SourceValues::Same { of: *number, plus: plus.transpose()?.unwrap_or(0) }
+                SourceValues::Same { of: other()?, plus: plus.transpose()?.unwrap_or(0) }
+            }
+            "latest" => {
+                let of = other()?;
+                if !matches!(named.sources[of as usize].values, SourceValues::Sequential { .. }) {
+                    return Err("`of` must name a sequential parameter".to_owned());
+                }
+                let exponent = within("exponent", parameter.exponent.unwrap_or(0.99), 0.0, 1000.0);
+                SourceValues::Latest { of, exponent: exponent? }
             }
             "client" => SourceValues::Client,
             _ => {
@@ -192,11 +240,6 @@ impl ParameterReader<'_> {
 
     fn spread(&self) -> Result<ValueSpread, String> {
         let parameter = self.parameter;
-        let within =
-            |key: &str, value: f64, least: f64, most: f64| match (least..=most).contains(&value) {
-                true => Ok(value),
-                false => Err(format!("`{key}` must be from {least} to {most}, not {value}")),
-            };
         let shape = || parameter.parameter.ok_or("`parameter` is missing".to_owned());
         Ok(match parameter.kind.as_str() {
             "zipfian" => ValueSpread::Zipfian {
@@ -340,6 +383,14 @@ impl ParameterReader<'_> {
             Some(_) => Err(format!("`{key}` must be a text such as \"2024-02-29\"")),
             None => Err(format!("`{key}` is missing")),
         }
+    }
+}
+
+/// The value, if it is in its range.
+fn within(key: &str, value: f64, least: f64, most: f64) -> Result<f64, String> {
+    match (least..=most).contains(&value) {
+        true => Ok(value),
+        false => Err(format!("`{key}` must be from {least} to {most}, not {value}")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::domain::script::Distribution;
-use crate::domain::value_source::KeyChoice;
+use crate::domain::value_source::{KeyChoice, ValueSpread};
 use crate::stats::goodness_of_fit;
 
 /// At 1 in 100,000: seeds are fixed.
@@ -216,6 +216,7 @@ fn the_latest_records_are_the_ones_that_were_confirmed() {
     // Client 1 inserts records 1001, 1003, … and every fourth does not come in.
     let mut confirmed = Vec::new();
     for place in 0..40 {
+        sources.begin();
         sources.draw(&[0], &mut drawn).unwrap();
         assert_eq!(drawn[0].text, key(loaded + 1 + 2 * place));
         if place % 4 != 3 {
@@ -230,6 +231,46 @@ fn the_latest_records_are_the_ones_that_were_confirmed() {
         assert!(confirmed.contains(&drawn[1].text) || is_loaded());
         newest += u64::from(Some(&drawn[1].text) == confirmed.last());
     }
-    // A tenth or so: 1 / Σ k^-0.99 of 1000, and more since gaps are drawn again.
+    // The last one is a gap: the one before has both shares, of 1 / Σ k^-0.99 of 1000.
     assert!((1000..2500).contains(&newest), "{newest}");
+}
+
+#[test]
+fn the_latest_values_of_a_sequence_are_the_ones_that_were_confirmed() {
+    let sequence = SourceValues::Sequential { from: 101, to: 1_000_000, wrap: false };
+    let latest = SourceValues::Latest { of: 0, exponent: 0.99 };
+    let shared = open(vec![source("new", sequence), source("old", latest)], 2);
+    let mut sources = shared.of_client(3, 1);
+    let mut drawn: Vec<Drawn> = (0..2).map(|_| Drawn::default()).collect();
+    let whole = |drawn: &[Drawn], slot: usize| match drawn[slot].value {
+        DrawnValue::Whole(number) => number,
+        other => panic!("{other:?}"),
+    };
+    let mut confirmed = Vec::new();
+    for event in 0..40 {
+        sources.begin();
+        // Before anything came in, values are those of the load.
+        sources.draw(&[1], &mut drawn).unwrap();
+        let old = whole(&drawn, 1);
+        assert!((1..=100).contains(&old) || confirmed.contains(&old), "{old}");
+        // Two of one event come in together, or none of them.
+        for _ in 0..2 {
+            sources.draw(&[0], &mut drawn).unwrap();
+            if event % 3 != 2 {
+                confirmed.push(whole(&drawn, 0));
+            }
+        }
+        if event % 3 != 2 {
+            sources.confirm();
+        }
+    }
+    assert!(confirmed.iter().all(|value| value % 2 == 0), "client 1 of 2 has every second value");
+    let mut newest = 0;
+    for _ in 0..10_000 {
+        sources.draw(&[1], &mut drawn).unwrap();
+        let old = whole(&drawn, 1);
+        assert!((1..=100).contains(&old) || confirmed.contains(&old), "{old}");
+        newest += u64::from(Some(&old) == confirmed.last());
+    }
+    assert!((600..2500).contains(&newest), "{newest}");
 }
