@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use crate::domain::build::BuildSource;
 use crate::domain::session::Session;
 use crate::lab::canaries::CanarySource;
-use crate::lab::carry_out::BlockTemplate;
+use crate::lab::carry_out::{BlockTemplate, keep_own_files};
 use crate::lab::event::Event;
 use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
 use crate::lab::executor::{self, BlockEnd, Elsewhere, Executor};
@@ -94,6 +94,7 @@ fn refuse(plan: &Plan) -> Result<()> {
 fn begin(options: &ExecutionOptions) -> Result<Execution<'_>> {
     let plan = &options.plan;
     let results = ResultSet::create_for_hosts(&options.out, &file::print(plan))?;
+    keep_own_files(&results, plan)?;
     let folders = WorkFolders::elsewhere(&options.out)?;
     let session = Session { started: clock::now_rfc3339(), ..Session::default() };
     Ok(Execution {

@@ -24,7 +24,7 @@ use crate::lab::work_folders::{Reservation, WorkFolders};
 use crate::lab::{guest, memory, resolve, resume, target_state, work_folders};
 use crate::os::spinner::Spinner;
 use crate::os::{clock, host, user};
-use crate::plan::{BlockSpec, TargetSlot, cost, file, order};
+use crate::plan::{BlockSpec, Plan, TargetSlot, cost, file, order, own_files};
 use crate::results::ResultSet;
 
 /// Carries out the plan; `decider` says after each block what the next one measures.
@@ -42,6 +42,7 @@ pub fn carry_out(
     let mut progress = Progress::new(events);
     let (reservation, resolved, clients) = look_ahead(options, None, &mut progress)?;
     let execution = open(options, reservation, clients)?;
+    keep_own_files(&execution.results, &options.plan)?;
     let states = target_state::all(&execution, resolved)?;
     let source = canary_source(&execution, &states);
     let template = BlockTemplate::of(&execution, &states);
@@ -285,6 +286,16 @@ fn look_ahead(
     )?;
     let resolved = search.end(reservation.run_as.as_ref(), progress)?;
     Ok((reservation, resolved, clients))
+}
+
+/// Copies what the workload reads of the user's own, so that a report can be walked back.
+pub(super) fn keep_own_files(results: &ResultSet, plan: &Plan) -> Result<()> {
+    for own in own_files(plan) {
+        let content = std::fs::read(&own.path);
+        let content = content.with_context(|| format!("read {}", own.path.display()))?;
+        results.keep_file(&own.copy, &content)?;
+    }
+    Ok(())
 }
 
 fn open(

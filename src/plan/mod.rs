@@ -7,8 +7,10 @@ pub mod cost;
 mod definition;
 pub mod file;
 pub mod order;
+mod own_files;
 pub mod words;
 
 pub use block_spec::{BlockSpec, SpecError, TargetSlot};
 pub use blocks::{Auto, Blocks};
 pub use definition::{CountingPass, Interleave, Plan, ProfilingPass};
+pub use own_files::{OwnFile, own_files};

@@ -75,6 +75,15 @@ impl ResultSet {
         Ok(set)
     }
 
+    /// Keeps a copy of a file that the workload reads: `workload/NAME`.
+    pub fn keep_file(&self, name: &Path, content: &[u8]) -> Result<(), ResultsError> {
+        let path = self.folder.join("workload").join(name);
+        if let Some(folder) = path.parent() {
+            atomic::create_folder(folder)?;
+        }
+        atomic::write(&path, content)
+    }
+
     /// Writes the facts of a host that measured blocks: `hosts/FINGERPRINT.json`.
     pub fn add_host(&self, host: &Host) -> Result<(), ResultsError> {
         let name = format!("hosts/{}.json", fingerprint(host));
