@@ -1,12 +1,23 @@
-//! What reports say of the workload.
+//! What reports say of the workload, and the response times of each kind of transaction.
 
-use crate::benchmarks::orders::steps::{DERIVED, shape};
+use std::collections::BTreeMap;
+
+use crate::analyze::Comparison;
+use crate::analyze::comparison::{StepComparison, TargetResult};
+use crate::analyze::histogram::Histogram;
+use crate::benchmarks::orders::steps::{DERIVED, KINDS, shape};
 use crate::domain::benchmark::Workload;
 use crate::domain::orders::WarehouseSpread;
 use crate::report::Sections;
+use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 
 /// The hooks of this benchmark.
-pub(super) const SECTIONS: Sections = Sections { workload: line, ..Sections::NONE };
+pub(super) const SECTIONS: Sections =
+    Sections { workload: line, sections: |comparison| Vec::from_iter(section(comparison)) };
+
+/// Quantiles of response times, and their heads.
+const QUANTILES: [(f64, &str); 4] =
+    [(0.5, "p50_ms"), (0.95, "p95_ms"), (0.99, "p99_ms"), (1.0, "max_ms")];
 
 fn line(workload: &Workload, cache: &str) -> Option<String> {
     let shape = shape(workload)?;
@@ -28,4 +39,85 @@ fn line(workload: &Workload, cache: &str) -> Option<String> {
     parts.push(format!("{} s warm-up", workload.warmup_seconds));
     parts.push(cache.to_owned());
     Some(format!("{} ({DERIVED})", parts.join(", ")))
+}
+
+/// The section; `None` where no step is an order mix.
+fn section(comparison: &Comparison) -> Option<Section> {
+    let tables: Vec<Table> = comparison.steps.iter().filter_map(response_times).collect();
+    if tables.is_empty() {
+        return None;
+    }
+    let text = "Transactions of each kind, and their response times over all blocks. With \
+                --rate they begin at the scheduled time.";
+    let mut blocks = vec![Block::Paragraph(text.to_owned())];
+    blocks.extend(tables.into_iter().map(Block::Table));
+    let heading = "Order mix: response times".to_owned();
+    Some(Section { id: "orders-response-times", heading, blocks })
+}
+
+fn response_times(step: &StepComparison) -> Option<Table> {
+    let of_kind = |kind: &(&'static str, &'static str)| {
+        let rows = step.targets.iter().filter_map(|target| row(target, *kind));
+        rows.collect::<Vec<_>>()
+    };
+    let rows: Vec<Vec<Cell>> = KINDS.iter().flat_map(of_kind).collect();
+    let mut columns = vec![Column::of_row("target"), Column::words("transaction")];
+    columns.push(Column::numbers("per_minute"));
+    columns.extend(QUANTILES.map(|(_, head)| Column::numbers(head)));
+    (!rows.is_empty()).then(|| Table { caption: step.name.clone(), columns, rows })
+}
+
+/// One kind of transactions on one target; `None` where it was not measured.
+fn row(target: &TargetResult, (kind, name): (&str, &str)) -> Option<Vec<Cell>> {
+    let (mut operations, mut seconds) = (0, 0.0);
+    let (mut times, mut broken) = (BTreeMap::new(), None);
+    for sample in &target.samples {
+        let outcome = &sample.record.outcome;
+        let role = outcome.roles.get(kind)?;
+        operations += role.operations;
+        seconds += outcome.seconds;
+        match Histogram::from_base64(&role.latency) {
+            Ok(histogram) => {
+                histogram.steps().for_each(|(ns, count)| *times.entry(ns).or_insert(0) += count);
+            }
+            Err(why) => broken = Some(why),
+        }
+    }
+    let per_minute = 60.0 * operations as f64 / seconds;
+    let mut cells = vec![Cell::text(target.label.clone()), Cell::text(name)];
+    cells.push(match seconds > 0.0 {
+        true => Cell::number(per_minute, Digits::Fixed(1), "1/min"),
+        false => Cell::missing("the window had no length"),
+    });
+    cells.extend(QUANTILES.map(|(share, _)| match (quantile(&times, share), &broken) {
+        (_, Some(why)) => Cell::missing(why.clone()),
+        (Some(ns), None) => Cell::number(ns as f64 / 1e6, Digits::Fixed(3), "ms"),
+        (None, None) => Cell::missing("no such transaction ended in the window"),
+    }));
+    (!target.samples.is_empty()).then_some(cells)
+}
+
+/// The value below or at which this share of all values lies.
+fn quantile(counts: &BTreeMap<u64, u64>, share: f64) -> Option<u64> {
+    let total: u64 = counts.values().sum();
+    let rank = (share * total as f64).ceil().max(1.0) as u64;
+    let mut sum = 0;
+    let mut values = counts.iter().map(|(value, count)| {
+        sum += count;
+        (*value, sum)
+    });
+    values.find(|(_, sum)| *sum >= rank).map(|(value, _)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_the_value_of_its_rank() {
+        let counts = BTreeMap::from([(10, 50), (20, 45), (30, 5)]);
+        let found = [0.5, 0.51, 0.95, 0.99, 1.0].map(|share| quantile(&counts, share));
+        assert_eq!(found, [Some(10), Some(20), Some(20), Some(30), Some(30)]);
+        assert_eq!(quantile(&BTreeMap::new(), 0.5), None);
+    }
 }

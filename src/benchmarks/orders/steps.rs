@@ -10,6 +10,15 @@ use crate::domain::step_parameters::StepParameters;
 pub(super) const DERIVED: &str =
     "a workload derived from TPC-C; not comparable with published TPC-C results";
 
+/// The kinds of transactions in the order of records: names in records, and for readers.
+pub(super) const KINDS: [(&str, &str); 5] = [
+    ("new_order", "new order"),
+    ("payment", "payment"),
+    ("delivery", "delivery"),
+    ("stock_level", "stock level"),
+    ("order_status", "order status"),
+];
+
 /// The shape, if the workload is the order mix.
 pub(super) fn shape(workload: &Workload) -> Option<&OrdersShape> {
     match &workload.shape {

@@ -94,3 +94,86 @@ fn lines(session: &mut Connection) -> Result<(), String> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::embed::sqlite::{Sqlite, SqliteConnection};
+
+    /// Two districts of two warehouses each, with three orders of two lines; the last two of each
+    /// district are new.
+    fn tables() -> (tempfile::TempDir, Connection) {
+        let folder = tempfile::tempdir().unwrap();
+        let library = Arc::new(Sqlite::compiled_in());
+        let path = folder.path().join("orders.db");
+        let mut session =
+            Connection::Sqlite(SqliteConnection::open(&library, &path, 1000).unwrap());
+        let mut make = |sql: &str| {
+            session.simple(sql).unwrap();
+        };
+        make("CREATE TABLE warehouse (w_id INT, w_ytd DECIMAL(12,2))");
+        make("CREATE TABLE district (d_w_id INT, d_id INT, d_ytd DECIMAL(12,2), d_next_o_id INT)");
+        make("CREATE TABLE orders (o_w_id INT, o_d_id INT, o_id INT, o_ol_cnt INT)");
+        make("CREATE TABLE new_order (no_w_id INT, no_d_id INT, no_o_id INT)");
+        make("CREATE TABLE order_line (ol_w_id INT, ol_d_id INT, ol_o_id INT, ol_number INT)");
+        for w in 1..=2 {
+            make(&format!("INSERT INTO warehouse VALUES ({w}, 60000.2)"));
+            for d in 1..=2 {
+                make(&format!("INSERT INTO district VALUES ({w}, {d}, 30000.1, 4)"));
+                for o in 1..=3 {
+                    make(&format!("INSERT INTO orders VALUES ({w}, {d}, {o}, 2)"));
+                    for number in 1..=2 {
+                        make(&format!("INSERT INTO order_line VALUES ({w}, {d}, {o}, {number})"));
+                    }
+                }
+                make(&format!("INSERT INTO new_order VALUES ({w}, {d}, 2), ({w}, {d}, 3)"));
+            }
+        }
+        (folder, session)
+    }
+
+    #[test]
+    fn tables_that_agree_pass_and_every_broken_one_is_found_with_its_place() {
+        let (_folder, mut session) = tables();
+        assert_eq!(super::check(&mut session), Ok(()));
+        let mut found = |breaks: &str, wanted: &str| {
+            session.simple("BEGIN").unwrap();
+            session.simple(breaks).unwrap();
+            let fault = super::check(&mut session).unwrap_err();
+            let all = format!("orders are inconsistent after the step: {wanted}");
+            assert_eq!(fault, all, "{breaks}");
+            session.simple("ROLLBACK").unwrap();
+        };
+        found(
+            "UPDATE warehouse SET w_ytd = w_ytd + 0.01 WHERE w_id = 2",
+            "warehouse 2: w_ytd is 60000.21, and its districts have 60000.20",
+        );
+        found(
+            "UPDATE district SET d_next_o_id = 5 WHERE d_w_id = 1 AND d_id = 2",
+            "district 2 of warehouse 1: d_next_o_id - 1 is 4, the last order 3, the last new order \
+             3",
+        );
+        found(
+            "DELETE FROM new_order WHERE no_w_id = 2 AND no_d_id = 1 AND no_o_id = 3",
+            "district 1 of warehouse 2: d_next_o_id - 1 is 3, the last order 3, the last new order \
+             2",
+        );
+        found(
+            "UPDATE new_order SET no_o_id = 1 WHERE no_w_id = 1 AND no_d_id = 1 AND no_o_id = 2",
+            "district 1 of warehouse 1: 2 new orders have the numbers 1 to 3",
+        );
+        found(
+            "DELETE FROM order_line WHERE ol_w_id = 2 AND ol_d_id = 2 AND ol_o_id = 1 \
+             AND ol_number = 1",
+            "district 2 of warehouse 2: its orders have 6 lines, and 5 are there",
+        );
+        found(
+            "DELETE FROM orders WHERE o_w_id = 1 AND o_d_id = 1",
+            "district 1 of warehouse 1: d_next_o_id - 1 is 3, the last order none, the last new \
+             order 3",
+        );
+        assert_eq!(super::check(&mut session), Ok(()));
+    }
+}

@@ -1,6 +1,7 @@
 //! What clients draw for each transaction, from the seed alone: equal on all targets.
 
 use crate::benchmarks::orders::schema::{CUSTOMERS, DISTRICTS, ITEMS};
+use crate::benchmarks::orders::steps::KINDS;
 use crate::datagen::rng::Rng;
 use crate::domain::orders::{OrdersShape, WarehouseSpread};
 
@@ -49,13 +50,7 @@ impl TransactionKind {
 
     /// The name in records.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            TransactionKind::NewOrder => "new_order",
-            TransactionKind::Payment => "payment",
-            TransactionKind::Delivery => "delivery",
-            TransactionKind::StockLevel => "stock_level",
-            TransactionKind::OrderStatus => "order_status",
-        }
+        KINDS[self as usize].0
     }
 
     /// Seconds of keying before it, and of thinking after it on average.
@@ -258,5 +253,77 @@ impl OrdersSource {
         }
         self.customer();
         self.inputs.amount = self.rng.uniform(1, 5000) as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::goodness_of_fit;
+
+    fn source(seed: u64, client: u32) -> OrdersSource {
+        let shape = OrdersShape {
+            warehouses: 5,
+            spread: WarehouseSpread::All,
+            keying: false,
+            partitions: 0,
+            nurand: false,
+        };
+        OrdersSource::new(&shape, seed, (client, 2))
+    }
+
+    /// What so many transactions of a client are about.
+    fn drawn(seed: u64, client: u32, count: usize) -> Vec<TransactionInputs> {
+        let mut source = source(seed, client);
+        (0..count)
+            .map(|_| {
+                source.next();
+                source.inputs.clone()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn one_seed_gives_the_same_transactions_and_another_seed_or_client_others() {
+        let text = |seed, client| format!("{:?}", drawn(seed, client, 200));
+        assert_eq!(text(7, 1), text(7, 1));
+        assert_ne!(text(7, 1), text(8, 1));
+        assert_ne!(text(7, 1), text(7, 0));
+    }
+
+    #[test]
+    fn kinds_and_inputs_have_their_shares() {
+        let all = drawn(1, 1, 100_000);
+        let mut kinds = [0; 5];
+        all.iter().for_each(|one| kinds[one.kind as usize] += 1);
+        assert!(goodness_of_fit(&kinds, &[10.0, 10.0, 1.0, 1.0, 1.0]) > 1e-5, "{kinds:?}");
+        // Client 1 of 2 works for every second of five warehouses.
+        assert!(all.iter().all(|one| [2, 4].contains(&one.warehouse)));
+        let orders: Vec<_> =
+            all.iter().filter(|one| one.kind == TransactionKind::NewOrder).collect();
+        let unsold = orders.iter().filter(|one| one.is_unsold()).count() as u64;
+        let sold = orders.len() as u64 - unsold;
+        assert!(goodness_of_fit(&[unsold, sold], &[1.0, 99.0]) > 1e-5, "{unsold}");
+        let mut lines = [0; 11];
+        let (mut remote, mut near) = (0, 0);
+        for order in &orders {
+            lines[order.lines.len() - 5] += 1;
+            for line in &order.lines {
+                let is_remote = line.supply != order.warehouse;
+                *(if is_remote { &mut remote } else { &mut near }) += 1;
+                assert!((1..=5).contains(&line.supply) && (1..=10).contains(&line.quantity));
+            }
+        }
+        assert!(goodness_of_fit(&lines, &[1.0; 11]) > 1e-5, "{lines:?}");
+        assert!(goodness_of_fit(&[remote, near], &[1.0, 99.0]) > 1e-5, "{remote} {near}");
+        let payments = all.iter().filter(|one| one.kind == TransactionKind::Payment);
+        let (mut away, mut named, mut count) = (0, 0, 0);
+        for payment in payments {
+            count += 1;
+            away += u64::from(payment.customer_warehouse != payment.warehouse);
+            named += u64::from(payment.customer == 0);
+        }
+        assert!(goodness_of_fit(&[away, count - away], &[15.0, 85.0]) > 1e-5, "{away}");
+        assert!(goodness_of_fit(&[named, count - named], &[60.0, 40.0]) > 1e-5, "{named}");
     }
 }
