@@ -110,7 +110,8 @@ impl PgbenchProgram {
         if let Some(place) = text.bytes().position(|byte| byte == 0) {
             return Err(ScriptFault::at(text, place, "a script holds no zero byte"));
         }
-        let mut reader = Reader { text, names, commands: Vec::new(), branches: Vec::new() };
+        let (commands, branches) = (Vec::new(), Vec::new());
+        let mut reader = Reader { text, names, commands, branches, follows_sql: false };
         reader.read()?;
         reader.check_pipelines()?;
         if reader.commands.is_empty() {
@@ -144,6 +145,8 @@ struct Reader<'a> {
     names: &'a mut VariableNames,
     commands: Vec<PgbenchCommand>,
     branches: Vec<Branch>,
+    /// True right after an SQL command.
+    follows_sql: bool,
 }
 
 impl Reader<'_> {
@@ -216,6 +219,7 @@ impl Reader<'_> {
             self.check_sql(begin, &sql)?;
             let sql = PgbenchSql { is_joined, ..self.message(&sql) };
             self.push(begin, PgbenchAction::Sql(sql));
+            self.follows_sql = true;
         }
         Ok(at)
     }
@@ -260,7 +264,11 @@ impl Reader<'_> {
             "set" => self.set(place, after)?,
             "if" | "elif" => self.condition(place, &lower, after)?,
             "sleep" => self.sleep(place, &words)?,
-            "gset" | "aset" => self.stored(place, &words, lower == "aset")?,
+            "gset" | "aset" if !self.follows_sql => {
+                let what = format!("`\\{lower}` must follow an SQL command");
+                return Err(self.fault(place, what));
+            }
+            "gset" | "aset" => self.stored(&words, lower == "aset")?,
             _ => {
                 let action = self.plain(place, &lower)?;
                 if let Some((begin, word)) = words.first() {
@@ -272,6 +280,7 @@ impl Reader<'_> {
                 }
             }
         }
+        self.follows_sql = false;
         Ok(end)
     }
 
@@ -433,12 +442,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn stored(
-        &mut self,
-        place: usize,
-        words: &[(usize, String)],
-        of_each: bool,
-    ) -> Result<(), ScriptFault> {
+    fn stored(&mut self, words: &[(usize, String)], of_each: bool) -> Result<(), ScriptFault> {
         let name = if of_each { "aset" } else { "gset" };
         let prefix = match words {
             [] => String::new(),
@@ -448,14 +452,12 @@ impl Reader<'_> {
                 return Err(self.fault(*extra, what));
             }
         };
-        let fault = self.fault(place, format!("`\\{name}` must follow an SQL command"));
-        match self.commands.last_mut().map(|command| &mut command.action) {
-            Some(PgbenchAction::Sql(sql)) if sql.stored.is_none() => {
-                sql.stored = Some(StoredRow { prefix, of_each });
-                Ok(())
-            }
-            _ => Err(fault),
+        if let Some(PgbenchAction::Sql(sql)) =
+            self.commands.last_mut().map(|command| &mut command.action)
+        {
+            sql.stored = Some(StoredRow { prefix, of_each });
         }
+        Ok(())
     }
 
     /// Refuses what pgbench would refuse while it runs. With branches only the run tells.

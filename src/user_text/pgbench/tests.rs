@@ -108,6 +108,9 @@ fn what_cannot_be_read_is_said_with_its_place() {
     check("\\if 1\n\\else\n\\elif 1\n\\endif", "line 3, column 1: `\\elif` after `\\else`");
     check("\\endif", "`\\endif` without `\\if`");
     check("\\gset", "`\\gset` must follow an SQL command");
+    check("SELECT 1 AS a \\gset\n\\gset", "line 2, column 1: `\\gset` must follow an SQL command");
+    let branch = "SELECT 1 AS a;\n\\if 1\nSELECT 2;\n\\endif\n\\gset";
+    check(branch, "`\\gset` must follow an SQL command");
     check("SELECT 1 \\gset a b", "takes one prefix, not `b` too");
     check("\\sleep", "a time must follow `\\sleep`");
     check("\\sleep abc", "a time must be a whole number or a variable, not `abc`");
