@@ -7,7 +7,6 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-#[allow(dead_code, reason = "another test runs it without a change of folder")]
 mod program;
 mod skipped;
 

@@ -9,18 +9,16 @@ mod builds;
 #[allow(dead_code, reason = "another test of the whole program uses the rest")]
 #[path = "live/scene.rs"]
 mod scene;
+mod site;
 mod skipped;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use rqps::dbms::{ControlPlane, Interrupt, Site, config, control_plane};
-use rqps::domain::build::{Build, Dbms, Manifest, Version};
+use rqps::dbms::{ControlPlane, Site, control_plane};
+use rqps::domain::build::Dbms;
 use rqps::domain::endpoint::{Address, Endpoint, Login};
-use rqps::os::user;
 use rqps::wire::mysql::MysqlClient;
 use rqps::wire::postgres::PostgresClient;
 use rustix::process::Signal;
@@ -55,31 +53,11 @@ impl Theirs {
         };
         let scene = Scene::new();
         let version = target.split_once('@').unwrap().1.split('+').next().unwrap();
-        let version = Version::new(version);
-        let config = config::load(dbms, "default", None, &version, 128 << 20).unwrap();
-        let manifest = Manifest {
-            dbms,
-            version,
-            reported: String::new(),
-            origin: "a test".to_owned(),
-            sha256: None,
-            compiler: None,
-            packages: BTreeMap::new(),
-        };
+        let build = site::build(dbms, Some(&root), version);
         let site = Site {
-            build: Build { root: Some(root), manifest },
-            config,
             data: scene.path("theirs"),
             logs: scene.path("their-logs"),
-            sockets: scene.path("s"),
-            storage_engine: None,
-            run_as: user::choose(None).unwrap(),
-            memory_group: None,
-            callgrind: None,
-            listen: None,
-            warden_program: PathBuf::from(env!("CARGO_BIN_EXE_rqps")),
-            start_timeout: Duration::from_secs(120),
-            interrupt: Interrupt::default(),
+            ..site::site(&scene.path(""), &build)
         };
         let mut plane = control_plane(site).unwrap();
         plane.init().unwrap();

@@ -8,6 +8,7 @@
 mod builds;
 #[path = "live/scene.rs"]
 mod scene;
+mod site;
 mod skipped;
 
 use std::fs;
@@ -17,10 +18,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use rqps::dbms::{ControlPlane, Interrupt, Site, config, control_plane};
-use rqps::domain::build::{Build, Dbms, Manifest, Version};
+use rqps::dbms::{ControlPlane, Site, control_plane};
+use rqps::domain::build::Dbms;
 use rqps::domain::endpoint::{Endpoint, Login};
-use rqps::os::user;
 use rqps::wire::postgres::PostgresClient;
 use rustix::process::Signal;
 use serde_json::Value as Json;
@@ -384,31 +384,12 @@ fn sqlite_of_the_system_compares_with_the_compiled_in() {
 
 /// A Postgres that somebody else runs.
 fn somebodys_postgres(scene: &Scene, root: &Path) -> Box<dyn ControlPlane> {
-    let version = Version::new("17.2.0");
-    let config = config::load(Dbms::Postgres, "default", None, &version, 128 << 20).unwrap();
-    let manifest = Manifest {
-        dbms: Dbms::Postgres,
-        version,
-        reported: String::new(),
-        origin: "a test".to_owned(),
-        sha256: None,
-        compiler: None,
-        packages: std::collections::BTreeMap::new(),
-    };
+    let build = site::build(Dbms::Postgres, Some(root), "17.2.0");
     let site = Site {
-        build: Build { root: Some(root.to_owned()), manifest },
-        config,
         data: scene.path("theirs"),
         logs: scene.path("their-logs"),
         sockets: scene.path("their-sockets"),
-        storage_engine: None,
-        run_as: user::choose(None).unwrap(),
-        memory_group: None,
-        callgrind: None,
-        listen: None,
-        warden_program: PathBuf::from(env!("CARGO_BIN_EXE_rqps")),
-        start_timeout: Duration::from_secs(120),
-        interrupt: Interrupt::default(),
+        ..site::site(&scene.path(""), &build)
     };
     let mut plane = control_plane(site).unwrap();
     plane.init().unwrap();

@@ -9,20 +9,22 @@ mod builds;
 #[allow(dead_code, reason = "another test reads sessions of measuring clients")]
 #[path = "statements/log.rs"]
 mod log;
+mod program;
+mod site;
 mod skipped;
-#[path = "lua/theirs.rs"]
+#[allow(dead_code, reason = "another test reads the log as it stands")]
 mod theirs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-use serde_json::Value as Json;
+use std::process::{Command, Output};
 
 use log::{How, Seen};
+use program::{said, steps};
 use theirs::Theirs;
 
 use rqps::domain::build::Dbms;
+use rqps::domain::endpoint::Login;
 use rqps::embed::lua::LuaJit;
 
 /// Scripts of an installed sysbench: the user's, never part of rqps.
@@ -30,18 +32,6 @@ const SYSBENCH: &str = "/usr/share/sysbench";
 
 /// Statements of a client that are compared: the first, after the warm-up of nothing.
 const COMPARED: usize = 300;
-
-fn rqps(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-    let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lua.lock");
-    command.env("RQPS_HOST_LOCK", lock).current_dir(folder).stdin(Stdio::null());
-    command.env("RQPS_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-calibrations"));
-    command
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// True if scripts can run here; a note if not.
 fn has_luajit(test: &str) -> bool {
@@ -63,19 +53,10 @@ fn scripts() -> tempfile::TempDir {
 }
 
 fn compare(folder: &Path, targets: &[&str], bench: &str, options: &[&str]) -> Output {
-    let mut command = rqps(folder);
-    command.arg("compare").args(targets).args(["--bench", bench, "--out", "out", "--yes"]);
+    let mut command = program::rqps_in(&["compare"], folder);
+    command.args(targets).args(["--bench", bench, "--out", "out", "--yes"]);
     command.args(["--canaries", "off", "--blocks", "1", "--set", "seconds=0.4"]);
     command.args(["--set", "warmup_seconds=0", "--"]).args(options).output().unwrap()
-}
-
-/// The record of the only step.
-fn step(out: &Path) -> Json {
-    let run = fs::read_dir(out).unwrap().flatten().map(|entry| entry.path());
-    let run = run.into_iter().find(|path| path.join("run.json").is_file()).unwrap();
-    let steps = fs::read_dir(run.join("steps")).unwrap().flatten().map(|entry| entry.path());
-    let path = steps.into_iter().find(|path| path.extension().is_some_and(|end| end == "json"));
-    serde_json::from_slice(&fs::read(path.unwrap()).unwrap()).unwrap()
 }
 
 #[test]
@@ -153,7 +134,7 @@ const DIFFERENTIAL: [(&str, &[&str]); 5] = [
 fn check_same_statements(theirs: &Theirs) {
     let folder = scripts();
     let of_tables = ["--tables=2", "--table-size=500"];
-    theirs.sysbench("oltp_read_write.lua", &of_tables, "prepare");
+    sysbench(theirs, "oltp_read_write.lua", &of_tables, "prepare");
     for (script, more) in DIFFERENTIAL {
         let options: Vec<&str> = of_tables.iter().chain(more).copied().collect();
         let mark = theirs.log_length();
@@ -162,13 +143,13 @@ fn check_same_statements(theirs: &Theirs) {
         assert!(output.status.success(), "{script}: {}", said(&output));
         let ours = busiest(theirs.sessions_since(mark));
         let out = folder.path().join("out");
-        let record = step(&out);
+        let record = steps(&out, "a").remove(0);
         fs::remove_dir_all(&out).unwrap();
         let seed = record["outcome"]["facts"]["sysbench draws the same with"].as_str().unwrap();
         let seed = seed.split(' ').next().unwrap();
         let mark = theirs.log_length();
         let with_seed: Vec<&str> = options.iter().copied().chain([seed]).collect();
-        theirs.sysbench(script, &with_seed, "run");
+        sysbench(theirs, script, &with_seed, "run");
         let real = busiest(theirs.sessions_since(mark));
         let compared = COMPARED.min(ours.len()).min(real.len());
         assert!(compared >= 100, "{script}: {} and {} statements", ours.len(), real.len());
@@ -184,7 +165,7 @@ fn check_walk(theirs: &Theirs) {
     let options = ["--flag=off", "--many=a,b", "--size=3"];
     let output = compare(folder.path(), &[&theirs.dsn("a")], "lua:walk.lua", &options);
     assert!(output.status.success(), "{}", said(&output));
-    let record = step(&folder.path().join("out"));
+    let record = steps(&folder.path().join("out"), "a").remove(0);
     let outcome = &record["outcome"];
     assert_eq!(record["status"], "complete", "{record}");
     assert!(outcome["events"].as_u64().unwrap() > 5, "{outcome}");
@@ -242,10 +223,41 @@ fn mysql_receives_what_sysbench_sends() {
 
 /// True if the real program and its scripts are here.
 fn has_sysbench(test: &str) -> bool {
-    let is_here = theirs::sysbench().is_some()
-        && PathBuf::from(SYSBENCH).join("oltp_read_write.lua").is_file();
+    let is_here =
+        real_sysbench().is_some() && PathBuf::from(SYSBENCH).join("oltp_read_write.lua").is_file();
     if !is_here {
         skipped::note(test, "sysbench and its scripts are not installed");
     }
     is_here
+}
+
+/// The real program, if it is installed.
+fn real_sysbench() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("sysbench")).find(|it| it.is_file())
+}
+
+/// Runs the real program on a server, with one thread and a fixed number of events.
+fn sysbench(theirs: &Theirs, script: &str, options: &[&str], command: &str) {
+    let mut real = Command::new(real_sysbench().unwrap());
+    let (socket, Login { user, database, .. }) = (theirs.socket(), &theirs.login);
+    real.arg(Path::new(SYSBENCH).join(script))
+        .args(["--threads=1", "--events=200", "--time=0"])
+        .args(options);
+    match theirs.dbms {
+        Dbms::Postgres => {
+            let port = socket.extension().unwrap().to_string_lossy().into_owned();
+            real.arg("--db-driver=pgsql").arg(format!("--pgsql-port={port}"));
+            real.arg(format!("--pgsql-host={}", socket.parent().unwrap().display()));
+            real.arg(format!("--pgsql-user={user}")).arg(format!("--pgsql-db={database}"));
+        }
+        _ => {
+            real.arg("--db-driver=mysql");
+            real.arg(format!("--mysql-socket={}", socket.display()));
+            real.arg(format!("--mysql-user={user}")).arg(format!("--mysql-db={database}"));
+        }
+    }
+    let output = real.arg(command).output().unwrap();
+    let words = program::text(&output.stdout);
+    assert!(output.status.success(), "sysbench {script} {command}: {words}");
 }

@@ -3,45 +3,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "other tests need no folder of their own")]
 mod program;
-
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use serde_json::Value as Json;
-
-/// The words after `rqps` of the example in the docs.
-fn example() -> Vec<String> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md");
-    let docs = fs::read_to_string(docs).unwrap();
-    let line = docs.lines().find(|line| line.contains("--bench orders")).unwrap();
-    line.split_whitespace().skip(1).map(str::to_owned).collect()
-}
-
-/// The record of the step.
-fn step(out: &Path) -> Json {
-    let runs = fs::read_dir(out).unwrap().flatten().map(|entry| entry.path().join("steps"));
-    let steps = runs.filter(|path| path.is_dir()).flat_map(|path| fs::read_dir(path).unwrap());
-    let paths = steps.flatten().map(|entry| entry.path());
-    let path: PathBuf =
-        paths.into_iter().find(|path| path.to_string_lossy().ends_with("orders.json")).unwrap();
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
 
 #[test]
 fn the_example_of_the_docs_runs_and_its_tables_agree_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let short = ["--canaries", "off", "--blocks", "1", "--out", "out"];
-    let mut command = program::rqps(&example(), folder.path());
-    let output = command.args(short).current_dir(folder.path()).output().unwrap();
+    let example = program::example_of_docs("--bench orders");
+    let output = program::rqps_in(&example, folder.path()).args(short).output().unwrap();
     let said = program::text(&output.stderr);
     assert!(output.status.success(), "{said}");
     let report = program::text(&output.stdout);
     let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
     let derived = "a workload derived from TPC-C; not comparable with published TPC-C results";
     assert!(report.contains(derived), "{report}");
-    let step = step(&folder.path().join("out"));
+    let step = program::steps(&folder.path().join("out"), "sqlite").remove(0);
     assert_eq!(step["status"], "complete", "{step}");
     let outcome = &step["outcome"];
     let count = |what: &str| outcome[what].as_f64().unwrap();
@@ -65,8 +41,7 @@ fn what_cannot_be_carried_out_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |setting: &str, want: &str| {
         let words = ["compare", "sqlite", "--bench", "orders", "--set", setting, "--out", "out"];
-        let mut command = program::rqps(&words, folder.path());
-        let output = command.current_dir(folder.path()).output().unwrap();
+        let output = program::rqps_in(&words, folder.path()).output().unwrap();
         let said = program::text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(want), "{said}");

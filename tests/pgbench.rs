@@ -6,92 +6,36 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod builds;
+#[allow(dead_code, reason = "other tests compare sessions of several servers")]
+#[path = "statements/log.rs"]
+mod log;
+mod program;
+mod site;
 mod skipped;
+#[allow(dead_code, reason = "another test reads sessions of several servers")]
+mod theirs;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::fs;
+use std::process::{Command, Output, Stdio};
 
+use program::{SHORT, rqps_in, said, steps, turn};
+use rqps::domain::build::Dbms;
 use serde_json::Value as Json;
+use theirs::Theirs;
 
-/// One at a time: the host lock is taken without waiting for long.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-fn rqps(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-    let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pgbench.lock");
-    command.env("RQPS_HOST_LOCK", lock).current_dir(folder).stdin(Stdio::null());
-    command.env("RQPS_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-calibrations"));
-    command
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// The scripts of docs/workloads.md: each in a block after a line `A script `NAME`:`.
+/// The scripts of docs/workloads.md.
 fn examples() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md");
-    let docs = fs::read_to_string(docs).unwrap();
-    let (mut name, mut lines, mut count) = (None, docs.lines(), 0);
-    while let Some(line) = lines.next() {
-        let named = line.strip_prefix("A script `").and_then(|rest| rest.strip_suffix("`:"));
-        if line.starts_with("```") {
-            let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-            if let Some(name) = name.take() {
-                fs::write(folder.path().join::<&str>(name), block.join("\n") + "\n").unwrap();
-                count += 1;
-            }
-        } else {
-            name = named.or(name);
-        }
-    }
-    assert_eq!(count, 1);
-    folder
-}
-
-const SHORT: [&str; 10] = [
-    "--canaries",
-    "off",
-    "--blocks",
-    "1",
-    "--set",
-    "seconds=0.2",
-    "--set",
-    "warmup_seconds=0.1",
-    "--out",
-    "out",
-];
-
-/// The records of all steps of a target, in order.
-fn steps(out: &Path, label: &str) -> Vec<Json> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(out)
-        .unwrap()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.to_string_lossy().ends_with(&format!("-{label}")))
-        .flat_map(|run| fs::read_dir(run.join("steps")).unwrap().flatten().map(|one| one.path()))
-        .filter(|path| path.extension().is_some_and(|end| end == "json"))
-        .collect();
-    paths.sort();
-    paths.iter().map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect()
+    program::files_of_docs("A script ", 1)
 }
 
 #[test]
 fn the_script_of_the_docs_runs_as_it_stands_beside_built_in_ones() {
     let _turn = turn();
     let folder = examples();
-    let mut command = rqps(folder.path());
-    command.args(["compare", "sqlite", "b=sqlite:small-cache"]).args(SHORT);
+    let words = ["compare", "sqlite", "b=sqlite:small-cache"];
+    let mut command = rqps_in(&words, folder.path());
+    command.args(SHORT);
     command.args(["--bench", "pgbench:deposit.sql@3,select-only@1", "--bench", "pgbench:tpcb"]);
     let output = command.args(["--", "-n", "-D", "largest=50"]).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
@@ -124,14 +68,15 @@ fn the_script_of_the_docs_runs_as_it_stands_beside_built_in_ones() {
 fn a_plan_holds_the_scripts_and_refuses_another_text() {
     let _turn = turn();
     let folder = examples();
-    let mut command = rqps(folder.path());
-    command.args(["plan", "sqlite", "b=sqlite", "--bench", "pgbench:deposit.sql"]);
+    let words = ["plan", "sqlite", "b=sqlite", "--bench", "pgbench:deposit.sql"];
+    let mut command = rqps_in(&words, folder.path());
     let plan = command.args(&SHORT[..8]).args(["--", "-D", "largest=9"]).output().unwrap();
     assert!(plan.status.success(), "{}", said(&plan));
     let text = String::from_utf8(plan.stdout).unwrap();
     assert!(text.contains("benchmark = \"pgbench\"") && text.contains("sha256 = "), "{text}");
     let path = folder.path().join("plan.toml");
-    let run = || rqps(folder.path()).args(["run", "plan.toml", "--out", "out"]).output().unwrap();
+    let run = ["run", "plan.toml", "--out", "out"];
+    let run = || rqps_in(&run, folder.path()).output().unwrap();
     fs::write(&path, text.replace("UPDATE pgbench_accounts", "UPDATE  pgbench_accounts")).unwrap();
     let refused = run();
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
@@ -148,8 +93,8 @@ fn a_plan_holds_the_scripts_and_refuses_another_text() {
 fn what_cannot_be_used_is_refused_before_anything_starts() {
     let folder = examples();
     let check = |bench: &[&str], options: &[&str], want: &str| {
-        let mut command = rqps(folder.path());
-        command.args(["compare", "sqlite", "b=sqlite"]).args(SHORT);
+        let mut command = rqps_in(&["compare", "sqlite", "b=sqlite"], folder.path());
+        command.args(SHORT);
         for bench in bench {
             command.args(["--bench", bench]);
         }
@@ -197,111 +142,52 @@ fn what_cannot_be_used_is_refused_before_anything_starts() {
     check(&["pgbench:bad.sql"], &[], "bad.sql, line 1: sqlite executes one statement at a time");
 }
 
-/// A running server with a private folder; it ends with this value.
-struct Server {
-    folder: tempfile::TempDir,
-    child: Child,
+/// Runs the real program on a server.
+fn pgbench(server: &Theirs, options: &[&str]) -> Output {
+    let mut command = Command::new("pgbench");
+    let socket = server.socket();
+    let port = socket.extension().unwrap();
+    command.arg("-h").arg(socket.parent().unwrap()).arg("-p").arg(port);
+    command.args(["-U", &server.login.user]).args(options).arg(&server.login.database);
+    command.stdin(Stdio::null()).output().unwrap()
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
-        }
-        let _ = self.child.wait();
-    }
-}
-
-/// A command that runs without privileges, since servers refuse to be root.
-fn unprivileged(program: &Path) -> Command {
-    if !rustix::process::getuid().is_root() {
-        return Command::new(program);
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups", "--"]).arg(program);
-    command
-}
-
-impl Server {
-    fn start(root: &Path) -> Server {
-        let folder = tempfile::Builder::new().prefix("rqps-pgbench").tempdir_in("/tmp").unwrap();
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-        if rustix::process::getuid().is_root() {
-            let mut chown = Command::new("chown");
-            assert!(chown.arg("nobody:nogroup").arg(folder.path()).status().unwrap().success());
-        }
-        let data = folder.path().join("data");
-        let mut initdb = unprivileged(&root.join("bin/initdb"));
-        initdb.args(["-U", "tester", "-A", "trust", "-N", "-E", "UTF8", "--locale=C", "-D"]);
-        let made = initdb.arg(&data).stdin(Stdio::null()).output().unwrap();
-        assert!(made.status.success(), "{}", said(&made));
-        let log = File::create(folder.path().join("server.log")).unwrap();
-        let mut command = unprivileged(&root.join("bin/postgres"));
-        command.arg("-D").arg(&data).arg("-k").arg(folder.path());
-        for setting in
-            ["listen_addresses=", "fsync=off", "log_statement=all", "log_line_prefix=@%p "]
-        {
-            command.args(["-c", setting]);
-        }
-        command.current_dir(folder.path()).stdin(Stdio::null()).stdout(log.try_clone().unwrap());
-        let child = command.stderr(log).spawn().unwrap();
-        let server = Server { folder, child };
-        let begin = Instant::now();
-        while !server.log().contains("ready to accept connections") {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{}", server.log());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        server
-    }
-
-    fn log(&self) -> String {
-        let bytes = fs::read(self.folder.path().join("server.log")).unwrap();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    fn pgbench(&self, options: &[&str]) -> Output {
-        let mut command = Command::new("pgbench");
-        command.arg("-h").arg(self.folder.path()).args(["-U", "tester"]).args(options);
-        command.arg("postgres").stdin(Stdio::null()).output().unwrap()
-    }
-
-    /// What sessions sent while `work` ran, in the order of their first statements: each statement
-    /// with its values.
-    fn sent_by(&self, work: impl FnOnce()) -> Vec<Vec<String>> {
-        let before = self.log().len();
-        work();
-        let log = self.log();
-        let (mut places, mut sessions) = (BTreeMap::new(), Vec::<Vec<String>>::new());
-        let mut last = None;
-        for line in log[before..].lines() {
-            // The text of a statement may have several lines.
-            let begun = line.strip_prefix('@').and_then(|line| line.split_once(' '));
-            let Some((id, text)) = begun else {
-                if let (Some(place), Some(rest)) = (last, line.strip_prefix('\t')) {
-                    let statements: &mut Vec<String> = &mut sessions[place];
-                    statements.last_mut().unwrap().push_str(&format!("\n{rest}"));
-                }
-                continue;
-            };
-            let place = *places.entry(id.to_owned()).or_insert(sessions.len());
-            if place == sessions.len() {
-                sessions.push(Vec::new());
+/// What sessions sent while `work` ran, in the order of their first statements: each statement
+/// with its values.
+fn sent_by(server: &Theirs, work: impl FnOnce()) -> Vec<Vec<String>> {
+    let before = server.log_length();
+    work();
+    let log = server.log_since(before);
+    let (mut places, mut sessions) = (BTreeMap::new(), Vec::<Vec<String>>::new());
+    let mut last = None;
+    for line in log.lines() {
+        // The text of a statement may have several lines.
+        let begun = line.strip_prefix('@').and_then(|line| line.split_once(' '));
+        let Some((id, text)) = begun else {
+            if let (Some(place), Some(rest)) = (last, line.strip_prefix('\t')) {
+                let statements: &mut Vec<String> = &mut sessions[place];
+                statements.last_mut().unwrap().push_str(&format!("\n{rest}"));
             }
-            let statements = &mut sessions[place];
-            last = None;
-            if let Some(sql) = text.strip_prefix("LOG:  statement: ") {
-                statements.push(sql.to_owned());
-                last = Some(place);
-            } else if let Some(call) = text.strip_prefix("LOG:  execute ") {
-                statements.push(call.split_once(": ").unwrap().1.to_owned());
-                last = Some(place);
-            } else if let Some(values) = text.strip_prefix("DETAIL:  ") {
-                let values = values.split_once("arameters: ").map_or("", |(_, values)| values);
-                statements.last_mut().unwrap().push_str(&format!(" -- {values}"));
-            }
+            continue;
+        };
+        let place = *places.entry(id.to_owned()).or_insert(sessions.len());
+        if place == sessions.len() {
+            sessions.push(Vec::new());
         }
-        sessions
+        let statements = &mut sessions[place];
+        last = None;
+        if let Some(sql) = text.strip_prefix("LOG:  statement: ") {
+            statements.push(sql.to_owned());
+            last = Some(place);
+        } else if let Some(call) = text.strip_prefix("LOG:  execute ") {
+            statements.push(call.split_once(": ").unwrap().1.to_owned());
+            last = Some(place);
+        } else if let Some(values) = text.strip_prefix("DETAIL:  ") {
+            let values = values.split_once("arameters: ").map_or("", |(_, values)| values);
+            statements.last_mut().unwrap().push_str(&format!(" -- {values}"));
+        }
     }
+    sessions
 }
 
 /// Every command and function of the language.
@@ -354,13 +240,8 @@ fn a_server_receives_what_the_real_program_sends() {
         let why = format!("pgbench before 15 has other random numbers: {version}");
         return skipped::note(test, &why);
     }
-    let root = match builds::roots("RQPS_TEST_POSTGRES", &["postgres@17.2.0"]) {
-        Ok(roots) => roots[0].clone(),
-        Err(why) => return skipped::note(test, &why),
-    };
-    let _turn = turn();
-    let server = Server::start(&root);
-    let made = server.pgbench(&["-i", "-q", "-s", "2"]);
+    let Some(server) = Theirs::start(test, "postgres@17.2.0", Dbms::Postgres) else { return };
+    let made = pgbench(&server, &["-i", "-q", "-s", "2"]);
     assert!(made.status.success(), "{}", said(&made));
     let folder = server.folder.path();
     fs::write(folder.join("everything.sql"), EVERYTHING).unwrap();
@@ -376,14 +257,14 @@ fn a_server_receives_what_the_real_program_sends() {
 }
 
 /// Runs the scripts by rqps and by pgbench and compares what the server wrote down.
-fn check_same(server: &Server, scripts: &[&str], protocol: &str) {
+fn check_same(server: &Theirs, scripts: &[&str], protocol: &str) {
     let folder = server.folder.path();
     let out = folder.join(format!("out-{}-{protocol}", scripts.len()));
-    let dsn = format!("t=postgres://tester@/postgres?host={}", folder.display());
+    let dsn = server.dsn("t");
     let more = ["-s", "2", "-M", protocol, "-D", "factor=3"];
-    let ours = server.sent_by(|| {
-        let mut command = rqps(folder);
-        command.args(["compare", &dsn]).args(&SHORT[..8]).arg("--out").arg(&out);
+    let ours = sent_by(server, || {
+        let mut command = rqps_in(&["compare", &dsn], folder);
+        command.args(&SHORT[..8]).arg("--out").arg(&out);
         command.args(["--clients", "2", "--set", "load=none", "--yes"]);
         command.arg("--bench").arg(format!("pgbench:{}", scripts.join(",")));
         let output = command.arg("--").args(more).output().unwrap();
@@ -392,7 +273,7 @@ fn check_same(server: &Server, scripts: &[&str], protocol: &str) {
     let step = steps(&out, "t").remove(0);
     let way = step["outcome"]["facts"]["random numbers"].as_str().unwrap().to_owned();
     let seed = way.split_whitespace().last().unwrap();
-    let theirs = server.sent_by(|| {
+    let theirs = sent_by(server, || {
         let mut options = vec!["-n", "-c", "2", "-j", "2", "-t", "300", seed];
         options.extend(more);
         for script in scripts {
@@ -407,7 +288,7 @@ fn check_same(server: &Server, scripts: &[&str], protocol: &str) {
             })
             .collect();
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        let output = server.pgbench(&files);
+        let output = pgbench(server, &files);
         assert!(output.status.success(), "{}", said(&output));
     });
     let clients = |sessions: Vec<Vec<String>>| -> Vec<Vec<String>> {

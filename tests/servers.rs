@@ -16,7 +16,7 @@ use rqps::dbms::{
     ControlPlane, DbmsError, Guest, Interrupt, ListenAddress, SettleLoad, Site, config,
     control_plane, external,
 };
-use rqps::domain::build::{Build, Dbms, Manifest, Version};
+use rqps::domain::build::{Build, Dbms, Manifest};
 use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
 use rqps::os::process::{
@@ -27,7 +27,10 @@ use rqps::wire::mysql::MysqlClient;
 use rqps::wire::postgres::PostgresClient;
 
 mod builds;
+mod site;
 mod skipped;
+
+use site::{build, site};
 
 const RQPS: &str = env!("CARGO_BIN_EXE_rqps");
 
@@ -384,41 +387,8 @@ fn open_folder() -> tempfile::TempDir {
     folder
 }
 
-fn build(dbms: Dbms, root: Option<&Path>, version: &str) -> Build {
-    let manifest = Manifest {
-        dbms,
-        version: Version::new(version),
-        reported: String::new(),
-        origin: "a test".to_owned(),
-        sha256: None,
-        compiler: None,
-        packages: BTreeMap::new(),
-    };
-    Build { root: root.map(Path::to_owned), manifest }
-}
-
 fn postgres_build(root: &Path) -> Build {
     build(Dbms::Postgres, Some(root), &version_of(root, &["postgres"]))
-}
-
-/// A target in `folder` with its default config and a small cache.
-fn site(folder: &Path, build: &Build) -> Site {
-    let Manifest { dbms, version, .. } = &build.manifest;
-    Site {
-        build: build.clone(),
-        config: config::load(*dbms, "default", None, version, 128 << 20).unwrap(),
-        data: folder.join("data"),
-        logs: folder.join("logs"),
-        sockets: folder.join("s"),
-        storage_engine: None,
-        run_as: user::choose(None).unwrap(),
-        memory_group: None,
-        callgrind: None,
-        listen: None,
-        warden_program: PathBuf::from(RQPS),
-        start_timeout: Duration::from_secs(120),
-        interrupt: Interrupt::default(),
-    }
 }
 
 /// What the server program says of its version: the first word that begins with a digit.

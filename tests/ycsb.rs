@@ -4,55 +4,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod builds;
-#[allow(dead_code, reason = "other tests need no folder of their own")]
 mod program;
 mod skipped;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use program::{SHORT, steps};
 use serde_json::Value as Json;
 
-const SHORT: [&str; 12] = [
-    "--canaries",
-    "off",
-    "--blocks",
-    "1",
-    "--set",
-    "seconds=0.3",
-    "--set",
-    "warmup_seconds=0.1",
-    "--clients",
-    "2",
-    "--out",
-    "out",
-];
-
-/// The words after `rqps` of the example in the docs.
-fn example() -> Vec<String> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md");
-    let docs = fs::read_to_string(docs).unwrap();
-    let line = docs.lines().find(|line| line.contains("--bench ycsb:")).unwrap();
-    line.split_whitespace().skip(1).map(str::to_owned).collect()
-}
-
 fn run(words: &[String], folder: &Path) -> std::process::Output {
-    let mut command = program::rqps(words, folder);
-    command.args(SHORT).current_dir(folder).output().unwrap()
-}
-
-/// The records of all steps of a target, in order.
-fn steps(out: &Path, label: &str) -> Vec<Json> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(out)
-        .unwrap()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.to_string_lossy().ends_with(&format!("-{label}")))
-        .flat_map(|run| fs::read_dir(run.join("steps")).unwrap().flatten().map(|one| one.path()))
-        .filter(|path| path.extension().is_some_and(|end| end == "json"))
-        .collect();
-    paths.sort();
-    paths.iter().map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect()
+    let mut command = program::rqps_in(words, folder);
+    command.args(SHORT).args(["--clients", "2"]).output().unwrap()
 }
 
 /// What holds for the records of a, b, c, f, d and e on any target.
@@ -81,7 +43,7 @@ fn check(steps: &[Json]) {
 #[test]
 fn the_example_of_the_docs_runs_as_it_stands() {
     let folder = tempfile::tempdir().unwrap();
-    let output = run(&example(), folder.path());
+    let output = run(&program::example_of_docs("--bench ycsb:"), folder.path());
     let said = program::text(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("sqlite: 2,000 rows loaded"), "{said}");
@@ -99,10 +61,10 @@ fn a_server_carries_out_all_core_workloads() {
         return skipped::note(test, &why);
     }
     let folder = tempfile::tempdir().unwrap();
+    let words = program::example_of_docs("--bench ycsb:").into_iter();
+    let words = words.filter(|word| !word.starts_with("small="));
     let words: Vec<String> =
-        example().into_iter().filter(|word| !word.starts_with("small=")).collect();
-    let words: Vec<String> =
-        words.into_iter().map(|word| word.replace("sqlite", "p=postgres@17.2.0")).collect();
+        words.map(|word| word.replace("sqlite", "p=postgres@17.2.0")).collect();
     let output = run(&words, folder.path());
     assert!(output.status.success(), "{}", program::text(&output.stderr));
     check(&steps(&folder.path().join("out"), "p"));

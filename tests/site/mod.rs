@@ -1,0 +1,45 @@
+//! Where a server of a test has its files, and which build it is. Use it with `mod site;`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rqps::dbms::{Interrupt, Site, config};
+use rqps::domain::build::{Build, Dbms, Manifest, Version};
+use rqps::os::user;
+
+/// A build; without a root where it is compiled in.
+pub(crate) fn build(dbms: Dbms, root: Option<&Path>, version: &str) -> Build {
+    let manifest = Manifest {
+        dbms,
+        version: Version::new(version),
+        reported: String::new(),
+        origin: "a test".to_owned(),
+        sha256: None,
+        compiler: None,
+        packages: BTreeMap::new(),
+    };
+    Build { root: root.map(Path::to_owned), manifest }
+}
+
+/// A server of that build in `folder`, with its default config and a small cache.
+pub(crate) fn site(folder: &Path, build: &Build) -> Site {
+    let Manifest { dbms, version, .. } = &build.manifest;
+    Site {
+        build: build.clone(),
+        config: config::load(*dbms, "default", None, version, 128 << 20).unwrap(),
+        data: folder.join("data"),
+        logs: folder.join("logs"),
+        sockets: folder.join("s"),
+        storage_engine: None,
+        run_as: user::choose(None).unwrap(),
+        memory_group: None,
+        callgrind: None,
+        tcp_port: None,
+        warden_program: PathBuf::from(env!("CARGO_BIN_EXE_rqps")),
+        start_timeout: Duration::from_secs(120),
+        interrupt: Interrupt::default(),
+    }
+}
