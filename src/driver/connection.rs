@@ -257,11 +257,7 @@ impl Connection {
     }
 
     /// Executes one statement given as text, with the rows as text, which replace those in `rows`.
-    pub fn simple_rows(
-        &mut self,
-        sql: &str,
-        rows: &mut RowTexts,
-    ) -> Result<Reply, WireError> {
+    pub fn simple_rows(&mut self, sql: &str, rows: &mut RowTexts) -> Result<Reply, WireError> {
         match self {
             Connection::Postgres(client) => client.simple_rows(sql, rows),
             Connection::Mysql(client) => client.simple_rows(sql, rows),

@@ -23,14 +23,14 @@ const STACK: usize = 2 << 20;
 const PROGRESS: Duration = Duration::from_millis(500);
 
 /// Bytes of COPY or LOAD DATA handed on at once.
-pub(crate) const COPY_BYTES: usize = 64 << 10;
+pub const COPY_BYTES: usize = 64 << 10;
 
 /// What is done with one of several things, by its number, on a connection.
 type LoaderWork<S> = fn(&S, usize, &mut Connection) -> Result<(), String>;
 
 /// Does `work` with each of `count` things, on up to `threads` connections at the same time, and
 /// says how far they are.
-pub(crate) fn share_out<S: Send + Sync + 'static, W: Write>(
+pub fn share_out<S: Send + Sync + 'static, W: Write>(
     (count, threads): (usize, u32),
     connector: &Connector,
     shared: &Arc<S>,
@@ -66,7 +66,7 @@ pub(crate) fn share_out<S: Send + Sync + 'static, W: Write>(
 
 /// Sets the connection up for loading. What a version or a login does not allow is left: the load
 /// is slower then, not other.
-pub(crate) fn speed_up(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
+pub fn speed_up(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
     let cpus = affinity::allowed_cpus().len().max(1).to_string();
     for sql in dialect.spec().load_setup {
         let said = session.simple(&sql.replace("{cpus}", &cpus));
@@ -82,7 +82,7 @@ pub(crate) fn speed_up(dialect: Dialect, session: &mut Connection) -> Result<(),
 /// Sends rows by one LOAD DATA LOCAL: `fill` appends some, and returns their number and whether
 /// more follow. Returns how many rows were sent; `None` if the server wants them in another way,
 /// before `fill` was asked for any.
-pub(crate) fn send_local(
+pub fn send_local(
     sql: &str,
     session: &mut Connection,
     fill: &mut dyn FnMut(&mut Vec<u8>) -> (u64, bool),
@@ -107,7 +107,7 @@ pub(crate) fn send_local(
 
 /// Has the DBMS look at the tables that are there now: what the planner knows is that of the loaded
 /// rows.
-pub(crate) fn gather_statistics(dialect: Dialect, connector: &Connector) -> Result<(), String> {
+pub fn gather_statistics(dialect: Dialect, connector: &Connector) -> Result<(), String> {
     let mut session = connector.open(0)?;
     let statements = match dialect {
         Dialect::Postgres => vec!["VACUUM (ANALYZE)".to_owned()],

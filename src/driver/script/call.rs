@@ -80,7 +80,7 @@ impl Call {
 
 impl Call {
     /// Executes the statement and puts the columns of its only row into slots.
-    pub(crate) fn fetch(
+    pub fn fetch(
         &self,
         (parameters, into): (&[Parameter], &[u32]),
         session: &mut Connection,
@@ -158,7 +158,7 @@ impl ScriptBuffers {
     }
 
     /// Puts the columns of the only row into slots.
-    pub(crate) fn keep(&mut self, rows: &RowTexts, into: &[u32]) -> Result<(), String> {
+    pub fn keep(&mut self, rows: &RowTexts, into: &[u32]) -> Result<(), String> {
         if (rows.rows(), rows.columns()) != (1, into.len()) {
             let (count, columns, names) = (rows.rows(), rows.columns(), into.len());
             return Err(format!(

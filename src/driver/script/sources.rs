@@ -191,7 +191,7 @@ impl ClientSources {
 
     /// An attempt at an event begins.
     #[inline]
-    pub(crate) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.shared.followed.iter().for_each(|number| self.sequences[*number].begin());
     }
 

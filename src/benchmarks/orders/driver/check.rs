@@ -97,6 +97,7 @@ fn lines(session: &mut Connection) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use super::*;
@@ -104,12 +105,11 @@ mod tests {
 
     /// Two districts of two warehouses each, with three orders of two lines; the last two of each
     /// district are new.
-    fn tables() -> (tempfile::TempDir, Connection) {
-        let folder = tempfile::tempdir().unwrap();
+    fn tables() -> Connection {
         let library = Arc::new(Sqlite::compiled_in());
-        let path = folder.path().join("orders.db");
+        let memory = Path::new(":memory:");
         let mut session =
-            Connection::Sqlite(SqliteConnection::open(&library, &path, 1000).unwrap());
+            Connection::Sqlite(SqliteConnection::open(&library, memory, 1000).unwrap());
         let mut make = |sql: &str| {
             session.simple(sql).unwrap();
         };
@@ -131,12 +131,12 @@ mod tests {
                 make(&format!("INSERT INTO new_order VALUES ({w}, {d}, 2), ({w}, {d}, 3)"));
             }
         }
-        (folder, session)
+        session
     }
 
     #[test]
     fn tables_that_agree_pass_and_every_broken_one_is_found_with_its_place() {
-        let (_folder, mut session) = tables();
+        let mut session = tables();
         assert_eq!(super::check(&mut session), Ok(()));
         let mut found = |breaks: &str, wanted: &str| {
             session.simple("BEGIN").unwrap();
