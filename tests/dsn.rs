@@ -9,7 +9,7 @@ mod builds;
 #[allow(dead_code, reason = "another test of the whole program uses the rest")]
 #[path = "live/scene.rs"]
 mod scene;
-mod site;
+mod server_place;
 mod skipped;
 
 use std::process::Command;
@@ -53,11 +53,11 @@ impl Theirs {
         };
         let scene = Scene::new();
         let version = target.split_once('@').unwrap().1.split('+').next().unwrap();
-        let build = site::build(dbms, Some(&root), version);
+        let build = server_place::build(dbms, Some(&root), version);
         let site = Site {
             data: scene.path("theirs"),
             logs: scene.path("their-logs"),
-            ..site::site(&scene.path(""), &build)
+            ..server_place::site(&scene.path(""), &build)
         };
         let mut plane = control_plane(site).unwrap();
         plane.init().unwrap();

@@ -8,7 +8,7 @@
 mod builds;
 #[path = "live/scene.rs"]
 mod scene;
-mod site;
+mod server_place;
 mod skipped;
 
 use std::fs;
@@ -384,12 +384,12 @@ fn sqlite_of_the_system_compares_with_the_compiled_in() {
 
 /// A Postgres that somebody else runs.
 fn somebodys_postgres(scene: &Scene, root: &Path) -> Box<dyn ControlPlane> {
-    let build = site::build(Dbms::Postgres, Some(root), "17.2.0");
+    let build = server_place::build(Dbms::Postgres, Some(root), "17.2.0");
     let site = Site {
         data: scene.path("theirs"),
         logs: scene.path("their-logs"),
         sockets: scene.path("their-sockets"),
-        ..site::site(&scene.path(""), &build)
+        ..server_place::site(&scene.path(""), &build)
     };
     let mut plane = control_plane(site).unwrap();
     plane.init().unwrap();

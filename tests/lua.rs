@@ -10,7 +10,7 @@ mod builds;
 #[path = "statements/log.rs"]
 mod log;
 mod program;
-mod site;
+mod server_place;
 mod skipped;
 #[allow(dead_code, reason = "another test reads the log as it stands")]
 mod theirs;

@@ -27,10 +27,10 @@ use rqps::wire::mysql::MysqlClient;
 use rqps::wire::postgres::PostgresClient;
 
 mod builds;
-mod site;
+mod server_place;
 mod skipped;
 
-use site::{build, site};
+use server_place::{build, site};
 
 const RQPS: &str = env!("CARGO_BIN_EXE_rqps");
 

@@ -16,7 +16,7 @@ use rqps::wire::mysql::MysqlClient;
 use rqps::wire::postgres::PostgresClient;
 
 use crate::log::{self, Seen};
-use crate::{builds, program, site, skipped};
+use crate::{builds, program, server_place, skipped};
 
 /// A running server.
 pub(crate) struct Theirs {
@@ -44,8 +44,8 @@ impl Theirs {
         // The user of servers goes through it.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let version = target.split_once('@').unwrap().1;
-        let build = site::build(dbms, Some(&root), version);
-        let mut plane = control_plane(site::site(folder.path(), &build)).unwrap();
+        let build = server_place::build(dbms, Some(&root), version);
+        let mut plane = control_plane(server_place::site(folder.path(), &build)).unwrap();
         plane.init().unwrap();
         plane.start().unwrap();
         let (_, login) = plane.endpoint();
@@ -99,17 +99,20 @@ impl Theirs {
 
     /// Runs statements of the owner's.
     pub(crate) fn owner(&self, statements: &[&str]) {
+        statements.iter().for_each(|sql| drop(self.owner_rows(sql)));
+    }
+
+    /// What the owner sees.
+    pub(crate) fn owner_rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         let (address, patience) = (self.address(), Duration::from_secs(30));
-        for sql in statements {
-            let rows = match self.dbms {
-                Dbms::Postgres => {
-                    let client = PostgresClient::connect(&address, &self.login, patience);
-                    client.unwrap().rows(sql)
-                }
-                _ => MysqlClient::connect(&address, &self.login, patience).unwrap().rows(sql),
-            };
-            rows.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        }
+        let rows = match self.dbms {
+            Dbms::Postgres => {
+                let client = PostgresClient::connect(&address, &self.login, patience);
+                client.unwrap().rows(sql)
+            }
+            _ => MysqlClient::connect(&address, &self.login, patience).unwrap().rows(sql),
+        };
+        rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
     /// Bytes that are in the log now.

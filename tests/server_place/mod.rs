@@ -1,4 +1,4 @@
-//! Where a server of a test has its files, and which build it is. Use it with `mod site;`.
+//! Where a server of a test has its files, and which build it is. Use it with `mod server_place;`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -37,7 +37,7 @@ pub(crate) fn site(folder: &Path, build: &Build) -> Site {
         run_as: user::choose(None).unwrap(),
         memory_group: None,
         callgrind: None,
-        tcp_port: None,
+        listen: None,
         warden_program: PathBuf::from(env!("CARGO_BIN_EXE_rqps")),
         start_timeout: Duration::from_secs(120),
         interrupt: Interrupt::default(),
