@@ -52,6 +52,9 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         // Nobody is there to fetch it, and no other start of the block reads it.
         std::fs::remove_dir_all(&options.out).context("remove the interrupted block")?;
     }
+    if !words.life_line && options.stop.load(Ordering::Relaxed) {
+        complain!("rqps: failed to {}", lab::STOPPED);
+    }
     let report = report.with_context(|| format!("carry out {}", path.display()))?;
     for fault in &report.faults {
         complain!("rqps: failed: {fault}");

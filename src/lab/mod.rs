@@ -40,7 +40,7 @@ pub use decider::{Decider, Decision, UndecidedStep};
 pub use event::Event;
 pub use execution::{ExecutionOptions, ExecutionSummary};
 pub use executor::{
-    BlockState, Elsewhere, PlanStatus, SlurmPartition, SshHosts, Way, preview, status,
+    BlockState, Elsewhere, PlanStatus, STOPPED, SlurmPartition, SshHosts, Way, preview, status,
     stop_with_input,
 };
 pub use resolve::open_cache;

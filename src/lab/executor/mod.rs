@@ -15,7 +15,7 @@ mod status;
 
 pub use elsewhere::{Elsewhere, SlurmPartition, SshHosts, Way};
 pub(super) use leftovers::BlockFolder;
-pub use life_line::stop_with_input;
+pub use life_line::{STOPPED, stop_with_input};
 pub(super) use local::LocalExecutor;
 pub use open::preview;
 pub(super) use open::{check, open};

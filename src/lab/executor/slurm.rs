@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use super::cells::{self, Cell, Cells};
 use super::elsewhere::{Elsewhere, SlurmPartition};
 use super::job_script::{self, Batch};
+use super::life_line::STOPPED;
 use super::seam::{BlockEnd, Executor};
 use super::slurm_queue::{self, QueuedTask};
 use crate::domain::block::BlockReport;
@@ -357,29 +358,31 @@ impl UnderWay {
         let Some(task) = self.task.clone() else {
             return (format!("its job is gone from the queue{said}"), true);
         };
-        let node = if task.node.is_empty() { "no node".to_owned() } else { task.node.clone() };
-        match task.state.as_str() {
-            "TIMEOUT" => (
-                format!(
-                    "the time limit of its job on {node} was reached\nhint: raise it, such as \
-                     --sbatch=--time=120"
-                ),
-                false,
-            ),
-            "CANCELLED" => (
-                format!("its job was cancelled{said}\nhint: `rqps run --resume` repeats it"),
-                false,
-            ),
-            "NODE_FAIL" | "BOOT_FAIL" | "PREEMPTED" => {
-                (format!("its job ended with {} on {node}{said}", task.state), true)
-            }
-            state => {
-                if !task.node.is_empty() && !self.avoided.contains(&task.node) {
-                    self.avoided.push(task.node);
-                }
-                (format!("its job ended with {state} on {node}{said}"), true)
-            }
+        let (why, again) = why_ended(&task, &said);
+        let is_of_node = ["NODE_FAIL", "BOOT_FAIL", "PREEMPTED"].contains(&task.state.as_str());
+        if again && !is_of_node && !task.node.is_empty() && !self.avoided.contains(&task.node) {
+            self.avoided.push(task.node);
         }
+        (why, again)
+    }
+}
+
+/// Why a job left no report, and whether another start may give one; `said` is what its log says,
+/// as a clause.
+fn why_ended(task: &QueuedTask, said: &str) -> (String, bool) {
+    let node = if task.node.is_empty() { "no node" } else { &task.node };
+    let hint = "hint: raise it, such as --sbatch=--time=120";
+    match task.state.as_str() {
+        "TIMEOUT" => (format!("the time limit of its job on {node} was reached\n{hint}"), false),
+        // The block has stopped its servers in good order and ended before the limit.
+        "FAILED" if said.contains(STOPPED) => (
+            format!("Slurm stopped its job on {node} shortly before its time limit\n{hint}"),
+            false,
+        ),
+        "CANCELLED" => {
+            (format!("its job was cancelled{said}\nhint: `rqps run --resume` repeats it"), false)
+        }
+        state => (format!("its job ended with {state} on {node}{said}"), true),
     }
 }
 
@@ -471,4 +474,29 @@ pub(super) fn preview(
     let batch =
         Batch { name: &name, cells: &names, folder: &folder, program: &program, avoided: &[] };
     Ok(job_script::text(&batch, place, slurm))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_limit_is_told_and_no_reason_to_start_again() {
+        let task = |state: &str| QueuedTask {
+            state: state.to_owned(),
+            node: "n1".to_owned(),
+            ..QueuedTask::default()
+        };
+        let stopped = format!(": failed to {STOPPED}");
+        for (state, said, part, again) in [
+            ("TIMEOUT", "", "the time limit of its job on n1 was reached\nhint: ", false),
+            ("FAILED", stopped.as_str(), "on n1 shortly before its time limit\nhint: ", false),
+            ("FAILED", ": no space", "its job ended with FAILED on n1: no space", true),
+            ("CANCELLED", stopped.as_str(), "its job was cancelled", false),
+            ("NODE_FAIL", "", "its job ended with NODE_FAIL on n1", true),
+        ] {
+            let (why, retried) = why_ended(&task(state), said);
+            assert!(why.contains(part) && retried == again, "{state}: {why}");
+        }
+    }
 }
