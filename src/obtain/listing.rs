@@ -88,7 +88,7 @@ fn listed_entry(spec: &DbmsSpec, line: &str) -> Option<Entry> {
     let origin = (spec.scheme)(&version, Machine::this())?;
     let Origin::Maven { coordinates } = &origin else { return None };
     let own = coordinates.split(':').nth(2) == Some(line);
-    own.then(|| Entry { dbms: spec.dbms, version, variant: None, origin, note: "not tried yet" })
+    own.then_some(Entry { dbms: spec.dbms, version, variant: None, origin, note: "not tried yet" })
 }
 
 /// `GROUP:ARTIFACT` of the packages of a DBMS by version; `None` if Maven has none.
