@@ -99,7 +99,7 @@ pub fn step_series(sets: &[SeriesSet], of: &SeriesOptions) -> Vec<StepSeries> {
     let mut sets: Vec<&SeriesSet> = sets.iter().collect();
     sets.sort_by(|a, b| (&a.points.started, &a.name).cmp(&(&b.points.started, &b.name)));
     let (conditions, values) = values(&sets);
-    let mut ladders = all_ladders(&sets, &values, of);
+    let mut ladders = all_ladders(&sets, &conditions, &values, of);
     let items: Vec<_> = values.into_iter().collect();
     let mut series: Vec<StepSeries> =
         parallel::map(items, |((place, metric, step), (group, values))| StepSeries {
@@ -191,41 +191,46 @@ fn label_dates(
 
 type LadderKey = (String, Metric, String);
 
+/// Name, group and values of a step.
+type ValuesOfStep<'a> = (&'a str, Group, &'a [SeriesValue]);
+
 /// Ladders of every condition and metric; the steps of one share a variance.
 fn all_ladders(
     sets: &[&SeriesSet],
+    conditions: &[Condition],
     values: &Values<'_>,
     of: &SeriesOptions,
 ) -> HashMap<LadderKey, Vec<FamilyLadder>> {
-    let mut steps: BTreeMap<(usize, Metric), Vec<&str>> = BTreeMap::new();
-    for (condition, metric, step) in values.keys() {
-        steps.entry((*condition, *metric)).or_default().push(step);
-    }
     let mut found: HashMap<LadderKey, Vec<FamilyLadder>> = HashMap::new();
-    for ((condition, metric), mut names) in steps {
-        names.sort_unstable();
-        let of_steps: Vec<(&str, Group, &[SeriesValue])> = names
-            .into_iter()
-            .map(|step| {
-                let (group, values) = &values[&(condition, metric, step)];
-                (step, *group, values.as_slice())
-            })
-            .collect();
-        for (family, rungs) in families(sets, &of_steps) {
-            let of_family = of_steps
-                .iter()
-                .map(|(step, group, values)| ladder_values((step, *group), values, sets, &rungs));
-            let chain: Vec<usize> = (0..rungs.len()).collect();
-            for step in of_values(of_family, rungs.len(), (&[chain], of.layout_sd)) {
-                let Some(first) = of_steps.first().and_then(|(_, _, values)| values.first()) else {
-                    continue;
-                };
-                let points = &sets[first.set as usize].points;
-                let key = points.conditions[points.runs[first.run as usize].condition].key();
-                let (family, rungs) = (family.clone(), rungs.clone());
-                let since = rungs.iter().map(|rung| first_set(sets, rung)).collect();
-                let entry = found.entry((key, metric, step.step.clone())).or_default();
-                entry.push(FamilyLadder { family, rungs, since, step });
+    for (condition, facts) in conditions.iter().enumerate() {
+        let key = facts.key();
+        let families = families(sets, &key);
+        if families.is_empty() {
+            continue;
+        }
+        let mut metrics: BTreeMap<Metric, Vec<ValuesOfStep<'_>>> = BTreeMap::new();
+        for ((at, metric, step), (group, values)) in values {
+            if *at == condition {
+                metrics.entry(*metric).or_default().push((step, *group, values));
+            }
+        }
+        for (metric, mut steps) in metrics {
+            steps.sort_unstable_by_key(|(step, ..)| *step);
+            for (family, rungs) in &families {
+                let of_family = steps.iter().map(|(step, group, values)| {
+                    ladder_values((step, *group), values, sets, rungs)
+                });
+                let chain: Vec<usize> = (0..rungs.len()).collect();
+                for step in of_values(of_family, rungs.len(), (&[chain], of.layout_sd)) {
+                    if step.points.iter().flatten().count() < VERSIONS_MIN {
+                        continue;
+                    }
+                    let (family, rungs) = (family.clone(), rungs.clone());
+                    let since = rungs.iter().map(|rung| first_set(sets, rung)).collect();
+                    let entry = found.entry((key.clone(), metric, step.step.clone()));
+                    let ladder = FamilyLadder { family, rungs, since, step };
+                    entry.or_default().push(ladder);
+                }
             }
         }
     }
@@ -242,24 +247,23 @@ fn first_set(sets: &[&SeriesSet], rung: &Rung) -> FirstSet {
     }
 }
 
-/// Families with enough versions, their versions in order.
-fn families(
-    sets: &[&SeriesSet],
-    steps: &[(&str, Group, &[SeriesValue])],
-) -> Vec<(String, Vec<Rung>)> {
+/// Families with enough versions under one condition, their versions in order.
+fn families(sets: &[&SeriesSet], key: &str) -> Vec<(String, Vec<Rung>)> {
     let mut families: BTreeMap<&str, BTreeMap<&str, Rung>> = BTreeMap::new();
-    for value in steps.iter().flat_map(|(_, _, values)| *values) {
-        let points = &sets[value.set as usize].points;
-        let target = &points.targets[points.runs[value.run as usize].target];
-        let rungs = families.entry(&target.family).or_default();
-        let next = rungs.len();
-        rungs.entry(&target.label).or_insert_with(|| Rung {
-            label: target.label.clone(),
-            version: target.version.clone(),
-            config: target.config.clone(),
-            branch: String::new(),
-            target: next,
-        });
+    for points in sets.iter().map(|set| &set.points) {
+        let keys: Vec<bool> = points.conditions.iter().map(|it| it.key() == key).collect();
+        for target in points.runs.iter().filter(|run| keys[run.condition]).map(|run| run.target) {
+            let target = &points.targets[target];
+            let rungs = families.entry(&target.family).or_default();
+            let next = rungs.len();
+            rungs.entry(&target.label).or_insert_with(|| Rung {
+                label: target.label.clone(),
+                version: target.version.clone(),
+                config: target.config.clone(),
+                branch: String::new(),
+                target: next,
+            });
+        }
     }
     families
         .into_iter()
