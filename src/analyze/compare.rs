@@ -133,6 +133,7 @@ fn compare_alike(
         overhead: None,
         causes: None,
         caveats: Vec::new(),
+        hides_terms: false,
         remarks: remarks::find(dataset),
     };
     let mut comparison = judged(with_derived(comparison, extensions));

@@ -54,6 +54,9 @@ pub struct Comparison {
     pub gates: BTreeMap<String, HostLog>,
     /// Why numbers deserve doubt, the gravest first.
     pub caveats: Vec<Caveat>,
+    /// True to leave out what vendors ask of those who publish results.
+    #[serde(skip)]
+    pub hides_terms: bool,
     /// The counted runs of the same targets, compared among themselves; their runs come after
     /// those of this comparison in the dataset.
     #[serde(skip_serializing_if = "Option::is_none")]

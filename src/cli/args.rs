@@ -337,6 +337,9 @@ pub(super) struct Report {
     /// Write the report to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Omit what the vendors of the targets require for publishing results
+    #[arg(long)]
+    pub no_terms: bool,
 }
 
 #[derive(Debug, Args)]
@@ -403,6 +406,9 @@ pub(super) struct Builds {
     pub refresh: bool,
     #[command(flatten)]
     pub cache: CacheFolder,
+    /// Omit what vendors require for publishing results
+    #[arg(long)]
+    pub no_terms: bool,
 }
 
 #[derive(Debug, Args)]

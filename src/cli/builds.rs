@@ -5,11 +5,13 @@ use anyhow::{Result, bail};
 use crate::cli::args::{Builds, Get};
 use crate::cli::{exit, folders};
 use crate::domain::build::{BuildSource, Dbms};
+use crate::domain::terms::{NO_ADVICE, OPEN_SOURCE, TERMS};
 use crate::lab;
 use crate::obtain::catalogue::{self, Entry};
 use crate::obtain::listing::releases;
 use crate::obtain::{self, Cache, PackageClients};
 use crate::plan::words;
+use crate::report::terms_sentence;
 
 /// `rqps builds`.
 pub(super) fn list(words: &Builds) -> Result<u8> {
@@ -40,6 +42,9 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
          with it, else\ntries it as given. DBMS=deb:SUITE/PACKAGE takes packages of any Debian \
          suite, DBMS=PATH an installed tree."
     );
+    if !words.no_terms {
+        list_terms(dbms);
+    }
     Ok(exit::FINE)
 }
 
@@ -55,6 +60,18 @@ fn entries(words: &Builds, dbms: Option<Dbms>, cache: &Cache) -> Result<Vec<Entr
         entries.extend(releases(&clients, one, cache, words.refresh, &mut say)?);
     }
     Ok(entries)
+}
+
+/// What vendors require of those who publish results of their services, which rqps reaches by DSN.
+fn list_terms(dbms: Option<Dbms>) {
+    say!("\nTerms of publication\n{OPEN_SOURCE}");
+    if dbms.is_none_or(|dbms| dbms.dialect().spec().server.is_some()) {
+        say!("Services that a DSN reaches:");
+        for terms in &TERMS {
+            say!("- {}", terms_sentence(terms));
+        }
+    }
+    say!("{NO_ADVICE}");
 }
 
 /// `rqps get`.

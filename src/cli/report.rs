@@ -22,7 +22,8 @@ pub(super) const FILE: &str = "report.html";
 
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
-    let found = read(&words.folders, words.baseline.as_deref(), &words.rules)?;
+    let mut found = read(&words.folders, words.baseline.as_deref(), &words.rules)?;
+    found.comparison.hides_terms = words.no_terms;
     match &words.output {
         Some(path) => found.save(path, words.format)?,
         None => found.show(words.format)?,

@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::dbms::connection::{ControlConnection, connect};
+use crate::dbms::connection::{ControlConnection, connect, one_value};
 use crate::dbms::control::ControlPlane;
 use crate::dbms::error::DbmsError;
 use crate::dbms::guest::{self, Claim, Guest, Theirs};
 use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Interrupt;
 use crate::dbms::spec::{Connect, GuestCalls, GuestSettle, guest_calls};
+use crate::domain::compatible::CompatibleServer;
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login, TlsMode};
 use crate::domain::guest::GuestPlace;
 use crate::os::process::{name_of, owner_of_unix_socket};
+use crate::wire::WireError;
 
 /// How long it may take to connect.
 const CONNECT: Duration = Duration::from_secs(30);
@@ -37,6 +39,8 @@ pub struct External {
     /// From a survey to its end.
     surveyed: Option<Claim>,
     pinged: Instant,
+    /// What the server is, once rqps looked; `Some(None)` is the dialect's own.
+    compatible: Option<Option<&'static CompatibleServer>>,
 }
 
 /// The control plane of a server that somebody else runs. Its `start` makes the place of the tables
@@ -57,7 +61,19 @@ pub fn external(
         ))
     })?;
     let (pid, claim, surveyed, pinged) = (None, None, None, Instant::now());
-    Ok(External { dialect, calls, address, login, guest, interrupt, pid, claim, surveyed, pinged })
+    Ok(External {
+        dialect,
+        calls,
+        address,
+        login,
+        guest,
+        interrupt,
+        pid,
+        claim,
+        surveyed,
+        pinged,
+        compatible: None,
+    })
 }
 
 impl External {
@@ -68,7 +84,7 @@ impl External {
     /// # Errors
     /// [`DbmsError::Refused`] names what is in the way.
     pub fn survey(&mut self) -> Result<String, DbmsError> {
-        self.settle_encryption()?;
+        self.look()?;
         let encryption = self.encryption();
         if self.is_visitor() {
             return Ok(format!(
@@ -80,20 +96,34 @@ impl External {
         claim.survey(&self.guest)?;
         let words = claim.announcement(&self.guest);
         self.surveyed = Some(claim);
-        Ok(words + &encryption)
+        let what = self.compatible().map(|server| format!("; {}", server.words()));
+        Ok(words + &encryption + &what.unwrap_or_default())
     }
 
-    /// Lets the server choose whether sessions are encrypted, where the DSN leaves it the choice:
-    /// all later sessions do as this one.
-    fn settle_encryption(&mut self) -> Result<(), DbmsError> {
-        if let Address::Tcp { tls, .. } = &self.address
-            && tls.mode.is_open()
-        {
-            let session = connect(self.dialect, &self.address, &self.login, CONNECT)
-                .map_err(DbmsError::sql(self.doing("connect to")))?;
-            self.address = self.address.settled(session.is_encrypted());
+    /// Looks what the server is, and lets it choose whether sessions are encrypted, where the DSN
+    /// leaves it the choice: all later sessions do as this one.
+    fn look(&mut self) -> Result<(), DbmsError> {
+        if self.compatible.is_some() {
+            return Ok(());
         }
+        let mut session = connect(self.dialect, &self.address, &self.login, CONNECT)
+            .map_err(DbmsError::sql(self.doing("connect to")))?;
+        self.address = self.address.settled(session.is_encrypted());
+        let version = one_value(&mut *session, "SELECT version()");
+        let version = version.map_err(DbmsError::sql(self.doing("ask the version of")))?;
+        let host = match &self.address {
+            Address::Tcp { host, .. } => host.as_str(),
+            Address::Unix(_) => "",
+        };
+        let mut answers = |query: &str| matches!(one_value(&mut *session, query), Ok(Some(_)));
+        let version = version.unwrap_or_default();
+        let found = CompatibleServer::recognise(self.dialect, &version, host, &mut answers);
+        self.compatible = Some(found);
         Ok(())
+    }
+
+    fn compatible(&self) -> Option<&'static CompatibleServer> {
+        self.compatible.flatten()
     }
 
     /// `Some(true)` if sessions are encrypted, once that is settled; `None` for a unix socket.
@@ -155,6 +185,13 @@ impl External {
     }
 
     fn open_claim(&self) -> Result<Claim, DbmsError> {
+        if let Some(server) = self.compatible().filter(|server| !server.refused.is_empty()) {
+            return Err(DbmsError::Refused(format!(
+                "make tables on {}: {}\nhint: measure statements on tables that are there, with \
+                 --bench sql:FILE",
+                server.name, server.refused
+            )));
+        }
         self.theirs(|theirs| Claim::open(theirs, &self.guest))
     }
 
@@ -213,7 +250,7 @@ impl ControlPlane for External {
     }
 
     fn start(&mut self) -> Result<(), DbmsError> {
-        self.settle_encryption()?;
+        self.look()?;
         if !self.is_visitor() {
             let mut claim = self.open_claim()?;
             claim.take(&self.guest)?;
@@ -254,7 +291,8 @@ impl ControlPlane for External {
     fn reported_version(&mut self) -> Result<String, DbmsError> {
         let mut session = self.session("ask the version of")?;
         let doing = self.doing("ask the version of");
-        (self.calls.reported_version)(&mut *session, &doing)
+        let version = (self.calls.reported_version)(&mut *session, &doing)?;
+        Ok(self.compatible().map_or_else(|| version.clone(), |server| server.reported(&version)))
     }
 
     fn settle(
@@ -263,13 +301,19 @@ impl ControlPlane for External {
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), DbmsError> {
         let (interrupt, doing) = (&self.interrupt, &self.doing("settle"));
-        let guest = GuestSettle { load, interrupt, doing, connect: self.connector() };
+        let (connect, compatible) = (self.connector(), self.compatible());
+        let guest = GuestSettle { load, interrupt, doing, connect, compatible };
         (self.calls.settle)(&guest, progress)
     }
 
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
         let mut session = self.session("read the status of")?;
         let files = (self.calls.status)(&mut *session);
+        if let (Some(server), Err(error @ WireError::Server { .. })) = (self.compatible(), &files) {
+            // It has not all that the dialect's own server tells.
+            let text = format!("{} does not tell its status: {error}\n", server.name);
+            return Ok(vec![("status.txt".to_owned(), text)]);
+        }
         files.map_err(DbmsError::sql(self.doing("read the status of")))
     }
 
@@ -334,6 +378,32 @@ fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::compatible::COMPATIBLE;
+
+    #[test]
+    fn a_server_on_which_rqps_makes_no_tables_is_refused_before_anything_is_made() {
+        let guest = Guest {
+            tag: "0123456789ab".to_owned(),
+            plan: String::new(),
+            results: String::new(),
+            host: String::new(),
+            label: "a".to_owned(),
+            time: String::new(),
+            names: vec!["sbtest1".to_owned()],
+            keep: false,
+            replace: Vec::new(),
+        };
+        // Nobody listens there: an attempt to connect would be another error.
+        let address = Address::Unix("/nowhere".into());
+        let (login, interrupt) = (Login::default(), Interrupt::default());
+        let server = external(Dialect::Postgres, address, login, guest, interrupt);
+        let mut server = server.expect("a server");
+        server.compatible = Some(COMPATIBLE.iter().find(|row| row.name == "Aurora DSQL"));
+        let error = server.survey().expect_err("refused").to_string();
+        assert!(error.starts_with("make tables on Aurora DSQL: it has no sequences"), "{error}");
+        assert!(error.contains("hint: measure statements"), "{error}");
+        assert!(server.start().is_err());
+    }
 
     #[test]
     fn loopback_is_told_from_other_hosts() {

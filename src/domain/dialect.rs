@@ -165,8 +165,9 @@ const POSTGRES: DialectSpec = DialectSpec {
     explain: "EXPLAIN (VERBOSE false, COSTS OFF) ",
     plan_columns: &[],
     begin_prepared: true,
-    retryable: &["40P01", "23505", "40001"],
-    conflicts: &["40001", "40P01"],
+    retryable: &["40P01", "23505", "40001", "OC000", "OC001"],
+    // The last two are Aurora DSQL's.
+    conflicts: &["40001", "40P01", "OC000", "OC001"],
     codes_are_extended: false,
     bulk: Bulk::Copy,
     load_setup: &[],
@@ -198,8 +199,9 @@ const MYSQL: DialectSpec = DialectSpec {
     // filtered since 5.7, without before.
     plan_columns: &[(12, &[1, 2, 4, 6, 7, 8, 11]), (10, &[1, 2, 3, 5, 6, 7, 9])],
     begin_prepared: false,
-    retryable: &["1213", "1020", "1205", "1062"],
-    conflicts: &["1213", "1205", "1020"],
+    retryable: &["1213", "1020", "1205", "1062", "8002", "8005", "8022", "8028", "9007"],
+    // From 8002 on they are TiDB's; MySQL has no such numbers.
+    conflicts: &["1213", "1205", "1020", "8002", "8005", "8022", "8028", "9007"],
     codes_are_extended: false,
     bulk: Bulk::LoadData,
     // A loading thread that is instrumented spends a fifth of its CPU on that. An index is sorted

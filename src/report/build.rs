@@ -8,7 +8,7 @@ use crate::domain::benchmark::RateUnit;
 use crate::report::sections::Sections;
 use crate::report::{
     blocks, client_hosts, counted, evenness, explain, facts, other_metrics, remarks, scaling,
-    sessions, settings, tables, turns, verdicts,
+    sessions, settings, tables, terms, turns, verdicts,
 };
 
 /// Parts that a report omits.
@@ -53,6 +53,7 @@ pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sectio
     sections.extend(blocks::section(comparison));
     sections.push(how_to_read(comparison));
     sections.extend(tables::details(comparison));
+    sections.extend(terms::section(comparison));
     sections.push(facts::run_folders(comparison));
     Document { title: title(comparison), sections }
 }
@@ -71,6 +72,7 @@ pub(super) fn of_count(comparison: &Comparison, own: &[&Sections]) -> Document {
     sections.extend(counted::sections(comparison));
     sections.extend(caveats(comparison));
     sections.extend(settings::section(comparison));
+    sections.extend(terms::section(comparison));
     sections.push(facts::run_folders(comparison));
     let title = format!("{}: instructions per operation", title(comparison));
     Document { title, sections }

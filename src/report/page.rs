@@ -14,7 +14,7 @@ use crate::parallel;
 use crate::report::sections::Sections;
 use crate::report::{
     blocks, build, counted, explain, facts, figures, heat, other_metrics, remarks, sessions,
-    settings, tables, timeline, verdicts,
+    settings, tables, terms, timeline, verdicts,
 };
 
 /// Reports with at most this many targets name each one.
@@ -57,6 +57,7 @@ pub(super) fn document(
     sections.push(Section { heading: "Setup".to_owned(), ..facts::section(comparison, own) });
     sections.extend(facts::hosts(comparison));
     sections.push(method(comparison));
+    sections.extend(terms::section(comparison));
     sections.push(facts::run_folders(comparison));
     Document { title: title(comparison), sections }
 }

@@ -10,6 +10,11 @@ use crate::wire::WireError;
 /// access to a database, a command, a table, a privilege denied of MySQL.
 const DENIED: [&str; 5] = ["42501", "1044", "1142", "1227", "1370"];
 
+/// Codes with which a server says that it does not have the function of a lock:
+/// feature_not_supported and undefined_function of Postgres; not supported yet, and no such
+/// function of MySQL.
+const NO_LOCKS: [&str; 4] = ["0A000", "42883", "1235", "1305"];
+
 /// True if the user has no right to do it.
 pub(super) fn is_denied(error: &WireError) -> bool {
     error.code().is_some_and(|code| DENIED.contains(&code))
@@ -68,8 +73,12 @@ impl Catalogue {
             true => format!("SELECT GET_LOCK({}, 0)", self.literal(name)),
             false => format!("SELECT pg_try_advisory_lock({})", lock_number(name)),
         };
-        let taken = one_value(session, &sql)?;
-        Ok(matches!(taken.as_deref(), Some("1" | "t")))
+        match one_value(session, &sql) {
+            Ok(taken) => Ok(matches!(taken.as_deref(), Some("1" | "t"))),
+            // A compatible server without such locks keeps nobody away.
+            Err(error) if error.code().is_some_and(|code| NO_LOCKS.contains(&code)) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// The number of the session that has a lock.
@@ -356,6 +365,30 @@ mod tests {
         check("rqps_0123456789ag", false);
         check("rqps_0123456789abc", false);
         check("0123456789ab", false);
+    }
+
+    /// A server that refuses everything with a code.
+    struct Refusing(&'static str);
+
+    impl ControlConnection for Refusing {
+        fn rows(&mut self, _sql: &str) -> Result<Vec<ControlRow>, WireError> {
+            let (code, message) = (self.0.to_owned(), "no".to_owned());
+            Err(WireError::Server { code, message })
+        }
+
+        fn run(&mut self, sql: &str) -> Result<(), WireError> {
+            self.rows(sql).map(|_| ())
+        }
+    }
+
+    #[test]
+    fn a_server_without_locks_keeps_nobody_away() {
+        let postgres = Catalogue(Dialect::Postgres);
+        assert!(postgres.try_lock(&mut Refusing("0A000"), "a").expect("no lock is needed"));
+        assert!(postgres.try_lock(&mut Refusing("42501"), "a").is_err());
+        let mysql = Catalogue(Dialect::Mysql);
+        assert!(mysql.try_lock(&mut Refusing("1305"), "a").expect("no lock is needed"));
+        assert!(mysql.try_lock(&mut Refusing("1205"), "a").is_err());
     }
 
     #[test]

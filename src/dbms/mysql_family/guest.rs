@@ -26,7 +26,7 @@ pub(crate) const GUEST: GuestCalls = GuestCalls {
 /// ANALYZE of the tables, then waits until pages are written, or the time is over. No setting is
 /// changed to hasten that.
 fn settle(guest: &GuestSettle<'_>, progress: &mut Tell<'_>) -> Result<(), DbmsError> {
-    let GuestSettle { load, interrupt, doing, connect } = guest;
+    let GuestSettle { load, interrupt, doing, connect, .. } = guest;
     let end = Instant::now() + load.wait();
     let again = connect.clone();
     analyze(load, interrupt, doing, move || again(), progress)?;

@@ -230,12 +230,18 @@ pub(super) const GUEST: GuestCalls = GuestCalls {
 
 /// Vacuum of rqps's tables. A checkpoint would be one of all data of the server.
 fn settle_guest(guest: &GuestSettle<'_>, progress: &mut Tell<'_>) -> Result<(), DbmsError> {
-    let GuestSettle { load, interrupt, doing, connect } = guest;
+    let GuestSettle { load, interrupt, doing, connect, compatible } = guest;
     let end = Instant::now() + load.wait();
+    let again = connect.clone();
+    if compatible.is_some_and(|server| !server.has_vacuum) {
+        progress(&format!("analyze of {} tables", load.tables));
+        let statement = |table: &str| format!("ANALYZE {table}");
+        on_all_tables(load.names(), interrupt, doing, move || again(), statement)?;
+        return rest(end, interrupt, progress, &mut || false);
+    }
     let mut session = connect().map_err(DbmsError::sql(*doing))?;
     progress(&format!("vacuum of {} tables", load.tables));
     let statement = vacuum_statement(&mut *session, doing)?;
-    let again = connect.clone();
     on_all_tables(load.names(), interrupt, doing, move || again(), statement)?;
     rest(end, interrupt, progress, &mut || false)
 }
@@ -416,4 +422,54 @@ fn status(session: &mut dyn ControlConnection) -> Result<Vec<(String, String)>, 
     )?;
     files.push(("pg_sizes.tsv".to_owned(), table("relation\tkind\trows\tbytes", &sizes)));
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::dbms::connection::ControlRow;
+    use crate::domain::compatible::{COMPATIBLE, CompatibleServer};
+
+    /// A server that writes down what is said to it.
+    struct Listener(Arc<Mutex<Vec<String>>>);
+
+    impl ControlConnection for Listener {
+        fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError> {
+            self.run(sql)?;
+            Ok(vec![vec![Some("170002".to_owned())]])
+        }
+
+        fn run(&mut self, sql: &str) -> Result<(), WireError> {
+            self.0.lock().expect("a log").push(sql.to_owned());
+            Ok(())
+        }
+    }
+
+    fn said(compatible: Option<&'static CompatibleServer>) -> Vec<String> {
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let theirs = Arc::clone(&log);
+        let table = "sbtest{table}".to_owned();
+        let load = SettleLoad { tables: 1, rows_total: 1, table, scale: 0.0 };
+        let guest = GuestSettle {
+            load: &load,
+            interrupt: &Interrupt::default(),
+            doing: "settle",
+            connect: Arc::new(move || Ok(Box::new(Listener(Arc::clone(&theirs))))),
+            compatible,
+        };
+        settle_guest(&guest, &mut |_| {}).expect("at rest");
+        let said = log.lock().expect("a log");
+        said.clone()
+    }
+
+    #[test]
+    fn a_compatible_server_without_vacuum_is_analyzed() {
+        let cockroach = COMPATIBLE.iter().find(|row| row.name == "CockroachDB");
+        let said_to_it = said(cockroach);
+        assert_eq!(said_to_it, ["ANALYZE sbtest1"]);
+        let usual = said(None);
+        assert!(usual[1].starts_with("VACUUM (verbose, analyze, index_cleanup ON) "), "{usual:?}");
+    }
 }

@@ -12,6 +12,7 @@ use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::{Interrupt, Site};
 use crate::dbms::spec::source::SourceRecipe;
 use crate::domain::build::{Dbms, Version};
+use crate::domain::compatible::CompatibleServer;
 use crate::wire::WireError;
 
 /// All that rqps knows about one DBMS, besides what `Dbms` itself says: its name and dialect.
@@ -380,6 +381,8 @@ pub struct GuestSettle<'a> {
     pub doing: &'a str,
     /// Sessions that see the tables of rqps.
     pub connect: Connect,
+    /// What the server is, if it is not the dialect's own.
+    pub compatible: Option<&'static CompatibleServer>,
 }
 
 /// What rqps asks of a server that somebody else runs: nothing that changes a setting, or touches
