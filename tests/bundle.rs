@@ -44,6 +44,9 @@ fn bundled(folder: &Path, name: &str) -> std::path::PathBuf {
     bundle
 }
 
+/// Names and bytes of the files in a bundle.
+type Entries = Vec<(String, Vec<u8>)>;
+
 /// The entries of a bundle: path and content.
 fn entries(bundle: &Path) -> Vec<(String, Vec<u8>)> {
     let mut archive = tar::Archive::new(GzDecoder::new(File::open(bundle).unwrap()));
@@ -187,7 +190,7 @@ fn bad_archives_are_refused_and_write_nothing() {
     check("start.tar.gz", "name a file that `rqps bundle` wrote");
     archive(&here.join("other.tar.gz"), &[("notes/a.txt".to_owned(), b"x".to_vec())]);
     check("other.tar.gz", "it begins with `notes/a.txt`, a bundle with rqps-bundle/bundle.json");
-    let variant = |name: &str, change: &dyn Fn(&mut Vec<(String, Vec<u8>)>), expected: &str| {
+    let variant = |name: &str, change: &dyn Fn(&mut Entries), expected: &str| {
         let mut changed = good.clone();
         change(&mut changed);
         archive(&here.join(name), &changed);
