@@ -1,5 +1,11 @@
 //! Layers L0 and L1: they know no DBMS by its row, no driver and no report.
 
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+compile_error!(
+    "rqps needs Linux with glibc: it loads database libraries, and the builds that it runs are \
+     made for glibc; on Alpine, build and run it in a container of a distribution with glibc"
+);
+
 // L1
 #[path = "../../src/embed/mod.rs"]
 pub mod embed;

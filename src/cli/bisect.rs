@@ -34,7 +34,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     let options = ExecutionOptions {
         plan,
         out: out.clone(),
-        cache: folders::cache(words.folders.cache.cache.as_deref())?,
+        cache: folders::cache(words.folders.cache.cache.as_deref()),
         configs: folders::configs(&words.folders.configs)?,
         calibrations: Vec::new(),
         work: words.folders.work.clone(),
@@ -81,7 +81,7 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let rules = gate::rules(&[], &words.rules)?;
     let metric = words.metric.as_deref().map(metric).transpose()?;
     let Some(step) = words.step.clone() else { bail!("bisect: name the step with --step") };
-    let cache = lab::open_cache(&folders::cache(words.folders.cache.cache.as_deref())?)?;
+    let cache = lab::open_cache(&folders::cache(words.folders.cache.cache.as_deref()))?;
     let known = |dbms| kept_releases(dbms, &cache);
     let versions = versions(&words::targets(&words.targets)?, &known)?;
     tell!("rqps: {} versions", versions.len());

@@ -25,7 +25,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     let options = ExecutionOptions {
         plan,
         out: words.out.clone(),
-        cache: folders::cache(words.cache.as_deref())?,
+        cache: folders::cache(words.cache.as_deref()),
         configs: None,
         calibrations: Vec::new(),
         work: words.work.clone(),

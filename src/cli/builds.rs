@@ -25,7 +25,7 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
             }
         },
     };
-    let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref())?)?;
+    let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref()))?;
     say!("{:<24} {:<8} {:<60} note", "build", "cached", "package");
     for entry in entries(words, dbms, &cache)? {
         let here = cache.manifest(&entry.key()).map(|manifest| manifest.version.to_string());
@@ -76,7 +76,7 @@ fn list_terms(dbms: Option<Dbms>) {
 
 /// `rqps get`.
 pub(super) fn get(words: &Get) -> Result<u8> {
-    let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref())?)?;
+    let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref()))?;
     for target in words::targets(&words.targets)? {
         let label = target.label.clone();
         if let BuildSource::Dsn(_) = target.source {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::analyze;
@@ -158,6 +158,12 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     }
     let targets = [format!("a={target}"), format!("a-again={target}")];
     let plan = measure::plan_of(&targets, &shape)?;
+    // Known now, not after an hour of measuring.
+    let calibrations = folders::calibrations();
+    std::fs::create_dir_all(&calibrations).with_context(|| {
+        let place = calibrations.display();
+        format!("keep a calibration in {place}; name another folder with RQPS_STATE")
+    })?;
     // This run creates a calibration, so an earlier one must not judge it.
     let guest = GuestOptions::default();
     let (summary, out) = measure::measure(plan, &said.folders, &guest, Vec::new())?;
@@ -168,8 +174,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
         tell!("rqps: stopped; resume with `rqps run --resume {}`", out.display());
         return Ok(exit::INTERRUPTED);
     }
-    let Calibrated { known, comparison, file } =
-        campaign::calibrate(&out, target, &folders::calibrations()?)?;
+    let Calibrated { known, comparison, file } = campaign::calibrate(&out, target, &calibrations)?;
     tell!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
     let noise = HostNoise::of(&known);
     match said.format {

@@ -7,21 +7,25 @@ use anyhow::{Result, bail};
 use crate::lab::HOST_LOCK;
 use crate::os::lock::{Lock, LockError};
 
+/// Where new result folders go.
+const RESULTS: &str = "rqps-results";
+
 /// The cache of builds: the given folder, else /var/cache/rqps for root (servers run as an
-/// unprivileged user and must reach it), else the XDG cache folder.
-pub(super) fn cache(said: Option<&Path>) -> Result<PathBuf> {
-    if let Some(said) = said {
-        return Ok(said.to_owned());
+/// unprivileged user and must reach it), else the XDG cache folder. Without a home it is in the
+/// current folder, as results are.
+pub(super) fn cache(said: Option<&Path>) -> PathBuf {
+    if let Some(said) = said.map(Path::to_owned).or_else(|| path("RQPS_CACHE")) {
+        return said;
     }
     if rustix::process::geteuid().is_root() {
-        return Ok(PathBuf::from("/var/cache/rqps"));
+        return PathBuf::from("/var/cache/rqps");
     }
     if let Some(folder) = path("XDG_CACHE_HOME") {
-        return Ok(folder.join("rqps"));
+        return folder.join("rqps");
     }
     match path("HOME") {
-        Some(home) => Ok(home.join(".cache/rqps")),
-        None => bail!("find a folder for builds: neither --cache nor RQPS_CACHE nor HOME is set"),
+        Some(home) => home.join(".cache/rqps"),
+        None => Path::new(RESULTS).join(".cache"),
     }
 }
 
@@ -37,7 +41,8 @@ pub(super) fn variable(name: &str) -> Option<String> {
 
 /// The folder of A/A calibrations: below RQPS_STATE, else /var/lib/rqps for root, else in the XDG
 /// state folder. Not in the cache, because each calibration takes an hour.
-pub(super) fn calibrations() -> Result<PathBuf> {
+/// Without a home it is in the current folder.
+pub(super) fn calibrations() -> PathBuf {
     let state = if let Some(folder) = path("RQPS_STATE") {
         folder
     } else if rustix::process::geteuid().is_root() {
@@ -47,9 +52,9 @@ pub(super) fn calibrations() -> Result<PathBuf> {
     } else if let Some(home) = path("HOME") {
         home.join(".local/state/rqps")
     } else {
-        bail!("find a folder for calibrations: neither RQPS_STATE nor HOME is set")
+        Path::new(RESULTS).join(".state")
     };
-    Ok(state.join("calibrations"))
+    state.join("calibrations")
 }
 
 /// The result folder: the given folder, else a new one in ./rqps-results, named after the time and
@@ -62,7 +67,7 @@ pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
     let time: String = time.chars().filter(|c| c.is_ascii_digit() || *c == 'T').take(15).collect();
     let mut name = format!("{time}-{}", labels.join("-vs-"));
     name.truncate(120);
-    Path::new("rqps-results").join(name)
+    Path::new(RESULTS).join(name)
 }
 
 /// The user's configurations, if the folder exists. A folder given on the command line must exist.

@@ -26,7 +26,7 @@ pub(super) fn lines(plan: &Plan, cost: &Cost, said: &Folders) -> Result<Vec<Stri
     if plan.targets.len() < 2 {
         return Ok(Vec::new());
     }
-    let (stored, faults) = results::read_calibrations(&folders::calibrations()?);
+    let (stored, faults) = results::read_calibrations(&folders::calibrations());
     for fault in faults {
         tell!("rqps: {}", fault::text(&fault.into()));
     }

@@ -368,7 +368,7 @@ fn carry_out(
 ) -> Result<u8> {
     // Checks early whether the report is possible, not after hours of measuring.
     gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;
-    let (calibrations, faults) = results::read_calibrations(&folders::calibrations()?);
+    let (calibrations, faults) = results::read_calibrations(&folders::calibrations());
     for fault in faults {
         tell!("rqps: {}", fault::text(&fault.into()));
     }
@@ -419,7 +419,7 @@ fn measure_on(
     let assignment = ExecutionOptions {
         plan,
         out: out.clone(),
-        cache: folders::cache(folders.cache.cache.as_deref())?,
+        cache: folders::cache(folders.cache.cache.as_deref()),
         configs: folders::configs(&folders.configs)?,
         calibrations,
         work: folders.work.clone(),

@@ -30,7 +30,7 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     }
     let BenchmarkParameters::Vector(shape) = &workload.shape else { return Ok(exit::USAGE) };
     let wanted = words.indexes.as_deref().map(indexes).transpose()?;
-    let cache = folders::cache(words.cache.cache.as_deref())?.join("datasets");
+    let cache = folders::cache(words.cache.cache.as_deref()).join("datasets");
     tell!("rqps: generating or reading the data set");
     let data = VectorSet::open(&shape.data, workload.rows, shape.k as usize, Some(&cache))?;
     tell!("rqps: finding the {K} exact neighbours of {} queries", data.test.rows());

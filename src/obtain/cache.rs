@@ -40,11 +40,18 @@ impl Cache {
     /// Opens the cache and makes it if it is not there. What fetches of dead processes left behind
     /// is removed.
     ///
-    /// A cache that may be read but not written serves the builds that are in it.
+    /// A cache that may be read but not written serves the builds that are in it. One that cannot
+    /// be made is empty: many targets need no build.
     pub fn open(root: &Path) -> Result<Cache, ObtainError> {
         let refused = |source| ObtainError::Cache { root: root.to_path_buf(), source };
         let new = !root.exists();
-        fs::create_dir_all(root).map_err(refused)?;
+        match fs::create_dir_all(root) {
+            Err(error) if new && is_forbidden(&error) => {
+                let root = std::path::absolute(root).map_err(refused)?;
+                return Ok(Cache { root });
+            }
+            made => made.map_err(refused)?,
+        }
         // Servers may run as another user than rqps; the umask may not allow them to look.
         if new {
             fs::set_permissions(root, Permissions::from_mode(0o755)).map_err(refused)?;
@@ -53,10 +60,7 @@ impl Cache {
         for name in ["builds", "partial", "locks"] {
             let folder = root.join(name);
             if let Err(error) = make_open_folder(&folder)
-                && !matches!(
-                    error.kind(),
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-                )
+                && !is_forbidden(&error)
             {
                 return Err(refused(error));
             }
@@ -222,6 +226,11 @@ impl Drop for Partial {
 fn bring_to_disk(file: &File, progress: &mut Progress<'_>) -> Result<io::Result<()>, Reason> {
     let sync = || rustix::fs::syncfs(file).map_err(io::Error::from);
     parallel::watched(sync, || progress.tick(|| "writing to the disk".to_string()))
+}
+
+/// True if a folder may be read at most.
+fn is_forbidden(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
 fn read_manifest(path: &Path) -> Option<Manifest> {

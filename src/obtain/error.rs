@@ -12,7 +12,8 @@ use crate::obtain::source_fault::SourceFault;
 pub enum ObtainError {
     /// The cache folder cannot be used.
     #[error(
-        "open the cache of builds {}: {source}; name another folder with --cache",
+        "open the cache of builds {}: {source}; name another folder with --cache or \
+         RQPS_CACHE",
         root.display()
     )]
     Cache {
