@@ -101,7 +101,8 @@ impl SqlSplitter {
             });
             return Ok(());
         }
-        if self.lexer.is_in_code() && self.is_blank() && self.command(line)? {
+        // Comments may stand before a command.
+        if self.lexer.is_in_code() && self.body.words == 0 && self.command(line)? {
             return Ok(());
         }
         let (mut from, mut at, mut word) = (0, 0, None);
@@ -304,6 +305,20 @@ mod tests {
             Dialect::Mysql,
             "/*M!999999\\- enable the sandbox mode */ \n/*!40101 SET x=1 */;\n/* c */;",
             &[("/*!40101 SET x=1 */", 2)],
+        );
+    }
+
+    #[test]
+    fn a_command_may_follow_comments() {
+        let text = "-- a dump\n\n\\restrict abc\n\n-- settings\nSELECT 1;\n";
+        let want = "-- a dump\n\n\n-- settings\nSELECT 1";
+        assert_eq!(statements(Dialect::Postgres, text), [(want.to_owned(), 1)]);
+        let other = split(Dialect::Postgres, "-- a dump\n\\connect shop\n").unwrap_err();
+        assert_eq!(other.to_string(), "line 2: `\\connect` is a command of psql");
+        let within = "SELECT '\n\\restrict'\n\\restrict;";
+        assert_eq!(
+            statements(Dialect::Postgres, within),
+            [(within[..within.len() - 1].to_owned(), 1)]
         );
     }
 
