@@ -306,6 +306,8 @@ fn a_client_host_that_goes_away_fails_its_step_alone(site: &Site) {
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("start rqps");
     let first = site.next_driver("two", None);
     let kill = |pid: i32| {
+        // By then its clients are at work, which takes seconds.
+        std::thread::sleep(Duration::from_secs(1));
         kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("kill");
     };
     kill(first);
