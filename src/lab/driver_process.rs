@@ -153,7 +153,10 @@ impl DriverProcess {
     /// It is gone.
     pub(super) fn tell(&mut self, word: LabWord) -> Result<()> {
         let line = format!("{word}\n");
-        self.input.write_all(line.as_bytes()).context("let the driver continue")
+        self.input.write_all(line.as_bytes()).with_context(|| match &self.host {
+            Some(host) => format!("let the driver on the client host {host} continue"),
+            None => "let the driver continue".to_owned(),
+        })
     }
 
     /// The next message; `None` when `wait` passed without one.

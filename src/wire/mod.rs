@@ -3,7 +3,6 @@
 //! why), rows are counted but not decoded, and nothing is allocated per statement once buffers have
 //! grown.
 
-mod aes;
 mod der;
 pub mod dsn;
 mod error;

@@ -1,8 +1,12 @@
 //! The file of login paths that `mysql_config_editor` writes: four bytes that mean nothing, 20
-//! bytes from which the key is made, then each line on its own, encrypted, after its length.
+//! bytes from which the key is made, then each line on its own, encrypted, after its length. The key
+//! stands in the same file, so this hides a password from a glance and from nothing else.
 
-use super::aes::{self, BLOCK};
+use aes::Aes128;
+use aes::cipher::{Array, BlockCipherDecrypt, KeyInit};
 
+/// Bytes of a block of AES, and of its key.
+const BLOCK: usize = 16;
 const UNUSED: usize = 4;
 const KEY_BYTES: usize = 20;
 
@@ -19,15 +23,50 @@ pub(super) fn text(file: &[u8]) -> Result<String, String> {
         let length = u32::from_le_bytes(*length) as usize;
         let line = after.split_at_checked(length);
         let (line, after) = line.ok_or("the file of login paths ends within a line")?;
-        text.extend(aes::decrypt(key, line).ok_or("the file of login paths is damaged")?);
+        text.extend(decrypt(key, line).ok_or("the file of login paths is damaged")?);
         rest = after;
     }
     String::from_utf8(text).map_err(|error| error.to_string())
 }
 
+/// Decrypts blocks one by one (AES-128, ECB) and takes the padding off (PKCS #7). `None` if the
+/// bytes were not made with this key.
+fn decrypt(key: [u8; BLOCK], encrypted: &[u8]) -> Option<Vec<u8>> {
+    let (blocks, []) = encrypted.as_chunks::<BLOCK>() else { return None };
+    let cipher = Aes128::new(&Array::from(key));
+    let mut text = Vec::with_capacity(encrypted.len());
+    for block in blocks {
+        let mut block = Array::from(*block);
+        cipher.decrypt_block(&mut block);
+        text.extend_from_slice(&block);
+    }
+    let padding = usize::from(*text.last()?);
+    if !(1..=BLOCK).contains(&padding) {
+        return None;
+    }
+    let rest = text.split_off(text.len() - padding);
+    rest.iter().all(|byte| usize::from(*byte) == padding).then_some(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decrypts_and_takes_off_padding() {
+        // printf '[client]\n' | openssl enc -aes-128-ecb -K 000102…0f
+        let key = std::array::from_fn(|place| place as u8);
+        let encrypted = OPENSSL;
+        assert_eq!(decrypt(key, &encrypted).as_deref(), Some(&b"[client]\n"[..]));
+        assert_eq!(decrypt([7; BLOCK], &encrypted), None);
+        assert_eq!(decrypt(key, &encrypted[..15]), None);
+        assert_eq!(decrypt(key, &[]), None);
+    }
+
+    const OPENSSL: [u8; BLOCK] = [
+        0xe4, 0xf7, 0xde, 0xd1, 0x5a, 0x0d, 0x20, 0x73, 0x5d, 0xe0, 0xac, 0x7c, 0xdd, 0x08, 0x59,
+        0x03,
+    ];
 
     #[test]
     fn damage_is_told() {
