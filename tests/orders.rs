@@ -1,9 +1,11 @@
-//! The order mix through the whole program, on SQLite: the example of docs/workloads.md as it
-//! stands there, its counts, and what is refused. The step itself checks that the tables agree.
+//! The order mix through the whole program: the example of docs/workloads.md as it stands there, on
+//! SQLite; a real server; and what is refused. The step itself checks that the tables agree.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod builds;
 mod program;
+mod skipped;
 
 #[test]
 fn the_example_of_the_docs_runs_and_its_tables_agree_afterwards() {
@@ -34,6 +36,28 @@ fn the_example_of_the_docs_runs_and_its_tables_agree_afterwards() {
     close("nopm", count("statements"));
     close("tpm", count("events"));
     assert_eq!(outcome["notes"].as_array().unwrap().len(), 0, "{outcome}");
+}
+
+#[test]
+fn a_server_carries_out_the_mix_and_its_tables_agree() {
+    let test = "a_server_carries_out_the_mix_and_its_tables_agree";
+    if let Err(why) = builds::roots("", &["postgres@17.2.0"]) {
+        return skipped::note(test, &why);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["compare", "p=postgres@17.2.0", "--bench", "orders", "--clients", "3"];
+    let mut command = program::rqps_in(&words, folder.path());
+    command.args(program::SHORT).args(["--set", "seconds=2", "--set", "partitions=2"]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", program::said(&output));
+    let step = program::steps(&folder.path().join("out"), "p").remove(0);
+    assert_eq!(step["status"], "complete", "{step}");
+    assert!(step["outcome"]["statements"].as_u64().unwrap() > 10, "{step}");
+    let report = program::text(&output.stdout);
+    let kinds = ["new order", "payment", "delivery", "stock level", "order status"];
+    let table = &report[report.find("per_minute").expect("a table of response times")..];
+    let missing: Vec<_> = kinds.iter().filter(|kind| !table.contains(*kind)).collect();
+    assert!(missing.is_empty() && table.contains("p99_ms"), "{missing:?}: {report}");
 }
 
 #[test]
