@@ -8,7 +8,7 @@ pub enum Publishing {
     Conditions,
     /// The terms restrict benchmarks, or their publication.
     Restricted,
-    /// Nobody has looked, or the terms were not to be had.
+    /// Nobody has looked, or the terms could not be read.
     Unknown,
 }
 
@@ -118,7 +118,7 @@ pub const TERMS: [Terms; 11] = [
         services: "PlanetScale",
         publishing: Publishing::Restricted,
         rule: "the guidelines of 2020 forbid to monitor the service for any benchmarking or \
-               competitive purpose; later terms were not to be had in full",
+               competitive purpose; the current terms could not be read in full",
         source: "Platform Guidelines, https://www.planetscale.com/legal/guidelines",
         date: "version of 2020-03-04",
         hosts: &[".psdb.cloud", ".pscale.com"],
@@ -136,7 +136,7 @@ pub const TERMS: [Terms; 11] = [
         vendor: "Yugabyte",
         services: "YugabyteDB Aeon",
         publishing: Publishing::Unknown,
-        rule: "the part of the terms that was to be had names no benchmarks",
+        rule: "the part of the terms that could be read does not mention benchmarks",
         source: "https://www.yugabyte.com/legal/hosted-services-terms/",
         date: "version of 2026-04",
         hosts: &[".ybdb.io", ".yugabyte.cloud"],
@@ -169,7 +169,7 @@ pub const OPEN_SOURCE: &str = "Postgres, MySQL Community, MariaDB, SQLite, Rocks
                                open licences, which ask for nothing when results are published.";
 
 /// What stands below every list of terms.
-pub const NO_ADVICE: &str = "Facts of the day that stands with them, not legal advice: read the \
+pub const NO_ADVICE: &str = "These are facts as of the dates listed, not legal advice. Read the \
                              agreement that applies to you.";
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct Lock {
     file: File,
 }
 
-/// Why a lock was not to be had.
+/// Why a lock was not available.
 #[derive(Debug, Error)]
 pub enum LockError {
     /// Another process holds it.

@@ -222,7 +222,7 @@ pub struct Memory {
     pub bytes: u64,
     /// Processes for which shared pages were divided among their users (Pss).
     pub proportional: u32,
-    /// Processes for which only the resident set was to be had, so shared pages count again.
+    /// Processes of which only the resident set is known, so shared pages count again.
     pub resident: u32,
 }
 
