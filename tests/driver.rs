@@ -293,19 +293,14 @@ fn the_fake_gives_the_same_bytes_twice() {
         operation("UPDATE sbtest{table} SET c = ? WHERE id = ?", vec![COLUMN_C, Parameter::Id]);
     let task = measure(vec![point_query(), update], true);
     let job = fake(script(task));
-    // When the window began is the host's time, for clocks of client hosts.
-    let untimed = |job: &DriverRequest| -> Vec<DriverEvent> {
-        let is_timed = |event: &DriverEvent| matches!(event, DriverEvent::WindowStart { .. });
-        run(job).into_iter().filter(|event| !is_timed(event)).collect()
-    };
-    let first = untimed(&job);
-    assert_eq!(first, untimed(&job));
+    let first = run(&job);
+    assert_eq!(first, run(&job));
     let outcome = measured(&first);
     // Four statements of 200 µs each on two clients in one second.
     assert!((2_300..2_700).contains(&outcome.events), "{}", outcome.events);
     let mut other = job.clone();
     other.seed += 1;
-    assert_ne!(first, untimed(&other));
+    assert_ne!(first, run(&other));
 }
 
 #[test]

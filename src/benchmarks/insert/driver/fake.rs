@@ -20,7 +20,6 @@ use crate::driver::connection::{Connection, Connector};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
-use crate::os::clock;
 
 /// What a fake statement costs the client, microseconds: scripted like its latency.
 const CPU_PER_STATEMENT_US: f64 = 5.0;
@@ -49,7 +48,8 @@ pub(super) fn measure<W: Write>(
     let pairs: Vec<Pair> = (0..task.clients).map(pair).collect();
     let mut members = members(job, task, connector, &recorders, &pairs)?;
     link.say(&DriverEvent::Warming)?;
-    link.say(&DriverEvent::WindowStart { at_ns: clock::monotonic_ns() })?;
+    // The fake clock begins at 0.
+    link.say(&DriverEvent::WindowStart { at_ns: 0 })?;
     let mut meter = RoleMeter::new(&recorders, outcome::main_role(&task.work), 0);
     let mut series = SeriesOf::default();
     let limit = task.work.limit_seconds.map_or(u64::MAX, |seconds| (seconds * SECOND) as u64);
