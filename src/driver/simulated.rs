@@ -21,9 +21,9 @@ use crate::driver::{outcome, window};
 /// What a fake statement costs the client, microseconds: scripted like its latency.
 const CPU_PER_STATEMENT: CpuTime = CpuTime { user_us: 1.0, system_us: 4.0 };
 
-/// Measures with fake clients: one after the other, each on its own clock, so that neither threads
-/// nor the host have a say in the result. In real time the messages come when they would; the
-/// numbers are the same.
+/// Measures with fake clients: one after the other, each on its own clock from 0, so that neither
+/// threads nor the host have a say in the result. In real time the messages come when they would;
+/// the numbers are the same.
 pub(crate) fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<Script>,
@@ -63,7 +63,6 @@ pub(crate) fn measure<W: Write>(
     let whole = window::counts_whole_events(task);
     let window = window::window(task, if whole { latest(&clients).max(warm) } else { warm });
     clients.iter_mut().for_each(|client| client.open_window(window));
-    // The fake clock begins at 0.
     link.say(&DriverEvent::WindowStart { at_ns: 0 })?;
     let mut meter = IntervalMeter::new(&recorders, window.start).of(job, task.clients);
     loop {

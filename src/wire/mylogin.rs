@@ -1,6 +1,6 @@
 //! The file of login paths that `mysql_config_editor` writes: four bytes that mean nothing, 20
-//! bytes from which the key is made, then each line on its own, encrypted, after its length. The key
-//! stands in the same file, so this hides a password from a glance and from nothing else.
+//! bytes from which the key is made, then each line on its own, encrypted, after its length.
+//! Whoever has the file has its key: this hides a password from a glance and from nothing else.
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherDecrypt, KeyInit};
