@@ -189,7 +189,10 @@ fn bad_archives_are_refused_and_write_nothing() {
     fs::write(here.join("start.tar.gz"), &bytes[..40]).unwrap();
     check("start.tar.gz", "name a file that `rqps bundle` wrote");
     archive(&here.join("other.tar.gz"), &[("notes/a.txt".to_owned(), b"x".to_vec())]);
-    check("other.tar.gz", "it begins with `notes/a.txt`, a bundle with rqps-bundle/bundle.json");
+    check(
+        "other.tar.gz",
+        "its first file is `notes/a.txt`; that of a bundle is `rqps-bundle/bundle.json`",
+    );
     let variant = |name: &str, change: &dyn Fn(&mut Entries), expected: &str| {
         let mut changed = good.clone();
         change(&mut changed);

@@ -58,8 +58,8 @@ pub struct Assessment {
 ///
 /// A metric of a step is a regression if its p against τ, adjusted by Holm over the steps, is at
 /// most α, and it is worse by δ or more as measured, or by what an allowance of the step says.
-/// The worst finding decides: a regression first, then a failed run, then a missing verdict. With a
-/// history in `past`, its newest level is a second baseline ([`against_newest`]).
+/// The worst finding sets the exit code: a regression, else a failed run, else a missing
+/// verdict. If `past` has a history, its newest level is a second baseline ([`against_newest`]).
 ///
 /// [`against_newest`]: super::history::against_newest
 ///
@@ -131,8 +131,8 @@ fn verdicts(
         for step in &comparison.steps {
             for &metric in metrics {
                 let Some(relative) = step.targets[target].relative(metric) else {
-                    // A missing rate has a failure that names it. A metric that a benchmark does
-                    // not have is no finding, nor is a target with parameters of its own.
+                    // A step without a rate is reported as a failure elsewhere. Other metrics may
+                    // be absent: not every benchmark has them, and some steps are for one target.
                     let both = comparison.is_for(step, 0) && comparison.is_for(step, target);
                     if metric == Metric::Rate && both && !is_counted(comparison) {
                         (judged, unclear) = (judged + 1, unclear + 1);

@@ -77,7 +77,7 @@ pub const TERMS: [Terms; 11] = [
         vendor: "Microsoft Azure",
         services: "Azure Database for PostgreSQL and for MySQL",
         publishing: Publishing::Conditions,
-        rule: "only for vendors of competing services: on request, give Microsoft all information \
+        rule: "if you sell a competing service: give Microsoft, on request, all information \
                necessary to replicate the benchmark, and access to benchmark your service",
         source: "Product Terms for Online Services, Competitive Benchmarking, \
                  https://www.microsoft.com/licensing/terms/product/ForOnlineServices/all",

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
+use super::json::versioned;
 use crate::analyze::bisection::{Bisection, Culprit, CulpritCheck};
 use crate::units;
 
@@ -180,13 +179,5 @@ fn how_to_read(found: &Bisection) -> Section {
 /// # Errors
 /// A number that JSON cannot write.
 pub fn bisection_json(found: &Bisection) -> serde_json::Result<String> {
-    #[derive(Serialize)]
-    struct Whole<'a> {
-        schema: u32,
-        bisection: &'a Bisection,
-    }
-    let whole = Whole { schema: BISECTION_SCHEMA, bisection: found };
-    let mut text = serde_json::to_string_pretty(&whole)?;
-    text.push('\n');
-    Ok(text)
+    versioned(BISECTION_SCHEMA, "bisection", found)
 }

@@ -1,9 +1,8 @@
 //! Histories over time as a document, as a flat table, and as JSON.
 
-use serde::Serialize;
-
 use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use super::flat::quoted;
+use super::json::versioned;
 use crate::analyze::history::{DateHistory, StepDates};
 
 /// Version of the JSON form; it grows when a reader would have to change.
@@ -134,13 +133,5 @@ pub fn dates_csv(histories: &[DateHistory]) -> String {
 /// # Errors
 /// A number that JSON cannot write.
 pub fn dates_json(histories: &[DateHistory]) -> serde_json::Result<String> {
-    #[derive(Serialize)]
-    struct Whole<'a> {
-        schema: u32,
-        histories: &'a [DateHistory],
-    }
-    let whole = Whole { schema: DATES_SCHEMA, histories };
-    let mut text = serde_json::to_string_pretty(&whole)?;
-    text.push('\n');
-    Ok(text)
+    versioned(DATES_SCHEMA, "histories", histories)
 }

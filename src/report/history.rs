@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
 use super::flat::quoted;
+use super::json::versioned;
 use crate::analyze::history::{Ladder, LevelChange, StepLadder, VersionPoint};
 
 /// Version of the JSON form; it grows when a reader would have to change.
@@ -232,12 +231,5 @@ pub fn history_csv(ladders: &[Ladder]) -> String {
 /// # Errors
 /// A number that JSON cannot write.
 pub fn history_json(ladders: &[Ladder]) -> serde_json::Result<String> {
-    #[derive(Serialize)]
-    struct Whole<'a> {
-        schema: u32,
-        ladders: &'a [Ladder],
-    }
-    let mut text = serde_json::to_string_pretty(&Whole { schema: HISTORY_SCHEMA, ladders })?;
-    text.push('\n');
-    Ok(text)
+    versioned(HISTORY_SCHEMA, "ladders", ladders)
 }

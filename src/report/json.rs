@@ -2,7 +2,8 @@
 
 use std::io;
 
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use crate::analyze::Comparison;
 
@@ -30,4 +31,34 @@ pub(super) fn write(comparison: &Comparison, out: &mut impl io::Write) -> io::Re
     let envelope = Envelope { schema: SCHEMA, comparison };
     serde_json::to_writer_pretty(&mut *out, &envelope)?;
     writeln!(out)
+}
+
+/// Pretty JSON of any other form, with its version and a final line end:
+/// `{"schema": 1, "NAME": VALUE}`.
+///
+/// # Errors
+/// A number that JSON cannot write.
+pub(super) fn versioned<T: Serialize + ?Sized>(
+    schema: u32,
+    name: &'static str,
+    value: &T,
+) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string_pretty(&Versioned { schema, name, value })?;
+    text.push('\n');
+    Ok(text)
+}
+
+struct Versioned<'a, T: ?Sized> {
+    schema: u32,
+    name: &'static str,
+    value: &'a T,
+}
+
+impl<T: Serialize + ?Sized> Serialize for Versioned<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("schema", &self.schema)?;
+        map.serialize_entry(self.name, self.value)?;
+        map.end()
+    }
 }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
 use super::facts::host_line;
+use super::json::versioned;
 use crate::analyze::Comparison;
 use crate::analyze::repetition::{
     Agreement, OtherBuild, RepeatedRatio, RepeatedStep, RepeatedTarget, Repetition,
@@ -170,13 +169,5 @@ fn how_to_read(found: &Repetition) -> Section {
 /// # Errors
 /// A number that JSON cannot write.
 pub fn repetition_json(found: &Repetition) -> serde_json::Result<String> {
-    #[derive(Serialize)]
-    struct Versioned<'a> {
-        schema: u32,
-        repetition: &'a Repetition,
-    }
-    let whole = Versioned { schema: REPETITION_SCHEMA, repetition: found };
-    let mut text = serde_json::to_string_pretty(&whole)?;
-    text.push('\n');
-    Ok(text)
+    versioned(REPETITION_SCHEMA, "repetition", found)
 }

@@ -55,14 +55,14 @@ pub enum PasswordError {
     #[error("the DSN takes its service from PGSERVICE, which is not set\nhint: ?service=NAME")]
     NoServiceName,
     /// No file has the service.
-    #[error("no file has the service {name}: looked in {}", places(looked_in))]
+    #[error("service {name} not found; looked in {}", places(looked_in))]
     NoService {
         /// Its name.
         name: String,
         /// The files that are not there, or do not have it.
         looked_in: Vec<PathBuf>,
     },
-    /// The file has no such login path.
+    /// The file does not contain the login path.
     #[error(
         "no login path {name} in {}\nhint: mysql_config_editor set --login-path={name} \
          --user=USER --host=HOST --password",

@@ -75,7 +75,7 @@ impl RowTexts {
         self.row_ends.push(self.ends.len());
     }
 
-    /// All rows, each value in memory of its own.
+    /// Copies all rows.
     pub(super) fn into_texts(self) -> TextRows {
         let text = |value: Option<&[u8]>| value.map(|it| String::from_utf8_lossy(it).into_owned());
         (0..self.rows()).filter_map(|row| Some(self.row(row)?.map(text).collect())).collect()

@@ -87,7 +87,7 @@ fn row(target: &TargetResult, (kind, name): (&str, &str)) -> Option<Vec<Cell>> {
     let mut cells = vec![Cell::text(target.label.clone()), Cell::text(name)];
     cells.push(match seconds > 0.0 {
         true => Cell::number(per_minute, Digits::Fixed(1), "1/min"),
-        false => Cell::missing("the window had no length"),
+        false => Cell::missing("the measured window is 0 s long"),
     });
     cells.extend(QUANTILES.map(|(share, _)| match (quantile(&times, share), &broken) {
         (_, Some(why)) => Cell::missing(why.clone()),

@@ -62,7 +62,7 @@ pub(in crate::lab) fn check_machine(link: &SshLink) -> Result<()> {
 /// name of a socket ends at 107 bytes. Nobody else may enter it: who can, can use the connection.
 ///
 /// # Errors
-/// It cannot be made, or another user has made it.
+/// The folder cannot be created, or it belongs to another user.
 pub(in crate::lab) fn sockets(of: &[u8]) -> Result<PathBuf> {
     let folder = Path::new(SOCKETS).join(format!("rqps-ssh-{}", short_name(of)));
     let what = || format!("make {}", folder.display());

@@ -56,8 +56,7 @@ pub struct BundledFile {
     pub sha256: String,
 }
 
-/// What is wrong with a path in a bundle; `None` if it stays below the folder that it is unpacked
-/// to.
+/// Why a path in a bundle is refused; `None` if it stays inside the folder of the bundle.
 pub(super) fn path_fault(path: &str) -> Option<&'static str> {
     if path.starts_with('/') {
         return Some("has an absolute path");

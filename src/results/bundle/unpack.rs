@@ -173,7 +173,7 @@ fn read_list(path: &Path, mut entry: Entry<'_, Stream>) -> Result<BundleHead, Bu
     }
     let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     if name != format!("{ROOT}{LIST}") || entry.size() > LIST_BYTES_MAX {
-        let why = format!("it begins with `{name}`, a bundle with {ROOT}{LIST}");
+        let why = format!("its first file is `{name}`; that of a bundle is `{ROOT}{LIST}`");
         return Err(not_bundle(path, why));
     }
     let damaged = |why: String| BundleError::Damaged { path: path.to_owned(), why };

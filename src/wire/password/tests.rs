@@ -96,7 +96,7 @@ fn a_service_has_host_user_and_password() {
     assert_eq!(own.dsn.to_string(), "postgres://you@db2:5432/?sslmode=require");
     let error = |dsn, variables| completed(dsn, variables).err().expect("refused").to_string();
     let missing = error("postgres://?service=test", &folder);
-    assert!(missing.contains("no file has the service test: looked in /"), "{missing}");
+    assert!(missing.contains("service test not found; looked in /"), "{missing}");
     let unnamed = error("postgres://?service", &folder);
     assert!(unnamed.contains("from PGSERVICE, which is not set"), "{unnamed}");
 }
