@@ -23,4 +23,4 @@ pub use rqps_clients::{driver, workload};
 pub use rqps_reports::{analyze, results};
 pub use rqps_servers::dbms;
 // L1 and L0
-pub use rqps_base::{datagen, domain, embed, os, parallel, stats, units, user_text, wire};
+pub use rqps_base::{datagen, domain, embed, json, os, parallel, stats, units, user_text, wire};

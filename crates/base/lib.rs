@@ -18,6 +18,8 @@ pub mod wire;
 pub mod datagen;
 #[path = "../../src/domain/mod.rs"]
 pub mod domain;
+#[path = "../../src/json.rs"]
+pub mod json;
 #[path = "../../src/parallel.rs"]
 pub mod parallel;
 #[path = "../../src/stats/mod.rs"]

@@ -1,6 +1,6 @@
 //! What a benchmark is to the rest of rqps, and how results of other tools come in.
 
-pub use rqps_base::{datagen, domain, embed, os, parallel, stats, units, user_text, wire};
+pub use rqps_base::{datagen, domain, embed, json, os, parallel, stats, units, user_text, wire};
 pub use rqps_clients::{driver, workload};
 pub use rqps_reports::{analyze, report, results};
 pub use rqps_servers::dbms;

@@ -1,6 +1,6 @@
 //! The driver process, and what a workload asks of it.
 
-pub use rqps_base::{datagen, domain, embed, os, parallel, stats, units, user_text, wire};
+pub use rqps_base::{datagen, domain, embed, json, os, parallel, stats, units, user_text, wire};
 
 // L2
 #[path = "../../src/driver/mod.rs"]

@@ -1,6 +1,6 @@
 //! Benchmarks with published results.
 
-pub use rqps_base::{datagen, domain, embed, os, parallel, stats, units, user_text, wire};
+pub use rqps_base::{datagen, domain, embed, json, os, parallel, stats, units, user_text, wire};
 pub use rqps_benchmark::import;
 pub use rqps_clients::{driver, workload};
 pub use rqps_reports::{analyze, report, results};

@@ -1,6 +1,6 @@
 //! Run folders, what they say when compared, and how that looks.
 
-pub use rqps_base::{datagen, domain, embed, os, parallel, stats, units, user_text, wire};
+pub use rqps_base::{datagen, domain, embed, json, os, parallel, stats, units, user_text, wire};
 
 // L3
 #[path = "../../src/report/mod.rs"]

@@ -131,9 +131,8 @@ pub(super) mod tests {
         assert_eq!(slot(&old), SlotSpread { mean_ln: 0.02, p: Some(0.5) });
         let json = r#"{"step": "scan", "differences": [0.1], "sd_ln": 0.01, "p": 1.0}"#;
         let mut unknown = Vec::new();
-        let mut json = serde_json::Deserializer::from_str(json);
-        let note = |field: serde_ignored::Path<'_>| unknown.push(field.to_string());
-        let step: StepNoise = serde_ignored::deserialize(&mut json, note).unwrap();
+        let step: StepNoise =
+            crate::json::read_noting(json, &mut |field| unknown.push(field)).unwrap();
         assert_eq!((step.differences.as_slice(), unknown.len()), (&[0.1][..], 0));
         let new = SlotEffect { differences: differences(6, 0.02, 0.001), ..SlotEffect::default() };
         let told = slot(&new);

@@ -11,6 +11,7 @@ use crate::driver::part::DriverPart;
 use crate::driver::request::{DriverRequest, RequestBody, VERSION};
 use crate::driver::stop::Stop;
 use crate::driver::{load, load_files, load_parts, measure};
+use crate::json;
 use crate::os::cgroup;
 
 /// How the job of a driver process ended.
@@ -67,7 +68,7 @@ pub fn run_job(job: &DriverRequest, parts: &[&DriverPart], mut output: impl Writ
 }
 
 fn parse(line: &str) -> Result<DriverRequest, String> {
-    let job: DriverRequest = serde_json::from_str(line).map_err(|error| {
+    let job: DriverRequest = json::read(line).map_err(|error| {
         format!("failed to read the request as one line of JSON: {error}; only rqps starts drivers")
     })?;
     if job.version != VERSION {

@@ -16,6 +16,7 @@ use rustix::process::{Resource, Signal, WaitOptions};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::json;
 use crate::os::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
 use crate::os::{cgroup, shared_memory};
 
@@ -32,7 +33,7 @@ pub fn main() -> ExitCode {
         Ok(_) => {}
         Err(error) => return refuse(&format!("read the job: {error}")),
     }
-    let job: ProcessSpec = match serde_json::from_str(&line) {
+    let job: ProcessSpec = match json::read(&line) {
         Ok(job) => job,
         Err(error) => return refuse(&format!("understand the job: {error}")),
     };

@@ -10,6 +10,7 @@ use crate::domain::block::BLOCK_FORMAT;
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::gate::CanaryReference;
+use crate::json;
 use crate::plan::definition::Plan;
 use crate::plan::file::{self, PlanError};
 
@@ -124,15 +125,12 @@ impl BlockSpec {
             #[serde(default)]
             rqps_version: String,
         }
-        let Head { format, rqps_version: theirs } = serde_json::from_str(text)?;
+        let Head { format, rqps_version: theirs } = json::read(text)?;
         if format != BLOCK_FORMAT {
             return Err(SpecError::Foreign { theirs, what: format!("format {format}") });
         }
         let mut unknown = BTreeSet::new();
-        let mut json = serde_json::Deserializer::from_str(text);
-        let spec: BlockSpec = serde_ignored::deserialize(&mut json, |field| {
-            unknown.insert(field.to_string());
-        })?;
+        let spec: BlockSpec = json::read_noting(text, &mut |field| _ = unknown.insert(field))?;
         if let Some(field) = unknown.first() {
             return Err(SpecError::Foreign { theirs, what: format!("the field `{field}`") });
         }

@@ -18,6 +18,7 @@ use crate::plan::blocks::Spelled;
 use crate::plan::client_hosts;
 use crate::plan::definition::{CountingPass, Interleave, Plan, ProfilingPass};
 use crate::plan::words::{self, WordError};
+use crate::user_text::toml_reader::{self, TomlError};
 use crate::wire::dsn;
 use crate::workload::select::SelectError;
 
@@ -26,7 +27,7 @@ use crate::workload::select::SelectError;
 pub enum PlanError {
     /// Not TOML, or a field is missing, unknown or of the wrong kind. The text shows the line.
     #[error("read the plan: {0}")]
-    Syntax(#[from] toml::de::Error),
+    Syntax(#[from] TomlError),
     /// A target word is wrong.
     #[error(transparent)]
     Word(#[from] WordError),
@@ -137,9 +138,7 @@ fn is_yes(value: &bool) -> bool {
 /// See [`PlanError`]; each names the field or the word.
 pub fn parse(text: &str) -> Result<Plan, PlanError> {
     let mut unknown = Vec::new();
-    let fields = toml::Deserializer::parse(text)?;
-    let mut file: PlanFile =
-        serde_ignored::deserialize(fields, |field| unknown.push(field.to_string()))?;
+    let mut file: PlanFile = toml_reader::read(text, &mut |field| unknown.push(field))?;
     if !unknown.is_empty() {
         let text = format!(
             "unknown table or key `{}` in a plan; `rqps plan` prints a valid \
@@ -183,7 +182,7 @@ pub fn gate_rules(text: &str) -> Result<GateRules, PlanError> {
         #[serde(default)]
         gate: GateRules,
     }
-    let only: Only = toml::from_str(text)?;
+    let only: Only = toml_reader::read(text, &mut |_| ())?;
     match only.gate.fault() {
         Some(fault) => Err(PlanError::Value(format!("[gate]: {fault}"))),
         None => Ok(only.gate),
@@ -618,7 +617,8 @@ mod tests {
         fails("clients = 1", "clients = 0", "clients must be");
         fails("rows = 200000", "rows = 9000000000000000000", "rows from 1 to");
         fails("read_seconds = 2.0", "read_seconds = 1e300", "at most 86400");
-        fails("settle_scale = 0.02", "settle_scale = nan", "settle_scale from 0 to 10");
+        fails("settle_scale = 0.02", "settle_scale = 11.0", "settle_scale from 0 to 10");
+        fails("settle_scale = 0.02", "settle_scale = nan", "nan is not a finite number");
         fails("point*", "pint*", "no step matches `pint*`");
         fails("clients = 1", "clients = 1\nclient = 2", "unknown table or key `workload.client`");
         fails("clients = 1", "clients = 1\nwaiting = \"stopped\"", "rqps does not run b");

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{ResultsError, atomic};
 use crate::domain::bisection::{BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest};
+use crate::json;
 
 const LOG: &str = "bisect.json";
 
@@ -43,8 +44,8 @@ impl BisectionFolder {
     pub fn open(path: &Path) -> Result<BisectionFolder, ResultsError> {
         let file = path.join(LOG);
         let text = fs::read_to_string(&file).map_err(ResultsError::io("read", &file))?;
-        let log: BisectionLog = serde_json::from_str(&text)
-            .map_err(|error| ResultsError::json(&file, &text, &error))?;
+        let log: BisectionLog =
+            json::read(&text).map_err(|error| ResultsError::json(&file, &text, &error))?;
         if log.format > BISECTION_FORMAT {
             let (found, known) = (log.format, BISECTION_FORMAT);
             return Err(ResultsError::Newer { path: file, found, known });

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::domain::run::{FORMAT, RunRecord};
+use crate::json;
 use crate::results::error::ResultsError;
 
 /// Folders in a result set that hold a run, by name.
@@ -68,14 +69,11 @@ pub(super) fn json_noting<T: DeserializeOwned>(
     unknown: &mut BTreeSet<String>,
 ) -> Result<T, ResultsError> {
     let text = text(path)?;
-    let mut json = serde_json::Deserializer::from_str(&text);
-    let read = serde_ignored::deserialize::<_, _, T>(&mut json, |field| {
-        let field = field.to_string();
+    let mut note = |field: String| {
         let names = field.split('.').filter(|name| name.parse::<usize>().is_err());
         unknown.insert(names.collect::<Vec<_>>().join("."));
-    });
-    read.and_then(|value| json.end().map(|()| value))
-        .map_err(|fault| ResultsError::json(path, &text, &fault))
+    };
+    json::read_noting(&text, &mut note).map_err(|fault| ResultsError::json(path, &text, &fault))
 }
 
 /// A record that carries its format version: a later version is said to be one, whatever else is
@@ -96,14 +94,11 @@ pub(super) fn versioned<T: DeserializeOwned>(
     fs::File::open(path)
         .and_then(|mut file| file.read_to_string(text))
         .map_err(ResultsError::io("read", path))?;
-    let mut json = serde_json::Deserializer::from_str(text);
-    let read = serde_ignored::deserialize::<_, _, T>(&mut json, |field| {
-        unknown.insert(field.to_string());
-    });
-    match read.and_then(|value| json.end().map(|()| value)) {
+    let mut note = |field| _ = unknown.insert(field);
+    match json::read_noting::<T>(text, &mut note) {
         Ok(value) if format(&value) > FORMAT => Err(newer(format(&value))),
         Ok(value) => Ok(value),
-        Err(fault) => match serde_json::from_str::<Head>(text) {
+        Err(fault) => match json::read::<Head>(text) {
             Ok(head) if head.format > FORMAT => Err(newer(head.format)),
             _ => Err(ResultsError::json(path, text, &fault)),
         },

@@ -378,7 +378,7 @@ pub(super) fn json<T: Serialize + DeserializeOwned>(
 ) -> Result<Vec<u8>, ResultsError> {
     let unwritable = |why: String| ResultsError::Unwritable { what: format!("`{what}`"), why };
     let mut text = serde_json::to_string_pretty(value).map_err(|e| unwritable(e.to_string()))?;
-    if let Err(fault) = serde_json::from_str::<T>(&text) {
+    if let Err(fault) = crate::json::read::<T>(&text) {
         let line = text.lines().nth(fault.line().saturating_sub(1)).unwrap_or("").trim();
         return Err(unwritable(format!("`{line}` cannot be read back: {fault}")));
     }

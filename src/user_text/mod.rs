@@ -1,12 +1,12 @@
 //! The texts that a user brings: SQL with references to parameters, files of statements, scripts of
-//! pgbench, CSV. They
-//! are read here without a server and without a file system.
+//! pgbench, CSV, TOML. They are read here without a server and without a file system.
 
 mod csv;
 mod lexer;
 pub mod pgbench;
 mod references;
 mod splitter;
+pub mod toml_reader;
 
 pub use csv::{CsvError, CsvReader, CsvRecord};
 pub use lexer::SqlLexer;

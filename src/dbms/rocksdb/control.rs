@@ -21,6 +21,7 @@ use crate::domain::endpoint::{Endpoint, Login};
 use crate::domain::rocksdb::{DriverSettings, KvOption};
 use crate::embed::rocksdb::marker::{Marker, State, database_folder};
 use crate::embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
+use crate::json;
 use crate::os::{disk, tree};
 
 /// The hidden subcommand that runs [`rocksdb_process`].
@@ -115,9 +116,7 @@ pub fn rocksdb_process(mut input: impl Read, mut output: impl Write) -> ExitCode
     let answer = input
         .read_to_string(&mut text)
         .map_err(|error| format!("read the test request: {error}"))
-        .and_then(|_| {
-            serde_json::from_str(&text).map_err(|error| format!("parse the test request: {error}"))
-        })
+        .and_then(|_| json::read(&text).map_err(|error| format!("parse the test request: {error}")))
         .and_then(|probe: Probe| carry_out(&probe));
     let answer = match answer {
         Ok(facts) => Answer::Opened(facts),

@@ -20,6 +20,7 @@ use crate::dbms::site::Site;
 use crate::domain::build::{Build, Version};
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::embed::sqlite::{self, SqliteConnection};
+use crate::json;
 use crate::os::host;
 
 /// The hidden subcommand that runs [`sqlite_process`].
@@ -128,9 +129,7 @@ pub fn sqlite_process(mut input: impl Read, mut output: impl Write) -> ExitCode 
     let answer = input
         .read_to_string(&mut text)
         .map_err(|error| format!("read the request: {error}"))
-        .and_then(|_| {
-            serde_json::from_str(&text).map_err(|error| format!("parse the request: {error}"))
-        })
+        .and_then(|_| json::read(&text).map_err(|error| format!("parse the request: {error}")))
         .and_then(|work: SqliteRequest| carry_out(&work));
     let answer = match answer {
         Ok(rows) => Answer::Rows(rows),

@@ -12,6 +12,7 @@ use tar::{Archive, Entry};
 use super::error::BundleError;
 use super::list::{BUNDLE_FORMAT, BundleHead, BundledFile, FOLDERS, LIST, ROOT, path_fault};
 use super::pack::Summed;
+use crate::json;
 
 /// The list of a bundle is not longer than this; what claims to be is no bundle.
 const LIST_BYTES_MAX: u64 = 64 << 20;
@@ -182,13 +183,13 @@ fn read_list(path: &Path, mut entry: Entry<'_, Stream>) -> Result<BundleHead, Bu
         .read_to_string(&mut text)
         .map_err(|error| damaged(format!("{LIST} cannot be read to its end ({error})")))?;
     let version: Version =
-        serde_json::from_str(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
+        json::read(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
     if version.format > BUNDLE_FORMAT {
         let (path, found) = (path.to_owned(), version.format);
         return Err(BundleError::Newer { path, found, known: BUNDLE_FORMAT });
     }
     let head: BundleHead =
-        serde_json::from_str(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
+        json::read(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
     for file in &head.files {
         let elsewhere = !FOLDERS.iter().any(|folder| file.path.starts_with(folder));
         let fault = path_fault(&file.path).or(elsewhere.then_some("belongs to no bundle"));

@@ -3,6 +3,7 @@
 use toml::de::{DeTable, DeValue};
 
 use crate::domain::sql_workload::TextPosition;
+use crate::user_text::toml_reader;
 
 /// The position of the value under a path of keys and indexes such as `step.0.event.1.name`; that
 /// of the innermost part that there is.
@@ -24,10 +25,7 @@ pub(super) fn of_path(text: &str, path: &str) -> TextPosition {
         offset = next.span().start;
         value = next.get_ref();
     }
-    let before = &text[..offset.min(text.len())];
-    let line = before.matches('\n').count() as u32 + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() as u32 + 1;
-    TextPosition { line, column }
+    toml_reader::position(text, offset)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::amounts::all;
 use super::positions;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::sql_workload::SqlShape;
+use crate::user_text::toml_reader;
 
 /// The user's statements, if the workload consists of them.
 pub fn shape(workload: &Workload) -> Option<&SqlShape> {
@@ -19,12 +20,9 @@ pub fn shape(workload: &Workload) -> Option<&SqlShape> {
 /// The text is not TOML, or a key is unknown, missing or of the wrong type. The error names the
 /// line.
 pub fn read(text: &str) -> Result<SqlShape, String> {
-    let fault = |error: toml::de::Error| error.to_string();
     let mut unknown = Vec::new();
-    let fields = toml::Deserializer::parse(text).map_err(fault)?;
-    let shape: SqlShape =
-        serde_ignored::deserialize(fields, |field| unknown.push(field.to_string()))
-            .map_err(fault)?;
+    let shape: SqlShape = toml_reader::read(text, &mut |field| unknown.push(field))
+        .map_err(|error| error.to_string())?;
     if let Some(key) = unknown.first() {
         // Optional parts are steps of their own there.
         let key = key.replace(".?", "");

@@ -10,6 +10,7 @@ use crate::benchmarks::spec::SaidWords;
 use crate::domain::benchmark::Workload;
 use crate::domain::lua::{LuaDeclared, LuaOption, LuaScript, LuaShape, RandomType};
 use crate::domain::sql_workload::PinnedFile;
+use crate::json;
 
 /// Options that say how rqps measures: sysbench's name, rqps's way to say it.
 const OWN_WAY: [(&str, &str); 8] = [
@@ -96,7 +97,7 @@ fn script(name: &str, said: &SaidWords<'_>, shape: &mut LuaShape) -> Result<Look
     }
     let path = found(name)?;
     let told = (said.look)(&path)?;
-    let declared: LuaDeclared = serde_json::from_str(&told)
+    let declared: LuaDeclared = json::read(&told)
         .map_err(|error| format!("read what {} declares: {error}", path.display()))?;
     for module in &declared.modules {
         let module = std::path::absolute(module).unwrap_or_else(|_| module.clone());
