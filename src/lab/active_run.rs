@@ -201,6 +201,13 @@ impl ActiveRun<'_> {
         Ok(())
     }
 
+    /// Stops the server until its turn.
+    pub(super) fn wait(&mut self, execution: &Execution<'_>, progress: &mut Progress<'_>) {
+        if let Err(error) = self.control.pause() {
+            self.fail(execution, &error.into(), progress);
+        }
+    }
+
     /// Its turn in a phase: the server runs only now, unless it is alone.
     pub(super) fn turn(
         &mut self,

@@ -1,19 +1,13 @@
 //! One block: every target measured once, on fresh servers over restored snapshots.
 
-use std::num::NonZero;
-use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::thread::{self, available_parallelism};
-use std::vec;
-
 use anyhow::Result;
 
 use crate::domain::block::BlockRun;
 use crate::domain::run::{RunKey, Status};
 use crate::lab::active_run::{self, ActiveRun, Started};
-use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
+use crate::lab::side_by_side::side_by_side;
 use crate::lab::target_state::TargetState;
 use crate::lab::turns;
 use crate::plan::{BlockSpec, Interleave};
@@ -39,10 +33,18 @@ pub(super) fn run(
         }
     }
     members.sort_by_key(|(position, _)| *position);
+    let mut runs: Vec<BlockRun> = Vec::new();
     if execution.options.valgrind.is_some() {
-        return side_by_side(execution, members, spec, progress);
+        // Nothing that is counted depends on what else the host does.
+        let alone = |member, progress: &mut Progress<'_>| match execution.stopped() {
+            true => Ok(Vec::new()),
+            false => together(execution, vec![member], spec, progress),
+        };
+        for ended in side_by_side(members, progress, alone) {
+            runs.extend(ended?);
+        }
+        return Ok(runs);
     }
-    let mut runs = Vec::new();
     let at_once = match execution.options.plan.interleave {
         Interleave::Turns | Interleave::Step => members.len(),
         Interleave::Run => 1,
@@ -55,89 +57,15 @@ pub(super) fn run(
     Ok(runs)
 }
 
-/// Runs each target by itself, as many at a time as there are CPUs: nothing that is counted depends
-/// on what else the host does.
-fn side_by_side(
-    execution: &Execution<'_>,
-    members: Vec<Member<'_>>,
-    spec: &BlockSpec,
-    progress: &mut Progress<'_>,
-) -> Result<Vec<BlockRun>> {
-    let workers = available_parallelism().map_or(1, NonZero::get).min(members.len());
-    let waiting = Mutex::new(members.into_iter());
-    let (events, received) = mpsc::channel();
-    thread::scope(|scope| {
-        let start = |worker| {
-            let events = events.clone();
-            let waiting = &waiting;
-            scope.spawn(move || one_by_one(execution, waiting, spec, (worker, events)))
-        };
-        let handles: Vec<_> = (0..workers).map(start).collect();
-        drop(events);
-        let mut done = vec![0.0; workers];
-        for (worker, event) in received {
-            match event {
-                Event::Advance { done_seconds, .. } => {
-                    progress.advance(done_seconds - done[worker]);
-                    done[worker] = done_seconds;
-                }
-                other => progress.event(other),
-            }
-        }
-        let mut runs: Vec<BlockRun> = Vec::new();
-        for handle in handles {
-            let ended = handle.join().unwrap_or_else(|panic| resume_unwind(panic));
-            runs.extend(ended?);
-        }
-        runs.sort_by_key(|run| run.key.order);
-        Ok(runs)
-    })
-}
-
-/// What a worker does: runs the targets that wait, one at a time, and passes on what happens.
-fn one_by_one(
-    execution: &Execution<'_>,
-    waiting: &Mutex<vec::IntoIter<Member<'_>>>,
-    spec: &BlockSpec,
-    (worker, events): (usize, mpsc::Sender<(usize, Event)>),
-) -> Result<Vec<BlockRun>> {
-    let mut pass = |event| {
-        // Nobody listens only when the block is over.
-        let _ = events.send((worker, event));
-    };
-    let mut progress = Progress::of_part(&mut pass);
-    let mut runs = Vec::new();
-    while !execution.stopped() {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let Some(member) = next else { break };
-        runs.extend(together(execution, vec![member], spec, &mut progress)?);
-    }
-    Ok(runs)
-}
-
-/// Runs the targets of a group side by side: each phase visits all of them in order.
+/// Runs the targets of a group together: each phase visits all of them in order.
 fn together(
     execution: &Execution<'_>,
     group: Vec<Member<'_>>,
     spec: &BlockSpec,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<BlockRun>> {
-    let mut runs: Vec<ActiveRun<'_>> = Vec::new();
     let mut ended: Vec<BlockRun> = Vec::new();
-    for (order, state) in group {
-        // One that waits for its turn must not run while another starts or is measured.
-        if let Some(before) = runs.last_mut()
-            && let Err(error) = before.control.pause()
-        {
-            before.fail(execution, &error.into(), progress);
-        }
-        let BlockSpec { block, attempt, .. } = *spec;
-        let key = RunKey { block, attempt, order, label: state.target.label.clone() };
-        match active_run::start(execution, state, key, progress)? {
-            Started::Runs(run) => runs.push(*run),
-            Started::Failed(run) => ended.push(run),
-        }
-    }
+    let mut runs = start(execution, group, spec, &mut ended, progress)?;
     let phases = runs.iter().map(|run| run.state.phases.len()).max().unwrap_or(0);
     let alone = runs.len() == 1;
     for phase in (0..phases).filter(|phase| spec.holds(*phase)) {
@@ -154,9 +82,55 @@ fn together(
             }
         }
     }
-    for run in runs {
-        ended.push(run.finish(execution, progress)?);
+    let finish = |run: ActiveRun<'_>, progress: &mut Progress<'_>| run.finish(execution, progress);
+    match execution.options.plan.takes_turns() {
+        true => {
+            for run in side_by_side(runs, progress, finish) {
+                ended.push(run?);
+            }
+        }
+        false => {
+            for run in runs {
+                ended.push(finish(run, progress)?);
+            }
+        }
     }
     ended.sort_by_key(|run| run.key.order);
     Ok(ended)
+}
+
+/// Starts the servers of a group; those that do not start are `ended`. Targets that take turns
+/// start at the same time, so that none has run longer than another when the first step begins.
+fn start<'a>(
+    execution: &Execution<'_>,
+    group: Vec<Member<'a>>,
+    spec: &BlockSpec,
+    ended: &mut Vec<BlockRun>,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<ActiveRun<'a>>> {
+    let BlockSpec { block, attempt, .. } = *spec;
+    let one = |(order, state): Member<'a>, progress: &mut Progress<'_>| {
+        let key = RunKey { block, attempt, order, label: state.target.label.clone() };
+        active_run::start(execution, state, key, progress)
+    };
+    let mut runs: Vec<ActiveRun<'a>> = Vec::new();
+    let mut add = |started, runs: &mut Vec<ActiveRun<'a>>| match started {
+        Started::Runs(run) => runs.push(*run),
+        Started::Failed(run) => ended.push(run),
+    };
+    if execution.options.plan.takes_turns() && group.len() > 1 {
+        for started in side_by_side(group, progress, one) {
+            add(started?, &mut runs);
+        }
+        runs.iter_mut().for_each(|run| run.wait(execution, progress));
+        return Ok(runs);
+    }
+    for member in group {
+        // One that waits for its turn must not run while another starts or is measured.
+        if let Some(before) = runs.last_mut() {
+            before.wait(execution, progress);
+        }
+        add(one(member, progress)?, &mut runs);
+    }
+    Ok(runs)
 }

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::driver::event::DriverEvent;
 use crate::driver::request::{DriverRequest, LabWord};
+use crate::json;
 use crate::lab::far::{CONNECTION_FAILED, FarHost};
 use crate::os::valgrind::Callgrind;
 
@@ -124,7 +125,7 @@ impl DriverProcess {
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
                 let message = line.map_err(anyhow::Error::from).and_then(|line| {
-                    serde_json::from_str(&line).with_context(|| format!("understand `{line}`"))
+                    json::read(&line).with_context(|| format!("understand `{line}`"))
                 });
                 if sender.send(message).is_err() {
                     break;

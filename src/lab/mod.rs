@@ -28,6 +28,7 @@ mod resolve;
 mod resume;
 mod scheduler;
 mod selection;
+mod side_by_side;
 mod step_runner;
 mod target_state;
 mod turn_taking;

@@ -1,0 +1,91 @@
+//! Work on several targets at the same time, with one line of progress.
+
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread::{self, available_parallelism};
+
+use crate::lab::event::Event;
+use crate::lab::progress::Progress;
+
+/// Does `work` with each item, as many at a time as there are CPUs; the results in their order.
+pub(super) fn side_by_side<T: Send, R: Send>(
+    items: Vec<T>,
+    progress: &mut Progress<'_>,
+    work: impl Fn(T, &mut Progress<'_>) -> R + Sync,
+) -> Vec<R> {
+    let workers = available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let waiting = Mutex::new(items.into_iter().enumerate());
+    let (events, received) = mpsc::channel();
+    thread::scope(|scope| {
+        let start = |worker: usize| {
+            let (events, waiting, work) = (events.clone(), &waiting, &work);
+            scope.spawn(move || {
+                // Nobody listens only when a panic has ended the work.
+                let mut pass = |event| _ = events.send((worker, event));
+                let mut progress = Progress::of_part(&mut pass);
+                let mut done = Vec::new();
+                loop {
+                    let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let Some((place, item)) = next else { break done };
+                    done.push((place, work(item, &mut progress)));
+                }
+            })
+        };
+        let handles: Vec<_> = (0..workers).map(start).collect();
+        drop(events);
+        let mut done = vec![0.0; workers];
+        for (worker, event) in received {
+            match event {
+                Event::Advance { done_seconds, .. } => {
+                    progress.advance(done_seconds - done[worker]);
+                    done[worker] = done_seconds;
+                }
+                other => progress.event(other),
+            }
+        }
+        let ended = |handle: thread::ScopedJoinHandle<'_, Vec<(usize, R)>>| {
+            handle.join().unwrap_or_else(|panic| resume_unwind(panic))
+        };
+        let mut results: Vec<(usize, R)> = handles.into_iter().flat_map(ended).collect();
+        results.sort_by_key(|(place, _)| *place);
+        results.into_iter().map(|(_, result)| result).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn results_keep_their_order_and_progress_adds_up() {
+        let mut told = Vec::new();
+        let mut pass = |event| told.push(event);
+        let mut progress = Progress::of_part(&mut pass);
+        let results = side_by_side(vec![3, 1, 2], &mut progress, |item, progress| {
+            progress.advance(f64::from(item));
+            progress.note("done");
+            item * 10
+        });
+        assert_eq!(results, [30, 10, 20]);
+        let last = told.iter().rev().find_map(|event| match event {
+            Event::Advance { done_seconds, .. } => Some(*done_seconds),
+            _ => None,
+        });
+        assert_eq!(last, Some(6.0));
+        assert_eq!(told.iter().filter(|event| matches!(event, Event::Note(_))).count(), 3);
+    }
+
+    #[test]
+    fn two_items_are_at_work_at_once() {
+        let workers = available_parallelism().map_or(1, NonZero::get).min(2);
+        let barrier = Barrier::new(workers);
+        let items: Vec<usize> = (0..workers).collect();
+        let mut progress = |_| ();
+        let mut progress = Progress::of_part(&mut progress);
+        let results = side_by_side(items, &mut progress, |_, _| barrier.wait().is_leader());
+        assert_eq!(results.iter().filter(|leads| **leads).count(), 1);
+    }
+}
