@@ -1,12 +1,13 @@
-//! How many events of a script of statements a counted run carries out.
+//! How many events of a step a counted run executes, where the step is a script of statements.
 
 use crate::benchmarks::spec::Counting;
 use crate::domain::benchmark::{RateUnit, Step, Workload};
 use crate::domain::counted::StepCount;
 use crate::domain::script::{Parameter, Script};
 
-/// Rows that all events of a step read, for each statement asked for: long scans and ranges are
-/// carried out fewer times, or they would take most of the time. Each row adds to the mean.
+/// Limit of the rows that the events of a step read, for each of its `--statements`:
+/// without it, long scans and ranges would take most of the time of a counted run. They need fewer
+/// events, because every row that an event reads adds to its mean.
 const ROWS_PER_STATEMENT: u64 = 30;
 /// Events of a step at least.
 const EVENTS_LEAST: u64 = 3;
