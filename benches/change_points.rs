@@ -33,14 +33,19 @@ fn main() {
         }
     }
     println!("\n| histories | rqps | Otava |\n|---|---|---|");
-    for noise in [Noise::Normal, Noise::Heavy, Noise::Spikes, Noise::Drift(0.3)] {
+    for noise in [Noise::Normal, Noise::Heavy, Noise::Spikes, Noise::Autocorrelated(0.3)] {
         for step in STEPS {
             histories(series, noise, step);
         }
     }
     println!("\n| histories without a change | rqps | Otava |\n|---|---|---|");
-    for noise in [Noise::Normal, Noise::Heavy, Noise::Spikes, Noise::Drift(0.3), Noise::Drift(0.6)]
-    {
+    for noise in [
+        Noise::Normal,
+        Noise::Heavy,
+        Noise::Spikes,
+        Noise::Autocorrelated(0.3),
+        Noise::Autocorrelated(0.6),
+    ] {
         quiet(series, noise);
     }
 }
@@ -135,7 +140,7 @@ enum Noise {
     /// One point of twenty is eight standard deviations off.
     Spikes,
     /// Each point has this share of the one before.
-    Drift(f64),
+    Autocorrelated(f64),
 }
 
 impl Noise {
@@ -144,7 +149,7 @@ impl Noise {
             Noise::Normal => "normal".to_owned(),
             Noise::Heavy => "t with 3 degrees of freedom".to_owned(),
             Noise::Spikes => "5 % of points off by 8".to_owned(),
-            Noise::Drift(share) => format!("autocorrelation {share}"),
+            Noise::Autocorrelated(share) => format!("autocorrelation {share}"),
         }
     }
 
@@ -160,7 +165,7 @@ impl Noise {
                 let own = normal(rng);
                 if rng.unit() < 0.05 { own + 8.0 } else { own }
             }
-            Noise::Drift(share) => {
+            Noise::Autocorrelated(share) => {
                 last = share * last + (1.0 - share * share).sqrt() * normal(rng);
                 last
             }

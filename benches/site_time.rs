@@ -51,7 +51,7 @@ fn main() -> Result<()> {
         (true, false) => vec![12],
     };
     let parent = words.folder.clone().unwrap_or_else(std::env::temp_dir);
-    println!("| result sets | steps | runs | full | nothing new | one more | pages | site |");
+    println!("| result sets | steps | runs | full | nothing new | one more | files | site |");
     println!("|---|---|---|---|---|---|---|---|");
     for count in sizes {
         let scratch = tempfile::tempdir_in(&parent).context("make a folder")?;
@@ -64,9 +64,9 @@ fn main() -> Result<()> {
         let nothing = site(&words.program, &sets, &out, 0)?;
         made.write(&sets, count, count)?;
         let more = site(&words.program, &sets, &out, 1)?;
-        let (pages, bytes) = size(&out)?;
+        let (files, bytes) = size(&out)?;
         println!(
-            "| {count} | {} | {} | {full:.1?} | {nothing:.2?} | {more:.2?} | {pages} | {} MB |",
+            "| {count} | {} | {} | {full:.1?} | {nothing:.2?} | {more:.2?} | {files} | {} MB |",
             words.steps,
             count * words.blocks * 2,
             bytes >> 20

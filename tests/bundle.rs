@@ -48,7 +48,7 @@ fn bundled(folder: &Path, name: &str) -> std::path::PathBuf {
 type Entries = Vec<(String, Vec<u8>)>;
 
 /// The entries of a bundle: path and content.
-fn entries(bundle: &Path) -> Vec<(String, Vec<u8>)> {
+fn entries(bundle: &Path) -> Entries {
     let mut archive = tar::Archive::new(GzDecoder::new(File::open(bundle).unwrap()));
     let mut found = Vec::new();
     for entry in archive.entries().unwrap() {
@@ -201,7 +201,7 @@ fn bad_archives_are_refused_and_write_nothing() {
     };
     let listed = |from: &str, to: &str| {
         let (from, to) = (from.to_owned(), to.to_owned());
-        move |all: &mut Vec<(String, Vec<u8>)>| {
+        move |all: &mut Entries| {
             let list = text(&all[0].1);
             assert!(list.contains(&from), "{list}");
             all[0].1 = list.replacen(&from, &to, 1).into_bytes();
@@ -221,10 +221,10 @@ fn bad_archives_are_refused_and_write_nothing() {
     variant("sum.tar.gz", &|all| all.last_mut().unwrap().1[0] ^= 1, "another checksum than listed");
     variant("short.tar.gz", &|all| drop(all.pop()), "it ends before");
     variant("length.tar.gz", &|all| all[1].1.push(b'x'), "another length than listed");
-    let up = |all: &mut Vec<(String, Vec<u8>)>| all[1].0 = "rqps-bundle/../../evil".to_owned();
+    let up = |all: &mut Entries| all[1].0 = "rqps-bundle/../../evil".to_owned();
     variant("up.tar.gz", &up, "which leaves the folder");
-    let root = |all: &mut Vec<(String, Vec<u8>)>| all[1].0 = "/evil".to_owned();
+    let root = |all: &mut Entries| all[1].0 = "/evil".to_owned();
     variant("root.tar.gz", &root, "has an absolute path");
-    let more = |all: &mut Vec<(String, Vec<u8>)>| all.push(("x".to_owned(), Vec::new()));
+    let more = |all: &mut Entries| all.push(("x".to_owned(), Vec::new()));
     variant("more.tar.gz", &more, "which its list does not have there");
 }

@@ -86,7 +86,7 @@ pub enum Agreement {
     /// Other words that can both be true: SLOWER and SLOWER-SMALL, SAME and a small difference.
     Compatible,
     /// One of them is INCONCLUSIVE or NO VERDICT.
-    Open,
+    Undecided,
     /// They cannot both be true: SLOWER and FASTER, SLOWER and SAME.
     Contrary,
 }
@@ -94,7 +94,7 @@ pub enum Agreement {
 impl Agreement {
     /// In the order of reports.
     pub const ALL: [Agreement; 4] =
-        [Agreement::Same, Agreement::Compatible, Agreement::Open, Agreement::Contrary];
+        [Agreement::Same, Agreement::Compatible, Agreement::Undecided, Agreement::Contrary];
 
     /// Of two verdicts.
     pub fn of(first: Verdict, second: Verdict) -> Agreement {
@@ -104,7 +104,7 @@ impl Agreement {
         if first == second {
             Agreement::Same
         } else if open(first) || open(second) {
-            Agreement::Open
+            Agreement::Undecided
         } else if (first.is_worse() && second.is_worse())
             || (first.is_better() && second.is_better())
             || (same(first) && small(second))
@@ -282,8 +282,8 @@ mod tests {
         check(NoVerdict, NoVerdict, Agreement::Same);
         check(Slower, SlowerSmall, Agreement::Compatible);
         check(Same, SlowerSmall, Agreement::Compatible);
-        check(Same, Inconclusive, Agreement::Open);
-        check(NoVerdict, Inconclusive, Agreement::Open);
+        check(Same, Inconclusive, Agreement::Undecided);
+        check(NoVerdict, Inconclusive, Agreement::Undecided);
         check(Slower, Same, Agreement::Contrary);
         check(Slower, Faster, Agreement::Contrary);
         check(SlowerSmall, FasterSmall, Agreement::Contrary);

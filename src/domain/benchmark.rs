@@ -83,6 +83,12 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Clients of a step: those of its count in a sweep, else its own, else the usual ones.
+    pub fn clients_of(&self, own: Option<&StepParameters>, count: Option<&ClientCount>) -> u32 {
+        let own = own.and_then(|own| own.clients);
+        count.map(|count| count.clients).or(own).unwrap_or(self.clients)
+    }
+
     /// The least of a shape, to be completed: one table of one row, one client, no time; closed
     /// pace, processes placed by the operating system, CPUs kept awake.
     pub fn plain(shape: BenchmarkParameters) -> Workload {

@@ -140,6 +140,12 @@ impl Rules {
         self.tau.exp_m1()
     }
 
+    /// Standard deviation of ln by which the layout of one build moves a step: τ stands for twice
+    /// that of pairs of builds.
+    pub fn layout_sd(&self) -> f64 {
+        self.tau / (2.0 * std::f64::consts::SQRT_2)
+    }
+
     /// Why these rules cannot be used; `None` if they can. τ must lie below δ: else nothing between
     /// "as much as a link order" and "counts" could ever be found.
     pub fn fault(&self) -> Option<String> {

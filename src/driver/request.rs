@@ -200,11 +200,10 @@ pub struct StepRequest<B = StepBody> {
 impl StepRequest {
     /// A step of a workload, on a server that nobody pins.
     pub fn of(step: &Step, workload: &Workload) -> StepRequest {
-        let usual = step.parameters.clients.unwrap_or(workload.clients);
         let pace = step.parameters.events_per_second;
         StepRequest {
             work: step.work.clone(),
-            clients: step.client_count.as_ref().map_or(usual, |count| count.clients),
+            clients: workload.clients_of(Some(&step.parameters), step.client_count.as_ref()),
             warmup_seconds: step.warmup_seconds,
             seconds: step.seconds,
             pace: pace.map_or(workload.pace, |rate| Pace::Open { events_per_second: rate }),

@@ -12,11 +12,12 @@ fn records(comparison: &Comparison) -> impl Iterator<Item = &ClientHostRecord> {
     samples.flat_map(|sample| &sample.record.outcome.client_hosts)
 }
 
+/// The value that is furthest from 0, with its sign.
 fn largest<'a>(
     records: impl Iterator<Item = &'a ClientHostRecord>,
     get: impl Fn(&ClientHostRecord) -> Option<f64>,
 ) -> Option<f64> {
-    records.filter_map(get).reduce(f64::max)
+    records.filter_map(get).reduce(|a, b| if b.abs() > a.abs() { b } else { a })
 }
 
 /// The client hosts in a few words for the head of a report.
@@ -46,13 +47,14 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let rows: Vec<Vec<Cell>> = names.iter().map(|name| cells(comparison, name)).collect();
     let columns = vec![
         Column::words("host"),
-        Column::numbers("clients").told("largest number of its clients"),
+        Column::numbers("clients").told("clients on this host"),
         Column::numbers("cpus").told("logical CPUs"),
-        Column::numbers("busiest").told("largest share of a CPU that a client's thread used"),
-        Column::numbers("host_busy").told("largest share of the time of all its CPUs in use"),
-        Column::numbers("clock_ahead_ms").told("furthest that its wall clock was ahead"),
-        Column::numbers("clock_bound_ms").told("largest error of the offset of its clock"),
-        Column::numbers("start_ms").told("its window began so long after the first one, at most"),
+        Column::numbers("busiest").told("share of a CPU that the busiest client thread used"),
+        Column::numbers("host_busy").told("share of all its CPUs that were busy"),
+        Column::numbers("clock_offset_ms")
+            .told("offset of its wall clock from the server's: positive is ahead"),
+        Column::numbers("clock_bound_ms").told("largest possible error of that offset"),
+        Column::numbers("start_ms").told("delay of its window after the first window of the step"),
     ];
     (!rows.is_empty()).then(|| Section {
         id: "client-hosts",
@@ -60,7 +62,8 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         blocks: vec![
             Block::Paragraph(
                 "Clients ran on these hosts, so cpu/o and other counters of the host are those of \
-                 the server's host alone. Each value is the largest of all steps and runs."
+                 the server's host alone. Each value is the largest of all steps and runs, of \
+                 either sign."
                     .to_owned(),
             ),
             Block::Table(Table { caption: String::new(), columns, rows }),
@@ -76,8 +79,10 @@ fn cells(comparison: &Comparison, host: &str) -> Vec<Cell> {
         Some(value) => Cell::number(value, digits, unit),
         None => Cell::missing("the steps do not wait for their clients to be ready"),
     };
-    let percent =
-        |share: Option<f64>| Cell::text(format!("{:.0} %", 100.0 * share.unwrap_or_default()));
+    let percent = |share: Option<f64>| match share.filter(|share| share.is_finite()) {
+        Some(share) => Cell::text(format!("{:.0} %", 100.0 * share)),
+        None => Cell::missing("the driver recorded no share"),
+    };
     vec![
         Cell::text(host.to_owned()),
         number(most(&|record| Some(f64::from(record.clients))), Digits::Fixed(0), ""),
@@ -88,4 +93,26 @@ fn cells(comparison: &Comparison, host: &str) -> Vec<Cell> {
         number(most(&|record| record.clock_bound_ms), Digits::Fixed(3), "ms"),
         number(most(&|record| record.start_ms), Digits::Fixed(3), "ms"),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_behind_counts_as_much_as_one_ahead() {
+        let of = |ahead: Option<f64>| ClientHostRecord {
+            clock_ahead_ms: ahead,
+            ..ClientHostRecord::default()
+        };
+        let check = |ahead: &[Option<f64>], expected| {
+            let records: Vec<ClientHostRecord> = ahead.iter().copied().map(of).collect();
+            let found = largest(records.iter(), |record| record.clock_ahead_ms);
+            assert_eq!(found, expected, "{ahead:?}");
+        };
+        check(&[Some(0.2), Some(-3.0), Some(1.0)], Some(-3.0));
+        check(&[Some(-0.1), Some(0.4)], Some(0.4));
+        check(&[None, Some(-2.0)], Some(-2.0));
+        check(&[None], None);
+    }
 }

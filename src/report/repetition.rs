@@ -54,14 +54,15 @@ fn summary(found: &Repetition) -> Section {
     Section { id: "repetition", heading: String::new(), blocks }
 }
 
-/// `b: 30 of 32 verdicts are the same, 2 open; 1 ratio of 32 differs`.
+/// Counts of one target, such as `b: 30 of 32 verdicts are the same, 2 undecided in one of the
+/// two; 1 of 32 ratios differ beyond their intervals`.
 fn sentence(target: &RepeatedTarget) -> String {
     let all = target.steps.len();
     let count = |how| target.agreeing(how);
     let mut parts = vec![format!("{} of {all} verdicts are the same", count(Agreement::Same))];
     for (how, text) in [
         (Agreement::Compatible, "compatible"),
-        (Agreement::Open, "open in one of the two"),
+        (Agreement::Undecided, "undecided in one of the two"),
         (Agreement::Contrary, "CONTRARY"),
     ] {
         if count(how) > 0 {
@@ -87,7 +88,7 @@ fn build_line(other: &OtherBuild) -> String {
         builds.iter().map(one).collect::<Vec<_>>().join(" and ")
     };
     format!(
-        "{} is another build: first {}, now {}",
+        "{} has different builds: first {}, repetition {}",
         other.label,
         text(&other.first),
         text(&other.second)
@@ -158,7 +159,7 @@ fn how_to_read(found: &Repetition) -> Section {
              the target, at most {}).",
             found.q
         ),
-        "Two hosts may differ in truth: another CPU has another ratio.".to_owned(),
+        "Ratios depend on the CPU, so both can be right where they differ.".to_owned(),
     ];
     let heading = "How to read this".to_owned();
     Section { id: "reading", heading, blocks: vec![Block::List(lines)] }

@@ -239,9 +239,7 @@ fn pressure(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, PRESSURE_SHARE_MAX, |record| {
             let count = record.client_count.as_ref();
-            let own = record.parameters.as_ref().and_then(|own| own.clients);
-            let usual = own.unwrap_or(workload.clients);
-            let clients = count.map_or(usual, |count| count.clients);
+            let clients = workload.clients_of(record.parameters.as_ref(), count);
             let room = 2 * clients <= record.usage.host.cpus;
             record.usage.disturbance.as_ref()?.pressure_cpu.filter(|_| room)
         })

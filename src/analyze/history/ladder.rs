@@ -76,7 +76,7 @@ pub fn ladders(comparison: &Comparison, of: &LadderOptions) -> Result<Vec<Ladder
             Some(_) => (rungs, false),
             None => sorted(rungs),
         };
-        let layout_sd = comparison.rules.tau / 2.0 / std::f64::consts::SQRT_2;
+        let layout_sd = comparison.rules.layout_sd();
         let (broken, rungs): (Vec<Rung>, Vec<Rung>) =
             rungs.into_iter().partition(|rung| is_broken(comparison, rung.target, of.metric));
         let chains = chains(&rungs, of.branches && by_version);

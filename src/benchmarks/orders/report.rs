@@ -56,24 +56,37 @@ fn section(comparison: &Comparison) -> Option<Section> {
 }
 
 fn response_times(step: &StepComparison) -> Option<Table> {
+    let samples = || step.targets.iter().flat_map(|target| &target.samples);
+    let is_mix = |kind: &str| samples().any(|it| it.record.outcome.roles.contains_key(kind));
+    if !KINDS.iter().any(|(kind, _)| is_mix(kind)) {
+        return None;
+    }
+    let measured = || step.targets.iter().filter(|target| !target.samples.is_empty());
     let of_kind = |kind: &(&'static str, &'static str)| {
-        let rows = step.targets.iter().filter_map(|target| row(target, *kind));
-        rows.collect::<Vec<_>>()
+        measured().map(|target| row(target, *kind)).collect::<Vec<_>>()
     };
     let rows: Vec<Vec<Cell>> = KINDS.iter().flat_map(of_kind).collect();
     let mut columns = vec![Column::of_row("target"), Column::words("transaction")];
-    columns.push(Column::numbers("per_minute"));
+    columns.push(
+        Column::numbers("per_minute")
+            .told("60 × transactions of the kind / seconds of all windows"),
+    );
     columns.extend(QUANTILES.map(|(_, head)| Column::numbers(head)));
-    (!rows.is_empty()).then(|| Table { caption: step.name.clone(), columns, rows })
+    Some(Table { caption: step.name.clone(), columns, rows })
 }
 
-/// One kind of transactions on one target; `None` where it was not measured.
-fn row(target: &TargetResult, (kind, name): (&str, &str)) -> Option<Vec<Cell>> {
+/// One kind of transactions on one target. A run without a record of it leaves the cells without
+/// numbers, because its seconds count.
+fn row(target: &TargetResult, (kind, name): (&str, &str)) -> Vec<Cell> {
     let (mut operations, mut seconds) = (0, 0.0);
     let (mut times, mut broken) = (BTreeMap::new(), None);
+    let samples = target.samples.iter();
+    let without = samples.filter(|it| !it.record.outcome.roles.contains_key(kind)).count();
+    let lacking = (without > 0)
+        .then(|| format!("{without} of {} runs have no record of it", target.samples.len()));
     for sample in &target.samples {
         let outcome = &sample.record.outcome;
-        let role = outcome.roles.get(kind)?;
+        let Some(role) = outcome.roles.get(kind) else { continue };
         operations += role.operations;
         seconds += outcome.seconds;
         match Histogram::from_base64(&role.latency) {
@@ -85,16 +98,18 @@ fn row(target: &TargetResult, (kind, name): (&str, &str)) -> Option<Vec<Cell>> {
     }
     let per_minute = 60.0 * operations as f64 / seconds;
     let mut cells = vec![Cell::text(target.label.clone()), Cell::text(name)];
-    cells.push(match seconds > 0.0 {
-        true => Cell::number(per_minute, Digits::Fixed(1), "1/min"),
-        false => Cell::missing("the measured window is 0 s long"),
+    cells.push(match (&lacking, seconds > 0.0) {
+        (Some(why), _) => Cell::missing(why.clone()),
+        (None, true) => Cell::number(per_minute, Digits::Fixed(1), "1/min"),
+        (None, false) => Cell::missing("the measured window is 0 s long"),
     });
-    cells.extend(QUANTILES.map(|(share, _)| match (quantile(&times, share), &broken) {
+    let why = lacking.or(broken);
+    cells.extend(QUANTILES.map(|(share, _)| match (quantile(&times, share), &why) {
         (_, Some(why)) => Cell::missing(why.clone()),
         (Some(ns), None) => Cell::number(ns as f64 / 1e6, Digits::Fixed(3), "ms"),
         (None, None) => Cell::missing("no such transaction ended in the window"),
     }));
-    (!target.samples.is_empty()).then_some(cells)
+    cells
 }
 
 /// The value below or at which this share of all values lies.

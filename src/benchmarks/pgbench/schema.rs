@@ -42,8 +42,7 @@ const HISTORY: &str = "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime)
 pub fn builtin(name: &str, dialect: Dialect) -> Option<String> {
     let (_, lines) = BUILTINS.iter().find(|(known, _)| *known == name)?;
     let line = |line: &&str| match (dialect, *line) {
-        (Dialect::Postgres, line) => format!("{line}\n"),
-        (_, "END;") => "COMMIT;\n".to_owned(),
+        (Dialect::Mysql | Dialect::Sqlite, "END;") => "COMMIT;\n".to_owned(),
         (_, line) => format!("{line}\n"),
     };
     Some(lines.iter().map(line).collect())
@@ -57,8 +56,10 @@ pub struct FilledTable {
     pub columns: &'static str,
     /// Rows for each unit of scale.
     pub rows: u64,
-    /// True for accounts: all columns get values, the last one blanks.
-    pub is_whole: bool,
+    /// True if a row names its branch after its own number.
+    pub has_branch: bool,
+    /// True if the column of blanks is filled, too.
+    pub has_filler: bool,
 }
 
 /// In the order in which they are filled.
@@ -67,19 +68,22 @@ pub const FILLED: [FilledTable; 3] = [
         name: "pgbench_branches",
         columns: "bid, bbalance",
         rows: BRANCHES,
-        is_whole: false,
+        has_branch: false,
+        has_filler: false,
     },
     FilledTable {
         name: "pgbench_tellers",
         columns: "tid, bid, tbalance",
         rows: TELLERS,
-        is_whole: false,
+        has_branch: true,
+        has_filler: false,
     },
     FilledTable {
         name: "pgbench_accounts",
         columns: "aid, bid, abalance, filler",
         rows: ACCOUNTS,
-        is_whole: true,
+        has_branch: true,
+        has_filler: true,
     },
 ];
 
@@ -109,11 +113,11 @@ impl FilledTable {
         let RowForm { begin, between, blank, end } = form;
         // Writing to a string cannot fail.
         write!(out, "{begin}{id}{between}").unwrap_or(());
-        if self.rows != BRANCHES {
+        if self.has_branch {
             write!(out, "{}{between}", (id - 1) / self.rows + 1).unwrap_or(());
         }
         out.push('0');
-        if self.is_whole {
+        if self.has_filler {
             out.push_str(between);
             out.push_str(blank);
         }

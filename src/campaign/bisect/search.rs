@@ -187,7 +187,7 @@ fn in_range(
 ) -> Result<(Ends, Option<Suspects>)> {
     let rules = measuring.request().rules;
     let rules = NoisyRules {
-        layout_sd: rules.tau / 2.0 / std::f64::consts::SQRT_2,
+        layout_sd: rules.layout_sd(),
         against_first: true,
         least: rules.delta / 2.0,
         runs_most: BLOCKS_MOST,

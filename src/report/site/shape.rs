@@ -2,6 +2,7 @@
 
 use crate::analyze::history::StepSeries;
 use crate::domain::metric::Metric;
+use crate::report::html::id;
 
 /// Input of the pages that show several result sets.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +36,12 @@ pub struct SiteSet {
 
 /// Address of the report of a result set in the site.
 pub fn set_file(name: &str) -> String {
-    format!("sets/{}.html", super::super::html::id(name))
+    format!("sets/{}.html", id(name))
 }
 
 /// Address of the values of a result set in the site.
 pub fn data_file(name: &str) -> String {
-    format!("data/{}.json", super::super::html::id(name))
+    format!("data/{}.json", id(name))
 }
 
 /// The day of a time of RFC 3339.

@@ -116,7 +116,8 @@ fn copy_all(load: &PgbenchLoad, session: &mut Connection) -> Result<(), String> 
     execute(session, "begin")?;
     execute(session, &format!("truncate table {}", TABLES.join(", ")))?;
     for table in &FILLED {
-        copy(session, table, freezes && table.is_whole, table.rows * u64::from(load.scale))?;
+        // pgbench freezes the accounts, which are the table with a filled filler.
+        copy(session, table, freezes && table.has_filler, table.rows * u64::from(load.scale))?;
     }
     execute(session, "commit")
 }
@@ -127,7 +128,8 @@ fn copy(
     freezes: bool,
     rows: u64,
 ) -> Result<(), String> {
-    let columns = if table.is_whole { String::new() } else { format!(" ({})", table.columns) };
+    // With the filler, all columns have values.
+    let columns = if table.has_filler { String::new() } else { format!(" ({})", table.columns) };
     let option = if freezes { " with (freeze on)" } else { "" };
     let sql = format!("copy {}{columns} from stdin{option}", table.name);
     let (mut next, mut text) = (1, String::new());
