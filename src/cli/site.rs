@@ -29,8 +29,8 @@ use crate::{parallel, results};
 /// Marks a folder as a site: nothing else is written to, or cleared.
 const MARKER: &str = ".rqps-site";
 
-/// Grows when reports of unchanged result sets must be rendered again.
-const PAGES: u32 = 1;
+/// Grows when reports of unchanged result sets must be rendered again, or their values read again.
+const PAGES: u32 = 2;
 
 /// How deep below a named folder result sets may be.
 const DEPTH_MAX: usize = 3;
@@ -89,8 +89,9 @@ pub(super) fn write(words: &SiteArgs) -> Result<u8> {
         bail!("read the result sets: none can be read\n{}", whys.join("\n"));
     }
     let rules = gate::with_options(&Default::default(), &words.rules)?;
-    let layout_sd = rules.tau / 2.0 / std::f64::consts::SQRT_2;
-    let series = step_series(&series_sets, &SeriesOptions { max_p: MAX_P, layout_sd });
+    let layout_sd = rules.layout_sd();
+    let of = SeriesOptions { max_p: MAX_P, layout_sd, branches: words.branches };
+    let series = step_series(&series_sets, &of);
     let address = words.url.as_ref().map(|url| format!("{}/", url.trim_end_matches('/')));
     let material = SiteMaterial {
         title: &words.title,

@@ -26,6 +26,10 @@ pub(super) struct SiteArgs {
     /// Metric whose changes the overview and the feed list; repeatable
     #[arg(long = "metric", value_name = "NAME", default_value = "o/s")]
     pub metrics: Vec<String>,
+    /// In charts by version, look for changes along the first version of each branch (10.4.8,
+    /// 10.5.6, …) and along each branch, not along all versions
+    #[arg(long)]
+    pub branches: bool,
     /// Render all reports again, also of result sets that did not change
     #[arg(long)]
     pub force: bool,

@@ -16,7 +16,8 @@ pub use dates::{DateChange, DateHistory, DateOptions, DatePoint, StepDates, date
 pub use ladder::{Ladder, LadderOptions, OrderError, ladders};
 pub use newest::{Newest, against_newest};
 pub use points::{Condition, PointRun, PointTarget, SetPoints, StepPoints, set_points, short_hash};
-pub use rung::Rung;
+pub use rung::{Rung, family_of};
 pub use series::{
-    FamilyLadder, FirstSet, LabelDates, SeriesOptions, SeriesSet, StepSeries, step_series,
+    FamilyLadder, FirstSet, LabelDates, LevelLine, SeriesOptions, SeriesSet, StepSeries,
+    step_series,
 };

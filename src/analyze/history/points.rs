@@ -1,13 +1,13 @@
 //! The values of one result set, small enough that a site reads a thousand sets at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::rung::family;
+use super::rung::{Rung, family, rung};
 use crate::analyze::Comparison;
-use crate::analyze::comparison::StepComparison;
+use crate::analyze::comparison::{StepComparison, TargetFacts};
 use crate::domain::benchmark::{Group, Workload};
 use crate::domain::metric::{Direction, Metric};
 
@@ -27,7 +27,7 @@ pub struct SetPoints {
 }
 
 /// A target of a result set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PointTarget {
     /// Its label.
     pub label: String,
@@ -37,6 +37,8 @@ pub struct PointTarget {
     pub version: Option<String>,
     /// Name of its configuration.
     pub config: String,
+    /// The branch of the version, `10.11`; empty where the version is unknown.
+    pub branch: String,
 }
 
 /// What two points must share to be in one series.
@@ -76,9 +78,14 @@ pub struct StepPoints {
 }
 
 impl Condition {
-    /// The part of an address that all series of this condition share.
-    pub fn key(&self) -> String {
-        short_hash(&format!("{}\n{}\n{}", self.benchmark, self.workload, self.host))
+    /// What makes two conditions one: everything but the words.
+    pub(super) fn identity(&self) -> [&str; 3] {
+        [&self.benchmark, &self.workload, &self.host]
+    }
+
+    /// The part of an address that all series of this condition share: a hash, so callers keep it.
+    pub(super) fn key(&self) -> String {
+        short_hash(&self.identity().join("\n"))
     }
 }
 
@@ -89,15 +96,9 @@ pub fn short_hash(text: &str) -> String {
 
 /// The values of a comparison of one result set, and of its counted runs.
 pub fn set_points(comparison: &Comparison) -> SetPoints {
-    let targets = comparison.targets.iter().map(|facts| PointTarget {
-        label: facts.label.clone(),
-        family: family(facts),
-        version: facts
-            .manifests
-            .first()
-            .map(|manifest| manifest.version.as_str().to_owned())
-            .filter(|version| !version.is_empty()),
-        config: facts.target.as_ref().map_or_else(String::new, |target| target.config.clone()),
+    let targets = comparison.targets.iter().enumerate().map(|(place, facts)| {
+        let Rung { label, version, config, branch, .. } = rung(comparison, place);
+        PointTarget { label, family: family(facts), version, config, branch }
     });
     // What was published without dates has none.
     let is_date = |text: &&str| text.starts_with(|first: char| first.is_ascii_digit());
@@ -116,28 +117,21 @@ pub fn set_points(comparison: &Comparison) -> SetPoints {
 impl SetPoints {
     fn add(&mut self, part: &Comparison) {
         let first = self.runs.len();
+        let mut known: HashMap<(&str, &str, &str), usize> = HashMap::new();
+        let hashes: Vec<String> = part.targets.iter().map(workload_hash).collect();
         for run in &part.runs {
             let of_label = |label: &str| label == run.key.label;
             let target = self.targets.iter().position(|target| of_label(&target.label));
-            let facts = part.targets.iter().find(|target| of_label(&target.label));
-            let condition = Condition {
-                benchmark: run.benchmark.clone(),
-                workload: facts.and_then(|facts| facts.workloads.first()).map_or_else(
-                    String::new,
-                    // A struct of numbers, strings and lists cannot fail to become JSON.
-                    |of| short_hash(&serde_json::to_string(of).unwrap_or_default()),
-                ),
-                host: run.host_fingerprint.clone(),
-                words: words(
-                    part,
-                    facts.and_then(|facts| facts.workloads.first()),
-                    &run.host_fingerprint,
-                ),
-            };
-            let known = self.conditions.iter().position(|other| *other == condition);
-            let condition = known.unwrap_or_else(|| {
-                self.conditions.push(condition);
-                self.conditions.len() - 1
+            let key = (&*run.key.label, &*run.benchmark, &*run.host_fingerprint);
+            let condition = *known.entry(key).or_insert_with(|| {
+                let place = part.targets.iter().position(|target| of_label(&target.label));
+                let workload = place.and_then(|place| part.targets[place].workloads.first());
+                self.condition_place(Condition {
+                    benchmark: run.benchmark.clone(),
+                    workload: place.map_or_else(String::new, |place| hashes[place].clone()),
+                    host: run.host_fingerprint.clone(),
+                    words: words(part, workload, &run.host_fingerprint),
+                })
             });
             let block = (run.key.block, run.key.attempt);
             self.runs.push(PointRun { target: target.unwrap_or(0), condition, block });
@@ -149,6 +143,15 @@ impl SetPoints {
         for (_, values) in self.steps.iter_mut().flat_map(|step| &mut step.metrics) {
             values.resize(self.runs.len(), None);
         }
+    }
+
+    /// Place of a condition, which joins the list if it is new.
+    fn condition_place(&mut self, condition: Condition) -> usize {
+        let known = self.conditions.iter().position(|other| *other == condition);
+        known.unwrap_or_else(|| {
+            self.conditions.push(condition);
+            self.conditions.len() - 1
+        })
     }
 
     fn add_step(&mut self, step: &StepComparison, first: usize) {
@@ -179,6 +182,13 @@ impl SetPoints {
             }
         }
     }
+}
+
+/// Hash of the workload of a target; empty where it is unknown.
+fn workload_hash(facts: &TargetFacts) -> String {
+    // A struct of numbers, strings and lists cannot fail to become JSON.
+    let hash = |of| short_hash(&serde_json::to_string(of).unwrap_or_default());
+    facts.workloads.first().map_or_else(String::new, hash)
 }
 
 fn words(part: &Comparison, workload: Option<&Workload>, fingerprint: &str) -> String {

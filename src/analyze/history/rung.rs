@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::analyze::Comparison;
 use crate::analyze::comparison::TargetFacts;
 use crate::domain::build::{Dbms, Version};
+use crate::domain::target::Target;
 
 /// One target of a ladder.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,9 +32,14 @@ impl Rung {
     }
 }
 
-/// What one ladder is of.
+/// The family of a target of a comparison.
 pub(super) fn family(facts: &TargetFacts) -> String {
-    let Some(target) = &facts.target else { return "unknown".to_owned() };
+    family_of(facts.target.as_ref())
+}
+
+/// What one ladder is of: the DBMS, and the storage engine where one is named.
+pub fn family_of(target: Option<&Target>) -> String {
+    let Some(target) = target else { return "unknown".to_owned() };
     let mut name = target.dbms.name().to_owned();
     if let Some(storage) = &target.storage_engine {
         name.push_str(&format!(" with {storage}"));

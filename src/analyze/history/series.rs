@@ -2,12 +2,13 @@
 //! versions.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 
 use super::changes::{StepLadder, StepValues, of_values};
 use super::dates::{DateOptions, DatePoint, StepDates, changes};
 use super::fit::BlockValue;
-use super::points::{Condition, SetPoints};
-use super::rung::{Rung, by_config, sorted};
+use super::points::{Condition, PointTarget, SetPoints};
+use super::rung::{Rung, by_config, chains, sorted};
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
 use crate::parallel;
@@ -32,6 +33,9 @@ pub struct SeriesOptions {
     pub max_p: f64,
     /// Standard deviation of ln by which the layout of a build moves a step.
     pub layout_sd: f64,
+    /// True to look for changes along the first versions of branches and along each branch; false
+    /// to look along all versions.
+    pub branches: bool,
 }
 
 /// A step and a metric under one condition.
@@ -39,6 +43,8 @@ pub struct SeriesOptions {
 pub struct StepSeries {
     /// Workload and host.
     pub condition: Condition,
+    /// Key of the condition: the part of an address that all its series share.
+    pub key: String,
     /// Name of the step.
     pub step: String,
     /// Its group.
@@ -67,10 +73,42 @@ pub struct FamilyLadder {
     pub family: String,
     /// Versions in order.
     pub rungs: Vec<Rung>,
+    /// Along which versions changes were searched, by place: all of them; with branches, the first
+    /// version of each branch, then each branch with two or more.
+    pub chains: Vec<Vec<usize>>,
     /// The oldest result set of each version.
     pub since: Vec<FirstSet>,
     /// Levels and changes.
     pub step: StepLadder,
+}
+
+/// The levels along one chain of versions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LevelLine {
+    /// The branch; `None` for the first chain.
+    pub branch: Option<String>,
+    /// Places of versions with the level there, in order.
+    pub levels: Vec<(usize, f64)>,
+}
+
+impl FamilyLadder {
+    /// The levels of each chain with two measured versions or more.
+    pub fn level_lines(&self) -> Vec<LevelLine> {
+        let level = |at: usize| self.step.points[at].as_ref().map(|point| (at, point.level));
+        let line = |(place, chain): (usize, &Vec<usize>)| {
+            let mut levels: Vec<(usize, f64)> = chain.iter().filter_map(|at| level(*at)).collect();
+            if let (true, [first, next, ..]) = (place > 0, &mut levels[..]) {
+                // The point of the first version has its level among the first versions of all
+                // branches. Its level in the branch is that of the next one, before any change.
+                let change = self.step.changes.iter().find(|change| change.at == next.0);
+                first.1 = next.1 / change.map_or(1.0, |change| change.ratio);
+            }
+            let branch = (place > 0).then(|| self.rungs[chain[0]].branch.clone());
+            LevelLine { branch, levels }
+        };
+        let lines = self.chains.iter().enumerate().map(line);
+        lines.filter(|line| line.levels.len() > 1).collect()
+    }
 }
 
 /// The oldest result set with a version.
@@ -90,20 +128,19 @@ struct SeriesValue {
     ln: f64,
 }
 
-/// Values of all result sets by what makes a series.
+/// Values of all result sets by what makes a series: condition, metric, step.
 type Values<'a> = HashMap<(usize, Metric, &'a str), (Group, Vec<SeriesValue>)>;
 
 /// All series that have something to show, by condition, group, step and metric.
 pub fn step_series(sets: &[SeriesSet], of: &SeriesOptions) -> Vec<StepSeries> {
-    // The oldest first, so that all points come in order.
-    let mut sets: Vec<&SeriesSet> = sets.iter().collect();
-    sets.sort_by(|a, b| (&a.points.started, &a.name).cmp(&(&b.points.started, &b.name)));
-    let (conditions, values) = values(&sets);
-    let mut ladders = all_ladders(&sets, &conditions, &values, of);
+    let sets = Sets::of(sets);
+    let values = values(&sets);
+    let mut ladders = all_ladders(&sets, &values, of);
     let items: Vec<_> = values.into_iter().collect();
     let mut series: Vec<StepSeries> =
         parallel::map(items, |((place, metric, step), (group, values))| StepSeries {
-            condition: conditions[place].clone(),
+            condition: sets.conditions[place].clone(),
+            key: sets.keys[place].clone(),
             step: step.to_owned(),
             group,
             metric,
@@ -111,7 +148,7 @@ pub fn step_series(sets: &[SeriesSet], of: &SeriesOptions) -> Vec<StepSeries> {
             ladders: Vec::new(),
         });
     for one in &mut series {
-        let key = (one.condition.key(), one.metric, one.step.clone());
+        let key = (one.key.clone(), one.metric, one.step.clone());
         one.ladders = ladders.remove(&key).unwrap_or_default();
     }
     series.retain(|one| !one.dates.is_empty() || !one.ladders.is_empty());
@@ -119,32 +156,93 @@ pub fn step_series(sets: &[SeriesSet], of: &SeriesOptions) -> Vec<StepSeries> {
     series
 }
 
-fn order(series: &StepSeries) -> (&str, &str, String, Group, &str, Metric) {
+fn order(series: &StepSeries) -> (&str, &str, &str, Group, &str, Metric) {
     let Condition { benchmark, words, .. } = &series.condition;
-    (benchmark, words, series.condition.key(), series.group, &series.step, series.metric)
+    (benchmark, words, &series.key, series.group, &series.step, series.metric)
 }
 
-fn values<'a>(sets: &[&'a SeriesSet]) -> (Vec<Condition>, Values<'a>) {
-    let mut keys: BTreeMap<String, usize> = BTreeMap::new();
-    let mut conditions: Vec<Condition> = Vec::new();
+/// Result sets, the oldest first, with their conditions and targets, each once.
+struct Sets<'a> {
+    sets: Vec<&'a SeriesSet>,
+    conditions: Vec<&'a Condition>,
+    /// Keys of the conditions, which are hashes.
+    keys: Vec<String>,
+    targets: Vec<&'a PointTarget>,
+    /// For each set, the places of its conditions in `conditions`.
+    conditions_of: Vec<Vec<usize>>,
+    /// For each set, the places of its targets in `targets`.
+    targets_of: Vec<Vec<usize>>,
+    /// The oldest set with a run of a target under a condition: (condition, target) → set.
+    since: BTreeMap<(usize, usize), usize>,
+}
+
+impl<'a> Sets<'a> {
+    fn of(sets: &'a [SeriesSet]) -> Sets<'a> {
+        let mut sets: Vec<&SeriesSet> = sets.iter().collect();
+        sets.sort_by(|a, b| (&a.points.started, &a.name).cmp(&(&b.points.started, &b.name)));
+        let (mut conditions, mut targets) = (Places::default(), Places::default());
+        let (mut conditions_of, mut targets_of) = (Vec::new(), Vec::new());
+        let mut since = BTreeMap::new();
+        for (place, SeriesSet { points, .. }) in sets.iter().enumerate() {
+            let of_set = points.conditions.iter().map(|one| conditions.of(one.identity(), one));
+            conditions_of.push(of_set.collect::<Vec<_>>());
+            let of_set = points.targets.iter().map(|one| targets.of(one, one));
+            targets_of.push(of_set.collect::<Vec<_>>());
+            for run in &points.runs {
+                let key = (conditions_of[place][run.condition], targets_of[place][run.target]);
+                since.entry(key).or_insert(place);
+            }
+        }
+        let (conditions, targets) = (conditions.all, targets.all);
+        let keys = conditions.iter().map(|condition: &&Condition| condition.key()).collect();
+        Sets { sets, conditions, keys, targets, conditions_of, targets_of, since }
+    }
+
+    /// Place of the target of a value.
+    fn target(&self, value: &SeriesValue) -> usize {
+        let set = value.set as usize;
+        self.targets_of[set][self.sets[set].points.runs[value.run as usize].target]
+    }
+
+    fn first_set(&self, condition: usize, rung: &Rung) -> FirstSet {
+        let set = self.since.get(&(condition, rung.target)).map(|place| self.sets[*place]);
+        FirstSet {
+            date: set.map(|set| set.points.started.clone()).unwrap_or_default(),
+            result_set: set.map(|set| set.name.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Different things in the order in which they were first seen.
+struct Places<K, T> {
+    places: HashMap<K, usize>,
+    all: Vec<T>,
+}
+
+impl<K, T> Default for Places<K, T> {
+    fn default() -> Self {
+        Places { places: HashMap::new(), all: Vec::new() }
+    }
+}
+
+impl<K: Eq + Hash, T> Places<K, T> {
+    fn of(&mut self, key: K, one: T) -> usize {
+        *self.places.entry(key).or_insert_with(|| {
+            self.all.push(one);
+            self.all.len() - 1
+        })
+    }
+}
+
+fn values<'a>(sets: &Sets<'a>) -> Values<'a> {
     let mut values: Values<'_> = HashMap::new();
-    for (set, one) in sets.iter().enumerate() {
+    for (set, one) in sets.sets.iter().enumerate() {
         let points = &one.points;
-        let of_set: Vec<usize> = points
-            .conditions
-            .iter()
-            .map(|condition| {
-                *keys.entry(condition.key()).or_insert_with(|| {
-                    conditions.push(condition.clone());
-                    conditions.len() - 1
-                })
-            })
-            .collect();
         for step in &points.steps {
             for (metric, numbers) in &step.metrics {
                 for (run, number) in numbers.iter().enumerate() {
                     let Some(number) = number.filter(|number| *number > 0.0) else { continue };
-                    let condition = of_set[points.runs[run].condition];
+                    let condition = sets.conditions_of[set][points.runs[run].condition];
                     let key = (condition, *metric, step.step.as_str());
                     let value = SeriesValue {
                         set: set as u32,
@@ -156,11 +254,11 @@ fn values<'a>(sets: &[&'a SeriesSet]) -> (Vec<Condition>, Values<'a>) {
             }
         }
     }
-    (conditions, values)
+    values
 }
 
 fn label_dates(
-    sets: &[&SeriesSet],
+    sets: &Sets<'_>,
     values: &[SeriesValue],
     step: &str,
     metric: Metric,
@@ -168,16 +266,15 @@ fn label_dates(
 ) -> Vec<LabelDates> {
     let mut labels: BTreeMap<&str, BTreeMap<u32, Vec<f64>>> = BTreeMap::new();
     for value in values {
-        let points = &sets[value.set as usize].points;
-        let label = &points.targets[points.runs[value.run as usize].target].label;
+        let label = &sets.targets[sets.target(value)].label;
         labels.entry(label).or_default().entry(value.set).or_default().push(value.ln);
     }
     let rules = DateOptions { metric, as_otava: false, max_p: of.max_p, min_magnitude: 0.0 };
     let several = labels.into_iter().filter(|(_, sets)| sets.len() > 1);
     let dates = several.map(|(label, of_sets)| {
         let point = |(set, logs): (u32, Vec<f64>)| DatePoint {
-            date: sets[set as usize].points.started.clone(),
-            result_set: sets[set as usize].name.clone(),
+            date: sets.sets[set as usize].points.started.clone(),
+            result_set: sets.sets[set as usize].name.clone(),
             value: mean(&logs).exp(),
             n: logs.len(),
         };
@@ -196,15 +293,13 @@ type ValuesOfStep<'a> = (&'a str, Group, &'a [SeriesValue]);
 
 /// Ladders of every condition and metric; the steps of one share a variance.
 fn all_ladders(
-    sets: &[&SeriesSet],
-    conditions: &[Condition],
+    sets: &Sets<'_>,
     values: &Values<'_>,
     of: &SeriesOptions,
 ) -> HashMap<LadderKey, Vec<FamilyLadder>> {
     let mut found: HashMap<LadderKey, Vec<FamilyLadder>> = HashMap::new();
-    for (condition, facts) in conditions.iter().enumerate() {
-        let key = facts.key();
-        let families = families(sets, &key);
+    for (condition, key) in sets.keys.iter().enumerate() {
+        let families = families(sets, condition);
         if families.is_empty() {
             continue;
         }
@@ -220,15 +315,16 @@ fn all_ladders(
                 let of_family = steps.iter().map(|(step, group, values)| {
                     ladder_values((step, *group), values, sets, rungs)
                 });
-                let chain: Vec<usize> = (0..rungs.len()).collect();
-                for step in of_values(of_family, rungs.len(), (&[chain], of.layout_sd)) {
+                let chains = chains(rungs, of.branches);
+                for step in of_values(of_family, rungs.len(), (&chains, of.layout_sd)) {
                     if step.points.iter().flatten().count() < VERSIONS_MIN {
                         continue;
                     }
                     let (family, rungs) = (family.clone(), rungs.clone());
-                    let since = rungs.iter().map(|rung| first_set(sets, rung)).collect();
+                    let since = rungs.iter().map(|rung| sets.first_set(condition, rung)).collect();
                     let entry = found.entry((key.clone(), metric, step.step.clone()));
-                    let ladder = FamilyLadder { family, rungs, since, step };
+                    let chains = chains.clone();
+                    let ladder = FamilyLadder { family, rungs, chains, since, step };
                     entry.or_default().push(ladder);
                 }
             }
@@ -237,37 +333,23 @@ fn all_ladders(
     found
 }
 
-/// Sets come with the oldest first.
-fn first_set(sets: &[&SeriesSet], rung: &Rung) -> FirstSet {
-    let has = |set: &&&SeriesSet| set.points.targets.iter().any(|it| it.label == rung.label);
-    let set = sets.iter().find(has);
-    FirstSet {
-        date: set.map(|set| set.points.started.clone()).unwrap_or_default(),
-        result_set: set.map(|set| set.name.clone()).unwrap_or_default(),
-    }
-}
-
-/// Families with enough versions under one condition, their versions in order.
-fn families(sets: &[&SeriesSet], key: &str) -> Vec<(String, Vec<Rung>)> {
-    let mut families: BTreeMap<&str, BTreeMap<&str, Rung>> = BTreeMap::new();
-    for points in sets.iter().map(|set| &set.points) {
-        let keys: Vec<bool> = points.conditions.iter().map(|it| it.key() == key).collect();
-        for target in points.runs.iter().filter(|run| keys[run.condition]).map(|run| run.target) {
-            let target = &points.targets[target];
-            let rungs = families.entry(&target.family).or_default();
-            let next = rungs.len();
-            rungs.entry(&target.label).or_insert_with(|| Rung {
-                label: target.label.clone(),
-                version: target.version.clone(),
-                config: target.config.clone(),
-                branch: String::new(),
-                target: next,
-            });
-        }
+/// Families with enough versions under one condition, their versions in order. A label that had
+/// several versions, such as that of a nightly build, is several rungs.
+fn families(sets: &Sets<'_>, condition: usize) -> Vec<(String, Vec<Rung>)> {
+    let mut families: BTreeMap<&str, Vec<Rung>> = BTreeMap::new();
+    for (_, target) in sets.since.range((condition, 0)..(condition + 1, 0)).map(|(key, _)| *key) {
+        let facts = sets.targets[target];
+        families.entry(&facts.family).or_default().push(Rung {
+            label: facts.label.clone(),
+            version: facts.version.clone(),
+            config: facts.config.clone(),
+            branch: facts.branch.clone(),
+            target,
+        });
     }
     families
         .into_iter()
-        .flat_map(|(family, rungs)| by_config(family.to_owned(), rungs.into_values().collect()))
+        .flat_map(|(family, rungs)| by_config(family.to_owned(), rungs))
         .filter(|(_, rungs)| rungs.len() >= VERSIONS_MIN)
         .map(|(family, rungs)| (family, sorted(rungs)))
         .filter(|(_, (_, by_version))| *by_version)
@@ -279,22 +361,127 @@ fn families(sets: &[&SeriesSet], key: &str) -> Vec<(String, Vec<Rung>)> {
 fn ladder_values(
     (step, group): (&str, Group),
     values: &[SeriesValue],
-    sets: &[&SeriesSet],
+    sets: &Sets<'_>,
     rungs: &[Rung],
 ) -> StepValues {
-    let places: HashMap<&str, usize> =
-        rungs.iter().enumerate().map(|(place, rung)| (rung.label.as_str(), place)).collect();
+    let places: HashMap<usize, usize> =
+        rungs.iter().enumerate().map(|(place, rung)| (rung.target, place)).collect();
     let mut blocks: HashMap<(u32, (u32, u32)), usize> = HashMap::new();
     let mut of_step = Vec::new();
     for value in values {
-        let points = &sets[value.set as usize].points;
-        let run = &points.runs[value.run as usize];
-        let Some(&version) = places.get(points.targets[run.target].label.as_str()) else {
-            continue;
-        };
+        let Some(&version) = places.get(&sets.target(value)) else { continue };
+        let run = &sets.sets[value.set as usize].points.runs[value.run as usize];
         let next = blocks.len();
         let block = *blocks.entry((value.set, run.block)).or_insert(next);
         of_step.push(BlockValue { version, block, ln: value.ln });
     }
     StepValues { step: step.to_owned(), group, values: of_step, blocks: blocks.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::points::{PointRun, StepPoints};
+    use super::*;
+
+    /// A result set of one target with three blocks.
+    fn set(day: u32, version: &str, host: &str, value: f32) -> SeriesSet {
+        let text = str::to_owned;
+        let points = SetPoints {
+            started: format!("2026-01-{day:02}T00:00:00Z"),
+            targets: vec![PointTarget {
+                label: text("nightly"),
+                family: text("postgres"),
+                version: Some(text(version)),
+                config: String::new(),
+                branch: version.split('.').next().unwrap_or_default().to_owned(),
+            }],
+            conditions: vec![Condition {
+                benchmark: text("sysbench"),
+                workload: text("w"),
+                host: text(host),
+                words: text(host),
+            }],
+            runs: (1..=3)
+                .map(|block| PointRun { target: 0, condition: 0, block: (block, 1) })
+                .collect(),
+            steps: vec![StepPoints {
+                step: text("scan"),
+                group: Group::Range,
+                metrics: vec![(Metric::Rate, vec![Some(value); 3])],
+            }],
+        };
+        SeriesSet { name: format!("day{day:02}"), points }
+    }
+
+    fn series(sets: &[SeriesSet]) -> Vec<StepSeries> {
+        searched(sets, false)
+    }
+
+    fn searched(sets: &[SeriesSet], branches: bool) -> Vec<StepSeries> {
+        step_series(sets, &SeriesOptions { max_p: 0.001, layout_sd: 0.0035, branches })
+    }
+
+    #[test]
+    fn a_nightly_label_is_a_ladder_of_its_versions() {
+        let versions = ["17.0", "17.1", "18.0", "18.1"];
+        let value = |at: usize| if at < 2 { 100.0 } else { 80.0 };
+        let sets: Vec<SeriesSet> = versions
+            .iter()
+            .enumerate()
+            .map(|(at, version)| set(at as u32 + 1, version, "a", value(at)))
+            .collect();
+        let found = series(&sets);
+        let [ladder] = &found[0].ladders[..] else { panic!("{found:#?}") };
+        let names: Vec<&str> = ladder.rungs.iter().map(Rung::name).collect();
+        assert_eq!(names, versions);
+        let counts: Vec<usize> = ladder.step.points.iter().flatten().map(|it| it.n).collect();
+        assert_eq!(counts, [3; 4], "each version has its own values");
+        let [change] = &ladder.step.changes[..] else { panic!("{ladder:#?}") };
+        assert!(change.at == 2 && (change.ratio - 0.8).abs() < 1e-6, "{change:?}");
+    }
+
+    /// Branch 16 got a fix late, which branch 17 never lost.
+    #[test]
+    fn a_late_fix_is_a_change_of_its_branch() {
+        let days =
+            [("15.0", 100.0), ("16.0", 100.0), ("16.1", 100.0), ("16.8", 120.0), ("17.0", 100.0)];
+        let sets: Vec<SeriesSet> = days
+            .iter()
+            .zip(1..)
+            .map(|((version, value), day)| set(day, version, "a", *value))
+            .collect();
+        let found = searched(&sets, true);
+        let ladder = &found[0].ladders[0];
+        let changes: Vec<(usize, usize)> =
+            ladder.step.changes.iter().map(|change| (change.after, change.at)).collect();
+        assert_eq!(changes, [(2, 3)], "{:#?}", ladder.step);
+        let lines = ladder.level_lines();
+        let [trunk, branch] = &lines[..] else { panic!("{lines:#?}") };
+        let places = |line: &LevelLine| line.levels.iter().map(|it| it.0).collect::<Vec<_>>();
+        assert_eq!((trunk.branch.as_deref(), places(trunk)), (None, vec![0, 1, 4]));
+        assert_eq!((branch.branch.as_deref(), places(branch)), (Some("16"), vec![1, 2, 3]));
+        let near = |(_, level): (usize, f64), expected: f64| (level - expected).abs() < 0.01;
+        assert!(trunk.levels.iter().all(|it| near(*it, 1.0)), "{trunk:?}");
+        let expected = [1.0, 1.0, 1.2];
+        assert!(branch.levels.iter().zip(expected).all(|(it, level)| near(*it, level)));
+        assert!(searched(&sets, false)[0].ladders[0].level_lines().len() == 1);
+    }
+
+    #[test]
+    fn the_first_set_of_a_version_is_of_the_same_host() {
+        let versions = ["17.0", "17.1", "18.0"];
+        let of = |first: u32, host: &str| {
+            let days = versions.iter().zip(first..);
+            days.map(|(version, day)| set(day, version, host, 100.0)).collect::<Vec<_>>()
+        };
+        let found = series(&[of(1, "a"), of(11, "b")].concat());
+        let first_days = |host: &str| {
+            let one = found.iter().find(|one| one.condition.host == host);
+            let since = one.map(|one| &one.ladders[0].since[..]).unwrap_or_default();
+            since.iter().map(|first| first.result_set.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(first_days("a"), ["day01", "day02", "day03"]);
+        assert_eq!(first_days("b"), ["day11", "day12", "day13"]);
+        assert_ne!(found[0].key, found[1].key);
+    }
 }

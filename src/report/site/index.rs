@@ -78,11 +78,8 @@ fn all_series(site: &SiteMaterial) -> Section {
     let text = "Each number is the present level / the first level of a target over time, or the \
                 last version / the first one. It leads to the charts.";
     let mut blocks = vec![Block::Paragraph(text.to_owned())];
-    let keys: Vec<String> = site.series.iter().map(|one| one.condition.key()).collect();
-    let mut from = 0;
-    for same in keys.chunk_by(|a, b| a == b) {
-        blocks.extend(of_condition(&site.series[from..from + same.len()]));
-        from += same.len();
+    for same in site.series.chunk_by(|a, b| a.key == b.key) {
+        blocks.extend(of_condition(same));
     }
     Section { id: "series", heading: "Series".to_owned(), blocks }
 }
@@ -94,10 +91,10 @@ fn of_condition(same: &[StepSeries]) -> [Block; 2] {
     columns.extend(metrics.iter().map(|metric| Column::of(*metric)));
     let mut rows = Vec::new();
     for step in same.chunk_by(|a, b| a.step == b.step && a.group == b.group) {
-        let names: BTreeSet<&str> = step.iter().flat_map(present).map(|(name, _)| name).collect();
+        let names: BTreeSet<String> = step.iter().flat_map(present).map(|(name, _)| name).collect();
         for name in names {
-            let mut row = vec![Cell::text(&*step[0].step), Cell::text(name)];
-            row.extend(metrics.iter().map(|metric| metric_cell(step, name, *metric)));
+            let mut row = vec![Cell::text(&*step[0].step), Cell::text(&*name)];
+            row.extend(metrics.iter().map(|metric| metric_cell(step, &name, *metric)));
             rows.push(row);
         }
     }

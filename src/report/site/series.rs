@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::change::{SiteChange, of_series, tone};
 use super::shape::{SiteMaterial, day, minute, set_file};
-use crate::analyze::history::{DatePoint, FamilyLadder, LabelDates, StepDates, StepSeries};
+use crate::analyze::history::{
+    DatePoint, FamilyLadder, LabelDates, LevelLine, StepDates, StepSeries,
+};
 use crate::domain::metric::Metric;
 use crate::report::chart::{Axis, ChangeMark, Chart, Form, Line, Point, Series};
 use crate::report::document::{Block, Cell, Column, Digits, Document, Section, Table};
@@ -17,7 +19,7 @@ const ROOT: &str = "../../";
 pub fn series_file(series: &StepSeries) -> String {
     let step = file_name(&series.step);
     let metric = series.metric.spec().map_or_else(|| series.metric.name(), |spec| spec.key);
-    format!("series/{}/{step}.{}.html", series.condition.key(), file_name(metric))
+    format!("series/{}/{step}.{}.html", series.key, file_name(metric))
 }
 
 /// A name as a file name. One that must be altered gets a part of its hash, so that two names never
@@ -162,7 +164,8 @@ fn by_version(series: &StepSeries, ladder: &FamilyLadder) -> [Block; 2] {
     let mut chart = Chart::new(format!("versions-{}", ladder.family), title, Form::Points)
         .axes(Axis::of_categories("version", names), y);
     let mut values = Series::new(&*ladder.family, 1, Line::None);
-    let mut levels = Series::new(&*ladder.family, 1, Line::Steps);
+    let lines = ladder.level_lines();
+    let has_branches = ladder.chains.len() > 1;
     let mut rows = Vec::new();
     for (place, rung) in ladder.rungs.iter().enumerate() {
         let Some(point) = &ladder.step.points[place] else { continue };
@@ -178,31 +181,57 @@ fn by_version(series: &StepSeries, ladder: &FamilyLadder) -> [Block; 2] {
             shown = shown.from_runs(vec![since.result_set.clone()]);
         }
         values.points.push(shown);
-        levels.points.push(Point::at(place as f64, point.level).noted("level"));
         if let Some(change) = change {
             let label = format!("×{:.2}", change.ratio);
-            chart.marks.push(ChangeMark { at: place as f64, label, series: 0 });
+            // After the series of the values. The first version of a branch changes among the
+            // first versions of all, which is the first line.
+            let own = |line: &LevelLine| line.levels.iter().skip(1).any(|it| it.0 == place);
+            let series = lines.iter().position(own).map_or(0, |line| line + 1);
+            chart.marks.push(ChangeMark { at: place as f64, label, series });
         }
         let ratio = |value| Cell::number(value, Digits::Fixed(3), "ratio");
-        rows.push(vec![
+        let mut row = vec![
             Cell::text(rung.name()),
             Cell::text(&*rung.label),
             ratio(point.ratio).within(point.interval).toned(tone(metric, point.ratio)),
             ratio(point.level),
             Cell::text(note.trim_start_matches(", ")),
-        ]);
+        ];
+        if has_branches {
+            row.insert(1, Cell::text(&*rung.branch));
+        }
+        rows.push(row);
     }
-    chart.series = vec![values, levels];
+    let drawn = lines.iter().enumerate().map(|line| levels(line, &ladder.family));
+    chart.series = std::iter::once(values).chain(drawn).collect();
+    if has_branches {
+        chart.notes.push(
+            "Changes are those along the first versions of the branches, and along each branch."
+                .to_owned(),
+        );
+    }
     let remarks = &ladder.step.remarks;
     chart.notes.extend(remarks.iter().map(|text| format!("Author's remark: {text}")));
-    let columns = vec![
+    let mut columns = vec![
         Column::of_row("version"),
         Column::words("target"),
         Column::numbers("relative to the first"),
         Column::numbers("level"),
         Column::words("note"),
     ];
+    if has_branches {
+        columns.insert(1, Column::words("branch"));
+    }
     [Block::Chart(chart), Block::Table(Table { caption: ladder.family.clone(), columns, rows })]
+}
+
+/// The levels along one chain of versions as a line.
+fn levels((place, line): (usize, &LevelLine), family: &str) -> Series {
+    let name = line.branch.as_ref().map_or_else(|| family.to_owned(), |it| format!("branch {it}"));
+    let mut levels = Series::new(name, place + 1, Line::Steps);
+    let point = |(at, level): &(usize, f64)| Point::at(*at as f64, *level).noted("level");
+    levels.points = line.levels.iter().map(point).collect();
+    levels
 }
 
 fn changes(series: &StepSeries) -> Section {
@@ -240,11 +269,8 @@ fn change_row(change: &SiteChange<'_>) -> Vec<Cell> {
 
 /// The same step by other metrics.
 fn siblings(site: &SiteMaterial, series: &StepSeries) -> Section {
-    let key = series.condition.key();
-    let others = site
-        .series
-        .iter()
-        .filter(|other| other.step == series.step && other.condition.key() == key);
+    let others =
+        site.series.iter().filter(|other| other.step == series.step && other.key == series.key);
     let rows = others.map(|other| {
         let spec = other.metric.spec();
         let ratios: Vec<String> =
@@ -265,15 +291,65 @@ fn siblings(site: &SiteMaterial, series: &StepSeries) -> Section {
     Section { id: "metrics", heading, blocks: vec![Block::Table(table)] }
 }
 
-/// Label → present / first level; of a family without dates, the level of its last version.
-pub(super) fn present(series: &StepSeries) -> Vec<(&str, f64)> {
+/// Names with numbers: for each label over time, its present / first level; for each DBMS by
+/// version, the level of its last version / that of its first. A label may be the name of a DBMS.
+pub(super) fn present(series: &StepSeries) -> Vec<(String, f64)> {
     let dates = series
         .dates
         .iter()
-        .map(|one| (one.label.as_str(), one.dates.present_level() / one.dates.first_level()));
+        .map(|one| (one.label.clone(), one.dates.present_level() / one.dates.first_level()));
     let ladders = series.ladders.iter().filter_map(|ladder| {
-        let last = ladder.step.points.iter().flatten().last()?;
-        Some((ladder.family.as_str(), last.level))
+        let mut levels = ladder.step.points.iter().flatten().map(|point| point.level);
+        let first = levels.next()?;
+        Some((format!("{} by version", ladder.family), levels.last()? / first))
     });
     dates.chain(ladders).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::history::{
+        Condition, PointRun, PointTarget, SeriesOptions, SeriesSet, SetPoints, StepPoints,
+        step_series,
+    };
+    use crate::domain::benchmark::Group;
+
+    #[test]
+    fn a_label_and_a_dbms_of_one_name_are_two_rows() {
+        let text = str::to_owned;
+        let set = |(day, (version, value)): (usize, &(&str, f32))| SeriesSet {
+            name: format!("day{day}"),
+            points: SetPoints {
+                started: format!("2026-01-0{day}T00:00:00Z"),
+                targets: vec![PointTarget {
+                    label: text("sqlite"),
+                    family: text("sqlite"),
+                    version: Some(text(version)),
+                    config: String::new(),
+                    branch: String::new(),
+                }],
+                conditions: vec![Condition {
+                    benchmark: text("sysbench"),
+                    workload: text("w"),
+                    host: text("h"),
+                    words: String::new(),
+                }],
+                runs: vec![PointRun { target: 0, condition: 0, block: (1, 1) }],
+                steps: vec![StepPoints {
+                    step: text("scan"),
+                    group: Group::Range,
+                    metrics: vec![(Metric::Rate, vec![Some(*value)])],
+                }],
+            },
+        };
+        let days = [("3.40", 100.0), ("3.41", 100.0), ("3.42", 100.0), ("3.43", 50.0)];
+        let sets: Vec<SeriesSet> = days.iter().enumerate().map(set).collect();
+        let of = SeriesOptions { max_p: 0.001, layout_sd: 0.0035, branches: false };
+        let series = step_series(&sets, &of);
+        let found = present(&series[0]);
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["sqlite", "sqlite by version"]);
+        assert!((found[1].1 - 0.5).abs() < 0.01, "{found:?}");
+    }
 }
