@@ -26,6 +26,15 @@ pub fn read_noting<T: DeserializeOwned>(
     json.end().map(|()| value)
 }
 
+/// The same as [`read`], in three quarters of the time. It is another reader to compile for each
+/// type, so it is for records of which a report reads thousands.
+///
+/// # Errors
+/// See [`read`].
+pub fn read_plainly<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    serde_json::from_str(text)
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;

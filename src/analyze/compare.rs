@@ -1,5 +1,6 @@
 //! The order of calls from a dataset to a comparison.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use thiserror::Error;
@@ -14,7 +15,7 @@ use super::pairing::divide;
 use super::verdict::{self, VerdictOptions, VerdictSummary};
 use super::{assembly, counted, remarks, sampled, write_rate};
 use crate::domain::benchmark::Group;
-use crate::domain::run::{Dataset, Run};
+use crate::domain::run::{Dataset, Run, RunRecord};
 use crate::parallel;
 
 /// Why there is nothing to compare.
@@ -68,11 +69,10 @@ pub fn compare_measured(
 ) -> Result<Comparison, AnalyzeError> {
     assert_eq!(measured.len(), dataset.runs.len(), "every run is measured");
     let mut measured = measured;
-    let mut passes: Vec<(Dataset, Vec<Vec<Option<Measurement>>>)> = Vec::new();
+    let mut passes: Vec<(Cow<'_, Dataset>, Vec<Vec<Option<Measurement>>>)> = Vec::new();
     for runs in dataset.runs.chunk_by(|one, next| one.pass() == next.pass()) {
         let rest = measured.split_off(runs.len());
-        let part = Dataset { runs: runs.to_vec(), ..dataset.clone() };
-        passes.push((part, std::mem::replace(&mut measured, rest)));
+        passes.push((with_runs(dataset, runs), std::mem::replace(&mut measured, rest)));
     }
     let mut passes = passes.into_iter();
     let Some((first, measured)) = passes.next() else { return Err(AnalyzeError::NoRuns) };
@@ -93,6 +93,22 @@ pub fn compare_measured(
         }
     }
     Ok(comparison)
+}
+
+/// The dataset with these of its runs alone. Most have one pass, so that nothing is copied.
+fn with_runs<'a>(dataset: &'a Dataset, runs: &[Run]) -> Cow<'a, Dataset> {
+    if runs.len() == dataset.runs.len() {
+        return Cow::Borrowed(dataset);
+    }
+    let Dataset { hosts, tunings, gates, unknown, left_out, .. } = dataset;
+    Cow::Owned(Dataset {
+        hosts: hosts.clone(),
+        tunings: tunings.clone(),
+        runs: runs.to_vec(),
+        gates: gates.clone(),
+        unknown: unknown.clone(),
+        left_out: left_out.clone(),
+    })
 }
 
 /// Compares runs of one pass: all measured, all counted or all profiled.
@@ -168,8 +184,11 @@ fn judged(mut comparison: Comparison) -> Comparison {
 
 /// Labels with the base first and the others in the order of the plans.
 fn ordered_labels(dataset: &Dataset, base: Option<&str>) -> Result<Vec<String>, AnalyzeError> {
-    let records = dataset.runs.iter().map(|run| &run.record);
-    let named = records.flat_map(|record| record.targets.iter().chain([&record.key.label]));
+    let mut records: Vec<&RunRecord> = dataset.runs.iter().map(|run| &run.record).collect();
+    // The runs of one plan name the same targets, their own among them.
+    records
+        .dedup_by(|next, one| next.targets == one.targets && one.targets.contains(&next.key.label));
+    let named = records.iter().flat_map(|it| it.targets.iter().chain([&it.key.label]));
     let mut known = BTreeSet::new();
     let new = named.filter(|label| known.insert(label.as_str()));
     let mut labels: Vec<String> = new.cloned().collect();

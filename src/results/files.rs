@@ -1,9 +1,12 @@
 //! Files and folders as they are read: text, JSON, names.
 
-use std::collections::BTreeSet;
+use std::any::type_name;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::RwLock;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -24,16 +27,16 @@ pub(super) fn run_folders(dir: &Path) -> Result<Vec<PathBuf>, ResultsError> {
 
 /// Reads `run.json` of a run folder.
 pub(super) fn run_record(folder: &Path) -> Result<RunRecord, ResultsError> {
-    versioned_run(folder, &mut String::new(), &mut BTreeSet::new())
+    versioned_run(folder, &mut String::new(), (&mut BTreeSet::new(), &KnownShapes::default()))
 }
 
 /// Reads `run.json` of a run folder as [`versioned`] does.
 pub(super) fn versioned_run(
     folder: &Path,
     text: &mut String,
-    unknown: &mut BTreeSet<String>,
+    fields: (&mut BTreeSet<String>, &KnownShapes),
 ) -> Result<RunRecord, ResultsError> {
-    versioned(&folder.join("run.json"), text, unknown, |record: &RunRecord| record.format)
+    versioned(&folder.join("run.json"), text, fields, |record: &RunRecord| record.format)
 }
 
 /// Names in a folder, sorted, without those that begin with a dot.
@@ -76,13 +79,67 @@ pub(super) fn json_noting<T: DeserializeOwned>(
     json::read_noting(&text, &mut note).map_err(|fault| ResultsError::json(path, &text, &fault))
 }
 
+/// Shapes of records without unknown fields. To notice unknown fields takes longer than to read a
+/// record, and the records of a dataset have few shapes, so only the first of each pays for it.
+#[derive(Default)]
+pub(super) struct KnownShapes(RwLock<HashSet<u64>>);
+
+impl KnownShapes {
+    fn has(&self, shape: u64) -> bool {
+        self.0.read().is_ok_and(|shapes| shapes.contains(&shape))
+    }
+
+    fn add(&self, shape: u64) {
+        if let Ok(mut shapes) = self.0.write() {
+            shapes.insert(shape);
+        }
+    }
+}
+
+/// A hash of the keys and braces of a JSON text, and of the type that is read from it.
+fn shape<T>(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let mut hasher = DefaultHasher::new();
+    type_name::<T>().hash(&mut hasher);
+    let mut at = 0;
+    let of_shape = |byte: &u8| matches!(byte, b'"' | b'{' | b'}');
+    while let Some(next) = bytes[at..].iter().position(of_shape) {
+        at += next;
+        if bytes[at] != b'"' {
+            hasher.write_u8(bytes[at]);
+            at += 1;
+            continue;
+        }
+        let end = string_end(bytes, at + 1);
+        let after = bytes[end..].iter().skip(1).find(|byte| !byte.is_ascii_whitespace());
+        if after == Some(&b':') {
+            hasher.write(&bytes[at..end]);
+        }
+        at = (end + 1).min(bytes.len());
+    }
+    hasher.finish()
+}
+
+/// The place of the quote that ends a string, which begins at `from`.
+fn string_end(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while let Some(next) = bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+        at += next;
+        if bytes[at] == b'"' {
+            return at;
+        }
+        at = (at + 2).min(bytes.len());
+    }
+    bytes.len()
+}
+
 /// A record that carries its format version: a later version is said to be one, whatever else is
 /// the matter with the file. `text` is room for it, which the next file can have again. Fields that
 /// this rqps does not know are added to `unknown`.
 pub(super) fn versioned<T: DeserializeOwned>(
     path: &Path,
     text: &mut String,
-    unknown: &mut BTreeSet<String>,
+    (unknown, shapes): (&mut BTreeSet<String>, &KnownShapes),
     format: impl Fn(&T) -> u32,
 ) -> Result<T, ResultsError> {
     #[derive(Deserialize)]
@@ -94,13 +151,49 @@ pub(super) fn versioned<T: DeserializeOwned>(
     fs::File::open(path)
         .and_then(|mut file| file.read_to_string(text))
         .map_err(ResultsError::io("read", path))?;
-    let mut note = |field| _ = unknown.insert(field);
+    let shape = shape::<T>(text);
+    // What cannot be read here is read again below, to be told of.
+    if shapes.has(shape)
+        && let Ok(value) = json::read_plainly::<T>(text)
+        && format(&value) <= FORMAT
+    {
+        return Ok(value);
+    }
+    let mut is_known = true;
+    let mut note = |field| {
+        is_known = false;
+        unknown.insert(field);
+    };
     match json::read_noting::<T>(text, &mut note) {
         Ok(value) if format(&value) > FORMAT => Err(newer(format(&value))),
-        Ok(value) => Ok(value),
+        Ok(value) => {
+            if is_known {
+                shapes.add(shape);
+            }
+            Ok(value)
+        }
         Err(fault) => match json::read::<Head>(text) {
             Ok(head) if head.format > FORMAT => Err(newer(head.format)),
             _ => Err(ResultsError::json(path, text, &fault)),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_one_shape_differ_in_values_alone() {
+        let same = |a: &str, b: &str| shape::<RunRecord>(a) == shape::<RunRecord>(b);
+        let record = r#"{"a": "x", "b": [1, 2], "c": {"d": null}}"#;
+        assert!(!same(record, r#"{"a":"y:\"z\"","b":[],"c":{"d":{}}}"#));
+        assert!(same(record, r#"{"a":"\\","b":["{"],"c":{"d":3}}"#));
+        assert!(!same(record, r#"{"a": "x", "b": [1, 2], "c": {"e": null}}"#));
+        assert!(!same(record, r#"{"a": "x", "b": [1, 2], "c": {}, "d": null}"#));
+        assert!(!same(record, r#"{"a": "x", "b": [1, 2], "c": {"d": null}, "n": 1}"#));
+        assert_ne!(shape::<RunRecord>(record), shape::<u32>(record));
+        shape::<u32>("{\"a");
+        shape::<u32>("{\"a\\");
     }
 }

@@ -10,7 +10,7 @@ use crate::domain::gate::HostLog;
 use crate::domain::host::{Host, Tuning, fingerprint};
 use crate::domain::run::{Dataset, LeftOut, ReadSeconds, Run, StepRecord};
 use crate::parallel;
-use crate::results::files::{entries, run_folders, versioned, versioned_run};
+use crate::results::files::{KnownShapes, entries, run_folders, versioned, versioned_run};
 use crate::results::{ResultSet, ResultsError, callgrind, folded, seconds};
 
 /// The folder in a result folder that holds the runs of its counting pass: a result set of its own.
@@ -49,8 +49,9 @@ pub fn read_each<T: Send>(
         }
         places.extend(of_dir.into_iter().filter(|place| known.insert(place.real.clone())));
     }
+    let shapes = KnownShapes::default();
     let read = parallel::map(places, |place| {
-        let mut run = read_run(&place.shown, &place.result_set)?;
+        let mut run = read_noting(&place.shown, &place.result_set, &shapes)?;
         let seconds: ReadSeconds =
             |run, step| seconds::seconds_of(run, step).map_err(|error| error.to_string());
         let taken = take(&mut run, seconds);
@@ -158,9 +159,13 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<RunLocation>, ResultsErr
 
 /// Reads one run folder. `result_set` is how the set that holds it is shown.
 pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
+    read_noting(folder, result_set, &KnownShapes::default())
+}
+
+fn read_noting(folder: &Path, result_set: &str, shapes: &KnownShapes) -> Result<Run, ResultsError> {
     let mut text = String::new();
     let mut unknown = BTreeSet::new();
-    let record = versioned_run(folder, &mut text, &mut unknown)?;
+    let record = versioned_run(folder, &mut text, (&mut unknown, shapes))?;
     if !BenchmarkParameters::BENCHMARKS.contains(&record.benchmark.as_str()) {
         return Err(ResultsError::UnknownValue {
             path: folder.join("run.json"),
@@ -176,7 +181,7 @@ pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
     for name in names {
         let path = steps_folder.join(name);
         let mut step: StepRecord =
-            versioned(&path, &mut text, &mut unknown, |step: &StepRecord| step.format)?;
+            versioned(&path, &mut text, (&mut unknown, shapes), |step: &StepRecord| step.format)?;
         callgrind::attach(&steps_folder, &mut step)?;
         folded::attach(&steps_folder, &mut step)?;
         steps.push(step);
