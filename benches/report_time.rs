@@ -2,29 +2,36 @@
 //! many in at most eleven times the time.
 //!
 //!     cargo bench --bench report_time [-- --runs 1000,10000 --targets 20 --folder /dev/shm]
+//!     cargo bench --bench report_time -- --history 240,10000x1 --folder /dev/shm
 //!
 //! Run folders are generated: twenty targets, every step with a latency histogram of a hundred
 //! thousand events and a minute of intervals, as a real one has. Each size is read (with what
 //! follows from each step alone), compared and written three times; the best time counts, since the
 //! rest is the noise of the machine. Memory is the most that the process has had when the first
 //! text is made.
+//!
+//! `--history` times `rqps history --by date` instead, over result sets of one run each: 240 sets
+//! of 42 steps and 10,000 sets of one step are 10,000 points each. Every fourth step loses 5 % in
+//! the middle.
 
 #![allow(clippy::print_stdout, reason = "a program of its own")]
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use clap::Parser;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps::analyze::VerdictOptions;
+use rqps::analyze::history::{DateOptions, date_histories};
 use rqps::benchmarks::{compare_measured, digest, render, write_report};
 use rqps::datagen::rng::Rng;
-use rqps::report::Format;
+use rqps::domain::metric::Metric;
+use rqps::report::{Format, dates_document, render_text};
 use rqps::results::read_each;
 use serde_json::{Value, json};
 
@@ -36,12 +43,15 @@ struct Words {
     /// Numbers of runs, smallest first [default: 1000]
     #[arg(long, value_delimiter = ',')]
     runs: Vec<usize>,
+    /// Time histories of so many result sets instead; `SETSxSTEPS` for another number of steps
+    #[arg(long, value_delimiter = ',', value_parser = history_size)]
+    history: Vec<(usize, usize)>,
     /// Targets among them
     #[arg(long, default_value_t = 20)]
     targets: usize,
     /// Where run folders are made, for as long as the bench runs
     #[arg(long)]
-    folder: Option<std::path::PathBuf>,
+    folder: Option<PathBuf>,
     /// What `cargo bench` says: without it, under `cargo test`, a small size is enough
     #[arg(long, hide = true)]
     bench: bool,
@@ -55,6 +65,9 @@ fn main() -> Result<()> {
         (true, false) => vec![2 * words.targets],
     };
     let parent = words.folder.unwrap_or_else(std::env::temp_dir);
+    if !words.history.is_empty() {
+        return histories(&parent, &words.history);
+    }
     println!("| runs | read | compare | text | read to text | CSV | JSON | per run | memory |");
     println!("|---|---|---|---|---|---|---|---|---|");
     let mut first = None;
@@ -87,6 +100,132 @@ fn main() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// `240`, or `10000x1` for 10,000 result sets of one step.
+fn history_size(word: &str) -> Result<(usize, usize), String> {
+    let (sets, steps) = word.split_once('x').map_or((word, None), |(sets, n)| (sets, Some(n)));
+    let number = |text: &str| text.parse().map_err(|_| "write SETS or SETSxSTEPS".to_owned());
+    Ok((number(sets)?, steps.map_or(Ok(STEPS), number)?))
+}
+
+/// Times of `rqps history --by date`.
+fn histories(parent: &Path, sizes: &[(usize, usize)]) -> Result<()> {
+    println!("| result sets | steps | points | read | compare | changes | text | total |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for &(sets, steps) in sizes {
+        let scratch = tempfile::tempdir_in(parent).context("make a folder")?;
+        let folders = generate_sets(scratch.path(), sets, steps)?;
+        let times = (0..ROUNDS).map(|_| history(&folders, steps)).collect::<Result<Vec<_>>>()?;
+        let best = times.into_iter().min_by_key(|times| times.iter().sum::<Duration>());
+        let Some(best @ [read, compare, changes, text]) = best else { continue };
+        let total: Duration = best.iter().sum();
+        println!(
+            "| {sets} | {steps} | {} | {read:.2?} | {compare:.2?} | {changes:.2?} | {text:.2?} | \
+             {total:.2?} |",
+            sets * steps
+        );
+    }
+    Ok(())
+}
+
+/// Reading, comparing, searching for changes, writing them.
+fn history(folders: &[PathBuf], steps: usize) -> Result<[Duration; 4]> {
+    let start = Instant::now();
+    let (dataset, measured) = read_each(folders, digest)?;
+    let read = start.elapsed();
+    let comparison = compare_measured(&dataset, measured, &VerdictOptions::default())?;
+    let compared = start.elapsed();
+    let of =
+        DateOptions { metric: Metric::Rate, as_otava: false, max_p: 0.001, min_magnitude: 0.0 };
+    let found = date_histories(&comparison, &of);
+    let searched = start.elapsed();
+    let text = render_text(&dates_document(&found));
+    let rendered = start.elapsed();
+    let [history] = &found[..] else { bail!("{} histories", found.len()) };
+    let points = history.steps.iter().map(|step| step.points.len());
+    ensure!(points.sum::<usize>() == folders.len() * steps, "points are missing");
+    ensure!(history.steps.iter().any(|step| !step.changes.is_empty()), "no change was found");
+    ensure!(text.contains("step-0"), "the report is not whole");
+    Ok([read, compared - read, searched - compared, rendered - searched])
+}
+
+/// Writes result sets of one run, a quarter of an hour apart.
+fn generate_sets(dir: &Path, sets: usize, steps: usize) -> Result<Vec<PathBuf>> {
+    let source = Path::new("tests/data/two-targets");
+    let mut records = Records::read(source)?;
+    let latencies: Vec<String> = (0..steps).map(|index| latency(index as u64)).collect();
+    let mut rng = Rng::stream(2, "history time", 0);
+    records.run["targets"] = json!(["nightly"]);
+    records.run["target"]["label"] = json!("nightly");
+    records.run["key"] = json!({ "block": 1, "attempt": 1, "order": 1, "label": "nightly" });
+    let mut folders = Vec::with_capacity(sets);
+    for set in 0..sets {
+        let (day, minute) = (set / 96, set % 96 * 15);
+        let (year, month) = (2020 + day / 336, 1 + day % 336 / 28);
+        records.run["started"] = json!(format!(
+            "{year}-{month:02}-{:02}T{:02}:{:02}:00Z",
+            1 + day % 28,
+            minute / 60,
+            minute % 60
+        ));
+        let folder = dir.join(format!("set{set:05}"));
+        fs::create_dir_all(&folder)?;
+        for name in ["plan.toml", "host.json"] {
+            fs::copy(source.join(name), folder.join(name))?;
+        }
+        let run = folder.join("b01-1-nightly");
+        fs::create_dir_all(run.join("steps"))?;
+        fs::write(run.join("run.json"), records.run.to_string())?;
+        for (place, latency) in latencies.iter().enumerate() {
+            let level = if place % 4 == 0 && set >= sets / 2 { 0.95 } else { 1.0 };
+            let rate = 20_000.0 * level * (1.0 + 0.02 * rng.unit());
+            records.write_step(&run, (place, latency), rate, &mut rng)?;
+        }
+        folders.push(folder);
+    }
+    Ok(folders)
+}
+
+/// Records of the committed result set, which others are made after.
+struct Records {
+    run: Value,
+    step: Value,
+}
+
+impl Records {
+    fn read(source: &Path) -> Result<Records> {
+        let load = |path: &str| -> Result<Value> {
+            let path = source.join(path);
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+            Ok(serde_json::from_str(&text)?)
+        };
+        Ok(Records {
+            run: load("b01-1-mysql-5.6.14/run.json")?,
+            step: load("b01-1-mysql-5.6.14/steps/02-point-query.json")?,
+        })
+    }
+
+    fn write_step(
+        &mut self,
+        folder: &Path,
+        (place, latency): (usize, &str),
+        rate: f64,
+        rng: &mut Rng,
+    ) -> Result<()> {
+        let step = &mut self.step;
+        step["index"] = json!(place + 1);
+        step["name"] = json!(format!("step-{place}"));
+        step["group"] = json!(["point", "range", "write"][place % 3]);
+        step["outcome"]["statements"] = json!((rate * 10.0) as u64);
+        step["outcome"]["latency"] = json!(latency);
+        step["per_second"] =
+            json!((0..60).map(|_| (rate * (0.95 + 0.1 * rng.unit())).round()).collect::<Vec<_>>());
+        let path = folder.join(format!("steps/{:02}-step-{place}.json", place + 1));
+        fs::write(path, serde_json::to_string_pretty(step)?)?;
+        Ok(())
+    }
 }
 
 /// Times of one report.
@@ -162,36 +301,23 @@ fn generate(dir: &Path, runs: usize, targets: usize) -> Result<()> {
     for name in ["plan.toml", "host.json"] {
         fs::copy(source.join(name), dir.join(name)).with_context(|| format!("copy {name}"))?;
     }
-    let load = |path: &str| -> Result<Value> {
-        let text = fs::read_to_string(source.join(path)).with_context(|| format!("read {path}"))?;
-        Ok(serde_json::from_str(&text)?)
-    };
-    let mut run = load("b01-1-mysql-5.6.14/run.json")?;
-    let mut step = load("b01-1-mysql-5.6.14/steps/02-point-query.json")?;
+    let mut records = Records::read(source)?;
     let labels: Vec<String> = (0..targets).map(|target| format!("target-{target}")).collect();
-    run["targets"] = json!(labels);
+    records.run["targets"] = json!(labels);
     let latencies: Vec<String> = (0..STEPS).map(|index| latency(index as u64)).collect();
     let mut rng = Rng::stream(1, "report time", 0);
     for index in 0..runs {
         let (block, target) = (index / targets + 1, index % targets);
         let label = &labels[target];
+        let run = &mut records.run;
         run["key"] = json!({ "block": block, "attempt": 1, "order": target + 1, "label": label });
         run["target"]["label"] = json!(label);
         let folder = dir.join(format!("b{block:02}-{}-{label}", target + 1));
         fs::create_dir_all(folder.join("steps"))?;
-        fs::write(folder.join("run.json"), serde_json::to_string_pretty(&run)?)?;
+        fs::write(folder.join("run.json"), serde_json::to_string_pretty(run)?)?;
         for (place, latency) in latencies.iter().enumerate() {
             let rate = 20_000.0 * (1.0 + 0.02 * rng.unit()) * (1.0 - 0.001 * target as f64);
-            step["index"] = json!(place + 1);
-            step["name"] = json!(format!("step-{place}"));
-            step["group"] = json!(["point", "range", "write"][place % 3]);
-            step["outcome"]["statements"] = json!((rate * 10.0) as u64);
-            step["outcome"]["latency"] = json!(latency);
-            step["per_second"] = json!(
-                (0..60).map(|_| (rate * (0.95 + 0.1 * rng.unit())).round()).collect::<Vec<_>>()
-            );
-            let path = folder.join(format!("steps/{:02}-step-{place}.json", place + 1));
-            fs::write(path, serde_json::to_string_pretty(&step)?)?;
+            records.write_step(&folder, (place, latency), rate, &mut rng)?;
         }
     }
     Ok(())
