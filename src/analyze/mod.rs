@@ -13,6 +13,7 @@ pub mod comparison;
 pub mod counted;
 pub mod counters;
 pub mod extension;
+pub mod families;
 mod finding;
 pub mod gate;
 mod gate_history;

@@ -9,7 +9,7 @@ use crate::analyze::measurement::Measurement;
 use crate::analyze::{self, AnalyzeError, Comparison, Extension, VerdictOptions};
 use crate::domain::run::{Dataset, ReadSeconds, Run, StepRecord};
 use crate::import::{ImportError, ImportFormat};
-use crate::report::{self, Document, ReportOptions, Sections};
+use crate::report::{self, Document, FamilyReport, ReportOptions, Sections};
 
 fn extensions() -> Vec<&'static Extension> {
     ALL.iter().map(|spec| &spec.extension).collect()
@@ -75,6 +75,18 @@ pub fn write_report(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     report::write(comparison, format, &sections(), out)
+}
+
+/// See [`report::write_families`].
+///
+/// # Errors
+/// As there.
+pub fn write_families(
+    parts: &[FamilyReport],
+    format: report::Format,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    report::write_families(parts, format, &sections(), out)
 }
 
 /// Finds what a word of `rqps import` reads.

@@ -10,7 +10,7 @@ pub use rqps_published::benchmarks::{insert, kv, sysbench, vector};
 
 pub use judging::{
     compare, compare_measured, digest, document, import_format, import_formats, measure, render,
-    sections, write_report,
+    sections, write_families, write_report,
 };
 pub use registry::{
     ALL, check, choose, counted, driver_parts, finish, load_task, memory_limit, named, names_made,

@@ -326,9 +326,14 @@ pub(super) struct Report {
     #[arg(required = true, value_name = "DIR")]
     #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
-    /// Label of the baseline target [default: the first of the plan]
+    /// Label of the baseline target [default: the first of the plan]. Repeatable, one for each
+    /// family (DBMS and storage engine): then each family is relative to its own
     #[arg(long, value_name = "LABEL", alias = "base")]
-    pub baseline: Option<String>,
+    pub baseline: Vec<String>,
+    /// Compare each family (DBMS and storage engine) with its own baseline: the one that
+    /// --baseline names, or its first target
+    #[arg(long)]
+    pub by_family: bool,
     #[command(flatten)]
     pub rules: RuleOptions,
     /// Format of the report

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::analyze::causes::{self, CauseReaders, Causes};
 use crate::analyze::comparison::StepComparison;
+use crate::analyze::families::{FamilyPart, by_family};
 use crate::analyze::{Comparison, VerdictOptions};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::domain::verdict::Rules;
@@ -33,6 +34,26 @@ impl Compared {
         let comparison = benchmarks::compare_measured(&dataset, measured, &options)
             .context("compare the runs")?;
         Ok(Compared { dataset, comparison })
+    }
+
+    /// Reads the folders as one comparison for each family of targets, with its name. `baselines`
+    /// are labels; the first target of a family is the baseline of one without.
+    pub(super) fn read_families(
+        folders: &[PathBuf],
+        baselines: &[String],
+        rules: Rules,
+    ) -> Result<Vec<(String, Compared)>> {
+        let (dataset, measured) =
+            results::read_each(folders, benchmarks::digest).context("read the results")?;
+        let parts = by_family(dataset, measured, baselines)?;
+        let compared = |part: FamilyPart| {
+            let FamilyPart { family, base, dataset, measured } = part;
+            let comparison =
+                benchmarks::compare_measured(&dataset, measured, &VerdictOptions { base, rules })
+                    .with_context(|| format!("compare the runs of {family}"))?;
+            Ok((family, Compared { dataset, comparison }))
+        };
+        parts.into_iter().map(compared).collect()
     }
 
     /// What else differs in these steps of the comparison.

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::analyze::Comparison;
-use crate::analyze::comparison::StepComparison;
+use crate::analyze::comparison::{RunFacts, StepComparison};
 use crate::cli::args::{self, Report, RuleOptions};
 use crate::cli::compared::Compared;
 use crate::cli::{colour, exit, gate, repeat};
-use crate::domain::run::{Run, Status, StepRecord};
-use crate::report::Format;
+use crate::domain::run::{Run, Second, Status, StepRecord};
 use crate::report::html::{self, Material, SitePage};
+use crate::report::{FamilyReport, Format};
 use crate::{benchmarks, results};
 
 /// File name of the HTML report in a result folder.
@@ -22,7 +22,11 @@ pub(super) const FILE: &str = "report.html";
 
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
-    let mut found = read(&words.folders, words.baseline.as_deref(), &words.rules)?;
+    if words.by_family || words.baseline.len() > 1 {
+        return print_families(words);
+    }
+    let base = words.baseline.first().map(String::as_str);
+    let mut found = read(&words.folders, base, &words.rules)?;
     found.comparison.hides_terms = words.no_terms;
     match &words.output {
         Some(path) => found.save(path, words.format)?,
@@ -31,14 +35,84 @@ pub(super) fn print(words: &Report) -> Result<u8> {
     Ok(ended(&found.comparison))
 }
 
+/// The report of several families, each relative to its own baseline.
+fn print_families(words: &Report) -> Result<u8> {
+    let rules = gate::rules(&words.folders, &words.rules)?;
+    let families = Compared::read_families(&words.folders, &words.baseline, rules)?;
+    let mut families: Vec<(String, Compared)> =
+        families.into_iter().map(|(family, found)| (family, found.explained())).collect();
+    for (_, found) in &mut families {
+        found.comparison.hides_terms = words.no_terms;
+    }
+    let bytes = match without_page(words.format) {
+        Some(format) => {
+            let parts: Vec<FamilyReport> = families
+                .iter()
+                .map(|(family, found)| FamilyReport { family, comparison: &found.comparison })
+                .collect();
+            let mut bytes = Vec::new();
+            benchmarks::write_families(&parts, format, &mut bytes)?;
+            bytes
+        }
+        None => {
+            let place = words.output.as_deref().map_or(Path::new("."), folder_of);
+            page_of_families(&families, place)?.into_bytes()
+        }
+    };
+    match &words.output {
+        Some(path) => {
+            fs::write(path, bytes).with_context(|| format!("write {}", path.display()))?;
+        }
+        None if without_page(words.format) == Some(Format::Text) => {
+            colour::print(&String::from_utf8_lossy(&bytes))?;
+        }
+        None => std::io::stdout().lock().write_all(&bytes)?,
+    }
+    let comparisons: Vec<&Comparison> = families.iter().map(|(_, it)| &it.comparison).collect();
+    Ok(ended_of(&comparisons))
+}
+
+/// The families as one page for the folder `place`.
+fn page_of_families(families: &[(String, Compared)], place: &Path) -> Result<String> {
+    let links = families
+        .iter()
+        .map(|(_, found)| found.links(place))
+        .collect::<Result<Vec<BTreeMap<String, String>>>>()?;
+    let own = benchmarks::sections();
+    let materials: Vec<(&str, Material)> = families
+        .iter()
+        .zip(&links)
+        .map(|((family, found), links)| {
+            let material = Material {
+                comparison: &found.comparison,
+                dataset: &found.dataset,
+                seconds: &seconds,
+                links,
+                own: &own,
+            };
+            (family.as_str(), material)
+        })
+        .collect();
+    Ok(html::render_families(&materials))
+}
+
+/// Rows per second of a step.
+fn seconds(run: &Run, step: &StepRecord) -> Result<Vec<Second>, String> {
+    results::seconds_of(run, step).map_err(|error| error.to_string())
+}
+
 /// Exit code of a command that reports on runs: an error, with a message, if no run has a number,
 /// because the output looks like a report.
 pub(super) fn ended(comparison: &Comparison) -> u8 {
+    ended_of(&[comparison])
+}
+
+fn ended_of(comparisons: &[&Comparison]) -> u8 {
     let measured = |step: &StepComparison| step.targets.iter().any(|one| !one.samples.is_empty());
-    if comparison.steps.iter().any(measured) {
+    if comparisons.iter().flat_map(|one| &one.steps).any(measured) {
         return exit::FINE;
     }
-    let runs = &comparison.runs;
+    let runs: Vec<&RunFacts> = comparisons.iter().flat_map(|one| &one.runs).collect();
     let failed = runs.iter().filter(|run| matches!(run.status, Status::Failed(_))).count();
     complain!("rqps: no measured step: {failed} of {} runs failed", runs.len());
     let first = runs.iter().find_map(|run| match &run.status {
@@ -112,14 +186,7 @@ impl Compared {
     }
 
     fn rendered<T>(&self, place: &Path, render: impl Fn(&Material) -> T) -> Result<T> {
-        let mut links = BTreeMap::new();
-        for run in &self.dataset.runs {
-            let link = relative(place, Path::new(&run.folder))?;
-            links.insert(run.folder.clone(), link.to_string_lossy().into_owned());
-        }
-        let seconds = |run: &Run, step: &StepRecord| {
-            results::seconds_of(run, step).map_err(|error| error.to_string())
-        };
+        let links = self.links(place)?;
         Ok(render(&Material {
             comparison: &self.comparison,
             dataset: &self.dataset,
@@ -127,6 +194,15 @@ impl Compared {
             links: &links,
             own: &benchmarks::sections(),
         }))
+    }
+
+    /// Addresses of the run folders, relative to the folder `place`.
+    fn links(&self, place: &Path) -> Result<BTreeMap<String, String>> {
+        let link = |run: &Run| {
+            let link = relative(place, Path::new(&run.folder))?;
+            Ok((run.folder.clone(), link.to_string_lossy().into_owned()))
+        };
+        self.dataset.runs.iter().map(link).collect()
     }
 }
 

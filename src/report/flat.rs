@@ -196,12 +196,24 @@ fn unit(metric: Metric, step: &StepComparison) -> &'static str {
     if metric == Metric::Rate { rate_unit(step.rate) } else { metric.unit() }
 }
 
+/// Heads of the columns of the CSV.
+pub(super) const CSV_HEAD: &str = "step,group,target,block,attempt,metric,value,unit,run_folder";
+
 /// A header and one row for each number of each completed step of each run.
 pub(super) fn write_csv(comparison: &Comparison, out: &mut impl io::Write) -> io::Result<()> {
-    writeln!(out, "step,group,target,block,attempt,metric,value,unit,run_folder")?;
+    writeln!(out, "{CSV_HEAD}")?;
+    write_csv_rows(comparison, "", out)
+}
+
+/// The rows, each with `more` at its end.
+pub(super) fn write_csv_rows(
+    comparison: &Comparison,
+    more: &str,
+    out: &mut impl io::Write,
+) -> io::Result<()> {
     for (step, target) in cells(comparison) {
         for sample in &target.samples {
-            write_sample(out, comparison, step, &target.label, sample)?;
+            write_sample(out, comparison, (step, &target.label, more), sample)?;
         }
     }
     Ok(())
@@ -210,8 +222,7 @@ pub(super) fn write_csv(comparison: &Comparison, out: &mut impl io::Write) -> io
 fn write_sample(
     out: &mut impl io::Write,
     comparison: &Comparison,
-    step: &StepComparison,
-    label: &str,
+    (step, label, more): (&StepComparison, &str, &str),
     sample: &Measurement,
 ) -> io::Result<()> {
     let run = &comparison.runs[sample.run];
@@ -223,7 +234,7 @@ fn write_sample(
         run.key.block,
         run.key.attempt
     );
-    let folder = quoted(&run.folder);
+    let folder = format!("{}{more}", quoted(&run.folder));
     for (metric, value) in sample.numbers() {
         let (name, unit) = (quoted(metric.name()), unit(metric, step));
         writeln!(out, "{head},{name},{value},{unit},{folder}")?;

@@ -19,16 +19,21 @@ struct Envelope<'a> {
 
 /// A comparison with its baseline under the field's word, too: `base` stays for older readers.
 #[derive(Serialize)]
-struct Content<'a> {
+pub(super) struct Content<'a> {
     baseline: &'a str,
     #[serde(flatten)]
     comparison: &'a Comparison,
 }
 
+impl Content<'_> {
+    pub(super) fn of(comparison: &Comparison) -> Content<'_> {
+        Content { baseline: &comparison.base, comparison }
+    }
+}
+
 /// Pretty JSON with a final line end.
 pub(super) fn write(comparison: &Comparison, out: &mut impl io::Write) -> io::Result<()> {
-    let comparison = Content { baseline: &comparison.base, comparison };
-    let envelope = Envelope { schema: SCHEMA, comparison };
+    let envelope = Envelope { schema: SCHEMA, comparison: Content::of(comparison) };
     serde_json::to_writer_pretty(&mut *out, &envelope)?;
     writeln!(out)
 }
@@ -48,10 +53,11 @@ pub(super) fn versioned<T: Serialize + ?Sized>(
     Ok(text)
 }
 
-struct Versioned<'a, T: ?Sized> {
-    schema: u32,
-    name: &'static str,
-    value: &'a T,
+/// `{"schema": 1, "NAME": VALUE}`.
+pub(super) struct Versioned<'a, T: ?Sized> {
+    pub schema: u32,
+    pub name: &'static str,
+    pub value: &'a T,
 }
 
 impl<T: Serialize + ?Sized> Serialize for Versioned<'_, T> {

@@ -131,3 +131,70 @@ fn a_late_fix_of_an_old_branch_is_no_loss_of_the_next() {
     assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(along), "{text}");
     assert_eq!(rqps(&["history", &set, "--by", "date", "--branches"]).status.code(), Some(2));
 }
+
+/// Two storage engines in one table, each with an old build and newer ones.
+const ENGINES: &str = "\
+col-1 : my5651_rel.cz10a_c8r32
+col-2 : fbin8032_rel.cz10a_c8r32
+col-3 : fbrx5635_rel.cz10a_c8r32
+col-4 : fbrx8032_rel.cz10a_c8r32
+col-5 : fbrx8034_rel.cz10a_c8r32
+
+col-1\tcol-2\tcol-3\tcol-4\tcol-5
+10000\t8000\t6000\t5400\t4500\tpoint-query_range=100
+3000\t3300\t2000\t1000\t4000\tscan_range=100
+";
+
+#[test]
+fn each_storage_engine_has_a_baseline_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = imported(folder.path(), ENGINES);
+    let [innodb, myrocks] = ["my5651_rel.cz10a_c8r32", "fbrx5635_rel.cz10a_c8r32"];
+    let text = out(&rqps(&["report", &set, "--baseline", innodb, "--baseline", myrocks]));
+    let title =
+        format!("rqps: mysql relative to {innodb}; mysql with rocksdb relative to {myrocks}");
+    assert!(text.starts_with(&title), "{text}");
+    assert!(text.contains("col-3 : fbrx8034_rel.cz10a_c8r32 / base-2"), "{text}");
+    let rows = |text: &str, name: &str| {
+        let row = text.lines().find(|line| line.ends_with(name)).unwrap();
+        row.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    // InnoDB: the baseline, then 8.0.32 / 5.6.51. MyRocks: the same with 5.6.35.
+    assert_eq!(
+        rows(&text, "point-query_range=100")[..5],
+        ["10000", "0.800", "6000", "0.900", "0.750"]
+    );
+    assert_eq!(rows(&text, "scan_range=100")[..5], ["3000", "1.100", "2000", "0.500", "2.000"]);
+    assert!(text.contains("mysql with rocksdb: Relative rate (rQPS)"), "{text}");
+    // Without names, the first of each family; a name changes its family only.
+    let same = out(&rqps(&["report", &set, "--by-family"]));
+    assert_eq!(same, text);
+    let newer = "fbrx8032_rel.cz10a_c8r32";
+    let text = out(&rqps(&["report", &set, "--by-family", "--baseline", newer]));
+    assert_eq!(rows(&text, "point-query_range=100")[..4], ["10000", "0.800", "5400", "1.111"]);
+
+    let json = out(&rqps(&["report", &set, "--by-family", "--format", "json"]));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["families"][1]["family"], "mysql with rocksdb");
+    assert_eq!(json["families"][1]["comparison"]["baseline"], myrocks);
+    assert_eq!(json["families"][1]["comparison"]["targets"].as_array().unwrap().len(), 3);
+    let csv = out(&rqps(&["report", &set, "--by-family", "--format", "csv"]));
+    let of = |base: &str| csv.lines().filter(|line| line.ends_with(&format!(",{base}"))).count();
+    assert!(csv.lines().next().unwrap().ends_with(",baseline"), "{csv}");
+    assert!(of(innodb) > 0 && of(myrocks) > of(innodb), "{csv}");
+    assert_eq!(of(innodb) + of(myrocks) + 1, csv.lines().count());
+    let page = out(&rqps(&["report", &set, "--by-family", "--format", "html"]));
+    assert!(
+        page.contains("<section id=\"verdict\">") && page.contains("<section id=\"verdict-2\">")
+    );
+    assert!(page.contains("href=\"#rates-2\"") || page.contains("href=\"#overview-2\""));
+
+    let refused = |more: &[&str], expected: &str| {
+        let output = rqps(&[&["report", &set], more].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "{said}");
+    };
+    refused(&["--baseline", newer, "--baseline", myrocks], "both are mysql with rocksdb");
+    refused(&["--by-family", "--baseline", "nobody"], "`nobody`: no such target");
+}

@@ -13,7 +13,7 @@ use crate::domain::run::Dataset;
 use crate::report::document::{Block, Document, Section};
 use crate::report::sections::Sections;
 use crate::report::timeline::SecondsOf;
-use crate::report::{facts, page};
+use crate::report::{FamilyReport, facts, families, page};
 
 /// Apache ECharts 6.1.0, `dist/echarts.common.min.js` of its npm package; licence and notice are
 /// beside it and in every report.
@@ -57,6 +57,23 @@ pub struct Material<'a> {
 pub fn render(material: &Material) -> String {
     let (document, lead, runs) = parts(material);
     render_document(&document, &lead, &runs, PageFrame::Whole)
+}
+
+/// Renders the reports of several families as one file.
+pub fn render_families(materials: &[(&str, Material)]) -> String {
+    let (mut documents, mut leads, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+    for (family, material) in materials {
+        let (document, lead, of_family) = parts(material);
+        documents.push(document);
+        leads.push(format!("{family}: {lead}"));
+        runs.extend(of_family);
+    }
+    let reports: Vec<FamilyReport> = materials
+        .iter()
+        .map(|(family, material)| FamilyReport { family, comparison: material.comparison })
+        .collect();
+    let document = families::merged(&reports, documents);
+    render_document(&document, &leads.join(" · "), &runs, PageFrame::Whole)
 }
 
 /// A report as a page of a site.
@@ -123,13 +140,13 @@ pub(in crate::report) fn render_document(
     document: &Document,
     lead: &str,
     runs: &[RunLink],
-    shell: PageFrame,
+    frame: PageFrame,
 ) -> String {
-    let mut html = String::with_capacity(match shell {
+    let mut html = String::with_capacity(match frame {
         PageFrame::Whole => 2 << 20,
         PageFrame::Site { .. } => 1 << 17,
     });
-    push_head(&mut html, &document.title, shell);
+    push_head(&mut html, &document.title, frame);
     let title = text(&document.title);
     let _ = write!(
         html,
@@ -139,23 +156,24 @@ pub(in crate::report) fn render_document(
          </header>\n",
         text(lead)
     );
-    push_navigation(&mut html, &document.sections, shell);
+    let ids = section_ids(&document.sections);
+    push_navigation(&mut html, &document.sections, &ids, frame);
     html.push_str("<main id=\"main\">\n");
     let mut writer = Writer::new(runs);
-    for section in &document.sections {
-        push_section(&mut html, section, &mut writer);
+    for (section, id) in document.sections.iter().zip(&ids) {
+        push_section(&mut html, section, id, &mut writer);
     }
     html.push_str("</main>\n<dialog id=\"sources\"></dialog>\n");
     push_footer(&mut html);
     data::push_json(&mut html, "runs", &data::runs(runs));
     html.push_str(&writer.into_data());
-    push_scripts(&mut html, shell);
+    push_scripts(&mut html, frame);
     html.push_str("</body>\n</html>\n");
     html
 }
 
-fn push_scripts(html: &mut String, shell: PageFrame) {
-    if let PageFrame::Site { root } = shell {
+fn push_scripts(html: &mut String, frame: PageFrame) {
+    if let PageFrame::Site { root } = frame {
         let _ = write!(
             html,
             "<script src=\"{root}assets/echarts.js\"></script>\n\
@@ -174,8 +192,8 @@ fn push_scripts(html: &mut String, shell: PageFrame) {
     html.push_str("</script>\n");
 }
 
-fn push_head(html: &mut String, title: &str, shell: PageFrame) {
-    let (policy, style) = match shell {
+fn push_head(html: &mut String, title: &str, frame: PageFrame) {
+    let (policy, style) = match frame {
         PageFrame::Whole => (POLICY, format!("<style>\n{STYLE}</style>\n")),
         PageFrame::Site { root } => (
             SITE_POLICY,
@@ -199,9 +217,23 @@ fn push_head(html: &mut String, title: &str, shell: PageFrame) {
     );
 }
 
-fn push_navigation(html: &mut String, sections: &[Section], shell: PageFrame) {
+/// Ids of sections: families have the same ones, so all but the first have a number.
+fn section_ids(sections: &[Section]) -> Vec<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let id = |section: &Section| {
+        let count = counts.entry(section.id).or_default();
+        *count += 1;
+        match count {
+            1 => section.id.to_owned(),
+            count => format!("{}-{count}", section.id),
+        }
+    };
+    sections.iter().map(id).collect()
+}
+
+fn push_navigation(html: &mut String, sections: &[Section], ids: &[String], frame: PageFrame) {
     html.push_str("<nav aria-label=\"Sections\"><ul>");
-    if let PageFrame::Site { root } = shell
+    if let PageFrame::Site { root } = frame
         && !root.is_empty()
     {
         let _ = write!(html, "<li><a href=\"{root}index.html\">Overview</a></li>");
@@ -210,23 +242,34 @@ fn push_navigation(html: &mut String, sections: &[Section], shell: PageFrame) {
     let first = |section: &Section| {
         section.heading.split([':', '(']).next().unwrap_or("").trim().to_owned()
     };
-    for section in sections.iter().filter(|section| !section.heading.is_empty()) {
+    let named = sections.iter().zip(ids).filter(|(section, _)| !section.heading.is_empty());
+    let rest =
+        |section: &Section| section.heading.split_once(':').map(|(_, rest)| rest.trim().to_owned());
+    for (section, id) in named {
         let name = first(section);
         // Sections of a benchmark begin with its name, so the rest distinguishes them.
         let shared = sections.iter().filter(|other| first(other) == name).count() > 1;
-        let rest = section.heading.split_once(':').map(|(_, rest)| rest.trim());
-        let name = rest.filter(|_| shared).unwrap_or(&name);
-        let _ = write!(html, "<li><a href=\"#{}\">{}</a></li>", section.id, text(name));
+        let own = rest(section).filter(|_| shared);
+        // Families have the same sections.
+        let name = match own {
+            Some(own)
+                if sections.iter().filter(|it| rest(it).as_ref() == Some(&own)).count() > 1 =>
+            {
+                section.heading.clone()
+            }
+            own => own.unwrap_or(name),
+        };
+        let _ = write!(html, "<li><a href=\"#{id}\">{}</a></li>", text(&name));
     }
     html.push_str("</ul></nav>\n");
 }
 
-fn push_section(html: &mut String, section: &Section, writer: &mut Writer) {
-    let _ = writeln!(html, "<section id=\"{}\">", section.id);
+fn push_section(html: &mut String, section: &Section, id: &str, writer: &mut Writer) {
+    let _ = writeln!(html, "<section id=\"{id}\">");
     if !section.heading.is_empty() {
         let _ = writeln!(html, "<h2>{}</h2>", text(&section.heading));
     }
-    writer.push_blocks(html, section.id, &section.blocks);
+    writer.push_blocks(html, id, &section.blocks);
     html.push_str("</section>\n");
 }
 

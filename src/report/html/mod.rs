@@ -10,7 +10,9 @@ mod file;
 mod links;
 
 pub(super) use escape::{attribute, id, text};
-pub use file::{ECHARTS, Material, SitePage, render, render_for_site, site_assets};
+pub use file::{
+    ECHARTS, Material, SitePage, render, render_families, render_for_site, site_assets,
+};
 pub(super) use file::{PageFrame, render_document};
 pub(super) use links::RunLink;
 

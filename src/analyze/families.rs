@@ -1,0 +1,177 @@
+//! One dataset as several: the targets of each family have a baseline of their own.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use super::history::family_of;
+use super::measurement::Measurement;
+use crate::domain::run::{Dataset, Run};
+use crate::domain::target::Target;
+
+/// The storage engine of MySQL and MariaDB where none is named.
+const DEFAULT_STORAGE: &str = "innodb";
+
+/// What [`measure`](super::measure) or [`digest`](super::digest) made of one run.
+type Measured = Vec<Option<Measurement>>;
+
+/// The targets of one family: a DBMS, with its storage engine unless that is the default.
+#[derive(Clone, Debug)]
+pub struct FamilyPart {
+    /// `mysql`, `mysql with rocksdb`.
+    pub family: String,
+    /// Label of its baseline, if the user named one; else its first target is.
+    pub base: Option<String>,
+    /// Its runs.
+    pub dataset: Dataset,
+    /// What follows from each of them.
+    pub measured: Vec<Measured>,
+}
+
+/// Baselines that do not fit the targets.
+#[derive(Debug, Error, PartialEq)]
+pub enum FamilyError {
+    /// No target has the label.
+    #[error("compare with baseline `{base}`: no such target; these folders hold {labels}")]
+    Unknown {
+        /// As asked for.
+        base: String,
+        /// The labels with their families.
+        labels: String,
+    },
+    /// Two baselines are of one family.
+    #[error(
+        "compare with baselines `{first}` and `{second}`: both are {family}; name one baseline for \
+         each DBMS and storage engine"
+    )]
+    Twice {
+        /// The first one named.
+        first: String,
+        /// The other one.
+        second: String,
+        /// The family of both.
+        family: String,
+    },
+}
+
+/// Divides runs, and what follows from them, by the family of their target. Families come in the
+/// order of their first targets in the plan, and runs keep their order.
+///
+/// # Errors
+/// A baseline is no target, or two are of one family.
+pub fn by_family(
+    dataset: Dataset,
+    measured: Vec<Measured>,
+    baselines: &[String],
+) -> Result<Vec<FamilyPart>, FamilyError> {
+    let Dataset { hosts, tunings, runs, gates, unknown, left_out } = dataset;
+    let families = families(&runs);
+    let bases = bases(&families, baselines)?;
+    let mut names: Vec<&String> = Vec::new();
+    for (_, family) in &families {
+        if !names.contains(&family) {
+            names.push(family);
+        }
+    }
+    let of_label: BTreeMap<&str, &str> =
+        families.iter().map(|(label, family)| (label.as_str(), family.as_str())).collect();
+    let mut parts: Vec<FamilyPart> = names
+        .iter()
+        .map(|family| FamilyPart {
+            family: (*family).clone(),
+            base: bases.get(*family).cloned(),
+            dataset: Dataset {
+                hosts: hosts.clone(),
+                tunings: tunings.clone(),
+                runs: Vec::new(),
+                gates: gates.clone(),
+                unknown: unknown.clone(),
+                left_out: left_out.clone(),
+            },
+            measured: Vec::new(),
+        })
+        .collect();
+    for (mut run, measured) in runs.into_iter().zip(measured) {
+        let family = of_label[run.record.key.label.as_str()];
+        let place = names.iter().position(|name| *name == family).unwrap_or(0);
+        // A target that was never begun has no family: the first one names it.
+        run.record.targets.retain(|label| match of_label.get(label.as_str()) {
+            Some(other) => *other == family,
+            None => place == 0,
+        });
+        parts[place].dataset.runs.push(run);
+        parts[place].measured.push(measured);
+    }
+    Ok(parts)
+}
+
+/// The DBMS, with its storage engine unless that is the default of today's versions: a build of
+/// which no engine is named has the default.
+fn family(target: &Target) -> String {
+    let mut named = target.clone();
+    named.storage_engine = named.storage_engine.filter(|engine| engine != DEFAULT_STORAGE);
+    family_of(Some(&named))
+}
+
+/// Labels with their families, in the order of the plans.
+fn families(runs: &[Run]) -> Vec<(String, String)> {
+    let mut of_label: BTreeMap<&str, String> = BTreeMap::new();
+    for run in runs {
+        let label = run.record.key.label.as_str();
+        of_label.entry(label).or_insert_with(|| family(&run.record.target));
+    }
+    let named =
+        runs.iter().flat_map(|run| run.record.targets.iter().chain([&run.record.key.label]));
+    let mut found: Vec<(String, String)> = Vec::new();
+    for label in named {
+        if let Some(family) = of_label.remove(label.as_str()) {
+            found.push((label.clone(), family));
+        }
+    }
+    found
+}
+
+/// Family → the baseline that the user named.
+fn bases(
+    families: &[(String, String)],
+    baselines: &[String],
+) -> Result<BTreeMap<String, String>, FamilyError> {
+    let mut bases: BTreeMap<String, String> = BTreeMap::new();
+    for base in baselines {
+        let Some((_, family)) = families.iter().find(|(label, _)| label == base) else {
+            let labels: Vec<String> =
+                families.iter().map(|(label, family)| format!("{label} ({family})")).collect();
+            return Err(FamilyError::Unknown { base: base.clone(), labels: labels.join(", ") });
+        };
+        if let Some(first) = bases.insert(family.clone(), base.clone()) {
+            let (second, family) = (base.clone(), family.clone());
+            return Err(FamilyError::Twice { first, second, family });
+        }
+    }
+    Ok(bases)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_family_has_one_baseline() {
+        let text = str::to_owned;
+        let families = [
+            (text("a"), text("mysql")),
+            (text("b"), text("mysql with rocksdb")),
+            (text("c"), text("mysql")),
+        ];
+        let of = |baselines: &[&str]| {
+            let baselines: Vec<String> = baselines.iter().copied().map(text).collect();
+            bases(&families, &baselines)
+        };
+        let found = of(&["c", "b"]).expect("baselines");
+        assert_eq!((&*found["mysql"], &*found["mysql with rocksdb"]), ("c", "b"));
+        let said = of(&["a", "c"]).expect_err("two of one family").to_string();
+        assert!(said.contains("`a` and `c`: both are mysql;"), "{said}");
+        let said = of(&["x"]).expect_err("no such target").to_string();
+        assert!(said.contains("`x`") && said.contains("b (mysql with rocksdb)"), "{said}");
+    }
+}

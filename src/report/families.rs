@@ -1,0 +1,172 @@
+//! Several families of targets in one report, each relative to its own baseline.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
+
+use super::build::{self, ReportOptions};
+use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
+use super::form::Format;
+use super::sections::Sections;
+use super::{flat, json, markdown, tables, text};
+use crate::analyze::Comparison;
+use crate::analyze::comparison::StepComparison;
+use crate::analyze::counted::is_counted;
+use crate::domain::benchmark::Group;
+use crate::domain::metric::Metric;
+
+/// The comparison of one family.
+#[derive(Clone, Copy, Debug)]
+pub struct FamilyReport<'a> {
+    /// `mysql with rocksdb`.
+    pub family: &'a str,
+    /// Its targets relative to its baseline.
+    pub comparison: &'a Comparison,
+}
+
+/// Streams the report of several families as [`super::write`] does that of one: the ratios of all
+/// in one table, then the report of each.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_families(
+    parts: &[FamilyReport],
+    format: Format,
+    own: &[&Sections],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    let of = |build: fn(&Comparison, &[&Sections]) -> Document| {
+        let documents = parts.iter().map(|part| build(part.comparison, own));
+        merged(parts, documents.collect())
+    };
+    match format {
+        Format::Text => {
+            let complete = |comparison: &Comparison, own: &[&Sections]| {
+                build::document(comparison, &ReportOptions::default(), own)
+            };
+            out.write_all(text::render(&of(complete)).as_bytes())?;
+        }
+        Format::Markdown => out.write_all(markdown::render(&of(build::bug_report)).as_bytes())?,
+        Format::Tsv => {
+            let all: Vec<String> = parts.iter().map(|part| flat::tsv(part.comparison)).collect();
+            out.write_all(all.join("\n").as_bytes())?;
+        }
+        Format::Csv => {
+            writeln!(out, "{},baseline", flat::CSV_HEAD)?;
+            for part in parts {
+                let baseline = format!(",{}", flat::quoted(&part.comparison.base));
+                flat::write_csv_rows(part.comparison, &baseline, &mut out)?;
+            }
+        }
+        Format::Json => {
+            let families: Vec<FamilyContent> = parts
+                .iter()
+                .map(|part| FamilyContent {
+                    family: part.family,
+                    comparison: json::Content::of(part.comparison),
+                })
+                .collect();
+            let whole =
+                json::Versioned { schema: json::SCHEMA, name: "families", value: &families };
+            serde_json::to_writer_pretty(&mut out, &whole)?;
+            writeln!(out)?;
+        }
+    }
+    out.flush()
+}
+
+#[derive(Serialize)]
+struct FamilyContent<'a> {
+    family: &'a str,
+    comparison: json::Content<'a>,
+}
+
+/// One document of those of all families: their sections bear the name of the family.
+pub(super) fn merged(parts: &[FamilyReport], documents: Vec<Document>) -> Document {
+    let mut sections = vec![ratios(parts)];
+    for (part, document) in parts.iter().zip(documents) {
+        sections.extend(document.sections.into_iter().map(|section| {
+            let heading = match section.heading.is_empty() {
+                true => format!("{}: summary", part.family),
+                false => format!("{}: {}", part.family, section.heading),
+            };
+            Section { heading, ..section }
+        }));
+    }
+    let names = parts.iter().map(|part| format!("{} relative to {}", part.family, base(part)));
+    Document { title: format!("rqps: {}", names.collect::<Vec<_>>().join("; ")), sections }
+}
+
+fn base<'a>(part: &FamilyReport<'a>) -> &'a str {
+    &part.comparison.base
+}
+
+/// Ratios of all targets, each relative to the baseline of its family: a table for each group.
+fn ratios(parts: &[FamilyReport]) -> Section {
+    let mut legend = Vec::new();
+    let mut number = 0;
+    for (place, part) in parts.iter().enumerate() {
+        legend.push(format!("base-{} : {} ({})", place + 1, base(part), part.family));
+        for target in part.comparison.targets.iter().skip(1) {
+            number += 1;
+            legend.push(format!("col-{number} : {} / base-{}", target.label, place + 1));
+        }
+    }
+    let metric = match parts.iter().all(|part| is_counted(part.comparison)) {
+        true => Metric::InstructionsPerOp,
+        false => Metric::Rate,
+    };
+    let mut blocks = vec![Block::Lines(legend)];
+    let groups: BTreeSet<Group> =
+        parts.iter().flat_map(|part| part.comparison.groups_of_steps()).collect();
+    blocks.extend(groups.into_iter().map(|group| Block::Table(ratio_table(parts, group, metric))));
+    let heading = format!("{} of each family relative to its own baseline", metric.name());
+    Section { id: "families", heading, blocks }
+}
+
+fn ratio_table(parts: &[FamilyReport], group: Group, metric: Metric) -> Table {
+    let mut columns = Vec::new();
+    let mut number = 0;
+    for (place, part) in parts.iter().enumerate() {
+        columns.push(Column::numbers(format!("base-{}", place + 1)).showing(metric));
+        for _ in part.comparison.targets.iter().skip(1) {
+            number += 1;
+            columns.push(Column::numbers(format!("col-{number}")));
+        }
+    }
+    columns.push(Column::of_row("step"));
+    let mut names: Vec<&str> = Vec::new();
+    for part in parts {
+        let of_group = part.comparison.steps.iter().filter(|step| step.group == group);
+        for step in of_group {
+            if !names.contains(&step.name.as_str()) {
+                names.push(&step.name);
+            }
+        }
+    }
+    let rows = names.into_iter().map(|name| {
+        let cells = parts.iter().flat_map(|part| family_cells(part, name, metric));
+        cells.chain([Cell::text(name)]).collect()
+    });
+    let caption = format!(
+        "{} (base: absolute value of a baseline; [low, high]: 95 % interval)",
+        group.name()
+    );
+    Table { caption, columns, rows: rows.collect() }
+}
+
+/// The rate of the baseline, and the ratios of the other targets.
+fn family_cells(part: &FamilyReport, name: &str, metric: Metric) -> Vec<Cell> {
+    let step = part.comparison.steps.iter().find(|step| step.name == name);
+    let cells = |step: &StepComparison| {
+        let others = step.targets.iter().skip(1);
+        let ratios = others.map(|target| tables::judged(target, metric, Digits::Fixed(3)));
+        let base = tables::absolute(&step.targets[0], metric, metric.digits(), "");
+        std::iter::once(base).chain(ratios).collect()
+    };
+    let missing =
+        || part.comparison.targets.iter().map(|_| Cell::missing("not measured")).collect();
+    step.map_or_else(missing, cells)
+}
