@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::analyze::Comparison;
-use crate::analyze::comparison::{StepComparison, TargetResult};
+use crate::analyze::comparison::StepComparison;
 use crate::analyze::histogram::Histogram;
 use crate::benchmarks::orders::steps::{DERIVED, KINDS, shape};
 use crate::domain::benchmark::Workload;
 use crate::domain::orders::WarehouseSpread;
+use crate::domain::run::Outcome;
 use crate::report::Sections;
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 
@@ -63,7 +64,12 @@ fn response_times(step: &StepComparison) -> Option<Table> {
     }
     let measured = || step.targets.iter().filter(|target| !target.samples.is_empty());
     let of_kind = |kind: &(&'static str, &'static str)| {
-        measured().map(|target| row(target, *kind)).collect::<Vec<_>>()
+        let rows = measured().map(|target| {
+            let outcomes: Vec<&Outcome> =
+                target.samples.iter().map(|sample| &sample.record.outcome).collect();
+            row(&target.label, &outcomes, *kind)
+        });
+        rows.collect::<Vec<_>>()
     };
     let rows: Vec<Vec<Cell>> = KINDS.iter().flat_map(of_kind).collect();
     let mut columns = vec![Column::of_row("target"), Column::words("transaction")];
@@ -77,15 +83,13 @@ fn response_times(step: &StepComparison) -> Option<Table> {
 
 /// One kind of transactions on one target. A run without a record of it leaves the cells without
 /// numbers, because its seconds count.
-fn row(target: &TargetResult, (kind, name): (&str, &str)) -> Vec<Cell> {
+fn row(label: &str, outcomes: &[&Outcome], (kind, name): (&str, &str)) -> Vec<Cell> {
     let (mut operations, mut seconds) = (0, 0.0);
     let (mut times, mut broken) = (BTreeMap::new(), None);
-    let samples = target.samples.iter();
-    let without = samples.filter(|it| !it.record.outcome.roles.contains_key(kind)).count();
-    let lacking = (without > 0)
-        .then(|| format!("{without} of {} runs have no record of it", target.samples.len()));
-    for sample in &target.samples {
-        let outcome = &sample.record.outcome;
+    let without = outcomes.iter().filter(|outcome| !outcome.roles.contains_key(kind)).count();
+    let lacking =
+        (without > 0).then(|| format!("{without} of {} runs have no record of it", outcomes.len()));
+    for outcome in outcomes {
         let Some(role) = outcome.roles.get(kind) else { continue };
         operations += role.operations;
         seconds += outcome.seconds;
@@ -97,7 +101,7 @@ fn row(target: &TargetResult, (kind, name): (&str, &str)) -> Vec<Cell> {
         }
     }
     let per_minute = 60.0 * operations as f64 / seconds;
-    let mut cells = vec![Cell::text(target.label.clone()), Cell::text(name)];
+    let mut cells = vec![Cell::text(label), Cell::text(name)];
     cells.push(match (&lacking, seconds > 0.0) {
         (Some(why), _) => Cell::missing(why.clone()),
         (None, true) => Cell::number(per_minute, Digits::Fixed(1), "1/min"),
@@ -127,6 +131,27 @@ fn quantile(counts: &BTreeMap<u64, u64>, share: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::run::Role;
+    use crate::report::document::CellValue;
+
+    #[test]
+    fn a_run_without_a_record_of_a_kind_leaves_no_number() {
+        let outcome = |operations: Option<u64>| {
+            let role = |operations| Role { operations, ..Role::default() };
+            let roles = operations.map(|count| ("delivery".to_owned(), role(count)));
+            Outcome { seconds: 30.0, roles: roles.into_iter().collect(), ..Outcome::default() }
+        };
+        let cells = |outcomes: &[Outcome]| {
+            let outcomes: Vec<&Outcome> = outcomes.iter().collect();
+            row("a", &outcomes, ("delivery", "Delivery"))
+        };
+        let both = cells(&[outcome(Some(10)), outcome(Some(20))]);
+        assert_eq!(both[2].plain(), "30.0");
+        let one = cells(&[outcome(Some(10)), outcome(None)]);
+        let CellValue::Missing(why) = &one[2].value else { panic!("{one:?}") };
+        assert_eq!(why, "1 of 2 runs have no record of it");
+        assert_eq!(one.len(), both.len());
+    }
 
     #[test]
     fn a_quantile_is_the_value_of_its_rank() {
