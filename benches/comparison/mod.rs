@@ -1,8 +1,10 @@
-//! Runs rqps and sysbench in turn on the same running servers and puts their figures side by side.
+//! Runs rqps and another program, sysbench or pgbench, in turn on the same running servers and puts
+//! their figures side by side.
 //!
 //! In a folder of its own because the smoke test runs it too.
 
 pub(crate) mod options;
+mod pgbench;
 mod ratio;
 mod report;
 mod rqps;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ::rqps::domain::benchmark::{Idle, Placement};
+use ::rqps::domain::dialect::Dialect;
 use ::rqps::os::spinner::Spinner;
 use anyhow::{Context, Result, bail};
 
@@ -32,11 +35,33 @@ const RQPS: &str = env!("CARGO_BIN_EXE_rqps");
 pub(crate) struct Case {
     /// As the report names it.
     pub(crate) name: &'static str,
-    /// The step of rqps.
-    step: &'static str,
-    /// The script of sysbench.
-    script: &'static str,
+    ours: Ours,
+    theirs: Theirs,
     fresh: Fresh,
+}
+
+/// What rqps runs.
+#[derive(Clone, Copy, Debug)]
+enum Ours {
+    /// A step of its own.
+    Step(&'static str),
+    /// The other program's script: the benchmark that runs it, and what follows its name.
+    Script(&'static str, &'static str),
+    /// Statements of a workload file, as text.
+    Sql(&'static str),
+}
+
+/// What it is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Theirs {
+    /// A script of sysbench's own.
+    Sysbench(&'static str),
+    /// Percona's scripts for sysbench.
+    Tpcc,
+    /// A built-in script of pgbench.
+    Pgbench(&'static str),
+    /// A step of rqps itself that says the same.
+    Step(&'static str),
 }
 
 /// When the table is loaded anew.
@@ -51,34 +76,92 @@ enum Fresh {
     Always,
 }
 
-const CASES: [Case; 7] = [
+impl Case {
+    /// A step against sysbench's script.
+    const fn native(
+        name: &'static str,
+        step: &'static str,
+        script: &'static str,
+        fresh: Fresh,
+    ) -> Case {
+        Case { name, ours: Ours::Step(step), theirs: Theirs::Sysbench(script), fresh }
+    }
+
+    /// False for a program that does not speak to such servers.
+    fn is_for(&self, dialect: Dialect) -> bool {
+        !matches!(self.theirs, Theirs::Pgbench(_)) || dialect == Dialect::Postgres
+    }
+
+    /// One script of sysbench in both programs.
+    const fn lua(name: &'static str, script: &'static str, fresh: Fresh) -> Case {
+        Case { name, ours: Ours::Script("lua", script), theirs: Theirs::Sysbench(script), fresh }
+    }
+
+    /// One built-in script of pgbench in both programs.
+    const fn pgbench(name: &'static str, script: &'static str) -> Case {
+        let theirs = Theirs::Pgbench(script);
+        Case { name, ours: Ours::Script("pgbench", script), theirs, fresh: Fresh::Once }
+    }
+}
+
+/// Point queries as a workload file says them.
+const SQL_POINT: &str = r#"
+[parameter]
+id = { kind = "uniform", from = 1, to = {rows} }
+[[step]]
+name = "point"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT c FROM sbtest1 WHERE id = :id"
+"#;
+
+/// Updates of one row as a workload file says them.
+const SQL_UPDATE: &str = r#"
+[parameter]
+id = { kind = "uniform", from = 1, to = {rows} }
+c = { kind = "text", template = "{c}" }
+[[step]]
+name = "update"
+[[step.event]]
+[[step.event.statement]]
+sql = "UPDATE sbtest1 SET c = :c WHERE id = :id"
+"#;
+
+/// What is compared without `--cases`: steps of rqps with sysbench.
+const DEFAULT_CASES: usize = 7;
+
+const CASES: [Case; 16] = [
+    Case::native("point-query", "point-query", "oltp_point_select", Fresh::Kept),
+    Case::native("read-only", "read-only_range=100", "oltp_read_only", Fresh::Kept),
+    Case::native("update-index", "update-index", "oltp_update_index", Fresh::Once),
+    Case::native("update-nonindex", "update-nonindex", "oltp_update_non_index", Fresh::Once),
+    Case::native("write-only", "write-only", "oltp_write_only", Fresh::Once),
+    Case::native("delete", "delete", "oltp_delete", Fresh::Always),
+    Case::native("insert", "insert", "oltp_insert", Fresh::Always),
+    Case::lua("lua-point-select", "oltp_point_select", Fresh::Kept),
+    Case::lua("lua-read-only", "oltp_read_only", Fresh::Kept),
+    Case::lua("lua-read-write", "oltp_read_write", Fresh::Once),
+    Case::lua("lua-update-index", "oltp_update_index", Fresh::Once),
     Case {
-        name: "point-query",
-        step: "point-query",
-        script: "oltp_point_select",
+        name: "lua-tpcc",
+        ours: Ours::Script("lua", "tpcc.lua"),
+        theirs: Theirs::Tpcc,
+        fresh: Fresh::Once,
+    },
+    Case::pgbench("pgbench-select-only", "select-only"),
+    Case::pgbench("pgbench-tpcb-like", "tpcb-like"),
+    Case {
+        name: "sql-point",
+        ours: Ours::Sql(SQL_POINT),
+        theirs: Theirs::Step("point-query"),
         fresh: Fresh::Kept,
     },
     Case {
-        name: "read-only",
-        step: "read-only_range=100",
-        script: "oltp_read_only",
-        fresh: Fresh::Kept,
-    },
-    Case {
-        name: "update-index",
-        step: "update-index",
-        script: "oltp_update_index",
+        name: "sql-update",
+        ours: Ours::Sql(SQL_UPDATE),
+        theirs: Theirs::Step("update-nonindex"),
         fresh: Fresh::Once,
     },
-    Case {
-        name: "update-nonindex",
-        step: "update-nonindex",
-        script: "oltp_update_non_index",
-        fresh: Fresh::Once,
-    },
-    Case { name: "write-only", step: "write-only", script: "oltp_write_only", fresh: Fresh::Once },
-    Case { name: "delete", step: "delete", script: "oltp_delete", fresh: Fresh::Always },
-    Case { name: "insert", step: "insert", script: "oltp_insert", fresh: Fresh::Always },
 ];
 
 /// Why nothing can be compared here, if that is so: a program or a build that is not to be had.
@@ -97,6 +180,9 @@ pub(crate) fn run(
     let cases = cases(options)?;
     let placements = options.placements()?;
     let mut report = Report::new(options, &sysbench::version()?);
+    if cases.iter().any(|case| matches!(case.theirs, Theirs::Pgbench(_))) {
+        report.versions.push(pgbench::version()?);
+    }
     let builds = subject::builds(options, say)?;
     let idle = if options.awake { Idle::Awake } else { Idle::Os };
     let _spinner = match idle {
@@ -107,10 +193,14 @@ pub(crate) fn run(
         say(&format!("{}: start", target.label));
         let mut subject = Subject::start(options, target, build, stop)?;
         report.versions.push(format!("{}: {}", subject.label, subject.version));
+        let dialect = subject.dialect;
         let mut bout = Bout { options, subject: &mut subject, say };
         bout.load_table()?;
         report.memory.extend(bout.memory()?);
         for case in &cases {
+            if !case.is_for(dialect) {
+                continue;
+            }
             for placement in &placements {
                 report.duels.push(bout.duel(*case, *placement)?);
             }
@@ -123,7 +213,7 @@ pub(crate) fn run(
 
 fn cases(options: &Options) -> Result<Vec<Case>> {
     if options.cases.is_empty() {
-        return Ok(CASES.to_vec());
+        return Ok(CASES[..DEFAULT_CASES].to_vec());
     }
     let find = |name: &String| CASES.into_iter().find(|case| case.name == name);
     let mut cases = Vec::new();
@@ -141,16 +231,16 @@ fn cases(options: &Options) -> Result<Vec<Case>> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Program {
     Rqps,
-    Sysbench,
+    Other,
 }
 
-/// ABBA: of two neighbouring pairs one begins with rqps and one with sysbench, so that a drift
+/// ABBA: of two neighbouring pairs one begins with rqps and one with the other, so that a drift
 /// cancels.
 fn order(pair: u32) -> [Program; 2] {
     if pair.is_multiple_of(2) {
-        [Program::Rqps, Program::Sysbench]
+        [Program::Rqps, Program::Other]
     } else {
-        [Program::Sysbench, Program::Rqps]
+        [Program::Other, Program::Rqps]
     }
 }
 
@@ -165,7 +255,7 @@ impl Bout<'_> {
     fn window(&self, placement: Placement, pair: u32) -> Window {
         Window {
             rows: self.options.rows,
-            clients: 1,
+            clients: self.options.clients,
             warmup: self.options.warmup,
             seconds: self.options.seconds,
             placement,
@@ -177,6 +267,15 @@ impl Bout<'_> {
     fn load_table(&mut self) -> Result<()> {
         rqps::load(self.subject, self.options.rows, self.options.seed)?;
         self.subject.settle(self.options.rows)
+    }
+
+    /// The tables of a case.
+    fn load(&mut self, case: Case) -> Result<()> {
+        match case.theirs {
+            Theirs::Sysbench(_) | Theirs::Step(_) => self.load_table(),
+            Theirs::Tpcc => sysbench::load_tpcc(self.subject, self.options),
+            Theirs::Pgbench(_) => pgbench::load(self.subject, self.options),
+        }
     }
 
     fn memory(&mut self) -> Result<Option<Memory>> {
@@ -193,7 +292,7 @@ impl Bout<'_> {
     /// All pairs of one case in one placement.
     fn duel(&mut self, case: Case, placement: Placement) -> Result<Duel> {
         if case.fresh == Fresh::Once {
-            self.load_table()?;
+            self.load(case)?;
         }
         let mut pairs = Vec::new();
         for pair in 0..self.options.alternations {
@@ -203,7 +302,7 @@ impl Bout<'_> {
             }
             let [ours, theirs] = samples;
             (self.say)(&format!(
-                "{} {} {}: {} of {}: rqps {:.0}, sysbench {:.0} QPS",
+                "{} {} {}: {} of {}: rqps {:.0}, other {:.0} QPS",
                 self.subject.label,
                 case.name,
                 options::name(placement),
@@ -227,16 +326,30 @@ impl Bout<'_> {
     ) -> Result<Sample> {
         self.subject.check()?;
         if case.fresh == Fresh::Always {
-            self.load_table()?;
+            self.load(case)?;
         }
         self.subject.unpin()?;
         let window = self.window(placement, pair);
-        let sample = match program {
-            Program::Rqps => {
-                let step = rqps::step(self.subject.dialect, case.step)?;
+        let dialect = self.subject.dialect;
+        let sample = match (program, case.theirs) {
+            (Program::Rqps, _) => {
+                let step = rqps::step_of(self.options, dialect, case)?;
                 rqps::measure(self.subject, &step, window)
             }
-            Program::Sysbench => sysbench::measure(self.subject, case.script, window),
+            (Program::Other, Theirs::Step(name)) => {
+                rqps::measure(self.subject, &rqps::step(dialect, name)?, window)
+            }
+            (Program::Other, Theirs::Sysbench(script)) => {
+                let tables = sysbench::of_tables(window.rows);
+                sysbench::measure(self.subject, (script, &tables), window)
+            }
+            (Program::Other, Theirs::Tpcc) => {
+                let options = sysbench::of_tpcc(self.options)?;
+                sysbench::measure(self.subject, ("tpcc.lua", &options), window)
+            }
+            (Program::Other, Theirs::Pgbench(script)) => {
+                pgbench::measure(self.subject, script, window)
+            }
         };
         sample.with_context(|| {
             format!("run {} with {program:?} on {}", case.name, self.subject.label)
@@ -256,7 +369,7 @@ impl Bout<'_> {
                 sysbench::command(self.subject, rows, "cleanup")?;
                 seconds[program as usize] = match program {
                     Program::Rqps => rqps::load(self.subject, rows, seed),
-                    Program::Sysbench => sysbench::command(self.subject, rows, "prepare"),
+                    Program::Other => sysbench::command(self.subject, rows, "prepare"),
                 }
                 .with_context(|| format!("load with {program:?} on {}", self.subject.label))?;
                 self.subject.settle(rows)?;

@@ -12,7 +12,7 @@ const SMOKE_ROWS: u64 = 2000;
 /// One for each way of keeping the table fresh.
 const SMOKE_CASES: [&str; 3] = ["point-query", "write-only", "insert"];
 
-/// Compare rqps with sysbench 1.0 on the same running servers, the two programs in turn.
+/// Compare rqps with sysbench 1.0 or pgbench on the same running servers, the two programs in turn.
 ///
 /// Tables go to stdout, progress to stderr. Without --bench, which cargo bench passes, this is a
 /// smoke run.
@@ -22,8 +22,11 @@ pub(crate) struct Options {
     /// Builds to run as servers: Postgres, MySQL, MariaDB.
     #[arg(long, value_delimiter = ',', default_value = "postgres@17.2.0,mysql@8.0.33")]
     pub(crate) targets: Vec<String>,
-    /// What to run. Without it all: point-query, read-only, update-index, update-nonindex,
-    /// write-only, delete, insert.
+    /// What to run. Without it steps of rqps against sysbench: point-query, read-only,
+    /// update-index, update-nonindex, write-only, delete, insert. Scripts of sysbench in both
+    /// programs: lua-point-select, lua-read-only, lua-read-write, lua-update-index, lua-tpcc. Those
+    /// of pgbench: pgbench-select-only, pgbench-tpcb-like. Own SQL against steps of rqps:
+    /// sql-point, sql-update.
     #[arg(long, value_delimiter = ',')]
     pub(crate) cases: Vec<String>,
     /// Where client and server run: together, apart, os.
@@ -38,6 +41,15 @@ pub(crate) struct Options {
     /// Seconds of a run before the measured ones. sysbench counts them in whole.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) warmup: u32,
+    /// Connections, each with a thread of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) clients: u32,
+    /// Scale of pgbench's tables.
+    #[arg(long, default_value_t = 10)]
+    pub(crate) scale: u32,
+    /// Folder of Percona's sysbench-tpcc, for lua-tpcc.
+    #[arg(long)]
+    pub(crate) tpcc: Option<PathBuf>,
     /// Rows of the table.
     #[arg(long, default_value_t = 300_000)]
     pub(crate) rows: u64,
@@ -78,7 +90,9 @@ impl Options {
     pub(crate) fn settled(mut self) -> Options {
         if self.smoke || !self.bench {
             self.smoke = true;
-            self.cases = SMOKE_CASES.map(str::to_owned).to_vec();
+            if self.cases.is_empty() {
+                self.cases = SMOKE_CASES.map(str::to_owned).to_vec();
+            }
             self.placements.truncate(1);
             self.alternations = 1;
             (self.warmup, self.seconds) = (1, 1);

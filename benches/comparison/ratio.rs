@@ -3,6 +3,9 @@
 use rqps::stats::Interval;
 use rqps::stats::paired;
 
+/// How far an interval may reach to the wrong side of a bar.
+const SLACK: f64 = 0.02;
+
 /// exp(mean ln ratio) over pairs, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
@@ -33,6 +36,16 @@ impl Ratio {
     /// True if it may be 1 or more.
     pub(crate) fn reaches_one(self) -> bool {
         self.interval.map_or(self.estimate, |ends| ends.high) >= 1.0
+    }
+
+    /// True if it is 1 or more, and its interval reaches no further than 2 % to the wrong side.
+    pub(crate) fn is_no_less(self) -> bool {
+        self.estimate >= 1.0 && self.interval.is_none_or(|ends| ends.low >= 1.0 - SLACK)
+    }
+
+    /// True if it is so much or less, and its interval reaches no further than 2 % beyond.
+    pub(crate) fn is_no_more_than(self, most: f64) -> bool {
+        self.estimate <= most && self.interval.is_none_or(|ends| ends.high <= most + SLACK)
     }
 
     /// `0.812`.

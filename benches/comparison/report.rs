@@ -14,6 +14,8 @@ use super::table::Table;
 const CPU_BAR: f64 = 0.8;
 /// Its user part.
 const USER_CPU_BAR: f64 = 0.5;
+/// Client CPU of own SQL, at most, as a ratio to the step of rqps that says the same.
+const SQL_CPU_BAR: f64 = 1.1;
 /// Seconds of a load, at most, as a ratio.
 const LOAD_BAR: f64 = 1.0 / 3.0;
 /// Resident memory of the driver, at most, bytes.
@@ -118,12 +120,14 @@ impl Report {
         Report {
             heading: vec![
                 format!(
-                    "{}: rqps {} and {words}, {} pairs of {} s after {} s, {} rows, CPUs {}{smoke}",
+                    "{}: rqps {} and {words}, {} pairs of {} s after {} s, {} clients, {} rows, \
+                     CPUs {}{smoke}",
                     &os::clock::now_rfc3339()[..10],
                     env!("CARGO_PKG_VERSION"),
                     options.alternations,
                     options.seconds,
                     options.warmup,
+                    options.clients,
                     units::count(options.rows),
                     if options.awake { "kept awake" } else { "as the system has them" },
                 ),
@@ -163,11 +167,11 @@ impl Report {
             "placement",
             "pairs",
             "rqps QPS",
-            "sysbench QPS",
+            "other QPS",
             "ratio",
             "95 % interval",
             "agree",
-            "% others, rqps / sysbench",
+            "% others, rqps / other",
         ];
         let mut table = Table::new("Statements per second", &head);
         table.rows = self.duels.iter().map(Duel::rate_row).collect();
@@ -180,12 +184,12 @@ impl Report {
             "case",
             "placement",
             "rqps user + system",
-            "sysbench user + system",
+            "other user + system",
             "ratio",
             "95 % interval",
             "user ratio",
             "95 % interval",
-            "switches, rqps / sysbench",
+            "switches, rqps / other",
         ];
         let mut table = Table::new("CPU of the client per statement, microseconds", &head);
         table.rows = self.duels.iter().map(Duel::cpu_row).collect();
@@ -227,6 +231,20 @@ impl Report {
             row("client CPU ≤ 0.8 ×", place(), Ratio::text(total), below(total, CPU_BAR));
             row("client user CPU ≤ 0.5 ×", place(), Ratio::text(user), below(user, USER_CPU_BAR));
         }
+        for duel in &self.duels {
+            let place = || format!("{} {}", duel.place(), duel.case);
+            let qps = duel.ratio(|sample| sample.qps);
+            let cpu = duel.ratio(|sample| sample.cpu.total_us());
+            if duel.case.starts_with("lua-") || duel.case.starts_with("pgbench-") {
+                let met = qps.is_some_and(Ratio::is_no_less);
+                row("QPS ≥ 1.0 ×", place(), Ratio::text(qps), met);
+                let met = cpu.is_some_and(|ratio| ratio.is_no_more_than(1.0));
+                row("client CPU ≤ 1.0 ×", place(), Ratio::text(cpu), met);
+            } else if duel.case.starts_with("sql-") {
+                let met = cpu.is_some_and(|ratio| ratio.is_no_more_than(SQL_CPU_BAR));
+                row("client CPU ≤ 1.1 × the native step", place(), Ratio::text(cpu), met);
+            }
+        }
         let reads = |duel: &&Duel| matches!(duel.case, "point-query" | "read-only");
         for duel in self.duels.iter().filter(reads) {
             let qps = duel.ratio(|sample| sample.qps);
@@ -253,7 +271,7 @@ impl Report {
         let mut notes = BTreeMap::new();
         for duel in &self.duels {
             let ours = duel.pairs.iter().map(|(ours, _)| ("rqps", ours));
-            let theirs = duel.pairs.iter().map(|(_, theirs)| ("sysbench", theirs));
+            let theirs = duel.pairs.iter().map(|(_, theirs)| ("other", theirs));
             for (program, sample) in ours.chain(theirs) {
                 let place = format!("{} {} {program}", duel.place(), duel.case);
                 for note in &sample.notes {

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rqps::benchmarks::spec::SaidWords;
 use rqps::benchmarks::sysbench::presets;
 use rqps::benchmarks::{self, StepSet};
 use rqps::domain::benchmark::{Pace, Phase, Placement, Step};
@@ -15,9 +16,11 @@ use rqps::domain::run::Outcome;
 use rqps::driver::event::DriverEvent;
 use rqps::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 
-use super::RQPS;
+use super::options::Options;
 use super::sample::{Sample, Used, switches};
 use super::subject::Subject;
+use super::sysbench::TPCC;
+use super::{Case, Ours, RQPS, Theirs};
 
 /// How often the memory of the driver is looked at. It is gone once the driver has ended.
 const LOOK: Duration = Duration::from_millis(1);
@@ -106,6 +109,70 @@ pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
         _ => None,
     });
     step.with_context(|| format!("find the step {name} in the benchmark"))
+}
+
+/// The digits that sysbench fills a column with.
+fn template() -> String {
+    vec!["#".repeat(11); 10].join("-")
+}
+
+/// What rqps runs in a case.
+pub(crate) fn step_of(options: &Options, dialect: Dialect, case: Case) -> Result<Step> {
+    let rows = options.rows.to_string();
+    match case.ours {
+        Ours::Step(name) => step(dialect, name),
+        Ours::Sql(text) => {
+            let text = text.replace("{rows}", &rows).replace("{c}", &template());
+            own_step(dialect, options.clients, ("sql", &text), &[])
+        }
+        Ours::Script("pgbench", script) => {
+            let words = ["-M", "prepared", "-n", "-s", &options.scale.to_string()];
+            own_step(dialect, options.clients, ("pgbench", script), &words.map(str::to_owned))
+        }
+        Ours::Script(bench, script) if case.theirs == Theirs::Tpcc => {
+            let folder = options.tpcc.clone().unwrap_or_default();
+            let script = folder.join(script).display().to_string();
+            own_step(dialect, options.clients, (bench, &script), &TPCC.map(str::to_owned))
+        }
+        Ours::Script(bench, script) => {
+            let words = ["--tables=1", &format!("--table-size={rows}"), "--rand-type=uniform"];
+            own_step(dialect, options.clients, (bench, script), &words.map(str::to_owned))
+        }
+    }
+}
+
+/// The step of a workload as the command line says it.
+fn own_step(
+    dialect: Dialect,
+    clients: u32,
+    (bench, what): (&str, &str),
+    options: &[String],
+) -> Result<Step> {
+    let spec = benchmarks::named(bench).map_err(anyhow::Error::msg)?;
+    let (mut workload, steps) = (spec.workload)("quick").map_err(anyhow::Error::msg)?;
+    workload.clients = clients;
+    let taken = match (&spec.words, &spec.file) {
+        (Some(words), _) => {
+            let said = SaidWords {
+                what: &[what.to_owned()],
+                options,
+                read: &|path| std::fs::read_to_string(path).map_err(|error| error.to_string()),
+                look: &benchmarks::lua::driver::declared,
+                note: &|_| {},
+            };
+            (words.take)(&mut workload, &said)
+        }
+        (None, Some(file)) => (file.read)(&mut workload, what),
+        (None, None) => Err(format!("{bench} takes nothing of the user's")),
+    };
+    taken.map_err(anyhow::Error::msg).with_context(|| format!("read {bench}:{what}"))?;
+    benchmarks::finish(&mut workload);
+    let phases = benchmarks::phases(dialect, steps, &workload);
+    let step = phases.into_iter().find_map(|phase| match phase {
+        Phase::Measure(step) => Some(*step),
+        _ => None,
+    });
+    step.with_context(|| format!("find a step in {bench}:{what}"))
 }
 
 fn measure_job(subject: &Subject, step: &Step, window: Window) -> Result<DriverRequest> {

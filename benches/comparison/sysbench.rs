@@ -1,4 +1,4 @@
-//! The other of the two programs: sysbench 1.0, as Debian packages it.
+//! Another program: sysbench 1.0, as Debian packages it.
 //!
 //! `--report-checkpoints` makes it print and reset its counters after the warm-up, so that what it
 //! prints at its end is about the window alone. Its output is read line by line as it appears:
@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,9 +18,13 @@ use rqps::domain::dialect::Dialect;
 use rqps::os::affinity::{self, CpuAssignment};
 use rqps::os::tree::{self, Cpu, TreeCpu};
 
+use super::options::Options;
 use super::rqps::Window;
 use super::sample::{Sample, Used, switches};
 use super::subject::Subject;
+
+/// Of Percona's scripts: one warehouse.
+pub(crate) const TPCC: [&str; 3] = ["--tables=1", "--scale=1", "--use_fk=0"];
 
 /// How long the threads of a server are watched for the one that answers.
 const WATCH: Duration = Duration::from_millis(100);
@@ -36,11 +41,38 @@ pub(crate) fn version() -> Result<String> {
     Ok(text)
 }
 
-/// Options that say where the server is and how large its table.
-fn options(subject: &Subject, rows: u64) -> Result<Vec<String>> {
+/// What a script runs on: its options, and the folder that it must run in.
+pub(crate) struct Tables {
+    options: Vec<String>,
+    folder: Option<PathBuf>,
+}
+
+/// The table of the bundled scripts.
+pub(crate) fn of_tables(rows: u64) -> Tables {
+    let options =
+        ["--tables=1".to_owned(), format!("--table-size={rows}"), "--rand-type=uniform".to_owned()];
+    Tables { options: options.to_vec(), folder: None }
+}
+
+/// The tables of Percona's scripts.
+pub(crate) fn of_tpcc(options: &Options) -> Result<Tables> {
+    let folder = options.tpcc.clone().context("find Percona's scripts: name them by --tpcc DIR")?;
+    Ok(Tables { options: TPCC.map(str::to_owned).to_vec(), folder: Some(folder) })
+}
+
+/// Makes the tables of Percona's scripts, with one warehouse. It waits for half a minute between
+/// tables and rows.
+pub(crate) fn load_tpcc(subject: &Subject, options: &Options) -> Result<()> {
+    let tables = of_tpcc(options)?;
+    run(subject, ("tpcc.lua", &tables), "cleanup")?;
+    run(subject, ("tpcc.lua", &tables), "prepare")
+}
+
+/// Options that say where the server is.
+fn options(subject: &Subject) -> Result<Vec<String>> {
     let (socket, login) = subject.socket()?;
     let folder = socket.parent().context("the socket has no folder")?;
-    let mut options = vec!["--tables=1".to_owned(), format!("--table-size={rows}")];
+    let mut options = Vec::new();
     match subject.dialect {
         Dialect::Postgres => {
             let name = socket.to_string_lossy();
@@ -66,17 +98,26 @@ fn options(subject: &Subject, rows: u64) -> Result<Vec<String>> {
 /// `prepare` or `cleanup`; returns the seconds from the start of the process to its end.
 pub(crate) fn command(subject: &Subject, rows: u64, command: &str) -> Result<f64> {
     let begin = Instant::now();
-    let output = Command::new("sysbench")
-        .arg("oltp_read_only")
-        .args(options(subject, rows)?)
+    run(subject, ("oltp_read_only", &of_tables(rows)), command)?;
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+fn run(subject: &Subject, (script, tables): (&str, &Tables), command: &str) -> Result<()> {
+    let mut sysbench = Command::new("sysbench");
+    if let Some(folder) = &tables.folder {
+        sysbench.current_dir(folder);
+    }
+    let output = sysbench
+        .arg(script)
+        .args(options(subject)?)
+        .args(&tables.options)
         .arg(command)
         .output()
         .with_context(|| format!("start sysbench {command}"))?;
-    let seconds = begin.elapsed().as_secs_f64();
     if !output.status.success() {
-        bail!("sysbench {command}: {}", words(&output.stdout, &output.stderr));
+        bail!("sysbench {script} {command}: {}", words(&output.stdout, &output.stderr));
     }
-    Ok(seconds)
+    Ok(())
 }
 
 /// What it said when it failed.
@@ -109,12 +150,16 @@ impl Edge {
 }
 
 /// Runs a script once.
-pub(crate) fn measure(subject: &Subject, script: &str, window: Window) -> Result<Sample> {
+pub(crate) fn measure(
+    subject: &Subject,
+    (script, tables): (&str, &Tables),
+    window: Window,
+) -> Result<Sample> {
     let cpus = affinity::allowed_cpus();
     let seats = affinity::plan(window.placement, window.clients, &cpus)?;
     let seat = seats.into_iter().next().context("plan a seat for the client")?;
     let before = tree::processes(subject.pid()?)?.into_iter().collect();
-    let mut running = Running(start(subject, script, window, &seat)?);
+    let mut running = Running(start(subject, (script, tables), window, &seat)?);
     let pid = running.0.id();
     let stdout = running.0.stdout.take().context("sysbench has no standard output")?;
     let (mut begin, mut end, mut notes) = (None, None, Vec::new());
@@ -151,7 +196,12 @@ pub(crate) fn measure(subject: &Subject, script: &str, window: Window) -> Result
     Ok(used.sample(report.errors, notes.into_iter().map(|note| format!("{note:#}")).collect()))
 }
 
-fn start(subject: &Subject, script: &str, window: Window, seat: &CpuAssignment) -> Result<Child> {
+fn start(
+    subject: &Subject,
+    (script, tables): (&str, &Tables),
+    window: Window,
+    seat: &CpuAssignment,
+) -> Result<Child> {
     let mut command = if seat.client.is_empty() {
         Command::new("sysbench")
     } else {
@@ -160,10 +210,13 @@ fn start(subject: &Subject, script: &str, window: Window, seat: &CpuAssignment) 
         command.args(["--cpu-list", &list.join(","), "sysbench"]);
         command
     };
+    if let Some(folder) = &tables.folder {
+        command.current_dir(folder);
+    }
     command
         .arg(script)
-        .args(options(subject, window.rows)?)
-        .arg("--rand-type=uniform")
+        .args(options(subject)?)
+        .args(&tables.options)
         .arg(format!("--rand-seed={}", window.seed % (1 << 31)))
         .arg(format!("--threads={}", window.clients))
         .arg("--events=0")
@@ -179,7 +232,11 @@ fn start(subject: &Subject, script: &str, window: Window, seat: &CpuAssignment) 
 
 /// Pins the server's side of the one connection as the driver of rqps does it: the backend process
 /// of Postgres, else the thread that is busiest while the client runs. In the warm-up.
-fn seat_server(subject: &Subject, seat: &CpuAssignment, before: &BTreeSet<u32>) -> Result<()> {
+pub(crate) fn seat_server(
+    subject: &Subject,
+    seat: &CpuAssignment,
+    before: &BTreeSet<u32>,
+) -> Result<()> {
     if seat.server.is_empty() {
         return Ok(());
     }
