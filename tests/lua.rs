@@ -100,8 +100,68 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
             assert!(text.contains(words), "{script} {options:?}: {text}");
         }
     }
-    let output = compare(folder.path(), &["sqlite"], "lua:walk.lua", &[]);
-    assert!(said(&output).contains("run on Postgres, MySQL and MariaDB"), "{}", said(&output));
+}
+
+/// What scripts print, in the step of the first block.
+fn printed(folder: &Path) -> String {
+    fs::read_to_string(folder.join("out/b01-1-sqlite/logs/driver.log")).unwrap()
+}
+
+#[test]
+fn scripts_run_on_sqlite_with_their_reports_and_commands() {
+    if !has_luajit("scripts_run_on_sqlite_with_their_reports_and_commands") {
+        return;
+    }
+    let folder = scripts();
+    let options = ["--flag=off", "--many=a,b", "--size=3"];
+    let output = compare(folder.path(), &["sqlite"], "lua:walk.lua", &options);
+    assert!(output.status.success(), "{}", said(&output));
+    fs::remove_dir_all(folder.path().join("out")).unwrap();
+    let mut command = program::rqps_in(&["compare", "sqlite"], folder.path());
+    command.args(["--bench", "lua:reports.lua", "--out", "out", "--canaries", "off"]);
+    command.args(["--blocks", "1", "--set", "seconds=1.2", "--set", "warmup_seconds=0"]);
+    command.args(["--set", "before=look", "--set", "after=look", "--"]);
+    let output = command.arg("--report-interval=0.4").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let log = printed(folder.path());
+    let counted: Vec<u64> =
+        log.lines().filter_map(|line| line.strip_prefix("rows: ")?.parse().ok()).collect();
+    let record = steps(&folder.path().join("out"), "sqlite").remove(0);
+    let events = record["outcome"]["events"].as_u64().unwrap();
+    // Those of the warm-up and after the window are there, too, and in no report.
+    assert_eq!(counted[0], 0, "{log}");
+    assert!(counted[1] >= events, "{events}: {log}");
+    assert!(log.contains(&format!("events: {events}")), "{events}: {log}");
+    assert!(log.contains(r#""qps": {"total": "#), "{log}");
+}
+
+#[test]
+fn programs_need_the_users_word() {
+    if !has_luajit("programs_need_the_users_word") {
+        return;
+    }
+    let folder = scripts();
+    let output = compare(folder.path(), &["sqlite"], "lua:programs.lua", &[]);
+    let all = said(&output) + &String::from_utf8_lossy(&output.stdout);
+    let flat = all.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["programs.lua:4: the script runs a program by `io.popen`", "--allow-shell"] {
+        assert!(flat.contains(words), "{all}");
+    }
+    fs::remove_dir_all(folder.path().join("out")).unwrap();
+    let bench = ["--bench", "lua:programs.lua", "--canaries", "off", "--blocks", "1"];
+    let seconds = ["--set", "seconds=0.4", "--set", "warmup_seconds=0"];
+    let allowed = |words: &[&str]| {
+        program::rqps_in(words, folder.path()).args(bench).args(seconds).output().unwrap()
+    };
+    let output = allowed(&["compare", "sqlite", "--allow-shell", "--out", "out"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(printed(folder.path()).contains("from a shell"), "{}", printed(folder.path()));
+    // A plan that allows it needs the word of whoever runs it.
+    let plan = allowed(&["plan", "sqlite", "--allow-shell"]);
+    fs::write(folder.path().join("plan.toml"), plan.stdout).unwrap();
+    let output = program::rqps_in(&["run", "plan.toml"], folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("add --allow-shell if you trust them"), "{}", said(&output));
 }
 
 /// The statements of a session without how they came to be prepared.

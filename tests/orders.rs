@@ -38,21 +38,29 @@ fn the_example_of_the_docs_runs_and_its_tables_agree_afterwards() {
     assert_eq!(outcome["notes"].as_array().unwrap().len(), 0, "{outcome}");
 }
 
+/// Statements of the client are what SQLite gets above.
 #[test]
-fn a_server_carries_out_the_mix_and_its_tables_agree() {
-    let test = "a_server_carries_out_the_mix_and_its_tables_agree";
-    if let Err(why) = builds::roots("", &["postgres@17.2.0"]) {
+fn servers_carry_out_stored_transactions_and_their_tables_agree() {
+    let test = "servers_carry_out_stored_transactions_and_their_tables_agree";
+    if let Err(why) = builds::roots("", &["postgres@17.2.0", "mysql@8.0.33"]) {
         return skipped::note(test, &why);
     }
     let folder = tempfile::tempdir().unwrap();
-    let words = ["compare", "p=postgres@17.2.0", "--bench", "orders", "--clients", "3"];
+    let targets = ["p=postgres@17.2.0", "m=mysql@8.0.33"];
+    let words = ["compare", targets[0], targets[1], "--bench", "orders", "--clients", "3"];
     let mut command = program::rqps_in(&words, folder.path());
     command.args(program::SHORT).args(["--set", "seconds=2", "--set", "partitions=2"]);
+    command.args(["--set", "procedures=on"]);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", program::said(&output));
-    let step = program::steps(&folder.path().join("out"), "p").remove(0);
-    assert_eq!(step["status"], "complete", "{step}");
-    assert!(step["outcome"]["statements"].as_u64().unwrap() > 10, "{step}");
+    for target in ["p", "m"] {
+        let step = program::steps(&folder.path().join("out"), target).remove(0);
+        assert_eq!(step["status"], "complete", "{step}");
+        assert!(step["outcome"]["statements"].as_u64().unwrap() > 10, "{step}");
+        let payments = step["outcome"]["roles"]["payment"]["operations"].as_u64().unwrap();
+        assert!(payments > 10, "{step}");
+        assert_eq!(step["outcome"]["notes"].as_array().unwrap().len(), 0, "{step}");
+    }
     let report = program::text(&output.stdout);
     let kinds = ["new order", "payment", "delivery", "stock level", "order status"];
     let table = &report[report.find("per_minute").expect("a table of response times")..];
@@ -72,6 +80,7 @@ fn what_cannot_be_carried_out_is_refused_before_anything_starts() {
         assert!(!folder.path().join("out").exists());
     };
     refused("partitions=4", "SQLite has no partitions");
+    refused("procedures=on", "SQLite has no stored procedures");
     refused("warehouses=0", "write a whole number from 1 to 100000");
     refused("rows=7", "unknown key of the benchmark `orders`; valid keys: warehouses,");
 }

@@ -197,8 +197,8 @@ pub(super) struct Count {
     #[arg(required = true, value_name = "TARGET")]
     #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub targets: Vec<String>,
-    /// Benchmark: sysbench, kv (RocksDB and Speedb), vector, insert, sql:FILE or pgbench:SCRIPT, as
-    /// for `compare`
+    /// Benchmark: sysbench, kv (RocksDB and Speedb), vector, insert, sql:FILE, pgbench:SCRIPT or
+    /// lua:SCRIPT, as for `compare`
     #[arg(long, value_name = "NAME", default_value = "sysbench")]
     #[arg(add = ArgValueCompleter::new(completion::benchmark))]
     pub bench: Vec<String>,

@@ -103,6 +103,7 @@ pub(super) fn compare(words: &Compare) -> Result<u8> {
 /// The plan of `rqps compare` and `rqps plan`.
 fn compared(words: &Compare) -> Result<Plan> {
     let mut plan = plan_of(&words.targets, &words.shape)?;
+    own_files::allow_shell(&mut plan, words.guest.allow_shell)?;
     plan.gate = gate::said(&words.rules);
     if words.count {
         plan.count = Some(CountingPass { simulate: words.simulate, ..COUNTING_PASS });

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
+use crate::benchmarks::lua;
 use crate::benchmarks::lua::driver::LUA_COMMAND;
 use crate::benchmarks::spec::SaidWords;
 use crate::benchmarks::{self, BenchmarkSpec};
@@ -181,11 +182,35 @@ fn measured(path: &Path) -> Result<PinnedFile> {
     Ok(PinnedFile { sha256, bytes })
 }
 
+/// Notes in the plan that its scripts may run programs, if `--allow-shell` says so.
+///
+/// # Errors
+/// The benchmark has no such scripts.
+pub(super) fn allow_shell(plan: &mut Plan, is_allowed: bool) -> Result<()> {
+    if !is_allowed {
+        return Ok(());
+    }
+    if lua::steps::shape(&plan.workload).is_none() {
+        bail!(
+            "allow programs: --allow-shell is about scripts for sysbench\nhint: leave it out; \
+             `{}` runs none",
+            plan.benchmark
+        );
+    }
+    Ok(benchmarks::set(&mut plan.workload, "shell=on")?)
+}
+
 /// Asks before statements of the user's change rows of a database that is not a copy.
 ///
 /// # Errors
 /// The answer is no, or nobody is there to answer.
 pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
+    if lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell) && !guest.allow_shell {
+        bail!(
+            "run scripts that may run programs: the plan says `shell = true`\n\
+             hint: add --allow-shell if you trust them"
+        );
+    }
     if !plan.is_visitor() {
         return Ok(());
     }

@@ -13,6 +13,7 @@ use crate::cli::workload_args::HOST;
 
 /// Heading of the help.
 const OUTPUT: &str = "Output";
+const SCRIPTS: &str = "What scripts may do";
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -65,6 +66,10 @@ pub(super) struct GuestOptions {
     /// a question
     #[arg(long, help_heading = HOST)]
     pub yes: bool,
+    /// Let scripts for sysbench run programs (os.execute, io.popen). A script may then do whatever
+    /// you may
+    #[arg(long, help_heading = SCRIPTS)]
+    pub allow_shell: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -22,9 +22,22 @@ pub struct LuaShape {
     /// What scripts may do.
     #[serde(default, skip_serializing_if = "LuaRights::is_full")]
     pub rights: LuaRights,
+    /// True if scripts may run programs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shell: bool,
     /// Commands of the scripts that run before each of their steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
+    /// Commands of the scripts that run after each of their steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// The driver that scripts are told of on SQLite, which sysbench has none for; empty for
+    /// `sqlite`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub driver: String,
+    /// Seconds between two calls of a script's own reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report_interval: Option<f64>,
     /// How random numbers are drawn.
     #[serde(default, skip_serializing_if = "LuaRandom::is_default")]
     pub random: LuaRandom,
@@ -148,12 +161,24 @@ pub struct LuaWork {
     pub script: LuaScript,
     /// Commands before the step; for a load, what loads.
     pub commands: Vec<String>,
+    /// Commands after the step.
+    #[serde(default)]
+    pub after: Vec<String>,
     /// Clients, which the script knows as threads.
     pub clients: u32,
     /// Seconds that the script is told of.
     pub seconds: f64,
     /// What the script may do.
     pub rights: LuaRights,
+    /// True if it may run programs.
+    #[serde(default)]
+    pub shell: bool,
+    /// The driver that it is told of on SQLite; empty for `sqlite`.
+    #[serde(default)]
+    pub driver: String,
+    /// Seconds between two of its own reports.
+    #[serde(default)]
+    pub report_interval: Option<f64>,
     /// How random numbers are drawn.
     pub random: LuaRandom,
     /// Codes of MySQL's errors after which an event begins again.

@@ -14,6 +14,7 @@ use crate::driver::link::LabLink;
 use crate::driver::loaders::{gather_statistics, speed_up};
 use crate::driver::request::{DriverRequest, FileLoad};
 use crate::driver::script::table;
+use crate::driver::sqlite_file;
 use crate::driver::stop::Stop;
 use crate::os::tree;
 use crate::user_text::{SqlChunk, SqlSplitter};
@@ -41,9 +42,12 @@ pub fn load<W: Write>(
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
     let of = (task.schema.len() + task.data.len()) as u64;
     let (mut rows, mut done) = (0, 0);
-    for path in &task.schema {
+    for (place, path) in task.schema.iter().enumerate() {
         link.say(&DriverEvent::Loading { rows: done, of })?;
-        rows += execute(path, job.dialect, connector, link)?;
+        match sqlite_file::is_database(path)? {
+            true => sqlite_file::copy(path, &job.endpoint, place == 0)?,
+            false => rows += execute(path, job.dialect, connector, link)?,
+        }
         done += 1;
     }
     for data in &task.data {

@@ -29,6 +29,7 @@ pub mod ring;
 pub mod schedule;
 pub mod script;
 mod simulated;
+mod sqlite_file;
 pub mod step;
 mod stop;
 mod text_statements;

@@ -30,6 +30,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         has_load: |_| true,
     }),
     words: Some(OwnWords { take: settings::take, visits: |_| true, writes: steps::writes }),
+    counting: steps::COUNTING,
     driver: DriverPart {
         benchmark: "lua",
         step_loop: Some(driver::step_loop),

@@ -1,8 +1,10 @@
 //! Scripts as steps, in the order in which they were named.
 
+use crate::benchmarks::spec::Counting;
 use crate::domain::benchmark::{
     BenchmarkParameters, Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload,
 };
+use crate::domain::counted::StepCount;
 use crate::domain::dialect::Dialect;
 use crate::domain::lua::{LuaScript, LuaShape, LuaWork};
 use crate::domain::step_parameters::StepParameters;
@@ -40,10 +42,10 @@ pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
         return Err("the workload names no script".to_owned());
     }
     match dialect {
-        Dialect::Postgres | Dialect::Mysql => Ok(()),
+        Dialect::Postgres | Dialect::Mysql | Dialect::Sqlite => Ok(()),
         _ => {
-            Err("scripts for sysbench run on Postgres, MySQL and MariaDB; this target is none of \
-                  them\nhint: `--bench sql:FILE` measures your own statements on any target"
+            Err("scripts for sysbench run on Postgres, MySQL, MariaDB and SQLite; this target is \
+                  none of them"
                 .to_owned())
         }
     }
@@ -54,6 +56,23 @@ pub fn writes(workload: &Workload) -> Vec<String> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     let writing = shape.declared.iter().filter(|script| group(script) == Group::Write);
     writing.map(|script| script.name.clone()).collect()
+}
+
+/// Steps are counted by events.
+pub const COUNTING: Counting = Counting { step: counted, ..Counting::SCRIPTS };
+
+/// Events of a step that is counted, at least.
+const EVENTS_LEAST: u64 = 3;
+
+/// Statements of an event of a script of which nothing is known: those of oltp_read_write.
+const STATEMENTS_PER_EVENT: u64 = 20;
+
+fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
+    let each = match step.group {
+        Group::Point => 1,
+        _ => STATEMENTS_PER_EVENT,
+    };
+    StepCount::Events((statements / each).max(EVENTS_LEAST))
 }
 
 fn group(script: &LuaScript) -> Group {
@@ -94,6 +113,10 @@ fn step(workload: &Workload, shape: &LuaShape, script: &LuaScript) -> Step {
     }
 }
 
+/// What reports say of scripts of that name.
+const DERIVED: &str =
+    "; a workload derived from TPC-C; not comparable with published TPC-C results";
+
 /// The options that were given, as they were.
 fn detail(shape: &LuaShape, script: &LuaScript) -> String {
     let file = script.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -101,7 +124,10 @@ fn detail(shape: &LuaShape, script: &LuaScript) -> String {
         |name: &str| !script.has_options || script.options.iter().any(|option| option.name == name);
     let given = shape.options.iter().filter(|(name, _)| of_script(name));
     let words = given.map(|(name, value)| format!(" --{name}={value}"));
-    std::iter::once(file).chain(words).collect()
+    let is_derived = file.to_lowercase().contains("tpcc");
+    let derived = if is_derived { DERIVED } else { "" };
+    let all = std::iter::once(file).chain(words);
+    all.chain([derived.to_owned()]).collect()
 }
 
 fn work(
@@ -115,7 +141,11 @@ fn work(
         commands,
         clients: workload.clients,
         seconds: workload.read_seconds,
+        after: shape.after.clone(),
         rights: shape.rights,
+        shell: shape.shell,
+        driver: shape.driver.clone(),
+        report_interval: shape.report_interval,
         random: shape.random,
         ignored_errors: shape.ignored_errors.clone(),
         plain_statements: shape.plain_statements,

@@ -14,6 +14,9 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         Dialect::Sqlite if shape.partitions > 0 => {
             Err("SQLite has no partitions; leave out `partitions`".to_owned())
         }
+        Dialect::Sqlite if shape.procedures => {
+            Err("SQLite has no stored procedures; leave out `procedures`".to_owned())
+        }
         Dialect::Fake => {
             Err("the order mix reads what it wrote; the fake keeps nothing".to_owned())
         }

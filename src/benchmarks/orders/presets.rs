@@ -24,6 +24,7 @@ pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
         keying: false,
         partitions: 0,
         nurand: false,
+        procedures: false,
     });
     Ok((scale.workload(shape), StepSet::default()))
 }

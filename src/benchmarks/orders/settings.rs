@@ -21,6 +21,7 @@ own_settings! { OrdersShape:
     };
     "keying", |_, shape, value| shape.keying = switch(value)?;
     "partitions", |_, shape, value| shape.partitions = count(value, 0, 1024)? as u32;
+    "procedures", |_, shape, value| shape.procedures = switch(value)?;
     "nurand", |_, shape, value| shape.nurand = switch(value)?;
 }
 

@@ -38,7 +38,10 @@ pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
         seconds: workload.write_seconds,
         warmup_seconds: workload.warmup_seconds,
         rate: RateUnit::Operations,
-        detail: format!("operations are new orders, among five kinds of transactions; {DERIVED}"),
+        detail: format!(
+            "operations are new orders, among five kinds of transactions{}; {DERIVED}",
+            if shape.procedures { " stored in the server" } else { "" }
+        ),
         parameters: StepParameters::default(),
         makes: None,
         needs: None,

@@ -49,7 +49,7 @@ struct Calls<H: ScriptHost> {
     prepare: extern "C" fn(*mut Bridge<H>, i32, *const u8, usize) -> i32,
     parameter: extern "C" fn(*mut Bridge<H>, i32, u32) -> *mut c_void,
     bind: extern "C" fn(*mut Bridge<H>, i32, *const *mut c_void, usize) -> i32,
-    execute: extern "C" fn(*mut Bridge<H>, i32) -> i32,
+    execute: extern "C" fn(*mut Bridge<H>, i32, i32) -> i32,
     close: extern "C" fn(*mut Bridge<H>, i32),
     fetch: extern "C" fn(*mut Bridge<H>, i32) -> i32,
     bulk_begin: extern "C" fn(*mut Bridge<H>, i32, *const u8, usize) -> i32,
@@ -62,6 +62,7 @@ struct Calls<H: ScriptHost> {
     fill: extern "C" fn(*mut Bridge<H>, *const u8, usize, *mut u8),
     print: extern "C" fn(*mut Bridge<H>, *const u8, usize),
     count: extern "C" fn(*mut Bridge<H>, u32, i64),
+    sleep: extern "C" fn(*mut Bridge<H>, f64),
 }
 
 impl<H: ScriptHost> Bridge<H> {
@@ -86,6 +87,7 @@ impl<H: ScriptHost> Bridge<H> {
         fill,
         print,
         count,
+        sleep,
     };
 
     pub(super) fn of(host: H) -> Box<Bridge<H>> {
@@ -248,10 +250,11 @@ extern "C" fn bind<H: ScriptHost>(
     })
 }
 
-extern "C" fn execute<H: ScriptHost>(bridge: *mut Bridge<H>, statement: i32) -> i32 {
+extern "C" fn execute<H: ScriptHost>(bridge: *mut Bridge<H>, statement: i32, keep: i32) -> i32 {
     guarded(bridge, 2, |bridge| {
         let bound = bridge.bound.get(statement as usize).map_or(&[][..], |bound| bound);
-        code(bridge.host.execute(statement as u32, values(bound), &mut bridge.report))
+        let (values, keep) = (values(bound), keep != 0);
+        code(bridge.host.execute(statement as u32, values, keep, &mut bridge.report))
     })
 }
 
@@ -333,4 +336,8 @@ extern "C" fn print<H: ScriptHost>(bridge: *mut Bridge<H>, text: *const u8, leng
 
 extern "C" fn count<H: ScriptHost>(bridge: *mut Bridge<H>, counter: u32, add: i64) {
     guarded(bridge, (), |bridge| bridge.host.count(counter, add));
+}
+
+extern "C" fn sleep<H: ScriptHost>(bridge: *mut Bridge<H>, seconds: f64) {
+    guarded(bridge, (), |bridge| bridge.host.sleep(seconds));
 }

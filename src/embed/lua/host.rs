@@ -72,11 +72,12 @@ pub trait ScriptHost: Sized + 'static {
         values: impl ExactSizeIterator<Item = Binding<'a>>,
         report: &mut Report,
     ) -> StatementEnd;
-    /// Executes it.
+    /// Executes it, and keeps its rows if `keep` says so.
     fn execute<'a>(
         &mut self,
         statement: u32,
         values: impl ExactSizeIterator<Item = Binding<'a>>,
+        keep: bool,
         report: &mut Report,
     ) -> StatementEnd;
     /// Forgets it.
@@ -101,6 +102,8 @@ pub trait ScriptHost: Sized + 'static {
     fn fill(&mut self, template: &[u8], output: &mut [u8]);
     /// Text of the script's own.
     fn print(&mut self, text: &[u8]);
+    /// Waits: what a script does by running `sleep`.
+    fn sleep(&mut self, seconds: f64);
     /// Adds to a counter of the script's own.
     fn count(&mut self, counter: u32, add: i64);
 }

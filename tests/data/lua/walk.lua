@@ -116,7 +116,13 @@ function event(thread)
   text = con:query_row("SELECT t FROM walk WHERE id = 1002")
   if not text:match("^%d%d%-%l%l%-x$") then error("set_rand_str gave " .. text) end
   one:set(7)
-  same(select_one:execute().nrows, 1, "rows of a prepared statement")
+  local found = select_one:execute()
+  same(found.nrows, 1, "rows of a prepared statement")
+  same(found.nfields, 2, "columns of a prepared statement")
+  local said, half = unpack(found:fetch_row(), 1, 2)
+  same(said, "row 7", "a text of a prepared statement")
+  same(tonumber(half), 7.5, "a fraction of a prepared statement")
+  same(found:fetch_row(), nil, "after the only row")
 
   for _ = 1, 20 do
     local drawn = sysbench.rand.uniform(5, 9)

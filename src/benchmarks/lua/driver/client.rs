@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::host::SqlHost;
+use super::reports::Figures;
 use super::state::{Surroundings, load_script};
 use crate::domain::lua::LuaWork;
 use crate::driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
@@ -21,6 +22,11 @@ pub(super) struct ScriptClient {
     name: String,
     pulse: Pulse,
     beats: u64,
+    client: u32,
+    /// Where reports of the script's own read, if it has any.
+    figures: Option<Arc<Figures>>,
+    /// Statements of the last event, for these reports.
+    last: Tally,
 }
 
 impl ScriptClient {
@@ -30,6 +36,7 @@ impl ScriptClient {
         surroundings: &Surroundings,
         work: &LuaWork,
         (client, pulse): (u32, Pulse),
+        figures: &Arc<Figures>,
         session: &mut Connection,
     ) -> Result<ScriptClient, String> {
         let name = work.script.name.clone();
@@ -42,7 +49,12 @@ impl ScriptClient {
         state.host().give_back(session);
         begun.map_err(fault)?;
         state.host().tally = Tally::default();
-        Ok(ScriptClient { state, name, pulse, beats: 0 })
+        let reports = !state.command("hooks", "").map_err(fault)?.is_empty();
+        let figures = reports.then(|| Arc::clone(figures));
+        if let Some(figures) = &figures {
+            figures.want();
+        }
+        Ok(ScriptClient { state, name, pulse, beats: 0, client, figures, last: Tally::default() })
     }
 
     fn beat(&mut self) {
@@ -59,6 +71,9 @@ impl ScriptClient {
     #[cold]
     fn restart(&mut self) -> StatementError {
         let error = self.state.host().last.take();
+        if let Some(figures) = &self.figures {
+            figures.error(self.client);
+        }
         if let Err(said) = self.state.command("restart", "") {
             return self.failed(said);
         }
@@ -94,7 +109,11 @@ impl ClientEvent for ScriptClient {
             host.event_ended();
         }
         host.give_back(session);
-        tally.add(&std::mem::take(&mut host.tally));
+        let of_event = std::mem::take(&mut host.tally);
+        tally.add(&of_event);
+        if self.figures.is_some() {
+            self.last = of_event;
+        }
         self.beat();
         ended
     }
@@ -102,6 +121,13 @@ impl ClientEvent for ScriptClient {
     fn after_error(&self, _: &str) -> Option<AfterError> {
         // Only errors that begin the event again come as those of a server.
         Some(AfterError::Repeat)
+    }
+
+    #[inline]
+    fn recorded(&mut self, latency_ns: u64) {
+        if let Some(figures) = &self.figures {
+            figures.event(self.client, &self.last, latency_ns);
+        }
     }
 
     fn own_errors(&mut self) -> u64 {

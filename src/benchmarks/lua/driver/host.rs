@@ -4,10 +4,13 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use super::placeholders;
 use super::random::{Random, Unique};
-use super::values::{may_miss, type_of, with_values};
+use super::restarts::begins_again;
+use super::values::{driver_name, may_miss, type_of, with_values};
 use crate::domain::dialect::Dialect;
 use crate::domain::lua::LuaWork;
 use crate::driver::attempt::Tally;
@@ -25,12 +28,6 @@ const PRINTED: usize = 16 << 20;
 /// MySQL's code of a statement that cannot be prepared.
 const NOT_PREPARABLE: &str = "1295";
 
-/// Errors after which sysbench begins an event again: deadlock, record changed, lock wait timeout.
-const MYSQL_RESTARTS: [&str; 3] = ["1213", "1020", "1205"];
-
-/// Deadlock, duplicate key, serialization failure.
-const POSTGRES_RESTARTS: [&str; 3] = ["40P01", "23505", "40001"];
-
 /// Where a script's own text goes: beside what the driver process says, never into its protocol.
 const LOG: &str = "/proc/self/fd/2";
 
@@ -41,6 +38,8 @@ const ERRORS: u32 = 4;
 pub(super) struct SqlHost {
     connector: Connector,
     dialect: Dialect,
+    /// True if the script takes it for Postgres.
+    is_postgres: bool,
     client: u32,
     slots: Vec<Slot>,
     /// The session of the client while no connection of the script has it.
@@ -101,6 +100,7 @@ impl SqlHost {
         SqlHost {
             connector,
             dialect,
+            is_postgres: driver_name(dialect, work) == "pgsql",
             client,
             slots: Vec::new(),
             home: None,
@@ -191,22 +191,21 @@ impl SqlHost {
             return StatementEnd::Failed;
         };
         let session = self.slots[connection as usize].session.as_mut();
-        let restarts = match self.dialect {
-            Dialect::Postgres => POSTGRES_RESTARTS.contains(&code.as_str()),
-            _ if self.ignored.is_empty() => MYSQL_RESTARTS.contains(&code.as_str()),
-            _ => self.ignored.iter().any(|ignored| *ignored == code || ignored == "all"),
-        };
+        let restarts = begins_again(self.dialect, &code, &self.ignored);
         let state = session.as_ref().and_then(|session| session.sql_state());
         let (number, state) = match state {
             Some(state) => (code.parse().unwrap_or_default(), state.to_owned()),
-            None => (0, code.clone()),
+            None if self.dialect == Dialect::Postgres => (0, code.clone()),
+            // SQLite has numbers only; the state is that of an error without one.
+            None => (code.parse().unwrap_or_default(), "HY000".to_owned()),
         };
         report.failed(number, &state, message.clone());
         self.last = Some(WireError::Server { code, message });
         if !restarts {
             return StatementEnd::Failed;
         }
-        if let (Dialect::Postgres, Some(session)) = (self.dialect, session)
+        // Where there is no transaction that is an error, and right all the same.
+        if let (Dialect::Postgres | Dialect::Sqlite, Some(session)) = (self.dialect, session)
             && let Err(error @ (WireError::Io { .. } | WireError::Protocol(_))) =
                 session.simple("ROLLBACK")
         {
@@ -306,7 +305,7 @@ impl ScriptHost for SqlHost {
     fn prepare(&mut self, connection: u32, sql: &[u8], report: &mut Report) -> Option<u32> {
         self.slot(connection, report)?;
         let sql = String::from_utf8_lossy(sql);
-        if self.dialect == Dialect::Postgres && !self.plain {
+        if self.is_postgres && !self.plain {
             // sysbench draws the name of the statement.
             self.random.bits();
             self.random.bits();
@@ -357,6 +356,7 @@ impl ScriptHost for SqlHost {
         &mut self,
         statement: u32,
         values: impl ExactSizeIterator<Item = Binding<'a>>,
+        keep: bool,
         report: &mut Report,
     ) -> StatementEnd {
         let Some(known) = self.statements.get(statement as usize) else {
@@ -364,23 +364,27 @@ impl ScriptHost for SqlHost {
         };
         let connection = known.connection;
         let slot = self.slots.get_mut(connection as usize).filter(|slot| !slot.is_closed);
-        let Some(session) = slot.and_then(|slot| slot.session.as_mut()) else {
+        let Some(Slot { session: Some(session), rows, next_row, .. }) = slot else {
             report.failed(0, "", "the connection is closed".to_owned());
             return StatementEnd::Failed;
         };
         let answer = with_values(values, |bindings, values| match known.handle {
+            Some(handle) if keep => session.execute_rows(handle, values, rows),
             Some(handle) => session.execute(handle, values),
             None if known.plain => {
                 let backslash = session.escapes_backslash();
-                session.simple(&placeholders::plain(&known.pieces, bindings, backslash))
+                let sql = placeholders::plain(&known.pieces, bindings, backslash);
+                if keep { session.simple_rows(&sql, rows) } else { session.simple(&sql) }
             }
             None => {
                 let what = "bind_param() has not been called for the statement".to_owned();
                 Err(WireError::Protocol(what))
             }
         });
+        *next_row = 0;
+        let columns = if keep { rows.columns() as u32 } else { 0 };
         let may_miss = known.may_miss;
-        self.answered(connection, (answer, 0), may_miss, report)
+        self.answered(connection, (answer, columns), may_miss, report)
     }
 
     fn close(&mut self, statement: u32) {
@@ -464,6 +468,12 @@ impl ScriptHost for SqlHost {
         if let (Some(log), true) = (&mut self.log, left > 0) {
             // A log that cannot be written to must not end a measurement.
             let _ = log.write_all(&text[..text.len().min(left)]);
+        }
+    }
+
+    fn sleep(&mut self, seconds: f64) {
+        if let Ok(pause) = Duration::try_from_secs_f64(seconds) {
+            thread::sleep(pause);
         }
     }
 

@@ -104,6 +104,7 @@ impl ScriptHost for Nothing {
         &mut self,
         _: u32,
         _: impl ExactSizeIterator<Item = Binding<'a>>,
+        _: bool,
         report: &mut Report,
     ) -> StatementEnd {
         Nothing::refuse(report)
@@ -148,6 +149,8 @@ impl ScriptHost for Nothing {
     }
 
     fn print(&mut self, _: &[u8]) {}
+
+    fn sleep(&mut self, _: f64) {}
 
     fn count(&mut self, _: u32, _: i64) {}
 }

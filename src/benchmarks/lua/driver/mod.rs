@@ -6,6 +6,8 @@ mod load;
 mod look;
 mod placeholders;
 mod random;
+mod reports;
+mod restarts;
 mod state;
 mod step;
 mod values;

@@ -36,7 +36,7 @@ typedef struct {
   int32_t (*prepare)(void *, int32_t, const char *, size_t);
   sql_param *(*parameter)(void *, int32_t, uint32_t);
   int32_t (*bind)(void *, int32_t, sql_param **, size_t);
-  int32_t (*execute)(void *, int32_t);
+  int32_t (*execute)(void *, int32_t, int32_t);
   void (*close)(void *, int32_t);
   int32_t (*fetch)(void *, int32_t);
   int32_t (*bulk_begin)(void *, int32_t, const char *, size_t);
@@ -49,6 +49,7 @@ typedef struct {
   void (*fill)(void *, const char *, size_t, char *);
   void (*print)(void *, const char *, size_t);
   void (*count)(void *, uint32_t, int64_t);
+  void (*sleep)(void *, double);
 } rqps_calls;
 ]]
 
@@ -111,11 +112,29 @@ io.stdout = setmetatable({}, {
   },
 })
 
-local run_command = os.execute
+-- Programs that a script runs cost time and change things that nobody measures.
+local run_command, open_pipe = os.execute, io.popen
+local is_shell_allowed = false
+local function need_shell(name)
+  if is_shell_allowed then return end
+  fail(format("the script runs a program by `%s`, whose time and effects would pass for the "
+    .. "database's; --allow-shell allows it", name))
+end
 os.execute = function(words)
-  if words == nil then return run_command() end
+  if words == nil then return is_shell_allowed and 1 or 0 end
+  -- To wait needs no program.
+  local seconds = tostring(words):match("^%s*sleep%s+(%d+%.?%d*)%s*$")
+  if seconds then
+    calls.sleep(bridge, tonumber(seconds))
+    return 0
+  end
+  need_shell("os.execute")
   -- What it prints must not reach the protocol either.
   return run_command("exec 1>&2\n" .. words)
+end
+io.popen = function(...)
+  need_shell("io.popen")
+  return open_pipe(...)
 end
 os.exit = function()
   fail("the script calls os.exit(), which would end the measuring process")
@@ -249,14 +268,8 @@ local function raise(connection, said, status)
   fail(format("SQL error, errno = %d, state = '%s': %s", number, state, message))
 end
 
-local counted_class = { __tostring = result_class.__tostring }
-counted_class.__index = counted_class
-counted_class.free = result_class.free
-
--- Rows of prepared statements are counted, as no script of sysbench's own reads them.
-function counted_class:fetch_row()
-  fail("fetch_row() of a prepared statement is not supported; use query() for rows that are read")
-end
+-- Rows of prepared statements are counted and thrown away, unless the script reads rows at all.
+local keeps_rows = 0
 
 -- One open result per connection: a later one takes its place.
 local function answer(result)
@@ -323,8 +336,8 @@ function statement_class:bind_param(...)
 end
 
 function statement_class:execute()
-  local status = execute(bridge, self.handle)
-  if status == 0 then return answer(self.connection.counted) end
+  local status = execute(bridge, self.handle, keeps_rows)
+  if status == 0 then return answer(self.connection.result) end
   return raise(self.connection, "<prepared statement>", status)
 end
 
@@ -403,7 +416,6 @@ function driver_class:connect()
     handle = handle, driver = self, error = 0, sql_errno = 0, sql_state = "", sql_errmsg = "",
   }, connection_class)
   connection.result = setmetatable({ connection = connection, nrows = 0, nfields = 0 }, result_class)
-  connection.counted = setmetatable({ nrows = 0, nfields = 0 }, counted_class)
   return connection
 end
 
@@ -440,6 +452,11 @@ local symbols = {
     fill(bridge, template, #template, output)
   end,
 }
+-- C functions that run programs.
+local PROGRAMS = {
+  system = true, popen = true, fork = true, vfork = true, posix_spawn = true, posix_spawnp = true,
+  execl = true, execlp = true, execle = true, execv = true, execvp = true, execve = true,
+}
 local CONSTANTS = {
   SB_CNT_OTHER = 0, SB_CNT_READ = 1, SB_CNT_WRITE = 2, SB_CNT_EVENT = 3, SB_CNT_TRX = 3,
   SB_CNT_ERROR = 4, SB_CNT_RECONNECT = 5, SB_CNT_BYTES_READ = 6, SB_CNT_BYTES_WRITTEN = 7,
@@ -453,6 +470,7 @@ ffi.C = setmetatable({}, {
     if name:find("^db_") or name:find("^sb_") then
       fail(format("the script calls `%s` of sysbench's C code, which rqps does not have", name))
     end
+    if PROGRAMS[name] then need_shell("ffi.C." .. name) end
     if rights == "none" then fail("`ffi.C." .. name .. "` is not allowed with rights=none") end
     return real_c[name]
   end,
@@ -483,17 +501,31 @@ end
 
 -- Statistics of the script's own ------------------------------------------------------------------
 
-local function report_line(stat)
+-- What all ready-made reports tell: seconds, threads, then rates and a latency in ms.
+local function told(stat)
   local seconds = stat.time_interval > 0 and stat.time_interval or 1
-  print(format(
-    "[ %.0fs ] thds: %u tps: %.2f qps: %.2f (r/w/o: %.2f/%.2f/%.2f) lat (ms,%u%%): %.2f",
-    stat.time_total, stat.threads_running, stat.events / seconds,
-    (stat.reads + stat.writes + stat.other) / seconds, stat.reads / seconds,
-    stat.writes / seconds, stat.other / seconds, stat.latency_pct and 95 or 0,
-    (stat.latency_pct or 0) * 1000))
+  local function rate(count) return count / seconds end
+  return stat.time_total, stat.threads_running, rate(stat.events),
+    rate(stat.reads + stat.writes + stat.other), rate(stat.reads), rate(stat.writes),
+    rate(stat.other), stat.latency_pct * 1000, rate(stat.errors), rate(stat.reconnects)
 end
-sysbench.report_default, sysbench.report_csv, sysbench.report_json =
-  report_line, report_line, report_line
+function sysbench.report_default(stat)
+  local time, threads, tps, qps, reads, writes, others, latency, errors, reconnects = told(stat)
+  print(format(
+    "[ %.0fs ] thds: %d tps: %.2f qps: %.2f (r/w/o: %.2f/%.2f/%.2f) lat (ms,95%%): %.2f "
+      .. "err/s: %.2f reconn/s: %.2f",
+    time, threads, tps, qps, reads, writes, others, latency, errors, reconnects))
+end
+function sysbench.report_csv(stat)
+  print(format("%.0f,%d,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f", told(stat)))
+end
+function sysbench.report_json(stat)
+  local time, threads, tps, qps, reads, writes, others, latency, errors, reconnects = told(stat)
+  print(format(
+    '{"time": %.0f, "threads": %d, "tps": %.2f, "qps": {"total": %.2f, "reads": %.2f, '
+      .. '"writes": %.2f, "other": %.2f}, "latency": %.2f, "errors": %.2f, "reconnects": %.2f}',
+    time, threads, tps, qps, reads, writes, others, latency, errors, reconnects))
+end
 
 local histogram_class = { __tostring = function() return "<sysbench_histogram>" end }
 histogram_class.__index = histogram_class
@@ -618,9 +650,29 @@ function commands.fact(text)
   elseif name == "globals" then
     is_globals = true
     mysql_table_engine = sysbench.opt.mysql_table_engine or mysql_table_engine
+  elseif name == "shell" then
+    is_shell_allowed = true
   elseif name == "rights" and value == "none" then
     lock_up()
   end
+end
+
+-- The script and the modules that it has required.
+local function files_of(path)
+  local files = { path }
+  for name in pairs(package.loaded) do
+    local found = package.searchpath and package.searchpath(name, package.path)
+    if found then files[#files + 1] = found end
+  end
+  return files
+end
+
+local function mentions(path, word)
+  local file = io.open(path, "rb")
+  if not file then return false end
+  local text = file:read("*a")
+  file:close()
+  return text:find(word, 1, true) ~= nil
 end
 
 -- Loads the script and runs it to its end.
@@ -636,6 +688,9 @@ function commands.script(path)
   if not chunk then error(wrong, 0) end
   cmdline.script_path, cmdline.argv[1], test = path, path, path
   chunk()
+  for _, read in ipairs(files_of(path)) do
+    if mentions(read, "fetch_row") then keeps_rows = 1 end
+  end
 end
 
 local KIND_OF_ARG = {
@@ -739,6 +794,21 @@ function commands.restart()
   local about = restarting
   restarting = nil
   if hooks.before_restart_event then hooks.before_restart_event(about) end
+end
+
+-- True as text if the script has reports of its own.
+function commands.hooks()
+  return (hooks.report_intermediate or hooks.report_cumulative) and "yes" or nil
+end
+
+-- `KIND NAME VALUE …`: calls the script's own report of that kind.
+function commands.report(text)
+  local fields = fields_of(text)
+  local hook = hooks["report_" .. fields[1]]
+  if type(hook) ~= "function" then return end
+  local stat = {}
+  for index = 2, #fields, 2 do stat[fields[index]] = tonumber(fields[index + 1]) end
+  hook(stat)
 end
 
 function commands.used_default() return used_default and "yes" or "" end

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::host::SqlHost;
 use super::random::Unique;
+use super::values::driver_name;
 use crate::domain::dialect::Dialect;
 use crate::domain::lua::{LuaRandom, LuaRights, LuaWork, RandomType};
 use crate::driver::connection::Connector;
@@ -56,7 +57,7 @@ impl Surroundings {
         let folder = work.script.path.parent().unwrap_or(Path::new("/")).display().to_string();
         for (name, value) in [
             ("path", format!("{folder}/?.lua;{INSTALLED}")),
-            ("driver", driver_name(dialect).to_owned()),
+            ("driver", driver_name(dialect, work).to_owned()),
             ("tid", client.to_string()),
             ("command", command.to_owned()),
         ] {
@@ -67,6 +68,9 @@ impl Surroundings {
         }
         for option in &work.script.options {
             tell(&mut state, "option", &[&option.name, &option.kind, &option.value])?;
+        }
+        if work.shell {
+            tell(&mut state, "fact", &["shell", "on"])?;
         }
         if work.rights == LuaRights::None {
             tell(&mut state, "fact", &["rights", "none"])?;
@@ -93,15 +97,6 @@ pub(super) fn load_script<H: ScriptHost>(
     state.command("script", &path).map(|_| ())
 }
 
-/// The name that scripts know a dialect by.
-pub(super) fn driver_name(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Postgres => "pgsql",
-        Dialect::Sqlite => "sqlite",
-        _ => "mysql",
-    }
-}
-
 /// Options of sysbench itself, which scripts read: name, kind, value.
 fn options(work: &LuaWork, dialect: Dialect, seed: u64) -> Vec<(String, &'static str, String)> {
     let LuaRandom { iterations, percent, hot_percent, pareto_h, zipfian_exponent, .. } =
@@ -114,7 +109,7 @@ fn options(work: &LuaWork, dialect: Dialect, seed: u64) -> Vec<(String, &'static
         ("time", ("number", work.seconds.to_string())),
         ("warmup_time", number(0)),
         ("rate", number(0)),
-        ("report_interval", number(0)),
+        ("report_interval", ("number", work.report_interval.unwrap_or(0.0).to_string())),
         ("percentile", number(95)),
         ("verbosity", number(3)),
         ("debug", ("bool", "off".to_owned())),
@@ -127,7 +122,7 @@ fn options(work: &LuaWork, dialect: Dialect, seed: u64) -> Vec<(String, &'static
         ("rand_spec_res", number(hot_percent)),
         ("rand_pareto_h", ("number", pareto_h.to_string())),
         ("rand_zipfian_exp", ("number", zipfian_exponent.to_string())),
-        ("db_driver", text(driver_name(dialect))),
+        ("db_driver", text(driver_name(dialect, work))),
         ("db_ps_mode", text(if work.plain_statements { "disable" } else { "auto" })),
     ];
     // The password is always empty: a target's own is no business of a script.

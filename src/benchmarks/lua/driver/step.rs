@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::client::{Pulse, ScriptClient};
 use super::load::run_command;
+use super::reports::{Figures, Reporter};
 use super::state::{Surroundings, random_name};
 use crate::domain::lua::LuaWork;
 use crate::driver::Stop;
@@ -25,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks at the clients.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// Of the thread that looks: enough for the compiler of LuaJIT.
+const STACK: usize = 1 << 20;
+
 /// The loop of the benchmark's steps.
 pub(crate) fn step_loop(
     job: &DriverRequest,
@@ -38,13 +42,22 @@ pub(crate) fn step_loop(
         run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), link)?;
     }
     let pulses: Vec<Pulse> = (0..task.clients).map(|_| Arc::new(AtomicU64::new(0))).collect();
-    let (work, beside) = (task.work.clone(), watcher(&task, pulses.clone()));
+    let figures = Figures::of(task.clients);
+    let beside = watcher(&task, pulses.clone(), (surroundings.clone(), Arc::clone(&figures)));
+    let (work, shared, of_clients) =
+        (task.work.clone(), surroundings.clone(), Arc::clone(&figures));
     let make: MakeActs<ScriptClient> = Box::new(move |_, client, session| {
         let pulse = Arc::clone(&pulses[client as usize]);
-        ScriptClient::begin(&surroundings, &work, (client, pulse), session)
+        ScriptClient::begin(&shared, &work, (client, pulse), &of_clients, session)
     });
     let clients = Clients { beside: Some(beside), ..Clients::new(connector, make) };
     let mut outcome = measure(job, &task, clients, link)?;
+    if figures.is_wanted() {
+        Reporter::open(&surroundings, &task.work, &figures)?.end()?;
+    }
+    for command in &task.work.after {
+        run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), link)?;
+    }
     let seed = super::host::seed_of(job.seed);
     let kind = random_name(task.work.random.kind);
     outcome.facts.insert(
@@ -54,23 +67,33 @@ pub(crate) fn step_loop(
     Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
 }
 
-/// Ends a step whose script does not come back.
-fn watcher(task: &StepRequest<LuaWork>, pulses: Vec<Pulse>) -> Member<Counts> {
+/// Ends a step whose script does not come back, and has the script report.
+fn watcher(
+    task: &StepRequest<LuaWork>,
+    pulses: Vec<Pulse>,
+    (surroundings, figures): (Surroundings, Arc<Figures>),
+) -> Member<Counts> {
     let limit = Duration::from_secs_f64(task.warmup_seconds + task.seconds) + PATIENCE;
-    let name = task.work.script.name.clone();
+    let work = task.work.clone();
     let life = move |stand: &Stand<Counts>| {
         stand.ready(Ready::default());
         let mut seen: Vec<(u64, Instant)> = pulses.iter().map(|_| (0, Instant::now())).collect();
+        let mut reporter = None;
         while !stand.is_over() {
             thread::sleep(LOOK);
+            if figures.is_wanted() && reporter.is_none() {
+                reporter = Some(Reporter::open(&surroundings, &work, &figures)?);
+            }
+            reporter.as_mut().map_or(Ok(()), Reporter::look)?;
             for (client, (pulse, seen)) in pulses.iter().zip(&mut seen).enumerate() {
                 let beats = pulse.load(Ordering::Relaxed);
                 if beats != seen.0 {
                     *seen = (beats, Instant::now());
                 } else if beats % 2 == 1 && seen.1.elapsed() > limit {
                     return Err(format!(
-                        "failed to execute {name}: event() of client {client} did not return \
+                        "failed to execute {}: event() of client {client} did not return \
                          within {} s",
+                        work.script.name,
                         limit.as_secs()
                     ));
                 }
@@ -79,10 +102,5 @@ fn watcher(task: &StepRequest<LuaWork>, pulses: Vec<Pulse>) -> Member<Counts> {
         stand.done(Counts::default(), Spent::default());
         Ok(())
     };
-    Member {
-        name: "the watcher".to_owned(),
-        stack: 64 << 10,
-        background: true,
-        life: Box::new(life),
-    }
+    Member { name: "the watcher".to_owned(), stack: STACK, background: true, life: Box::new(life) }
 }

@@ -1,5 +1,7 @@
-//! Values of placeholders, from what a script bound to what is sent.
+//! What scripts say and what is sent: values of placeholders, names of drivers.
 
+use crate::domain::dialect::Dialect;
+use crate::domain::lua::LuaWork;
 use crate::embed::lua::Binding;
 use crate::wire::{Value, ValueType};
 
@@ -11,6 +13,16 @@ const FEW: usize = 16;
 pub(super) fn may_miss(sql: &str) -> bool {
     let word = sql.trim_start().get(..6).unwrap_or_default();
     ["UPDATE", "DELETE", "INSERT", "REPLAC"].iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+/// The name that scripts know a dialect by.
+pub(super) fn driver_name(dialect: Dialect, work: &LuaWork) -> &str {
+    match dialect {
+        Dialect::Postgres => "pgsql",
+        Dialect::Sqlite if work.driver.is_empty() => "sqlite",
+        Dialect::Sqlite => &work.driver,
+        _ => "mysql",
+    }
 }
 
 /// The type of a placeholder that gets such values.

@@ -25,8 +25,7 @@ const OWN_WAY: [(&str, &str); 8] = [
 ];
 
 /// Options about what rqps records anyway.
-const WITHOUT_EFFECT: [&str; 9] = [
-    "report_interval",
+const WITHOUT_EFFECT: [&str; 8] = [
     "histogram",
     "percentile",
     "verbosity",
@@ -187,6 +186,7 @@ fn take_own(
     };
     let random = &mut shape.random;
     match key {
+        "report_interval" => shape.report_interval = Some(number()?).filter(|every| *every > 0.0),
         "rand_type" => {
             random.kind = match value.unwrap_or_default() {
                 "special" => RandomType::Special,

@@ -63,16 +63,27 @@ own_settings! { LuaShape:
     "api", |_, shape, value| if choice(value, &[("1.0", false), ("1.1", true)])? {
         shape.random.kind = RandomType::Uniform;
     };
-    "before", |_, shape, value| {
-        let commands: Vec<String> = value.split(',').map(str::to_owned).collect();
-        let known = |command: &String| {
-            shape.declared.iter().any(|script| script.commands.contains_key(command))
-        };
-        if let Some(unknown) = commands.iter().find(|command| !known(command)) {
-            return Err(format!("no script has the command `{unknown}`"));
-        }
-        shape.before = commands;
+    "shell", |_, shape, value| {
+        shape.shell = choice(value, &[("on", true), ("off", false)])?;
     };
+    "driver", |_, shape, value| {
+        shape.driver = choice(value, &[("mysql", "mysql"), ("pgsql", "pgsql"), ("sqlite", "")])?
+            .to_owned();
+    };
+    "before", |_, shape, value| shape.before = commands(shape, value)?;
+    "after", |_, shape, value| shape.after = commands(shape, value)?;
+}
+
+/// Commands that scripts have.
+fn commands(shape: &LuaShape, value: &str) -> Result<Vec<String>, String> {
+    let commands: Vec<String> = value.split(',').map(str::to_owned).collect();
+    let known = |command: &String| {
+        shape.declared.iter().any(|script| script.commands.contains_key(command))
+    };
+    match commands.iter().find(|command| !known(command)) {
+        Some(unknown) => Err(format!("no script has the command `{unknown}`")),
+        None => Ok(commands),
+    }
 }
 
 const SETTINGS: Settings<LuaShape> = Settings {

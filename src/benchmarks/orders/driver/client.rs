@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::benchmarks::orders::driver::calls::OrdersCalls;
 use crate::benchmarks::orders::driver::inputs::{OrdersSource, TransactionKind};
 use crate::benchmarks::orders::driver::statements::OrdersStatements;
 use crate::driver::attempt::{ClientEvent, StatementError, Tally};
@@ -24,10 +25,18 @@ impl ClientFigures {
     }
 }
 
+/// How a client has transactions carried out.
+pub(super) enum OrdersWay {
+    /// Statement by statement.
+    Statements(Box<OrdersStatements>),
+    /// By one call each.
+    Calls(Box<OrdersCalls>),
+}
+
 /// A client.
 pub(super) struct OrdersClient {
     pub(super) source: OrdersSource,
-    pub(super) statements: OrdersStatements,
+    pub(super) way: OrdersWay,
     pub(super) figures: Arc<ClientFigures>,
     /// True once the inputs of the transaction at work are drawn.
     pub(super) is_drawn: bool,
@@ -45,7 +54,10 @@ impl ClientEvent for OrdersClient {
         // A transaction that is repeated has the same inputs.
         self.is_drawn = true;
         let inputs = &self.source.inputs;
-        let is_done = self.statements.carry_out(inputs, session, tally)?;
+        let is_done = match &mut self.way {
+            OrdersWay::Statements(statements) => statements.carry_out(inputs, session, tally)?,
+            OrdersWay::Calls(calls) => calls.carry_out(inputs, session, tally)?,
+        };
         self.is_drawn = false;
         let is_new_order = is_done && inputs.kind == TransactionKind::NewOrder;
         tally.statements = u64::from(is_new_order);

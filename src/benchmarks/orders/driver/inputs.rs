@@ -268,6 +268,7 @@ mod tests {
             keying: false,
             partitions: 0,
             nurand: false,
+            procedures: false,
         };
         OrdersSource::new(&shape, seed, (client, 2))
     }

@@ -1,5 +1,6 @@
 //! The load as a request: one part for the items, one for each warehouse.
 
+use crate::benchmarks::orders::driver::procedures;
 use crate::benchmarks::orders::driver::rows::rows_of;
 use crate::benchmarks::orders::schema::TABLES;
 use crate::benchmarks::orders::steps::shape;
@@ -15,9 +16,13 @@ const PARALLEL: u32 = 4;
 pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) -> RequestBody {
     let (warehouses, partitions) =
         shape(workload).map_or((1, 0), |shape| (shape.warehouses, shape.partitions));
+    let has_procedures = shape(workload).is_some_and(|shape| shape.procedures);
     let drop = |table: &str| format!("DROP TABLE IF EXISTS {table}");
     let mut setup: Vec<String> = TABLES.iter().map(|table| drop(table.name)).collect();
     setup.extend(TABLES.iter().flat_map(|table| table.create(dialect, engine, partitions)));
+    if has_procedures {
+        setup.extend(procedures::create(dialect));
+    }
     let mut finish: Vec<Vec<String>> = TABLES.iter().map(|table| table.finish(dialect)).collect();
     // The largest first.
     finish.reverse();

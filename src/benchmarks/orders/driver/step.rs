@@ -4,8 +4,9 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::benchmarks::orders::driver::calls::OrdersCalls;
 use crate::benchmarks::orders::driver::check;
-use crate::benchmarks::orders::driver::client::{ClientFigures, OrdersClient};
+use crate::benchmarks::orders::driver::client::{ClientFigures, OrdersClient, OrdersWay};
 use crate::benchmarks::orders::driver::inputs::{OrdersSource, TransactionKind};
 use crate::benchmarks::orders::driver::statements::OrdersStatements;
 use crate::domain::metric::Metric;
@@ -36,9 +37,16 @@ pub(crate) fn step_loop(
         (0..task.clients).map(|_| Arc::new(ClientFigures::new())).collect();
     let (shape, clients, own) = (task.work.clone(), task.clients, figures.clone());
     let make: MakeActs<OrdersClient> = Box::new(move |job, client, session| {
+        let way = match shape.procedures {
+            true => OrdersWay::Calls(Box::new(OrdersCalls::prepare(job.dialect, session)?)),
+            false => {
+                let statements = OrdersStatements::prepare(job.dialect, session)?;
+                OrdersWay::Statements(Box::new(statements))
+            }
+        };
         Ok(OrdersClient {
             source: OrdersSource::new(&shape, job.seed, (client, clients)),
-            statements: OrdersStatements::prepare(job.dialect, session)?,
+            way,
             figures: Arc::clone(&own[client as usize]),
             is_drawn: false,
         })

@@ -1,0 +1,194 @@
+//! Reports of a script's own: hooks that sysbench calls every few seconds, and once at the end.
+//! They run in a state of their own; what they print goes to the log.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use super::host::SqlHost;
+use super::state::{Surroundings, load_script, tell};
+use crate::domain::lua::LuaWork;
+use crate::driver::attempt::Tally;
+use crate::driver::recorder::{Recorder, Snapshot};
+use crate::embed::lua::LuaState;
+
+/// Seconds between two reports, where the command line says nothing.
+const EVERY: f64 = 10.0;
+
+/// Quantiles that reports tell: the least, the one that sysbench calls percentile, the most.
+const QUANTILES: [f64; 3] = [0.0, 0.95, 1.0];
+
+/// What the clients of a step did so far. Each client writes its own part.
+pub(super) struct Figures {
+    threads: u32,
+    /// There once a client has found that the script reports.
+    clients: OnceLock<Vec<ClientFigures>>,
+    /// When the first event that counts had ended.
+    begun: OnceLock<Instant>,
+}
+
+/// The part of one client.
+struct ClientFigures {
+    recorder: Recorder,
+    reads: AtomicU64,
+    writes: AtomicU64,
+    others: AtomicU64,
+    errors: AtomicU64,
+    latency_ns: AtomicU64,
+}
+
+impl Figures {
+    /// Nothing yet.
+    pub(super) fn of(threads: u32) -> Arc<Figures> {
+        Arc::new(Figures { threads, clients: OnceLock::new(), begun: OnceLock::new() })
+    }
+
+    /// The script has hooks.
+    pub(super) fn want(&self) {
+        let client = |_| ClientFigures {
+            recorder: Recorder::new(false),
+            reads: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            others: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            latency_ns: AtomicU64::new(0),
+        };
+        self.clients.get_or_init(|| (0..self.threads).map(client).collect());
+    }
+
+    /// True if it has.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.clients.get().is_some()
+    }
+
+    fn all(&self) -> &[ClientFigures] {
+        self.clients.get().map_or(&[], |clients| clients)
+    }
+
+    /// An event of a client that counts.
+    pub(super) fn event(&self, client: u32, tally: &Tally, latency_ns: u64) {
+        let Some(own) = self.all().get(client as usize) else { return };
+        self.begun.get_or_init(Instant::now);
+        own.recorder.event(latency_ns, latency_ns, 0);
+        for (sum, more) in [
+            (&own.reads, tally.reads),
+            (&own.writes, tally.writes),
+            (&own.others, tally.others),
+            (&own.latency_ns, latency_ns),
+        ] {
+            sum.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// An event of a client that begins again.
+    pub(super) fn error(&self, client: u32) {
+        if let Some(own) = self.all().get(client as usize) {
+            own.errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn now(&self) -> Moment {
+        let sum = |of: fn(&ClientFigures) -> &AtomicU64| -> u64 {
+            self.all().iter().map(|client| of(client).load(Ordering::Relaxed)).sum()
+        };
+        Moment {
+            seconds: self.begun.get().map_or(0.0, |begun| begun.elapsed().as_secs_f64()),
+            latencies: Snapshot::take(self.all().iter().map(|client| &client.recorder)),
+            reads: sum(|client| &client.reads),
+            writes: sum(|client| &client.writes),
+            others: sum(|client| &client.others),
+            errors: sum(|client| &client.errors),
+            latency_ns: sum(|client| &client.latency_ns),
+        }
+    }
+}
+
+/// All sums at one moment.
+#[derive(Default)]
+struct Moment {
+    seconds: f64,
+    latencies: Snapshot,
+    reads: u64,
+    writes: u64,
+    others: u64,
+    errors: u64,
+    latency_ns: u64,
+}
+
+/// Calls the hooks.
+pub(super) struct Reporter {
+    state: LuaState<SqlHost>,
+    figures: Arc<Figures>,
+    name: String,
+    every: f64,
+    last: Moment,
+}
+
+impl Reporter {
+    /// Opens a state and loads the script into it. The error is a whole fault.
+    pub(super) fn open(
+        surroundings: &Surroundings,
+        work: &LuaWork,
+        figures: &Arc<Figures>,
+    ) -> Result<Reporter, String> {
+        let name = work.script.name.clone();
+        let mut state = surroundings.open(work, work.clients, "run")?;
+        load_script(&mut state, &work.script.path)
+            .map_err(|what| format!("failed to prepare the reports of {name}: {what}"))?;
+        let every = work.report_interval.unwrap_or(EVERY);
+        let last = Moment::default();
+        Ok(Reporter { state, figures: Arc::clone(figures), name, every, last })
+    }
+
+    /// Calls `report_intermediate` if it is time.
+    pub(super) fn look(&mut self) -> Result<(), String> {
+        let now = self.figures.now();
+        if now.seconds - self.last.seconds < self.every {
+            return Ok(());
+        }
+        self.call("intermediate", &now)?;
+        self.last = now;
+        Ok(())
+    }
+
+    /// Calls `report_cumulative` with the sums of the whole step.
+    pub(super) fn end(&mut self) -> Result<(), String> {
+        self.last = Moment::default();
+        let now = self.figures.now();
+        self.call("cumulative", &now)
+    }
+
+    fn call(&mut self, kind: &str, now: &Moment) -> Result<(), String> {
+        let last = &self.last;
+        let (events, quantiles) = now.latencies.since(&last.latencies, &QUANTILES);
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let sum = seconds(now.latency_ns - last.latency_ns);
+        let quantile = |place: usize| quantiles.get(place).map_or(0.0, |ns| seconds(*ns));
+        let mut said = kind.to_owned();
+        for (name, value) in [
+            ("threads_running", f64::from(self.figures.threads)),
+            ("time_interval", now.seconds - last.seconds),
+            ("time_total", now.seconds),
+            ("latency_pct", quantile(1)),
+            ("events", events as f64),
+            ("reads", (now.reads - last.reads) as f64),
+            ("writes", (now.writes - last.writes) as f64),
+            ("other", (now.others - last.others) as f64),
+            ("errors", (now.errors - last.errors) as f64),
+            ("reconnects", 0.0),
+            ("queue_length", 0.0),
+            ("concurrency", 0.0),
+            ("latency_min", quantile(0)),
+            ("latency_max", quantile(2)),
+            ("latency_avg", sum / events.max(1) as f64),
+            ("latency_sum", sum),
+        ] {
+            // Writing to a string does not fail.
+            let _ = write!(said, "\u{1f}{name}\u{1f}{value}");
+        }
+        tell(&mut self.state, "report", &[&said])
+            .map(|_| ())
+            .map_err(|what| format!("failed to report of {}: {what}", self.name))
+    }
+}
