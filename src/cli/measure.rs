@@ -145,6 +145,7 @@ pub(super) fn count(words: &Count) -> Result<u8> {
     let mut plan = plan_of(&words.targets, &shape)?;
     plan.workload.counted_statements = Some(words.statements);
     plan.workload.simulated_caches = words.simulate;
+    let plan = plan.with_counted_loads();
     file::check(&plan).context("make a plan from these arguments")?;
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
     carry_out(plan, (&words.folders, Hosts::default()), &guest, words.format, &rules)

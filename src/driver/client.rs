@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::domain::benchmark::Pace;
 use crate::domain::dialect::Dialect;
@@ -18,10 +17,6 @@ use crate::driver::turns::Player;
 use crate::driver::window::Window;
 use crate::wire::WireError;
 
-/// Before each counted statement. A server under valgrind takes less to come back from its last
-/// reply to its wait.
-const LULL: Duration = Duration::from_millis(1);
-
 /// The code of errors that a client counts itself.
 const OWN_ERRORS: &str = "script";
 
@@ -33,6 +28,8 @@ pub struct Client<E> {
     dialect: Dialect,
     schedule: Option<ArrivalSchedule>,
     recorder: Arc<Recorder>,
+    /// The thread of the server that serves the session, where that must be known.
+    serving: Option<u32>,
     /// The event that ended after the limit of the last call.
     pending: Option<CompletedEvent>,
     /// When the last event ended: under a closed pace the next one begins then.
@@ -88,6 +85,7 @@ impl<E: ClientEvent> Client<E> {
             dialect,
             schedule: None,
             recorder,
+            serving: None,
             pending: None,
             last_end: 0,
             window: None,
@@ -98,6 +96,11 @@ impl<E: ClientEvent> Client<E> {
     /// Sets the pace: client `index` of `clients` takes its share of an open rate.
     pub fn set_pace(&mut self, pace: Pace, seed: u64, index: u32, clients: u32) {
         self.schedule = ArrivalSchedule::of(pace, seed, index, clients);
+    }
+
+    /// Tells which thread of the server serves the session.
+    pub fn set_serving(&mut self, thread: Option<u32>) {
+        self.serving = thread;
     }
 
     /// The client's clock.
@@ -155,7 +158,7 @@ impl<E: ClientEvent> Client<E> {
     /// Carries out `count` events in a window of their own and returns its counts. The server
     /// waits for each statement, however fast it is.
     pub fn count_events(&mut self, count: u64) -> Result<Counts, String> {
-        self.session.set_lull(LULL);
+        self.session.set_lull(self.serving);
         let start = self.clock.now();
         self.open_window(Window { start, end: u64::MAX, whole_events: true });
         self.run_events(count)?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::driver::fake::Fake;
+use crate::driver::lull::lull;
 use crate::driver::request::DriverRequest;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use crate::wire::mysql::MysqlClient;
@@ -229,11 +230,15 @@ impl Connection {
         })
     }
 
-    /// Leaves a server this long to begin to wait, before each statement from now on.
-    pub fn set_lull(&mut self, lull: Duration) {
+    /// Has the server wait for each statement from now on. `thread` serves this connection; a
+    /// Postgres says itself who does.
+    pub fn set_lull(&mut self, thread: Option<u32>) {
         match self {
-            Connection::Postgres(client) => client.set_lull(lull),
-            Connection::Mysql(client) => client.set_lull(lull),
+            Connection::Postgres(client) => {
+                let process = client.connection_id();
+                client.set_pause(lull(Some(process)));
+            }
+            Connection::Mysql(client) => client.set_pause(lull(thread)),
             Connection::Sqlite(_) | Connection::Fake(_) => {}
         }
     }

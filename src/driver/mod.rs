@@ -18,6 +18,7 @@ pub mod load;
 pub mod load_files;
 pub mod load_parts;
 pub mod loaders;
+mod lull;
 pub mod measure;
 pub mod merged;
 pub mod outcome;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::domain::benchmark::RateUnit;
 use crate::domain::run::Outcome;
 use crate::domain::script::Script;
 use crate::driver::attempt::ClientEvent;
@@ -31,6 +32,10 @@ const STACK: usize = 512 << 10;
 /// Time for the coordinator to read counters between the last warm-up event and the first one of a
 /// window of whole events.
 const LEAD: Duration = Duration::from_millis(2);
+
+/// Events that warm up for a count at least, unless they scan: after five executions of a prepared
+/// statement Postgres decides whether it goes on planning each anew.
+const WARM_UP_LEAST: u64 = 6;
 
 /// Statements by which the server's thread of a connection is found.
 const PINGS: u32 = 20;
@@ -118,7 +123,8 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
         }
         (None, Some(events)) => {
             let serving = server.serving(&mut crew, &ready, link)?;
-            let events = Events { warm_up: events, counted: events };
+            let least = if task.rate == RateUnit::RowsScanned { 1 } else { WARM_UP_LEAST };
+            let events = Events { warm_up: events.max(least), counted: events };
             crew.count_events(events, serving, &mut |_| Ok(()), link)?
         }
         (None, None) => {
@@ -248,13 +254,14 @@ fn make_ready<E: ClientEvent>(
     let acts = (shared.make)(job, number, &mut session)?;
     let mut client = Client::new(session, acts, clock.clone(), job.dialect, recorder);
     client.set_pace(task.pace, job.seed, number, job.all_clients(task.clients));
+    client.set_serving(ready.thread);
     Ok((client, ready))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::{Pace, Placement, RateUnit, StepBody};
+    use crate::domain::benchmark::{Pace, Placement, StepBody};
     use crate::domain::script::{Distribution, Operation};
     use crate::driver::request::RequestBody;
     use crate::driver::script::program::Program;

@@ -150,8 +150,13 @@ pub(super) fn callgrind(
 
 /// True if the first step that is carried out is counted.
 pub(super) fn counts_next(execution: &Execution<'_>, phases: &[Phase]) -> bool {
-    let is_step = |phase: &&Phase| matches!(phase, Phase::Measure(_));
-    phases.iter().find(is_step).is_some_and(|phase| counts(execution, phase))
+    let is_carried_out = |phase: &&Phase| match phase {
+        Phase::Measure(step) => {
+            !matches!(execution.options.plan.counted(step), StepCount::LeftOut(_))
+        }
+        _ => false,
+    };
+    phases.iter().find(is_carried_out).is_some_and(|phase| counts(execution, phase))
 }
 
 /// True if the phase is a step that is counted.

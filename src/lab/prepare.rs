@@ -13,10 +13,11 @@ use crate::lab::execution::Execution;
 use crate::lab::fault;
 use crate::lab::guest;
 use crate::lab::progress::Progress;
+use crate::lab::side_by_side::side_by_side;
 use crate::lab::step_runner::{Loaded, StepRunner, cause};
 use crate::lab::target_state::{KeptLoad, TargetState};
 use crate::os::{disk, user};
-use crate::plan::{cost, order};
+use crate::plan::{Plan, cost, order};
 
 /// Written beside a snapshot when it is whole; a resumed plan takes the snapshot only then.
 #[derive(Serialize, Deserialize)]
@@ -28,8 +29,8 @@ struct Mark {
 }
 
 /// Prepares these loads of all targets, load by load, each load in the order that the plan's seed
-/// gives it: what the host does over a whole load is then shared out as it is over blocks. A target
-/// that fails is marked broken; the others go on.
+/// gives it: what the host does over a whole load is then shared out as it is over blocks. Those of
+/// counted runs are prepared side by side. A target that fails is marked broken; the others go on.
 ///
 /// # Errors
 /// The user stopped, or no target could be prepared.
@@ -43,29 +44,45 @@ pub(super) fn all(
     let orders = order::orders(states.len(), plan.loads, plan.seed);
     for &load in loads {
         let order = orders.get(load.saturating_sub(1) as usize).context("order the loads")?;
-        for &place in order {
-            let state = &mut states[place];
-            if state.broken {
-                continue;
-            }
+        let mut waiting: Vec<_> = states.iter_mut().enumerate().collect();
+        waiting.sort_by_key(|(place, _)| order.iter().position(|other| other == place));
+        let waiting = waiting.into_iter().map(|(_, state)| state);
+        let is_first = loads.first() == Some(&load);
+        let waiting = waiting.filter(|state| !state.broken && (is_first || !state.is_external()));
+        if execution.options.valgrind.is_some() {
+            side_by_side(waiting.collect(), progress, |state, progress| {
+                if !execution.stopped() {
+                    prepare(execution, state, load, progress);
+                }
+            });
+            continue;
+        }
+        for state in waiting {
             if execution.stopped() {
                 return Ok(());
             }
-            if state.is_external() && loads.first() != Some(&load) {
-                continue;
-            }
-            match one(execution, state, load, progress) {
-                Ok(kept) => drop(state.loads.insert(load, kept)),
-                Err(_) if execution.stopped() => return Ok(()),
-                Err(error) => {
-                    state.broken = true;
-                    state.fault(format!("prepare: {}", fault::text(&error)), progress);
-                }
-            }
-            progress.advance(load_estimate(execution));
+            prepare(execution, state, load, progress);
         }
     }
     Ok(())
+}
+
+/// Prepares a load of a target, and marks the target as broken where that fails.
+fn prepare(
+    execution: &Execution<'_>,
+    state: &mut TargetState,
+    load: u32,
+    progress: &mut Progress<'_>,
+) {
+    match one(execution, state, load, progress) {
+        Ok(kept) => drop(state.loads.insert(load, kept)),
+        Err(_) if execution.stopped() => return,
+        Err(error) => {
+            state.broken = true;
+            state.fault(format!("prepare: {}", fault::text(&error)), progress);
+        }
+    }
+    progress.advance(load_estimate(execution));
 }
 
 fn load_estimate(execution: &Execution<'_>) -> f64 {
@@ -127,9 +144,11 @@ fn one(
     Ok(whole.kept)
 }
 
-/// What stays of a load. A single one is no step: nothing tells its scatter.
+/// What stays of a load. A single one is no step: nothing tells its scatter. Nor are those of
+/// counted runs, which are not timed.
 pub(super) fn keep(execution: &Execution<'_>, loaded: Option<Loaded>) -> KeptLoad {
-    let several = execution.options.plan.loads > 1;
+    let Plan { loads, workload, .. } = &execution.options.plan;
+    let several = *loads > 1 && workload.counted_statements.is_none();
     KeptLoad {
         step: loaded.as_ref().filter(|_| several).map(Loaded::step),
         load: loaded.map(|loaded| loaded.record),

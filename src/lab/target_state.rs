@@ -105,6 +105,7 @@ impl TargetState {
                 None => START_TIMEOUT,
             },
             callgrind,
+            still: execution.options.plan.workload.counted_statements.is_some(),
             warden_program: execution.options.program.clone(),
             listen: execution.clients.as_ref().map(ClientHosts::listen).transpose()?,
             interrupt: Interrupt(Arc::clone(&execution.options.stop)),

@@ -157,18 +157,31 @@ impl Plan {
             simulated_caches: simulate,
             ..self.workload.clone()
         };
-        Some(Plan {
+        let plan = Plan {
             targets: self.targets.iter().filter(starts).cloned().collect(),
             workload,
             blocks: Blocks::Fixed(repeats),
-            loads: 1,
             interleave: Interleave::Run,
             canaries: false,
             gate: None,
             count: None,
             profile: None,
             ..self.clone()
-        })
+        };
+        Some(plan.with_counted_loads())
+    }
+
+    /// This plan of counted runs with a load for each repeat, unless loading is a step. What a load
+    /// leaves behind by chance, such as how full pages are, then scatters from repeat to repeat and
+    /// is part of the interval.
+    #[must_use]
+    pub fn with_counted_loads(self) -> Plan {
+        let loads_once = |target: &Target| self.load_request(target).is_some();
+        let loads = match self.targets.iter().all(loads_once) {
+            true => self.blocks.most(),
+            false => 1,
+        };
+        Plan { loads, ..self }
     }
 
     /// The plan of the profiling pass, if there is one: the same steps on the same rows, on the
@@ -389,6 +402,7 @@ mod tests {
         assert_eq!(labels, ["mysql-8.0.33", "b"]);
         let Workload { counted_statements, simulated_caches, clients, .. } = counting.workload;
         assert_eq!((counted_statements, simulated_caches, clients), (Some(100), true, 1));
+        assert_eq!((counting.blocks.most(), counting.loads), (2, 2), "a load for each repeat");
     }
 
     #[test]

@@ -11,7 +11,6 @@ use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,6 +30,9 @@ enum Stream {
     Tls(Box<tls::TlsStream>),
 }
 
+/// What a client does before each request.
+pub(super) type Pause = Box<dyn FnMut() + Send>;
+
 /// A connection with the bytes that were received but not yet parsed.
 pub(super) struct Channel {
     stream: Stream,
@@ -44,8 +46,8 @@ pub(super) struct Channel {
     awaiting: bool,
     /// How long a read may wait.
     timeout: Option<Timespec>,
-    /// How long the server gets to begin to wait before each request.
-    lull: Option<Duration>,
+    /// Called before each request.
+    pause: Option<Pause>,
     /// What an error is about: "run a statement on" or "log in to".
     doing: &'static str,
     peer: String,
@@ -77,7 +79,7 @@ impl Channel {
             consumed: 0,
             awaiting: false,
             timeout: None,
-            lull: None,
+            pause: None,
             doing: "log in to",
             peer,
             broken: false,
@@ -101,10 +103,9 @@ impl Channel {
         !matches!(self.stream, Stream::Tcp(_))
     }
 
-    /// Before each request the server gets this long to begin to wait for it. It then executes the
-    /// same instructions for every request: one that is there already saves it the wait.
-    pub(super) fn set_lull(&mut self, lull: Duration) {
-        self.lull = Some(lull);
+    /// Calls `pause` before each request.
+    pub(super) fn set_pause(&mut self, pause: Pause) {
+        self.pause = Some(pause);
     }
 
     /// Time limit of a read; `None` means no limit.
@@ -129,8 +130,8 @@ impl Channel {
         if self.broken {
             return Err(self.out_of_step());
         }
-        if let Some(lull) = self.lull {
-            thread::sleep(lull);
+        if let Some(pause) = &mut self.pause {
+            pause();
         }
         self.awaiting = true;
         while !bytes.is_empty() {

@@ -37,6 +37,7 @@ pub(crate) fn site(folder: &Path, build: &Build) -> Site {
         run_as: user::choose(None).unwrap(),
         memory_group: None,
         callgrind: None,
+        still: false,
         listen: None,
         warden_program: PathBuf::from(env!("CARGO_BIN_EXE_rqps")),
         start_timeout: Duration::from_secs(120),

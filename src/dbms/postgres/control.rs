@@ -203,9 +203,9 @@ impl ControlPlane for Postgres {
 
     /// When it comes decides which statements prune pages and set hint bits.
     fn valgrind_args(&self) -> Vec<String> {
-        match self.server.site.callgrind {
-            Some(_) => ["-c", "autovacuum=off"].map(str::to_owned).to_vec(),
-            None => Vec::new(),
+        match self.server.site.still {
+            true => ["-c", "autovacuum=off"].map(str::to_owned).to_vec(),
+            false => Vec::new(),
         }
     }
 

@@ -75,9 +75,9 @@ impl MysqlClient {
         })
     }
 
-    /// Leaves the server this long to begin to wait, before each request.
-    pub fn set_lull(&mut self, lull: Duration) {
-        self.channel.set_lull(lull);
+    /// Calls `pause` before each request from now on.
+    pub fn set_pause(&mut self, pause: Box<dyn FnMut() + Send>) {
+        self.channel.set_pause(pause);
     }
 
     /// True if the session is encrypted.

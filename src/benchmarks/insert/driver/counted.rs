@@ -1,7 +1,6 @@
 //! A step of one inserter whose instructions are counted: all batches but the last ones warm up.
 
 use std::io::Write;
-use std::time::Duration;
 
 use crate::benchmarks::insert::driver::make::{self, Worker};
 use crate::benchmarks::insert::driver::outcome::Ended;
@@ -11,9 +10,6 @@ use crate::driver::Stop;
 use crate::driver::clock::Clock;
 use crate::driver::crew::{Crew, Events};
 use crate::driver::link::LabLink;
-
-/// Before each counted batch, so that the server waits for it.
-const LULL: Duration = Duration::from_millis(1);
 
 /// Leads the inserter through its batches and returns what those that count did.
 pub(super) fn lead<W: Write>(
@@ -37,19 +33,24 @@ pub(super) fn lead<W: Write>(
     })
 }
 
-/// Writes so many batches, one after the other; `lull` has the server wait for each.
-pub(super) fn write(
+/// Writes batches that count: the server, of which `thread` serves the inserter, waits for each.
+pub(super) fn count(
     worker: &mut Worker,
     batches: u64,
     clock: &Clock,
-    lull: bool,
+    thread: Option<u32>,
 ) -> Result<(), String> {
+    if let Worker::Writer(writer, _) = worker {
+        writer.session.set_lull(thread);
+    }
+    write(worker, batches, clock)
+}
+
+/// Writes so many batches, one after the other.
+pub(super) fn write(worker: &mut Worker, batches: u64, clock: &Clock) -> Result<(), String> {
     let Worker::Writer(writer, _) = worker else {
         return Err("failed to count: only inserters are counted".to_owned());
     };
-    if lull {
-        writer.session.set_lull(LULL);
-    }
     for _ in 0..batches {
         let now = clock.now();
         writer.write(now, now)?;

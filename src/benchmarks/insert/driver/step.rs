@@ -260,7 +260,7 @@ fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), Strin
     let start = match order {
         Order::Measure(window) => window.start,
         Order::MeasureEvents(batches) => {
-            let write = || counted::write(&mut worker, batches, &shared.clock, true);
+            let write = || counted::count(&mut worker, batches, &shared.clock, thread);
             let (written, spent) = Spent::on(&shared.clock, write);
             written.map_err(|fault| format!("{}: {fault}", said(post)))?;
             stand.done(outcome::ended(worker, WorkerCpu::default()), spent);
@@ -292,7 +292,7 @@ fn first_order(
             Order::Measure(_) | Order::MeasureEvents(_) => return Ok(Some(order)),
             Order::Ping => stand.answer(worker.session().ping(PINGS)),
             Order::WarmUpEvents(batches) => {
-                stand.answer(counted::write(worker, batches, &shared.clock, false));
+                stand.answer(counted::write(worker, batches, &shared.clock));
             }
             _ => {}
         }

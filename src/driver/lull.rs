@@ -1,0 +1,65 @@
+//! The pause before each counted statement, in which the server comes to wait for it. It then
+//! executes the same instructions for each statement: one that is there already saves it the wait.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::os::tree;
+
+/// Between two looks at the server. One under valgrind often takes less to come back from its last
+/// reply to its wait.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// For a server that does not tell which of its threads serves a client.
+const UNSEEN: Duration = Duration::from_millis(1);
+
+/// A thread that is still at work after this long gets its statement all the same.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// A pause until the process or thread of the server that serves a client sleeps.
+pub(super) fn lull(server: Option<u32>) -> Box<dyn FnMut() + Send> {
+    let Some(server) = server else { return Box::new(|| thread::sleep(UNSEEN)) };
+    Box::new(move || {
+        let end = Instant::now() + LONGEST;
+        loop {
+            thread::sleep(LOOK);
+            // What has gone is found by the statement.
+            let works = tree::stat_of(server).is_ok_and(|stat| stat.state != 'S');
+            if !works || Instant::now() > end {
+                return;
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_pause_lasts_until_the_server_sleeps() {
+        let mut command = Command::new("sh");
+        // Works until its input ends, then sleeps.
+        command.args(["-c", "echo; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; read line"]);
+        let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        lull(Some(server.id()))();
+        let cpu = tree::stat_of(server.id()).map(|stat| (stat.state, stat.user + stat.system));
+        drop(server.stdin.take());
+        server.wait().unwrap();
+        let (state, ticks) = cpu.unwrap();
+        assert!(state == 'S' && ticks > 0, "{state} after {ticks} ticks");
+    }
+
+    #[test]
+    fn nobody_waits_for_a_server_that_has_gone() {
+        let mut server = Command::new("true").spawn().unwrap();
+        server.wait().unwrap();
+        lull(Some(server.id()))();
+        lull(None)();
+    }
+}
