@@ -84,6 +84,7 @@ impl Subject {
             run_as,
             memory_group: None,
             callgrind: None,
+            still: false,
             listen: None,
             warden_program: RQPS.into(),
             start_timeout: Duration::from_secs(120),

@@ -10,20 +10,8 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::benchmarks::spec::{BenchmarkSpec, Counting, DefaultTurns};
+use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns};
 use crate::driver::part::DriverPart;
-
-/// As other scripts are counted, on rows that valgrind scans within seconds.
-const COUNTING: Counting = Counting {
-    settings: &[
-        "rows=100000",
-        "read_seconds=1",
-        "write_seconds=1",
-        "warmup_seconds=0",
-        "settle_scale=0",
-    ],
-    ..Counting::SCRIPTS
-};
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
@@ -35,7 +23,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::load),
-    counting: COUNTING,
+    counting: steps::COUNTING,
     driver: DriverPart { benchmark: "sysbench", rows: Some(driver::rows), ..DriverPart::NONE },
     table_name: "sbtest{table}",
     names_made: schema::names_made,

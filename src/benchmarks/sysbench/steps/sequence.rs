@@ -2,11 +2,23 @@
 
 use super::microbenchmarks::{Lasts, MICROBENCHMARKS, Microbenchmark, StatementShape, detail};
 use super::statements::script;
-use crate::benchmarks::spec::StepSet;
+use crate::benchmarks::spec::{Counting, StepSet};
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::step_parameters::{StepParameters, StepPurpose};
 use crate::workload::select::{Companions, SelectError, select};
+
+/// As other scripts are counted, on rows that valgrind scans within seconds.
+pub(crate) const COUNTING: Counting = Counting {
+    settings: &[
+        "rows=100000",
+        "read_seconds=1",
+        "write_seconds=1",
+        "warmup_seconds=0",
+        "settle_scale=0",
+    ],
+    ..Counting::SCRIPTS
+};
 
 /// Longest time for a scan that only warms, seconds.
 const SCAN_WARM_SECONDS_MAX: f64 = 60.0;
