@@ -126,23 +126,23 @@ fn refused_places(here: &Path, bundle: &Path, out: &Path) {
     check(&["run", &bundle, "--out", &out], "it holds a repetition already");
     check(&["run", &bundle, "--out", &word(here)], "it is not empty");
     check(&["run", &bundle, "--configs", "/tmp"], "omit --configs");
-    check(&["run", &bundle, "--format", "csv"], "text, markdown and json");
+    check(&["run", &bundle, "--format", "csv"], "text, markdown or json");
     check(&["bundle", &out, "-o", &format!("{out}/x.tar.gz")], "outside of");
     check(&["bundle", &word(&here.join("none")), "-o", "x.tar.gz"], "no such folder");
 }
 
-#[test]
-fn files_of_a_workload_go_with_the_bundle() {
-    let folder = tempfile::tempdir().unwrap();
-    let here = folder.path();
+/// Measures a workload of the user's, whose files it names by their place below `folder`.
+fn measured_shop(here: &Path, folder: &str) {
     fs::create_dir(here.join("shop")).unwrap();
     fs::write(here.join("shop/tables.sql"), "CREATE TABLE item (id INTEGER PRIMARY KEY, n INT);\n")
         .unwrap();
     fs::write(here.join("shop/item.csv"), "id,n\n1,10\n2,20\n3,30\n").unwrap();
-    let workload = "[load]\nschema = [\"tables.sql\"]\n\
-                    data = [{ csv = \"item.csv\", table = \"item\", expect_rows = 3 }]\n\n\
-                    [[step]]\nname = \"look\"\n[[step.event]]\n\
-                    [[step.event.statement]]\nsql = \"SELECT n FROM item WHERE id = 2\"\n";
+    let workload = format!(
+        "[load]\nschema = [\"{folder}tables.sql\"]\n\
+         data = [{{ csv = \"{folder}item.csv\", table = \"item\", expect_rows = 3 }}]\n\n\
+         [[step]]\nname = \"look\"\n[[step.event]]\n\
+         [[step.event.statement]]\nsql = \"SELECT n FROM item WHERE id = 2\"\n"
+    );
     fs::write(here.join("shop/shop.toml"), workload).unwrap();
     let bench = format!("sql:{}", word(&here.join("shop/shop.toml")));
     let (out, work) = (word(&here.join("out")), word(here));
@@ -150,6 +150,31 @@ fn files_of_a_workload_go_with_the_bundle() {
     words.extend(["--canaries", "off", "--blocks", "2", "--set", "seconds=0.1"]);
     words.extend(["--set", "warmup_seconds=0", "--work", &work]);
     fine(run(&words, here));
+}
+
+#[test]
+fn a_file_that_stays_outside_of_a_bundle_must_be_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    measured_shop(here, &format!("{}/", word(&here.join("shop"))));
+    let bundle = word(&bundled(here, "shop.tar.gz"));
+    fs::write(here.join("shop/item.csv"), "id,n\n1,10\n2,99\n3,30\n").unwrap();
+    let out = word(&here.join("repeated"));
+    // What the first try leaves is not in the way of the second.
+    for _ in 0..2 {
+        let output = run(&["run", &bundle, "--out", &out, "--work", &word(here)], here);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("item.csv: it is not the file of the plan"), "{said}");
+    }
+}
+
+#[test]
+fn files_of_a_workload_go_with_the_bundle() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    measured_shop(here, "");
+    let work = word(here);
     let bundle = bundled(here, "shop.tar.gz");
     fs::remove_dir_all(here.join("shop")).unwrap();
     let out = word(&here.join("repeated"));

@@ -106,19 +106,23 @@ fn collect(folder: &Path, path: &str, files: &mut Vec<PackedFile>) -> Result<()>
 /// its own.
 fn configs(runs: &[Run]) -> Result<Vec<PackedFile>> {
     let mut texts: BTreeMap<(Dbms, &str), BTreeMap<&str, &str>> = BTreeMap::new();
+    let mut words: BTreeMap<(Dbms, &str), &str> = BTreeMap::new();
     for run in runs {
         let record = &run.record;
         if matches!(record.target.source, BuildSource::Dsn(_)) {
             continue;
         }
-        let of_config = texts.entry((record.manifest.dbms, &record.config.name)).or_default();
+        let key = (record.manifest.dbms, record.config.name.as_str());
+        let word = *words.entry(key).or_insert(&record.target.config);
+        let of_config = texts.entry(key).or_default();
         let text = of_config.entry(record.manifest.version.as_str()).or_insert(&record.config.text);
         if *text != record.config.text {
             bail!(
-                "bundle the config `{}` of {} {}: it differs between runs of this folder",
+                "bundle the config `{}` of {} {}: it differs between runs of this folder\nhint: {}",
                 record.config.name,
                 record.manifest.dbms,
-                record.manifest.version
+                record.manifest.version,
+                of_two_texts(word, &record.target.config)
             );
         }
     }
@@ -129,6 +133,21 @@ fn configs(runs: &[Run]) -> Result<Vec<PackedFile>> {
         files.push(PackedFile { path, content: FileContent::Text(text) });
     }
     Ok(files)
+}
+
+/// What to do about two texts of one name, by the words of both targets for their config.
+fn of_two_texts(first: &str, second: &str) -> String {
+    match first == second {
+        true => {
+            "blocks came from hosts with other memory, or the file was changed in between: set \
+                 the sizes in the config and measure again"
+                .to_owned()
+        }
+        false => format!(
+            "a bundle names configs by their last part, which `{first}` and `{second}` share: \
+             rename one and measure again"
+        ),
+    }
 }
 
 /// One config for all versions. Lines carry guards where versions read different texts.
@@ -207,6 +226,12 @@ fn targets(plan: &Plan, runs: &[Run]) -> Vec<BundledTarget> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_texts_of_one_name_have_a_way_out() {
+        assert!(of_two_texts("/a/x.cnf", "/b/x.cnf").contains("`/a/x.cnf` and `/b/x.cnf` share"));
+        assert!(of_two_texts("default", "default").contains("other memory"));
+    }
 
     #[test]
     fn versions_that_read_different_settings_share_a_config() {

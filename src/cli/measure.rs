@@ -368,6 +368,8 @@ fn carry_out(
     format: Format,
     rules: &RuleOptions,
 ) -> Result<u8> {
+    // Of the plan, not of its passes: counting and profiling have no client hosts.
+    hosts::check_ssh_config(&plan, hosts)?;
     // Checks early whether the report is possible, not after hours of measuring.
     gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;
     let (calibrations, faults) = results::read_calibrations(&folders::calibrations());
@@ -410,7 +412,6 @@ fn measure_on(
     guest: &GuestOptions,
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
-    hosts::check_ssh_config(&plan, hosts)?;
     vector::check_files(&plan)?;
     own_files::ask(&plan, guest)?;
     let passwords = ask_password::of_plan(&plan)?;

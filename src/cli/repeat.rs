@@ -26,12 +26,12 @@ const FILE: &str = "repetition.md";
 /// What `rqps run BUNDLE` carries out and where, once the bundle is unpacked.
 ///
 /// # Errors
-/// It is no bundle, or cannot be repeated here. Nothing is written then.
+/// It is no bundle, or cannot be repeated here. No results are written then.
 pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders)> {
     if !has_form(words.format) {
         bail!(
-            "repeat {}: the comparison of both has the formats text, markdown and json; `rqps \
-             report` prints the new results in every format",
+            "repeat {}: `rqps run BUNDLE` prints text, markdown or json; `rqps report` prints the \
+             new results in every format",
             words.plan.display()
         );
     }
@@ -63,7 +63,8 @@ pub(super) fn has_form(format: Format) -> bool {
 /// Unpacks into the result folder, which must hold no results.
 fn unpack(bundle: &Bundle, out: &Path) -> Result<PathBuf> {
     let place = out.join(PLACE);
-    if place.exists() {
+    let partial = out.join(format!("{PLACE}.partial"));
+    if place.exists() && out.join("plan.toml").exists() {
         bail!(
             "repeat in {}: it holds a repetition already\nhint: resume it with `rqps run --resume \
              {}`, or choose another folder with --out",
@@ -72,11 +73,17 @@ fn unpack(bundle: &Bundle, out: &Path) -> Result<PathBuf> {
         );
     }
     let made = !out.exists();
-    if !made && fs::read_dir(out).with_context(|| format!("read {}", out.display()))?.count() > 0 {
-        bail!("repeat in {}: it is not empty; choose another folder with --out", out.display());
+    if !made {
+        refuse_used(out)?;
+    }
+    if folders::is_in_use(out) {
+        bail!("repeat in {}: another rqps begins to; wait for its end", out.display());
+    }
+    // An earlier try ended before it measured.
+    for folder in [&place, &partial].into_iter().filter(|folder| folder.exists()) {
+        fs::remove_dir_all(folder).with_context(|| format!("remove {}", folder.display()))?;
     }
     fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
-    let partial = out.join(format!("{PLACE}.partial"));
     let unpacked = bundle.unpack(&partial).map_err(anyhow::Error::from).and_then(|()| {
         fs::rename(&partial, &place).with_context(|| format!("create {}", place.display()))
     });
@@ -85,6 +92,18 @@ fn unpack(bundle: &Bundle, out: &Path) -> Result<PathBuf> {
         fs::remove_dir(out).ok();
     }
     unpacked.map(|()| place)
+}
+
+/// Refuses a folder that holds more than what an earlier try unpacked.
+fn refuse_used(out: &Path) -> Result<()> {
+    let reading = || format!("read {}", out.display());
+    for entry in fs::read_dir(out).with_context(reading)? {
+        let name = entry.with_context(reading)?.file_name();
+        if name != ".lock" && !name.to_string_lossy().starts_with(PLACE) {
+            bail!("repeat in {}: it is not empty; choose another folder with --out", out.display());
+        }
+    }
+    Ok(())
 }
 
 /// The plan of an unpacked bundle, with the places of its files here.
@@ -109,25 +128,35 @@ fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
             let builds = targets.iter().filter(|known| known.label == target.label);
             let sums =
                 builds.flat_map(|known| &known.builds).filter_map(|build| build.sha256.clone());
-            let sums = sums.collect::<Vec<_>>().join(", ");
             bail!(
-                "repeat with {}: a bundle holds no builds, and {} is not on this host\nhint: put \
-                 the same build there (SHA-256 {sums})",
+                "repeat with {}: a bundle holds no builds, and {} is not on this host\nhint: {}",
                 target.label,
-                here.display()
+                here.display(),
+                missing_build(&target.source, &sums.collect::<Vec<_>>())
             );
         }
     }
     let files = place.join("files");
+    let mut folder = PathBuf::from("/");
     if let Some(own) = benchmarks::of(&plan.workload).file.as_ref().filter(|_| files.is_dir()) {
-        let folder = std::path::absolute(&files).context("find the current folder")?;
+        folder = std::path::absolute(&files).context("find the current folder")?;
         let known = (own.files)(&plan.workload);
         let known = known.into_iter().filter_map(|(name, known)| Some((name, known?))).collect();
         (own.pin)(&mut plan.workload, &folder, known);
-        own_files::pin(&mut plan.workload, &folder).with_context(used)?;
     }
+    // Files that were left out of the bundle must be the same ones, too.
+    own_files::pin(&mut plan.workload, &folder).with_context(used)?;
     file::check(&plan).with_context(used)?;
     Ok(plan)
+}
+
+/// What to do where the files of a target are missing, whose builds have these checksums.
+fn missing_build(source: &BuildSource, sums: &[String]) -> String {
+    match source {
+        BuildSource::Source { .. } => "clone the repository there".to_owned(),
+        _ if sums.is_empty() => "put the same build there".to_owned(),
+        _ => format!("put the same build there (SHA-256 {})", sums.join(", ")),
+    }
 }
 
 /// The configurations that a repetition in this folder brings.
@@ -161,4 +190,17 @@ pub(super) fn show(out: &Path, first: &Path, second: &Compared, format: Format) 
     };
     say!("{}", text.trim_end());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let path = BuildSource::Path("/b".into());
+        assert_eq!(missing_build(&path, &[]), "put the same build there");
+        let sums = ["1".to_owned(), "2".to_owned()];
+        assert_eq!(missing_build(&path, &sums), "put the same build there (SHA-256 1, 2)");
+    }
 }

@@ -13,7 +13,7 @@ use crate::cli::args::VerifyData;
 use crate::cli::{exit, folders};
 use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::vector::{DataSource, Distance, Filter, PgBuild, Present};
-use crate::plan::Plan;
+use crate::plan::{Plan, own_vectors};
 
 /// Neighbours per query in the statistics.
 const K: usize = 100;
@@ -71,16 +71,7 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
 
 /// The user's vectors that a plan reads.
 pub(super) fn files(plan: &Plan) -> Vec<String> {
-    match &plan.workload.shape {
-        BenchmarkParameters::Vector(shape) => match &shape.data {
-            DataSource::Files { rows, queries, .. } => {
-                let all = [Some(rows), queries.as_ref()].into_iter().flatten();
-                all.map(|path| path.display().to_string()).collect()
-            }
-            DataSource::Fashion { .. } => Vec::new(),
-        },
-        _ => Vec::new(),
-    }
+    own_vectors(plan).iter().map(|path| path.display().to_string()).collect()
 }
 
 /// Checks the user's vectors before any download or start.

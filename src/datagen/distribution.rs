@@ -60,10 +60,22 @@ impl Zipfian {
     /// The next rank, which is the value too: the hottest is 1, nothing is scrambled.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
+        self.draw_below(rng, (self.n, self.area_last))
+    }
+
+    /// The next rank of another number of them: for a number that grows from draw to draw.
+    #[inline]
+    pub fn draw_of(&self, rng: &mut Rng, n: u64) -> u64 {
+        let n = n.max(1);
+        self.draw_below(rng, (n, area(n as f64 + 0.5, self.theta)))
+    }
+
+    #[inline]
+    fn draw_below(&self, rng: &mut Rng, (n, area_last): (u64, f64)) -> u64 {
         loop {
-            let v = self.area_first + rng.unit() * (self.area_last - self.area_first);
+            let v = self.area_first + rng.unit() * (area_last - self.area_first);
             let x = area_inverse(v, self.theta);
-            let k = x.round().clamp(1.0, self.n as f64);
+            let k = x.round().clamp(1.0, n as f64);
             if k - x <= self.squeeze || v >= area(k + 0.5, self.theta) - k.powf(-self.theta) {
                 return k as u64;
             }
@@ -203,11 +215,15 @@ pub(crate) mod tests {
         assert!(goodness_of_fit(counts, weights) > 1e-5, "{counts:?}");
     }
 
+    /// Half of the draws by a distribution over another number.
     fn zipfian_counts(n: u64, theta: f64, draws: usize) -> Vec<u64> {
-        let zipfian = Zipfian::new(n, theta);
+        let (zipfian, other) = (Zipfian::new(n, theta), Zipfian::new(7, theta));
         let mut rng = Rng::new(1);
         let mut counts = vec![0; n as usize];
-        (0..draws).for_each(|_| counts[zipfian.draw(&mut rng) as usize - 1] += 1);
+        for _ in 0..draws / 2 {
+            counts[zipfian.draw(&mut rng) as usize - 1] += 1;
+            counts[other.draw_of(&mut rng, n) as usize - 1] += 1;
+        }
         counts
     }
 

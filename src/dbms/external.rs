@@ -94,7 +94,11 @@ impl External {
         }
         let mut claim = self.open_claim()?;
         claim.survey(&self.guest)?;
-        let words = claim.announcement(&self.guest);
+        let mut words = claim.announcement(&self.guest);
+        // What is known of a server says so itself.
+        if !claim.is_locked() && self.compatible().is_none_or(|server| server.has_locks) {
+            words.push_str("; no lock keeps a second rqps away");
+        }
         self.surveyed = Some(claim);
         let what = self.compatible().map(|server| format!("; {}", server.words()));
         Ok(words + &encryption + &what.unwrap_or_default())
@@ -369,7 +373,8 @@ fn find_pid(
     calls.processes.iter().any(|known| name.starts_with(known)).then_some(pid)
 }
 
-fn is_loopback(host: &str) -> bool {
+/// True for a name or an address by which a host means itself.
+pub fn is_loopback(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     host == "localhost"
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

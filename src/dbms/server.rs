@@ -371,7 +371,7 @@ impl Server {
 
 /// True for a refusal that will not pass. "The database system is starting up" will.
 fn is_final(error: &WireError) -> bool {
-    matches!(error, WireError::Server { code, .. } if code != STARTING_UP)
+    error.code().is_some_and(|code| code != STARTING_UP)
 }
 
 /// A socket in the private folder, checked to be short enough and free.
@@ -415,4 +415,23 @@ pub(super) fn make_folder(path: &Path) -> Result<(), DbmsError> {
 fn close_folder(path: &Path) -> Result<(), DbmsError> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
         .map_err(DbmsError::io(format!("make the folder {} private", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_refuses_a_login_need_not_be_waited_for() {
+        let server =
+            |code: &str| WireError::Server { code: code.to_owned(), message: String::new() };
+        let password = WireError::NoPassword { code: "1045", words: String::new() };
+        let silence = WireError::Io {
+            doing: "connect".to_owned(),
+            source: std::io::ErrorKind::ConnectionRefused.into(),
+        };
+        let finals =
+            [server("28P01"), password, server(STARTING_UP), silence].map(|e| is_final(&e));
+        assert_eq!(finals, [true, true, false, false]);
+    }
 }

@@ -104,17 +104,17 @@ pub struct ClientHostRecord {
     pub cpu: CpuTime,
     /// Largest share of its CPU that one of its clients' threads used, 0 to 1.
     pub busiest: f64,
-    /// Its logical CPUs.
-    pub cpus: u32,
-    /// Share of their time that was not idle, whoever used it, 0 to 1.
-    pub host_busy: f64,
-    /// So far its wall clock was ahead of that of the server's host when the step began,
+    /// Its logical CPUs; `None` if its counters are unknown.
+    pub cpus: Option<u32>,
+    /// Share of their time that was not idle, whoever used it, 0 to 1; `None` if its counters are
+    /// unknown.
+    pub host_busy: Option<f64>,
+    /// Lead of its wall clock over that of the server's host at the start of the step,
     /// milliseconds. `None` if the step does not wait for its clients to be ready.
     pub clock_ahead_ms: Option<f64>,
-    /// The offset of the clocks is known to within this, milliseconds: half of the quickest round
-    /// trip.
+    /// Uncertainty of that lead, milliseconds: half of the quickest round trip.
     pub clock_bound_ms: Option<f64>,
-    /// Its window began so long after the first one of the step did, milliseconds; known to within
-    /// the bounds of both clocks.
+    /// Delay of its window after the first window of the step, milliseconds; uncertain by the
+    /// bounds of both clocks.
     pub start_ms: Option<f64>,
 }

@@ -75,9 +75,9 @@ pub enum DriverEvent {
     AfterCount,
     /// The turns of the window, where targets took turns.
     Turns(Vec<Turn>),
-    /// What counters of the driver's host moved by in the window. Only where the lab is on another
-    /// host.
-    HostUsage(HostUsage),
+    /// What counters of the driver's host moved by in the window, or why that is unknown. Only
+    /// where the lab is on another host.
+    HostUsage(Result<HostUsage, String>),
     /// The window has ended: all that was counted.
     Measured(Box<Outcome>),
     /// The job cannot go on.

@@ -45,9 +45,13 @@ impl HostWatch {
         }
     }
 
-    fn usage(&self) -> HostUsage {
-        let window = self.first_and_last.as_ref();
-        window.map(|(first, last)| last.since(first).host).unwrap_or_default()
+    fn usage(&self) -> Result<HostUsage, String> {
+        let (first, last) = self.first_and_last.as_ref().ok_or("the step had no window")?;
+        let usage = last.since(first);
+        match usage.missing.get("host") {
+            None => Ok(usage.host),
+            Some(reason) => Err(reason.clone()),
+        }
     }
 }
 
@@ -195,12 +199,13 @@ mod tests {
             DriverEvent::Prepared,
             DriverEvent::Clock { monotonic_ns: first, .. },
             DriverEvent::Clock { monotonic_ns: second, .. },
-            DriverEvent::HostUsage(_),
+            DriverEvent::HostUsage(Err(unknown)),
             DriverEvent::Measured(_),
         ] = events.as_slice()
         else {
             panic!("{events:?}")
         };
         assert!(first <= second);
+        assert_eq!(unknown, "the step had no window");
     }
 }

@@ -6,6 +6,7 @@ use crate::domain::block::BlockRun;
 use crate::domain::run::{RunKey, Status};
 use crate::lab::active_run::{self, ActiveRun, Started};
 use crate::lab::execution::Execution;
+use crate::lab::memory;
 use crate::lab::progress::Progress;
 use crate::lab::side_by_side::side_by_side;
 use crate::lab::target_state::TargetState;
@@ -35,12 +36,14 @@ pub(super) fn run(
     members.sort_by_key(|(position, _)| *position);
     let mut runs: Vec<BlockRun> = Vec::new();
     if execution.options.valgrind.is_some() {
+        let cache = execution.options.plan.workload.cache_bytes;
+        let fit = memory::servers_that_fit(cache, execution.memory_bytes);
         // Nothing that is counted depends on what else the host does.
         let alone = |member, progress: &mut Progress<'_>| match execution.stopped() {
             true => Ok(Vec::new()),
             false => together(execution, vec![member], spec, progress),
         };
-        for ended in side_by_side(members, progress, alone) {
+        for ended in side_by_side(members, fit, progress, alone) {
             runs.extend(ended?);
         }
         return Ok(runs);
@@ -85,7 +88,7 @@ fn together(
     let finish = |run: ActiveRun<'_>, progress: &mut Progress<'_>| run.finish(execution, progress);
     match execution.options.plan.takes_turns() {
         true => {
-            for run in side_by_side(runs, progress, finish) {
+            for run in side_by_side(runs, usize::MAX, progress, finish) {
                 ended.push(run?);
             }
         }
@@ -119,7 +122,7 @@ fn start<'a>(
         Started::Failed(run) => ended.push(run),
     };
     if execution.options.plan.takes_turns() && group.len() > 1 {
-        for started in side_by_side(group, progress, one) {
+        for started in side_by_side(group, usize::MAX, progress, one) {
             add(started?, &mut runs);
         }
         runs.iter_mut().for_each(|run| run.wait(execution, progress));

@@ -24,7 +24,7 @@ use crate::lab::work_folders::{Reservation, WorkFolders};
 use crate::lab::{guest, memory, resolve, resume, target_state, work_folders};
 use crate::os::spinner::Spinner;
 use crate::os::{clock, host, user};
-use crate::plan::{BlockSpec, Plan, TargetSlot, cost, file, order, own_files};
+use crate::plan::{BlockSpec, Plan, TargetSlot, cost, file, order, own_files, step_files};
 use crate::results::ResultSet;
 
 /// Carries out the plan; `decider` says after each block what the next one measures.
@@ -278,10 +278,12 @@ fn look_ahead(
     memory::check_together(plan, host::memory_bytes())?;
     memory::try_out(plan)?;
     let reservation = Reservation::new(out, &options.host_lock, run_as)?;
+    let mut files = guest::check_far(options)?;
     guest::survey(options, progress)?;
+    files.extend(step_files(plan));
     let clients = ClientHosts::open(
         (plan.workload.client_hosts.as_ref(), options.ssh_config.as_deref()),
-        (out, &options.program),
+        (out, &options.program, &files),
         progress,
     )?;
     let resolved = search.end(reservation.run_as.as_ref(), progress)?;

@@ -10,9 +10,10 @@ use crate::domain::client_hosts::HostsOfClients;
 use crate::driver::request::{AwayClients, DriverRequest, RequestBody, StepRequest};
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::driver_team::{AwayDriver, DriverTeam};
-use crate::lab::far::{self, FarHost};
+use crate::lab::far::{self, FarHost, shell_word};
 use crate::lab::progress::Progress;
 use crate::os::secret;
+use crate::plan::StepFile;
 
 /// The client hosts of a plan, each with this rqps.
 pub(super) struct ClientHosts {
@@ -26,14 +27,14 @@ pub(super) struct ClientHosts {
 }
 
 impl ClientHosts {
-    /// Reaches all client hosts, brings them rqps, and looks whether they reach this host; `None`
-    /// if clients run on this host.
+    /// Reaches all client hosts, brings them rqps, and looks whether they reach this host and have
+    /// the `files` that drivers read; `None` if clients run on this host.
     ///
     /// # Errors
-    /// One cannot be reached, cannot run this rqps, or does not reach this host.
+    /// One cannot be reached, cannot run this rqps, does not reach this host, or lacks a file.
     pub(super) fn open(
         (asked, ssh_config): (Option<&HostsOfClients>, Option<&Path>),
-        (out, program): (&Path, &Path),
+        (out, program, files): (&Path, &Path, &[StepFile]),
         progress: &mut Progress<'_>,
     ) -> Result<Option<ClientHosts>> {
         let Some(asked) = asked else { return Ok(None) };
@@ -53,6 +54,9 @@ impl ClientHosts {
             let far = FarHost::open(there, program, progress)
                 .with_context(|| format!("use the client host {host}"))?;
             opened.hosts.push(far);
+        }
+        for host in &opened.hosts {
+            files.iter().try_for_each(|file| check_file(host, file))?;
         }
         opened.address = opened.choose_address(asked)?;
         opened.hosts.iter().try_for_each(|host| opened.look_back(host))?;
@@ -155,6 +159,29 @@ impl ClientHosts {
         let listener = TcpListener::bind((self.address, 0)).with_context(what)?;
         let port = listener.local_addr().with_context(what)?.port();
         Ok(ListenAddress { ip: self.address, port, password: self.password.clone() })
+    }
+}
+
+/// Looks whether a host has a file at the same path, with the same content if that is known.
+fn check_file(host: &FarHost, file: &StepFile) -> Result<()> {
+    let (name, path) = (&host.link.host, file.path.display());
+    let word = shell_word(&file.path.to_string_lossy());
+    let script = match &file.sha256 {
+        Some(_) => format!("if [ -r {word} ]; then sha256sum < {word}; fi"),
+        None => format!("if [ -r {word} ]; then echo yes; fi"),
+    };
+    let said = host.link.run(&script).with_context(|| format!("look for {path} on {name}"))?;
+    let sum = said.split_whitespace().next();
+    match (sum, &file.sha256) {
+        (None, _) => bail!(
+            "read {path} on the client host {name}: it cannot be read there\nhint: copy it to the \
+             same path on {name}"
+        ),
+        (Some(sum), Some(known)) if sum != known => bail!(
+            "read {path} on the client host {name}: it is another file than here\nhint: copy it \
+             from here to the same path on {name}"
+        ),
+        _ => Ok(()),
     }
 }
 

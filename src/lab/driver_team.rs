@@ -43,7 +43,8 @@ pub(super) struct AwayDriver {
     clock: Option<ClockOffset>,
     /// The start of its window, on its monotonic clock.
     window_ns: Option<u64>,
-    usage: HostUsage,
+    /// What its host did in the window, or why that is unknown.
+    usage: Result<HostUsage, String>,
     is_done: bool,
 }
 
@@ -57,7 +58,7 @@ impl AwayDriver {
             said: VecDeque::new(),
             clock: None,
             window_ns: None,
-            usage: HostUsage::default(),
+            usage: Err("its driver did not tell".to_owned()),
             is_done: false,
         }
     }
@@ -116,17 +117,14 @@ impl AwayDriver {
 
     /// What the record of the step says of it.
     fn record(&self, outcome: &Outcome, first: Option<i128>) -> ClientHostRecord {
-        let HostUsage { cpus, user, system, idle, iowait, steal, .. } = self.usage;
-        let busy = user + system + steal;
-        let all = busy + idle + iowait;
         ClientHostRecord {
             host: self.host.clone(),
             clients: self.clients,
             events: outcome.events,
             cpu: outcome.client_cpu,
             busiest: outcome.client_busiest,
-            cpus,
-            host_busy: if all > 0.0 { busy / all } else { 0.0 },
+            cpus: self.usage.as_ref().ok().map(|usage| usage.cpus),
+            host_busy: self.usage.as_ref().ok().and_then(busy_share),
             clock_ahead_ms: self.clock.map(|clock| clock.ahead_ms()),
             clock_bound_ms: self.clock.map(|clock| clock.bound_ms()),
             start_ms: self.began().zip(first).map(|(began, first)| (began - first) as f64 / 1e6),
@@ -166,6 +164,15 @@ impl DriverTeam {
             DriverTeam::Away(drivers) => next_of_all(drivers, wait),
         }
     }
+}
+
+/// The share of a host's CPUs that was in use; `None` if no time passed.
+fn busy_share(usage: &HostUsage) -> Option<f64> {
+    // `user` holds `nice`.
+    let HostUsage { user, system, idle, iowait, steal, .. } = usage;
+    let busy = user + system + steal;
+    let all = busy + idle + iowait;
+    (all > 0.0).then(|| busy / all)
 }
 
 /// Measures all clocks, and gives each host the start on its own.
@@ -264,6 +271,24 @@ fn measured(drivers: &[AwayDriver], mut outcomes: Vec<Outcome>) -> Result<Outcom
     if apart > TOGETHER_MS {
         outcome.notes.push(format!("client hosts began up to {apart:.1} ms apart"));
     }
+    for driver in drivers {
+        if let Err(reason) = &driver.usage {
+            let host = &driver.host;
+            outcome.notes.push(format!("the load of the client host {host} is unknown: {reason}"));
+        }
+    }
     outcome.client_hosts = records;
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn niced_work_makes_a_host_busy_and_no_time_is_not_idle() {
+        let usage = HostUsage { user: 95.0, nice: 90.0, idle: 5.0, ..HostUsage::default() };
+        assert_eq!(busy_share(&usage), Some(0.95));
+        assert_eq!(busy_share(&HostUsage::default()), None);
+    }
 }

@@ -8,12 +8,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::dbms::{self, DbmsError, External, Guest, Interrupt};
 use crate::domain::build::BuildSource;
+use crate::domain::endpoint::Address;
 use crate::domain::target::Target;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
 use crate::lab::work_folders::short_name;
 use crate::os::{clock, host};
-use crate::plan::{Interleave, file};
+use crate::plan::{Interleave, StepFile, file};
 use crate::wire::dsn::Dsn;
 use crate::wire::password::{self, Known};
 
@@ -88,6 +89,34 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
         progress.note(&note);
     }
     Ok(())
+}
+
+/// Looks whether client hosts can use the DSNs as they stand, if clients run on other hosts.
+/// Returns the files of certificates and keys that they need.
+///
+/// # Errors
+/// An address means this host alone, or a DSN cannot be used.
+pub(super) fn check_far(options: &ExecutionOptions) -> Result<Vec<StepFile>> {
+    let mut files = Vec::new();
+    if options.plan.workload.client_hosts.is_none() {
+        return Ok(files);
+    }
+    for target in &options.plan.targets {
+        let BuildSource::Dsn(dsn) = &target.source else { continue };
+        let (dsn, _) = login(options, target, dsn)?;
+        let tls = match &dsn.address {
+            Address::Tcp { host, tls, .. } if !dbms::is_loopback(host) => tls,
+            near => bail!(
+                "measure {} with clients on other hosts: they do not reach {near}, which is on \
+                 this host\nhint: write the address by which they reach the server into the DSN",
+                target.label
+            ),
+        };
+        let identity = tls.identity.iter().flat_map(|own| [&own.certificate, &own.key]);
+        let paths = tls.roots.iter().chain(identity);
+        files.extend(paths.map(|path| StepFile { path: path.clone(), sha256: None }));
+    }
+    Ok(files)
 }
 
 /// What to say if some targets are measured over TLS and others are not: the price of encryption is
@@ -187,6 +216,7 @@ mod tests {
 
     use crate::benchmarks;
     use crate::benchmarks::sysbench::presets;
+    use crate::domain::client_hosts::HostsOfClients;
     use crate::plan::{Blocks, Plan, words};
     use crate::wire::password::TypedPasswords;
 
@@ -241,6 +271,25 @@ mod tests {
         let mut other = options("/results/one", &[]);
         other.plan.seed = 2;
         assert_ne!(tag(&first, 0), tag(&other, 0));
+    }
+
+    #[test]
+    fn an_address_of_this_host_is_none_for_client_hosts() {
+        let check = |dsn: &str| {
+            let mut options = options("/results", &[]);
+            options.plan.targets = words::targets(&[format!("a={dsn}")]).expect("words");
+            assert_eq!(check_far(&options).expect("clients are here"), []);
+            options.plan.workload.client_hosts = Some(HostsOfClients::default());
+            check_far(&options).map_err(|error| error.to_string())
+        };
+        for near in ["u@localhost/d", "u@127.0.0.1/d", "u@[::1]/d", "u@/d?host=/tmp"] {
+            let error = check(&format!("postgres://{near}")).expect_err(near);
+            assert!(error.contains("they do not reach"), "{error}");
+        }
+        let tls = "sslmode=verify-full&sslrootcert=/ca&sslcert=/c&sslkey=/k";
+        let files = check(&format!("postgres://u@db/d?{tls}")).expect("an address");
+        let paths: Vec<_> = files.iter().map(|file| file.path.to_str()).collect();
+        assert_eq!(paths, [Some("/ca"), Some("/c"), Some("/k")]);
     }
 
     #[test]

@@ -59,8 +59,26 @@ pub(super) fn check_together(plan: &Plan, memory_bytes: u64) -> Result<()> {
     Ok(())
 }
 
+/// How many servers with a cache of so many bytes fit into memory beside each other; at least one.
+/// A server without one has a share that all of them fit with.
+pub(super) fn servers_that_fit(cache: Option<u64>, memory_bytes: u64) -> usize {
+    cache.map_or(usize::MAX, |cache| (memory_bytes / cache.max(1)).max(1) as usize)
+}
+
 /// Why a server may have failed: processes of it that the kernel killed for the limit.
 pub(super) fn killed(group: Option<&MemoryGroup>) -> Option<String> {
     let killed = group?.killed().filter(|killed| *killed > 0)?;
     Some(format!("memory_limit is too small: the kernel killed {killed} of its processes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_servers_are_up_than_have_caches_in_memory() {
+        let fit = |cache| servers_that_fit(cache, 10 << 30);
+        assert_eq!([Some(6 << 30), Some(4 << 30), Some(20 << 30)].map(fit), [1, 2, 1]);
+        assert_eq!(fit(None), usize::MAX);
+    }
 }

@@ -8,13 +8,16 @@ use std::thread::{self, available_parallelism};
 use crate::lab::event::Event;
 use crate::lab::progress::Progress;
 
-/// Does `work` with each item, as many at a time as there are CPUs; the results in their order.
+/// Does `work` with each item, as many at a time as there are CPUs, but at most `at_most`; the
+/// results in their order.
 pub(super) fn side_by_side<T: Send, R: Send>(
     items: Vec<T>,
+    at_most: usize,
     progress: &mut Progress<'_>,
     work: impl Fn(T, &mut Progress<'_>) -> R + Sync,
 ) -> Vec<R> {
-    let workers = available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let workers =
+        available_parallelism().map_or(1, NonZero::get).min(items.len()).min(at_most.max(1));
     let waiting = Mutex::new(items.into_iter().enumerate());
     let (events, received) = mpsc::channel();
     thread::scope(|scope| {
@@ -64,7 +67,7 @@ mod tests {
         let mut told = Vec::new();
         let mut pass = |event| told.push(event);
         let mut progress = Progress::of_part(&mut pass);
-        let results = side_by_side(vec![3, 1, 2], &mut progress, |item, progress| {
+        let results = side_by_side(vec![3, 1, 2], usize::MAX, &mut progress, |item, progress| {
             progress.advance(f64::from(item));
             progress.note("done");
             item * 10
@@ -85,7 +88,16 @@ mod tests {
         let items: Vec<usize> = (0..workers).collect();
         let mut progress = |_| ();
         let mut progress = Progress::of_part(&mut progress);
-        let results = side_by_side(items, &mut progress, |_, _| barrier.wait().is_leader());
+        let leads = |_, _: &mut Progress<'_>| barrier.wait().is_leader();
+        let results = side_by_side(items, usize::MAX, &mut progress, leads);
         assert_eq!(results.iter().filter(|leads| **leads).count(), 1);
+    }
+
+    #[test]
+    fn one_at_a_time_is_on_one_thread() {
+        let mut progress = |_| ();
+        let mut progress = Progress::of_part(&mut progress);
+        let threads = side_by_side(vec![1, 2, 3], 1, &mut progress, |_, _| thread::current().id());
+        assert!(threads.windows(2).all(|pair| pair[0] == pair[1]), "{threads:?}");
     }
 }

@@ -55,16 +55,31 @@ fn check_names(clients: &HostsOfClients) -> Result<(), String> {
 /// Several hosts share the clients of each step.
 fn check_shares(plan: &Plan, hosts: usize) -> Result<(), String> {
     let fewest = plan.workload.counts().iter().min().copied().unwrap_or(0);
+    let share = |clients: u32| {
+        let plural = if clients == 1 { "" } else { "s" };
+        format!("share {clients} client{plural}")
+    };
     if (fewest as usize) < hosts {
         return Err(format!(
-            "share {fewest} client{} among {hosts} client hosts: each needs one or more; use more \
-             --clients",
-            if fewest == 1 { "" } else { "s" }
+            "{} among {hosts} client hosts: each needs one or more; use more --clients",
+            share(fewest)
         ));
     }
     let Some(target) = plan.targets.first() else { return Ok(()) };
     // A glob that matches no step is told where phases are needed.
     let Ok(phases) = plan.phases(target) else { return Ok(()) };
+    let own_clients = |phase: &Phase| match phase {
+        Phase::Measure(step) => Some((step.parameters.clients?, step.name.clone())),
+        Phase::Settle | Phase::Restore => None,
+    };
+    let own = phases.iter().filter_map(own_clients).min();
+    if let Some((clients, step)) = own.filter(|(clients, _)| (*clients as usize) < hosts) {
+        return Err(format!(
+            "{} of the step {step} among {hosts} client hosts: each needs one or more; give the \
+             step more `clients`, or name fewer hosts",
+            share(clients)
+        ));
+    }
     let own = |phase: &&Phase| match phase {
         Phase::Measure(step) => matches!(step.work, StepBody::Own(_)),
         Phase::Settle | Phase::Restore => false,
@@ -116,6 +131,23 @@ mod tests {
             let fault = plan(dbms, interleave, hosts, workload).unwrap_err();
             assert!(fault.contains(part), "{fault}");
         }
+    }
+
+    #[test]
+    fn a_step_of_few_clients_is_not_shared_by_more_hosts() {
+        let mut made = plan("postgres@17.2", "step", "[\"h1\", \"h2\"]", "placement = \"os\"");
+        let made = made.as_mut().unwrap();
+        let text = "[[step]]\nname = \"look\"\nclients = 1\n[[step.event]]\n\
+                    [[step.event.statement]]\nsql = \"SELECT 1\"\n";
+        let own = benchmarks::named("sql").unwrap();
+        (own.file.as_ref().unwrap().read)(&mut made.workload, text).unwrap();
+        "sql".clone_into(&mut made.benchmark);
+        made.steps.clear();
+        let fault = check(made).unwrap_err();
+        let expected = "share 1 client of the step look among 2 client hosts";
+        assert!(fault.starts_with(expected), "{fault}");
+        made.workload.client_hosts.as_mut().unwrap().hosts.pop();
+        check(made).unwrap();
     }
 
     #[test]

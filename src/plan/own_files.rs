@@ -3,6 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::benchmarks;
+use crate::domain::benchmark::{BenchmarkParameters, Phase, StepBody};
+use crate::domain::value_source::SourceValues;
+use crate::domain::vector::DataSource;
 use crate::plan::definition::Plan;
 
 /// Bytes of the largest file of which results keep a copy.
@@ -30,6 +33,59 @@ pub fn own_files(plan: &Plan) -> Vec<OwnFile> {
     small.collect()
 }
 
+/// A file that a driver reads in a step.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StepFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// SHA-256 of its content in hex, if the plan knows it.
+    pub sha256: Option<String>,
+}
+
+/// The vectors that the user brings.
+pub fn own_vectors(plan: &Plan) -> Vec<PathBuf> {
+    let BenchmarkParameters::Vector(shape) = &plan.workload.shape else { return Vec::new() };
+    match &shape.data {
+        DataSource::Files { rows, queries, .. } => {
+            [Some(rows), queries.as_ref()].into_iter().flatten().cloned().collect()
+        }
+        DataSource::Fashion { .. } => Vec::new(),
+    }
+}
+
+/// Files of the user's that the drivers of steps read, each once: fields of CSV files, scripts,
+/// vectors. What only the load reads is not among them.
+pub fn step_files(plan: &Plan) -> Vec<StepFile> {
+    let mut pinned = Vec::new();
+    if let Some(own) = &benchmarks::of(&plan.workload).file {
+        let folder = (own.folder)(&plan.workload).unwrap_or_default();
+        let files = (own.files)(&plan.workload).into_iter();
+        pinned.extend(files.map(|(name, file)| (folder.join(name), file)));
+    }
+    let mut paths = own_vectors(plan);
+    // A glob that matches no step is told where phases are needed.
+    let phases = plan.targets.iter().filter_map(|target| plan.phases(target).ok());
+    for phase in phases.flatten() {
+        let Phase::Measure(step) = phase else { continue };
+        match &step.work {
+            StepBody::Script(script) => {
+                paths.extend(script.sources.iter().filter_map(|source| match &source.values {
+                    SourceValues::File { path, .. } => Some(path.clone()),
+                    _ => None,
+                }));
+            }
+            StepBody::Own(_) => paths.extend(pinned.iter().map(|(path, _)| path.clone())),
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    let known = |path: &PathBuf| {
+        let (_, file) = pinned.iter().find(|(other, _)| other == path)?;
+        Some(file.as_ref()?.sha256.clone())
+    };
+    paths.into_iter().map(|path| StepFile { sha256: known(&path), path }).collect()
+}
+
 /// The name as it stands; that of the file alone, after its hash, where it leads elsewhere.
 fn copy_name(name: &Path, sha256: &str) -> PathBuf {
     let is_below = name.components().all(|part| matches!(part, Component::Normal(_)));
@@ -44,6 +100,30 @@ fn copy_name(name: &Path, sha256: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::sql_workload::PinnedFile;
+    use crate::plan::file;
+
+    #[test]
+    fn drivers_read_the_files_of_parameters_and_not_those_of_the_load() {
+        let text = "targets = [\"a=postgres@17.2\"]\nbenchmark = \"sysbench\"\n\
+                    order = \"abbreviated\"\nsteps = []\nblocks = 1\ninterleave = \"step\"\n\
+                    seed = \"1\"\n[workload]\ntables = 1\nrows = 10\nclients = 1\n\
+                    read_seconds = 1.0\nwrite_seconds = 1.0\nwarmup_seconds = 0.1\n\
+                    settle_scale = 0.0\npace = \"closed\"\nidle = \"os\"\nplacement = \"os\"\n";
+        let mut plan = file::parse(text).unwrap();
+        let text = "[load]\ndata = [{ csv = \"rows.csv\", table = \"t\" }]\n\
+                    [parameter]\nword = { kind = \"file\", csv = \"w.csv\", column = \"w\" }\n\
+                    [[step]]\nname = \"look\"\n[[step.event]]\n\
+                    [[step.event.statement]]\nsql = \"SELECT 1 FROM t WHERE w = :word\"\n";
+        let own = benchmarks::named("sql").unwrap().file.as_ref().unwrap();
+        (own.read)(&mut plan.workload, text).unwrap();
+        let known = PinnedFile { sha256: "ab".to_owned(), bytes: 1 };
+        let names = ["rows.csv", "w.csv"].map(|name| (name.to_owned(), known.clone()));
+        (own.pin)(&mut plan.workload, Path::new("/data"), names.into_iter().collect());
+        "sql".clone_into(&mut plan.benchmark);
+        let path = PathBuf::from("/data/w.csv");
+        assert_eq!(step_files(&plan), [StepFile { path, sha256: Some("ab".to_owned()) }]);
+    }
 
     #[test]
     fn a_copy_never_leaves_its_folder() {

@@ -83,12 +83,16 @@ fn cells(comparison: &Comparison, host: &str) -> Vec<Cell> {
         Some(share) => Cell::text(format!("{:.0} %", 100.0 * share)),
         None => Cell::missing("the driver recorded no share"),
     };
+    let cpus = match most(&|record| record.cpus.map(f64::from)) {
+        Some(cpus) => Cell::number(cpus, Digits::Fixed(0), ""),
+        None => Cell::missing("the driver recorded no CPUs"),
+    };
     vec![
         Cell::text(host.to_owned()),
         number(most(&|record| Some(f64::from(record.clients))), Digits::Fixed(0), ""),
-        number(most(&|record| Some(f64::from(record.cpus))), Digits::Fixed(0), ""),
+        cpus,
         percent(most(&|record| Some(record.busiest))),
-        percent(most(&|record| Some(record.host_busy))),
+        percent(most(&|record| record.host_busy)),
         number(most(&|record| record.clock_ahead_ms), Digits::Fixed(3), "ms"),
         number(most(&|record| record.clock_bound_ms), Digits::Fixed(3), "ms"),
         number(most(&|record| record.start_ms), Digits::Fixed(3), "ms"),

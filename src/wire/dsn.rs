@@ -19,7 +19,7 @@ mod parts;
 mod scheme;
 
 use self::parts::Parts;
-use self::scheme::{known_scheme, variable};
+use self::scheme::{is_option, known_scheme, split_options, variable};
 use crate::domain::dialect::Dialect;
 
 pub use fault::DsnError;
@@ -53,10 +53,7 @@ impl Dsn {
 /// is not clear what belongs to the password, rather more is left out than less.
 pub fn without_password(dsn: &str) -> String {
     let Some((scheme, rest)) = dsn.split_once("//") else { return dsn.to_string() };
-    let (place, query) = match rest.split_once('?') {
-        Some((place, query)) => (place, Some(query)),
-        None => (rest, None),
-    };
+    let (place, query) = split_options(rest);
     let place = match place.rsplit_once('@') {
         Some((login, host)) => {
             let (user, password) = login.split_once(':').unwrap_or((login, ""));
@@ -65,15 +62,28 @@ pub fn without_password(dsn: &str) -> String {
                 None => format!("{user}@{host}"),
             }
         }
-        None => place.to_string(),
+        None => without_port_word(place).to_owned(),
     };
-    let query = query.map(|query| {
-        let kept = query.split('&').filter(|pair| !pair.to_lowercase().starts_with("pass"));
-        kept.collect::<Vec<_>>().join("&")
-    });
-    let query = query.filter(|query| !query.is_empty());
-    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    format!("{scheme}//{place}{query}")
+    let is_secret = |pair: &str| {
+        pair.to_lowercase().starts_with("pass") || (pair.contains('@') && !is_option(pair))
+    };
+    let query: Vec<&str> =
+        query.split('&').filter(|pair| !pair.is_empty() && !is_secret(pair)).collect();
+    match query.is_empty() {
+        true => format!("{scheme}//{place}"),
+        false => format!("{scheme}//{place}?{}", query.join("&")),
+    }
+}
+
+/// A place without login up to a port that is no number. Where the host was forgotten, that is the
+/// password.
+fn without_port_word(place: &str) -> &str {
+    let authority = place.split('/').next().unwrap_or_default();
+    let is_port = |text: &str| text.is_empty() || text.parse::<u16>().is_ok();
+    match authority.split_once(':') {
+        Some((host, port)) if !host.starts_with('[') && !is_port(port) => host,
+        _ => place,
+    }
 }
 
 #[cfg(test)]

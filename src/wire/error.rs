@@ -51,6 +51,12 @@ impl WireError {
             if ENCRYPTION_WANTED.iter().any(|words| message.contains(words)))
     }
 
+    /// The same for Postgres, whose words may be of any language: a login is refused, and not for
+    /// its password.
+    pub(super) fn may_want_encryption(&self) -> bool {
+        self.code() == Some(INVALID_AUTHORIZATION) || self.wants_encryption()
+    }
+
     /// The same with a way out, if the server refused a session because it is not encrypted, or
     /// because it is, or because it came without a certificate.
     pub(super) fn with_tls_hint(self, encrypted: bool) -> WireError {
@@ -68,6 +74,9 @@ impl WireError {
         WireError::Protocol(format!("{self}\nhint: {hint}"))
     }
 }
+
+/// What Postgres says if pg_hba.conf lets nobody in so, or if there is no such role.
+const INVALID_AUTHORIZATION: &str = "28000";
 
 /// Words of servers that want encryption: Postgres 14 and later, older ones, CockroachDB, Neon,
 /// Azure; MySQL, MariaDB and TiDB; Vitess.
@@ -104,5 +113,10 @@ mod tests {
         check("connection requires a valid client certificate", true, "sslcert=FILE");
         check(&format!("{hba}, no encryption"), true, "");
         check("database \"d\" does not exist", false, "");
+        let german = WireError::Server {
+            code: "28000".to_owned(),
+            message: "kein pg_hba.conf-Eintrag für Host »h«, keine Verschlüsselung".to_owned(),
+        };
+        assert!(german.may_want_encryption());
     }
 }

@@ -74,6 +74,14 @@ pub enum PasswordError {
         /// The file.
         path: PathBuf,
     },
+    /// The file of the login path is open to others.
+    #[error("use the login path {name}: {words}")]
+    OpenLoginPath {
+        /// Its name.
+        name: String,
+        /// What is wrong with the file, and what to do.
+        words: String,
+    },
     /// A file cannot be read.
     #[error("read the passwords in {}: {source}", path.display())]
     Unreadable {
@@ -141,7 +149,7 @@ pub fn known(text: &str, variable: Variables<'_>) -> Result<Known, PasswordError
     let variable: Variables<'_> = &|name| variable(name).filter(|value| !value.is_empty());
     if let Some(name) = known.dsn.service.clone() {
         let options = match known.dsn.dialect().spec().server.as_ref().map(|it| it.client) {
-            Some(OwnClient::Mysql) => login_path(&name, variable, &mut known.notes)?,
+            Some(OwnClient::Mysql) => login_path(&name, variable)?,
             _ => service(&name, variable)?,
         };
         let (options, unknown): (Vec<_>, Vec<_>) =
@@ -182,17 +190,17 @@ fn service(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>,
 }
 
 /// The options of a login path of MySQL.
-fn login_path(
-    name: &str,
-    variable: Variables<'_>,
-    notes: &mut Vec<String>,
-) -> Result<Vec<(String, String)>, PasswordError> {
+fn login_path(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>, PasswordError> {
     let name = if name.is_empty() { "client" } else { name };
     let file = mylogin_file(variable).unwrap_or_else(|| PathBuf::from("~/.mylogin.cnf"));
-    let options = match mylogin_text(&file, notes)? {
+    let mut notes = Vec::new();
+    let options = match mylogin_text(&file, &mut notes)? {
         Some(text) => option_file::group(&text, name),
         None => Vec::new(),
     };
+    if let Some(words) = notes.pop() {
+        return Err(PasswordError::OpenLoginPath { name: name.to_owned(), words });
+    }
     if options.is_empty() {
         return Err(PasswordError::NoLoginPath { name: name.to_owned(), path: file });
     }

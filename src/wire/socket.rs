@@ -23,6 +23,9 @@ use crate::wire::{WireError, tls};
 /// flush every 8 or 16 KiB.
 const INPUT_BYTES: usize = 64 * 1024;
 
+/// What an error is about until the session is there.
+const LOG_IN: &str = "log in to";
+
 /// The ways to reach a server.
 enum Stream {
     Unix(UnixStream),
@@ -80,7 +83,7 @@ impl Channel {
             awaiting: false,
             timeout: None,
             pause: None,
-            doing: "log in to",
+            doing: LOG_IN,
             peer,
             broken: false,
         }
@@ -98,7 +101,8 @@ impl Channel {
         self.set_read_timeout(None)
     }
 
-    /// True if nobody on a network can listen: a unix socket or TLS.
+    /// True if nobody can read along who only listens: a unix socket or TLS. Without a checked
+    /// certificate somebody in between can.
     pub(super) fn is_private(&self) -> bool {
         !matches!(self.stream, Stream::Tcp(_))
     }
@@ -286,7 +290,9 @@ impl Channel {
     pub(super) fn fault(&mut self, source: io::Error) -> WireError {
         self.broken = true;
         // TLS 1.3 has the client's certificate refused after the handshake.
-        if let Some(refused) = tls::refused_afterwards(&self.peer, &source) {
+        if self.doing == LOG_IN
+            && let Some(refused) = tls::refused_afterwards(&self.peer, &source)
+        {
             return refused;
         }
         WireError::Io { doing: format!("{} {}", self.doing, self.peer), source }

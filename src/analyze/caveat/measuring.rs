@@ -89,7 +89,7 @@ fn client_bound(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
 fn client_host_bound(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let hosts = |record: &StepRecord| -> Vec<(String, f64)> {
         let hosts = record.outcome.client_hosts.iter();
-        hosts.map(|host| (host.host.clone(), host.host_busy)).collect()
+        hosts.filter_map(|host| Some((host.host.clone(), host.host_busy?))).collect()
     };
     let found = evidence.each_step(target, |records| {
         let all = records.iter().flat_map(|record| hosts(record));

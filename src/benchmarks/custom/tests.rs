@@ -234,6 +234,13 @@ sql = "INSERT INTO t VALUES (:new, :who, :much)"
 "#;
 
 #[test]
+fn the_latest_of_a_sequence_that_begins_with_the_first_row_are_none() {
+    let workload = workload(&REFUND.replace("from = 1001", "from = 1")).unwrap();
+    let fault = steps::check(&workload, Dialect::Postgres).unwrap_err();
+    assert!(fault.contains("parameter `old`: `of` begins at 1, so at first no value"), "{fault}");
+}
+
+#[test]
 fn a_row_gives_values_to_later_statements_and_a_step_has_its_own_pace() {
     let workload = workload(REFUND).unwrap();
     steps::check(&workload, Dialect::Postgres).unwrap();

@@ -34,6 +34,17 @@ pub(super) struct Relation {
     pub(super) tie: String,
 }
 
+/// What a server says to a session that wants a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LockAnswer {
+    /// The session has it.
+    Taken,
+    /// Another session has it.
+    Held,
+    /// The server knows no such locks, so it keeps nobody away.
+    Unknown,
+}
+
 /// The catalogue of one server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Catalogue(pub(super) Dialect);
@@ -63,20 +74,22 @@ impl Catalogue {
         format!("'{text}'")
     }
 
-    /// Takes a lock that ends with the session; false if another session has it.
+    /// Takes a lock that ends with the session.
     pub(super) fn try_lock(
         self,
         session: &mut dyn ControlConnection,
         name: &str,
-    ) -> Result<bool, WireError> {
+    ) -> Result<LockAnswer, WireError> {
         let sql = match self.is_mysql() {
             true => format!("SELECT GET_LOCK({}, 0)", self.literal(name)),
             false => format!("SELECT pg_try_advisory_lock({})", lock_number(name)),
         };
         match one_value(session, &sql) {
-            Ok(taken) => Ok(matches!(taken.as_deref(), Some("1" | "t"))),
-            // A compatible server without such locks keeps nobody away.
-            Err(error) if error.code().is_some_and(|code| NO_LOCKS.contains(&code)) => Ok(true),
+            Ok(Some(taken)) if taken == "1" || taken == "t" => Ok(LockAnswer::Taken),
+            Ok(_) => Ok(LockAnswer::Held),
+            Err(error) if error.code().is_some_and(|code| NO_LOCKS.contains(&code)) => {
+                Ok(LockAnswer::Unknown)
+            }
             Err(error) => Err(error),
         }
     }
@@ -384,10 +397,12 @@ mod tests {
     #[test]
     fn a_server_without_locks_keeps_nobody_away() {
         let postgres = Catalogue(Dialect::Postgres);
-        assert!(postgres.try_lock(&mut Refusing("0A000"), "a").expect("no lock is needed"));
+        let answer = postgres.try_lock(&mut Refusing("0A000"), "a").expect("no lock is needed");
+        assert_eq!(answer, LockAnswer::Unknown);
         assert!(postgres.try_lock(&mut Refusing("42501"), "a").is_err());
         let mysql = Catalogue(Dialect::Mysql);
-        assert!(mysql.try_lock(&mut Refusing("1305"), "a").expect("no lock is needed"));
+        let answer = mysql.try_lock(&mut Refusing("1305"), "a").expect("no lock is needed");
+        assert_eq!(answer, LockAnswer::Unknown);
         assert!(mysql.try_lock(&mut Refusing("1205"), "a").is_err());
     }
 

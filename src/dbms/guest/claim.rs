@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::dbms::connection::ControlConnection;
 use crate::dbms::error::DbmsError;
-use crate::dbms::guest::catalogue::{Catalogue, Relation, is_denied, own_name};
+use crate::dbms::guest::catalogue::{Catalogue, LockAnswer, Relation, is_denied, own_name};
 use crate::dbms::guest::ledger::Ledger;
 use crate::dbms::guest::owner::{Guest, OWNER, OWNER_COMMENT, mark};
 use crate::dbms::guest::stranger::{Stranger, shortened};
@@ -39,7 +39,7 @@ struct Namespace {
     own: bool,
 }
 
-/// A place that nobody else may claim as long as this lives.
+/// A place that nobody else may claim as long as this lives, if the server knows locks.
 pub(crate) struct Claim {
     catalogue: Catalogue,
     session: Box<dyn ControlConnection>,
@@ -49,6 +49,8 @@ pub(crate) struct Claim {
     database: String,
     /// True if the place was made by this claim.
     is_new: bool,
+    /// False if the server knows no locks.
+    is_locked: bool,
 }
 
 impl Claim {
@@ -88,6 +90,7 @@ impl Claim {
             user: theirs.user.to_owned(),
             database: theirs.database.to_owned(),
             is_new: false,
+            is_locked: false,
         })
     }
 
@@ -191,7 +194,14 @@ impl Claim {
     /// Takes the lock of the place.
     fn lock(&mut self) -> Result<(), DbmsError> {
         let (name, end) = (self.lock_name(), Instant::now() + LOCK_PATIENCE);
-        while !self.ask(|catalogue, session| catalogue.try_lock(session, &name))? {
+        loop {
+            match self.ask(|catalogue, session| catalogue.try_lock(session, &name))? {
+                LockAnswer::Held => {}
+                answer => {
+                    self.is_locked = answer == LockAnswer::Taken;
+                    return Ok(());
+                }
+            }
             if Instant::now() > end {
                 let holder = self.catalogue.lock_holder(&mut *self.session, &name);
                 let holder = holder.map(|id| format!(" (its session {id})")).unwrap_or_default();
@@ -203,7 +213,11 @@ impl Claim {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        Ok(())
+    }
+
+    /// True if a lock keeps others from the place.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.is_locked
     }
 
     /// A place of our name must have been made by rqps for this tag: nothing is in it, or the

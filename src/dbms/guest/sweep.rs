@@ -1,12 +1,13 @@
 //! Places that killed runs left on a server.
 
 use crate::dbms::error::DbmsError;
-use crate::dbms::guest::catalogue::{Catalogue, own_name};
+use crate::dbms::guest::catalogue::{Catalogue, LockAnswer, own_name};
 use crate::dbms::guest::claim::{Claim, Theirs};
 use crate::dbms::guest::owner::Guest;
 
 /// Removes what killed runs of this plan left in places of their own, and tells of those of other
-/// plans. A place where an rqps is at work is locked and left.
+/// plans. A place where an rqps is at work is locked and left; one that cannot be locked is only
+/// told of.
 ///
 /// # Errors
 /// The server does not answer. Its refusals become notes.
@@ -25,7 +26,8 @@ pub(crate) fn sweep(theirs: &Theirs<'_>, guest: &Guest) -> Result<Vec<String>, D
 
 fn swept(mut claim: Claim, guest: &Guest) -> Result<Option<String>, DbmsError> {
     let name = claim.lock_name();
-    if !claim.ask(|catalogue, session| catalogue.try_lock(session, &name))? {
+    let answer = claim.ask(|catalogue, session| catalogue.try_lock(session, &name))?;
+    if answer == LockAnswer::Held {
         return Ok(None);
     }
     claim.enter()?;
@@ -36,6 +38,13 @@ fn swept(mut claim: Claim, guest: &Guest) -> Result<Option<String>, DbmsError> {
         return Ok(Some(format!(
             "the {} is left over from another plan ({whose}); resume that plan to remove it, or \
              drop it manually",
+            claim.words()
+        )));
+    }
+    if answer == LockAnswer::Unknown {
+        return Ok(Some(format!(
+            "the {} is of this plan ({whose}); no lock says whether an rqps uses it: drop it \
+             manually if none does",
             claim.words()
         )));
     }

@@ -50,7 +50,7 @@ pub(super) struct DrawnSequence {
     drawn: u64,
     /// Places before this one were confirmed, or are gaps.
     settled: u64,
-    /// Places that never came in.
+    /// Places that never came in, ascending.
     gaps: Vec<u64>,
 }
 
@@ -84,7 +84,7 @@ impl DrawnSequence {
     pub(super) fn ranked(&self, rank: u64) -> Result<u64, u64> {
         let mut rank = rank;
         while let Some(place) = self.settled.checked_sub(1 + rank) {
-            if !self.gaps.contains(&place) {
+            if self.gaps.binary_search(&place).is_err() {
                 return Ok(place);
             }
             rank += 1;

@@ -14,9 +14,6 @@ use crate::driver::script::keys::{DrawnSequence, KeyDraws, KeyHistory};
 use crate::driver::script::spreading::Spreading;
 use crate::driver::script::table::{self, Choices};
 
-/// Ranks of the latest values at least, where few are before the sequence.
-const LEAST_RANKS: u64 = 10_000;
-
 /// Draws that all fall on values which were drawn before, until a source is given up.
 const TRIES: u32 = 10_000;
 
@@ -89,7 +86,7 @@ enum Draws {
         plus: i64,
     },
     Client,
-    /// Values of the sequence `of`, and `before` values that stand before it.
+    /// Values of the sequence `of`, and `before` values that stand before it; at least one.
     Latest {
         of: usize,
         before: u64,
@@ -264,9 +261,7 @@ impl ClientSources {
             Draws::Client => self.client as i64,
             Draws::Latest { of, before, ranks } => {
                 let sequence = &self.sequences[*of];
-                // There may be fewer than ranks.
-                let there = (sequence.settled() + before).max(1);
-                let rank = (ranks.draw(rng) - 1) % there;
+                let rank = ranks.draw_of(rng, sequence.settled() + before) - 1;
                 let Draws::Sequential { from, values, .. } = &self.shared.sources[*of].draws else {
                     return Err(format!("parameter `{}` follows no sequence", source.name));
                 };
@@ -275,7 +270,7 @@ impl ClientSources {
                         let step = self.client + place * u64::from(self.shared.clients);
                         from.wrapping_add_unsigned(step % values)
                     }
-                    Err(back) => from.wrapping_sub_unsigned(1 + back % (*before).max(1)),
+                    Err(back) => from.wrapping_sub_unsigned(1 + back % before),
                 }
             }
             Draws::Reply => return Ok(()),
@@ -394,6 +389,18 @@ impl Draws {
         }
     }
 
+    /// The latest values of source `of`, which draws so.
+    fn latest(of: usize, other: Option<&Draws>, exponent: f64) -> Result<Draws, String> {
+        let Some(Draws::Sequential { from, .. }) = other else {
+            return Err("it follows no sequence".to_owned());
+        };
+        let before = u64::try_from(*from).unwrap_or(0).saturating_sub(1);
+        match before {
+            0 => Err(format!("its sequence begins at {from}, so no value is before it")),
+            _ => Ok(Draws::Latest { of, before, ranks: Zipfian::new(before, exponent) }),
+        }
+    }
+
     fn of(
         source: &ValueSource,
         before: &[SharedSource],
@@ -443,12 +450,7 @@ impl Draws {
             SourceValues::Client => Draws::Client,
             SourceValues::Latest { of, exponent } => {
                 let other = before.get(*of as usize).map(|source| &source.draws);
-                let Some(Draws::Sequential { from, .. }) = other else {
-                    return Err("it follows no sequence".to_owned());
-                };
-                let before = u64::try_from(*from).unwrap_or(0).saturating_sub(1);
-                let ranks = Zipfian::new(before.max(LEAST_RANKS), *exponent);
-                Draws::Latest { of: *of as usize, before, ranks }
+                Draws::latest(*of as usize, other, *exponent)?
             }
             SourceValues::Reply => Draws::Reply,
             SourceValues::HashedKey { prefix, records } => {

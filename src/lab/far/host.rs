@@ -37,10 +37,19 @@ impl FarHost {
     ) -> Result<FarHost> {
         progress.doing(host, "connect", None);
         let link = SshLink::open(host, config, sockets)?;
-        check_machine(&link)?;
-        let folder = home(&link)?;
-        let there = bring_program(&link, &folder, (program, name), progress)?;
-        Ok(FarHost { link, folder, program: there })
+        let prepared = check_machine(&link).and_then(|()| {
+            let folder = home(&link)?;
+            let there = bring_program(&link, &folder, (program, name), progress)?;
+            Ok((folder, there))
+        });
+        match prepared {
+            Ok((folder, program)) => Ok(FarHost { link, folder, program }),
+            Err(error) => {
+                // Nobody else knows the connection, and its socket keeps the folder.
+                link.close();
+                Err(error)
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::fault::DsnError;
 use super::name::Dsn;
-use super::scheme::{first_word, known_scheme, names_folder, variable};
+use super::scheme::{first_word, known_scheme, names_folder, split_options, variable};
 use crate::domain::build::Dbms;
 use crate::domain::endpoint::{Address, ChannelBinding, ClientIdentity, Login, Tls, TlsMode};
 
@@ -12,6 +12,9 @@ const POSTGRES_OPTIONS: &str = "valid options: host, port, user, password, dbnam
                                 sslmode, sslrootcert, sslcert, sslkey, channel_binding";
 const MYSQL_OPTIONS: &str = "valid options: socket, login-path, ssl-mode, ssl-ca, ssl-cert, \
                              ssl-key (or sslmode, sslrootcert, sslcert, sslkey)";
+
+/// Most digits of a port.
+const PORT_DIGITS: usize = 5;
 
 /// A DSN while it is being read.
 pub(super) struct Parts {
@@ -63,8 +66,11 @@ impl Parts {
         for (name, value) in service {
             parts.set_from_service(name, value)?;
         }
-        let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
+        let (place, options) = split_options(rest);
         let (authority, database) = place.split_once('/').unwrap_or((place, ""));
+        if database.contains('@') {
+            return Err(DsnError::At);
+        }
         // A password may hold an unencoded @; a host cannot.
         let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
         let (user, password) = user.split_once(':').unwrap_or((user, ""));
@@ -107,7 +113,7 @@ impl Parts {
 
     /// `host`, `host:port`, `[::1]:port`, `%2Ffolder`.
     fn set_host(&mut self, text: &str) -> Result<(), DsnError> {
-        let bad = |why| DsnError::Host { host: text.to_owned(), why };
+        let bad = |why| DsnError::Host { host: shown_host(text), why };
         if text.contains(',') {
             return Err(bad("names several servers; a DSN names one"));
         }
@@ -129,6 +135,8 @@ impl Parts {
         };
         if !host.is_empty() {
             self.host = decode(host, "host")?;
+            // The socket of a login path is of another server.
+            self.socket.clear();
         }
         match port {
             Some("") | None => Ok(()),
@@ -141,6 +149,10 @@ impl Parts {
             Ok(port) if port > 0 => {
                 self.port = port;
                 Ok(())
+            }
+            // Where the host was forgotten, it is the password.
+            _ if text.len() > PORT_DIGITS || !text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Err(DsnError::PortWord)
             }
             _ => Err(DsnError::Port(text.to_owned())),
         }
@@ -164,7 +176,11 @@ impl Parts {
             "socket" if !postgres => self.socket = value,
             _ => {
                 let known = if postgres { POSTGRES_OPTIONS } else { MYSQL_OPTIONS };
-                return Err(DsnError::Option { option: name.to_owned(), known });
+                // Where a password holds a ?, the rest of it may follow.
+                let is_part =
+                    |letter: &char| letter.is_ascii_alphanumeric() || "-_".contains(*letter);
+                let option = name.chars().take_while(is_part).collect();
+                return Err(DsnError::Option { option, known });
             }
         }
         Ok(())
@@ -178,14 +194,19 @@ impl Parts {
             let example = if postgres { "postgres://USER@…" } else { "mysql://USER@…" };
             return Err(DsnError::Missing { part: "user", example });
         }
-        let tls = self.tls()?;
+        let tls = self.tls(may_lack)?;
+        let unused = |option: &str, value: &str| DsnError::Value {
+            option: option.to_owned(),
+            value: value.to_owned(),
+            why: "has no use on a unix socket, which is local",
+        };
         let address = match self.socket()? {
             Some(_) if !matches!(tls.mode, TlsMode::Off) && !tls.mode.is_open() => {
-                return Err(DsnError::Value {
-                    option: "sslmode".to_owned(),
-                    value: self.tls_mode,
-                    why: "has no use on a unix socket, which is local",
-                });
+                return Err(unused("sslmode", &self.tls_mode));
+            }
+            Some(_) if tls.identity.is_some() => return Err(unused("sslcert", &self.certificate)),
+            Some(_) if tls.binding == ChannelBinding::Require => {
+                return Err(unused("channel_binding", &self.binding));
             }
             Some(socket) => Address::Unix(socket),
             None if self.host.is_empty() && !may_lack => {
@@ -233,7 +254,8 @@ impl Parts {
         Ok(Some(path.join(format!(".s.PGSQL.{}", self.port))))
     }
 
-    fn tls(&self) -> Result<Tls, DsnError> {
+    /// `may_lack` if a service may have the rest: what belongs together is not there yet.
+    fn tls(&self, may_lack: bool) -> Result<Tls, DsnError> {
         let bad = |option: &str, value: &str, why| {
             Err(DsnError::Value { option: option.to_owned(), value: value.to_owned(), why })
         };
@@ -262,12 +284,18 @@ impl Parts {
             "" | "system" => None,
             file => Some(PathBuf::from(file)),
         };
-        if !self.root_certificate.is_empty() && !mode.verifies() {
+        if mode == TlsMode::VerifyCa && roots.is_none() && !may_lack {
+            let why = "needs sslrootcert=FILE: a certificate of any public authority would do, \
+                       for any host; those of the system go with verify-full";
+            return bad("sslmode", word, why);
+        }
+        if !self.root_certificate.is_empty() && !mode.verifies() && !may_lack {
             let why = "has no use without sslmode=verify-ca or verify-full";
             return bad("sslrootcert", &self.root_certificate, why);
         }
         let identity = match (self.certificate.as_str(), self.key.as_str()) {
             ("", "") => None,
+            ("", _) | (_, "") if may_lack => None,
             (file, "") => return bad("sslcert", file, "needs sslkey=FILE, its private key"),
             ("", file) => return bad("sslkey", file, "needs sslcert=FILE, its certificate"),
             (file, _) if matches!(mode, TlsMode::Off) => {
@@ -286,6 +314,16 @@ impl Parts {
             }
         };
         Ok(Tls { mode, roots, identity, binding })
+    }
+}
+
+/// The text of a host for an error: without what follows its colon, unless that is an address.
+/// Where the host was forgotten, it is the password.
+fn shown_host(text: &str) -> String {
+    let is_address = |byte: u8| byte.is_ascii_hexdigit() || b":.[]".contains(&byte);
+    match text.split_once(':') {
+        Some((host, _)) if !text.bytes().all(is_address) => format!("{host}:…"),
+        _ => text.to_owned(),
     }
 }
 

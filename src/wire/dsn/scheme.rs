@@ -24,6 +24,49 @@ pub(super) fn names_folder(dbms: Dbms) -> bool {
     server.is_some_and(|server| server.socket == SocketName::HostFolder)
 }
 
+/// Names of options, those of both dialects.
+const OPTIONS: [&str; 17] = [
+    "host",
+    "port",
+    "user",
+    "password",
+    "dbname",
+    "service",
+    "login-path",
+    "socket",
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "channel_binding",
+];
+
+/// True for an option of a DSN with a value: `user=me`.
+pub(super) fn is_option(pair: &str) -> bool {
+    let name = pair.split_once('=').map_or("", |(name, _)| name);
+    OPTIONS.contains(&name)
+}
+
+/// What follows `://`: the place, and the options after the `?`. As for libpq, a `?` that stands
+/// unencoded in the password begins no options.
+pub(super) fn split_options(rest: &str) -> (&str, &str) {
+    let mut from = 0;
+    while let Some(at) = rest[from..].find('?').map(|at| from + at) {
+        let options = &rest[at + 1..];
+        match options.split_once('@') {
+            Some((before, _)) if !before.split('&').any(is_option) => {
+                from = at + 1 + before.len();
+            }
+            _ => return (&rest[..at], options),
+        }
+    }
+    (rest, "")
+}
+
 /// What a text begins with, short enough for an error and without anything secret.
 pub(super) fn first_word(text: &str) -> &str {
     text.split([':', '/', '@', ' ']).next().unwrap_or_default()

@@ -20,6 +20,17 @@ fn a_dsn_is_stored_without_its_password() {
     check("postgres:///app?host=/tmp&password=x&user=me", "postgres:///app?host=/tmp&user=me");
     check("postgres:///app?password=x", "postgres:///app");
     check("mysql://me:@db", "mysql://me@db");
+    check("mysql://db:/app", "mysql://db:/app");
+    check("postgres://u:se?cret@h/db", "postgres://u@h/db");
+    check("postgres://u@x:se?c@ret?@h/db?user=a@b", "postgres://u@x@h/db?user=a@b");
+    check(
+        "postgres://h/db?user=me@zone&sslmode=disable",
+        "postgres://h/db?user=me@zone&sslmode=disable",
+    );
+    check("postgres://h/db?password=p@q&sslmode=disable", "postgres://h/db?sslmode=disable");
+    // The host was forgotten.
+    check("postgres://bench:s3cret/app", "postgres://bench");
+    check("postgres://bench:s3/cret?sslmode=require", "postgres://bench?sslmode=require");
 }
 
 fn shown(text: &str) -> String {
@@ -51,6 +62,8 @@ fn reads_all_forms() {
     check("postgres://u@/d?host=/r/.s.PGSQL.9", "postgres /r/.s.PGSQL.9 u  d");
     check("postgres://h?user=u&password=%25&dbname=d", "postgres h:5432 u % d");
     check("mysql://u:p@h/d", "mysql h:3306 u p d");
+    check("postgres://u:p?q@h/d?port=7", "postgres h:7 u p?q d");
+    check("postgres://h/d?user=u@zone", "postgres h:5432 u@zone  d");
     check("mysql://u@/d?socket=/tmp/my%20sock", "mysql /tmp/my sock u  d");
     check("mariadb://u:+@h:1/", "mariadb h:1 u + ");
     check("mysql://u@h/?ssl-mode=DISABLED", "mysql h:3306 u  ");
@@ -81,7 +94,6 @@ fn names_the_bad_part() {
     check("mysql://u:%+1@h", &DsnError::Encoding("password").to_string());
     check("mysql://u%ff@h", &DsnError::Encoding("user").to_string());
     check("mysql://u@h:0", "the port '0' of the DSN is not a number from 1 to 65535");
-    check("mysql://u@h:x", "the port 'x' of the DSN is not a number from 1 to 65535");
     check(
         "postgres://u@::1/d",
         "the host '::1' of the DSN has more than one colon; write an IPv6 address as [::1]",
@@ -99,6 +111,21 @@ fn names_the_bad_part() {
     );
     check("mysql://u@%2Ftmp", "the host '/tmp' of the DSN is a path: write ?socket=/path");
     check("mysql://u@/?socket=tmp", "the DSN's option socket=tmp is not an absolute path");
+}
+
+#[test]
+fn no_fault_holds_a_password() {
+    let check = |text: &str, begin: &str| {
+        let fault = shown(text);
+        assert!(fault.starts_with(begin) && !fault.contains("s3cret"), "{text}: {fault}");
+    };
+    check("postgres://bench:s3cret/app", "the port of the DSN is not a number from 1 to 65535; a");
+    check("postgres://bench:s3cret?x=1", "the port of the DSN is not a number");
+    check("postgres://bench:123456/app", "the port of the DSN is not a number");
+    check("postgres://bench:a:s3cret/app", "the host 'bench:…' of the DSN has more than one colon");
+    check("postgres://bench:s3cret,a/app", "the host 'bench:…' of the DSN names several servers");
+    check("postgres://u:a@b/s3cret@h/db", "the database of the DSN holds an @: write it as %40");
+    check("postgres://h?x%s3cret", "unknown DSN option 'x'; valid options");
 }
 
 #[test]
@@ -133,6 +160,20 @@ fn tls_is_said_or_refused() {
         "postgres://u@/?host=/r&sslmode=require",
         "the DSN's option sslmode=require has no use on a unix socket, which is local",
     );
+    for option in ["sslcert=/a&sslkey=/b", "channel_binding=require"] {
+        let first = option.split('&').next().unwrap_or_default();
+        check(
+            &format!("postgres://u@/?host=/r&{option}"),
+            &format!("the DSN's option {first} has no use on a unix socket, which is local"),
+        );
+    }
+    let roots = "needs sslrootcert=FILE: a certificate of any public authority would do, for any \
+                 host; those of the system go with verify-full";
+    check(
+        "postgres://u@h?sslmode=verify-ca&sslrootcert=system",
+        &format!("the DSN's option sslmode=verify-ca {roots}"),
+    );
+    check("mysql://u@h?ssl-mode=VERIFY_CA", &format!("the DSN's option sslmode=verify_ca {roots}"));
     check("postgres://u@/?host=/r&sslmode=prefer", "postgres /r/.s.PGSQL.5432 u  ");
 }
 
@@ -147,7 +188,8 @@ fn modes_of_tls_are_those_of_both_clients() {
     assert_eq!(tls("postgres://u@h?sslmode=require"), Tls::of(TlsMode::Require));
     let system = "postgres://u@h?sslmode=verify-full&sslrootcert=system";
     assert_eq!(tls(system), Tls::of(TlsMode::VerifyFull));
-    assert_eq!(tls("mysql://u@h?ssl-mode=VERIFY_CA"), Tls::of(TlsMode::VerifyCa));
+    let with_roots = |mode| Tls { roots: Some("/ca".into()), ..Tls::of(mode) };
+    assert_eq!(tls("mysql://u@h?ssl-mode=VERIFY_CA&ssl-ca=/ca"), with_roots(TlsMode::VerifyCa));
     assert_eq!(tls("mysql://u@h?ssl-mode=PREFERRED"), Tls::of(TlsMode::Prefer));
     let all = "mysql://u@h?ssl-mode=VERIFY_IDENTITY&ssl-ca=/ca&ssl-cert=/c&ssl-key=/k";
     let identity = ClientIdentity { certificate: "/c".into(), key: "/k".into() };
@@ -169,6 +211,16 @@ fn a_service_has_what_the_dsn_leaves_out() {
         "postgres://me@other:7/d?sslmode=disable"
     );
     assert_eq!(Dsn::parse("postgres://?service=s").expect("a name").service.as_deref(), Some("s"));
+    // Another host than that of the login path, so not its socket.
+    let path = [("socket", "/run/my.sock"), ("user", "u"), ("port", "7")].map(pair);
+    let with = |text: &str| Dsn::parse_with(text, &path).expect(text).to_string();
+    assert_eq!(with("mysql:///d?login-path=p"), "mysql://u@/d?socket=/run/my.sock");
+    assert_eq!(with("mysql://db/d?login-path=p"), "mysql://u@db:7/d");
+    // Its authorities are those of the service.
+    let with_roots = "postgres://?service=s&sslmode=verify-ca";
+    assert!(Dsn::parse(with_roots).is_ok());
+    let roots = [("host", "db"), ("user", "u"), ("sslrootcert", "/ca")].map(pair);
+    assert!(Dsn::parse_with(with_roots, &roots).is_ok());
     let error = Dsn::parse_with("postgres://?service=s", &[]).expect_err("no user").to_string();
     assert!(error.contains("names no user"), "{error}");
 }

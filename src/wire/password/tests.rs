@@ -149,4 +149,10 @@ fn a_login_path_has_host_user_and_password() {
     assert_eq!(password("mysql://other@h", &variables).expect("another user"), "cnf");
     let error = completed("mysql://?login-path=test", &variables).err().expect("none").to_string();
     assert!(error.contains("mysql_config_editor set --login-path=test"), "{error}");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o644)).expect("chmod");
+    let error = completed("mysql://?login-path=prod", &variables).err().expect("open").to_string();
+    assert!(
+        error.starts_with("use the login path prod: ") && error.contains("chmod 600"),
+        "{error}"
+    );
 }

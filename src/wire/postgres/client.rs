@@ -59,12 +59,16 @@ impl PostgresClient {
         };
         let channel = Channel::connect(address, timeout)?;
         if matches!(mode, TlsMode::Off | TlsMode::Allow) {
-            match PostgresClient::log_in(channel, login, binding) {
-                Err(error) if mode == TlsMode::Allow && error.wants_encryption() => {}
+            let refused = match PostgresClient::log_in(channel, login, binding) {
+                Err(error) if mode == TlsMode::Allow && error.may_want_encryption() => error,
                 answer => return answer.map_err(|error| error.with_tls_hint(false)),
-            }
-            let channel = Channel::connect(address, timeout)?;
-            return PostgresClient::log_in(login::encrypt(channel, address)?, login, binding);
+            };
+            let channel = login::encrypt(Channel::connect(address, timeout)?, address)?;
+            // A server without TLS refuses for another reason.
+            return match channel.is_encrypted() {
+                true => PostgresClient::log_in(channel, login, binding),
+                false => Err(refused.with_tls_hint(false)),
+            };
         }
         let channel = login::encrypt(channel, address)?;
         let encrypted = channel.is_encrypted();

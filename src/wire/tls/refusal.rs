@@ -32,6 +32,10 @@ pub(super) fn refused(host: &str, tls: &Tls, error: io::Error) -> WireError {
             format!("the server closed the connection: {error}"),
             "its log may say why; sslmode=disable does without TLS".to_owned(),
         ),
+        None if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => (
+            "no reply within the time limit".to_owned(),
+            "the port may speak no TLS; sslmode=disable does without it".to_owned(),
+        ),
         None => return WireError::Io { doing: format!("begin TLS with {host}"), source: error },
     };
     WireError::Protocol(format!("begin TLS with {host}: {why}\nhint: {hint}"))
@@ -87,8 +91,8 @@ fn wrong_name(host: &str, names: &[&str]) -> (String, String) {
     };
     (
         format!("the server's certificate {has}, not for '{host}'"),
-        "connect by a name of the certificate, or use sslmode=verify-ca, which does not check the \
-         name"
+        "connect by a name of the certificate, or use sslmode=verify-ca with sslrootcert=FILE, \
+         which does not check the name"
             .to_owned(),
     )
 }
@@ -185,5 +189,8 @@ mod tests {
         let closed = io::Error::from(io::ErrorKind::UnexpectedEof);
         let error = refused("db", &Tls::of(TlsMode::Require), closed).to_string();
         assert!(error.contains("hint: its log may say why"), "{error}");
+        let silent = io::Error::from(io::ErrorKind::WouldBlock);
+        let error = refused("db", &Tls::of(TlsMode::Require), silent).to_string();
+        assert!(error.contains("no reply within the time limit\nhint: the port may"), "{error}");
     }
 }

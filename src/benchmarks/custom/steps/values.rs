@@ -224,8 +224,15 @@ impl ParameterReader<'_> {
             }
             "latest" => {
                 let of = other()?;
-                if !matches!(named.sources[of as usize].values, SourceValues::Sequential { .. }) {
+                let SourceValues::Sequential { from, .. } = named.sources[of as usize].values
+                else {
                     return Err("`of` must name a sequential parameter".to_owned());
+                };
+                if from < 2 {
+                    return Err(format!(
+                        "`of` begins at {from}, so at first no value is in the database: load rows \
+                         with values from 1 on, and let its `from` be the next one"
+                    ));
                 }
                 let exponent = within("exponent", parameter.exponent.unwrap_or(0.99), 0.0, 1000.0);
                 SourceValues::Latest { of, exponent: exponent? }

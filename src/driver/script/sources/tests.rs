@@ -274,3 +274,32 @@ fn the_latest_values_of_a_sequence_are_the_ones_that_were_confirmed() {
     }
     assert!((600..2500).contains(&newest), "{newest}");
 }
+
+#[test]
+fn the_latest_of_few_values_have_the_shares_of_their_ranks() {
+    let open = |from| {
+        let sequence = SourceValues::Sequential { from, to: 1_000_000, wrap: false };
+        let latest = SourceValues::Latest { of: 0, exponent: 0.99 };
+        let sources = vec![source("new", sequence), source("old", latest)];
+        let script = Script { sources, ..Script::of(false, Vec::new(), Distribution::Uniform) };
+        SharedSources::open(&script, 1)
+    };
+    let mut sources = open(16).unwrap().of_client(5, 0);
+    let mut drawn: Vec<Drawn> = (0..2).map(|_| Drawn::default()).collect();
+    // 15 are loaded, 5 come in.
+    for _ in 0..5 {
+        sources.begin();
+        sources.draw(&[0], &mut drawn).unwrap();
+        sources.confirm();
+    }
+    let mut counts = vec![0; 20];
+    for _ in 0..50_000 {
+        sources.draw(&[1], &mut drawn).unwrap();
+        let DrawnValue::Whole(value) = drawn[1].value else { panic!("{:?}", drawn[1].value) };
+        counts[20 - value as usize] += 1;
+    }
+    let weights: Vec<f64> = (1..=20).map(|rank| f64::from(rank).powf(-0.99)).collect();
+    assert_fits(&counts, &weights);
+    let error = open(1).err().unwrap();
+    assert!(error.contains("its sequence begins at 1, so no value is before it"), "{error}");
+}
