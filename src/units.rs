@@ -26,6 +26,11 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// Bytes as hexadecimal digits: `0a1b`.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A rate in few characters: `812`, `9.31k`, `31.2k`, `1.25M`; below 100 with one decimal.
 pub fn rate(per_second: f64) -> String {
     if !per_second.is_finite() {

@@ -22,8 +22,8 @@ use crate::wire::postgres::PostgresClient;
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(20);
 
-/// Asks for the passwords of the plan's servers that want one which nothing knows: by DSN. None
-/// without a terminal; the runs then say what is missing.
+/// Prompts for each password that a server of the plan requires and no file or variable has.
+/// Returns them by DSN. Without a terminal it asks for none; the runs then say what is missing.
 ///
 /// # Errors
 /// The terminal cannot be used.

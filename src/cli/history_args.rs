@@ -14,7 +14,7 @@ pub(super) struct History {
     #[arg(required = true, value_name = "DIR")]
     #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
-    /// What follows on each other: the versions of a DBMS, or the result sets of each target
+    /// Order of the points: versions of a DBMS, or dates of the result sets of each target
     #[arg(long, value_enum, default_value = "version")]
     pub by: HistoryOrder,
     /// With --by date: compute as Apache Otava 0.8.0 does, digit for digit

@@ -20,6 +20,7 @@ use crate::domain::benchmark::Workload;
 use crate::domain::build::BuildSource;
 use crate::domain::sql_workload::PinnedFile;
 use crate::plan::{Plan, file};
+use crate::units;
 
 /// What `--bench` says.
 pub(super) struct SaidBenchmark {
@@ -178,8 +179,7 @@ fn measured(path: &Path) -> Result<PinnedFile> {
         digest.update(&piece[..length]);
         bytes += length as u64;
     }
-    let sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(PinnedFile { sha256, bytes })
+    Ok(PinnedFile { sha256: units::hex(&digest.finalize()), bytes })
 }
 
 /// Notes in the plan that its scripts may run programs, if `--allow-shell` says so.

@@ -14,6 +14,7 @@ use crate::cli::{colour, folders, own_files};
 use crate::domain::build::BuildSource;
 use crate::plan::{Plan, file};
 use crate::report::{render_markdown, render_text, repetition_document, repetition_json};
+use crate::results;
 use crate::results::bundle::{Bundle, BundledTarget};
 use crate::units;
 
@@ -181,8 +182,7 @@ pub(super) fn show(out: &Path, first: &Path, second: &Compared, format: Format) 
     let found = repeated(&first.comparison, &second.comparison);
     let document = repetition_document(&found, &first.comparison, &second.comparison);
     let path = out.join(FILE);
-    fs::write(&path, render_markdown(&document))
-        .with_context(|| format!("write {}", path.display()))?;
+    results::write_whole(&path, render_markdown(&document).as_bytes())?;
     let text = match format {
         Format::Json => repetition_json(&found)?,
         Format::Markdown => render_markdown(&document),

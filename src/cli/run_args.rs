@@ -24,7 +24,7 @@ pub(super) struct RunArgs {
     /// Resume an interrupted result folder
     #[arg(long)]
     pub resume: bool,
-    /// Show how far the blocks of the result folder PLAN are, from the folder alone, and do no more
+    /// Show the state of each block in the result folder PLAN; measure nothing
     #[arg(long, conflicts_with_all = ["resume", "on"])]
     pub status: bool,
     #[command(flatten)]

@@ -9,7 +9,6 @@
 //! write-ahead or redo log that goes with it). Comments and blank lines are dropped, so the text,
 //! and its hash, are only what the DBMS reads.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +19,7 @@ use thiserror::Error;
 use crate::dbms::spec;
 use crate::domain::build::{Dbms, Version};
 use crate::domain::config::Config;
+use crate::units;
 
 /// Why a config cannot be had.
 #[derive(Debug, Error)]
@@ -124,11 +124,7 @@ fn shipped_texts(dbms: Dbms) -> &'static [(&'static str, &'static str)] {
 
 /// The first 12 hex digits of the SHA-256 of `text`.
 pub fn hash(text: &str) -> String {
-    let mut hex = String::new();
-    for byte in &Sha256::digest(text.as_bytes())[..6] {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    units::hex(&Sha256::digest(text.as_bytes())[..6])
 }
 
 /// The short name and the raw text.

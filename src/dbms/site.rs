@@ -55,7 +55,7 @@ pub struct ListenAddress {
     pub ip: IpAddr,
     /// A free port.
     pub port: u16,
-    /// Nobody enters by TCP without it, from this host neither.
+    /// Every login by TCP needs it, also one from this host.
     pub password: String,
 }
 

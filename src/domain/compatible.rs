@@ -102,7 +102,7 @@ pub const COMPATIBLE: [CompatibleServer; 11] = [
     CompatibleServer {
         name: "Neon",
         dialect: Dialect::Postgres,
-        sign: Sign::Query("SELECT current_setting('neon.tenant_id', true)"),
+        sign: Sign::Query("SELECT setting FROM pg_settings WHERE name = 'neon.tenant_id'"),
         has_locks: true,
         has_vacuum: true,
         isolation: "read committed",

@@ -107,17 +107,17 @@ impl TlsMode {
     }
 
     /// True if the server decides whether the connection is encrypted.
-    pub fn is_open(self) -> bool {
+    pub fn server_decides(self) -> bool {
         matches!(self, TlsMode::Allow | TlsMode::Prefer)
     }
 }
 
 impl Address {
-    /// The address with what a first session found out: later ones do the same, whatever the server
-    /// says then. Two steps must not be measured differently by chance.
+    /// The address with what a first session found out: later ones of the same block do the same,
+    /// whatever the server says then. Two steps must not be measured differently by chance.
     pub fn settled(&self, encrypted: bool) -> Address {
         match self {
-            Address::Tcp { host, port, tls } if tls.mode.is_open() => {
+            Address::Tcp { host, port, tls } if tls.mode.server_decides() => {
                 let mode = if encrypted { TlsMode::Require } else { TlsMode::Off };
                 let tls = Tls { mode, ..tls.clone() };
                 Address::Tcp { host: host.clone(), port: *port, tls }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::units;
+
 /// What could be read about the host. A fact that could not be read is `None` and has its reason in
 /// `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,8 +100,7 @@ pub fn fingerprint(host: &Host) -> String {
     };
     // A struct of strings, numbers and maps with string keys cannot fail to become JSON.
     let text = serde_json::to_vec(&stable).unwrap_or_default();
-    let digest = Sha256::digest(&text);
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    units::hex(&Sha256::digest(&text)[..6])
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ fn carry_out(
         }
         RequestBody::LoadOwn(own) => match part(&own.benchmark)? {
             DriverPart { own_load: Some(own_load), .. } => own_load(job, own, link),
-            DriverPart { parts: Some(rows), .. } => {
+            DriverPart { part_rows: Some(rows), .. } => {
                 load_parts::load(job, &own.read()?, *rows, Connector::new(job)?, link)
             }
             _ => Err(Stop::Fault(format!("failed to load: {} has no load", own.benchmark))),

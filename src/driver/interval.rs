@@ -38,7 +38,7 @@ impl IntervalMeter {
     }
 
     /// For a driver with these of the step's clients.
-    pub fn of(self, job: &DriverRequest, clients: u32) -> IntervalMeter {
+    pub fn for_share_of(self, job: &DriverRequest, clients: u32) -> IntervalMeter {
         IntervalMeter { tells_latencies: job.all_clients(clients) > clients, ..self }
     }
 

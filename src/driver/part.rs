@@ -20,13 +20,13 @@ pub struct DriverPart {
     /// does.
     pub own_load: Option<OwnLoad>,
     /// The rows of a load in parts, where a request asks for one; else `None`.
-    pub parts: Option<OpenPart>,
+    pub part_rows: Option<OpenPart>,
 }
 
 impl DriverPart {
     /// Scripts only, and no tables.
     pub const NONE: DriverPart =
-        DriverPart { benchmark: "", step_loop: None, rows: None, own_load: None, parts: None };
+        DriverPart { benchmark: "", step_loop: None, rows: None, own_load: None, part_rows: None };
 }
 
 /// Carries out a step that is no script, and says how it went.

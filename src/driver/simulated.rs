@@ -64,7 +64,7 @@ pub(crate) fn measure<W: Write>(
     let window = window::window(task, if whole { latest(&clients).max(warm) } else { warm });
     clients.iter_mut().for_each(|client| client.open_window(window));
     link.say(&DriverEvent::WindowStart { at_ns: 0 })?;
-    let mut meter = IntervalMeter::new(&recorders, window.start).of(job, task.clients);
+    let mut meter = IntervalMeter::new(&recorders, window.start).for_share_of(job, task.clients);
     loop {
         let cut = meter.next_cut(window.start, window.end);
         for client in &mut clients {

@@ -129,7 +129,8 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
         }
         (None, None) => {
             let window = shared.warm_up(&mut crew, link)?;
-            let meter = IntervalMeter::new(&shared.recorders, window.start).of(job, task.clients);
+            let meter =
+                IntervalMeter::new(&shared.recorders, window.start).for_share_of(job, task.clients);
             crew.measure(window, &mut WindowSeconds { meter, window }, link)?
         }
     };

@@ -12,6 +12,7 @@ use crate::domain::host::fingerprint;
 use crate::domain::run::StepRecord;
 use crate::results::entries;
 use crate::results::{ResultSet, ResultsError};
+use crate::units;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +102,7 @@ fn check_names(published: &Published) -> Result<(), ImportError> {
 }
 
 fn write_into(plan: &str, published: &Published, out: &Path) -> Result<Written, ImportError> {
-    let hash: String =
-        Sha256::digest(plan.as_bytes()).iter().take(6).map(|b| format!("{b:02x}")).collect();
+    let hash = units::hex(&Sha256::digest(plan.as_bytes())[..6]);
     let set = ResultSet::create(out, plan, &published.host)?;
     let mut labels: Vec<String> = Vec::new();
     let mut order: Vec<&str> = Vec::new();

@@ -14,6 +14,7 @@ use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::run::{FORMAT, Imported, RunKey, RunRecord, Status, StepRecord};
 use crate::domain::target::Target;
+use crate::units;
 
 /// Why something is missing that a run of our own would have.
 pub const NOT_IN_FILES: &str = "not in the imported files";
@@ -207,8 +208,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
 /// The name of a configuration is all that results tell of it.
 fn settings(name: &str) -> Config {
     let text = format!("# {NOT_IN_FILES}\n");
-    let digest = Sha256::digest(text.as_bytes());
-    let hash = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let hash = units::hex(&Sha256::digest(text.as_bytes())[..6]);
     Config { name: name.to_owned(), text, hash }
 }
 

@@ -14,9 +14,9 @@ pub(super) struct ClockReading {
 /// What is known of the clocks of another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClockOffset {
-    /// So far its monotonic clock is ahead, nanoseconds.
+    /// Lead of its monotonic clock, nanoseconds.
     monotonic_ns: i128,
-    /// So far its wall clock is ahead, nanoseconds.
+    /// Lead of its wall clock, nanoseconds.
     unix_ns: i128,
     /// The quickest round trip, nanoseconds.
     pub(super) round_trip_ns: u64,
@@ -50,7 +50,7 @@ impl ClockOffset {
         i128::from(there_ns) - self.monotonic_ns
     }
 
-    /// So far its wall clock is ahead, milliseconds.
+    /// Lead of its wall clock, milliseconds.
     pub(super) fn ahead_ms(&self) -> f64 {
         self.unix_ns as f64 / 1e6
     }

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::os::disk;
 use crate::os::lock::Lock;
 use crate::os::user::{self, User};
+use crate::units;
 
 /// One measuring program per host: a second one would be noise to the first.
 pub const HOST_LOCK: &str = "/tmp/rqps.measuring.lock";
@@ -199,5 +200,5 @@ fn choose_work(results: &Path, work: Option<&Path>, run_as: Option<&User>) -> Re
 /// A short name that is the same for the same text: a resumed plan finds its snapshots by it.
 pub(super) fn short_name(text: &[u8]) -> String {
     use sha2::{Digest, Sha256};
-    Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    units::hex(&Sha256::digest(text)[..6])
 }

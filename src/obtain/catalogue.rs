@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::dbms::spec::{self, BuildRow, DbmsSpec, Machine, Origin, RowSource};
 use crate::domain::build::{Dbms, Version};
 use crate::obtain::error::Reason;
+use crate::units;
 
 /// One build that can be fetched by version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,8 +90,7 @@ pub(super) fn key(dbms: Dbms, version: &Version, origin: &Origin, machine: Machi
             let mut packages = packages.join("+");
             // A file name has at most 255 bytes.
             if packages.len() > 120 {
-                let hash = Sha256::digest(packages.as_bytes());
-                packages = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+                packages = units::hex(&Sha256::digest(packages.as_bytes())[..16]);
             }
             format!("{dbms}-{suite}-{packages}-{machine}")
         }

@@ -7,7 +7,7 @@ use crate::dbms::spec::{self, DbmsSpec};
 use crate::domain::build::Dbms;
 use crate::obtain::source_fault::SourceFault;
 
-/// Why a build could not be had. Reads after "failed to".
+/// Why a build is not available. Reads after "failed to".
 #[derive(Debug, thiserror::Error)]
 pub enum ObtainError {
     /// The cache folder cannot be used.
@@ -22,7 +22,7 @@ pub enum ObtainError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// One build cannot be had.
+    /// One build is not available.
     #[error("obtain {target}: {reason}")]
     Build {
         /// The target word: `mysql@8.0.33`, `postgres=/opt/pg`.

@@ -15,6 +15,7 @@ use crate::obtain::error::Reason;
 use crate::obtain::libraries;
 use crate::obtain::progress::Progress;
 use crate::os::answer;
+use crate::units;
 
 /// The words that a server binary prints of itself, on one line, without the binary's folder. If
 /// it does not start, the error says what it lacks.
@@ -84,7 +85,7 @@ pub(super) fn sha256(path: &Path, progress: &mut Progress<'_>) -> Result<String,
         }
         progress.tick(|| format!("checksumming {name}"))?;
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(units::hex(&hash.finalize()))
 }
 
 /// The compilers of a binary as its `.comment` section names them, if it has one.

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read};
 
+use crate::units;
+
 /// Random bytes of a password: as many as nobody tries out.
 const BYTES: usize = 24;
 
@@ -13,7 +15,7 @@ const BYTES: usize = 24;
 pub fn password() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(units::hex(&bytes))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::domain::gate::CanaryReference;
 use crate::json;
 use crate::plan::definition::Plan;
 use crate::plan::file::{self, PlanError};
+use crate::units;
 
 /// Everything that a host needs to measure one attempt at a block, but for builds and data: it
 /// obtains the builds and loads the data itself.
@@ -169,7 +170,7 @@ impl BlockSpec {
 /// The first 12 hex digits of a SHA-256.
 fn id(plan: &Plan, block: u32, attempt: u32) -> String {
     let digest = Sha256::digest(format!("{}\n{block}\n{attempt}", file::hash(plan)).as_bytes());
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    units::hex(&digest[..6])
 }
 
 #[cfg(test)]

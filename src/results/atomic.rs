@@ -10,7 +10,10 @@ use super::ResultsError;
 /// Writes `bytes` to `path`: to a temporary name beside it, fsynced, renamed over it, and the
 /// folder fsynced. A kill at any moment leaves the old file or the new one, and perhaps a
 /// temporary file, whose name begins with a dot: readers pass those over.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
+///
+/// # Errors
+/// The file or its folder cannot be written.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());

@@ -9,14 +9,16 @@ use sha2::{Digest, Sha256};
 
 use super::{ResultsError, entries};
 
+use crate::units;
+
 /// Deeper folders are none of a result set.
 const DEPTH_MAX: usize = 6;
 
 /// Reports that rqps writes beside the runs: they are made from the set, and no part of it.
 const MADE: &str = "report.html";
 
-/// A hash of the names, sizes and times of all files of a result set. If it is the same, so is the
-/// content.
+/// A hash of the names, sizes and times of all files of a result set. If it is the same, rqps takes
+/// the content to be the same.
 ///
 /// # Errors
 /// A folder that cannot be read.
@@ -29,7 +31,7 @@ pub fn quick_stamp(dir: &Path) -> Result<String, ResultsError> {
         hash.update(format!("{name}\0{}\0{nanoseconds}\0", metadata.len()));
         Ok(())
     })?;
-    Ok(hex(&hash.finalize()))
+    Ok(units::hex(&hash.finalize()[..16]))
 }
 
 /// A hash of the names and bytes of all files of a result set: a copy has the same.
@@ -49,7 +51,7 @@ pub fn content_stamp(dir: &Path) -> Result<String, ResultsError> {
             }
         }
     })?;
-    Ok(hex(&hash.finalize()))
+    Ok(units::hex(&hash.finalize()[..16]))
 }
 
 type Visit<'a> = dyn FnMut(&str, &Path, &Metadata) -> Result<(), ResultsError> + 'a;
@@ -70,10 +72,6 @@ fn walk(dir: &Path, before: &str, depth: usize, visit: &mut Visit<'_>) -> Result
         }
     }
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

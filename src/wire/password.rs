@@ -45,7 +45,7 @@ const SERVICE_OPTIONS: [&str; 11] = [
 /// Why a login cannot be completed.
 #[derive(Debug, Error)]
 pub enum PasswordError {
-    /// The DSN is none.
+    /// The DSN cannot be parsed.
     #[error(transparent)]
     Dsn(#[from] DsnError),
     /// The DSN names an environment variable that is not there.
@@ -141,7 +141,7 @@ pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// MYSQL_PWD). A login without a password anywhere stays as it is.
 ///
 /// # Errors
-/// The DSN is none; what it names is not there; a file cannot be read.
+/// The DSN cannot be parsed; what it names is not there; a file cannot be read.
 pub fn known(text: &str, variable: Variables<'_>) -> Result<Known, PasswordError> {
     let dsn = Dsn::parse(text)?;
     let is_visible = !dsn.login.password.is_empty();

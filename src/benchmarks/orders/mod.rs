@@ -26,7 +26,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     driver: DriverPart {
         benchmark: "orders",
         step_loop: Some(driver::step_loop),
-        parts: Some(driver::part_rows),
+        part_rows: Some(driver::part_rows),
         ..DriverPart::NONE
     },
     names_made: |dialect, workload| {

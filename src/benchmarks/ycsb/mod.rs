@@ -21,7 +21,11 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::load),
-    driver: DriverPart { benchmark: "ycsb", parts: Some(driver::part_rows), ..DriverPart::NONE },
+    driver: DriverPart {
+        benchmark: "ycsb",
+        part_rows: Some(driver::part_rows),
+        ..DriverPart::NONE
+    },
     table_name: steps::TABLE,
     names_made: |_, _| vec![steps::TABLE.to_owned()],
     size: settings::data_size,

@@ -13,6 +13,7 @@ use crate::domain::block::BlockReport;
 use crate::lab::far;
 use crate::plan::BlockSpec;
 use crate::results::ResultSet;
+use crate::units;
 
 /// The folder of all cells, in the result folder. Readers of results pass it over.
 const FOLDER: &str = ".cells";
@@ -182,8 +183,7 @@ pub(super) fn id(spec: &BlockSpec, class: &str) -> String {
         let build = slot.build.sha256.as_deref().unwrap_or(&slot.build.origin);
         text.push_str(&format!("{build}\n{}\n{}\n", slot.config.hash, slot.position));
     }
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    units::hex(&Sha256::digest(text.as_bytes())[..6])
 }
 
 /// Folders of the starts of a cell, the first to be made first.

@@ -67,8 +67,8 @@ pub(in crate::lab) fn check_machine(link: &SshLink) -> Result<()> {
     }
 }
 
-/// A folder for sockets of connections of whoever has this name: its path is short, because the
-/// name of a socket ends at 107 bytes. Nobody else may enter it: who can, can use the connection.
+/// Makes a private folder for the sockets of ssh, named after `of`. Its path is short, because the
+/// name of a socket ends at 107 bytes; anybody who may enter it could use the connections.
 ///
 /// # Errors
 /// The folder cannot be created, or it belongs to another user.

@@ -19,6 +19,7 @@ use crate::obtain::inspect;
 use crate::obtain::progress::Progress;
 use crate::obtain::unpack::{Folder, Links};
 use crate::os::answer;
+use crate::units;
 
 /// What to get.
 pub(crate) struct Request<'a> {
@@ -112,8 +113,7 @@ fn unpack(
     folder.finish()?;
     let path = tree.join("packages.tsv");
     fs::write(&path, &list).map_err(Reason::io("write", &path))?;
-    let sha256 = Sha256::digest(list.as_bytes());
-    let sha256 = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = units::hex(&Sha256::digest(list.as_bytes()));
     Ok(Unpacked { packages, sha256 })
 }
 

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
+use crate::units;
 
 /// Files of a folder of sources: its own path and that of each file below it, in order.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Reason> {
@@ -52,7 +53,7 @@ pub(super) fn hash(folder: &Path, progress: &mut Progress<'_>) -> Result<String,
         hash.update([0]);
         progress.tick(|| "reading the sources".to_owned())?;
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(units::hex(&hash.finalize()))
 }
 
 /// Copies all files to another folder.

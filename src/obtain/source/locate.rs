@@ -12,6 +12,7 @@ use crate::domain::build::Dbms;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
 use crate::obtain::source_fault::SourceFault;
+use crate::units;
 
 /// The origin of a build from sources. A work tree with changes that are not committed is built
 /// only where a commit is named.
@@ -45,8 +46,7 @@ pub(in crate::obtain) fn locate(
         hash.update([0]);
         hash.update(line);
     }
-    let hash = hash.finalize();
-    let how = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let how = units::hex(&hash.finalize()[..4]);
     let toolchain = toolchain.text();
     let variant = variant.map(str::to_owned);
     Ok(Origin::Source(SourceOrigin { folder, commit, state, variant, toolchain, how }))

@@ -14,6 +14,8 @@ use tar::{Builder, EntryType, Header};
 use super::error::BundleError;
 use super::list::{BundleHead, BundledFile, FOLDERS, LIST, ROOT, path_fault};
 
+use crate::units;
+
 /// A file on its way into a bundle.
 #[derive(Clone, Debug)]
 pub struct PackedFile {
@@ -150,7 +152,7 @@ pub(super) struct Summed {
 impl Summed {
     /// The SHA-256 so far.
     pub(super) fn hex(self) -> String {
-        self.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        units::hex(&self.digest.finalize())
     }
 }
 

@@ -201,7 +201,7 @@ impl Parts {
             why: "has no use on a unix socket, which is local",
         };
         let address = match self.socket()? {
-            Some(_) if !matches!(tls.mode, TlsMode::Off) && !tls.mode.is_open() => {
+            Some(_) if !matches!(tls.mode, TlsMode::Off) && !tls.mode.server_decides() => {
                 return Err(unused("sslmode", &self.tls_mode));
             }
             Some(_) if tls.identity.is_some() => return Err(unused("sslcert", &self.certificate)),

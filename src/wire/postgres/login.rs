@@ -26,7 +26,7 @@ pub(super) fn encrypt(mut channel: Channel, address: &Address) -> Result<Channel
     channel.consume(1);
     match answer {
         b'S' => channel.encrypt(address),
-        b'N' if tls.mode.is_open() => Ok(channel),
+        b'N' if tls.mode.server_decides() => Ok(channel),
         b'N' => Err(channel.confused(format!(
             "the server has TLS disabled (ssl = off), and sslmode={} requires it\nhint: enable it \
              on the server, or use sslmode=disable",

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::benchmarks::pgbench::schema::BUILTINS;
 use crate::domain::pgbench::{PgbenchFile, PgbenchScript, PgbenchShape, PgbenchStep};
+use crate::units;
 
 /// Most scripts of a mix.
 const MOST_SCRIPTS: usize = 128;
@@ -51,7 +52,7 @@ pub(super) fn step(
 
 /// SHA-256 of a text, in hex.
 pub(crate) fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    units::hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// Splits off the weight behind the last `@`.

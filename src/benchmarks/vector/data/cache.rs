@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::benchmarks::vector::data::dataset::VectorSet;
 use crate::benchmarks::vector::data::error::DataError;
 use crate::benchmarks::vector::data::truth::Truth;
+use crate::units;
 
 const SHA: usize = 32;
 
@@ -56,8 +57,7 @@ pub(super) fn truth(
     make: impl FnOnce() -> Result<Truth, DataError>,
 ) -> Result<Truth, DataError> {
     let key = format!("{} {:?} {what}", data.hash, data.distance);
-    let digest = Sha256::digest(key.as_bytes());
-    let name: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let name = units::hex(&Sha256::digest(key.as_bytes())[..6]);
     let count = data.test.rows() * k;
     let content = kept(folder, &format!("truth-{}-{name}", data.hash), || Ok(encode(&make()?)))?;
     decode(&content, k, count).ok_or_else(|| DataError::Unfit {

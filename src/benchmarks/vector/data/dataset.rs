@@ -8,6 +8,7 @@ use crate::benchmarks::vector::data::fashion::CLASSES;
 use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use crate::benchmarks::vector::data::truth::{Truth, exact};
 use crate::domain::vector::{Distance, Filter, Present};
+use crate::units;
 
 /// Vectors to be indexed, queries, and how far apart they are.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,5 +183,5 @@ pub(crate) fn hash(matrices: &[&Matrix]) -> String {
             }
         }
     }
-    sha.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    units::hex(&sha.finalize()[..6])
 }
