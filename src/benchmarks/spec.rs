@@ -69,6 +69,8 @@ pub struct BenchmarkSpec {
     pub names_made: fn(Dialect, &Workload) -> Vec<String>,
     /// How large the data of a workload are.
     pub size: fn(&Workload) -> DataSize,
+    /// Files of data that the user brings, beside those of `file`.
+    pub own_data: fn(&Workload) -> Vec<PathBuf>,
     /// Memory that a target with the page cache of its files may take, bytes.
     pub memory_limit: fn(&Workload) -> Option<u64>,
     /// What it adds to the analysis.
@@ -104,6 +106,7 @@ impl BenchmarkSpec {
         table_name: "",
         names_made: |_, _| Vec::new(),
         size: |workload| DataSize::of_tables(workload, all_rows(workload)),
+        own_data: |_| Vec::new(),
         memory_limit: |workload| workload.memory_limit,
         extension: Extension::none(""),
         sections: Sections::NONE,

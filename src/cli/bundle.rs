@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::cli::compared::Compared;
 use crate::cli::rule_args::RuleOptions;
 use crate::cli::run_args::BundleArgs;
-use crate::cli::{exit, folders, gate, own_files, report, vector};
+use crate::cli::{exit, folders, gate, own_files, report};
 use crate::dbms;
 use crate::domain::build::{BuildSource, Dbms, Version};
 use crate::domain::run::Run;
@@ -180,8 +180,10 @@ fn joined(versions: &BTreeMap<&str, &str>) -> Result<String> {
 
 /// Files that the plan reads: those that go with the bundle, and those that do not.
 fn files_of_plan(plan: &Plan, folder: &Path) -> Result<(Vec<PackedFile>, Vec<String>)> {
-    let mut left_out = vector::files(plan);
-    let Some(own) = &benchmarks::of(&plan.workload).file else { return Ok((vec![], left_out)) };
+    let spec = benchmarks::of(&plan.workload);
+    let data = (spec.own_data)(&plan.workload);
+    let mut left_out: Vec<String> = data.iter().map(|path| path.display().to_string()).collect();
+    let Some(own) = &spec.file else { return Ok((vec![], left_out)) };
     // The files must be those that were measured.
     own_files::pin(&mut plan.workload.clone(), folder)?;
     let place = (own.folder)(&plan.workload).unwrap_or_else(|| folder.to_owned());

@@ -13,7 +13,7 @@ use crate::cli::args::VerifyData;
 use crate::cli::{exit, folders};
 use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::vector::{DataSource, Distance, Filter, PgBuild, Present};
-use crate::plan::{Plan, own_vectors};
+use crate::plan::Plan;
 
 /// Neighbours per query in the statistics.
 const K: usize = 100;
@@ -67,11 +67,6 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
         wrong => say!("{wrong} checks FAILED"),
     }
     Ok(if wrong == 0 { exit::FINE } else { exit::RUN_FAILED })
-}
-
-/// The user's vectors that a plan reads.
-pub(super) fn files(plan: &Plan) -> Vec<String> {
-    own_vectors(plan).iter().map(|path| path.display().to_string()).collect()
 }
 
 /// Checks the user's vectors before any download or start.

@@ -12,6 +12,7 @@ use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::fault;
 use crate::lab::guest;
+use crate::lab::memory;
 use crate::lab::progress::Progress;
 use crate::lab::side_by_side::side_by_side;
 use crate::lab::step_runner::{Loaded, StepRunner, cause};
@@ -50,7 +51,8 @@ pub(super) fn all(
         let is_first = loads.first() == Some(&load);
         let waiting = waiting.filter(|state| !state.broken && (is_first || !state.is_external()));
         if execution.options.valgrind.is_some() {
-            side_by_side(waiting.collect(), progress, |state, progress| {
+            let fit = memory::servers_that_fit(plan.workload.cache_bytes, execution.memory_bytes);
+            side_by_side(waiting.collect(), fit, progress, |state, progress| {
                 if !execution.stopped() {
                     prepare(execution, state, load, progress);
                 }

@@ -13,4 +13,4 @@ pub mod words;
 pub use block_spec::{BlockSpec, SpecError, TargetSlot};
 pub use blocks::{Auto, Blocks};
 pub use definition::{CountingPass, Interleave, Plan, ProfilingPass};
-pub use own_files::{OwnFile, StepFile, own_files, own_vectors, step_files};
+pub use own_files::{OwnFile, StepFile, own_files, step_files};

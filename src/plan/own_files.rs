@@ -3,9 +3,8 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::benchmarks;
-use crate::domain::benchmark::{BenchmarkParameters, Phase, StepBody};
+use crate::domain::benchmark::{Phase, StepBody};
 use crate::domain::value_source::SourceValues;
-use crate::domain::vector::DataSource;
 use crate::plan::definition::Plan;
 
 /// Bytes of the largest file of which results keep a copy.
@@ -42,27 +41,17 @@ pub struct StepFile {
     pub sha256: Option<String>,
 }
 
-/// The vectors that the user brings.
-pub fn own_vectors(plan: &Plan) -> Vec<PathBuf> {
-    let BenchmarkParameters::Vector(shape) = &plan.workload.shape else { return Vec::new() };
-    match &shape.data {
-        DataSource::Files { rows, queries, .. } => {
-            [Some(rows), queries.as_ref()].into_iter().flatten().cloned().collect()
-        }
-        DataSource::Fashion { .. } => Vec::new(),
-    }
-}
-
 /// Files of the user's that the drivers of steps read, each once: fields of CSV files, scripts,
 /// vectors. What only the load reads is not among them.
 pub fn step_files(plan: &Plan) -> Vec<StepFile> {
+    let spec = benchmarks::of(&plan.workload);
     let mut pinned = Vec::new();
-    if let Some(own) = &benchmarks::of(&plan.workload).file {
+    if let Some(own) = &spec.file {
         let folder = (own.folder)(&plan.workload).unwrap_or_default();
         let files = (own.files)(&plan.workload).into_iter();
         pinned.extend(files.map(|(name, file)| (folder.join(name), file)));
     }
-    let mut paths = own_vectors(plan);
+    let mut paths = (spec.own_data)(&plan.workload);
     // A glob that matches no step is told where phases are needed.
     let phases = plan.targets.iter().filter_map(|target| plan.phases(target).ok());
     for phase in phases.flatten() {

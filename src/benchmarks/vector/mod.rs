@@ -38,6 +38,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         _ => vec!["items".to_owned(), "items_v".to_owned()],
     },
     counting: steps::COUNTING,
+    own_data: settings::own_data,
     driver: DriverPart {
         benchmark: "vector",
         step_loop: Some(driver::step_loop),

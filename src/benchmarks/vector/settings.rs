@@ -71,6 +71,21 @@ const SETTINGS: Settings<VectorShape> = Settings {
     },
 };
 
+/// The vectors that the user brings.
+pub(super) fn own_data(workload: &Workload) -> Vec<PathBuf> {
+    let BenchmarkParameters::Vector(shape) = &workload.shape else { return Vec::new() };
+    match &shape.data {
+        DataSource::Files { rows, queries, neighbours, .. } => {
+            let neighbours = match neighbours {
+                Neighbours::File(path) => Some(path),
+                Neighbours::OfFile | Neighbours::Ignored => None,
+            };
+            [Some(rows), queries.as_ref(), neighbours].into_iter().flatten().cloned().collect()
+        }
+        DataSource::Fashion { .. } => Vec::new(),
+    }
+}
+
 /// Changes a workload of this benchmark by one `key=value`. Nothing is changed on an error.
 ///
 /// # Errors
