@@ -38,6 +38,9 @@ pub enum AnalyzeError {
     },
 }
 
+/// What follows from the steps of one run, in their order.
+type Measured = Vec<Option<Measurement>>;
+
 /// Compares every target of a dataset with its base: the one of `options`, or the first target of
 /// the plan.
 ///
@@ -63,13 +66,13 @@ pub fn compare(
 /// its order.
 pub fn compare_measured(
     dataset: &Dataset,
-    measured: Vec<Vec<Option<Measurement>>>,
+    measured: Vec<Measured>,
     options: &VerdictOptions,
     extensions: &[&Extension],
 ) -> Result<Comparison, AnalyzeError> {
     assert_eq!(measured.len(), dataset.runs.len(), "every run is measured");
     let mut measured = measured;
-    let mut passes: Vec<(Cow<'_, Dataset>, Vec<Vec<Option<Measurement>>>)> = Vec::new();
+    let mut passes: Vec<(Cow<'_, Dataset>, Vec<Measured>)> = Vec::new();
     for runs in dataset.runs.chunk_by(|one, next| one.pass() == next.pass()) {
         let rest = measured.split_off(runs.len());
         passes.push((with_runs(dataset, runs), std::mem::replace(&mut measured, rest)));
@@ -114,7 +117,7 @@ fn with_runs<'a>(dataset: &'a Dataset, runs: &[Run]) -> Cow<'a, Dataset> {
 /// Compares runs of one pass: all measured, all counted or all profiled.
 fn compare_alike(
     dataset: &Dataset,
-    measured: Vec<Vec<Option<Measurement>>>,
+    measured: Vec<Measured>,
     options: &VerdictOptions,
     extensions: &[&Extension],
 ) -> Result<Comparison, AnalyzeError> {

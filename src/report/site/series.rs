@@ -301,7 +301,7 @@ pub(super) fn present(series: &StepSeries) -> Vec<(String, f64)> {
     let ladders = series.ladders.iter().filter_map(|ladder| {
         let mut levels = ladder.step.points.iter().flatten().map(|point| point.level);
         let first = levels.next()?;
-        Some((format!("{} by version", ladder.family), levels.last()? / first))
+        Some((format!("{} by version", ladder.family), levels.next_back()? / first))
     });
     dates.chain(ladders).collect()
 }
