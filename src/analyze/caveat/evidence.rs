@@ -1,5 +1,7 @@
 //! What detectors of caveats look at, and how they put what they find.
 
+use std::collections::HashSet;
+
 use super::kind::{Caveat, CaveatKind};
 use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
 use crate::domain::run::{Dataset, StepRecord};
@@ -126,14 +128,14 @@ pub(super) type Disagreement = Vec<(String, Vec<String>)>;
 /// The names that disagree, from pairs of name and value.
 pub(super) fn disagreement(pairs: impl IntoIterator<Item = (String, String)>) -> Disagreement {
     let mut values = Disagreement::new();
+    let mut known: HashSet<(usize, String)> = HashSet::new();
     for (name, value) in pairs {
         let place = values.iter().position(|(other, _)| *other == value).unwrap_or(values.len());
         if place == values.len() {
             values.push((value, Vec::new()));
         }
-        let names = &mut values[place].1;
-        if !names.contains(&name) {
-            names.push(name);
+        if known.insert((place, name.clone())) {
+            values[place].1.push(name);
         }
     }
     if values.len() > 1 { values } else { Vec::new() }
