@@ -129,6 +129,17 @@ fn turn_scenes() -> Vec<(&'static str, TurnScene)> {
     for blocks in [3, 4, 6, 12] {
         scenes.push(("turns of 20 ms", TurnScene { blocks, ..TURNS }));
     }
+    for (name, uneven, restart) in [
+        ("noise x 1 to 5", 5.0, 0.003),
+        ("noise x 1 to 30", 30.0, 0.003),
+        ("noise x 1 to 5, starts 1 %", 5.0, 0.01),
+    ] {
+        for blocks in [3, 6] {
+            let scene = TurnScene { blocks, uneven, restart, ..TURNS };
+            scenes.push((name, scene));
+            scenes.push(("… without errors inside", TurnScene { with_inside: false, ..scene }));
+        }
+    }
     let cold = TurnScene { carry_over: [0.05; 2], ..TURNS };
     scenes.push(("turns of 20 ms, carry-over 5 %", cold));
     scenes.push((

@@ -2,10 +2,11 @@
 //! that differ by chance.
 
 use rqps::analyze::loads;
-use rqps::analyze::verdict::judge_differences;
+use rqps::analyze::verdict::{Judgement, judge_differences, judge_in_turns};
 use rqps::datagen::rng::Rng;
 use rqps::domain::metric::Metric;
 use rqps::domain::verdict::{Rules, Verdict};
+use rqps::stats::paired::error_of_shares;
 
 use super::normal;
 
@@ -17,6 +18,8 @@ const HOST: [(f64, f64); 3] = [(0.1, 0.052), (1.0, 0.076), (10.0, 0.107)];
 const BLOCKS: usize = 5000;
 /// The host's speed is constant for so long, seconds.
 const SLOT: f64 = 0.02;
+/// Rounds of four turns in a share of the window, whose ratios give the error inside a block.
+const SHARE_ROUNDS: usize = 2;
 
 /// What is measured. Standard deviations are of ln rates.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +45,11 @@ pub(crate) struct TurnScene {
     pub(crate) restart: f64,
     /// What a load of both targets gives, for each step.
     pub(crate) load: f64,
+    /// The noise of the last step is so many times that of the first; steps between them lie
+    /// evenly, as logarithms.
+    pub(crate) uneven: f64,
+    /// True to judge with the errors inside blocks, as rqps does without shared loads.
+    pub(crate) with_inside: bool,
 }
 
 /// Twelve steps, six blocks of 4 s in turns of 20 ms on a noisy host.
@@ -57,6 +65,8 @@ pub(crate) const TURNS: TurnScene = TurnScene {
     carry_over: [0.0, 0.0],
     restart: 0.003,
     load: 0.0,
+    uneven: 1.0,
+    with_inside: true,
 };
 
 /// What came out of many campaigns.
@@ -103,11 +113,21 @@ impl<'a> HostSpeed<'a> {
     }
 }
 
-/// The ln ratio of one block but for what start and load give.
-fn block(scene: &TurnScene, rng: &mut Rng) -> f64 {
+/// What one block measures.
+#[derive(Clone, Copy)]
+struct Block {
+    /// The ln ratio.
+    difference: f64,
+    /// Its standard error by the shares of the window; 0 if it has only one.
+    inside: f64,
+}
+
+/// One block but for what start and load give.
+fn block(scene: &TurnScene, rng: &mut Rng) -> Block {
     let turns = (scene.seconds / scene.turn).round() as usize;
     let slots = (scene.turn / SLOT).round().max(1.0) as usize;
     let mut events = [0.0; 2];
+    let mut shares = [Vec::new(), Vec::new()];
     let (mut first, mut before) = (0, None);
     let seeds: Vec<bool> = (0..turns.div_ceil(4)).map(|_| rng.unit() < 0.5).collect();
     let mut speed = HostSpeed::new(scene.host, rng);
@@ -118,21 +138,33 @@ fn block(scene: &TurnScene, rng: &mut Rng) -> f64 {
         }
         let target = if matches!(turn % 4, 0 | 3) { first } else { 1 - first };
         let loss = if before == Some(1 - target) { scene.carry_over[target] } else { 0.0 };
-        events[target] += (0..slots).map(|_| speed.next()).sum::<f64>() * (1.0 - loss);
+        let done = (0..slots).map(|_| speed.next()).sum::<f64>() * (1.0 - loss);
+        events[target] += done;
+        if turn % (4 * SHARE_ROUNDS) == 0 {
+            shares.iter_mut().for_each(|shares| shares.push((1.0, 0)));
+        }
+        if let Some((_, events)) = shares[target].last_mut() {
+            *events += (done * 1e9) as u64;
+        }
         before = Some(target);
     }
-    (events[1] / events[0]).ln()
+    let [base, other] = &shares;
+    let inside = error_of_shares(base, other).unwrap_or(0.0);
+    Block { difference: (events[1] / events[0]).ln(), inside }
 }
 
-/// The ln ratio of each block of one step.
-fn differences(scene: &TurnScene, pool: &[f64], changed: bool, rng: &mut Rng) -> Vec<f64> {
+/// The blocks of one step.
+fn blocks(scene: &TurnScene, pool: &[Block], step: usize, rng: &mut Rng) -> Vec<Block> {
     let of_loads: Vec<f64> = (0..scene.loads).map(|_| scene.load * normal(rng)).collect();
-    let effect = if changed { scene.effect } else { 0.0 };
+    let effect = if step < scene.changed { scene.effect } else { 0.0 };
+    let noise = scene.uneven.powf(step as f64 / (scene.steps.max(2) - 1) as f64);
     (0..scene.blocks)
         .map(|at| {
             let load = of_loads[(at % scene.loads) as usize];
             let measured = pool[(rng.unit() * pool.len() as f64) as usize];
-            effect + load + scene.restart * normal(rng) + measured
+            let difference =
+                effect + load + scene.restart * normal(rng) + noise * measured.difference;
+            Block { difference, inside: noise * measured.inside }
         })
         .collect()
 }
@@ -143,15 +175,28 @@ pub(crate) fn simulate_turns(scene: &TurnScene, campaigns: u32, seed: u64) -> [T
     let mut rng = Rng::stream(seed, "simulated turns", 0);
     let mut rates = [TurnRates::default(); 2];
     let rules = Rules::default();
-    let pool: Vec<f64> = (0..BLOCKS).map(|_| block(scene, &mut rng)).collect();
+    let pool: Vec<Block> = (0..BLOCKS).map(|_| block(scene, &mut rng)).collect();
     for _ in 0..campaigns {
-        let lists: Vec<Vec<f64>> = (0..scene.steps)
-            .map(|step| differences(scene, &pool, step < scene.changed, &mut rng))
-            .collect();
+        let steps: Vec<Vec<Block>> =
+            (0..scene.steps).map(|step| blocks(scene, &pool, step, &mut rng)).collect();
+        let values = |value: fn(&Block) -> f64| -> Vec<Vec<f64>> {
+            steps.iter().map(|blocks| blocks.iter().map(value).collect()).collect()
+        };
+        let (lists, inside) = (values(|block| block.difference), values(|block| block.inside));
         let pooled: Vec<Vec<f64>> = lists.iter().map(|list| by_load(scene, list)).collect();
-        for (rates, evidence) in rates.iter_mut().zip([&lists, &pooled]) {
+        let by_pairs: Vec<(&[f64], &[f64])> = lists
+            .iter()
+            .zip(&inside)
+            .map(|(list, inside)| (&list[..], if scene.with_inside { &inside[..] } else { &[] }))
+            .collect();
+        let by_loads: Vec<&[f64]> = pooled.iter().map(Vec::as_slice).collect();
+        let judged = [
+            judge_in_turns(&by_pairs, &rules),
+            judge_differences(&by_loads, Metric::Rate, &rules, None),
+        ];
+        for (rates, judgements) in rates.iter_mut().zip(judged) {
             rates.sd += lists.iter().map(|list| variance(list)).sum::<f64>();
-            add(rates, scene, &rules, evidence);
+            add(rates, scene, &judgements);
         }
     }
     let count = f64::from(campaigns);
@@ -180,10 +225,8 @@ fn variance(list: &[f64]) -> f64 {
     list.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (list.len() - 1) as f64
 }
 
-fn add(rates: &mut TurnRates, scene: &TurnScene, rules: &Rules, evidence: &[Vec<f64>]) {
-    let lists: Vec<&[f64]> = evidence.iter().map(Vec::as_slice).collect();
+fn add(rates: &mut TurnRates, scene: &TurnScene, judgements: &[Judgement]) {
     let (mut large, mut small) = (false, false);
-    let judgements = judge_differences(&lists, Metric::Rate, rules, None);
     for (step, judgement) in judgements.iter().enumerate() {
         let changed = step < scene.changed;
         let truth = if changed { scene.effect.exp() } else { 1.0 };

@@ -373,6 +373,10 @@ pub struct Relative {
     /// The ln ratio of each pair, in the order of the blocks.
     #[serde(skip)]
     pub differences: Vec<f64>,
+    /// The standard error of each of them by the shares of its window; empty where a pair did not
+    /// take turns, and for other metrics than the rate.
+    #[serde(skip)]
+    pub inside: Vec<f64>,
     /// With pairs of several result sets: what each of them found. The ratio and its interval are
     /// then the pooled ones.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -395,6 +399,7 @@ impl Relative {
             pairs,
             robust: None,
             differences: Vec::new(),
+            inside: Vec::new(),
             sessions: None,
             loads: None,
             judgement: None,
@@ -408,6 +413,15 @@ impl Relative {
             (Some(sessions), _) => &sessions.values,
             (None, Some(loads)) => &loads.values,
             (None, None) => &self.differences,
+        }
+    }
+
+    /// The standard errors of [`Relative::evidence`] inside a block; empty where nothing is known
+    /// of them.
+    pub fn evidence_inside(&self) -> &[f64] {
+        match self.sessions.is_none() && self.loads.is_none() {
+            true => &self.inside,
+            false => &[],
         }
     }
 }

@@ -7,7 +7,7 @@ use super::measurement::Measurement;
 use super::{loads, sessions};
 use crate::domain::metric::Metric;
 use crate::stats::Interval;
-use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
+use crate::stats::paired::{HodgesLehmann, error_of_shares, hodges_lehmann, mean_interval};
 use crate::stats::summary::median;
 
 /// Confidence of every interval.
@@ -109,10 +109,26 @@ fn relative<'a>(
         pairs: mean.n,
         robust: robust.filter(|_| pooled.is_none()).and_then(robust_ratio),
         differences,
+        inside: if metric == Metric::Rate { errors_inside(base, target, places) } else { vec![] },
         sessions,
         loads,
         judgement: None,
     })
+}
+
+/// The standard error of each pair by the shares of its window; empty if one has none.
+fn errors_inside(
+    base: &TargetResult,
+    target: &TargetResult,
+    places: &[(usize, usize)],
+) -> Vec<f64> {
+    let shares = |side: &TargetResult, index: usize| -> Option<Vec<(f64, u64)>> {
+        Some(side.samples[index].record.outcome.turns.as_ref()?.shares.clone())
+    };
+    let error = |(b, t): &(usize, usize)| {
+        error_of_shares(&shares(base, *b)?, &shares(target, *t)?).filter(|error| *error > 0.0)
+    };
+    places.iter().map(error).collect::<Option<Vec<f64>>>().unwrap_or_default()
 }
 
 fn robust_ratio(result: HodgesLehmann) -> Option<Robust> {

@@ -9,7 +9,7 @@ use super::measurement::Measurement;
 use super::pairing::{PairKey, pair_key};
 use crate::domain::metric::Metric;
 use crate::domain::run::TurnFacts;
-use crate::stats::summary::stddev;
+use crate::stats::paired::error_of_shares;
 
 /// Turns of one target and the first one in one step.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,8 +111,8 @@ fn one(
         })
         .collect();
     let turns = pairs.iter().map(|[_, own]| own.turns).min()?;
-    let squares: Vec<f64> =
-        pairs.iter().filter_map(error_inside).map(|error| error * error).collect();
+    let error = |[a, b]: &[TurnFacts; 2]| error_of_shares(&a.shares, &b.shares);
+    let squares: Vec<f64> = pairs.iter().filter_map(error).map(|error| error * error).collect();
     let mean = squares.iter().sum::<f64>() / squares.len().max(1) as f64;
     Some(TurnScatter {
         step: step.name.clone(),
@@ -130,16 +130,6 @@ fn one(
     })
 }
 
-/// The standard error of the mean of d = ln(rate of the second / rate of the first) over the shares
-/// of one window, in each of which both had as many turns. `None` for fewer than two shares.
-fn error_inside([first, second]: &[TurnFacts; 2]) -> Option<f64> {
-    let rate = |(seconds, events): &(f64, u64)| *events as f64 / seconds;
-    let both = first.shares.iter().zip(&second.shares);
-    let d = both.map(|(first, second)| (rate(second) / rate(first)).ln());
-    let d: Vec<f64> = d.filter(|d| d.is_finite()).collect();
-    Some(stddev(&d)? / (d.len() as f64).sqrt())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,19 +143,5 @@ mod tests {
         window.take(0.96, &facts(2.0));
         assert_eq!((window.missing, window.seconds), (0, 2.0));
         assert!((window.seconds - window.own_seconds - 0.04).abs() < 1e-12);
-    }
-
-    #[test]
-    fn the_error_inside_is_that_of_the_mean_over_shares() {
-        let facts =
-            |shares: &[(f64, u64)]| TurnFacts { shares: shares.to_vec(), ..TurnFacts::default() };
-        let first = facts(&[(1.0, 100), (2.0, 200), (1.0, 100), (1.0, 100)]);
-        let second = facts(&[(1.0, 110), (1.0, 90), (2.0, 220), (1.0, 90)]);
-        // ln 1.1 and ln 0.9 twice each: sd = (ln 1.1 - ln 0.9) / sqrt 3, n = 4.
-        let want = (1.1f64.ln() - 0.9f64.ln()) / 3.0f64.sqrt() / 2.0;
-        let error = error_inside(&[first.clone(), second]).unwrap();
-        assert!((error - want).abs() < 1e-12, "{error} {want}");
-        assert_eq!(error_inside(&[first, facts(&[(1.0, 5)])]), None);
-        assert_eq!(error_inside(&[facts(&[(1.0, 0); 3]), facts(&[(1.0, 5); 3])]), None);
     }
 }

@@ -176,6 +176,16 @@ fn counted_cut(n: usize, tail: f64) -> Option<usize> {
     cut
 }
 
+/// The standard error of the mean of d = ln(rate of the second / rate of the first) over the shares
+/// of one window, each with its seconds and events of both. `None` for fewer than two shares.
+pub fn error_of_shares(first: &[(f64, u64)], second: &[(f64, u64)]) -> Option<f64> {
+    let rate = |(seconds, events): &(f64, u64)| *events as f64 / seconds;
+    let both = first.iter().zip(second);
+    let d = both.map(|(first, second)| (rate(second) / rate(first)).ln());
+    let d: Vec<f64> = d.filter(|d| d.is_finite()).collect();
+    Some(summary::stddev(&d)? / (d.len() as f64).sqrt())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,5 +264,17 @@ mod tests {
         let result = hodges_lehmann(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.95).unwrap();
         assert_eq!(result.interval, Some(Interval { low: 1.0, high: 6.0 }));
         assert_eq!(hodges_lehmann(&[1.0; 5], 0.95).unwrap().interval, None);
+    }
+
+    #[test]
+    fn the_error_of_shares_is_that_of_their_mean() {
+        let first = [(1.0, 100), (2.0, 200), (1.0, 100), (1.0, 100)];
+        let second = [(1.0, 110), (1.0, 90), (2.0, 220), (1.0, 90)];
+        // ln 1.1 and ln 0.9 twice each: sd = (ln 1.1 - ln 0.9) / sqrt 3, n = 4.
+        let want = (1.1f64.ln() - 0.9f64.ln()) / 3.0f64.sqrt() / 2.0;
+        let error = error_of_shares(&first, &second).unwrap();
+        assert!((error - want).abs() < 1e-12, "{error} {want}");
+        assert_eq!(error_of_shares(&first, &[(1.0, 5)]), None);
+        assert_eq!(error_of_shares(&[(1.0, 0); 3], &[(1.0, 5); 3]), None);
     }
 }

@@ -37,6 +37,23 @@ pub(super) struct Cluster {
     pub pairs: f64,
 }
 
+/// The paired ln ratios of one step.
+#[derive(Clone, Copy)]
+pub(super) struct PairList<'a> {
+    pub differences: &'a [f64],
+    /// The standard error of each inside its block; empty where it is not known.
+    pub inside: &'a [f64],
+}
+
+impl PairList<'_> {
+    /// The root mean square of the errors inside the first `most` blocks.
+    fn error_inside(&self, most: usize) -> Option<f64> {
+        let inside = self.inside.get(..self.differences.len().min(most))?;
+        let squares: f64 = inside.iter().map(|error| error * error).sum();
+        Some((squares / inside.len() as f64).sqrt()).filter(|error| *error > 0.0)
+    }
+}
+
 /// One step with two pairs or more, at some look.
 #[derive(Clone, Copy)]
 struct Member {
@@ -79,26 +96,26 @@ struct SequentialState {
 /// Lists of fewer than two pairs get no verdict and are no members.
 pub(super) fn judge(
     family: &Family<'_>,
-    differences: &[&[f64]],
+    lists: &[PairList<'_>],
 ) -> (Vec<Judgement>, Option<SharedVariance>) {
     match family.looks {
-        None => judge_once(family, differences),
-        Some(looks) => judge_looks(family, looks, differences),
+        None => judge_once(family, lists),
+        Some(looks) => judge_looks(family, looks, lists),
     }
 }
 
 fn judge_once(
     family: &Family<'_>,
-    differences: &[&[f64]],
+    lists: &[PairList<'_>],
 ) -> (Vec<Judgement>, Option<SharedVariance>) {
-    let (members, prior) = members(differences, usize::MAX, &family.host);
+    let (members, prior) = members(lists, usize::MAX, &family.host);
     let evidence: Vec<Option<Evidence>> =
         members.iter().map(|member| member.map(|member| family.evidence(&member))).collect();
     let adjusted = adjust(&evidence);
     let mut detectable = Detectable::default();
     let judgements = members.iter().enumerate().map(|(at, member)| {
         let (Some(member), Some(evidence)) = (member, evidence[at]) else {
-            return without_test(vec![untested(differences[at].len())]);
+            return without_test(vec![untested(lists[at].differences.len())]);
         };
         let rules = family.rules;
         let equivalent = evidence.within <= rules.equivalence_alpha;
@@ -128,7 +145,7 @@ fn judge_once(
 fn judge_looks(
     family: &Family<'_>,
     looks: &Looks,
-    differences: &[&[f64]],
+    lists: &[PairList<'_>],
 ) -> (Vec<Judgement>, Option<SharedVariance>) {
     let none = SequentialState {
         member: None,
@@ -138,11 +155,11 @@ fn judge_looks(
         zero: f64::NEG_INFINITY,
         within: f64::NEG_INFINITY,
     };
-    let mut courses = vec![none; differences.len()];
+    let mut courses = vec![none; lists.len()];
     let mut last_prior = None;
-    let most = differences.iter().map(|list| list.len()).max().unwrap_or(0) as u32;
+    let most = lists.iter().map(|list| list.differences.len()).max().unwrap_or(0) as u32;
     for look in looks.first()..=looks.last().min(most) {
-        let (members, prior) = members(differences, look as usize, &family.host);
+        let (members, prior) = members(lists, look as usize, &family.host);
         for (course, member) in courses.iter_mut().zip(&members) {
             if let Some(member) = member.filter(|member| member.pairs == look as usize)
                 && !course.settled
@@ -163,7 +180,7 @@ fn judge_looks(
         }
         last_prior = prior;
     }
-    let judgements = finish_looks(family, looks, &courses, differences, last_prior.as_ref());
+    let judgements = finish_looks(family, looks, &courses, lists, last_prior.as_ref());
     (judgements, last_prior.map(shown))
 }
 
@@ -183,7 +200,7 @@ fn finish_looks(
     family: &Family<'_>,
     looks: &Looks,
     courses: &[SequentialState],
-    differences: &[&[f64]],
+    lists: &[PairList<'_>],
     prior: Option<&moderated::Prior>,
 ) -> Vec<Judgement> {
     let rules = family.rules;
@@ -194,7 +211,7 @@ fn finish_looks(
     let mut detectable = Detectable::default();
     let of = |(at, course): (usize, &SequentialState)| {
         let (Some(member), Some(evidence)) = (course.member, evidence[at]) else {
-            let (pairs, first) = (differences[at].len(), looks.first());
+            let (pairs, first) = (lists[at].differences.len(), looks.first());
             let reason = match pairs as u32 >= first {
                 true => untested(pairs),
                 false => format!("the first interim look is at {first} pairs; so far: {pairs}"),
@@ -351,13 +368,16 @@ impl Family<'_> {
 /// Means with moderated errors over the first `most` pairs of each list, and at least the errors of
 /// the host. Without any variance, of its own or borrowed, a list is no member: copies of one
 /// measurement would prove anything.
+///
+/// Where all steps took turns, what they lend each other is the ratio of their variance to the
+/// square of their error inside a block: it differs less from step to step than the variance.
 fn members(
-    differences: &[&[f64]],
+    lists: &[PairList<'_>],
     most: usize,
     host: &Widening,
 ) -> (Vec<Option<Member>>, Option<moderated::Prior>) {
-    let own = |list: &&[f64]| -> Option<(f64, Spread, usize)> {
-        let mut sorted = list[..list.len().min(most)].to_vec();
+    let own = |list: &PairList<'_>| -> Option<(f64, Spread, usize)> {
+        let mut sorted = list.differences[..list.differences.len().min(most)].to_vec();
         // Sums in sorted order: the same pairs in any order give the same bits.
         sorted.sort_by(f64::total_cmp);
         let sd = summary::stddev(&sorted)?;
@@ -365,17 +385,37 @@ fn members(
         let df = (sorted.len() - 1) as f64;
         Some((summary::mean(&sorted), Spread { sd, df }, sorted.len()))
     };
-    let own: Vec<Option<(f64, Spread, usize)>> = differences.iter().map(own).collect();
-    let spreads: Vec<Spread> = own.iter().flatten().map(|(_, spread, _)| *spread).collect();
+    let own: Vec<Option<(f64, Spread, usize)>> = lists.iter().map(own).collect();
+    let units = units(lists, &own, most);
+    let in_units = |(own, unit): (&Option<(f64, Spread, usize)>, &f64)| {
+        own.map(|(_, spread, _)| Spread { sd: spread.sd / unit, ..spread })
+    };
+    let spreads: Vec<Spread> = own.iter().zip(&units).filter_map(in_units).collect();
     let prior = moderated::Prior::fit(&spreads);
-    let member = |(mean, spread, pairs): (f64, Spread, usize)| {
-        let spread = prior.map_or(spread, |prior| prior.moderate(spread));
+    let member = |((mean, spread, pairs), unit): ((f64, Spread, usize), f64)| {
+        let lent = |prior: moderated::Prior| {
+            let lent = prior.moderate(Spread { sd: spread.sd / unit, ..spread });
+            Spread { sd: lent.sd * unit, ..lent }
+        };
+        let spread = prior.map_or(spread, lent);
         let se = host.se(spread.sd / (pairs as f64).sqrt(), pairs);
         let sd = spread.sd.max(host.pair_sd);
         let estimate = Estimate { mean, se, df: spread.df };
         (spread.sd > 0.0).then_some(Member { estimate, sd, pairs })
     };
-    (own.into_iter().map(|own| own.and_then(member)).collect(), prior)
+    let members = own.into_iter().zip(units).map(|(own, unit)| member((own?, unit)));
+    (members.collect(), prior)
+}
+
+/// What each standard deviation is measured in before the steps lend each other: the error inside a
+/// block, if that is known of all members, else 1.
+fn units<T>(lists: &[PairList<'_>], own: &[Option<T>], most: usize) -> Vec<f64> {
+    let unit = |(list, own): (&PairList<'_>, &Option<T>)| match own {
+        Some(_) => list.error_inside(most),
+        None => Some(1.0),
+    };
+    let known: Option<Vec<f64>> = lists.iter().zip(own).map(unit).collect();
+    known.unwrap_or_else(|| vec![1.0; lists.len()])
 }
 
 /// Adjusts over the members; the places of others hold 1.
@@ -452,7 +492,8 @@ mod tests {
             for step in [&half, &same] {
                 // A step by itself, and among enough others to lend each other variance.
                 for count in [1, 6] {
-                    let (judgements, prior) = judge(&family, &vec![step.as_slice(); count]);
+                    let list = PairList { differences: step, inside: &[] };
+                    let (judgements, prior) = judge(&family, &vec![list; count]);
                     assert!(prior.is_none() && judgements.len() == count);
                     for judgement in judgements {
                         assert_eq!(judgement.verdict, Verdict::NoVerdict);

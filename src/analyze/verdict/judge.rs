@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::family::{self, Cluster, Family};
+use super::family::{self, Cluster, Family, PairList};
 use super::host::{self, HostFindings, Widening};
 use super::judgement::{FamilyFacts, Judgement, SharedVariance, VerdictCounts};
 use crate::analyze::comparison::{Comparison, Relative, StepComparison};
@@ -87,13 +87,7 @@ fn judge_family(
     findings: &HostFindings,
     ratios: &[Ratio<'_>],
 ) -> (Vec<(usize, Judgement)>, FamilyFacts) {
-    // What is not comparable lends no variance and counts for no correction.
-    let evidence = |ratio: &Ratio<'_>| match ratio.void.is_empty() {
-        true => ratio.relative.evidence().to_vec(),
-        false => Vec::new(),
-    };
-    let differences: Vec<Vec<f64>> = ratios.iter().map(evidence).collect();
-    let lists: Vec<&[f64]> = differences.iter().map(Vec::as_slice).collect();
+    let lists: Vec<PairList<'_>> = ratios.iter().map(evidence).collect();
     let clusters = ratios.iter().filter_map(|ratio| cluster(ratio.relative));
     let cluster = clusters.min_by(|a, b| a.pairs.total_cmp(&b.pairs));
     // Looks are of one sitting, and plans with looks have no shared loads: over several sessions
@@ -116,6 +110,17 @@ fn judge_family(
     (said.collect(), FamilyFacts { counts, prior })
 }
 
+/// What is not comparable lends no variance and counts for no correction.
+fn evidence<'a>(ratio: &Ratio<'a>) -> PairList<'a> {
+    match ratio.void.is_empty() {
+        true => PairList {
+            differences: ratio.relative.evidence(),
+            inside: ratio.relative.evidence_inside(),
+        },
+        false => PairList { differences: &[], inside: &[] },
+    }
+}
+
 /// What the values of a ratio stand for, if not for pairs.
 fn cluster(relative: &Relative) -> Option<Cluster> {
     let (name, count) = match (&relative.sessions, &relative.loads) {
@@ -130,9 +135,9 @@ fn cluster(relative: &Relative) -> Option<Cluster> {
 fn with_host(
     family: &Family<'_>,
     findings: &HostFindings,
-    differences: &[&[f64]],
+    lists: &[PairList<'_>],
 ) -> (Vec<Judgement>, Option<SharedVariance>) {
-    let (own, prior) = family::judge(family, differences);
+    let (own, prior) = family::judge(family, lists);
     let host = findings.widening(family.metric);
     if host.is_none() {
         return (own, prior);
@@ -140,7 +145,7 @@ fn with_host(
     // The host's noise is that of a pair; a cluster is the mean of several.
     let pair_sd = host.pair_sd / family.cluster.map_or(1.0, |cluster| cluster.pairs).sqrt();
     let host = Widening { pair_sd, ..host };
-    let (wide, _) = family::judge(&Family { host, ..*family }, differences);
+    let (wide, _) = family::judge(&Family { host, ..*family }, lists);
     let weighed = own.into_iter().zip(wide);
     (weighed.map(|(own, wide)| host::weigh(own, wide, family.metric)).collect(), prior)
 }
@@ -153,11 +158,21 @@ pub fn judge_differences(
     rules: &Rules,
     looks: Option<&Looks>,
 ) -> Vec<Judgement> {
-    family::judge(
-        &Family { rules, metric, looks, cluster: None, host: Widening::default() },
-        differences,
-    )
-    .0
+    let family = Family { rules, metric, looks, cluster: None, host: Widening::default() };
+    family::judge(&family, &lists(differences)).0
+}
+
+/// The same for rates of steps in turns, at one look; with the standard error of each difference
+/// inside its block.
+pub fn judge_in_turns(steps: &[(&[f64], &[f64])], rules: &Rules) -> Vec<Judgement> {
+    let (metric, host) = (Metric::Rate, Widening::default());
+    let family = Family { rules, metric, looks: None, cluster: None, host };
+    let lists = steps.iter().map(|&(differences, inside)| PairList { differences, inside });
+    family::judge(&family, &lists.collect::<Vec<_>>()).0
+}
+
+fn lists<'a>(differences: &[&'a [f64]]) -> Vec<PairList<'a>> {
+    differences.iter().map(|differences| PairList { differences, inside: &[] }).collect()
 }
 
 /// The same with the findings of host logs (`gate.json`), at one look.
@@ -169,5 +184,5 @@ pub fn judge_on_host(
 ) -> Vec<Judgement> {
     let host = Widening::default();
     let family = Family { rules, metric, looks: None, cluster: None, host };
-    with_host(&family, &host::findings(gates, false), differences).0
+    with_host(&family, &host::findings(gates, false), &lists(differences)).0
 }

@@ -155,7 +155,8 @@ pub struct SharedVariance {
     /// chance would have it.
     #[serde(serialize_with = "number_or_inf")]
     pub df: f64,
-    /// s0: its standard deviation, of ln ratios.
+    /// s0: its standard deviation, of ln ratios; where all steps took turns and the metric is the
+    /// rate, as a multiple of the standard error inside a block.
     pub sd: f64,
 }
 

@@ -10,7 +10,7 @@ mod limit;
 mod open;
 mod summary;
 
-pub use judge::{judge_differences, judge_on_host};
+pub use judge::{judge_differences, judge_in_turns, judge_on_host};
 pub use judgement::{
     Explanation, FamilyFacts, Judgement, SharedVariance, SuiteMean, TOLD_TOGETHER, TargetVerdicts,
     Test, VerdictCounts, VerdictOptions, VerdictSummary,
