@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -174,28 +175,53 @@ fn amalgamation() -> Option<PathBuf> {
     folders.find_map(|path| Some(path.join("sqlite3")).filter(|it| it.join("sqlite3.c").exists()))
 }
 
-/// A repository of SQLite with a commit that makes each step of a statement execute more, one that
-/// does not build and two of documentation.
-fn repository(folder: &Path, sqlite: &Path) -> PathBuf {
-    let path = folder.join("repository");
-    fs::create_dir(&path).expect("folder");
-    let git = |words: &[&str]| {
-        let done = Command::new("git").arg("-C").arg(&path).args(words).output().expect("git");
+/// A commit: the file that it changes, its subject, the content of the file.
+type MadeCommit = (&'static str, String, String);
+
+/// What each step of a statement executes besides its own.
+fn work(times: u32) -> String {
+    format!("#define WORK for(i=0;i<{times};i++) sink+=i;\n")
+}
+
+/// A repository of SQLite with these commits. `work.h` is in each step of a statement, `other.h` in
+/// each deletion of a row. The same commits have the same hashes.
+fn repository(path: &Path, sqlite: &Path, commits: &[MadeCommit]) {
+    fs::create_dir(path).expect("folder");
+    let git = |words: &[&str], at: usize| {
+        let date = format!("2026-01-01T00:{:02}:{:02}Z", at / 60, at % 60);
+        let mut git = Command::new("git");
+        git.arg("-C").arg(path).args(words);
+        let done = git.env("GIT_AUTHOR_DATE", &date).env("GIT_COMMITTER_DATE", &date).output();
+        let done = done.expect("git");
         assert!(done.status.success(), "{words:?}: {}", text(&done.stderr));
     };
     let write = |name: &str, content: &str| fs::write(path.join(name), content).expect("write");
-    git(&["init", "-q", "-b", "main", "."]);
-    git(&["config", "user.email", "test@localhost"]);
-    git(&["config", "user.name", "test"]);
+    git(&["init", "-q", "-b", "main", "."], 0);
+    git(&["config", "user.email", "test@localhost"], 0);
+    git(&["config", "user.name", "test"], 0);
     fs::copy(sqlite.join("sqlite3.h"), path.join("sqlite3.h")).expect("copy");
-    let code = fs::read_to_string(sqlite.join("sqlite3.c")).expect("read");
-    let step = "SQLITE_API int sqlite3_step(sqlite3_stmt *pStmt){\n";
-    assert_eq!(code.matches(step).count(), 1);
-    let with = "static volatile int sink;\n#include \"work.h\"\n";
-    let patched = code.replace(step, &format!("{with}{step}  {{ int i; WORK }}\n"));
-    write("sqlite3.c", &patched);
-    let work = |times: u32| format!("#define WORK for(i=0;i<{times};i++) sink+=i;\n");
-    let commits: [(&str, &str, String); 8] = [
+    let mut code = fs::read_to_string(sqlite.join("sqlite3.c")).expect("read");
+    for (head, hidden) in [
+        ("SQLITE_API int sqlite3_step(sqlite3_stmt *pStmt){\n", "work.h"),
+        ("SQLITE_PRIVATE int sqlite3BtreeDelete(BtCursor *pCur, u8 flags){\n", "other.h"),
+    ] {
+        assert_eq!(code.matches(head).count(), 1, "{head}");
+        let with = format!("static volatile int sink;\n#undef WORK\n#include \"{hidden}\"\n");
+        code = code.replace(head, &format!("{with}{head}  {{ int i; WORK }}\n"));
+    }
+    write("sqlite3.c", &code);
+    write("other.h", &work(1));
+    for (at, (file, subject, content)) in commits.iter().enumerate() {
+        write(file, content);
+        git(&["add", "-A"], at);
+        git(&["commit", "-q", "-m", subject], at);
+    }
+}
+
+/// A commit that makes each step of a statement execute more, one that does not build and two of
+/// documentation.
+fn eight_commits() -> Vec<MadeCommit> {
+    let commits = [
         ("work.h", "Import", work(1)),
         ("README.md", "Say what it is", "a".to_owned()),
         ("work.h", "Say how often", format!("/* once */ {}", work(1))),
@@ -205,39 +231,54 @@ fn repository(folder: &Path, sqlite: &Path) -> PathBuf {
         ("work.h", "Tidy", format!("/* often */ {}", work(40))),
         ("work.h", "Tidy more", format!("/* very often */ {}", work(40))),
     ];
-    for (file, subject, content) in &commits {
-        write(file, content);
-        git(&["add", "-A"]);
-        git(&["commit", "-q", "-m", subject]);
+    commits.map(|(file, subject, content)| (file, subject.to_owned(), content)).to_vec()
+}
+
+/// What a bisection by instructions needs; `None`, with a note, where it is not there.
+fn sources(test: &str) -> Option<PathBuf> {
+    let valgrind = Command::new("valgrind").arg("--version").output();
+    if !valgrind.is_ok_and(|said| said.status.success()) {
+        skipped::note(test, "needs valgrind (package valgrind)");
+        return None;
     }
-    path
+    let sqlite = amalgamation();
+    if sqlite.is_none() {
+        skipped::note(test, "needs the sources of libsqlite3-sys in cargo's registry");
+    }
+    sqlite
+}
+
+/// A folder in which builds run as an unprivileged user where the test runs as root.
+fn open_folder() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("folder");
+    let all = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(folder.path(), all).expect("chmod");
+    folder
+}
+
+/// A bisection of point queries by instructions between the first and the last of some commits.
+fn by_instructions(folder: &Path, repository: &Path, commits: usize, out: &str) -> Value {
+    let line = format!(
+        "bisect sqlite=src:{0}@HEAD~{1}+O0 sqlite=src:{0}@HEAD+O0 --step point-query --metric \
+         instr/o --set rows=2000 --set read_seconds=0.1 --set warmup_seconds=0 --canaries off \
+         --out {2} --cache {3} --format json",
+        repository.display(),
+        commits - 1,
+        folder.join(out).display(),
+        folder.join("cache").display()
+    );
+    found(&run_in(&words(&line), folder))
 }
 
 #[test]
 fn a_commit_is_found_by_its_instructions() {
-    let test = "a_commit_is_found_by_its_instructions";
-    let valgrind = Command::new("valgrind").arg("--version").output();
-    if !valgrind.is_ok_and(|said| said.status.success()) {
-        return skipped::note(test, "needs valgrind (package valgrind)");
-    }
-    let Some(sqlite) = amalgamation() else {
-        return skipped::note(test, "needs the sources of libsqlite3-sys in cargo's registry");
-    };
-    let folder = tempfile::tempdir().expect("folder");
-    // Builds run as an unprivileged user where the test runs as root.
-    use std::os::unix::fs::PermissionsExt;
-    let all = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(folder.path(), all).expect("chmod");
-    let repository = repository(folder.path(), &sqlite);
-    let line = format!(
-        "bisect sqlite=src:{0}@HEAD~7+O0 sqlite=src:{0}@HEAD+O0 --step point-query --metric \
-         instr/o --set rows=2000 --set read_seconds=0.1 --set warmup_seconds=0 --canaries off \
-         --out {1} --cache {2} --format json",
-        repository.display(),
-        folder.path().join("out").display(),
-        folder.path().join("cache").display()
-    );
-    let found = found(&run_in(&words(&line), folder.path()));
+    let Some(sqlite) = sources("a_commit_is_found_by_its_instructions") else { return };
+    let folder = open_folder();
+    let path = folder.path().join("repository");
+    let commits = eight_commits();
+    repository(&path, &sqlite, &commits);
+    let found = by_instructions(folder.path(), &path, commits.len(), "out");
     // The one that does not build cannot be told from the one behind it.
     assert_eq!(suspects(&found), [3, 4], "{found:#}");
     let versions = found["versions"].as_array().expect("versions");
@@ -246,4 +287,62 @@ fn a_commit_is_found_by_its_instructions() {
     assert_eq!(versions[1]["passed_over"], true);
     let functions = found["culprits"][0]["functions"].as_array().expect("functions");
     assert_eq!(functions[0][0], "sqlite3_step", "{functions:?}");
+}
+
+/// How many commits hide one that is slow.
+const HIDING: usize = 34;
+/// The commit that does not build, which the next one mends.
+const BROKEN: usize = 14;
+/// The commit that slows another step.
+const ELSEWHERE: usize = 22;
+
+/// Commits of which the one at `slow` costs a point query 2 % more instructions; without one, none
+/// does.
+fn hiding(slow: Option<usize>) -> Vec<MadeCommit> {
+    let commit = |at: usize| {
+        let own = if slow.is_some_and(|slow| at >= slow) { 16 } else { 1 };
+        let numbered = format!("/* {at} */ {}", work(own));
+        match at {
+            BROKEN => ("work.h", format!("Break the build ({at})"), "#error half\n".to_owned()),
+            ELSEWHERE => ("other.h", format!("Delete rows slowly ({at})"), work(60)),
+            at if at % 3 == 1 && Some(at) != slow && at != BROKEN + 1 => {
+                ("README.md", format!("Explain more ({at})"), format!("{at}\n"))
+            }
+            at => ("work.h", format!("Tidy ({at})"), numbered),
+        }
+    };
+    (0..HIDING).map(commit).collect()
+}
+
+#[test]
+#[ignore = "builds SQLite some sixty times"]
+fn a_hidden_commit_of_2_percent_is_found_ten_times_of_ten() {
+    let Some(sqlite) = sources("a_hidden_commit_of_2_percent_is_found_ten_times_of_ten") else {
+        return;
+    };
+    let folder = open_folder();
+    let mut wrong = Vec::new();
+    for time in 0..10 {
+        let slow = 2 + (7 * time + 3) % 30;
+        let path = folder.path().join(format!("repository{time}"));
+        repository(&path, &sqlite, &hiding(Some(slow)));
+        let begun = Instant::now();
+        let found = by_instructions(folder.path(), &path, HIDING, &format!("out{time}"));
+        let right = suspects(&found) == [slow as u64];
+        println!(
+            "commit {slow}: {}, ratio {}, {} counts, {:.1} min",
+            if right { "found" } else { "not found" },
+            found["culprits"][0]["ratio"],
+            found["cost"]["counts"],
+            begun.elapsed().as_secs_f64() / 60.0
+        );
+        if !right {
+            wrong.push(found);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let path = folder.path().join("same");
+    repository(&path, &sqlite, &hiding(None));
+    let found = by_instructions(folder.path(), &path, HIDING, "out-same");
+    assert_eq!(found["reproduced"], false, "{found:#}");
 }
