@@ -137,6 +137,30 @@ fn the_sequence_runs_on_a_real_library() {
 }
 
 #[test]
+fn core_workloads_of_ycsb_run_on_a_real_library() {
+    let Some(library) = library("core_workloads_of_ycsb_run_on_a_real_library") else { return };
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let more = ["--set", "ycsb=a,b,c,f,d,e", "--set", "clients=2"];
+    let output = compare(&[&format!("a={library}")], &out, &more);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let steps = steps(&out);
+    let measured: Vec<&str> = steps.iter().map(|(name, _)| name.as_str()).collect();
+    let mixes = ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f", "ycsb-d", "ycsb-e"];
+    assert_eq!(measured, [&["fillseq", "revrange.drain"][..], &mixes].concat());
+    for (name, step) in &steps[2..] {
+        let outcome = &step["outcome"];
+        let count = |what: &str| outcome[what].as_u64().unwrap_or(0);
+        assert!(count("events") > 100, "{name}: {outcome}");
+        assert_eq!(count("reads") + count("writes"), count("statements"), "{name}: {outcome}");
+        assert_eq!(count("writes") == 0, name == "ycsb-c", "{name}: {outcome}");
+        // Whatever is asked for was loaded, or put in by the client itself.
+        assert!(outcome["errors"].as_object().is_none_or(|errors| errors.is_empty()), "{outcome}");
+    }
+}
+
+#[test]
 fn chosen_steps_bring_the_load_along() {
     let _turn = turn();
     let Some(target) = library("chosen_steps_bring_the_load_along") else { return };

@@ -22,6 +22,9 @@ pub struct KvShape {
     pub value_bytes: u32,
     /// Entries read after a seek.
     pub seek_nexts: u32,
+    /// YCSB's core workloads, which then take the place of the sequence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mixes: Vec<CoreMix>,
     /// Steps without a writer (readrandom, fwdrange) are measured, too.
     pub reads: bool,
     /// So is multireadrandom.
@@ -148,7 +151,10 @@ impl KvWork {
     pub fn takes_turns(&self) -> bool {
         let reads = match self.action {
             KvOperation::Read | KvOperation::MultiRead { .. } | KvOperation::Range { .. } => true,
-            KvOperation::FillSequential | KvOperation::Overwrite | KvOperation::Maintain => false,
+            KvOperation::FillSequential
+            | KvOperation::Overwrite
+            | KvOperation::Mix { .. }
+            | KvOperation::Maintain => false,
         };
         let alone = self.writer_mb.is_none() && self.after.is_empty();
         reads && alone && self.operations.is_none() && self.pace == Pace::Closed
@@ -177,8 +183,48 @@ pub enum KvOperation {
         /// Towards smaller keys.
         reverse: bool,
     },
+    /// An operation of a core workload of YCSB.
+    Mix {
+        /// Which.
+        mix: CoreMix,
+    },
     /// Nothing but the maintenance after it.
     Maintain,
+}
+
+/// A core workload of YCSB on keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CoreMix {
+    /// Half gets, half puts.
+    A,
+    /// 95 % gets, 5 % puts.
+    B,
+    /// Gets.
+    C,
+    /// 95 % gets of the latest keys, 5 % puts of new ones.
+    D,
+    /// 95 % scans, 5 % puts of new keys.
+    E,
+    /// Half gets, half gets with a put of the same key.
+    F,
+}
+
+impl CoreMix {
+    /// All, by their letters.
+    pub const ALL: [(&str, CoreMix); 6] = [
+        ("a", CoreMix::A),
+        ("b", CoreMix::B),
+        ("c", CoreMix::C),
+        ("d", CoreMix::D),
+        ("e", CoreMix::E),
+        ("f", CoreMix::F),
+    ];
+
+    /// Its letter.
+    pub fn letter(self) -> &'static str {
+        CoreMix::ALL.iter().find(|(_, mix)| *mix == self).map_or("", |(letter, _)| letter)
+    }
 }
 
 /// Putting the tree in order.

@@ -180,6 +180,7 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
         ..Workload::plain(BenchmarkParameters::Sysbench)
     };
     let shape = KvShape {
+        mixes: Vec::new(),
         style: Style::Leveled,
         data: Data::Byrx,
         compression: Compression::None,

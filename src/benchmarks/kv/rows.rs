@@ -1,6 +1,10 @@
 //! Keys and values as RocksDB's db_bench makes them: the same numbers give the same bytes, so that
 //! its runs and those of rqps can be compared.
 
+use crate::datagen::distribution::Zipfian;
+use crate::datagen::hashed::HashedZipfian;
+use crate::datagen::rng::Rng;
+
 /// Bytes of a key, as in all published runs.
 const KEY_BYTES: usize = 20;
 
@@ -60,12 +64,22 @@ impl Mt64 {
 pub struct KeyNumbers {
     random: Mt64,
     keys: u64,
+    seed: u64,
+    thread: u64,
+    mixed: Option<Box<MixDraws>>,
 }
 
 impl KeyNumbers {
     /// For thread `thread` (from 1 over the whole process) of a process seeded with `seed`.
     pub fn new(seed: u64, thread: u64, keys: u64) -> KeyNumbers {
-        KeyNumbers { random: Mt64::new(seed.wrapping_add(thread)), keys }
+        let random = Mt64::new(seed.wrapping_add(thread));
+        KeyNumbers { random, keys, seed, thread, mixed: None }
+    }
+
+    /// The draws of YCSB's core workloads: another generator, which goes on where it was.
+    pub fn mixed(&mut self) -> &mut MixDraws {
+        let KeyNumbers { keys, seed, thread, mixed, .. } = self;
+        mixed.get_or_insert_with(|| Box::new(MixDraws::new(*seed, *thread, *keys)))
     }
 
     /// A number whose draw follows one that chooses the database, of which there is one: of gets
@@ -86,6 +100,85 @@ impl KeyNumbers {
     #[inline]
     pub fn choice(&mut self) {
         self.random.next_u64();
+    }
+}
+
+/// What a client of a core workload of YCSB draws. Records have the numbers of their keys, as with
+/// YCSB's `insertorder=ordered`.
+#[derive(Clone)]
+pub struct MixDraws {
+    rng: Rng,
+    popular: HashedZipfian,
+    latest: Zipfian,
+    keys: u64,
+    thread: u64,
+    inserted: u64,
+    /// Keys that should have been there and were not.
+    pub missed: u64,
+    /// Operations that put.
+    pub puts: u64,
+}
+
+/// Threads whose new keys do not collide.
+const THREADS: u64 = 4096;
+
+/// Entries of a scan at most.
+const SCAN_MOST: u64 = 100;
+
+/// θ of the popularity of the latest keys.
+const EXPONENT: f64 = 0.99;
+
+impl MixDraws {
+    fn new(seed: u64, thread: u64, keys: u64) -> MixDraws {
+        MixDraws {
+            rng: Rng::stream(seed, "core mix", thread),
+            popular: HashedZipfian::default(),
+            latest: Zipfian::new(keys.max(1), EXPONENT),
+            keys,
+            thread,
+            inserted: 0,
+            missed: 0,
+            puts: 0,
+        }
+    }
+
+    /// True for `percent` of 100 draws.
+    #[inline]
+    pub fn is_among(&mut self, percent: u64) -> bool {
+        self.rng.below(100) < percent
+    }
+
+    /// A loaded key, by popularity.
+    #[inline]
+    pub fn popular(&mut self) -> u64 {
+        self.popular.draw(&mut self.rng, self.keys)
+    }
+
+    /// Of the keys that this client has put in and the loaded ones, the newest most often.
+    #[inline]
+    pub fn latest(&mut self) -> u64 {
+        let back = self.latest.draw(&mut self.rng) - 1;
+        match self.inserted.checked_sub(back + 1) {
+            Some(place) => self.new_key(place),
+            None => self.keys.saturating_sub(back - self.inserted + 1),
+        }
+    }
+
+    /// A key that is not there yet.
+    #[inline]
+    pub fn next_new(&mut self) -> u64 {
+        self.inserted += 1;
+        self.new_key(self.inserted - 1)
+    }
+
+    /// Entries of a scan.
+    #[inline]
+    pub fn scanned(&mut self) -> u32 {
+        self.rng.uniform(1, SCAN_MOST) as u32
+    }
+
+    fn new_key(&self, place: u64) -> u64 {
+        self.keys + place * THREADS + self.thread % THREADS
     }
 }
 
@@ -144,6 +237,24 @@ mod tests {
     use super::*;
 
     // Golden vectors were taken from the C++ standard library and from db_bench itself.
+    #[test]
+    fn a_client_of_a_mix_reads_what_is_there_and_puts_in_what_is_not() {
+        let mut numbers = KeyNumbers::new(7, 3, 1000);
+        let mut there: std::collections::BTreeSet<u64> = (0..1000).collect();
+        for _ in 0..2000 {
+            let read = numbers.mixed().latest();
+            assert!(there.contains(&read), "{read}");
+            assert!(numbers.mixed().popular() < 1000);
+            assert!((1..=100).contains(&numbers.mixed().scanned()));
+            if numbers.mixed().is_among(5) {
+                assert!(there.insert(numbers.mixed().next_new()));
+            }
+        }
+        assert!((1050..1150).contains(&there.len()), "{}", there.len());
+        let other = KeyNumbers::new(7, 4, 1000).mixed().next_new();
+        assert!(!there.contains(&other), "two clients put in the same key");
+    }
+
     #[test]
     fn the_twister_is_that_of_the_standard() {
         assert_eq!(Mt64::new(5489).next_u64(), 14_514_284_786_278_117_030);

@@ -2,7 +2,7 @@
 
 use crate::benchmarks::kv::presets::{parse_compression, set_data};
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::kv::{KvShape, Style};
+use crate::domain::kv::{CoreMix, KvShape, Style};
 use crate::workload::own::{Settings, own_settings};
 use crate::workload::settings::{self, SetError};
 use crate::workload::value::{choice, count, number, yes_or_no};
@@ -18,6 +18,10 @@ own_settings! { KvShape:
     "direct_io", |_, shape, value| shape.direct_io = yes_or_no(value)?;
     "value_bytes", |_, shape, value| shape.value_bytes = count(value, 1, 65_536)? as u32;
     "seek_nexts", |_, shape, value| shape.seek_nexts = count(value, 0, 100_000)? as u32;
+    "ycsb", |_, shape, value| {
+        let mixes = value.split(',').map(|letter| choice(letter.trim(), &CoreMix::ALL));
+        shape.mixes = mixes.collect::<Result<Vec<CoreMix>, String>>()?;
+    };
     "reads", |_, shape, value| shape.reads = yes_or_no(value)?;
     "multireads", |_, shape, value| shape.multireads = yes_or_no(value)?;
     "drain_seconds", |_, shape, value| shape.drain_seconds = number(value, 0.1, 86_400.0)?;

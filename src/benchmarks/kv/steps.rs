@@ -5,7 +5,7 @@ use crate::domain::benchmark::{
     BenchmarkParameters, Group, OwnWork, Pace, Phase, RateUnit, Step, StepBody, Workload,
 };
 use crate::domain::counted::StepCount;
-use crate::domain::kv::{Compression, KvMaintenance, KvOperation, KvShape, KvWork, Style};
+use crate::domain::kv::{Compression, CoreMix, KvMaintenance, KvOperation, KvShape, KvWork, Style};
 use crate::domain::rocksdb::{KEY_BYTES, KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 use crate::domain::step_parameters::StepParameters;
 use crate::workload::select::{Companions, SelectError, select};
@@ -51,6 +51,10 @@ pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     let plan = Sequence { workload, shape };
     let mut steps = vec![plan.fill(), plan.drain()];
+    if !shape.mixes.is_empty() {
+        steps.extend(shape.mixes.iter().map(|mix| plan.mix(*mix)));
+        return measured(steps);
+    }
     if shape.reads {
         steps.push(plan.read("readrandom", Group::Point, KvOperation::Read));
         steps.push(plan.read("fwdrange", Group::Range, plan.range(false)));
@@ -66,6 +70,10 @@ pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
         steps.extend(plan.all_while_writing(*rate, true));
     }
     steps.push(plan.overwrite());
+    measured(steps)
+}
+
+fn measured(steps: Vec<Step>) -> Vec<Phase> {
     steps.into_iter().map(|step| Phase::Measure(Box::new(step))).collect()
 }
 
@@ -185,6 +193,17 @@ impl Sequence<'_> {
         self.step(name, group, self.workload.read_seconds, self.paced(action))
     }
 
+    /// A core workload of YCSB.
+    fn mix(&self, mix: CoreMix) -> Step {
+        let (group, seconds) = match mix {
+            CoreMix::C => (Group::Point, self.workload.read_seconds),
+            CoreMix::E => (Group::Range, self.workload.read_seconds),
+            _ => (Group::Write, self.workload.write_seconds),
+        };
+        let name = format!("ycsb-{}", mix.letter());
+        self.step(&name, group, seconds, self.paced(KvOperation::Mix { mix }))
+    }
+
     fn overwrite_some(&self) -> Step {
         let mut work = self.work(KvOperation::Overwrite);
         let all = self.workload.rows as f64 * self.shape.overwrite_share;
@@ -249,6 +268,9 @@ fn detail(work: &KvWork) -> String {
         KvOperation::Range { nexts, reverse } => {
             let way = if reverse { "backwards" } else { "forwards" };
             format!("seeks to random keys, {nexts} entries {way}")
+        }
+        KvOperation::Mix { mix } => {
+            format!("core workload {} of YCSB, by rqps over keys and values", mix.letter())
         }
         KvOperation::Maintain => "flush memtables and compact level 0".to_owned(),
     };

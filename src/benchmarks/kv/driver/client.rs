@@ -5,8 +5,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::benchmarks::kv::rows::{KeyNumbers, ValuePool, key};
-use crate::domain::kv::{KvOperation, KvWork};
+use crate::benchmarks::kv::rows::{KeyNumbers, MixDraws, ValuePool, key};
+use crate::domain::kv::{CoreMix, KvOperation, KvWork};
 use crate::domain::rocksdb::KEY_BYTES;
 use crate::driver::clock::Clock;
 use crate::driver::recorder::Recorder;
@@ -111,6 +111,8 @@ pub(super) struct Counts {
     pub(super) entries: u64,
     /// Keys that should have been there and were not.
     pub(super) missed: u64,
+    /// Operations of a mix that put.
+    pub(super) puts: u64,
     /// Bytes of keys and values.
     pub(super) bytes: u64,
     /// First and last nanosecond.
@@ -191,6 +193,12 @@ impl<S: Store> Client<S> {
             KvOperation::Range { nexts, reverse } => {
                 pace.drive(1, || store.scan(&key(numbers.plain()), nexts, reverse))
             }
+            KvOperation::Mix { mix } => {
+                let draws = numbers.mixed();
+                (draws.missed, draws.puts) = (0, 0);
+                let counts = pace.drive(1, || mixed(mix, store, (draws, values), written));
+                counts.map(|counts| Counts { missed: draws.missed, puts: draws.puts, ..counts })
+            }
             KvOperation::Maintain => Ok(Counts::default()),
         };
         let mut counts = counts.map_err(|error| format!("failed to {error}"))?;
@@ -199,6 +207,42 @@ impl<S: Store> Client<S> {
         }
         Ok(counts)
     }
+}
+
+/// One operation of a core workload of YCSB.
+#[inline]
+fn mixed<S: Store>(
+    mix: CoreMix,
+    store: &mut S,
+    (draws, values): (&mut MixDraws, &mut ValuePool),
+    written: EntryCounts,
+) -> Result<EntryCounts, RocksdbError> {
+    let is_main = draws.is_among(match mix {
+        CoreMix::A | CoreMix::F => 50,
+        CoreMix::B | CoreMix::D | CoreMix::E => 95,
+        CoreMix::C => 100,
+    });
+    let number = match (mix, is_main) {
+        (CoreMix::D, true) => draws.latest(),
+        (CoreMix::D | CoreMix::E, false) => draws.next_new(),
+        _ => draws.popular(),
+    };
+    let key = key(number);
+    if mix == CoreMix::E && is_main {
+        return store.scan(&key, draws.scanned(), false);
+    }
+    let mut found = EntryCounts { entries: 0, bytes: 0 };
+    if is_main || mix == CoreMix::F {
+        found = store.get(&key)?;
+        draws.missed += u64::from(found.entries == 0);
+    }
+    if !is_main {
+        store.write(&key, values.next_value())?;
+        draws.puts += 1;
+        found.entries += written.entries;
+        found.bytes += written.bytes;
+    }
+    Ok(found)
 }
 
 /// What drives the calls of a client.
@@ -284,6 +328,7 @@ impl Counts {
         self.operations += turn.operations;
         self.entries += turn.entries;
         self.missed += turn.missed;
+        self.puts += turn.puts;
         self.bytes += turn.bytes;
         self.end += turn.end - turn.start;
     }
@@ -426,6 +471,27 @@ pub(super) mod tests {
         let batch = run(KvOperation::MultiRead { batch: 3 }, 3);
         assert_eq!(batch.1.keys, [239_071, 793_948, 130_198]);
         assert_eq!((batch.0.events, batch.0.operations), (1, 3));
+    }
+
+    #[test]
+    fn mixes_have_their_shares_of_puts() {
+        for (letter, mix) in CoreMix::ALL {
+            let (counts, notebook) = run(KvOperation::Mix { mix }, 2000);
+            // A put after a get notes its key twice.
+            let (calls, puts) = (notebook.keys.len() as u64, counts.puts);
+            let expected = match mix {
+                CoreMix::F => 2900..3100,
+                _ => 2000..2001,
+            };
+            assert!(expected.contains(&calls), "{letter}: {calls}");
+            assert_eq!(counts.operations, 2000, "{letter}");
+            let expected = match mix {
+                CoreMix::A | CoreMix::F => 900..1100,
+                CoreMix::C => 0..1,
+                _ => 50..150,
+            };
+            assert!(expected.contains(&puts) && counts.missed < 1000, "{letter}: {counts:?}");
+        }
     }
 
     #[test]

@@ -43,7 +43,10 @@ pub(super) fn settle<W: Write>(
 }
 
 fn writes(work: &KvWork) -> bool {
-    matches!(work.action, KvOperation::FillSequential | KvOperation::Overwrite)
+    matches!(
+        work.action,
+        KvOperation::FillSequential | KvOperation::Overwrite | KvOperation::Mix { .. }
+    )
 }
 
 /// The operations of the warm-up: as many as count, and for a load all that it begins with.

@@ -276,6 +276,10 @@ impl<S: Store> Shared<S> {
         };
         match self.work.action {
             KvOperation::FillSequential | KvOperation::Overwrite => outcome.writes = operations,
+            KvOperation::Mix { .. } => {
+                outcome.writes = sum(|counts| counts.puts);
+                outcome.reads = operations - outcome.writes;
+            }
             _ => outcome.reads = operations,
         }
         let missed = sum(|counts| counts.missed);
