@@ -222,7 +222,7 @@ fn what_cannot_be_used_is_refused_before_anything_starts() {
     let line = |of: &str| original.lines().position(|line| line.starts_with(of)).unwrap() + 1;
     let unknown = format!("line {}, column 10: unknown key `wieght`", line("weight = 9"));
     check(&["sqlite"], "weight = 9", "wieght = 9", &unknown);
-    let broken = format!("at line {}, column 8", line("name = \"cities\""));
+    let broken = format!("line {}, column 8: ", line("name = \"cities\""));
     check(&["sqlite"], "name = \"cities\"", "name = cities", &broken);
     let guest = "postgres://nobody@/none?host=/nowhere";
     let question = "hint: add --yes to allow it, or leave the steps out with --steps";
