@@ -137,7 +137,10 @@ fn turn_scenes() -> Vec<(&'static str, TurnScene)> {
         for blocks in [3, 6] {
             let scene = TurnScene { blocks, uneven, restart, ..TURNS };
             scenes.push((name, scene));
-            scenes.push(("… without errors inside", TurnScene { with_inside: false, ..scene }));
+            scenes.push((
+                "same, without errors inside blocks",
+                TurnScene { with_inside: false, ..scene },
+            ));
         }
     }
     let cold = TurnScene { carry_over: [0.05; 2], ..TURNS };

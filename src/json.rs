@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Deserializer;
 
-/// One value; fields that its type does not have are passed over.
+/// Reads one value. Ignores fields that its type does not have.
 ///
 /// # Errors
 /// Text that is no JSON, or not of this type; with line and column.

@@ -24,7 +24,7 @@ pub struct FamilyPart {
     pub base: Option<String>,
     /// Its runs.
     pub dataset: Dataset,
-    /// What follows from each of them.
+    /// The measurements of each run, in the same order.
     pub measured: Vec<Measured>,
 }
 
@@ -105,8 +105,8 @@ pub fn by_family(
     Ok(parts)
 }
 
-/// The DBMS, with its storage engine unless that is the default of today's versions: a build of
-/// which no engine is named has the default.
+/// The DBMS, and the storage engine unless it is the default of current versions. A target without
+/// a storage engine has the default.
 fn family(target: &Target) -> String {
     let mut named = target.clone();
     named.storage_engine = named.storage_engine.filter(|engine| engine != DEFAULT_STORAGE);

@@ -58,7 +58,7 @@ pub struct Assessment {
 ///
 /// A metric of a step is a regression if its p against τ, adjusted by Holm over the steps, is at
 /// most α, and it is worse by δ or more as measured, or by what an allowance of the step says.
-/// The worst finding sets the exit code: a regression, else a failed run, else a missing
+/// The exit code is that of the worst finding: a regression, then a failed run, then a missing
 /// verdict. If `past` has a history, its newest level is a second baseline ([`against_newest`]).
 ///
 /// [`against_newest`]: super::history::against_newest

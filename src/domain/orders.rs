@@ -16,7 +16,7 @@ pub struct OrdersShape {
     pub partitions: u32,
     /// Customers and items of new orders are chosen unevenly.
     pub nurand: bool,
-    /// Transactions are stored in the server, and clients call them.
+    /// True if the server stores the transactions as procedures, and clients call them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub procedures: bool,
 }

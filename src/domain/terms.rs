@@ -77,8 +77,8 @@ pub const TERMS: [Terms; 11] = [
         vendor: "Microsoft Azure",
         services: "Azure Database for PostgreSQL and for MySQL",
         publishing: Publishing::Conditions,
-        rule: "if you sell a competing service: give Microsoft, on request, all information \
-               necessary to replicate the benchmark, and access to benchmark your service",
+        rule: "vendors of competing services must, on request, give Microsoft all information \
+               necessary to replicate the benchmark, and access to benchmark their service",
         source: "Product Terms for Online Services, Competitive Benchmarking, \
                  https://www.microsoft.com/licensing/terms/product/ForOnlineServices/all",
         date: "read 2026-09-07",

@@ -106,7 +106,7 @@ pub struct ClientHostRecord {
     pub busiest: f64,
     /// Its logical CPUs; `None` if its counters are unknown.
     pub cpus: Option<u32>,
-    /// Share of their time that was not idle, whoever used it, 0 to 1; `None` if its counters are
+    /// Busy share of these CPUs over all processes of the host, 0 to 1; `None` if its counters are
     /// unknown.
     pub host_busy: Option<f64>,
     /// Lead of its wall clock over that of the server's host at the start of the step,

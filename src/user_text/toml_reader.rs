@@ -114,7 +114,9 @@ impl Tokens {
             DeValue::Boolean(truth) => truth.to_string(),
             DeValue::Datetime(date) => quoted(&date.to_string()),
             DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
-                .map_err(|_| (span.clone(), "the integer has more than 64 bits".to_owned()))?
+                .map_err(|_| {
+                    (span.clone(), "the integer is not within -2^63 and 2^63 - 1".to_owned())
+                })?
                 .to_string(),
             DeValue::Float(float) => match float.as_str().parse::<f64>() {
                 Ok(number) if number.is_finite() => format!("{number:?}"),
@@ -196,7 +198,7 @@ mod tests {
         check("0x0F", "300", value, "  10 |   mode = { write = 300 }");
         let infinite = "line 5, column 10: inf is not a finite number";
         check("2.5e-1", "inf", infinite, "   5 | weight = inf");
-        let long = "line 1, column 8: the integer has more than 64 bits";
+        let long = "line 1, column 8: the integer is not within -2^63 and 2^63 - 1";
         check("1_000", "9223372036854775808", long, "   1 | rows = 9223372036854775808 # many");
         let broken = parsed("rows = 1\nstep = [").unwrap_err();
         assert!(broken.starts_with("line 2, column 9: "), "{broken}");

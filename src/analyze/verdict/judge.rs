@@ -110,7 +110,8 @@ fn judge_family(
     (said.collect(), FamilyFacts { counts, prior })
 }
 
-/// What is not comparable lends no variance and counts for no correction.
+/// A ratio that is not comparable gives no evidence, so it changes neither the shared variance nor
+/// the correction for the number of steps.
 fn evidence<'a>(ratio: &Ratio<'a>) -> PairList<'a> {
     match ratio.void.is_empty() {
         true => PairList {

@@ -199,7 +199,10 @@ impl ParameterReader<'_> {
     fn values(&self, named: &NamedSources) -> Result<SourceValues, String> {
         let parameter = self.parameter;
         let other = || {
-            let of = parameter.of.as_deref().ok_or("the key `of` is missing: name a parameter")?;
+            let of = parameter
+                .of
+                .as_deref()
+                .ok_or("the key `of` is missing; set it to the name of another parameter")?;
             let number = named.numbers.get(of).copied();
             number.ok_or(format!("there is no parameter `{of}`"))
         };

@@ -2,8 +2,7 @@
 //! They run in a state of their own; what they print goes to the log.
 
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use super::host::SqlHost;
@@ -19,7 +18,7 @@ const EVERY: f64 = 10.0;
 /// Quantiles that reports tell: the least, the one that sysbench calls percentile, the most.
 const QUANTILES: [f64; 3] = [0.0, 0.95, 1.0];
 
-/// What the clients of a step did so far. Each client writes its own part.
+/// What the clients of a step did so far.
 pub(super) struct Figures {
     threads: u32,
     /// There once a client has found that the script reports.
@@ -28,14 +27,27 @@ pub(super) struct Figures {
     begun: OnceLock<Instant>,
 }
 
-/// The part of one client.
+/// The part of one client. Its recorder changes only while the sums are locked: a report sees each
+/// event in all of its figures or in none.
 struct ClientFigures {
     recorder: Recorder,
-    reads: AtomicU64,
-    writes: AtomicU64,
-    others: AtomicU64,
-    errors: AtomicU64,
-    latency_ns: AtomicU64,
+    sums: Mutex<Sums>,
+}
+
+/// Totals of one client, or of all.
+#[derive(Default)]
+struct Sums {
+    reads: u64,
+    writes: u64,
+    others: u64,
+    errors: u64,
+    latency_ns: u64,
+}
+
+impl ClientFigures {
+    fn sums(&self) -> MutexGuard<'_, Sums> {
+        self.sums.lock().expect("sums are whole: adding does not panic")
+    }
 }
 
 impl Figures {
@@ -46,14 +58,7 @@ impl Figures {
 
     /// The script has hooks.
     pub(super) fn want(&self) {
-        let client = |_| ClientFigures {
-            recorder: Recorder::new(false),
-            reads: AtomicU64::new(0),
-            writes: AtomicU64::new(0),
-            others: AtomicU64::new(0),
-            errors: AtomicU64::new(0),
-            latency_ns: AtomicU64::new(0),
-        };
+        let client = |_| ClientFigures { recorder: Recorder::new(false), sums: Mutex::default() };
         self.clients.get_or_init(|| (0..self.threads).map(client).collect());
     }
 
@@ -70,36 +75,34 @@ impl Figures {
     pub(super) fn event(&self, client: u32, tally: &Tally, latency_ns: u64) {
         let Some(own) = self.all().get(client as usize) else { return };
         self.begun.get_or_init(Instant::now);
+        let mut sums = own.sums();
         own.recorder.event(latency_ns, latency_ns, 0);
-        for (sum, more) in [
-            (&own.reads, tally.reads),
-            (&own.writes, tally.writes),
-            (&own.others, tally.others),
-            (&own.latency_ns, latency_ns),
-        ] {
-            sum.fetch_add(more, Ordering::Relaxed);
-        }
+        sums.reads += tally.reads;
+        sums.writes += tally.writes;
+        sums.others += tally.others;
+        sums.latency_ns += latency_ns;
     }
 
     /// An event of a client that begins again.
     pub(super) fn error(&self, client: u32) {
         if let Some(own) = self.all().get(client as usize) {
-            own.errors.fetch_add(1, Ordering::Relaxed);
+            own.sums().errors += 1;
         }
     }
 
     fn now(&self) -> Moment {
-        let sum = |of: fn(&ClientFigures) -> &AtomicU64| -> u64 {
-            self.all().iter().map(|client| of(client).load(Ordering::Relaxed)).sum()
-        };
+        let locked: Vec<MutexGuard<Sums>> = self.all().iter().map(ClientFigures::sums).collect();
+        let total = |of: fn(&Sums) -> u64| locked.iter().map(|sums| of(sums)).sum();
         Moment {
             seconds: self.begun.get().map_or(0.0, |begun| begun.elapsed().as_secs_f64()),
             latencies: Snapshot::take(self.all().iter().map(|client| &client.recorder)),
-            reads: sum(|client| &client.reads),
-            writes: sum(|client| &client.writes),
-            others: sum(|client| &client.others),
-            errors: sum(|client| &client.errors),
-            latency_ns: sum(|client| &client.latency_ns),
+            sums: Sums {
+                reads: total(|sums| sums.reads),
+                writes: total(|sums| sums.writes),
+                others: total(|sums| sums.others),
+                errors: total(|sums| sums.errors),
+                latency_ns: total(|sums| sums.latency_ns),
+            },
         }
     }
 }
@@ -109,11 +112,7 @@ impl Figures {
 struct Moment {
     seconds: f64,
     latencies: Snapshot,
-    reads: u64,
-    writes: u64,
-    others: u64,
-    errors: u64,
-    latency_ns: u64,
+    sums: Sums,
 }
 
 /// Calls the hooks.
@@ -163,7 +162,7 @@ impl Reporter {
         let last = &self.last;
         let (events, quantiles) = now.latencies.since(&last.latencies, &QUANTILES);
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let sum = seconds(now.latency_ns - last.latency_ns);
+        let sum = seconds(now.sums.latency_ns - last.sums.latency_ns);
         let quantile = |place: usize| quantiles.get(place).map_or(0.0, |ns| seconds(*ns));
         let mut said = kind.to_owned();
         for (name, value) in [
@@ -172,10 +171,10 @@ impl Reporter {
             ("time_total", now.seconds),
             ("latency_pct", quantile(1)),
             ("events", events as f64),
-            ("reads", (now.reads - last.reads) as f64),
-            ("writes", (now.writes - last.writes) as f64),
-            ("other", (now.others - last.others) as f64),
-            ("errors", (now.errors - last.errors) as f64),
+            ("reads", (now.sums.reads - last.sums.reads) as f64),
+            ("writes", (now.sums.writes - last.sums.writes) as f64),
+            ("other", (now.sums.others - last.sums.others) as f64),
+            ("errors", (now.sums.errors - last.sums.errors) as f64),
             ("reconnects", 0.0),
             ("queue_length", 0.0),
             ("concurrency", 0.0),
