@@ -114,8 +114,9 @@ fn scripts_run_on_sqlite_with_their_reports_and_commands() {
     }
     let folder = scripts();
     let options = ["--flag=off", "--many=a,b", "--size=3"];
-    let output = compare(folder.path(), &["sqlite"], "lua:walk.lua", &options);
+    let output = compare(folder.path(), &["sqlite"], "lua:walk.lua,loop.lua", &options);
     assert!(output.status.success(), "{}", said(&output));
+    check_own_loop(folder.path());
     fs::remove_dir_all(folder.path().join("out")).unwrap();
     let mut command = program::rqps_in(&["compare", "sqlite"], folder.path());
     command.args(["--bench", "lua:reports.lua", "--out", "out", "--canaries", "off"]);
@@ -133,6 +134,19 @@ fn scripts_run_on_sqlite_with_their_reports_and_commands() {
     assert!(counted[1] >= events, "{events}: {log}");
     assert!(log.contains(&format!("events: {events}")), "{events}: {log}");
     assert!(log.contains(r#""qps": {"total": "#), "{log}");
+}
+
+/// The script with a loop of its own: each of its events counts, and it hears of its end.
+fn check_own_loop(folder: &Path) {
+    let record = steps(&folder.join("out"), "sqlite").remove(1);
+    let outcome = &record["outcome"];
+    let count = |what: &str| outcome[what].as_u64().unwrap();
+    let events = count("events");
+    assert!(events > 5 && count("reads") == events, "{outcome}");
+    let log = printed(folder);
+    let ended = log.lines().find_map(|line| line.strip_prefix("the loop ended after "));
+    assert!(ended.unwrap().parse::<u64>().unwrap() >= events, "{log}");
+    assert!(log.contains("done after init: true"), "{log}");
 }
 
 #[test]

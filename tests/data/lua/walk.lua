@@ -140,7 +140,18 @@ function event(thread)
 
   local ffi = require("ffi")
   same(pcall(function() return ffi.C.db_query end), false, "a function of sysbench's C code")
+  same(pcall(function() return ffi.C.sb_histogram_new end), false, "the same of a histogram")
+  local before = ffi.C.sb_counter_val(sysbench.tid, ffi.C.SB_CNT_ERROR)
   ffi.C.sb_counter_inc(sysbench.tid, ffi.C.SB_CNT_ERROR)
+  same(ffi.C.sb_counter_val(sysbench.tid, ffi.C.SB_CNT_ERROR), before + 1, "a counter")
+  same(ffi.C.sb_more_events(sysbench.tid), true, "more events")
+  local drawn = ffi.C.sb_rand_uniform(5, 9)
+  if drawn < 5 or drawn > 9 then error("sb_rand_uniform gave " .. drawn) end
+  local text_of = ffi.new("char[8]")
+  local length = ffi.C.sb_rand_varstr(text_of, 2, 6)
+  if length < 2 or length > 6 then error("sb_rand_varstr gave " .. length) end
+  ffi.C.sb_rand_str("#@", text_of)
+  if not ffi.string(text_of, 2):match("^%d%l$") then error("sb_rand_str") end
   same(bit.bor(1, 4), 5, "bit")
 end
 

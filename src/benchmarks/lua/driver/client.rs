@@ -12,6 +12,11 @@ use crate::driver::connection::Connection;
 use crate::embed::lua::{EventEnd, LuaState};
 use crate::wire::WireError;
 
+/// What is said of a script that wants no more events.
+const STOPPED: &str = "event() returned a value, or thread_run() ended before its time, which ends \
+                       the thread in sysbench; rqps measures for a time and needs event() to \
+                       return nothing";
+
 /// Counts the events of a client: odd while one is at work.
 pub(super) type Pulse = Arc<AtomicU64>;
 
@@ -98,11 +103,7 @@ impl ClientEvent for ScriptClient {
             EventEnd::Done => Ok(()),
             EventEnd::Restart => Err(self.restart()),
             EventEnd::Failed(said) => Err(self.failed(said)),
-            EventEnd::Stopped => Err(self.failed(
-                "event() returned a value, which ends its thread in sysbench; rqps measures for a \
-                 time and needs event() to return nothing"
-                    .to_owned(),
-            )),
+            EventEnd::Stopped => Err(self.failed(STOPPED.to_owned())),
         };
         let host = self.state.host();
         if ended.is_ok() {
@@ -136,7 +137,7 @@ impl ClientEvent for ScriptClient {
 
     fn finish(&mut self, session: &mut Connection) -> Result<(), String> {
         self.state.host().borrow(session);
-        let ended = self.state.command("call", "thread_done");
+        let ended = self.state.command("finish", "");
         self.state.host().give_back(session);
         ended.map(|_| ()).map_err(|said| format!("failed to end {}: {said}", self.name))
     }

@@ -34,7 +34,8 @@ pub fn declared(script: &Path) -> Result<String, String> {
     for record in records.split('\u{1e}') {
         take(&mut declared, record);
     }
-    if !declared.functions.iter().any(|name| name == "event") {
+    let runs = |name: &String| name == "event" || name == "thread_run";
+    if !declared.functions.iter().any(runs) {
         return Err(format!("{} has no event()", script.display()));
     }
     declared.options.sort_by(|one, other| one.name.cmp(&other.name));

@@ -247,6 +247,10 @@ end
 
 function result_class:free() end
 
+-- A loop of the script's own, `thread_run`, if it has one: see "Commands of rqps".
+local own_loop, is_over = nil, false
+local count_own_error
+
 -- Raises the error of the last statement.
 local function raise(connection, said, status)
   local number, state, message =
@@ -260,6 +264,8 @@ local function raise(connection, said, status)
   local ignorable = hooks.sql_error_ignorable
   if status == 1 or (ignorable and ignorable(about)) then
     about.errcode = RESTART_EVENT
+    -- Such a loop deals with errors itself.
+    if own_loop then count_own_error() end
     error(about, 0)
   end
   if state == "" then
@@ -431,13 +437,28 @@ end
 local real_c, real_load = ffi.C, ffi.load
 local rights = "full"
 
+local counted = {}
+
 local function add_to_counter(_, counter, by)
-  calls.count(bridge, tonumber(counter), by or 1)
+  local number = tonumber(counter)
+  by = tonumber(by or 1)
+  counted[number] = (counted[number] or 0) + by
+  calls.count(bridge, number, by)
 end
+
+function count_own_error() add_to_counter(sysbench.tid, 4) end
 
 local symbols = {
   sb_counter_inc = add_to_counter,
   sb_counter_add = add_to_counter,
+  -- What the script itself has counted in this state.
+  sb_counter_val = function(_, counter) return counted[tonumber(counter)] or 0 end,
+  -- An event of the script's own loop ends where it says so: there the client waits for the next.
+  sb_event_start = function() end,
+  sb_event_stop = function()
+    if own_loop and coroutine.running() == own_loop then coroutine.yield() end
+  end,
+  sb_more_events = function() return not is_over end,
   sb_rand_default = rand.default,
   sb_rand_uniform = rand.uniform,
   sb_rand_gaussian = rand.gaussian,
@@ -450,6 +471,11 @@ local symbols = {
   sb_rand_str = function(template, output)
     template = ffi.string(template)
     fill(bridge, template, #template, output)
+  end,
+  sb_rand_varstr = function(output, shortest, longest)
+    local text = rand.varstring(shortest, longest)
+    ffi.copy(output, text, #text)
+    return #text
   end,
 }
 -- C functions that run programs.
@@ -775,13 +801,42 @@ function commands.run(name)
   if act() == false then error(format("the command `%s` failed", name), 0) end
 end
 
--- Calls a function of the script, if it has that one.
+-- Calls a function of a client, if the script has that one.
 function commands.call(name)
   local act = _G[name]
   if type(act) == "function" then act(sysbench.tid) end
 end
 
+-- The same for a function that belongs to no client.
+function commands.call_once(name)
+  local act = _G[name]
+  if type(act) == "function" then act() end
+end
+
+-- Lets the loop of the script's own run to the end of an event. True if it has ended.
+local function resume_loop()
+  local fine, said = coroutine.resume(own_loop, sysbench.tid)
+  if not fine then
+    if type(said) == "table" and said.sql_errmsg then
+      said = "thread_run() let an error pass: " .. said.sql_errmsg
+    end
+    error(said, 0)
+  end
+  return coroutine.status(own_loop) == "dead"
+end
+
+-- A loop of the script's own hears that there are no more events, and may put away what it has.
+function commands.finish()
+  is_over = true
+  if own_loop and coroutine.status(own_loop) == "suspended" then resume_loop() end
+  commands.call("thread_done")
+end
+
 function commands.event()
+  if type(_G.thread_run) == "function" then
+    own_loop = coroutine.create(_G.thread_run)
+    return resume_loop
+  end
   local event, tid = _G.event, sysbench.tid
   if type(event) ~= "function" then
     error("cannot find the event() function in " .. tostring(cmdline.script_path), 0)

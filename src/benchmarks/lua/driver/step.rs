@@ -7,9 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::client::{Pulse, ScriptClient};
+use super::host::{SqlHost, seed_of};
 use super::load::run_command;
 use super::reports::{Figures, Reporter};
-use super::state::{Surroundings, random_name};
+use super::state::{Surroundings, load_script, random_name};
 use crate::domain::lua::LuaWork;
 use crate::driver::Stop;
 use crate::driver::client::Counts;
@@ -19,6 +20,7 @@ use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::step::{Clients, MakeActs, measure};
+use crate::embed::lua::LuaState;
 
 /// How much longer than the step an event may last.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -51,20 +53,46 @@ pub(crate) fn step_loop(
         ScriptClient::begin(&shared, &work, (client, pulse), &of_clients, session)
     });
     let clients = Clients { beside: Some(beside), ..Clients::new(connector, make) };
+    let mut around = Around::open(&surroundings, &task.work)?;
+    around.call("init")?;
     let mut outcome = measure(job, &task, clients, link)?;
+    around.call("done")?;
     if figures.is_wanted() {
         Reporter::open(&surroundings, &task.work, &figures)?.end()?;
     }
     for command in &task.work.after {
         run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), link)?;
     }
-    let seed = super::host::seed_of(job.seed);
+    let seed = seed_of(job.seed);
     let kind = random_name(task.work.random.kind);
     outcome.facts.insert(
         "sysbench draws the same with".to_owned(),
         format!("--rand-seed={seed} --rand-type={kind}"),
     );
     Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
+}
+
+/// The state in which a script's init() and done() run, which know of no client.
+struct Around<'a> {
+    state: LuaState<SqlHost>,
+    script: &'a str,
+}
+
+impl<'a> Around<'a> {
+    fn open(surroundings: &Surroundings, work: &'a LuaWork) -> Result<Around<'a>, String> {
+        let mut state = surroundings.open(work, 0, "run")?;
+        let script = &work.script.name;
+        load_script(&mut state, &work.script.path)
+            .map_err(|what| format!("failed to prepare {script}: {what}"))?;
+        Ok(Around { state, script })
+    }
+
+    /// Calls a function, if the script has that one.
+    fn call(&mut self, function: &str) -> Result<(), String> {
+        let called = self.state.command("call_once", function);
+        let fault = |what| format!("failed to call {function}() of {}: {what}", self.script);
+        called.map(|_| ()).map_err(fault)
+    }
 }
 
 /// Ends a step whose script does not come back, and has the script report.

@@ -60,8 +60,12 @@ own_settings! { LuaShape:
     "rights", |_, shape, value| {
         shape.rights = choice(value, &[("full", LuaRights::Full), ("none", LuaRights::None)])?;
     };
-    "api", |_, shape, value| if choice(value, &[("1.0", false), ("1.1", true)])? {
-        shape.random.kind = RandomType::Uniform;
+    // Another distribution was asked for by `--rand-type`; sysbench 1.1 has no `special`.
+    "api", |_, shape, value| {
+        let is_newer = choice(value, &[("1.0", false), ("1.1", true)])?;
+        if is_newer && shape.random.kind == RandomType::Special {
+            shape.random.kind = RandomType::Uniform;
+        }
     };
     "shell", |_, shape, value| {
         shape.shell = choice(value, &[("on", true), ("off", false)])?;
