@@ -1,11 +1,14 @@
 //! The report of counted runs: instructions per operation of each step, and the functions behind
 //! every difference.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::counted::{
-    Change, FunctionChange, FunctionComparison, SAME_WITHIN, TotalChange,
+    Change, FunctionChange, FunctionComparison, SAME_WITHIN, TotalChange, plain_name,
 };
 use crate::domain::metric::Metric;
 use crate::domain::verdict::Verdict;
@@ -16,6 +19,11 @@ const NAMED: usize = 3;
 /// With less of the baseline's instructions in functions that both builds have by name, the table
 /// of functions is no comparison.
 const COMMON_LEAST: f64 = 0.3;
+/// A smaller share of instructions in functions that are matched without their arguments is not
+/// worth a sentence.
+const WEAKLY_LEAST: f64 = 0.005;
+/// Follows the name of a function that has it only without arguments in both builds.
+const WEAK_MARK: &str = " ~";
 /// Characters of a name that are shown: those of C++ templates are longer than a page.
 const NAME_MOST: usize = 90;
 
@@ -240,21 +248,66 @@ pub(super) fn of_target(step: &StepComparison, target: &TargetResult) -> Vec<Blo
     ];
     let block = |(found, name): (Option<&FunctionComparison>, String)| {
         let found = found.filter(|found| !found.changes.is_empty())?;
-        let rows = found.changes.iter().map(|change| cells(found, change));
+        let names = ShortNames::of(found);
+        let rows = found.changes.iter().map(|change| cells(found, change, &names));
         let rows = rows.chain([other_cells(found)]).collect();
         let table = Table { caption: String::new(), columns: columns(), rows };
         let summary = format!("{name}: {}", sentence(&target.label, found));
-        let strangers = (found.common < COMMON_LEAST).then(|| {
-            Block::Paragraph(format!(
-                "Only {:.0} % of the baseline's instructions are in functions that both builds \
-                 have by name, so this table says where each build works, not what changed.",
-                100.0 * found.common
-            ))
-        });
-        let blocks = strangers.into_iter().chain([Block::Table(table)]).collect();
+        let paragraphs = common_functions(found).into_iter().map(Block::Paragraph);
+        let blocks = paragraphs.chain([Block::Table(table)]).collect();
         Some(Block::Fold(Fold { summary, blocks }))
     };
     all.into_iter().filter_map(block).collect()
+}
+
+/// How much of the baseline is in functions of both builds, where that is to be known.
+fn common_functions(found: &FunctionComparison) -> Option<String> {
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let weakly = (found.weakly > WEAKLY_LEAST).then(|| {
+        format!(
+            "{} of the baseline's instructions are in functions that both builds have: {} under \
+             the same name, {} under names that agree only without arguments, arguments of \
+             templates and the marks of the compiler's copies. {WEAK_MARK} marks the latter; one \
+             such name stands for a single function of each build.",
+            percent(found.common),
+            percent(found.common - found.weakly),
+            percent(found.weakly),
+        )
+    });
+    let strangers = (found.common < COMMON_LEAST).then(|| {
+        format!(
+            "Only {} of the baseline's instructions are in functions that both builds have by \
+             name, so this table says where each build works, not what changed.",
+            percent(found.common)
+        )
+    });
+    let all: Vec<String> = strangers.into_iter().chain(weakly).collect();
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
+/// Names for a table: without arguments, unless several functions of the table then have one name.
+struct ShortNames {
+    ambiguous: BTreeSet<String>,
+}
+
+impl ShortNames {
+    fn of(found: &FunctionComparison) -> ShortNames {
+        let of_change = |it: &FunctionChange| [Some(it.name.clone()), it.partner.clone()];
+        let names: BTreeSet<Arc<str>> =
+            found.changes.iter().flat_map(of_change).flatten().collect();
+        let (mut seen, mut ambiguous) = (BTreeSet::new(), BTreeSet::new());
+        for plain in names.iter().map(|name| plain_name(name)) {
+            if !seen.insert(plain.clone()) {
+                ambiguous.insert(plain);
+            }
+        }
+        ShortNames { ambiguous }
+    }
+
+    fn name(&self, name: &str) -> String {
+        let plain = plain_name(name);
+        shown(if self.ambiguous.contains(&plain) { name } else { &plain })
+    }
 }
 
 fn columns() -> Vec<Column> {
@@ -272,10 +325,12 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-fn cells(found: &FunctionComparison, change: &FunctionChange) -> Vec<Cell> {
+fn cells(found: &FunctionComparison, change: &FunctionChange, names: &ShortNames) -> Vec<Cell> {
     let FunctionChange { name, baseline, target, .. } = change;
     let number = |value: f64| Cell::number(value, Digits::Fixed(1), "1/op");
     let calls = |value: f64| Cell::number(value, Digits::Significant(4), "1/op");
+    let mark = if change.baseline_name.is_some() { WEAK_MARK } else { "" };
+    let name = format!("{}{mark}", names.name(name));
     vec![
         Cell::text(signed(change.difference())),
         Cell::text(percent(change.difference() / found.baseline_total)),
@@ -285,8 +340,8 @@ fn cells(found: &FunctionComparison, change: &FunctionChange) -> Vec<Cell> {
         number(target.inclusive),
         calls(baseline.calls),
         calls(target.calls),
-        Cell::text(word(change)),
-        Cell::text(shown(name)),
+        Cell::text(word(change, names)),
+        Cell::text(name),
     ]
 }
 
@@ -302,10 +357,10 @@ fn other_cells(found: &FunctionComparison) -> Vec<Cell> {
     cells
 }
 
-fn word(change: &FunctionChange) -> String {
+fn word(change: &FunctionChange, names: &ShortNames) -> String {
     let more_calls = change.target.calls > change.baseline.calls;
     let is_dearer = change.difference() > 0.0;
-    let partner = change.partner.as_deref().map(shown).unwrap_or_default();
+    let partner = change.partner.as_deref().map(|name| names.name(name)).unwrap_or_default();
     let word = match change.change {
         Change::Renamed if change.target.own > 0.0 => return format!("renamed from {partner}"),
         Change::Renamed => return format!("renamed to {partner}"),
@@ -343,7 +398,9 @@ fn sentence(label: &str, found: &FunctionComparison) -> String {
         count => format!("these {count} functions"),
     };
     let sum: f64 = named.iter().map(|it| it.difference()).sum();
-    let name = |it: &&FunctionChange| format!("{} {}", shown(&it.name), signed(it.difference()));
+    let short = ShortNames::of(found);
+    let name =
+        |it: &&FunctionChange| format!("{} {}", short.name(&it.name), signed(it.difference()));
     let names = named.iter().map(name).collect::<Vec<_>>().join(", ");
     let share = 100.0 * sum / difference;
     match share <= 100.0 {
@@ -410,8 +467,6 @@ fn what_counts() -> Section {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::analyze::counted::FunctionCost;
 
@@ -420,6 +475,7 @@ mod tests {
         let cost = |own, calls| FunctionCost { own, inclusive: own, calls };
         let change = |name: &str, before, after, change| FunctionChange {
             name: Arc::from(name),
+            baseline_name: None,
             baseline: before,
             target: after,
             change,
@@ -437,13 +493,17 @@ mod tests {
             ],
             others: (7, 190.4),
             common: 0.9,
+            weakly: 0.0,
         };
         assert_eq!(
             sentence("B", &found),
             "B: +1,200 instructions per operation (+12.00 %): this function +1,500, all else \
              -300: f +1,500"
         );
-        let row: Vec<String> = cells(&found, &found.changes[0]).iter().map(Cell::plain).collect();
+        let row: Vec<String> = cells(&found, &found.changes[0], &ShortNames::of(&found))
+            .iter()
+            .map(Cell::plain)
+            .collect();
         let expected = [
             "+1,500",
             "+15.00 %",

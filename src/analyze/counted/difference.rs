@@ -63,16 +63,23 @@ pub struct FunctionComparison {
     /// Functions that are not listed, and the sum of their differences: with the list it is the
     /// difference of the totals.
     pub others: (usize, f64),
-    /// Share of the baseline's instructions in functions that both have by name.
+    /// Share of the baseline's instructions in functions that both have by name, be it without
+    /// arguments.
     pub common: f64,
+    /// Share of the baseline's instructions in functions that both have, but under names that agree
+    /// only without arguments, arguments of templates and the marks of the compiler's copies.
+    pub weakly: f64,
 }
 
 /// One function in both targets, means over the repeats.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FunctionChange {
-    /// Its name.
+    /// Its name, in the target if it has another one there.
     #[serde(serialize_with = "text")]
     pub name: Arc<str>,
+    /// Its name in the baseline, where the two agree only without arguments and the like.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "optional_text")]
+    pub baseline_name: Option<Arc<str>>,
     /// In the baseline.
     pub baseline: FunctionCost,
     /// In the target.

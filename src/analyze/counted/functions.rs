@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::difference::{Change, FunctionChange, FunctionComparison, FunctionCost};
+use super::weaker::{self, WeakMatches};
 use super::work::{Callers, CountedWork, ThreadWork, work};
 use super::{moved, nameless};
 use crate::analyze::comparison::{RunFacts, TargetResult};
@@ -57,24 +58,32 @@ fn compare(mut baseline: Vec<Repeat>, mut target: Vec<Repeat>) -> Option<Functio
     }
     let works = baseline.iter_mut().chain(&mut target).map(|(_, work)| work);
     nameless::roll_up(works.collect());
+    let matches = weaker::rename(
+        baseline.iter_mut().map(|(_, work)| work).collect(),
+        &target.iter().map(|(_, work)| work).collect::<Vec<_>>(),
+    );
     let total =
         |all: &[Repeat]| mean(&all.iter().map(|(_, work)| work.total).collect::<Vec<f64>>());
     let (baseline_total, target_total) = (total(&baseline), total(&target));
     let names: BTreeSet<&Arc<str>> =
         baseline.iter().chain(&target).flat_map(|(_, work)| work.functions.keys()).collect();
     let mut changes: Vec<FunctionChange> =
-        names.into_iter().map(|name| change(name, &baseline, &target)).collect();
+        names.into_iter().map(|name| change(name, (&baseline, &target), &matches)).collect();
     changes.sort_by(|a, b| b.difference().abs().total_cmp(&a.difference().abs()));
     moved::mark(&mut changes, &callers(&baseline), &callers(&target));
     let is_common = |it: &&FunctionChange| it.baseline.own > 0.0 && it.target.own > 0.0;
-    let both: f64 = changes.iter().filter(is_common).map(|it| it.baseline.own).sum();
-    let common = both / baseline_total;
+    let both = || changes.iter().filter(is_common);
+    let share = |of: &mut dyn Iterator<Item = &FunctionChange>| {
+        of.map(|it| it.baseline.own).sum::<f64>() / baseline_total
+    };
+    let common = share(&mut both());
+    let weakly = share(&mut both().filter(|it| it.baseline_name.is_some()));
     let least = SHARE_LEAST * baseline_total;
     let listed = changes.iter().take(ROWS_MOST).take_while(|it| it.difference().abs() >= least);
     let count = listed.count();
     let rest = changes.split_off(count);
     let others = (rest.len(), rest.iter().map(FunctionChange::difference).sum());
-    Some(FunctionComparison { baseline_total, target_total, changes, others, common })
+    Some(FunctionComparison { baseline_total, target_total, changes, others, common, weakly })
 }
 
 fn repeats(target: &TargetResult, runs: &[RunFacts]) -> Vec<Repeat<CountedWork>> {
@@ -96,7 +105,11 @@ fn callers(repeats: &[Repeat]) -> Callers {
     all
 }
 
-fn change(name: &Arc<str>, baseline: &[Repeat], target: &[Repeat]) -> FunctionChange {
+fn change(
+    name: &Arc<str>,
+    (baseline, target): (&[Repeat], &[Repeat]),
+    matches: &WeakMatches,
+) -> FunctionChange {
     let (before, after) = (cost(name, baseline), cost(name, target));
     let own = |work: &ThreadWork| work.functions.get(name).map_or(0.0, |cost| cost.own);
     let pairs = baseline.iter().filter_map(|(pair, before)| {
@@ -107,8 +120,14 @@ fn change(name: &Arc<str>, baseline: &[Repeat], target: &[Repeat]) -> FunctionCh
     let differences: Vec<f64> = pairs.collect();
     let error = stddev(&differences).map(|sd| sd / (differences.len() as f64).sqrt());
     let change = class(&before, &after, error);
-    let name = Arc::clone(name);
-    FunctionChange { name, baseline: before, target: after, change, partner: None }
+    FunctionChange {
+        name: Arc::clone(name),
+        baseline_name: matches.get(name).cloned(),
+        baseline: before,
+        target: after,
+        change,
+        partner: None,
+    }
 }
 
 /// The mean of a function over the repeats.
@@ -192,10 +211,10 @@ mod tests {
     fn differences_are_means_over_the_repeats() {
         let before = target(&[&[("f", 10.0, 1.0)], &[("f", 12.0, 1.0), ("g", 4.0, 2.0)]]);
         let after = target(&[&[("f", 21.0, 2.0)], &[("f", 23.0, 2.0)]]);
-        let f = change(&Arc::from("f"), &before, &after);
+        let f = change(&Arc::from("f"), (&before, &after), &WeakMatches::new());
         assert_eq!((f.baseline.own, f.target.own, f.difference()), (11.0, 22.0, 11.0));
         assert_eq!(f.change, Change::Calls);
-        let g = change(&Arc::from("g"), &before, &after);
+        let g = change(&Arc::from("g"), (&before, &after), &WeakMatches::new());
         assert_eq!((g.baseline.calls, g.difference(), g.change), (1.0, -2.0, Change::Scatter));
     }
 }

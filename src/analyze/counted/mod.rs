@@ -8,6 +8,7 @@ mod moved;
 mod nameless;
 mod names;
 mod total;
+mod weaker;
 mod work;
 
 pub(super) use change::{compare, explain};
@@ -16,5 +17,6 @@ pub use difference::{
     TotalChange,
 };
 pub use total::SAME_WITHIN;
+pub use weaker::plain_name;
 pub use work::is_counted;
 pub(super) use work::metrics;

@@ -96,6 +96,7 @@ mod tests {
         };
         FunctionChange {
             name: Arc::from(name),
+            baseline_name: None,
             baseline: cost(before),
             target: cost(after),
             change,

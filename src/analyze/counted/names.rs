@@ -2,9 +2,16 @@
 
 use std::sync::Arc;
 
+const NO_SYMBOL: &str = "(no symbol) ";
+
 /// The row of all nameless functions of a file.
 pub(super) fn all_of(file: &str) -> Arc<str> {
-    Arc::from(format!("(no symbol) {file}"))
+    Arc::from(format!("{NO_SYMBOL}{file}"))
+}
+
+/// True for the row of all nameless functions of a file.
+pub(super) fn is_all_of(name: &str) -> bool {
+    name.starts_with(NO_SYMBOL)
 }
 
 /// The file of a nameless function.
