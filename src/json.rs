@@ -1,4 +1,4 @@
-//! Reads JSON in one way, so that the reader of a type is compiled once for all crates.
+//! Readers of JSON. Shared, so that the compiler makes the reader of a type once for all crates.
 
 use serde::de::DeserializeOwned;
 use serde_json::Deserializer;
@@ -8,14 +8,15 @@ use serde_json::Deserializer;
 /// # Errors
 /// Text that is no JSON, or not of this type; with line and column.
 pub fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
-    read_noting(text, &mut |_| ())
+    read_with_unknown(text, &mut |_| ())
 }
 
-/// The same; each field that its type does not have goes to `unknown`, as in `steps.0.rate`.
+/// As [`read`]. Calls `unknown` with each field that the type does not have, such as
+/// `steps.0.rate`.
 ///
 /// # Errors
 /// See [`read`].
-pub fn read_noting<T: DeserializeOwned>(
+pub fn read_with_unknown<T: DeserializeOwned>(
     text: &str,
     unknown: &mut dyn FnMut(String),
 ) -> serde_json::Result<T> {
@@ -26,12 +27,12 @@ pub fn read_noting<T: DeserializeOwned>(
     json.end().map(|()| value)
 }
 
-/// The same as [`read`], faster: no field is looked at twice. It is another reader to compile for
-/// each type, so it is for records of which a report reads thousands.
+/// As [`read`], but faster, because it does not look for unknown fields. It costs another reader to
+/// compile for each type, so use it only for records that a report reads by the thousand.
 ///
 /// # Errors
 /// See [`read`].
-pub fn read_plainly<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+pub fn read_fast<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text)
 }
 
@@ -48,7 +49,8 @@ mod tests {
     fn unknown_fields_have_their_path() {
         let text = r#"[{"name": "a"}, {"name": "b", "extra": {"deep": 1}}]"#;
         let mut unknown = Vec::new();
-        let steps: Vec<Step> = super::read_noting(text, &mut |field| unknown.push(field)).unwrap();
+        let steps: Vec<Step> =
+            super::read_with_unknown(text, &mut |field| unknown.push(field)).unwrap();
         assert_eq!(steps.len(), 2);
         assert_eq!(unknown, ["1.extra"]);
         assert_eq!(super::read::<Vec<Step>>(text).unwrap(), steps);

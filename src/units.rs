@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// A quantity that does not parse.
@@ -29,6 +30,11 @@ pub fn count(number: u64) -> String {
 /// Bytes as hexadecimal digits: `0a1b`.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The first 12 hexadecimal digits of a SHA-256: a name that depends on the content alone.
+pub fn short_hash(content: impl AsRef<[u8]>) -> String {
+    hex(&Sha256::digest(content)[..6])
 }
 
 /// A rate in few characters: `812`, `9.31k`, `31.2k`, `1.25M`; below 100 with one decimal.

@@ -376,7 +376,7 @@ pub struct Relative {
     /// The standard error of each of them by the shares of its window; empty where a pair did not
     /// take turns, and for other metrics than the rate.
     #[serde(skip)]
-    pub inside: Vec<f64>,
+    pub block_errors: Vec<f64>,
     /// With pairs of several result sets: what each of them found. The ratio and its interval are
     /// then the pooled ones.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -399,7 +399,7 @@ impl Relative {
             pairs,
             robust: None,
             differences: Vec::new(),
-            inside: Vec::new(),
+            block_errors: Vec::new(),
             sessions: None,
             loads: None,
             judgement: None,
@@ -418,9 +418,9 @@ impl Relative {
 
     /// The standard errors of [`Relative::evidence`] inside a block; empty where nothing is known
     /// of them.
-    pub fn evidence_inside(&self) -> &[f64] {
+    pub fn evidence_errors(&self) -> &[f64] {
         match self.sessions.is_none() && self.loads.is_none() {
-            true => &self.inside,
+            true => &self.block_errors,
             false => &[],
         }
     }

@@ -132,7 +132,7 @@ pub(super) mod tests {
         let json = r#"{"step": "scan", "differences": [0.1], "sd_ln": 0.01, "p": 1.0}"#;
         let mut unknown = Vec::new();
         let step: StepNoise =
-            crate::json::read_noting(json, &mut |field| unknown.push(field)).unwrap();
+            crate::json::read_with_unknown(json, &mut |field| unknown.push(field)).unwrap();
         assert_eq!((step.differences.as_slice(), unknown.len()), (&[0.1][..], 0));
         let new = SlotEffect { differences: differences(6, 0.02, 0.001), ..SlotEffect::default() };
         let told = slot(&new);

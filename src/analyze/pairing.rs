@@ -109,7 +109,11 @@ fn relative<'a>(
         pairs: mean.n,
         robust: robust.filter(|_| pooled.is_none()).and_then(robust_ratio),
         differences,
-        inside: if metric == Metric::Rate { errors_inside(base, target, places) } else { vec![] },
+        block_errors: if metric == Metric::Rate {
+            block_errors(base, target, places)
+        } else {
+            vec![]
+        },
         sessions,
         loads,
         judgement: None,
@@ -117,11 +121,7 @@ fn relative<'a>(
 }
 
 /// The standard error of each pair by the shares of its window; empty if one has none.
-fn errors_inside(
-    base: &TargetResult,
-    target: &TargetResult,
-    places: &[(usize, usize)],
-) -> Vec<f64> {
+fn block_errors(base: &TargetResult, target: &TargetResult, places: &[(usize, usize)]) -> Vec<f64> {
     let shares = |side: &TargetResult, index: usize| -> Option<Vec<(f64, u64)>> {
         Some(side.samples[index].record.outcome.turns.as_ref()?.shares.clone())
     };

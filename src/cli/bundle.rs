@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::cli::compared::Compared;
 use crate::cli::rule_args::RuleOptions;
 use crate::cli::run_args::BundleArgs;
-use crate::cli::{exit, folders, gate, own_files, report};
+use crate::cli::{exit, folders, gate, own_workload, report};
 use crate::dbms;
 use crate::domain::build::{BuildSource, Dbms, Version};
 use crate::domain::run::Run;
@@ -185,7 +185,7 @@ fn files_of_plan(plan: &Plan, folder: &Path) -> Result<(Vec<PackedFile>, Vec<Str
     let mut left_out: Vec<String> = data.iter().map(|path| path.display().to_string()).collect();
     let Some(own) = &spec.file else { return Ok((vec![], left_out)) };
     // The files must be those that were measured.
-    own_files::pin(&mut plan.workload.clone(), folder)?;
+    own_workload::pin(&mut plan.workload.clone(), folder)?;
     let place = (own.folder)(&plan.workload).unwrap_or_else(|| folder.to_owned());
     let mut packed = Vec::new();
     for name in (own.files)(&plan.workload).into_keys() {

@@ -20,7 +20,7 @@ use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
 use crate::cli::{
-    ask_password, exit, folders, forecast, gate, hosts, own_files, repeat, report, vector,
+    ask_password, exit, folders, forecast, gate, hosts, own_workload, repeat, report, vector,
 };
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
@@ -103,7 +103,7 @@ pub(super) fn compare(words: &Compare) -> Result<u8> {
 /// The plan of `rqps compare` and `rqps plan`.
 fn compared(words: &Compare) -> Result<Plan> {
     let mut plan = plan_of(&words.targets, &words.shape)?;
-    own_files::allow_shell(&mut plan, words.guest.allow_shell)?;
+    own_workload::allow_shell(&mut plan, words.guest.allow_shell)?;
     plan.gate = gate::said(&words.rules);
     if words.count {
         plan.count = Some(CountingPass { simulate: words.simulate, ..COUNTING_PASS });
@@ -123,7 +123,7 @@ const COUNTING_PASS: CountingPass = CountingPass { statements: 1000, repeats: 3,
 
 /// `rqps count`.
 pub(super) fn count(words: &Count) -> Result<u8> {
-    let own = own_files::benchmark(&words.bench)?
+    let own = own_workload::benchmark(&words.bench)?
         .spec
         .counting
         .settings
@@ -226,7 +226,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
         .with_context(|| format!("read the plan {}", path.display()))?;
     let used = || format!("use the plan {}", path.display());
     let plan = file::parse(&text).with_context(used)?;
-    let plan = own_files::of_plan(plan, &path).with_context(used)?;
+    let plan = own_workload::of_plan(plan, &path).with_context(used)?;
     let mut folders = Folders {
         out: words.folders.out.clone(),
         configs: words.folders.configs.clone(),
@@ -249,10 +249,10 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
 
 /// Makes the plan from the command line.
 pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> {
-    let said = own_files::benchmark(&shape.bench)?;
+    let said = own_workload::benchmark(&shape.bench)?;
     let spec = said.spec;
     let (mut workload, order) = (spec.workload)(&shape.preset).map_err(anyhow::Error::msg)?;
-    own_files::take(&said, &shape.options, &mut workload)?;
+    own_workload::take(&said, &shape.options, &mut workload)?;
     for setting in &shape.settings {
         benchmarks::set(&mut workload, setting)?;
     }
@@ -413,7 +413,7 @@ fn measure_on(
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
     vector::check_files(&plan)?;
-    own_files::ask(&plan, guest)?;
+    own_workload::ask(&plan, guest)?;
     let passwords = ask_password::of_plan(&plan)?;
     let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
     let perf = plan.workload.profile_hertz.map(|_| perf()).transpose()?;

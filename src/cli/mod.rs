@@ -35,7 +35,7 @@ mod import_args;
 mod init;
 mod manual;
 mod measure;
-mod own_files;
+mod own_workload;
 mod program;
 mod progress;
 mod repeat;

@@ -10,7 +10,7 @@ use crate::benchmarks;
 use crate::cli::args::{Folders, Format};
 use crate::cli::compared::Compared;
 use crate::cli::run_args::RunArgs;
-use crate::cli::{colour, folders, own_files};
+use crate::cli::{colour, folders, own_workload};
 use crate::domain::build::BuildSource;
 use crate::plan::{Plan, file};
 use crate::report::{render_markdown, render_text, repetition_document, repetition_json};
@@ -146,7 +146,7 @@ fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
         (own.pin)(&mut plan.workload, &folder, known);
     }
     // Files that were left out of the bundle must be the same ones, too.
-    own_files::pin(&mut plan.workload, &folder).with_context(used)?;
+    own_workload::pin(&mut plan.workload, &folder).with_context(used)?;
     file::check(&plan).with_context(used)?;
     Ok(plan)
 }

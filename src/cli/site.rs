@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::analyze::history::{
-    SeriesOptions, SeriesSet, SetPoints, set_points, short_hash, step_series,
-};
+use crate::analyze::history::{SeriesOptions, SeriesSet, SetPoints, set_points, step_series};
 use crate::cli::compared::Compared;
 use crate::cli::history::MAX_P;
 use crate::cli::report::relative;
@@ -24,18 +22,19 @@ use crate::report::site::{
     SiteMaterial, SiteSet, data_file, feed, index_json, index_page, series_file, series_page,
     set_file,
 };
+use crate::units::short_hash;
 use crate::{parallel, results};
 
-/// Marks a folder as a site: nothing else is written to, or cleared.
+/// Marks a folder as a site: only such a folder is written to or cleared.
 const MARKER: &str = ".rqps-site";
 
-/// Grows when reports of unchanged result sets must be rendered again, or their values read again.
+/// Version of the pages and of the values kept: a new one renders all reports again.
 const PAGES: u32 = 2;
 
-/// How deep below a named folder result sets may be.
+/// Levels below a named folder in which result sets are searched.
 const DEPTH_MAX: usize = 3;
 
-/// Reports between two notes.
+/// Rendered reports between two lines of progress.
 const NOTE_EVERY: usize = 100;
 
 /// What a site keeps of a result set, in `data/NAME.json`.
@@ -56,7 +55,7 @@ struct Shown {
     folder: PathBuf,
 }
 
-/// What became of a result set.
+/// A result set on the site, or why it is not there.
 struct Outcome {
     name: String,
     kept: Result<KeptSet>,
@@ -180,7 +179,7 @@ fn named(folders: Vec<PathBuf>) -> Vec<Shown> {
         let own = name(&folder);
         let name = match counts.get(&set_file(&own)) {
             Some(1) => own,
-            _ => format!("{own}-{}", &short_hash(&folder.to_string_lossy())[..8]),
+            _ => format!("{own}-{}", &short_hash(folder.as_os_str().as_encoded_bytes())[..8]),
         };
         Shown { name, folder }
     };
@@ -221,7 +220,7 @@ fn shown_set(words: &SiteArgs, set: &Shown) -> Result<(KeptSet, bool)> {
     let folders = [set.folder.clone()];
     let rules = gate::rules(&folders, &words.rules)?;
     let made_by = made_by(out, &set.folder, &rules)?;
-    // Before anything is read: what changes later is seen next time.
+    // Before anything is read, so that the next call sees a change during this one.
     let quick = results::quick_stamp(&set.folder)?;
     let usable = |kept: &KeptSet| kept.made_by == made_by && page.is_file() && !words.force;
     let kept = fs::read(&data).ok().and_then(|text| serde_json::from_slice::<KeptSet>(&text).ok());
@@ -253,11 +252,11 @@ fn shown_set(words: &SiteArgs, set: &Shown) -> Result<(KeptSet, bool)> {
     Ok((kept, true))
 }
 
-/// What else a report depends on besides its result set.
+/// What a report depends on besides its result set: version, rules, and relative path.
 fn made_by(out: &Path, folder: &Path, rules: &Rules) -> Result<String> {
     let way = relative(&out.join("sets"), folder)?;
     let version = env!("CARGO_PKG_VERSION");
-    Ok(short_hash(&format!("{version} {PAGES} {rules:?} {}", way.display())))
+    Ok(short_hash(format!("{version} {PAGES} {rules:?} {}", way.display())))
 }
 
 type Sorted = (Vec<SiteSet>, Vec<SeriesSet>, Vec<(String, String)>);
@@ -302,7 +301,7 @@ fn write_pages(out: &Path, site: &SiteMaterial) -> Result<usize> {
     }
     write_changed(&out.join("feed.xml"), feed(site).as_bytes())?;
     write_changed(&out.join("index.json"), index_json(site)?.as_bytes())?;
-    // Last: its links lead somewhere.
+    // Last, so that all its links have a target.
     write_changed(&out.join("index.html"), index_page(site).as_bytes())?;
     let mut wanted: BTreeSet<PathBuf> =
         site.series.iter().map(|series| out.join(series_file(series))).collect();
@@ -322,7 +321,7 @@ fn clear(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<()> {
         let path = entry.with_context(doing)?.path();
         if path.is_dir() {
             clear(&path, wanted)?;
-            // It is empty, or it stays.
+            // Fails for a folder with pages, which stays.
             let _ = fs::remove_dir(&path);
         } else if !wanted.contains(&path) {
             fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
@@ -336,9 +335,6 @@ fn write_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(false);
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.partial"));
-    fs::write(&temporary, bytes).with_context(|| format!("write {}", temporary.display()))?;
-    fs::rename(&temporary, path).with_context(|| format!("write {}", path.display()))?;
+    results::replace_whole(path, bytes)?;
     Ok(true)
 }

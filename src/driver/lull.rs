@@ -1,19 +1,19 @@
-//! The pause before each counted statement, in which the server comes to wait for it. It then
-//! executes the same instructions for each statement: one that is there already saves it the wait.
+//! The pause before each counted statement, until the server waits for it. A server that finds the
+//! next statement at once skips the instructions of waiting, so without the pause counts vary.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::os::tree;
 
-/// Between two looks at the server. One under valgrind often takes less to come back from its last
-/// reply to its wait.
+/// Interval between two looks at the server. Under valgrind, a server often needs less than this
+/// from its reply until it waits again.
 const LOOK: Duration = Duration::from_micros(100);
 
-/// For a server that does not tell which of its threads serves a client.
+/// Length of the pause if the thread that serves the client is unknown.
 const UNSEEN: Duration = Duration::from_millis(1);
 
-/// A thread that is still at work after this long gets its statement all the same.
+/// Longest pause: then the client sends its statement even if the thread still works.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// A pause until the process or thread of the server that serves a client sleeps.
@@ -23,7 +23,7 @@ pub(super) fn lull(server: Option<u32>) -> Box<dyn FnMut() + Send> {
         let end = Instant::now() + LONGEST;
         loop {
             thread::sleep(LOOK);
-            // What has gone is found by the statement.
+            // If the process has ended, the statement fails and says so.
             let works = tree::stat_of(server).is_ok_and(|stat| stat.state != 'S');
             if !works || Instant::now() > end {
                 return;

@@ -1,4 +1,4 @@
-//! Loading by a database file of SQLite: the file is copied.
+//! Loads a database file of SQLite: copies it.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::domain::endpoint::Endpoint;
 
-/// What every database file of SQLite begins with.
+/// The first bytes of every database file of SQLite.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// True for a database file. The error is a whole fault.
+/// True for a database file of SQLite. The error is a complete message.
 pub(super) fn is_database(path: &Path) -> Result<bool, String> {
     let fault = |error| format!("failed to load {}: {error}", path.display());
     let mut begin = Vec::with_capacity(MAGIC.len());
@@ -18,7 +18,7 @@ pub(super) fn is_database(path: &Path) -> Result<bool, String> {
     Ok(begin == MAGIC)
 }
 
-/// Copies it to where the target's database will be. The error is a whole fault.
+/// Copies it to the path of the target's database. The error is a complete message.
 pub(super) fn copy(path: &Path, target: &Endpoint, is_first: bool) -> Result<(), String> {
     let fault = |what: String| Err(format!("failed to load {}: {what}", path.display()));
     let Endpoint::File { path: database, .. } = target else {
@@ -36,14 +36,14 @@ pub(super) fn copy(path: &Path, target: &Endpoint, is_first: bool) -> Result<(),
     let log = beside(path, "-wal");
     if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
         return fault(format!(
-            "{} holds changes that are not in it yet\nhint: sqlite3 {} 'PRAGMA \
+            "{} holds changes that are not in the file yet\nhint: run sqlite3 {} 'PRAGMA \
              wal_checkpoint(TRUNCATE)'",
             log.display(),
             path.display()
         ));
     }
     for end in ["-wal", "-shm"] {
-        // Those of an empty database that was opened before; most often there are none.
+        // Left by an empty database that was opened before; usually there are none.
         let _ = fs::remove_file(beside(database, end));
     }
     match fs::copy(path, database) {

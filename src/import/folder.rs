@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
 use super::error::ImportError;
 use super::format::ImportFormat;
 use super::published::Published;
@@ -102,7 +100,7 @@ fn check_names(published: &Published) -> Result<(), ImportError> {
 }
 
 fn write_into(plan: &str, published: &Published, out: &Path) -> Result<Written, ImportError> {
-    let hash = units::hex(&Sha256::digest(plan.as_bytes())[..6]);
+    let hash = units::short_hash(plan);
     let set = ResultSet::create(out, plan, &published.host)?;
     let mut labels: Vec<String> = Vec::new();
     let mut order: Vec<&str> = Vec::new();

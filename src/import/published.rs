@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use sha2::{Digest, Sha256};
-
 use super::cells::Cells;
 use super::notice::Notice;
 use super::tag::Tag;
@@ -208,7 +206,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
 /// The name of a configuration is all that results tell of it.
 fn settings(name: &str) -> Config {
     let text = format!("# {NOT_IN_FILES}\n");
-    let hash = units::hex(&Sha256::digest(text.as_bytes())[..6]);
+    let hash = units::short_hash(&text);
     Config { name: name.to_owned(), text, hash }
 }
 

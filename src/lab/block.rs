@@ -19,8 +19,8 @@ type Member<'a> = (u32, &'a mut TargetState);
 /// Runs a block; returns the runs that have a folder.
 ///
 /// # Errors
-/// The result folder cannot be written. What goes wrong with one target is written into its run,
-/// and the others go on.
+/// The result folder cannot be written. A failure of one target is written into its run, and the
+/// others go on.
 pub(super) fn run(
     execution: &Execution<'_>,
     states: &mut [TargetState],
@@ -38,7 +38,7 @@ pub(super) fn run(
     if execution.options.valgrind.is_some() {
         let cache = execution.options.plan.workload.cache_bytes;
         let fit = memory::servers_that_fit(cache, execution.memory_bytes);
-        // Nothing that is counted depends on what else the host does.
+        // Counts do not depend on the load of the host, so targets may run at the same time.
         let alone = |member, progress: &mut Progress<'_>| match execution.stopped() {
             true => Ok(Vec::new()),
             false => together(execution, vec![member], spec, progress),
@@ -102,8 +102,8 @@ fn together(
     Ok(ended)
 }
 
-/// Starts the servers of a group; those that do not start are `ended`. Targets that take turns
-/// start at the same time, so that none has run longer than another when the first step begins.
+/// Starts the servers of a group; adds those that do not start to `ended`. Targets that take turns
+/// start at the same time, so that all have run equally long when the first step begins.
 fn start<'a>(
     execution: &Execution<'_>,
     group: Vec<Member<'a>>,

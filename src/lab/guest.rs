@@ -12,9 +12,9 @@ use crate::domain::endpoint::Address;
 use crate::domain::target::Target;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
-use crate::lab::work_folders::short_name;
 use crate::os::{clock, host};
 use crate::plan::{Interleave, StepFile, file};
+use crate::units::short_hash;
 use crate::wire::dsn::Dsn;
 use crate::wire::password::{self, Known};
 
@@ -38,7 +38,7 @@ fn guest(options: &ExecutionOptions, target: &Target) -> Result<Guest> {
     let results = results.display().to_string();
     let who = [host.as_str(), &results, &plan_hash, &target.label].join("\n");
     Ok(Guest {
-        tag: short_name(who.as_bytes()),
+        tag: short_hash(who.as_bytes()),
         plan: plan_hash,
         results,
         host,

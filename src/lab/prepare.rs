@@ -20,7 +20,7 @@ use crate::lab::target_state::{KeptLoad, TargetState};
 use crate::os::{disk, user};
 use crate::plan::{Plan, cost, order};
 
-/// Written beside a snapshot when it is whole; a resumed plan takes the snapshot only then.
+/// Written beside a complete snapshot. A resumed plan uses only snapshots with this mark.
 #[derive(Serialize, Deserialize)]
 struct Mark {
     plan_hash: String,
@@ -29,8 +29,8 @@ struct Mark {
     kept: KeptLoad,
 }
 
-/// Prepares these loads of all targets, load by load, each load in the order that the plan's seed
-/// gives it: what the host does over a whole load is then shared out as it is over blocks. Those of
+/// Prepares these loads of all targets, load by load. The plan's seed gives each load its order of
+/// targets, as for blocks, so that a slow drift of the host does not favour a target. Loads of
 /// counted runs are prepared side by side. A target that fails is marked broken; the others go on.
 ///
 /// # Errors
@@ -69,14 +69,14 @@ pub(super) fn all(
     Ok(())
 }
 
-/// Prepares a load of a target, and marks the target as broken where that fails.
+/// Prepares a load of a target. Marks the target as broken if that fails.
 fn prepare(
     execution: &Execution<'_>,
     state: &mut TargetState,
     load: u32,
     progress: &mut Progress<'_>,
 ) {
-    match one(execution, state, load, progress) {
+    match load_or_reuse(execution, state, load, progress) {
         Ok(kept) => drop(state.loads.insert(load, kept)),
         Err(_) if execution.stopped() => return,
         Err(error) => {
@@ -102,9 +102,9 @@ fn name(load: u32) -> String {
     if load == 1 { "snapshot".to_owned() } else { format!("snapshot-{load}") }
 }
 
-/// Prepares one load of a target. A server that somebody else runs has no snapshot: its tables are
-/// loaded in each block, and what an earlier run left there is removed now.
-fn one(
+/// Makes one load of a target, or uses the snapshot of an earlier one. On an external server there
+/// is no snapshot: this removes tables of an earlier run, and each block loads its own.
+fn load_or_reuse(
     execution: &Execution<'_>,
     state: &TargetState,
     load: u32,
@@ -114,11 +114,11 @@ fn one(
         return Ok(KeptLoad::default());
     }
     let mark = state.folder.join(format!("{}.json", name(load)));
-    if let Some(kept) = kept(execution, state, load, &mark) {
+    if let Some(kept) = existing(execution, state, load, &mark) {
         progress.doing(&state.target.label, "use the existing snapshot", None);
         return Ok(kept);
     }
-    // What else is in the folder belongs to a plan that was broken off, or to loads before.
+    // Other files here belong to an interrupted plan or to earlier loads.
     let old = if load == 1 { state.folder.clone() } else { snapshot(state, load) };
     if old.exists() {
         disk::remove_tree(&old).with_context(|| format!("remove {}", old.display()))?;
@@ -146,8 +146,8 @@ fn one(
     Ok(whole.kept)
 }
 
-/// What stays of a load. A single one is no step: nothing tells its scatter. Nor are those of
-/// counted runs, which are not timed.
+/// The record of a load. With several loads, each is also a step with its times. A single load is
+/// not, because its variance is unknown; loads of counted runs are not, because they are not timed.
 pub(super) fn keep(execution: &Execution<'_>, loaded: Option<Loaded>) -> KeptLoad {
     let Plan { loads, workload, .. } = &execution.options.plan;
     let several = *loads > 1 && workload.counted_statements.is_none();
@@ -157,7 +157,8 @@ pub(super) fn keep(execution: &Execution<'_>, loaded: Option<Loaded>) -> KeptLoa
     }
 }
 
-fn kept(
+/// The load of a snapshot of the same plan and configuration.
+fn existing(
     execution: &Execution<'_>,
     state: &TargetState,
     load: u32,
@@ -193,8 +194,7 @@ fn fill(
     Ok(load)
 }
 
-/// Creates and fills the tables of a server that is up, by the load of this number, unless that is
-/// a step of the benchmark.
+/// Creates and fills the tables of a running server. `None` if loading is a step of the benchmark.
 ///
 /// # Errors
 /// The server refuses or dies; the user stops.

@@ -8,8 +8,8 @@ use std::thread::{self, available_parallelism};
 use crate::lab::event::Event;
 use crate::lab::progress::Progress;
 
-/// Does `work` with each item, as many at a time as there are CPUs, but at most `at_most`; the
-/// results in their order.
+/// Calls `work` with each item, on as many threads as there are CPUs, but at most `at_most`.
+/// Returns the results in the order of the items.
 pub(super) fn side_by_side<T: Send, R: Send>(
     items: Vec<T>,
     at_most: usize,

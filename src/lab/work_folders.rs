@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::os::disk;
 use crate::os::lock::Lock;
 use crate::os::user::{self, User};
-use crate::units;
+use crate::units::short_hash;
 
 /// One measuring program per host: a second one would be noise to the first.
 pub const HOST_LOCK: &str = "/tmp/rqps.measuring.lock";
@@ -114,7 +114,7 @@ impl WorkFolders {
 
     /// Where a server keeps its sockets: short, because the name of a socket ends at 107 bytes.
     pub(super) fn sockets(&self, label: &str) -> PathBuf {
-        PathBuf::from(format!("/tmp/rqps-{}-{}", std::process::id(), short_name(label.as_bytes())))
+        PathBuf::from(format!("/tmp/rqps-{}-{}", std::process::id(), short_hash(label.as_bytes())))
     }
 
     /// Removes the work folder: the plan is done, nothing in it is a result.
@@ -174,7 +174,7 @@ fn check_space(folder: &Path, there: &Path, bytes: u64) -> Result<()> {
 /// removed in the end and what else lies there is not ours.
 fn choose_work(results: &Path, work: Option<&Path>, run_as: Option<&User>) -> Result<PathBuf> {
     let beside = fs::canonicalize(results)?.join(".work");
-    let own = format!("rqps-{}", short_name(beside.as_os_str().as_encoded_bytes()));
+    let own = format!("rqps-{}", short_hash(beside.as_os_str().as_encoded_bytes()));
     let folder = match work {
         Some(work) => work.join(&own),
         None => beside,
@@ -195,10 +195,4 @@ fn choose_work(results: &Path, work: Option<&Path>, run_as: Option<&User>) -> Re
     fs::create_dir_all(&elsewhere).with_context(|| format!("make {}", elsewhere.display()))?;
     user::check_reachable(&elsewhere, user)?;
     Ok(elsewhere)
-}
-
-/// A short name that is the same for the same text: a resumed plan finds its snapshots by it.
-pub(super) fn short_name(text: &[u8]) -> String {
-    use sha2::{Digest, Sha256};
-    units::hex(&Sha256::digest(text)[..6])
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
+use crate::units;
+
 /// The table of functions in `.eh_frame_hdr` that all linkers write: version 1, a count of 4
 /// bytes, and pairs of 4 bytes relative to the section.
 const TABLE_FORMAT: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
@@ -82,9 +84,8 @@ fn readable(name: &str) -> String {
 }
 
 fn debug_file(build_id: &[u8], folders: &[PathBuf]) -> Option<PathBuf> {
-    let hex: Vec<String> = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (first, rest) = hex.split_first()?;
-    let file = Path::new(first).join(format!("{}.debug", rest.concat()));
+    let (first, rest) = build_id.split_first()?;
+    let file = Path::new(&units::hex(&[*first])).join(format!("{}.debug", units::hex(rest)));
     let places = folders
         .iter()
         .flat_map(|folder| [folder.join(".build-id").join(&file), folder.join(&file)]);

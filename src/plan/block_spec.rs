@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::domain::block::BLOCK_FORMAT;
@@ -131,7 +130,8 @@ impl BlockSpec {
             return Err(SpecError::Foreign { theirs, what: format!("format {format}") });
         }
         let mut unknown = BTreeSet::new();
-        let spec: BlockSpec = json::read_noting(text, &mut |field| _ = unknown.insert(field))?;
+        let spec: BlockSpec =
+            json::read_with_unknown(text, &mut |field| _ = unknown.insert(field))?;
         if let Some(field) = unknown.first() {
             return Err(SpecError::Foreign { theirs, what: format!("the field `{field}`") });
         }
@@ -167,10 +167,9 @@ impl BlockSpec {
     }
 }
 
-/// The first 12 hex digits of a SHA-256.
+/// Names one attempt at one block of one plan.
 fn id(plan: &Plan, block: u32, attempt: u32) -> String {
-    let digest = Sha256::digest(format!("{}\n{block}\n{attempt}", file::hash(plan)).as_bytes());
-    units::hex(&digest[..6])
+    units::short_hash(format!("{}\n{block}\n{attempt}", file::hash(plan)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::benchmarks::spec::Interface;
@@ -18,6 +17,7 @@ use crate::plan::blocks::Spelled;
 use crate::plan::client_hosts;
 use crate::plan::definition::{CountingPass, Interleave, Plan, ProfilingPass};
 use crate::plan::words::{self, WordError};
+use crate::units;
 use crate::user_text::toml_reader::{self, TomlError};
 use crate::wire::dsn;
 use crate::workload::select::SelectError;
@@ -447,12 +447,10 @@ pub fn print(plan: &Plan) -> String {
         .unwrap_or_else(|error| format!("# failed to print the plan: {error}\n"))
 }
 
-/// The first 12 hex digits of the SHA-256 of the printed plan, without its `[gate]`, `[count]`
-/// and `[profile]`.
+/// The hash of the printed plan, without its `[gate]`, `[count]` and `[profile]`.
 pub fn hash(plan: &Plan) -> String {
     let measured = Plan { gate: None, count: None, profile: None, ..plan.clone() };
-    let digest = Sha256::digest(print(&measured).as_bytes());
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    units::short_hash(print(&measured))
 }
 
 /// The target as it may be written down: a DSN loses its password.

@@ -11,7 +11,7 @@ use std::sync::RwLock;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::domain::run::{FORMAT, RunRecord};
+use crate::domain::run::{FORMAT, RunRecord, StepRecord};
 use crate::json;
 use crate::results::error::ResultsError;
 
@@ -27,16 +27,7 @@ pub(super) fn run_folders(dir: &Path) -> Result<Vec<PathBuf>, ResultsError> {
 
 /// Reads `run.json` of a run folder.
 pub(super) fn run_record(folder: &Path) -> Result<RunRecord, ResultsError> {
-    versioned_run(folder, &mut String::new(), (&mut BTreeSet::new(), &KnownShapes::default()))
-}
-
-/// Reads `run.json` of a run folder as [`versioned`] does.
-pub(super) fn versioned_run(
-    folder: &Path,
-    text: &mut String,
-    fields: (&mut BTreeSet<String>, &KnownShapes),
-) -> Result<RunRecord, ResultsError> {
-    versioned(&folder.join("run.json"), text, fields, |record: &RunRecord| record.format)
+    RecordReader::new(&KnownShapes::default()).run(folder)
 }
 
 /// Names in a folder, sorted, without those that begin with a dot.
@@ -62,12 +53,12 @@ pub(super) fn text(path: &Path) -> Result<String, ResultsError> {
 
 /// A file of JSON.
 pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
-    json_noting(path, &mut BTreeSet::new())
+    json_with_unknown(path, &mut BTreeSet::new())
 }
 
-/// The same; fields that this rqps does not know are added to `unknown`, those of a list without
-/// their positions.
-pub(super) fn json_noting<T: DeserializeOwned>(
+/// A file of JSON. Adds the fields that this rqps does not know to `unknown`, without positions in
+/// lists.
+pub(super) fn json_with_unknown<T: DeserializeOwned>(
     path: &Path,
     unknown: &mut BTreeSet<String>,
 ) -> Result<T, ResultsError> {
@@ -76,11 +67,12 @@ pub(super) fn json_noting<T: DeserializeOwned>(
         let names = field.split('.').filter(|name| name.parse::<usize>().is_err());
         unknown.insert(names.collect::<Vec<_>>().join("."));
     };
-    json::read_noting(&text, &mut note).map_err(|fault| ResultsError::json(path, &text, &fault))
+    json::read_with_unknown(&text, &mut note)
+        .map_err(|fault| ResultsError::json(path, &text, &fault))
 }
 
-/// Shapes of records without unknown fields. To notice unknown fields takes longer than to read a
-/// record, and the records of a dataset have few shapes, so only the first of each pays for it.
+/// Shapes of records without unknown fields. Looking for unknown fields takes longer than reading a
+/// record. The records of a dataset have few shapes, so rqps looks only in the first of each shape.
 #[derive(Default)]
 pub(super) struct KnownShapes(RwLock<HashSet<u64>>);
 
@@ -133,49 +125,74 @@ fn string_end(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
-/// A record that carries its format version: a later version is said to be one, whatever else is
-/// the matter with the file. `text` is room for it, which the next file can have again. Fields that
-/// this rqps does not know are added to `unknown`.
-pub(super) fn versioned<T: DeserializeOwned>(
-    path: &Path,
-    text: &mut String,
-    (unknown, shapes): (&mut BTreeSet<String>, &KnownShapes),
-    format: impl Fn(&T) -> u32,
-) -> Result<T, ResultsError> {
-    #[derive(Deserialize)]
-    struct Head {
-        format: u32,
+/// Reads the records of one run folder.
+pub(super) struct RecordReader<'a> {
+    /// Fields that this rqps does not know.
+    pub unknown: BTreeSet<String>,
+    shapes: &'a KnownShapes,
+    /// The text of the last file: the next one uses its memory.
+    text: String,
+}
+
+impl RecordReader<'_> {
+    pub(super) fn new(shapes: &KnownShapes) -> RecordReader<'_> {
+        RecordReader { unknown: BTreeSet::new(), shapes, text: String::new() }
     }
-    let newer = |found: u32| ResultsError::Newer { path: path.to_owned(), found, known: FORMAT };
-    text.clear();
-    fs::File::open(path)
-        .and_then(|mut file| file.read_to_string(text))
-        .map_err(ResultsError::io("read", path))?;
-    let shape = shape::<T>(text);
-    // What cannot be read here is read again below, to be told of.
-    if shapes.has(shape)
-        && let Ok(value) = json::read_plainly::<T>(text)
-        && format(&value) <= FORMAT
-    {
-        return Ok(value);
+
+    /// Reads `run.json`.
+    pub(super) fn run(&mut self, folder: &Path) -> Result<RunRecord, ResultsError> {
+        self.read(&folder.join("run.json"), |record: &RunRecord| record.format)
     }
-    let mut is_known = true;
-    let mut note = |field| {
-        is_known = false;
-        unknown.insert(field);
-    };
-    match json::read_noting::<T>(text, &mut note) {
-        Ok(value) if format(&value) > FORMAT => Err(newer(format(&value))),
-        Ok(value) => {
-            if is_known {
-                shapes.add(shape);
-            }
-            Ok(value)
+
+    /// Reads the record of a step.
+    pub(super) fn step(&mut self, path: &Path) -> Result<StepRecord, ResultsError> {
+        self.read(path, |step: &StepRecord| step.format)
+    }
+
+    /// Reads a record with its format version. The error for a later version is
+    /// [`ResultsError::Newer`], whatever else is wrong with the file.
+    fn read<T: DeserializeOwned>(
+        &mut self,
+        path: &Path,
+        format: impl Fn(&T) -> u32,
+    ) -> Result<T, ResultsError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: u32,
         }
-        Err(fault) => match json::read::<Head>(text) {
-            Ok(head) if head.format > FORMAT => Err(newer(head.format)),
-            _ => Err(ResultsError::json(path, text, &fault)),
-        },
+        let RecordReader { unknown, shapes, text } = self;
+        let newer =
+            |found: u32| ResultsError::Newer { path: path.to_owned(), found, known: FORMAT };
+        text.clear();
+        fs::File::open(path)
+            .and_then(|mut file| file.read_to_string(text))
+            .map_err(ResultsError::io("read", path))?;
+        let shape = shape::<T>(text);
+        // On any failure, the second reading below gives the error.
+        if shapes.has(shape)
+            && let Ok(value) = json::read_fast::<T>(text)
+            && format(&value) <= FORMAT
+        {
+            return Ok(value);
+        }
+        let mut is_known = true;
+        let mut note = |field| {
+            is_known = false;
+            unknown.insert(field);
+        };
+        match json::read_with_unknown::<T>(text, &mut note) {
+            Ok(value) if format(&value) > FORMAT => Err(newer(format(&value))),
+            Ok(value) => {
+                if is_known {
+                    shapes.add(shape);
+                }
+                Ok(value)
+            }
+            Err(fault) => match json::read::<Head>(text) {
+                Ok(head) if head.format > FORMAT => Err(newer(head.format)),
+                _ => Err(ResultsError::json(path, text, &fault)),
+            },
+        }
     }
 }
 

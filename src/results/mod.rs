@@ -16,7 +16,7 @@ mod settings;
 mod stamp;
 mod store;
 
-pub use atomic::write as write_whole;
+pub use atomic::{replace as replace_whole, write as write_whole};
 pub use bisection::BisectionFolder;
 pub use calibrations::{keep_calibration, read_calibrations};
 pub use counters::counters_of;

@@ -10,7 +10,7 @@ use crate::domain::gate::HostLog;
 use crate::domain::host::{Host, Tuning, fingerprint};
 use crate::domain::run::{Dataset, LeftOut, ReadSeconds, Run, StepRecord};
 use crate::parallel;
-use crate::results::files::{KnownShapes, entries, run_folders, versioned, versioned_run};
+use crate::results::files::{KnownShapes, RecordReader, entries, run_folders};
 use crate::results::{ResultSet, ResultsError, callgrind, folded, seconds};
 
 /// The folder in a result folder that holds the runs of its counting pass: a result set of its own.
@@ -19,20 +19,20 @@ pub const COUNTS: &str = "count";
 /// The folder that holds the runs of its profiling pass: a result set, too.
 pub const PROFILES: &str = "profile";
 
-/// Reads result sets and single run folders into one dataset. What is named twice is read once. The
-/// counts and profiles of a result set are read with it; counted runs come after measured ones, and
-/// profiled runs last.
+/// Reads result sets and single run folders into one dataset. Reads a folder once even if `dirs`
+/// names it twice. Reads the counts and profiles of a result set with it; counted runs come after
+/// measured ones, and profiled runs last.
 ///
-/// Runs come in the order of the folders given, and by key within each. Temporary files, folders
-/// without a `run.json` and files that are no steps are passed over. A run with a value that only a
-/// newer rqps knows is left out and named in [`Dataset::left_out`], so that the others can be read.
+/// Runs come in the order of the folders given, and by key within each. Ignores temporary files,
+/// folders without a `run.json` and files that are no steps. Leaves a run out if it has a value that
+/// only a newer rqps knows, and names it in [`Dataset::left_out`].
 pub fn read(dirs: &[PathBuf]) -> Result<Dataset, ResultsError> {
     read_each(dirs, |_, _| ()).map(|(dataset, _)| dataset)
 }
 
-/// The same, with what `take` makes of each run as soon as it is read, in the order of the runs. It
-/// may ask for the seconds of a step. What it removes from a run is not held in memory while the
-/// others are read.
+/// As [`read`]. Calls `take` with each run as soon as it is read, and returns the results in the
+/// order of the runs. `take` may ask for the seconds of a step, and may remove parts of the run, so
+/// that they need no memory while the other runs are read.
 pub fn read_each<T: Send>(
     dirs: &[PathBuf],
     take: impl Fn(&mut Run, ReadSeconds) -> T + Sync,
@@ -51,7 +51,7 @@ pub fn read_each<T: Send>(
     }
     let shapes = KnownShapes::default();
     let read = parallel::map(places, |place| {
-        let mut run = read_noting(&place.shown, &place.result_set, &shapes)?;
+        let mut run = read_run_with(&place.shown, &place.result_set, &shapes)?;
         let seconds: ReadSeconds =
             |run, step| seconds::seconds_of(run, step).map_err(|error| error.to_string());
         let taken = take(&mut run, seconds);
@@ -135,7 +135,7 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<RunLocation>, ResultsErr
     let result_set = sets.names.entry(real(set_folder)?).or_insert(shown_set).clone();
     if let Some(set) = set {
         let mut unknown = BTreeSet::new();
-        let hosts = set.hosts_noting(&mut unknown)?;
+        let hosts = set.hosts_with_unknown(&mut unknown)?;
         sets.unknown.extend(unknown.iter().map(|field| format!("host.json: {field}")));
         // Several hosts may be tuned in several ways; no run says by which.
         if let [Host { tuning: Some(tuning), .. }] = hosts.as_slice() {
@@ -143,7 +143,7 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<RunLocation>, ResultsErr
         }
         sets.hosts.extend(hosts.into_iter().map(|host| (fingerprint(&host), host)));
         unknown.clear();
-        match set.gate_noting(&mut unknown) {
+        match set.gate_with_unknown(&mut unknown) {
             Ok(gate) => sets.gates.extend(gate.map(|gate| (result_set.clone(), gate))),
             Err(fault) => sets.left_out.push(left_out(fault)?),
         }
@@ -159,13 +159,16 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<RunLocation>, ResultsErr
 
 /// Reads one run folder. `result_set` is how the set that holds it is shown.
 pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
-    read_noting(folder, result_set, &KnownShapes::default())
+    read_run_with(folder, result_set, &KnownShapes::default())
 }
 
-fn read_noting(folder: &Path, result_set: &str, shapes: &KnownShapes) -> Result<Run, ResultsError> {
-    let mut text = String::new();
-    let mut unknown = BTreeSet::new();
-    let record = versioned_run(folder, &mut text, (&mut unknown, shapes))?;
+fn read_run_with(
+    folder: &Path,
+    result_set: &str,
+    shapes: &KnownShapes,
+) -> Result<Run, ResultsError> {
+    let mut reader = RecordReader::new(shapes);
+    let record = reader.run(folder)?;
     if !BenchmarkParameters::BENCHMARKS.contains(&record.benchmark.as_str()) {
         return Err(ResultsError::UnknownValue {
             path: folder.join("run.json"),
@@ -180,8 +183,7 @@ fn read_noting(folder: &Path, result_set: &str, shapes: &KnownShapes) -> Result<
     let mut steps: Vec<StepRecord> = Vec::with_capacity(names.len());
     for name in names {
         let path = steps_folder.join(name);
-        let mut step: StepRecord =
-            versioned(&path, &mut text, (&mut unknown, shapes), |step: &StepRecord| step.format)?;
+        let mut step = reader.step(&path)?;
         callgrind::attach(&steps_folder, &mut step)?;
         folded::attach(&steps_folder, &mut step)?;
         steps.push(step);
@@ -192,6 +194,6 @@ fn read_noting(folder: &Path, result_set: &str, shapes: &KnownShapes) -> Result<
         result_set: result_set.to_owned(),
         record,
         steps: steps.into_iter().map(Arc::new).collect(),
-        unknown,
+        unknown: reader.unknown,
     })
 }

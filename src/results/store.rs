@@ -156,25 +156,25 @@ impl ResultSet {
 
     /// The facts of all hosts that measured blocks; fields that this rqps does not know are added
     /// to `unknown`.
-    pub(super) fn hosts_noting(
+    pub(super) fn hosts_with_unknown(
         &self,
         unknown: &mut BTreeSet<String>,
     ) -> Result<Vec<Host>, ResultsError> {
         let folder = self.hosts_path();
         if !folder.is_dir() {
-            return Ok(vec![files::json_noting(&self.host_path(), unknown)?]);
+            return Ok(vec![files::json_with_unknown(&self.host_path(), unknown)?]);
         }
         let names = files::entries(&folder)?;
-        names.iter().map(|name| files::json_noting(&folder.join(name), unknown)).collect()
+        names.iter().map(|name| files::json_with_unknown(&folder.join(name), unknown)).collect()
     }
 
     /// `gate.json`; `None` if the set has none.
     pub fn gate(&self) -> Result<Option<HostLog>, ResultsError> {
-        self.gate_noting(&mut BTreeSet::new())
+        self.gate_with_unknown(&mut BTreeSet::new())
     }
 
     /// The same; fields that this rqps does not know are added to `unknown`.
-    pub(super) fn gate_noting(
+    pub(super) fn gate_with_unknown(
         &self,
         unknown: &mut BTreeSet<String>,
     ) -> Result<Option<HostLog>, ResultsError> {
@@ -182,7 +182,7 @@ impl ResultSet {
         if !path.exists() {
             return Ok(None);
         }
-        let gate: HostLog = files::json_noting(&path, unknown)?;
+        let gate: HostLog = files::json_with_unknown(&path, unknown)?;
         if gate.format > GATE_FORMAT {
             return Err(ResultsError::Newer { path, found: gate.format, known: GATE_FORMAT });
         }

@@ -49,7 +49,7 @@ pub fn read<T: DeserializeOwned>(
     tokens
         .table(table.get_ref(), table.span())
         .map_err(|(span, message)| TomlError::new(text, Some(span), &message))?;
-    json::read_noting(&tokens.json, unknown).map_err(|error| {
+    json::read_with_unknown(&tokens.json, unknown).map_err(|error| {
         let message = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
         let span = tokens.spans.get(error.line().saturating_sub(1)).cloned();

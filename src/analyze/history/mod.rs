@@ -15,7 +15,7 @@ pub use changes::{LevelChange, StepLadder, VersionPoint};
 pub use dates::{DateChange, DateHistory, DateOptions, DatePoint, StepDates, date_histories};
 pub use ladder::{Ladder, LadderOptions, OrderError, ladders};
 pub use newest::{Newest, against_newest};
-pub use points::{Condition, PointRun, PointTarget, SetPoints, StepPoints, set_points, short_hash};
+pub use points::{Condition, PointRun, PointTarget, SetPoints, StepPoints, set_points};
 pub use rung::{Rung, family_of};
 pub use series::{
     FamilyLadder, FirstSet, LabelDates, LevelLine, SeriesOptions, SeriesSet, StepSeries,

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::rung::{Rung, family, rung};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetFacts};
 use crate::domain::benchmark::{Group, Workload};
 use crate::domain::metric::{Direction, Metric};
+use crate::units;
 
 /// All values of a result set that have a better direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -85,13 +85,8 @@ impl Condition {
 
     /// The part of an address that all series of this condition share: a hash, so callers keep it.
     pub(super) fn key(&self) -> String {
-        short_hash(&self.identity().join("\n"))
+        units::short_hash(self.identity().join("\n"))
     }
-}
-
-/// Twelve digits of the SHA-256 of a text.
-pub fn short_hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The values of a comparison of one result set, and of its counted runs.
@@ -187,7 +182,7 @@ impl SetPoints {
 /// Hash of the workload of a target; empty where it is unknown.
 fn workload_hash(facts: &TargetFacts) -> String {
     // A struct of numbers, strings and lists cannot fail to become JSON.
-    let hash = |of| short_hash(&serde_json::to_string(of).unwrap_or_default());
+    let hash = |of| units::short_hash(serde_json::to_string(of).unwrap_or_default());
     facts.workloads.first().map_or_else(String::new, hash)
 }
 

@@ -12,28 +12,28 @@ use crate::stats::power::{self, Aim};
 use crate::stats::sequential::Looks;
 use crate::stats::summary;
 
-/// Up to so many pairs the borrowed variance is itself so uncertain that lists of equal targets
-/// have a SMALL about twice as often as q says (docs/verdicts.md, small differences at few pairs).
+/// Up to this number of pairs the borrowed variance is so uncertain that equal targets get a SMALL
+/// about twice as often as q says (docs/verdicts.md, small differences at few pairs).
 const HINT_PAIRS: usize = 4;
 
 /// What the members of a family have in common.
 pub(super) struct Family<'a> {
     pub rules: &'a Rules,
     pub metric: Metric,
-    /// When results were looked at; `None` if only once, at the end.
+    /// The interim looks; `None` for one test at the end.
     pub looks: Option<&'a Looks>,
-    /// What a value of a list stands for, if not for a pair.
+    /// What one value of a list is the mean of; `None` if each value is one pair.
     pub cluster: Option<Cluster>,
     /// What the host adds to the errors of the steps.
     pub host: Widening,
 }
 
-/// Pairs that share what others have otherwise, and are one value of a list.
+/// Pairs with a common session or load. Their mean is one value of a list.
 #[derive(Clone, Copy)]
 pub(super) struct Cluster {
     /// `session` or `load`.
     pub name: &'static str,
-    /// Pairs of one.
+    /// Mean number of pairs in a cluster.
     pub pairs: f64,
 }
 
@@ -41,30 +41,30 @@ pub(super) struct Cluster {
 #[derive(Clone, Copy)]
 pub(super) struct PairList<'a> {
     pub differences: &'a [f64],
-    /// The standard error of each inside its block; empty where it is not known.
-    pub inside: &'a [f64],
+    /// The standard error of each difference inside its block; empty where it is not known.
+    pub block_errors: &'a [f64],
 }
 
 impl PairList<'_> {
     /// The root mean square of the errors inside the first `most` blocks.
-    fn error_inside(&self, most: usize) -> Option<f64> {
-        let inside = self.inside.get(..self.differences.len().min(most))?;
-        let squares: f64 = inside.iter().map(|error| error * error).sum();
-        Some((squares / inside.len() as f64).sqrt()).filter(|error| *error > 0.0)
+    fn block_error(&self, most: usize) -> Option<f64> {
+        let errors = self.block_errors.get(..self.differences.len().min(most))?;
+        let squares: f64 = errors.iter().map(|error| error * error).sum();
+        Some((squares / errors.len() as f64).sqrt()).filter(|error| *error > 0.0)
     }
 }
 
 /// One step with two pairs or more, at some look.
 #[derive(Clone, Copy)]
 struct Member {
-    /// With the error of the host, if that is larger.
+    /// Mean, and its standard error: at least that of the host.
     estimate: Estimate,
-    /// Of one pair's difference, moderated and at least that of the host.
+    /// Standard deviation of one pair's difference: moderated, and at least that of the host.
     sd: f64,
     pairs: usize,
 }
 
-/// The three questions, each answered by a p-value that holds at the look.
+/// P-values of the three tests, valid at the look: beyond τ, different from zero, equivalent.
 #[derive(Clone, Copy)]
 struct Evidence {
     treat: f64,
@@ -72,28 +72,28 @@ struct Evidence {
     within: f64,
 }
 
-/// The same over all members.
+/// P-values adjusted for the number of members, by place in the list of steps.
 struct Adjusted {
     q_treat: Vec<f64>,
     q_zero: Vec<f64>,
     holm: Vec<f64>,
 }
 
-/// What the looks at one step have come to.
+/// One step after the looks so far.
 #[derive(Clone, Copy)]
 struct SequentialState {
     member: Option<Member>,
     look: u32,
     settled: bool,
-    /// Largest statistics of all looks, for the three questions: the first has two tails that
-    /// differ, those of the second are equal, the third has one.
+    /// Largest statistics of all looks for the three tests of [`Evidence`]. The first test has a
+    /// statistic for each tail, the second has equal tails, the third has one tail.
     treat: (f64, f64),
     zero: f64,
     within: f64,
 }
 
-/// A judgement for each list of paired ln ratios, in their order, and what they lent each other.
-/// Lists of fewer than two pairs get no verdict and are no members.
+/// A judgement for each list of paired ln ratios, in their order, and the variance that they share.
+/// Lists of fewer than two pairs get no verdict and are not members.
 pub(super) fn judge(
     family: &Family<'_>,
     lists: &[PairList<'_>],
@@ -155,62 +155,62 @@ fn judge_looks(
         zero: f64::NEG_INFINITY,
         within: f64::NEG_INFINITY,
     };
-    let mut courses = vec![none; lists.len()];
+    let mut states = vec![none; lists.len()];
     let mut last_prior = None;
     let most = lists.iter().map(|list| list.differences.len()).max().unwrap_or(0) as u32;
     for look in looks.first()..=looks.last().min(most) {
         let (members, prior) = members(lists, look as usize, &family.host);
-        for (course, member) in courses.iter_mut().zip(&members) {
+        for (state, member) in states.iter_mut().zip(&members) {
             if let Some(member) = member.filter(|member| member.pairs == look as usize)
-                && !course.settled
+                && !state.settled
             {
-                course.take(family, looks, member, look);
+                state.take(family, looks, member, look);
             }
         }
-        let evidence = evidence_of(looks, &courses);
+        let evidence = evidence_of(looks, &states);
         let adjusted = adjust(&evidence);
-        for (at, course) in courses.iter_mut().enumerate() {
-            if let (Some(member), Some(evidence)) = (course.member, evidence[at])
-                && !course.settled
+        for (at, state) in states.iter_mut().enumerate() {
+            if let (Some(member), Some(evidence)) = (state.member, evidence[at])
+                && !state.settled
             {
-                let counts =
+                let is_large =
                     adjusted.q_treat[at] <= family.rules.q && family.is_large(member.estimate.mean);
-                course.settled = counts || evidence.within <= family.rules.equivalence_alpha;
+                state.settled = is_large || evidence.within <= family.rules.equivalence_alpha;
             }
         }
         last_prior = prior;
     }
-    let judgements = finish_looks(family, looks, &courses, lists, last_prior.as_ref());
+    let judgements = finish_looks(family, looks, &states, lists, last_prior.as_ref());
     (judgements, last_prior.map(shown))
 }
 
-fn evidence_of(looks: &Looks, courses: &[SequentialState]) -> Vec<Option<Evidence>> {
-    let of = |course: &SequentialState| {
-        let zero = (2.0 * looks.p_value(course.zero)).min(1.0);
-        // Each tail by itself: a boundary for one side is crossed less often than one for both.
-        // Their largest statistics may be of different looks, and yet it is no surer that a
-        // difference is beyond τ than that there is one.
-        let beyond = looks.p_value(course.treat.0) + looks.p_value(course.treat.1);
-        Evidence { treat: beyond.clamp(zero, 1.0), zero, within: looks.p_value(course.within) }
+fn evidence_of(looks: &Looks, states: &[SequentialState]) -> Vec<Option<Evidence>> {
+    let of = |state: &SequentialState| {
+        let zero = (2.0 * looks.p_value(state.zero)).min(1.0);
+        // Each tail has its own p-value, because a one-sided boundary is crossed less often than
+        // a two-sided one. The two largest statistics may be of different looks, so the sum is
+        // raised to `zero`: "beyond τ" cannot be more certain than "different from zero".
+        let beyond = looks.p_value(state.treat.0) + looks.p_value(state.treat.1);
+        Evidence { treat: beyond.clamp(zero, 1.0), zero, within: looks.p_value(state.within) }
     };
-    courses.iter().map(|course| course.member.map(|_| of(course))).collect()
+    states.iter().map(|state| state.member.map(|_| of(state))).collect()
 }
 
 fn finish_looks(
     family: &Family<'_>,
     looks: &Looks,
-    courses: &[SequentialState],
+    states: &[SequentialState],
     lists: &[PairList<'_>],
     prior: Option<&moderated::Prior>,
 ) -> Vec<Judgement> {
     let rules = family.rules;
-    let evidence = evidence_of(looks, courses);
+    let evidence = evidence_of(looks, states);
     let adjusted = adjust(&evidence);
     let both_tails = (1.0 - rules.confidence) / 2.0;
     let at_last = 2.0 * looks.level(both_tails, looks.last());
     let mut detectable = Detectable::default();
-    let of = |(at, course): (usize, &SequentialState)| {
-        let (Some(member), Some(evidence)) = (course.member, evidence[at]) else {
+    let of = |(at, state): (usize, &SequentialState)| {
+        let (Some(member), Some(evidence)) = (state.member, evidence[at]) else {
             let (pairs, first) = (lists[at].differences.len(), looks.first());
             let reason = match pairs as u32 >= first {
                 true => untested(pairs),
@@ -218,9 +218,9 @@ fn finish_looks(
             };
             return without_test(vec![reason]);
         };
-        let tail = looks.level(rules.equivalence_alpha, course.look);
+        let tail = looks.level(rules.equivalence_alpha, state.look);
         let test = Test {
-            interval: family.interval(&member, looks.level(both_tails, course.look)),
+            interval: family.interval(&member, looks.level(both_tails, state.look)),
             equivalence: family.interval(&member, tail),
             equivalent: evidence.within <= rules.equivalence_alpha,
             p_treat: evidence.treat,
@@ -231,12 +231,12 @@ fn finish_looks(
             se: member.estimate.se,
             df: member.estimate.df,
             mde: detectable.share(&member, family.threshold(), at_last, rules.power),
-            settled: course.settled,
-            look: Some(course.look),
+            settled: state.settled,
+            look: Some(state.look),
         };
         family.finish(&member, test, prior, at_last)
     };
-    courses.iter().enumerate().map(of).collect()
+    states.iter().enumerate().map(of).collect()
 }
 
 impl SequentialState {
@@ -253,7 +253,7 @@ impl SequentialState {
 }
 
 impl Family<'_> {
-    /// Up to here a difference is what another link order or the host's bias gives.
+    /// Differences up to this size may come from code layout or from the host's bias.
     fn threshold(&self) -> f64 {
         self.rules.tau + self.host.bias
     }
@@ -273,7 +273,8 @@ impl Family<'_> {
         Interval { low: low - self.host.bias, high: high + self.host.bias }.exp()
     }
 
-    fn units(&self) -> String {
+    /// What the values of a list are, in the plural: `pairs`, `sessions`, `loads`.
+    fn values(&self) -> String {
         format!("{}s", self.cluster.map_or("pair", |cluster| cluster.name))
     }
 
@@ -282,7 +283,7 @@ impl Family<'_> {
         ln_ratio.exp_m1().abs() >= self.rules.delta
     }
 
-    /// The verdict from the figures, and what is to be said beside it.
+    /// The verdict from the figures, with its reasons.
     fn finish(
         &self,
         member: &Member,
@@ -291,8 +292,8 @@ impl Family<'_> {
         alpha: f64,
     ) -> Judgement {
         let mean = member.estimate.mean;
-        let counts = test.q_treat <= self.rules.q && self.is_large(mean);
-        let verdict = if counts {
+        let is_large = test.q_treat <= self.rules.q && self.is_large(mean);
+        let verdict = if is_large {
             Verdict::of_difference(self.metric, mean, false)
         } else if test.q_zero <= self.rules.q && mean != 0.0 {
             Verdict::of_difference(self.metric, mean, true)
@@ -307,17 +308,17 @@ impl Family<'_> {
             pairs_needed = self.pairs_needed(member, prior, alpha, &mut reasons);
         }
         if member.pairs == 2 {
-            let units = self.units();
-            let between = if self.cluster.is_some() { &units } else { "blocks" };
+            let values = self.values();
+            let between = if self.cluster.is_some() { &values } else { "blocks" };
             reasons
-                .push(format!("2 {units} give a poor estimate of the variance between {between}"));
+                .push(format!("2 {values} give a poor estimate of the variance between {between}"));
         }
         let small = matches!(verdict, Verdict::SlowerSmall | Verdict::FasterSmall);
         if small && prior.is_some() && member.pairs <= HINT_PAIRS {
             let pairs = member.pairs;
-            let units = self.units();
+            let values = self.values();
             reasons.push(format!(
-                "only a hint: with {pairs} {units} the error rate of SMALL exceeds q"
+                "only a hint: with {pairs} {values} the error rate of SMALL exceeds q"
             ));
         }
         Judgement { verdict, test: Some(test), pairs_needed, reasons }
@@ -346,8 +347,8 @@ impl Family<'_> {
         };
         match power::pairs_needed(&aim) {
             Some(needed) if self.cluster.is_some() && needed as usize > member.pairs => {
-                let units = self.units();
-                reasons.push(format!("about {needed} {units} find a difference of delta"));
+                let values = self.values();
+                reasons.push(format!("about {needed} {values} find a difference of delta"));
                 None
             }
             Some(pairs) if pairs as usize > member.pairs => Some(pairs),
@@ -357,20 +358,20 @@ impl Family<'_> {
             }
             None => {
                 let most = power::PAIRS_MAX;
-                let units = self.units();
-                reasons.push(format!("the noise is too large even for {most} {units}"));
+                let values = self.values();
+                reasons.push(format!("the noise is too large even for {most} {values}"));
                 None
             }
         }
     }
 }
 
-/// Means with moderated errors over the first `most` pairs of each list, and at least the errors of
-/// the host. Without any variance, of its own or borrowed, a list is no member: copies of one
-/// measurement would prove anything.
+/// Means over the first `most` pairs of each list. Their errors are moderated, and at least those of
+/// the host. A list with no variance, of its own or borrowed, is not a member: copies of one
+/// measurement would prove any difference.
 ///
-/// Where all steps took turns, what they lend each other is the ratio of their variance to the
-/// square of their error inside a block: it differs less from step to step than the variance.
+/// Where all steps took turns, the steps share the ratio of their variance to the square of their
+/// error inside a block, because it varies less from step to step than the variance.
 fn members(
     lists: &[PairList<'_>],
     most: usize,
@@ -386,39 +387,39 @@ fn members(
         Some((summary::mean(&sorted), Spread { sd, df }, sorted.len()))
     };
     let own: Vec<Option<(f64, Spread, usize)>> = lists.iter().map(own).collect();
-    let units = units(lists, &own, most);
-    let in_units = |(own, unit): (&Option<(f64, Spread, usize)>, &f64)| {
-        own.map(|(_, spread, _)| Spread { sd: spread.sd / unit, ..spread })
+    let scales = scales(lists, &own, most);
+    let scaled = |(own, scale): (&Option<(f64, Spread, usize)>, &f64)| {
+        own.map(|(_, spread, _)| Spread { sd: spread.sd / scale, ..spread })
     };
-    let spreads: Vec<Spread> = own.iter().zip(&units).filter_map(in_units).collect();
+    let spreads: Vec<Spread> = own.iter().zip(&scales).filter_map(scaled).collect();
     let prior = moderated::Prior::fit(&spreads);
-    let member = |((mean, spread, pairs), unit): ((f64, Spread, usize), f64)| {
-        let lent = |prior: moderated::Prior| {
-            let lent = prior.moderate(Spread { sd: spread.sd / unit, ..spread });
-            Spread { sd: lent.sd * unit, ..lent }
+    let member = |((mean, spread, pairs), scale): ((f64, Spread, usize), f64)| {
+        let moderate = |prior: moderated::Prior| {
+            let moderated = prior.moderate(Spread { sd: spread.sd / scale, ..spread });
+            Spread { sd: moderated.sd * scale, ..moderated }
         };
-        let spread = prior.map_or(spread, lent);
+        let spread = prior.map_or(spread, moderate);
         let se = host.se(spread.sd / (pairs as f64).sqrt(), pairs);
         let sd = spread.sd.max(host.pair_sd);
         let estimate = Estimate { mean, se, df: spread.df };
         (spread.sd > 0.0).then_some(Member { estimate, sd, pairs })
     };
-    let members = own.into_iter().zip(units).map(|(own, unit)| member((own?, unit)));
+    let members = own.into_iter().zip(scales).map(|(own, scale)| member((own?, scale)));
     (members.collect(), prior)
 }
 
-/// What each standard deviation is measured in before the steps lend each other: the error inside a
-/// block, if that is known of all members, else 1.
-fn units<T>(lists: &[PairList<'_>], own: &[Option<T>], most: usize) -> Vec<f64> {
-    let unit = |(list, own): (&PairList<'_>, &Option<T>)| match own {
-        Some(_) => list.error_inside(most),
+/// What each standard deviation is divided by before the steps share their variance: the error
+/// inside a block if it is known for all members, else 1.
+fn scales<T>(lists: &[PairList<'_>], own: &[Option<T>], most: usize) -> Vec<f64> {
+    let scale = |(list, own): (&PairList<'_>, &Option<T>)| match own {
+        Some(_) => list.block_error(most),
         None => Some(1.0),
     };
-    let known: Option<Vec<f64>> = lists.iter().zip(own).map(unit).collect();
+    let known: Option<Vec<f64>> = lists.iter().zip(own).map(scale).collect();
     known.unwrap_or_else(|| vec![1.0; lists.len()])
 }
 
-/// Adjusts over the members; the places of others hold 1.
+/// Adjusts over the members; lists that are not members get 1.
 fn adjust(evidence: &[Option<Evidence>]) -> Adjusted {
     let places: Vec<usize> = (0..evidence.len()).filter(|at| evidence[*at].is_some()).collect();
     let spread = |method: fn(&[f64]) -> Vec<f64>, get: fn(&Evidence) -> f64| -> Vec<f64> {
@@ -457,7 +458,7 @@ impl Detectable {
     }
 }
 
-/// No verdict, and why.
+/// No verdict, with its reasons.
 pub(super) fn without_test(reasons: Vec<String>) -> Judgement {
     Judgement { verdict: Verdict::NoVerdict, test: None, pairs_needed: None, reasons }
 }
@@ -492,7 +493,7 @@ mod tests {
             for step in [&half, &same] {
                 // A step by itself, and among enough others to lend each other variance.
                 for count in [1, 6] {
-                    let list = PairList { differences: step, inside: &[] };
+                    let list = PairList { differences: step, block_errors: &[] };
                     let (judgements, prior) = judge(&family, &vec![list; count]);
                     assert!(prior.is_none() && judgements.len() == count);
                     for judgement in judgements {

@@ -90,8 +90,8 @@ fn judge_family(
     let lists: Vec<PairList<'_>> = ratios.iter().map(evidence).collect();
     let clusters = ratios.iter().filter_map(|ratio| cluster(ratio.relative));
     let cluster = clusters.min_by(|a, b| a.pairs.total_cmp(&b.pairs));
-    // Looks are of one sitting, and plans with looks have no shared loads: over several sessions
-    // there is one look, at the end.
+    // All looks belong to one session, and plans with looks have no shared loads. So data of
+    // several sessions or loads gets one test, at the end.
     let looks = family.looks.filter(|_| cluster.is_none());
     let family = &Family { looks, cluster, ..*family };
     let (judgements, prior) = with_host(family, findings, &lists);
@@ -116,13 +116,13 @@ fn evidence<'a>(ratio: &Ratio<'a>) -> PairList<'a> {
     match ratio.void.is_empty() {
         true => PairList {
             differences: ratio.relative.evidence(),
-            inside: ratio.relative.evidence_inside(),
+            block_errors: ratio.relative.evidence_errors(),
         },
-        false => PairList { differences: &[], inside: &[] },
+        false => PairList { differences: &[], block_errors: &[] },
     }
 }
 
-/// What the values of a ratio stand for, if not for pairs.
+/// The clusters whose means are the values of a ratio; `None` if its values are pairs.
 fn cluster(relative: &Relative) -> Option<Cluster> {
     let (name, count) = match (&relative.sessions, &relative.loads) {
         (Some(sessions), _) => ("session", sessions.values.len()),
@@ -132,7 +132,7 @@ fn cluster(relative: &Relative) -> Option<Cluster> {
     Some(Cluster { name, pairs: relative.pairs as f64 / count as f64 })
 }
 
-/// Judges by the steps' own pairs and, if the host adds anything to their errors, with that.
+/// Judges by the steps' own pairs, and again with the errors of the host if it has any.
 fn with_host(
     family: &Family<'_>,
     findings: &HostFindings,
@@ -151,8 +151,8 @@ fn with_host(
     (weighed.map(|(own, wide)| host::weigh(own, wide, family.metric)).collect(), prior)
 }
 
-/// Judges lists of paired ln ratios that belong to one target and metric, without runs around them:
-/// for simulations, and for pairs from elsewhere.
+/// Judges lists of paired ln ratios of one target and metric that come from no run: those of
+/// simulations and of other tools.
 pub fn judge_differences(
     differences: &[&[f64]],
     metric: Metric,
@@ -163,20 +163,21 @@ pub fn judge_differences(
     family::judge(&family, &lists(differences)).0
 }
 
-/// The same for rates of steps in turns, at one look; with the standard error of each difference
-/// inside its block.
+/// As [`judge_differences`], for rates of steps in turns and without interim looks. Each step has
+/// its differences and their standard errors inside a block.
 pub fn judge_in_turns(steps: &[(&[f64], &[f64])], rules: &Rules) -> Vec<Judgement> {
     let (metric, host) = (Metric::Rate, Widening::default());
     let family = Family { rules, metric, looks: None, cluster: None, host };
-    let lists = steps.iter().map(|&(differences, inside)| PairList { differences, inside });
+    let lists =
+        steps.iter().map(|&(differences, block_errors)| PairList { differences, block_errors });
     family::judge(&family, &lists.collect::<Vec<_>>()).0
 }
 
 fn lists<'a>(differences: &[&'a [f64]]) -> Vec<PairList<'a>> {
-    differences.iter().map(|differences| PairList { differences, inside: &[] }).collect()
+    differences.iter().map(|differences| PairList { differences, block_errors: &[] }).collect()
 }
 
-/// The same with the findings of host logs (`gate.json`), at one look.
+/// As [`judge_differences`], with the findings of host logs (`gate.json`) and no interim looks.
 pub fn judge_on_host(
     differences: &[&[f64]],
     metric: Metric,

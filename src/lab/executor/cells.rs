@@ -7,12 +7,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use sha2::{Digest, Sha256};
 
 use crate::domain::block::BlockReport;
 use crate::lab::far;
 use crate::plan::BlockSpec;
-use crate::results::ResultSet;
+use crate::results::{ResultSet, replace_whole};
 use crate::units;
 
 /// The folder of all cells, in the result folder. Readers of results pass it over.
@@ -84,8 +83,8 @@ impl Cells {
         let cell = Cell { name: name(&spec), id: id(&spec, class), spec };
         let folder = self.folder_of(&cell);
         fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
-        write_whole(&folder.join("spec.json"), &cell.spec.print()?)?;
-        write_whole(&folder.join("cell"), &format!("{}\n", cell.id))?;
+        replace_whole(&folder.join("spec.json"), cell.spec.print()?)?;
+        replace_whole(&folder.join("cell"), format!("{}\n", cell.id))?;
         Ok(cell)
     }
 
@@ -107,7 +106,7 @@ impl Cells {
         let folder = self.folder_of(cell);
         let Some((start, report)) = self.chosen(cell, &folder)? else { return Ok(None) };
         let what = || format!("take block {} from {}", cell.spec.block, start.display());
-        write_whole(&folder.join("taken"), &file_name(&start)).with_context(what)?;
+        replace_whole(&folder.join("taken"), file_name(&start)).with_context(what)?;
         let measured = ResultSet::open(&start).with_context(what)?;
         self.results.add_host(&measured.host().with_context(what)?)?;
         for run in &report.runs {
@@ -175,15 +174,15 @@ pub(super) fn name(spec: &BlockSpec) -> String {
     format!("{:04}-{}", spec.block, spec.attempt)
 }
 
-/// 12 hex digits of SHA-256 over what one cell measures: builds, settings, workload, class of
-/// hosts, block and attempt.
+/// The hash of what one cell measures: builds, settings, workload, class of hosts, block and
+/// attempt.
 pub(super) fn id(spec: &BlockSpec, class: &str) -> String {
     let mut text = format!("{}\n{}\n{class}\n", spec.id, spec.rqps_version);
     for slot in &spec.targets {
         let build = slot.build.sha256.as_deref().unwrap_or(&slot.build.origin);
         text.push_str(&format!("{build}\n{}\n{}\n", slot.config.hash, slot.position));
     }
-    units::hex(&Sha256::digest(text.as_bytes())[..6])
+    units::short_hash(text)
 }
 
 /// Folders of the starts of a cell, the first to be made first.
@@ -201,14 +200,6 @@ fn starts(cell: &Path) -> Result<Vec<PathBuf>> {
 
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// Writes a file that is there whole or not at all.
-pub(super) fn write_whole(path: &Path, text: &str) -> Result<()> {
-    let partial = path.with_extension("partial");
-    fs::write(&partial, text)
-        .and_then(|()| fs::rename(&partial, path))
-        .with_context(|| format!("write {}", path.display()))
 }
 
 /// True if rqps or the job says in its log why it failed.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::lab::work_folders::short_name;
 use crate::os::disk;
 use crate::os::lock::Lock;
+use crate::units::short_hash;
 
 /// The folder of one block, and its lock for as long as this lives.
 pub(in crate::lab) struct BlockFolder {
@@ -29,7 +29,7 @@ impl BlockFolder {
         fs::create_dir_all(&all).with_context(|| format!("make {}", all.display()))?;
         remove_leftovers(&all);
         let out = std::path::absolute(out).context("find the result folder")?;
-        let name = short_name(out.as_os_str().as_encoded_bytes());
+        let name = short_hash(out.as_os_str().as_encoded_bytes());
         let lock_path = all.join(format!("{name}.lock"));
         let lock = Lock::acquire(&lock_path, &format!("rqps, block in {}", out.display()))?;
         let path = all.join(name);

@@ -23,6 +23,7 @@ use crate::domain::block::BlockReport;
 use crate::lab::far;
 use crate::lab::progress::Progress;
 use crate::plan::BlockSpec;
+use crate::results::replace_whole;
 
 /// Starts of a block on hosts that failed; then it is given up.
 const TRIES: u32 = 3;
@@ -150,12 +151,12 @@ impl<'e> SlurmExecutor<'e> {
         let batch =
             Batch { name: &name, cells: &names, folder, program: &self.cells.program, avoided };
         let script = folder.join(format!("{name}.sh"));
-        cells::write_whole(&folder.join(format!("{name}.cells")), &(names.join("\n") + "\n"))?;
-        cells::write_whole(&script, &job_script::text(&batch, self.place, self.slurm))?;
+        replace_whole(&folder.join(format!("{name}.cells")), names.join("\n") + "\n")?;
+        replace_whole(&script, job_script::text(&batch, self.place, self.slurm))?;
         let features = self.slurm.constraint.as_deref();
         self.batches.insert(name.clone(), names);
         let job = slurm_queue::submit(&script, features, &self.slurm.partition)?;
-        cells::write_whole(&folder.join(format!("{name}.job")), &format!("{job}\n"))?;
+        replace_whole(&folder.join(format!("{name}.job")), format!("{job}\n"))?;
         self.asked = None;
         Ok(name)
     }
@@ -455,7 +456,7 @@ impl Executor for SlurmExecutor<'_> {
 
 /// The same for the same folder of cells.
 fn prefix(folder: &Path) -> String {
-    format!("rqps-{}", crate::lab::work_folders::short_name(folder.as_os_str().as_encoded_bytes()))
+    format!("rqps-{}", crate::units::short_hash(folder.as_os_str().as_encoded_bytes()))
 }
 
 /// The job script of a plan with so many blocks, as it would be submitted.

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use super::link::SshLink;
 use super::shell::shell_word;
 use crate::lab::progress::Progress;
-use crate::lab::work_folders::short_name;
 use crate::os::host;
+use crate::units::short_hash;
 
 /// Where sockets of connections are: a short path.
 const SOCKETS: &str = "/tmp";
@@ -73,7 +73,7 @@ pub(in crate::lab) fn check_machine(link: &SshLink) -> Result<()> {
 /// # Errors
 /// The folder cannot be created, or it belongs to another user.
 pub(in crate::lab) fn sockets(of: &[u8]) -> Result<PathBuf> {
-    let folder = Path::new(SOCKETS).join(format!("rqps-ssh-{}", short_name(of)));
+    let folder = Path::new(SOCKETS).join(format!("rqps-ssh-{}", short_hash(of)));
     let what = || format!("make {}", folder.display());
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::shell::shell_word;
-use crate::lab::work_folders::short_name;
+use crate::units::short_hash;
 
 /// The shared connection ends so long after its last command, if nobody ends it: seconds.
 const PERSIST_SECONDS: u32 = 20;
@@ -74,7 +74,7 @@ impl SshLink {
             "BatchMode=yes".to_owned(),
             format!("ControlMaster={master}"),
             // By the user's word: several words may mean one machine.
-            format!("ControlPath={}/{}", self.sockets.display(), short_name(self.host.as_bytes())),
+            format!("ControlPath={}/{}", self.sockets.display(), short_hash(self.host.as_bytes())),
             format!("ConnectTimeout={CONNECT_SECONDS}"),
             format!("ServerAliveInterval={ALIVE_SECONDS}"),
             format!("ServerAliveCountMax={ALIVE_COUNT}"),

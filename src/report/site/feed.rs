@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::change::{SiteChange, headline};
 use super::series::series_file;
 use super::shape::SiteMaterial;
-use crate::analyze::history::short_hash;
 use crate::report::html::{attribute, text};
+use crate::units::short_hash;
 
 /// Readers keep older entries themselves.
 const ENTRIES_MAX: usize = 200;
@@ -70,7 +70,7 @@ fn time(known: &str) -> &str {
 
 /// An id that depends on nothing but the text: the form of a UUID of version 8.
 fn id(of: &str) -> String {
-    let (a, b) = (short_hash(of), short_hash(&format!("{of}\nid")));
+    let (a, b) = (short_hash(of), short_hash(format!("{of}\nid")));
     format!("urn:uuid:{}-{}-8{}-8{}-{b}", &a[..8], &a[8..12], &a[1..4], &a[5..8])
 }
 

@@ -29,7 +29,7 @@ fn file_name(raw: &str) -> String {
     if safe == raw && raw.len() < 100 {
         return safe;
     }
-    let hash = crate::analyze::history::short_hash(raw);
+    let hash = crate::units::short_hash(raw);
     let short: String = safe.chars().take(100).collect();
     format!("{short}-{}", &hash[..6])
 }

@@ -1,21 +1,21 @@
-//! The five transactions as calls of what is stored in the server, one statement each.
+//! The five transactions as calls of stored procedures and functions, one statement each.
 
 use std::io::Write;
 
 use crate::benchmarks::orders::driver::inputs::{OrderedLine, TransactionInputs, TransactionKind};
 use crate::benchmarks::orders::driver::procedures::{STORED, UNSOLD};
-use crate::benchmarks::orders::driver::statements::{failed, in_dialect};
+use crate::benchmarks::orders::driver::statements::{failed, prepare_one};
 use crate::domain::dialect::Dialect;
 use crate::driver::attempt::{StatementError, Tally};
 use crate::driver::connection::Connection;
-use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
+use crate::wire::{Prepared, Reply, RowTexts, Value, WireError};
 
-/// The calls of a session.
+/// The prepared calls of a session.
 pub(super) struct OrdersCalls {
     prepared: Vec<Prepared>,
     dialect: Dialect,
     rows: RowTexts,
-    /// Items, warehouses that supply them, quantities.
+    /// Text of the lists of a new order: items, supplying warehouses, quantities.
     lists: [Vec<u8>; 3],
 }
 
@@ -27,15 +27,8 @@ impl OrdersCalls {
     ) -> Result<OrdersCalls, String> {
         let mut prepared = Vec::with_capacity(STORED.len());
         for stored in &STORED {
-            let sql = in_dialect(&stored.call(dialect), dialect);
-            let types = stored.types.chars().map(|letter| match letter {
-                'i' => ValueType::AnyInt,
-                _ => ValueType::AnyText,
-            });
-            let one = session
-                .prepare(&sql, &types.collect::<Vec<_>>())
-                .map_err(|error| format!("failed to prepare {sql}: {error}"))?;
-            prepared.push(one);
+            let call = stored.call(dialect);
+            prepared.push(prepare_one(dialect, (stored.name, stored.types, &call), session)?);
         }
         Ok(OrdersCalls {
             prepared,
@@ -45,7 +38,7 @@ impl OrdersCalls {
         })
     }
 
-    /// Carries out one transaction. False if it was rolled back, as it should be.
+    /// Executes one transaction. False if it was rolled back as intended (an item does not exist).
     pub(super) fn carry_out(
         &mut self,
         inputs: &TransactionInputs,
@@ -95,19 +88,19 @@ impl OrdersCalls {
         }
     }
 
-    /// False for a new order that the server took back because nobody sells an item.
+    /// False for a new order that the server rolled back because an item does not exist.
     fn is_done(&self, inputs: &TransactionInputs, reply: Reply) -> Result<bool, WireError> {
         if inputs.kind != TransactionKind::NewOrder {
             return match reply.rows {
-                0 => Err(WireError::Protocol("it returned no row".to_owned())),
+                0 => Err(WireError::Protocol("the procedure returned no row".to_owned())),
                 _ => Ok(true),
             };
         }
         let is_sold = self.rows.value(0, 0).is_some_and(|sold| sold != b"0");
         match is_sold == inputs.is_unsold() {
             true => Err(WireError::Protocol(format!(
-                "it returned that the order is {}, which it is not",
-                if is_sold { "sold" } else { "not sold" }
+                "the procedure returned a new order as {}, which is wrong",
+                if is_sold { "committed" } else { "rolled back" }
             ))),
             false => Ok(is_sold),
         }

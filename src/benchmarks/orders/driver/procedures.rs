@@ -2,10 +2,10 @@
 
 use crate::domain::dialect::Dialect;
 
-/// SQLSTATE by which the function of a new order says that nobody sells an item.
+/// SQLSTATE that the function of a new order raises for an item that does not exist.
 pub(super) const UNSOLD: &str = "ORD01";
 
-/// A transaction in the server: name, parameters with their types, and the call.
+/// A transaction as a stored function of Postgres and a stored procedure of MySQL.
 pub(super) struct Stored {
     pub(super) name: &'static str,
     /// Types of the placeholders of the call: `i` whole number, `t` text.
@@ -15,7 +15,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// The statements that make it.
+    /// The statements that create it.
     fn create(&self, dialect: Dialect) -> Vec<String> {
         let name = self.name;
         match dialect {
@@ -37,7 +37,7 @@ impl Stored {
     }
 }
 
-/// What makes all of them.
+/// The statements that create all of them.
 pub(super) fn create(dialect: Dialect) -> Vec<String> {
     STORED.iter().flat_map(|stored| stored.create(dialect)).collect()
 }
@@ -45,7 +45,7 @@ pub(super) fn create(dialect: Dialect) -> Vec<String> {
 /// All of them, in the order of the kinds of transactions.
 pub(super) const STORED: [Stored; 5] = [NEW_ORDER, PAYMENT, DELIVERY, STOCK_LEVEL, ORDER_STATUS];
 
-/// Lines come as lists of items, of the warehouses that supply them, and of quantities.
+/// Parameters are lists of items, of their supplying warehouses, and of quantities.
 const NEW_ORDER: Stored = Stored {
     name: "orders_new_order",
     types: "iiiittt",
@@ -135,7 +135,7 @@ BEGIN
 END",
 };
 
-/// The customer is 0 where a name is given.
+/// Parameter `c` is 0 if the customer is selected by name.
 const PAYMENT: Stored = Stored {
     name: "orders_payment",
     types: "iiiiiti",

@@ -34,7 +34,7 @@ enum TransactionEdge {
     Text(&'static str),
 }
 
-/// A transaction at work.
+/// A transaction in progress.
 struct OrdersTransaction<'a> {
     statements: &'a [Prepared],
     session: &'a mut Connection,
@@ -61,7 +61,7 @@ impl OrdersStatements {
         }
         let mut bracket = |sql: &'static str| TransactionEdge::prepare(sql, dialect, session);
         let writes = match dialect {
-            // Otherwise two writers may both read first, and one of them fails.
+            // With BEGIN, two writers may both read first; then one of them fails.
             Dialect::Sqlite => "BEGIN IMMEDIATE",
             _ => "BEGIN",
         };
@@ -77,7 +77,7 @@ impl OrdersStatements {
         })
     }
 
-    /// Carries out one transaction. False if it was rolled back, as it should be.
+    /// Executes one transaction. False if it was rolled back as intended (an item does not exist).
     pub(super) fn carry_out(
         &mut self,
         inputs: &TransactionInputs,
@@ -106,8 +106,9 @@ impl OrdersStatements {
     }
 }
 
-/// Prepares a statement with its name, its types and its SQL.
-fn prepare_one(
+/// Prepares a statement: its name for messages, the types of its placeholders (`i` whole number,
+/// `t` text), and its SQL with `?` for each placeholder and `{lock}` for `FOR UPDATE`.
+pub(super) fn prepare_one(
     dialect: Dialect,
     (name, types, sql): (&str, &str, &str),
     session: &mut Connection,
@@ -124,7 +125,7 @@ fn prepare_one(
 }
 
 /// SQL with the placeholders of a dialect instead of `?`.
-pub(super) fn in_dialect(sql: &str, dialect: Dialect) -> String {
+fn in_dialect(sql: &str, dialect: Dialect) -> String {
     if dialect.spec().placeholder == Placeholder::InOrder {
         return sql.to_owned();
     }
@@ -224,7 +225,7 @@ impl OrdersTransaction<'_> {
     #[cold]
     fn nothing(&self, statement: usize) -> StatementError {
         let rows = self.rows.rows();
-        let what = format!("it returned {rows} rows, and not the value that must be there");
+        let what = format!("it returned {rows} rows without the expected value");
         failed(name_of(statement), WireError::Protocol(what))
     }
 
@@ -378,7 +379,7 @@ impl OrdersTransaction<'_> {
     }
 }
 
-/// What is noted of a customer with bad credit: this payment, then what was there.
+/// The text about a customer with bad credit: this payment, then the old text.
 fn about_customer(text: &mut Vec<u8>, inputs: &TransactionInputs, customer: i64, old: &[u8]) {
     use std::io::Write;
     text.clear();
