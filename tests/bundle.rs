@@ -165,7 +165,7 @@ fn a_file_that_stays_outside_of_a_bundle_must_be_the_same() {
         let output = run(&["run", &bundle, "--out", &out, "--work", &word(here)], here);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("item.csv: it is not the file of the plan"), "{said}");
+        assert!(said.contains("item.csv: the file has changed"), "{said}");
     }
 }
 

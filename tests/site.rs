@@ -213,7 +213,7 @@ fn what_cannot_be_read_is_named_and_other_folders_are_left_alone() {
         assert_eq!(code, Some(2), "{said}");
         assert!(said.contains(expected), "{said}");
     };
-    refused(&sets, &sets, &[], "it is no site of rqps");
+    refused(&sets, &sets, &[], "it is not a site of rqps");
     assert!(sets.join("day01/plan.toml").is_file());
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).unwrap();

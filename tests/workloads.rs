@@ -159,7 +159,7 @@ fn a_plan_holds_the_workload_and_refuses_another_file() {
     edit(&folder.path().join("customer.csv"), "Ada", "Adam");
     let refused = run();
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
-    assert!(said(&refused).contains("customer.csv: it is not the file of the plan"));
+    assert!(said(&refused).contains("customer.csv: the file has changed"));
     edit(&folder.path().join("customer.csv"), "Adam", "Ada");
     edit(&path, "customer WHERE id = :id", "customer WHERE id = :key");
     let line = fs::read_to_string(&path).unwrap();
@@ -274,7 +274,7 @@ fn a_draft_from_a_database_runs_as_it_is_written() {
     }
     assert!(!text.contains("empty-by-key") && !text.contains("nokey-by-key"), "{text}");
     let again = init(&[]);
-    assert!(said(&again).contains("it is there already"), "{}", said(&again));
+    assert!(said(&again).contains("it already exists"), "{}", said(&again));
     fs::write(folder.path().join("dump.sql"), schema).unwrap();
     let loaded = text.replace("# [load]", "[load]").replace("# schema", "schema");
     fs::write(folder.path().join("shop.toml"), loaded).unwrap();

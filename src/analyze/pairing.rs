@@ -109,19 +109,24 @@ fn relative<'a>(
         pairs: mean.n,
         robust: robust.filter(|_| pooled.is_none()).and_then(robust_ratio),
         differences,
-        block_errors: if metric == Metric::Rate {
-            block_errors(base, target, places)
-        } else {
-            vec![]
-        },
+        block_errors: block_errors(base, target, places, metric),
         sessions,
         loads,
         judgement: None,
     })
 }
 
-/// The standard error of each pair by the shares of its window; empty if one has none.
-fn block_errors(base: &TargetResult, target: &TargetResult, places: &[(usize, usize)]) -> Vec<f64> {
+/// The standard error of each pair by the shares of its window; empty if a pair has none, and for
+/// other metrics than the rate.
+fn block_errors(
+    base: &TargetResult,
+    target: &TargetResult,
+    places: &[(usize, usize)],
+    metric: Metric,
+) -> Vec<f64> {
+    if metric != Metric::Rate {
+        return Vec::new();
+    }
     let shares = |side: &TargetResult, index: usize| -> Option<Vec<(f64, u64)>> {
         Some(side.samples[index].record.outcome.turns.as_ref()?.shares.clone())
     };

@@ -43,8 +43,8 @@ pub(super) enum Command {
     Quickstart(Quickstart),
     /// Measure targets against each other; the first is the baseline
     Compare(Compare),
-    /// Count the instructions that each statement executes, under valgrind: exact within 0.1 % on
-    /// any host, with the functions that changed
+    /// Count the instructions of each statement by function, under valgrind; counts repeat within
+    /// 0.1 % on any host
     Count(Count),
     /// Print the plan file and its estimated cost without running it. Accepts every option of
     /// `compare`; output options have no effect
@@ -55,8 +55,8 @@ pub(super) enum Command {
     Init(Init),
     /// Run a plan file, resume an interrupted result folder, or repeat a bundle
     Run(RunArgs),
-    /// Pack a result folder with all that repeats it into one file, for `rqps run FILE` on another
-    /// host
+    /// Pack a result folder and everything needed to repeat it into one file, for `rqps run FILE`
+    /// on another host
     Bundle(BundleArgs),
     /// Report on result folders as text, Markdown, HTML, TSV, CSV or JSON
     Report(Report),
@@ -67,7 +67,7 @@ pub(super) enum Command {
     History(History),
     /// Write a static site over many result sets: reports, series, changes, a feed
     Site(SiteArgs),
-    /// Find the version, or the commit, that changed a step: between two, or among those given
+    /// Find the version or commit that changed a step, between two targets or among several
     #[command(mut_args(bisect_args::hide_options_without_effect))]
     Bisect(BisectArgs),
     /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
@@ -173,11 +173,11 @@ pub(super) struct Compare {
     pub guest: GuestOptions,
     #[command(flatten)]
     pub rules: RuleOptions,
-    /// Count the instructions of each step under valgrind, too, after the blocks: 3 repeats of
-    /// 1000 statements, into the folder `count` of the result folder
+    /// Also count the instructions of each step under valgrind, after the blocks: 3 repeats of 1000
+    /// statements, into the folder `count` of the result folder
     #[arg(long, help_heading = "What to compare")]
     pub count: bool,
-    /// Sample the stacks of the servers with perf, too, after the blocks: 6 blocks with perf and 3
+    /// Also sample the stacks of the servers with perf, after the blocks: 6 blocks with perf and 3
     /// without, into the folder `profile` of the result folder. Shows functions whose CPU time per
     /// operation differs
     #[arg(long, help_heading = "What to compare")]
@@ -192,8 +192,8 @@ pub(super) struct Compare {
 
 #[derive(Debug, Args)]
 pub(super) struct Count {
-    /// Targets, the baseline first, as for `compare`; a DSN is none, because rqps starts each
-    /// server under valgrind
+    /// Targets, the baseline first, as for `compare`, but no DSN, because rqps starts each server
+    /// under valgrind
     #[arg(required = true, value_name = "TARGET")]
     #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub targets: Vec<String>,
@@ -206,8 +206,8 @@ pub(super) struct Count {
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     #[arg(add = ArgValueCompleter::new(completion::steps))]
     pub steps: Vec<String>,
-    /// Statements of each step that are counted, after as many to warm up. Steps with long scans
-    /// execute fewer, those of kv ten times as many operations
+    /// Statements to count in each step, after as many warm-up statements. Steps with long scans
+    /// execute fewer; steps of kv execute ten times as many operations
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<u64>)]
     #[arg(allow_hyphen_values = true)]
     pub statements: u64,
@@ -215,8 +215,8 @@ pub(super) struct Count {
     /// times as long
     #[arg(long)]
     pub simulate: bool,
-    /// Counts of each step and target, each with other random keys on fresh data: their scatter
-    /// gives the interval
+    /// Repeats of each count, with different random keys on fresh data; the interval comes from
+    /// their variance
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_1())]
     pub repeats: u32,
     /// Change one setting of the workload, such as rows=1M; repeatable
@@ -230,7 +230,7 @@ pub(super) struct Count {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
     #[arg(allow_hyphen_values = true)]
     pub seed: u64,
-    /// Options of the program whose benchmark it is, after `--`, as for `compare`
+    /// Options for pgbench or sysbench scripts, after `--`, as for `compare`
     #[arg(last = true, value_name = "OPTION")]
     pub options: Vec<String>,
     #[command(flatten)]
@@ -245,7 +245,7 @@ pub(super) struct Init {
     /// A DSN (postgres://user@host/db, mysql://…) or a file of SQLite
     #[arg(value_name = "DATABASE")]
     pub database: String,
-    /// The workload file to write; it must not be there yet
+    /// The workload file to write; it must not exist yet
     #[arg(short, long, value_name = "FILE", default_value = "workload.toml")]
     pub out: PathBuf,
 }
@@ -282,8 +282,8 @@ pub(super) struct Gate {
     /// Largest allowed share of unclear verdicts [default: 50%]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub unclear_max: Option<f64>,
-    /// Fail, too, if a step executes more instructions per operation by this share, where they
-    /// were counted (`compare --count`, `count`). That tells nothing of its rate
+    /// Also fail if a step executes more instructions per operation by this share, if they were
+    /// counted (`compare --count`, `count`). Its rate may be the same
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub instructions: Option<f64>,
     /// Exit with 3 if any verdict is unclear
@@ -342,7 +342,7 @@ pub(super) struct Report {
     /// Write the report to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Omit what the vendors of the targets require for publishing results
+    /// Omit the vendors' conditions for publishing results
     #[arg(long)]
     pub no_terms: bool,
 }
@@ -402,16 +402,16 @@ pub(super) struct Builds {
     /// Only builds of this DBMS
     #[arg(add = ArgValueCompleter::new(completion::dbms))]
     pub dbms: Option<String>,
-    /// All releases that the packages have, not only those that were tried. rqps asks the package
-    /// client once a day
+    /// All releases that the packages offer, not only the tested ones. rqps asks the package client
+    /// once a day
     #[arg(long)]
     pub all: bool,
-    /// With --all: ask the package client although it was asked today
+    /// With --all: ask the package client again, even if it was asked today
     #[arg(long, requires = "all")]
     pub refresh: bool,
     #[command(flatten)]
     pub cache: CacheFolder,
-    /// Omit what vendors require for publishing results
+    /// Omit the vendors' conditions for publishing results
     #[arg(long)]
     pub no_terms: bool,
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(super) struct BlockArgs {
-    /// The block, written down
+    /// File with the block specification
     pub spec: PathBuf,
     /// Folder for the runs and the report
     #[arg(long)]
@@ -17,7 +17,7 @@ pub(super) struct BlockArgs {
     /// Name of this host in a pool: then the folder of --work is shared with other blocks
     #[arg(long, requires = "work")]
     pub node: Option<String>,
-    /// Stop when standard input ends: who asked for the block is gone
+    /// Stop when standard input ends, because the process that started this one is gone
     #[arg(long)]
     pub life_line: bool,
     /// Cache of builds and data sets

@@ -1,4 +1,4 @@
-//! `rqps bundle`: a result folder and all that repeats it, in one file.
+//! `rqps bundle`: packs a result folder and everything needed to repeat it into one file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ pub(super) fn write(words: &BundleArgs) -> Result<u8> {
     let folder = &words.folder;
     let doing = || format!("bundle {}", folder.display());
     if folders::is_in_use(folder) {
-        bail!("bundle {}: an rqps still writes to it; wait for its end", folder.display());
+        bail!("bundle {}: another rqps is writing to it; wait until it ends", folder.display());
     }
     refuse_inside(folder, &words.output)?;
     let text = ResultSet::open(folder).and_then(|set| set.plan()).with_context(doing)?;
@@ -57,7 +57,7 @@ pub(super) fn write(words: &BundleArgs) -> Result<u8> {
     };
     let size = pack(&words.output, &head, files).with_context(doing)?;
     for name in &head.left_out {
-        tell!("rqps: left out {name}: to repeat this, put the same file at the same place");
+        tell!("rqps: left out {name}: to repeat this, put the same file at the same path");
     }
     say!(
         "{}: {}, {} files of {}",
@@ -96,7 +96,7 @@ fn collect(folder: &Path, path: &str, files: &mut Vec<PackedFile>) -> Result<()>
         } else if kind.is_file() {
             files.push(PackedFile { path, content: FileContent::Disk(place) });
         } else {
-            bail!("bundle {}: it is no file or folder; remove it first", place.display());
+            bail!("bundle {}: it is neither a file nor a folder; remove it first", place.display());
         }
     }
     Ok(())
@@ -138,14 +138,12 @@ fn configs(runs: &[Run]) -> Result<Vec<PackedFile>> {
 /// What to do about two texts of one name, by the words of both targets for their config.
 fn of_two_texts(first: &str, second: &str) -> String {
     match first == second {
-        true => {
-            "blocks came from hosts with other memory, or the file was changed in between: set \
+        true => "blocks ran on hosts with different memory, or the file changed between them: set \
                  the sizes in the config and measure again"
-                .to_owned()
-        }
+            .to_owned(),
         false => format!(
-            "a bundle names configs by their last part, which `{first}` and `{second}` share: \
-             rename one and measure again"
+            "a bundle names configs by the last part of their path, and `{first}` and `{second}` \
+             share it: rename one and measure again"
         ),
     }
 }
@@ -170,8 +168,7 @@ fn joined(versions: &BTreeMap<&str, &str>) -> Result<String> {
         let read = dbms::config::rendered(&joined, &Version::new(*version), 0);
         if read.as_deref() != Some(*text) {
             bail!(
-                "version {version} and another one cannot be told apart by number, but read \
-                 different settings"
+                "version {version} and another version have the same number but different settings"
             );
         }
     }

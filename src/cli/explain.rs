@@ -16,7 +16,7 @@ pub(super) fn explain(words: &Explain) -> Result<u8> {
     let mut found = Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
     let steps = chosen(&found.comparison, &words.steps)?;
     if steps.is_empty() {
-        say!("No step differs by its verdict. Name one with --step to see what is known of it.");
+        say!("No step has a verdict of a difference. Name a step with --step to see its data.");
         return Ok(report::ended(&found.comparison));
     }
     let causes = found.causes(&steps);
@@ -38,7 +38,7 @@ fn chosen<'a>(comparison: &'a Comparison, names: &[String]) -> Result<Vec<&'a St
         let Some(step) = steps.find(|step| step.name == *name) else {
             let known: Vec<&str> =
                 comparison.measured_steps().map(|step| step.name.as_str()).collect();
-            bail!("explain the step {name}: there is none; these folders hold {}", known.join(", "))
+            bail!("explain the step {name}: no such step; these folders hold {}", known.join(", "))
         };
         Ok(step)
     };

@@ -49,15 +49,17 @@ fn found(plan: &Plan, cost: &Cost, known: &Calibration) -> Option<String> {
     let text = match plan.blocks {
         Blocks::Auto(auto) if most < auto.min => {
             return Some(format!(
-                "no verdicts: the budget has time for about {most} of the {} blocks before the \
-                 first look; raise --budget or lower --min-blocks",
+                "no verdicts: the budget allows about {most} blocks, and the first interim look \
+                 is after {}; raise --budget or lower --min-blocks",
                 auto.min
             ));
         }
         Blocks::Auto(auto) if most > auto.min => {
             format!("{}, {}", finds(auto.min)?, finds(most)?)
         }
-        _ if most < 2 => return Some("no verdicts: one block shows no scatter".to_owned()),
+        _ if most < 2 => {
+            return Some("no verdicts: one block gives no estimate of the variance".to_owned());
+        }
         _ => finds(most)?,
     };
     Some(format!("finds differences of {text}, {}", source(known)))
@@ -87,7 +89,7 @@ fn unknown(plan: &Plan) -> String {
     let target = target.unwrap_or_default();
     let bare = words::label_of(&target).map_or(target.as_str(), |(_, bare)| bare);
     format!(
-        "what it finds is unknown, because this host has no calibration {way}; to make one: rqps \
+        "its MDE is unknown, because this host has no calibration {way}; to make one: rqps \
          doctor --aa {bare} with the same options"
     )
 }

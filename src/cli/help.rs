@@ -32,7 +32,7 @@ pub(super) fn explain(mut all: Command, topic: Option<&str>) -> Result<u8> {
         for (name, about, _) in TOPICS {
             say!("  {name:<12} {about}");
         }
-        say!("\nOf a command, such as compare: rqps help compare. All commands: rqps --help");
+        say!("\nFor a command, such as compare: rqps help compare. All commands: rqps --help");
         return Ok(exit::FINE);
     };
     if let Some((.., text)) = TOPICS.iter().find(|(name, ..)| *name == topic) {

@@ -20,7 +20,7 @@ pub(super) struct History {
     /// With --by date: compute as Apache Otava 0.8.0 does, digit for digit
     #[arg(long)]
     pub otava: bool,
-    /// With --by date: changes up to this share are none [default: 0]
+    /// With --by date: ignore changes up to this size [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub min_magnitude: Option<f64>,
     /// Metric, such as o/s, server_cpu_us/o or instr/o

@@ -27,7 +27,7 @@ pub(super) struct HostArgs {
     /// Class of hosts: features that nodes of Slurm must have, such as 'nvme&bare'
     #[arg(long, value_name = "FEATURES", requires = "on")]
     pub constraint: Option<String>,
-    /// One more option of sbatch, such as --sbatch=--time=120; repeatable
+    /// Option to pass to sbatch, such as --sbatch=--time=120; repeatable
     #[arg(long = "sbatch", value_name = "OPTION", requires = "on", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
     /// Configuration file for ssh instead of your own
@@ -75,12 +75,12 @@ impl HostArgs {
                 if let Some(bad) =
                     hosts.iter().find(|host| host.is_empty() || host.starts_with('-'))
                 {
-                    bail!("use --on {word}: `{bad}` is no host");
+                    bail!("use --on {word}: `{bad}` is not a host");
                 }
                 Way::Ssh(SshHosts { hosts, config: self.ssh_config.clone() })
             }
             _ => bail!(
-                "use --on {word}: no such way to hosts\nhint: slurm:PARTITION, or \
+                "use --on {word}: unknown form\nhint: slurm:PARTITION, or \
                  ssh:USER@HOST,USER@HOST2"
             ),
         };
@@ -89,7 +89,7 @@ impl HostArgs {
             if folder.is_relative() {
                 bail!(
                     "use --on {word}: {} is a relative path, and other hosts have no such \
-                     folder\nhint: give --work and --cache from the root",
+                     folder\nhint: give absolute paths for --work and --cache",
                     folder.display()
                 );
             }
@@ -111,7 +111,7 @@ pub(super) fn of_clients(shape: &WorkloadArgs) -> Option<HostsOfClients> {
 pub(super) fn check_ssh_config(plan: &Plan, hosts: Hosts<'_>) -> Result<()> {
     if hosts.ssh_config.is_some() && hosts.on.is_none() && plan.workload.client_hosts.is_none() {
         bail!(
-            "use --ssh-config: nothing goes to another host by ssh\nhint: --client-host USER@HOST \
+            "use --ssh-config: no option uses ssh\nhint: --client-host USER@HOST \
              for the clients, or --on ssh:USER@HOST for whole blocks"
         );
     }
@@ -140,7 +140,7 @@ pub(super) fn status(results: &Path) -> Result<u8> {
     type Named = (&'static str, fn(&BlockState) -> bool);
     let lines: [Named; 5] = [
         ("measured", |state| matches!(state, BlockState::Measured(_))),
-        ("measured, not taken in yet", |state| *state == BlockState::Returned),
+        ("measured, results not yet fetched", |state| *state == BlockState::Returned),
         ("begun", |state| *state == BlockState::Begun),
         ("waiting", |state| *state == BlockState::Waiting),
         ("discarded, to be repeated", |state| *state == BlockState::Discarded),
@@ -167,7 +167,7 @@ pub(super) fn status(results: &Path) -> Result<u8> {
         say!("{:>6} {name}: {named}{more}", blocks.len());
     }
     if folders::is_in_use(results) {
-        say!("       an rqps takes in what comes back");
+        say!("       an rqps is waiting for their results");
     }
     Ok(exit::FINE)
 }

@@ -23,7 +23,7 @@ const CONNECT: Duration = Duration::from_secs(20);
 pub(super) fn init(words: &Init) -> Result<u8> {
     let out = &words.out;
     if out.exists() {
-        bail!("write {}: it is there already\nhint: name another file with -o", out.display());
+        bail!("write {}: it already exists\nhint: name another file with -o", out.display());
     }
     let (dialect, from, found) = match Dsn::looks_like(&words.database) {
         true => of_server(&words.database)?,
@@ -34,7 +34,7 @@ pub(super) fn init(words: &Init) -> Result<u8> {
     let edits = text.matches("# EDIT").count();
     tell!("rqps: wrote {}", out.display());
     if edits > 0 {
-        tell!("rqps: {edits} values are marked with EDIT, because nothing tells what they are");
+        tell!("rqps: {edits} values are marked with EDIT, because rqps cannot infer them");
     }
     tell!("hint: rqps compare A B --bench sql:{}", out.display());
     Ok(exit::FINE)
@@ -69,10 +69,7 @@ fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
 fn of_file(path: &Path) -> Result<(Dialect, String, DatabaseSurvey)> {
     let doing = || format!("draft a workload from {}", path.display());
     if !path.is_file() {
-        bail!(
-            "{}: there is no such file, and it is no DSN such as postgres://user@host/db",
-            doing()
-        );
+        bail!("{}: it is neither a file nor a DSN such as postgres://user@host/db", doing());
     }
     let library = Arc::new(Sqlite::compiled_in());
     let mut connection = SqliteConnection::open(&library, path, 1000).with_context(doing)?;

@@ -1,5 +1,5 @@
-//! Workloads in files of the user's: read, held against what a plan says of them, and asked about
-//! before they write on a server that rqps does not run.
+//! Workloads in the user's own files: reads them, checks them against the plan, and asks before
+//! they write to a server that rqps did not start.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,20 +22,21 @@ use crate::domain::sql_workload::PinnedFile;
 use crate::plan::{Plan, file};
 use crate::units;
 
-/// What `--bench` says.
+/// The benchmark that `--bench` names.
 pub(super) struct SaidBenchmark {
     /// The benchmark.
     pub spec: &'static BenchmarkSpec,
     /// Its workload file, where it has one.
     pub file: Option<PathBuf>,
-    /// What follows the name and a colon in each `--bench`.
+    /// The text after the name and a colon in each `--bench`.
     what: Vec<String>,
 }
 
 /// The benchmark of `--bench NAME`, `--bench NAME:FILE` or several `--bench NAME:WHAT`.
 ///
 /// # Errors
-/// No such benchmark, or two; a file where none belongs, or none where one does.
+/// No such benchmark, or two; a file for a benchmark that takes none, or no file for one that
+/// needs it.
 pub(super) fn benchmark(words: &[String]) -> Result<SaidBenchmark> {
     let parts: Vec<(&str, &str)> =
         words.iter().map(|word| word.split_once(':').unwrap_or((word, ""))).collect();
@@ -52,7 +53,7 @@ pub(super) fn benchmark(words: &[String]) -> Result<SaidBenchmark> {
         return Ok(SaidBenchmark { spec, file: None, what });
     }
     if parts.len() > 1 {
-        bail!("run the benchmark `{name}`: --bench says so {} times; once is enough", parts.len());
+        bail!("run the benchmark `{name}`: --bench names it {} times; give it once", parts.len());
     }
     let is_file = words.iter().any(|word| word.contains(':'));
     match (&spec.file, is_file) {
@@ -70,10 +71,10 @@ pub(super) fn benchmark(words: &[String]) -> Result<SaidBenchmark> {
     }
 }
 
-/// Puts what `--bench` and the options after `--` say into the workload.
+/// Applies `--bench` and the options after `--` to the workload.
 ///
 /// # Errors
-/// A file cannot be read, or a word means nothing; the text names the place.
+/// A file cannot be read, or a word is unknown; the text names the place.
 pub(super) fn take(
     said: &SaidBenchmark,
     options: &[String],
@@ -103,7 +104,7 @@ pub(super) fn take(
     pin(workload, Path::new("/"))
 }
 
-/// Has another process of rqps look at a script of the user's: whatever it does, this one goes on.
+/// Reads a user's script in another process of rqps, so that a crash or a loop ends only that one.
 fn look(script: &Path) -> Result<String, String> {
     let told = program().map_err(|error| error.to_string())?;
     let output = Command::new(told).arg(LUA_COMMAND).arg(script).stdin(Stdio::null()).output();
@@ -115,7 +116,7 @@ fn look(script: &Path) -> Result<String, String> {
     }
 }
 
-/// Puts the workload of a file in.
+/// Reads a workload file into the workload.
 ///
 /// # Errors
 /// The file cannot be read; the text names the place in it.
@@ -129,7 +130,7 @@ fn read(spec: &BenchmarkSpec, workload: &mut Workload, path: &Path) -> Result<()
     pin(workload, &folder_of(path)?)
 }
 
-/// The folder that a file lies in, from the root.
+/// The absolute path of the folder of a file.
 ///
 /// # Errors
 /// There is no current folder.
@@ -138,11 +139,11 @@ pub(super) fn folder_of(path: &Path) -> Result<PathBuf> {
     Ok(path.parent().unwrap_or(Path::new("/")).to_owned())
 }
 
-/// Looks for the files of the workload, in `folder` unless it says another. Files that the workload
-/// knows already must be the same.
+/// Stores the lengths and hashes of the workload's files in it. Searches them in `folder`, unless
+/// the workload names another. Files whose hash the workload has already must be unchanged.
 ///
 /// # Errors
-/// A file is missing, or another one.
+/// A file is missing or has changed.
 pub(super) fn pin(workload: &mut Workload, folder: &Path) -> Result<()> {
     let Some(own) = &benchmarks::of(workload).file else { return Ok(()) };
     let folder = match (own.folder)(workload) {
@@ -151,11 +152,11 @@ pub(super) fn pin(workload: &mut Workload, folder: &Path) -> Result<()> {
     };
     let mut found = BTreeMap::new();
     for (name, known) in (own.files)(workload) {
-        let now = measured(&folder.join(&name))?;
+        let now = length_and_hash(&folder.join(&name))?;
         if known.is_some_and(|known| known != now) {
             bail!(
-                "use {}: it is not the file of the plan\nhint: make the plan again, or restore \
-                 the file",
+                "use {}: the file has changed since the plan was made\nhint: make the plan again, \
+                 or restore the file",
                 folder.join(&name).display()
             );
         }
@@ -166,7 +167,7 @@ pub(super) fn pin(workload: &mut Workload, folder: &Path) -> Result<()> {
 }
 
 /// Length and SHA-256 of a file.
-fn measured(path: &Path) -> Result<PinnedFile> {
+fn length_and_hash(path: &Path) -> Result<PinnedFile> {
     let opened = File::open(path);
     let mut opened = opened.with_context(|| format!("read {}", path.display()))?;
     let (mut digest, mut bytes) = (Sha256::new(), 0);
@@ -182,7 +183,7 @@ fn measured(path: &Path) -> Result<PinnedFile> {
     Ok(PinnedFile { sha256: units::hex(&digest.finalize()), bytes })
 }
 
-/// Notes in the plan that its scripts may run programs, if `--allow-shell` says so.
+/// Lets the scripts of the plan run programs if `--allow-shell` is given.
 ///
 /// # Errors
 /// The benchmark has no such scripts.
@@ -192,18 +193,18 @@ pub(super) fn allow_shell(plan: &mut Plan, is_allowed: bool) -> Result<()> {
     }
     if lua::steps::shape(&plan.workload).is_none() {
         bail!(
-            "allow programs: --allow-shell is about scripts for sysbench\nhint: leave it out; \
-             `{}` runs none",
+            "allow programs: --allow-shell is only for scripts for sysbench\nhint: leave it out; \
+             `{}` runs no programs",
             plan.benchmark
         );
     }
     Ok(benchmarks::set(&mut plan.workload, "shell=on")?)
 }
 
-/// Asks before statements of the user's change rows of a database that is not a copy.
+/// Asks before the user's statements change rows on a server that rqps did not start.
 ///
 /// # Errors
-/// The answer is no, or nobody is there to answer.
+/// The answer is no, or standard input is no terminal.
 pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
     if lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell) && !guest.allow_shell {
         bail!(
@@ -226,11 +227,11 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
         plan.targets.iter().filter(is_guest).map(|target| target.label.clone()).collect();
     if let (Some(label), Some(step)) = (targets.first(), after_restore(plan)) {
         bail!(
-            "run the step {step} on {label}: it is to begin on a fresh copy of the data, and rqps \
-             makes none on a server that others use\nhint: leave out its `fresh`"
+            "run the step {step} on {label}: it needs a fresh copy of the data, and rqps makes \
+             none on a server that others use\nhint: remove its `fresh`"
         );
     }
-    let steps = chosen(plan, writes);
+    let steps = measured_steps(plan, writes);
     if targets.is_empty() || steps.is_empty() || guest.yes {
         return Ok(());
     }
@@ -242,7 +243,7 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
              leave the steps out with --steps"
         );
     }
-    complain!("rqps: {what}, which is no copy. Run them there? [y/N]");
+    complain!("rqps: {what}, which is not a copy. Run them there? [y/N]");
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).context("read the answer")?;
     match answer.trim() {
@@ -262,8 +263,8 @@ fn after_restore(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Those of these steps that the plan measures.
-fn chosen(plan: &Plan, steps: Vec<String>) -> Vec<String> {
+/// The steps of this list that the plan measures.
+fn measured_steps(plan: &Plan, steps: Vec<String>) -> Vec<String> {
     use crate::domain::benchmark::Phase;
     let Some(first) = plan.targets.first() else { return steps };
     let Ok(phases) = plan.phases(first) else { return steps };
@@ -279,7 +280,7 @@ fn chosen(plan: &Plan, steps: Vec<String>) -> Vec<String> {
     steps.into_iter().filter(is_there).collect()
 }
 
-/// A plan file with its files found.
+/// A plan file, with the hashes of its workload's files.
 ///
 /// # Errors
 /// As [`pin`].

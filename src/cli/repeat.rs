@@ -37,7 +37,10 @@ pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders)> {
         );
     }
     if words.folders.configs != Path::new("configs") {
-        bail!("repeat {}: it brings its configurations; omit --configs", words.plan.display());
+        bail!(
+            "repeat {}: a bundle contains its configurations; omit --configs",
+            words.plan.display()
+        );
     }
     let bundle = Bundle::open(&words.plan)?;
     let head = bundle.head();
@@ -78,7 +81,7 @@ fn unpack(bundle: &Bundle, out: &Path) -> Result<PathBuf> {
         refuse_used(out)?;
     }
     if folders::is_in_use(out) {
-        bail!("repeat in {}: another rqps begins to; wait for its end", out.display());
+        bail!("repeat in {}: another rqps is starting; wait until it ends", out.display());
     }
     // An earlier try ended before it measured.
     for folder in [&place, &partial].into_iter().filter(|folder| folder.exists()) {

@@ -193,8 +193,8 @@ fn open(out: &Path) -> Result<()> {
         let others = fs::read_dir(out).with_context(|| format!("read {}", out.display()))?;
         if others.count() > 0 {
             bail!(
-                "write the site to {}: the folder has files and no {MARKER}, so it is no site of \
-                 rqps; name a new folder",
+                "write the site to {}: the folder has files and no {MARKER}, so it is not a site \
+                 of rqps; name a new folder",
                 out.display()
             );
         }

@@ -93,8 +93,8 @@ pub(super) struct WorkloadArgs {
     /// share the clients of each step
     #[arg(long = "client-host", value_name = "USER@HOST", help_heading = HOSTS)]
     pub client_hosts: Vec<String>,
-    /// Address of this host at which servers listen for client hosts [default: the one by which
-    /// the first client host sees this host]
+    /// Address of this host at which servers listen for client hosts [default: the one that the
+    /// first client host sees]
     #[arg(long, value_name = "ADDRESS", requires = "client_hosts", help_heading = HOSTS)]
     pub server_address: Option<String>,
     /// Idle CPUs: keep them awake, or let the operating system halt them [default: os]
@@ -110,7 +110,7 @@ pub(super) struct WorkloadArgs {
         value_parser = whole::<u64>
     )]
     pub seed: u64,
-    /// Options of the program whose benchmark it is, after `--`
+    /// Options of pgbench or sysbench for its scripts, after `--`, such as `-- -s 10`
     #[arg(last = true, value_name = "OPTION", help_heading = WORKLOAD)]
     pub options: Vec<String>,
 }

@@ -68,15 +68,15 @@ pub fn carry_out_elsewhere(
 fn refuse(plan: &Plan) -> Result<()> {
     if let Blocks::Auto(_) = plan.blocks {
         bail!(
-            "measure blocks on several hosts: --blocks auto looks at the results of a block before \
-             it plans the next, and here blocks are under way at once\nhint: give a number of \
-             blocks"
+            "measure blocks on several hosts: --blocks auto looks at the results of a block \
+             before it plans the next, and several hosts measure blocks at the same time\nhint: \
+             give a number of blocks"
         );
     }
     if let Some(clients) = &plan.workload.client_hosts {
         bail!(
-            "measure blocks on several hosts with clients on {}: a block has its clients where its \
-             servers are\nhint: leave out --on, or the client hosts",
+            "measure blocks on several hosts with clients on {}: with --on, the clients of a \
+             block run on the host of its servers\nhint: leave out --on, or the client hosts",
             clients.hosts.join(", ")
         );
     }

@@ -168,7 +168,7 @@ fn carried_out(
             _ => {}
         }
     }
-    bail!("measure block {}: no report of it came", spec.block)
+    bail!("measure block {}: no report arrived", spec.block)
 }
 
 /// Measures one written-down block, whose plan is that of the options. The result folder has its

@@ -82,13 +82,13 @@ impl ClientHosts {
         match address {
             Some(address) if TcpListener::bind((address, 0)).is_ok() => Ok(address),
             Some(address) => bail!(
-                "choose an address for servers: {} sees this host as {address}, which is none of \
-                 its addresses\n{HINT}",
+                "choose an address for servers: {} sees this host as {address}, which is not an \
+                 address of this host\n{HINT}",
                 first.link.host
             ),
             None => bail!(
-                "choose an address for servers: {} does not tell by which it sees this \
-                 host\n{HINT}",
+                "choose an address for servers: {} does not report the address from which this \
+                 host connects\n{HINT}",
                 first.link.host
             ),
         }
@@ -120,7 +120,9 @@ impl ClientHosts {
         control: &dyn ControlPlane,
         logs: &Path,
     ) -> Result<DriverTeam> {
-        let RequestBody::Step(step) = &job.task else { bail!("start clients: it is no step") };
+        let RequestBody::Step(step) = &job.task else {
+            bail!("start clients: the request is not a step")
+        };
         let (endpoint, login) = control.far_endpoint().context(
             "start clients on other hosts: the target listens at no address that they reach",
         )?;
@@ -178,8 +180,8 @@ fn check_file(host: &FarHost, file: &StepFile) -> Result<()> {
              same path on {name}"
         ),
         (Some(sum), Some(known)) if sum != known => bail!(
-            "read {path} on the client host {name}: it is another file than here\nhint: copy it \
-             from here to the same path on {name}"
+            "read {path} on the client host {name}: it differs from the file on this host\nhint: \
+             copy it from here to the same path on {name}"
         ),
         _ => Ok(()),
     }

@@ -58,7 +58,7 @@ impl AwayDriver {
             said: VecDeque::new(),
             clock: None,
             window_ns: None,
-            usage: Err("its driver did not tell".to_owned()),
+            usage: Err("its driver did not report it".to_owned()),
             is_done: false,
         }
     }
@@ -100,7 +100,7 @@ impl AwayDriver {
                 Some(other) => {
                     bail!("expected the time of the client host {}, got {other:?}", self.host)
                 }
-                None => bail!("the client host {} did not tell the time", self.host),
+                None => bail!("the client host {} did not report its time", self.host),
             };
             let offset = ClockOffset::of(start, there, end_ns);
             best = Some(best.map_or(offset, |best| best.better(offset)));
@@ -223,7 +223,8 @@ fn rank(event: &DriverEvent) -> (u8, u32) {
 /// The first message, of all drivers that have said it, as one.
 fn together(drivers: &mut [AwayDriver]) -> Result<DriverEvent> {
     let fronts = drivers.iter().filter_map(|driver| driver.said.front());
-    let first = fronts.map(rank).min().context("hear the drivers of client hosts: all are done")?;
+    let first =
+        fronts.map(rank).min().context("read from the drivers of client hosts: all have ended")?;
     let mut parts = Vec::new();
     for driver in drivers.iter_mut() {
         if driver.said.front().is_some_and(|event| rank(event) == first) {
@@ -245,7 +246,7 @@ fn together(drivers: &mut [AwayDriver]) -> Result<DriverEvent> {
         let interval = merged::interval(&intervals).map_err(anyhow::Error::msg)?;
         return Ok(DriverEvent::Interval(interval));
     }
-    parts.pop().ok_or_else(|| anyhow!("hear the drivers of client hosts: none has said anything"))
+    parts.pop().ok_or_else(|| anyhow!("read from the drivers of client hosts: no message arrived"))
 }
 
 /// What the drivers of all hosts counted as one, with what each host did.

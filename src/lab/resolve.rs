@@ -117,7 +117,7 @@ fn check_build(slot: &TargetSlot, build: &Build) -> Result<()> {
     if wanted.sha256 != here.sha256 || wanted.dbms != here.dbms {
         let sum = |manifest: &Manifest| manifest.sha256.clone().unwrap_or("none".to_owned());
         bail!(
-            "run {}: the block was written down for another build than the one on this host \
+            "run {}: the block specification names another build than the one on this host \
              (SHA-256 {}, here {} from {})\nhint: install the same build on all hosts",
             slot.label,
             sum(wanted),

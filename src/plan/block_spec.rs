@@ -156,7 +156,7 @@ impl BlockSpec {
         }
         let positions: BTreeSet<u32> = self.targets.iter().map(|slot| slot.position).collect();
         if !positions.into_iter().eq(1..=self.targets.len() as u32) {
-            return fault("the positions of its targets are no order".to_owned());
+            return fault("the positions of its targets are not 1, 2, 3 and so on".to_owned());
         }
         Ok(())
     }

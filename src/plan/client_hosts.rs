@@ -11,9 +11,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     let Some(clients) = &plan.workload.client_hosts else { return Ok(()) };
     check_names(clients)?;
     if plan.interleave == Interleave::Turns {
-        return Err("take turns within steps with clients on other hosts: drivers pass the turn \
-                    on in the memory of one host, and servers stand still in the turns of others; \
-                    use --interleave step"
+        return Err("take turns within steps with clients on other hosts: drivers pass turns \
+                    through the memory of one host; use --interleave step"
             .to_owned());
     }
     if plan.workload.placement != Placement::Os {
@@ -42,7 +41,7 @@ fn check_names(clients: &HostsOfClients) -> Result<(), String> {
     for (place, host) in clients.hosts.iter().enumerate() {
         if host.is_empty() || host.starts_with('-') || host.contains(char::is_whitespace) {
             return Err(format!(
-                "run clients on `{host}`: it is no host; use --client-host USER@HOST"
+                "run clients on `{host}`: it is not a host; use --client-host USER@HOST"
             ));
         }
         if clients.hosts[..place].contains(host) {

@@ -296,7 +296,8 @@ fn check_loads(plan: &Plan) -> Result<(), PlanError> {
     } else if plan.blocks.schedule().is_some() && loads > 1 && loads < most {
         format!(
             "loads must be 1 or {most} with blocks = \"auto\", not {loads}: the error rates of \
-             interim looks hold for independent blocks, and blocks that share a load are not"
+             interim looks hold for independent blocks, and blocks that share a load are not \
+             independent"
         )
     } else if loads > 1 && plan.targets.iter().any(|target| plan.load_request(target).is_none()) {
         format!(

@@ -24,8 +24,8 @@ pub const PROFILES: &str = "profile";
 /// measured ones, and profiled runs last.
 ///
 /// Runs come in the order of the folders given, and by key within each. Ignores temporary files,
-/// folders without a `run.json` and files that are no steps. Leaves a run out if it has a value that
-/// only a newer rqps knows, and names it in [`Dataset::left_out`].
+/// folders without a `run.json` and files that are no steps. Leaves a run out if it has a value
+/// that only a newer rqps knows, and names it in [`Dataset::left_out`].
 pub fn read(dirs: &[PathBuf]) -> Result<Dataset, ResultsError> {
     read_each(dirs, |_, _| ()).map(|(dataset, _)| dataset)
 }

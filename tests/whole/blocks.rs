@@ -241,7 +241,7 @@ fn a_block_that_cannot_be_carried_out_says_what_to_do() {
     fails(&|json| json["cluster"] = "a".into(), "hint: use the same version of rqps on all hosts");
     fails(
         &|json| json["targets"][1]["build"]["sha256"] = "00".into(),
-        "run b: the block was written down for another build",
+        "run b: the block specification names another build",
     );
 
     // A run without a report was interrupted: its numbers are not taken for those of a block.

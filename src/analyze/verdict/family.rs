@@ -366,8 +366,8 @@ impl Family<'_> {
     }
 }
 
-/// Means over the first `most` pairs of each list. Their errors are moderated, and at least those of
-/// the host. A list with no variance, of its own or borrowed, is not a member: copies of one
+/// Means over the first `most` pairs of each list. Their errors are moderated, and at least those
+/// of the host. A list with no variance, of its own or borrowed, is not a member: copies of one
 /// measurement would prove any difference.
 ///
 /// Where all steps took turns, the steps share the ratio of their variance to the square of their

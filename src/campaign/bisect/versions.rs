@@ -41,9 +41,9 @@ pub fn versions(
                 commits((baseline, first), (candidate, last), folder)
             }
             _ => bail!(
-                "bisect from {} to {}: what lies between them is not known; give two versions of \
-                 one DBMS, two commits of one repository (src:DIR@REF), or all targets in their \
-                 order",
+                "bisect from {} to {}: rqps does not know the versions between them; give two \
+                 versions of one DBMS, two commits of one repository (src:DIR@REF), or all \
+                 targets in their order",
                 baseline.label,
                 candidate.label
             ),
@@ -63,7 +63,7 @@ fn releases(
         BuildSource::Version { version: last, variant: other },
     ) = (&baseline.source, &candidate.source)
     else {
-        bail!("bisect: the ends are no releases");
+        bail!("bisect: the ends are not releases");
     };
     if variant != other {
         bail!("bisect from {} to {}: their variants differ", baseline.label, candidate.label);

@@ -92,7 +92,10 @@ impl Executor for LocalExecutor<'_, '_> {
     fn submit(&mut self, specs: Vec<BlockSpec>) -> Result<()> {
         for spec in &specs {
             if file::parse(&spec.plan).map(|plan| file::hash(&plan))? != self.execution.plan_hash {
-                bail!("measure block {}: its plan is not that of this result folder", spec.block);
+                bail!(
+                    "measure block {}: its plan differs from the plan of this result folder",
+                    spec.block
+                );
             }
         }
         self.waiting.extend(specs);

@@ -162,8 +162,8 @@ fn explained(said: &str, features: Option<&str>, partition: &str) -> anyhow::Err
     }
     if said.contains("node configuration is not available") {
         return anyhow::anyhow!(
-            "submit blocks: no node of the partition `{partition}` is what the job asks for \
-             ({said})\nhint: {hosts}"
+            "submit blocks: no node of the partition `{partition}` meets the requirements of the \
+             job ({said})\nhint: {hosts}"
         );
     }
     if said.starts_with("start it") {

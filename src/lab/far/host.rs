@@ -80,7 +80,7 @@ pub(in crate::lab) fn sockets(of: &[u8]) -> Result<PathBuf> {
             let there = fs::symlink_metadata(&folder).with_context(what)?;
             let own = there.uid() == rustix::process::geteuid().as_raw();
             if !there.is_dir() || !own || there.mode() & 0o077 != 0 {
-                bail!("{}: another user has made it\nhint: remove it", what());
+                bail!("{}: another user owns it\nhint: remove it", what());
             }
         }
         made => made.with_context(what)?,

@@ -202,7 +202,7 @@ impl SshLink {
         let hint = if said.contains("Host key verification failed") {
             format!("connect once by hand (`ssh {host}`) and check the key of the host")
         } else if said.contains("Permission denied") {
-            format!("let `ssh {host}` log in without a question: a key, or ssh-agent")
+            format!("let `ssh {host}` log in without a prompt, with a key or ssh-agent")
         } else {
             format!("try `ssh {host} true`")
         };

@@ -1,4 +1,4 @@
-//! Bundles: a result folder and all that repeats it, in one archive (docs/bundles.md).
+//! Bundles: archives of a result folder and everything needed to repeat it (docs/bundles.md).
 
 mod error;
 mod list;
