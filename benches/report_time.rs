@@ -43,7 +43,8 @@ struct Words {
     /// Numbers of runs, smallest first [default: 1000]
     #[arg(long, value_delimiter = ',')]
     runs: Vec<usize>,
-    /// Time histories of so many result sets instead; `SETSxSTEPS` for another number of steps
+    /// Time histories of this number of result sets instead; `SETSxSTEPS` for another number of
+    /// steps
     #[arg(long, value_delimiter = ',', value_parser = history_size)]
     history: Vec<(usize, usize)>,
     /// Targets among them
@@ -187,7 +188,7 @@ fn generate_sets(dir: &Path, sets: usize, steps: usize) -> Result<Vec<PathBuf>> 
     Ok(folders)
 }
 
-/// Records of the committed result set, which others are made after.
+/// Records of the committed result set, from which others are made.
 struct Records {
     run: Value,
     step: Value,

@@ -1,5 +1,5 @@
-//! Runs rqps and another program, sysbench or pgbench, in turn on the same running servers and puts
-//! their figures side by side.
+//! Compares rqps with another program, sysbench or pgbench: both run in turn on the same running
+//! servers.
 //!
 //! In a folder of its own because the smoke test runs it too.
 
@@ -22,7 +22,7 @@ use ::rqps::os::spinner::Spinner;
 use anyhow::{Context, Result, bail};
 
 use self::options::Options;
-use self::report::{Duel, Loads, Memory, Report};
+use self::report::{CaseResult, Loads, Memory, Report};
 use self::rqps::Window;
 use self::sample::Sample;
 use self::subject::Subject;
@@ -51,7 +51,7 @@ enum Ours {
     Sql(&'static str),
 }
 
-/// What it is compared with.
+/// What rqps is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Theirs {
     /// A script of sysbench's own.
@@ -60,19 +60,18 @@ enum Theirs {
     Tpcc,
     /// A built-in script of pgbench.
     Pgbench(&'static str),
-    /// A step of rqps itself that says the same.
+    /// A step of rqps with the same statements.
     Step(&'static str),
 }
 
 /// When the table is loaded anew.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fresh {
-    /// Never: nothing is written.
+    /// Never, because nothing is written.
     Kept,
-    /// Before the first pair: both programs leave the table as large as they found it, and wear it
-    /// in turn.
+    /// Before the first pair: both programs keep the number of rows, and age the table in turn.
     Once,
-    /// Before every run: each changes the number of rows.
+    /// Before every run, because each run changes the number of rows.
     Always,
 }
 
@@ -87,7 +86,7 @@ impl Case {
         Case { name, ours: Ours::Step(step), theirs: Theirs::Sysbench(script), fresh }
     }
 
-    /// False for a program that does not speak to such servers.
+    /// False if the other program cannot connect to such servers.
     fn is_for(&self, dialect: Dialect) -> bool {
         !matches!(self.theirs, Theirs::Pgbench(_)) || dialect == Dialect::Postgres
     }
@@ -104,7 +103,7 @@ impl Case {
     }
 }
 
-/// Point queries as a workload file says them.
+/// A workload file with point queries.
 const SQL_POINT: &str = r#"
 [parameter]
 id = { kind = "uniform", from = 1, to = {rows} }
@@ -115,7 +114,7 @@ name = "point"
 sql = "SELECT c FROM sbtest1 WHERE id = :id"
 "#;
 
-/// Updates of one row as a workload file says them.
+/// A workload file with updates of one row.
 const SQL_UPDATE: &str = r#"
 [parameter]
 id = { kind = "uniform", from = 1, to = {rows} }
@@ -164,14 +163,14 @@ const CASES: [Case; 16] = [
     },
 ];
 
-/// Why nothing can be compared here, if that is so: a program or a build that is not to be had.
+/// The reason why nothing can be compared here: a missing program or build.
 #[allow(dead_code, reason = "the smoke test asks")]
 pub(crate) fn missing(options: &Options) -> Option<String> {
     let found = sysbench::version().and_then(|_| subject::builds(options, &mut |_| {}));
     found.err().map(|error| format!("{error:#}"))
 }
 
-/// Carries out the whole comparison. `say` is told what is being done.
+/// Runs the whole comparison. `say` gets the progress.
 pub(crate) fn run(
     options: &Options,
     stop: &Arc<AtomicBool>,
@@ -194,18 +193,18 @@ pub(crate) fn run(
         let mut subject = Subject::start(options, target, build, stop)?;
         report.versions.push(format!("{}: {}", subject.label, subject.version));
         let dialect = subject.dialect;
-        let mut bout = Bout { options, subject: &mut subject, say };
-        bout.load_table()?;
-        report.memory.extend(bout.memory()?);
+        let mut on_server = ServerComparison { options, subject: &mut subject, say };
+        on_server.load_table()?;
+        report.memory.extend(on_server.memory()?);
         for case in &cases {
             if !case.is_for(dialect) {
                 continue;
             }
             for placement in &placements {
-                report.duels.push(bout.duel(*case, *placement)?);
+                report.results.push(on_server.measure_case(*case, *placement)?);
             }
         }
-        report.loads.extend(bout.loads()?);
+        report.loads.extend(on_server.loads()?);
         subject.stop()?;
     }
     Ok(report)
@@ -244,14 +243,14 @@ fn order(pair: u32) -> [Program; 2] {
     }
 }
 
-/// All that is done on one server.
-struct Bout<'a> {
+/// Runs both programs on one server.
+struct ServerComparison<'a> {
     options: &'a Options,
     subject: &'a mut Subject,
     say: &'a mut dyn FnMut(&str),
 }
 
-impl Bout<'_> {
+impl ServerComparison<'_> {
     fn window(&self, placement: Placement, pair: u32) -> Window {
         Window {
             rows: self.options.rows,
@@ -263,13 +262,13 @@ impl Bout<'_> {
         }
     }
 
-    /// The same rows whoever runs on them.
+    /// Loads the same rows for both programs.
     fn load_table(&mut self) -> Result<()> {
         rqps::load(self.subject, self.options.rows, self.options.seed)?;
         self.subject.settle(self.options.rows)
     }
 
-    /// The tables of a case.
+    /// Loads the tables of a case.
     fn load(&mut self, case: Case) -> Result<()> {
         match case.theirs {
             Theirs::Sysbench(_) | Theirs::Step(_) => self.load_table(),
@@ -289,8 +288,8 @@ impl Bout<'_> {
         Ok(Some(Memory { target: self.subject.label.clone(), clients, bytes }))
     }
 
-    /// All pairs of one case in one placement.
-    fn duel(&mut self, case: Case, placement: Placement) -> Result<Duel> {
+    /// Measures all pairs of one case in one placement.
+    fn measure_case(&mut self, case: Case, placement: Placement) -> Result<CaseResult> {
         if case.fresh == Fresh::Once {
             self.load(case)?;
         }
@@ -314,7 +313,7 @@ impl Bout<'_> {
             pairs.push((ours, theirs));
         }
         let target = self.subject.label.clone();
-        Ok(Duel { target, case: case.name, placement, pairs })
+        Ok(CaseResult { target, case: case.name, placement, pairs })
     }
 
     fn measure(
@@ -356,8 +355,7 @@ impl Bout<'_> {
         })
     }
 
-    /// Loads by both programs, in turn. Dropping the table and settling after a load are nobody's
-    /// time.
+    /// Times loads by both programs in turn, without dropping the table and without settling.
     fn loads(&mut self) -> Result<Option<Loads>> {
         let (rows, seed) = (self.options.load_rows, self.options.seed);
         let mut pairs = Vec::new();

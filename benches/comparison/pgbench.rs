@@ -1,7 +1,7 @@
-//! Another program: pgbench, with its built-in scripts, prepared.
+//! pgbench as the other program: built-in scripts with prepared statements.
 //!
-//! It tells its rate each second. The CPU that it used is read when it tells of the last second of
-//! the warm-up, and of the last one of the window.
+//! pgbench prints its rate each second. Its CPU time is read when it prints the last second of the
+//! warm-up, and the last one of the window.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ use super::sample::{Sample, Used, switches};
 use super::subject::Subject;
 use super::sysbench::seat_server;
 
-/// What its output begins with where it tells of a second.
+/// The beginning of the line of a second.
 const PROGRESS: &str = "progress: ";
 
 /// A command of pgbench on the server.
@@ -63,7 +63,7 @@ pub(crate) fn measure(subject: &Subject, script: &str, window: Window) -> Result
     let seat = seat.context("plan a seat for the client")?;
     let before = tree::processes(subject.pid()?)?.into_iter().collect();
     let (clients, last) = (window.clients.to_string(), window.warmup + window.seconds);
-    // One second more: it does not tell of its last one.
+    // One second more, because it prints no line for its last second.
     let duration = (last + 1).to_string();
     let said = [
         "-n", "-M", "prepared", "-b", script, "-c", &clients, "-j", &clients, "-P", "1", "-T",

@@ -3,7 +3,7 @@
 use rqps::stats::Interval;
 use rqps::stats::paired;
 
-/// How far an interval may reach to the wrong side of a bar.
+/// Largest distance by which an interval may cross a limit.
 const SLACK: f64 = 0.02;
 
 /// exp(mean ln ratio) over pairs, with its interval.
@@ -38,12 +38,12 @@ impl Ratio {
         self.interval.map_or(self.estimate, |ends| ends.high) >= 1.0
     }
 
-    /// True if it is 1 or more, and its interval reaches no further than 2 % to the wrong side.
+    /// True if it is 1 or more, and its interval reaches at most 2 % below 1.
     pub(crate) fn is_no_less(self) -> bool {
         self.estimate >= 1.0 && self.interval.is_none_or(|ends| ends.low >= 1.0 - SLACK)
     }
 
-    /// True if it is so much or less, and its interval reaches no further than 2 % beyond.
+    /// True if it is at most `most`, and its interval reaches at most 2 % above it.
     pub(crate) fn is_no_more_than(self, most: f64) -> bool {
         self.estimate <= most && self.interval.is_none_or(|ends| ends.high <= most + SLACK)
     }

@@ -14,7 +14,7 @@ use super::table::Table;
 const CPU_BAR: f64 = 0.8;
 /// Its user part.
 const USER_CPU_BAR: f64 = 0.5;
-/// Client CPU of own SQL, at most, as a ratio to the step of rqps that says the same.
+/// Largest ratio of the client CPU of own SQL to that of a step of rqps with the same statements.
 const SQL_CPU_BAR: f64 = 1.1;
 /// Seconds of a load, at most, as a ratio.
 const LOAD_BAR: f64 = 1.0 / 3.0;
@@ -22,14 +22,14 @@ const LOAD_BAR: f64 = 1.0 / 3.0;
 const MEMORY_BAR: u64 = 64_000_000;
 
 /// Pairs of runs (rqps, sysbench) of one case in one placement.
-pub(crate) struct Duel {
+pub(crate) struct CaseResult {
     pub(crate) target: String,
     pub(crate) case: &'static str,
     pub(crate) placement: Placement,
     pub(crate) pairs: Vec<(Sample, Sample)>,
 }
 
-impl Duel {
+impl CaseResult {
     fn ratio(&self, figure: impl Fn(&Sample) -> f64) -> Option<Ratio> {
         let pairs = self.pairs.iter().map(|(ours, theirs)| (figure(ours), figure(theirs)));
         Ratio::of(&pairs.collect::<Vec<_>>())
@@ -105,7 +105,7 @@ pub(crate) struct Memory {
 pub(crate) struct Report {
     heading: Vec<String>,
     pub(crate) versions: Vec<String>,
-    pub(crate) duels: Vec<Duel>,
+    pub(crate) results: Vec<CaseResult>,
     pub(crate) loads: Vec<Loads>,
     pub(crate) memory: Vec<Memory>,
 }
@@ -139,7 +139,7 @@ impl Report {
                 ),
             ],
             versions: Vec::new(),
-            duels: Vec::new(),
+            results: Vec::new(),
             loads: Vec::new(),
             memory: Vec::new(),
         }
@@ -174,7 +174,7 @@ impl Report {
             "% others, rqps / other",
         ];
         let mut table = Table::new("Statements per second", &head);
-        table.rows = self.duels.iter().map(Duel::rate_row).collect();
+        table.rows = self.results.iter().map(CaseResult::rate_row).collect();
         table
     }
 
@@ -192,7 +192,7 @@ impl Report {
             "switches, rqps / other",
         ];
         let mut table = Table::new("CPU of the client per statement, microseconds", &head);
-        table.rows = self.duels.iter().map(Duel::cpu_row).collect();
+        table.rows = self.results.iter().map(CaseResult::cpu_row).collect();
         table
     }
 
@@ -221,35 +221,36 @@ impl Report {
             let met = if met { "yes" } else { "no" };
             table.rows.push(vec![bar.to_owned(), place, measured, met.to_owned()]);
         };
-        let together =
-            |duel: &&Duel| duel.case == "point-query" && duel.placement == Placement::Together;
-        for duel in self.duels.iter().filter(together) {
-            let total = duel.ratio(|sample| sample.cpu.total_us());
-            let user = duel.ratio(|sample| sample.cpu.user_us);
+        let together = |result: &&CaseResult| {
+            result.case == "point-query" && result.placement == Placement::Together
+        };
+        for result in self.results.iter().filter(together) {
+            let total = result.ratio(|sample| sample.cpu.total_us());
+            let user = result.ratio(|sample| sample.cpu.user_us);
             let below = |ratio: Option<Ratio>, bar: f64| ratio.is_some_and(|r| r.estimate <= bar);
-            let place = || format!("{} point-query", duel.place());
+            let place = || format!("{} point-query", result.place());
             row("client CPU ≤ 0.8 ×", place(), Ratio::text(total), below(total, CPU_BAR));
             row("client user CPU ≤ 0.5 ×", place(), Ratio::text(user), below(user, USER_CPU_BAR));
         }
-        for duel in &self.duels {
-            let place = || format!("{} {}", duel.place(), duel.case);
-            let qps = duel.ratio(|sample| sample.qps);
-            let cpu = duel.ratio(|sample| sample.cpu.total_us());
-            if duel.case.starts_with("lua-") || duel.case.starts_with("pgbench-") {
+        for result in &self.results {
+            let place = || format!("{} {}", result.place(), result.case);
+            let qps = result.ratio(|sample| sample.qps);
+            let cpu = result.ratio(|sample| sample.cpu.total_us());
+            if result.case.starts_with("lua-") || result.case.starts_with("pgbench-") {
                 let met = qps.is_some_and(Ratio::is_no_less);
                 row("QPS ≥ 1.0 ×", place(), Ratio::text(qps), met);
                 let met = cpu.is_some_and(|ratio| ratio.is_no_more_than(1.0));
                 row("client CPU ≤ 1.0 ×", place(), Ratio::text(cpu), met);
-            } else if duel.case.starts_with("sql-") {
+            } else if result.case.starts_with("sql-") {
                 let met = cpu.is_some_and(|ratio| ratio.is_no_more_than(SQL_CPU_BAR));
                 row("client CPU ≤ 1.1 × the native step", place(), Ratio::text(cpu), met);
             }
         }
-        let reads = |duel: &&Duel| matches!(duel.case, "point-query" | "read-only");
-        for duel in self.duels.iter().filter(reads) {
-            let qps = duel.ratio(|sample| sample.qps);
+        let reads = |result: &&CaseResult| matches!(result.case, "point-query" | "read-only");
+        for result in self.results.iter().filter(reads) {
+            let qps = result.ratio(|sample| sample.qps);
             let met = qps.is_some_and(Ratio::reaches_one);
-            let place = format!("{} {}", duel.place(), duel.case);
+            let place = format!("{} {}", result.place(), result.case);
             row("QPS ≥ 1.0 × within the interval", place, Ratio::text(qps), met);
         }
         for loads in &self.loads {
@@ -269,11 +270,11 @@ impl Report {
     /// What went wrong on the way, and in how many runs.
     fn notes(&self) -> BTreeMap<String, usize> {
         let mut notes = BTreeMap::new();
-        for duel in &self.duels {
-            let ours = duel.pairs.iter().map(|(ours, _)| ("rqps", ours));
-            let theirs = duel.pairs.iter().map(|(_, theirs)| ("other", theirs));
+        for result in &self.results {
+            let ours = result.pairs.iter().map(|(ours, _)| ("rqps", ours));
+            let theirs = result.pairs.iter().map(|(_, theirs)| ("other", theirs));
             for (program, sample) in ours.chain(theirs) {
-                let place = format!("{} {} {program}", duel.place(), duel.case);
+                let place = format!("{} {} {program}", result.place(), result.case);
                 for note in &sample.notes {
                     *notes.entry(format!("{place}: {note}")).or_insert(0) += 1;
                 }

@@ -1,4 +1,4 @@
-//! One of the two programs: the driver process of rqps, as the lab starts it.
+//! rqps as one of the two programs: its driver process, started as the lab does.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -22,7 +22,7 @@ use super::subject::Subject;
 use super::sysbench::TPCC;
 use super::{Case, Ours, RQPS, Theirs};
 
-/// How often the memory of the driver is looked at. It is gone once the driver has ended.
+/// Interval between readings of the driver's memory, which is unknown once the driver has ended.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// How a run is measured.
@@ -63,7 +63,7 @@ impl Driver {
     fn next(&mut self) -> Result<DriverEvent> {
         let mut line = String::new();
         if self.output.read_line(&mut line).context("listen to the driver")? == 0 {
-            bail!("hear the driver out: it ended before its job was done");
+            bail!("read the events of the driver: it ended before its work was done");
         }
         match serde_json::from_str(&line).with_context(|| format!("understand `{line}`"))? {
             DriverEvent::Failed { fault } => bail!("{fault}"),
@@ -111,12 +111,12 @@ pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
     step.with_context(|| format!("find the step {name} in the benchmark"))
 }
 
-/// The digits that sysbench fills a column with.
+/// The template of the digits in a column of sysbench.
 fn template() -> String {
     vec!["#".repeat(11); 10].join("-")
 }
 
-/// What rqps runs in a case.
+/// The step that rqps runs in a case.
 pub(crate) fn step_of(options: &Options, dialect: Dialect, case: Case) -> Result<Step> {
     let rows = options.rows.to_string();
     match case.ours {
@@ -141,7 +141,7 @@ pub(crate) fn step_of(options: &Options, dialect: Dialect, case: Case) -> Result
     }
 }
 
-/// The step of a workload as the command line says it.
+/// The first step of a workload, given as on the command line.
 fn own_step(
     dialect: Dialect,
     clients: u32,

@@ -1,4 +1,4 @@
-//! Another program: sysbench 1.0, as Debian packages it.
+//! sysbench 1.0 of Debian as the other program.
 //!
 //! `--report-checkpoints` makes it print and reset its counters after the warm-up, so that what it
 //! prints at its end is about the window alone. Its output is read line by line as it appears:
@@ -41,7 +41,7 @@ pub(crate) fn version() -> Result<String> {
     Ok(text)
 }
 
-/// What a script runs on: its options, and the folder that it must run in.
+/// Options of a script, and the folder in which it must run.
 pub(crate) struct Tables {
     options: Vec<String>,
     folder: Option<PathBuf>,

@@ -45,8 +45,8 @@ pub(crate) struct TurnScene {
     pub(crate) restart: f64,
     /// What a load of both targets gives, for each step.
     pub(crate) load: f64,
-    /// The noise of the last step is so many times that of the first; steps between them lie
-    /// evenly, as logarithms.
+    /// Ratio of the noise of the last step to that of the first. The logarithms of the others are
+    /// evenly spaced between them.
     pub(crate) uneven: f64,
     /// True to judge with the errors inside blocks, as rqps does without shared loads.
     pub(crate) with_inside: bool,
@@ -113,7 +113,7 @@ impl<'a> HostSpeed<'a> {
     }
 }
 
-/// What one block measures.
+/// The result of one block.
 #[derive(Clone, Copy)]
 struct Block {
     /// The ln ratio.
@@ -122,7 +122,7 @@ struct Block {
     inside: f64,
 }
 
-/// One block but for what start and load give.
+/// One block without the effects of start and load.
 fn block(scene: &TurnScene, rng: &mut Rng) -> Block {
     let turns = (scene.seconds / scene.turn).round() as usize;
     let slots = (scene.turn / SLOT).round().max(1.0) as usize;

@@ -38,7 +38,7 @@ pub enum AnalyzeError {
     },
 }
 
-/// What follows from the steps of one run, in their order.
+/// The measurements of the steps of one run, in their order.
 type Measured = Vec<Option<Measurement>>;
 
 /// Compares every target of a dataset with its base: the one of `options`, or the first target of
@@ -98,7 +98,7 @@ pub fn compare_measured(
     Ok(comparison)
 }
 
-/// The dataset with these of its runs alone. Most have one pass, so that nothing is copied.
+/// The dataset with only these runs. Most datasets have one pass, and then nothing is copied.
 fn with_runs<'a>(dataset: &'a Dataset, runs: &[Run]) -> Cow<'a, Dataset> {
     if runs.len() == dataset.runs.len() {
         return Cow::Borrowed(dataset);

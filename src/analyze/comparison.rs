@@ -373,8 +373,8 @@ pub struct Relative {
     /// The ln ratio of each pair, in the order of the blocks.
     #[serde(skip)]
     pub differences: Vec<f64>,
-    /// The standard error of each of them by the shares of its window; empty where a pair did not
-    /// take turns, and for other metrics than the rate.
+    /// The standard error of each difference, from the shares of its window; empty if a pair did
+    /// not take turns, and for other metrics than the rate.
     #[serde(skip)]
     pub block_errors: Vec<f64>,
     /// With pairs of several result sets: what each of them found. The ratio and its interval are
@@ -406,8 +406,8 @@ impl Relative {
         }
     }
 
-    /// What a verdict rests on: a value for each session if there are several, else for each load
-    /// if blocks share several, else for each pair.
+    /// The values that the verdict uses: one for each session if there are several, else for each
+    /// load if blocks share several, else for each pair.
     pub fn evidence(&self) -> &[f64] {
         match (&self.sessions, &self.loads) {
             (Some(sessions), _) => &sessions.values,
@@ -416,8 +416,7 @@ impl Relative {
         }
     }
 
-    /// The standard errors of [`Relative::evidence`] inside a block; empty where nothing is known
-    /// of them.
+    /// The standard errors of [`Relative::evidence`] inside a block; empty if unknown.
     pub fn evidence_errors(&self) -> &[f64] {
         match self.sessions.is_none() && self.loads.is_none() {
             true => &self.block_errors,

@@ -1,4 +1,4 @@
-//! One dataset as several: the targets of each family have a baseline of their own.
+//! Divides a dataset by family, so that the targets of each family have their own baseline.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::measurement::Measurement;
 use crate::domain::run::{Dataset, Run};
 use crate::domain::target::Target;
 
-/// The storage engine of MySQL and MariaDB where none is named.
+/// The storage engine of MySQL and MariaDB if the target names none.
 const DEFAULT_STORAGE: &str = "innodb";
 
 /// What [`measure`](super::measure) or [`digest`](super::digest) made of one run.
@@ -20,7 +20,7 @@ type Measured = Vec<Option<Measurement>>;
 pub struct FamilyPart {
     /// `mysql`, `mysql with rocksdb`.
     pub family: String,
-    /// Label of its baseline, if the user named one; else its first target is.
+    /// Label of its baseline; `None` for its first target.
     pub base: Option<String>,
     /// Its runs.
     pub dataset: Dataset,
@@ -28,13 +28,13 @@ pub struct FamilyPart {
     pub measured: Vec<Measured>,
 }
 
-/// Baselines that do not fit the targets.
+/// A list of baselines that does not fit the targets.
 #[derive(Debug, Error, PartialEq)]
 pub enum FamilyError {
     /// No target has the label.
     #[error("compare with baseline `{base}`: no such target; these folders hold {labels}")]
     Unknown {
-        /// As asked for.
+        /// The label.
         base: String,
         /// The labels with their families.
         labels: String,
@@ -54,11 +54,11 @@ pub enum FamilyError {
     },
 }
 
-/// Divides runs, and what follows from them, by the family of their target. Families come in the
-/// order of their first targets in the plan, and runs keep their order.
+/// Divides runs and their measurements by the family of their target. Families come in the order of
+/// their first targets in the plan, and runs keep their order.
 ///
 /// # Errors
-/// A baseline is no target, or two are of one family.
+/// A baseline is not a target, or two are of one family.
 pub fn by_family(
     dataset: Dataset,
     measured: Vec<Measured>,
@@ -94,7 +94,7 @@ pub fn by_family(
     for (mut run, measured) in runs.into_iter().zip(measured) {
         let family = of_label[run.record.key.label.as_str()];
         let place = names.iter().position(|name| *name == family).unwrap_or(0);
-        // A target that was never begun has no family: the first one names it.
+        // The family of a target that never ran is unknown: it stays with the first family.
         run.record.targets.retain(|label| match of_label.get(label.as_str()) {
             Some(other) => *other == family,
             None => place == 0,

@@ -132,7 +132,8 @@ fn verdicts(
             for &metric in metrics {
                 let Some(relative) = step.targets[target].relative(metric) else {
                     // A step without a rate is reported as a failure elsewhere. Other metrics may
-                    // be absent: not every benchmark has them, and some steps are for one target.
+                    // be absent: not every benchmark has them, and some steps run on one target
+                    // only.
                     let both = comparison.is_for(step, 0) && comparison.is_for(step, target);
                     if metric == Metric::Rate && both && !is_counted(comparison) {
                         (judged, unclear) = (judged + 1, unclear + 1);

@@ -1,4 +1,4 @@
-//! How many events of a step a counted run executes, where the step is a script of statements.
+//! The number of events that a counted run executes in a step that is a script of statements.
 
 use crate::benchmarks::spec::Counting;
 use crate::domain::benchmark::{RateUnit, Step, Workload};

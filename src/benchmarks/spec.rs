@@ -69,7 +69,7 @@ pub struct BenchmarkSpec {
     pub names_made: fn(Dialect, &Workload) -> Vec<String>,
     /// How large the data of a workload are.
     pub size: fn(&Workload) -> DataSize,
-    /// Files of data that the user brings, beside those of `file`.
+    /// The user's own data files, except those of `file`.
     pub own_data: fn(&Workload) -> Vec<PathBuf>,
     /// Memory that a target with the page cache of its files may take, bytes.
     pub memory_limit: fn(&Workload) -> Option<u64>,

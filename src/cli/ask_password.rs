@@ -23,7 +23,7 @@ use crate::wire::postgres::PostgresClient;
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// Prompts for each password that a server of the plan requires and no file or variable has.
-/// Returns them by DSN. Without a terminal it asks for none; the runs then say what is missing.
+/// Returns them by DSN. Without a terminal it does not prompt, and the runs fail with a message.
 ///
 /// # Errors
 /// The terminal cannot be used.

@@ -135,7 +135,7 @@ fn configs(runs: &[Run]) -> Result<Vec<PackedFile>> {
     Ok(files)
 }
 
-/// What to do about two texts of one name, by the words of both targets for their config.
+/// A hint for two configurations of one name, from what both targets wrote for their config.
 fn of_two_texts(first: &str, second: &str) -> String {
     match first == second {
         true => "blocks ran on hosts with different memory, or the file changed between them: set \

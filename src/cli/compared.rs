@@ -37,7 +37,7 @@ impl Compared {
     }
 
     /// Reads the folders as one comparison for each family of targets, with its name. `baselines`
-    /// are labels; the first target of a family is the baseline of one without.
+    /// are labels. A family without one has its first target as baseline.
     pub(super) fn read_families(
         folders: &[PathBuf],
         baselines: &[String],

@@ -368,7 +368,7 @@ fn carry_out(
     format: Format,
     rules: &RuleOptions,
 ) -> Result<u8> {
-    // Of the plan, not of its passes: counting and profiling have no client hosts.
+    // Only for the plan: its counting and profiling passes use no client hosts.
     hosts::check_ssh_config(&plan, hosts)?;
     // Checks early whether the report is possible, not after hours of measuring.
     gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;

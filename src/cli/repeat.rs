@@ -27,7 +27,7 @@ const FILE: &str = "repetition.md";
 /// What `rqps run BUNDLE` carries out and where, once the bundle is unpacked.
 ///
 /// # Errors
-/// It is no bundle, or cannot be repeated here. No results are written then.
+/// The file is not a bundle, or cannot be repeated here. Then no results are written.
 pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders)> {
     if !has_form(words.format) {
         bail!(
@@ -98,7 +98,7 @@ fn unpack(bundle: &Bundle, out: &Path) -> Result<PathBuf> {
     unpacked.map(|()| place)
 }
 
-/// Refuses a folder that holds more than what an earlier try unpacked.
+/// Refuses a folder with other files than those that an earlier try unpacked.
 fn refuse_used(out: &Path) -> Result<()> {
     let reading = || format!("read {}", out.display());
     for entry in fs::read_dir(out).with_context(reading)? {
@@ -148,13 +148,13 @@ fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
         let known = known.into_iter().filter_map(|(name, known)| Some((name, known?))).collect();
         (own.pin)(&mut plan.workload, &folder, known);
     }
-    // Files that were left out of the bundle must be the same ones, too.
+    // Files that are not in the bundle must be unchanged, too.
     own_workload::pin(&mut plan.workload, &folder).with_context(used)?;
     file::check(&plan).with_context(used)?;
     Ok(plan)
 }
 
-/// What to do where the files of a target are missing, whose builds have these checksums.
+/// A hint for a target whose build is missing; `sums` are the checksums of its builds.
 fn missing_build(source: &BuildSource, sums: &[String]) -> String {
     match source {
         BuildSource::Source { .. } => "clone the repository there".to_owned(),

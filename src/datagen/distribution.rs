@@ -63,7 +63,7 @@ impl Zipfian {
         self.draw_below(rng, (self.n, self.area_last))
     }
 
-    /// The next rank of another number of them: for a number that grows from draw to draw.
+    /// The next rank of `n` ranks, where `n` may grow from draw to draw.
     #[inline]
     pub fn draw_of(&self, rng: &mut Rng, n: u64) -> u64 {
         let n = n.max(1);

@@ -95,7 +95,7 @@ impl External {
         let mut claim = self.open_claim()?;
         claim.survey(&self.guest)?;
         let mut words = claim.announcement(&self.guest);
-        // What is known of a server says so itself.
+        // For a known kind of server, `words()` below says it.
         if !claim.is_locked() && self.compatible().is_none_or(|server| server.has_locks) {
             words.push_str("; no lock keeps a second rqps away");
         }
@@ -373,7 +373,7 @@ fn find_pid(
     calls.processes.iter().any(|known| name.starts_with(known)).then_some(pid)
 }
 
-/// True for a name or an address by which a host means itself.
+/// True for a name or an address that means the local host.
 pub fn is_loopback(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     host == "localhost"

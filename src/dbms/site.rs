@@ -37,8 +37,8 @@ pub struct Site {
     pub listen: Option<ListenAddress>,
     /// What the server runs under, if its instructions are to be counted.
     pub callgrind: Option<Callgrind>,
-    /// True if the server serves counted runs or makes their data: it leaves out what it would do
-    /// at moments of its own.
+    /// True if the server serves counted runs or loads their data: it then does no background work
+    /// at times of its own.
     pub still: bool,
     /// The program of rqps itself, which has the warden as a hidden subcommand.
     pub warden_program: PathBuf,
@@ -55,7 +55,7 @@ pub struct ListenAddress {
     pub ip: IpAddr,
     /// A free port.
     pub port: u16,
-    /// Every login by TCP needs it, also one from this host.
+    /// Every login over TCP needs it, even from this host.
     pub password: String,
 }
 

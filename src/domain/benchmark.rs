@@ -83,7 +83,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Clients of a step: those of its count in a sweep, else its own, else the usual ones.
+    /// Clients of a step: its count in a sweep, else its own number, else that of the workload.
     pub fn clients_of(&self, own: Option<&StepParameters>, count: Option<&ClientCount>) -> u32 {
         let own = own.and_then(|own| own.clients);
         count.map(|count| count.clients).or(own).unwrap_or(self.clients)

@@ -113,8 +113,8 @@ impl TlsMode {
 }
 
 impl Address {
-    /// The address with what a first session found out: later ones of the same block do the same,
-    /// whatever the server says then. Two steps must not be measured differently by chance.
+    /// The address with what the first session found out. Later sessions of the block use it as it
+    /// is, so that all steps are measured in the same way.
     pub fn settled(&self, encrypted: bool) -> Address {
         match self {
             Address::Tcp { host, port, tls } if tls.mode.server_decides() => {

@@ -22,7 +22,7 @@ pub struct KvShape {
     pub value_bytes: u32,
     /// Entries read after a seek.
     pub seek_nexts: u32,
-    /// YCSB's core workloads, which then take the place of the sequence.
+    /// YCSB core workloads to run instead of the sequence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mixes: Vec<CoreMix>,
     /// Steps without a writer (readrandom, fwdrange) are measured, too.
@@ -185,7 +185,7 @@ pub enum KvOperation {
     },
     /// An operation of a core workload of YCSB.
     Mix {
-        /// Which.
+        /// The workload.
         mix: CoreMix,
     },
     /// Nothing but the maintenance after it.
@@ -211,7 +211,7 @@ pub enum CoreMix {
 }
 
 impl CoreMix {
-    /// All, by their letters.
+    /// All, with their letters.
     pub const ALL: [(&str, CoreMix); 6] = [
         ("a", CoreMix::A),
         ("b", CoreMix::B),

@@ -140,14 +140,14 @@ impl Rules {
         self.tau.exp_m1()
     }
 
-    /// Standard deviation of ln by which the layout of one build moves a step: τ stands for twice
-    /// that of pairs of builds.
+    /// Standard deviation of ln(rate) that the code layout of one build causes, τ / (2 √2): τ is
+    /// two standard deviations of the ratio of two builds.
     pub fn layout_sd(&self) -> f64 {
         self.tau / (2.0 * std::f64::consts::SQRT_2)
     }
 
-    /// Why these rules cannot be used; `None` if they can. τ must lie below δ: else nothing between
-    /// "as much as a link order" and "counts" could ever be found.
+    /// Why these rules cannot be used; `None` if they can. τ must lie below δ, so that a test can
+    /// separate the effect of code layout from a difference that matters.
     pub fn fault(&self) -> Option<String> {
         let open = |share: f64| share > 0.0 && share < 1.0;
         let shares = [

@@ -28,7 +28,7 @@ pub struct Client<E> {
     dialect: Dialect,
     schedule: Option<ArrivalSchedule>,
     recorder: Arc<Recorder>,
-    /// The thread of the server that serves the session, where that must be known.
+    /// The server thread that serves the session, if it must be known.
     serving: Option<u32>,
     /// The event that ended after the limit of the last call.
     pending: Option<CompletedEvent>,
@@ -98,7 +98,7 @@ impl<E: ClientEvent> Client<E> {
         self.schedule = ArrivalSchedule::of(pace, seed, index, clients);
     }
 
-    /// Tells which thread of the server serves the session.
+    /// Finds the server thread that serves the session.
     pub fn set_serving(&mut self, thread: Option<u32>) {
         self.serving = thread;
     }

@@ -230,8 +230,8 @@ impl Connection {
         })
     }
 
-    /// Has the server wait for each statement from now on. `thread` serves this connection; a
-    /// Postgres says itself who does.
+    /// From now on, pauses before each statement until the server waits for it. `thread` serves
+    /// this connection; Postgres reports its own process.
     pub fn set_lull(&mut self, thread: Option<u32>) {
         match self {
             Connection::Postgres(client) => {

@@ -75,8 +75,8 @@ pub enum DriverEvent {
     AfterCount,
     /// The turns of the window, where targets took turns.
     Turns(Vec<Turn>),
-    /// What counters of the driver's host moved by in the window, or why that is unknown. Only
-    /// where the lab is on another host.
+    /// Changes of the counters of the driver's host in the window, or why they are unknown. Only if
+    /// the lab is on another host.
     HostUsage(Result<HostUsage, String>),
     /// The window has ended: all that was counted.
     Measured(Box<Outcome>),

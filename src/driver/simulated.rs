@@ -21,9 +21,9 @@ use crate::driver::{outcome, window};
 /// What a fake statement costs the client, microseconds: scripted like its latency.
 const CPU_PER_STATEMENT: CpuTime = CpuTime { user_us: 1.0, system_us: 4.0 };
 
-/// Measures with fake clients: one after the other, each on its own clock from 0, so that neither
-/// threads nor the host have a say in the result. In real time the messages come when they would;
-/// the numbers are the same.
+/// Measures with fake clients in sequence, each on its own clock from 0, so that neither threads
+/// nor the host affect the result. In real time, messages arrive as from real clients, with the
+/// same numbers.
 pub(crate) fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<Script>,

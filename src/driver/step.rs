@@ -33,8 +33,8 @@ const STACK: usize = 512 << 10;
 /// window of whole events.
 const LEAD: Duration = Duration::from_millis(2);
 
-/// Events that warm up for a count at least, unless they scan: after five executions of a prepared
-/// statement Postgres decides whether it goes on planning each anew.
+/// Fewest warm-up events of a count, unless they scan: after five executions of a prepared
+/// statement, Postgres decides whether to use a generic plan.
 const WARM_UP_LEAST: u64 = 6;
 
 /// Statements by which the server's thread of a connection is found.

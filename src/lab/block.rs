@@ -129,7 +129,7 @@ fn start<'a>(
         return Ok(runs);
     }
     for member in group {
-        // One that waits for its turn must not run while another starts or is measured.
+        // A server that waits for its turn must not run while another starts or is measured.
         if let Some(before) = runs.last_mut() {
             before.wait(execution, progress);
         }

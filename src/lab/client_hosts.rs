@@ -27,8 +27,8 @@ pub(super) struct ClientHosts {
 }
 
 impl ClientHosts {
-    /// Reaches all client hosts, brings them rqps, and looks whether they reach this host and have
-    /// the `files` that drivers read; `None` if clients run on this host.
+    /// Connects to all client hosts, copies rqps there, and checks that they reach this host and
+    /// have the `files` that drivers read. `None` if clients run on this host.
     ///
     /// # Errors
     /// One cannot be reached, cannot run this rqps, does not reach this host, or lacks a file.
@@ -164,7 +164,7 @@ impl ClientHosts {
     }
 }
 
-/// Looks whether a host has a file at the same path, with the same content if that is known.
+/// Checks that a host has a file at the same path, with the same content if its hash is known.
 fn check_file(host: &FarHost, file: &StepFile) -> Result<()> {
     let (name, path) = (&host.link.host, file.path.display());
     let word = shell_word(&file.path.to_string_lossy());

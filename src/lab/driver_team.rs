@@ -43,7 +43,7 @@ pub(super) struct AwayDriver {
     clock: Option<ClockOffset>,
     /// The start of its window, on its monotonic clock.
     window_ns: Option<u64>,
-    /// What its host did in the window, or why that is unknown.
+    /// The activity of its host in the window, or why it is unknown.
     usage: Result<HostUsage, String>,
     is_done: bool,
 }
@@ -168,7 +168,7 @@ impl DriverTeam {
 
 /// The share of a host's CPUs that was in use; `None` if no time passed.
 fn busy_share(usage: &HostUsage) -> Option<f64> {
-    // `user` holds `nice`.
+    // `user` includes `nice`.
     let HostUsage { user, system, idle, iowait, steal, .. } = usage;
     let busy = user + system + steal;
     let all = busy + idle + iowait;

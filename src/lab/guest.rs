@@ -91,11 +91,11 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
     Ok(())
 }
 
-/// Looks whether client hosts can use the DSNs as they stand, if clients run on other hosts.
-/// Returns the files of certificates and keys that they need.
+/// If clients run on other hosts, checks that they can use the DSNs unchanged. Returns the files of
+/// certificates and keys that they need.
 ///
 /// # Errors
-/// An address means this host alone, or a DSN cannot be used.
+/// An address means only this host, or a DSN cannot be used.
 pub(super) fn check_far(options: &ExecutionOptions) -> Result<Vec<StepFile>> {
     let mut files = Vec::new();
     if options.plan.workload.client_hosts.is_none() {

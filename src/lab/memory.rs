@@ -59,8 +59,8 @@ pub(super) fn check_together(plan: &Plan, memory_bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// How many servers with a cache of so many bytes fit into memory beside each other; at least one.
-/// A server without one has a share that all of them fit with.
+/// The number of servers with a cache of this size that fit into memory at the same time; at least
+/// 1. Servers without a cache size get a share of memory, so all of them fit.
 pub(super) fn servers_that_fit(cache: Option<u64>, memory_bytes: u64) -> usize {
     cache.map_or(usize::MAX, |cache| (memory_bytes / cache.max(1)).max(1) as usize)
 }

@@ -24,7 +24,7 @@ pub(super) fn side_by_side<T: Send, R: Send>(
         let start = |worker: usize| {
             let (events, waiting, work) = (events.clone(), &waiting, &work);
             scope.spawn(move || {
-                // Nobody listens only when a panic has ended the work.
+                // Sending fails only after a panic has ended the work.
                 let mut pass = |event| _ = events.send((worker, event));
                 let mut progress = Progress::of_part(&mut pass);
                 let mut done = Vec::new();

@@ -171,9 +171,9 @@ impl Plan {
         Some(plan.with_counted_loads())
     }
 
-    /// This plan of counted runs with a load for each repeat, unless loading is a step. What a load
-    /// leaves behind by chance, such as how full pages are, then scatters from repeat to repeat and
-    /// is part of the interval.
+    /// This plan of counted runs, with a load for each repeat unless loading is a step. Random
+    /// properties of a load, such as how full pages are, then differ between repeats, and the
+    /// interval contains them.
     #[must_use]
     pub fn with_counted_loads(self) -> Plan {
         let loads_once = |target: &Target| self.load_request(target).is_some();

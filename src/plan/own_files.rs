@@ -1,4 +1,4 @@
-//! The files of the user's that a plan reads.
+//! The user's own files that a plan reads.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -15,11 +15,12 @@ const COPIED_BYTES: u64 = 1 << 20;
 pub struct OwnFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What its copy is called: as the workload names it, below its folder.
+    /// Name of its copy: the path in the workload, below its folder.
     pub copy: PathBuf,
 }
 
-/// Scripts and small files of data that the workload reads, so that a report can be walked back.
+/// Scripts and small data files that the workload reads. Results keep copies, so that a report can
+/// be traced to them.
 pub fn own_files(plan: &Plan) -> Vec<OwnFile> {
     let Some(own) = &benchmarks::of(&plan.workload).file else { return Vec::new() };
     let folder = (own.folder)(&plan.workload).unwrap_or_default();
@@ -41,8 +42,8 @@ pub struct StepFile {
     pub sha256: Option<String>,
 }
 
-/// Files of the user's that the drivers of steps read, each once: fields of CSV files, scripts,
-/// vectors. What only the load reads is not among them.
+/// The user's own files that the drivers of steps read, each once: CSV files, scripts, vectors.
+/// Excludes files that only the load reads.
 pub fn step_files(plan: &Plan) -> Vec<StepFile> {
     let spec = benchmarks::of(&plan.workload);
     let mut pinned = Vec::new();
@@ -52,7 +53,7 @@ pub fn step_files(plan: &Plan) -> Vec<StepFile> {
         pinned.extend(files.map(|(name, file)| (folder.join(name), file)));
     }
     let mut paths = (spec.own_data)(&plan.workload);
-    // A glob that matches no step is told where phases are needed.
+    // If a glob matches no step, `plan.phases` reports that elsewhere.
     let phases = plan.targets.iter().filter_map(|target| plan.phases(target).ok());
     for phase in phases.flatten() {
         let Phase::Measure(step) = phase else { continue };
@@ -75,7 +76,7 @@ pub fn step_files(plan: &Plan) -> Vec<StepFile> {
     paths.into_iter().map(|path| StepFile { sha256: known(&path), path }).collect()
 }
 
-/// The name as it stands; that of the file alone, after its hash, where it leads elsewhere.
+/// The path unchanged if it stays below the folder; else the hash and the name of the file.
 fn copy_name(name: &Path, sha256: &str) -> PathBuf {
     let is_below = name.components().all(|part| matches!(part, Component::Normal(_)));
     if is_below {

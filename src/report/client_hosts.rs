@@ -12,7 +12,7 @@ fn records(comparison: &Comparison) -> impl Iterator<Item = &ClientHostRecord> {
     samples.flat_map(|sample| &sample.record.outcome.client_hosts)
 }
 
-/// The value that is furthest from 0, with its sign.
+/// The value with the largest magnitude.
 fn largest<'a>(
     records: impl Iterator<Item = &'a ClientHostRecord>,
     get: impl Fn(&ClientHostRecord) -> Option<f64>,

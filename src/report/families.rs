@@ -1,4 +1,4 @@
-//! Several families of targets in one report, each relative to its own baseline.
+//! One report of several families of targets, each relative to its own baseline.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
@@ -25,8 +25,8 @@ pub struct FamilyReport<'a> {
     pub comparison: &'a Comparison,
 }
 
-/// Streams the report of several families as [`super::write`] does that of one: the ratios of all
-/// in one table, then the report of each.
+/// Writes the report of several families: one table with the ratios of all, then the report of each
+/// as [`super::write`] gives it.
 ///
 /// # Errors
 /// Those of `out`.
@@ -83,7 +83,7 @@ struct FamilyContent<'a> {
     comparison: json::Content<'a>,
 }
 
-/// One document of those of all families: their sections bear the name of the family.
+/// Merges the documents of all families. Their sections get the name of the family.
 pub(super) fn merged(parts: &[FamilyReport], documents: Vec<Document>) -> Document {
     let mut sections = vec![ratios(parts)];
     for (part, document) in parts.iter().zip(documents) {
@@ -103,7 +103,7 @@ fn base<'a>(part: &FamilyReport<'a>) -> &'a str {
     &part.comparison.base
 }
 
-/// Ratios of all targets, each relative to the baseline of its family: a table for each group.
+/// Ratios of all targets to the baseline of their family: a table for each group of steps.
 fn ratios(parts: &[FamilyReport]) -> Section {
     let mut legend = Vec::new();
     let mut number = 0;

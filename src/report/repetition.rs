@@ -54,7 +54,7 @@ fn summary(found: &Repetition) -> Section {
     Section { id: "repetition", heading: String::new(), blocks }
 }
 
-/// Counts of one target, such as `b: 30 of 32 verdicts are the same, 2 undecided in one of the
+/// The summary of one target, such as `b: 30 of 32 verdicts are the same, 2 undecided in one of the
 /// two; 1 of 32 ratios differ beyond their intervals`.
 fn sentence(target: &RepeatedTarget) -> String {
     let all = target.steps.len();

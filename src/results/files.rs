@@ -112,7 +112,7 @@ fn shape<T>(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// The place of the quote that ends a string, which begins at `from`.
+/// The position of the quote that ends a string that begins at `from`.
 fn string_end(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(next) = bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\')) {

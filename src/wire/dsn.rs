@@ -75,7 +75,7 @@ pub fn without_password(dsn: &str) -> String {
     }
 }
 
-/// A place without login up to a port that is no number. Where the host was forgotten, that is the
+/// An address without login up to a port that is not a number. If the host is missing, that is the
 /// password.
 fn without_port_word(place: &str) -> &str {
     let authority = place.split('/').next().unwrap_or_default();

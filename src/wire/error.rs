@@ -51,8 +51,8 @@ impl WireError {
             if ENCRYPTION_WANTED.iter().any(|words| message.contains(words)))
     }
 
-    /// The same for Postgres, whose words may be of any language: a login is refused, and not for
-    /// its password.
+    /// The same for Postgres, whose messages may be in any language: it refuses a login for another
+    /// reason than the password.
     pub(super) fn may_want_encryption(&self) -> bool {
         self.code() == Some(INVALID_AUTHORIZATION) || self.wants_encryption()
     }
@@ -75,7 +75,7 @@ impl WireError {
     }
 }
 
-/// What Postgres says if pg_hba.conf lets nobody in so, or if there is no such role.
+/// The SQLSTATE of Postgres if pg_hba.conf has no matching entry, or the role does not exist.
 const INVALID_AUTHORIZATION: &str = "28000";
 
 /// Words of servers that want encryption: Postgres 14 and later, older ones, CockroachDB, Neon,

@@ -1,6 +1,6 @@
 //! The file of login paths that `mysql_config_editor` writes: four bytes that mean nothing, 20
 //! bytes from which the key is made, then each line on its own, encrypted, after its length.
-//! Whoever has the file has its key: this hides a password from a glance and from nothing else.
+//! The file contains its key, so this is no protection against anybody who can read it.
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherDecrypt, KeyInit};

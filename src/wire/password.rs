@@ -141,7 +141,7 @@ pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// MYSQL_PWD). A login without a password anywhere stays as it is.
 ///
 /// # Errors
-/// The DSN cannot be parsed; what it names is not there; a file cannot be read.
+/// The DSN cannot be parsed; a service or login path does not exist; a file cannot be read.
 pub fn known(text: &str, variable: Variables<'_>) -> Result<Known, PasswordError> {
     let dsn = Dsn::parse(text)?;
     let is_visible = !dsn.login.password.is_empty();

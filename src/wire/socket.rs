@@ -23,7 +23,7 @@ use crate::wire::{WireError, tls};
 /// flush every 8 or 16 KiB.
 const INPUT_BYTES: usize = 64 * 1024;
 
-/// What an error is about until the session is there.
+/// The context of errors before the session exists.
 const LOG_IN: &str = "log in to";
 
 /// The ways to reach a server.
@@ -33,7 +33,7 @@ enum Stream {
     Tls(Box<tls::TlsStream>),
 }
 
-/// What a client does before each request.
+/// A function that a client calls before each request.
 pub(super) type Pause = Box<dyn FnMut() + Send>;
 
 /// A connection with the bytes that were received but not yet parsed.
@@ -101,8 +101,8 @@ impl Channel {
         self.set_read_timeout(None)
     }
 
-    /// True if nobody can read along who only listens: a unix socket or TLS. Without a checked
-    /// certificate somebody in between can.
+    /// True if a passive listener cannot read the traffic: a unix socket or TLS. Without a checked
+    /// certificate, an active attacker still can.
     pub(super) fn is_private(&self) -> bool {
         !matches!(self.stream, Stream::Tcp(_))
     }

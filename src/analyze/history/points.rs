@@ -78,12 +78,12 @@ pub struct StepPoints {
 }
 
 impl Condition {
-    /// What makes two conditions one: everything but the words.
+    /// The fields that identify a condition: all but the words.
     pub(super) fn identity(&self) -> [&str; 3] {
         [&self.benchmark, &self.workload, &self.host]
     }
 
-    /// The part of an address that all series of this condition share: a hash, so callers keep it.
+    /// The part of an address that all series of this condition share. A hash, so compute it once.
     pub(super) fn key(&self) -> String {
         units::short_hash(self.identity().join("\n"))
     }
@@ -140,7 +140,7 @@ impl SetPoints {
         }
     }
 
-    /// Place of a condition, which joins the list if it is new.
+    /// Index of a condition, which this adds to the list if it is new.
     fn condition_place(&mut self, condition: Condition) -> usize {
         let known = self.conditions.iter().position(|other| *other == condition);
         known.unwrap_or_else(|| {

@@ -37,7 +37,7 @@ pub(super) fn family(facts: &TargetFacts) -> String {
     family_of(facts.target.as_ref())
 }
 
-/// What one ladder is of: the DBMS, and the storage engine where one is named.
+/// The name of a ladder: the DBMS, with its storage engine if the target names one.
 pub fn family_of(target: Option<&Target>) -> String {
     let Some(target) = target else { return "unknown".to_owned() };
     let mut name = target.dbms.name().to_owned();

@@ -14,7 +14,7 @@ use crate::domain::metric::Metric;
 use crate::parallel;
 use crate::stats::summary::mean;
 
-/// Fewer versions are a comparison, which the report of their result set shows.
+/// Fewest versions of a ladder. The report of a result set compares fewer.
 const VERSIONS_MIN: usize = 3;
 
 /// A result set that series are made of.
@@ -26,7 +26,7 @@ pub struct SeriesSet {
     pub points: SetPoints,
 }
 
-/// What series are computed by.
+/// The options of [`step_series`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesOptions {
     /// Changes over time must be less probable than this without a change.
@@ -73,8 +73,9 @@ pub struct FamilyLadder {
     pub family: String,
     /// Versions in order.
     pub rungs: Vec<Rung>,
-    /// Along which versions changes were searched, by place: all of them; with branches, the first
-    /// version of each branch, then each branch with two or more.
+    /// The versions along which changes were searched, as indexes into `rungs`: one chain of all
+    /// versions; with branches, one of the first version of each branch, then one for each branch
+    /// of two or more.
     pub chains: Vec<Vec<usize>>,
     /// The oldest result set of each version.
     pub since: Vec<FirstSet>,
@@ -87,7 +88,7 @@ pub struct FamilyLadder {
 pub struct LevelLine {
     /// The branch; `None` for the first chain.
     pub branch: Option<String>,
-    /// Places of versions with the level there, in order.
+    /// Index and level of each version, in order.
     pub levels: Vec<(usize, f64)>,
 }
 
@@ -98,8 +99,8 @@ impl FamilyLadder {
         let line = |(place, chain): (usize, &Vec<usize>)| {
             let mut levels: Vec<(usize, f64)> = chain.iter().filter_map(|at| level(*at)).collect();
             if let (true, [first, next, ..]) = (place > 0, &mut levels[..]) {
-                // The point of the first version has its level among the first versions of all
-                // branches. Its level in the branch is that of the next one, before any change.
+                // The first version has its level from the chain of first versions. In this chain
+                // its level is that of the next version, before any change.
                 let change = self.step.changes.iter().find(|change| change.at == next.0);
                 first.1 = next.1 / change.map_or(1.0, |change| change.ratio);
             }
@@ -120,7 +121,7 @@ pub struct FirstSet {
     pub result_set: String,
 }
 
-/// One value: which set, which run of it, how much.
+/// One value, with the indexes of its set and of its run there.
 #[derive(Clone, Copy)]
 struct SeriesValue {
     set: u32,
@@ -128,10 +129,10 @@ struct SeriesValue {
     ln: f64,
 }
 
-/// Values of all result sets by what makes a series: condition, metric, step.
+/// Values of all result sets by the key of their series: condition, metric, step.
 type Values<'a> = HashMap<(usize, Metric, &'a str), (Group, Vec<SeriesValue>)>;
 
-/// All series that have something to show, by condition, group, step and metric.
+/// All series with at least two points, ordered by condition, group, step and metric.
 pub fn step_series(sets: &[SeriesSet], of: &SeriesOptions) -> Vec<StepSeries> {
     let sets = Sets::of(sets);
     let values = values(&sets);
@@ -161,16 +162,16 @@ fn order(series: &StepSeries) -> (&str, &str, &str, Group, &str, Metric) {
     (benchmark, words, &series.key, series.group, &series.step, series.metric)
 }
 
-/// Result sets, the oldest first, with their conditions and targets, each once.
+/// Result sets, the oldest first, and their distinct conditions and targets.
 struct Sets<'a> {
     sets: Vec<&'a SeriesSet>,
     conditions: Vec<&'a Condition>,
     /// Keys of the conditions, which are hashes.
     keys: Vec<String>,
     targets: Vec<&'a PointTarget>,
-    /// For each set, the places of its conditions in `conditions`.
+    /// For each set, the indexes of its conditions in `conditions`.
     conditions_of: Vec<Vec<usize>>,
-    /// For each set, the places of its targets in `targets`.
+    /// For each set, the indexes of its targets in `targets`.
     targets_of: Vec<Vec<usize>>,
     /// The oldest set with a run of a target under a condition: (condition, target) → set.
     since: BTreeMap<(usize, usize), usize>,
@@ -198,7 +199,7 @@ impl<'a> Sets<'a> {
         Sets { sets, conditions, keys, targets, conditions_of, targets_of, since }
     }
 
-    /// Place of the target of a value.
+    /// Index of the target of a value.
     fn target(&self, value: &SeriesValue) -> usize {
         let set = value.set as usize;
         self.targets_of[set][self.sets[set].points.runs[value.run as usize].target]
@@ -213,7 +214,7 @@ impl<'a> Sets<'a> {
     }
 }
 
-/// Different things in the order in which they were first seen.
+/// Distinct values in the order of their first occurrence, with their indexes.
 struct Places<K, T> {
     places: HashMap<K, usize>,
     all: Vec<T>,
@@ -291,7 +292,7 @@ type LadderKey = (String, Metric, String);
 /// Name, group and values of a step.
 type ValuesOfStep<'a> = (&'a str, Group, &'a [SeriesValue]);
 
-/// Ladders of every condition and metric; the steps of one share a variance.
+/// Ladders of every condition and metric. The steps of one condition and metric share a variance.
 fn all_ladders(
     sets: &Sets<'_>,
     values: &Values<'_>,
@@ -333,8 +334,8 @@ fn all_ladders(
     found
 }
 
-/// Families with enough versions under one condition, their versions in order. A label that had
-/// several versions, such as that of a nightly build, is several rungs.
+/// Families with enough versions under one condition, with their versions in order. A label with
+/// several versions, such as that of a nightly build, gives several rungs.
 fn families(sets: &Sets<'_>, condition: usize) -> Vec<(String, Vec<Rung>)> {
     let mut families: BTreeMap<&str, Vec<Rung>> = BTreeMap::new();
     for (_, target) in sets.since.range((condition, 0)..(condition + 1, 0)).map(|(key, _)| *key) {

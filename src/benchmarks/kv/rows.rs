@@ -76,7 +76,7 @@ impl KeyNumbers {
         KeyNumbers { random, keys, seed, thread, mixed: None }
     }
 
-    /// The draws of YCSB's core workloads: another generator, which goes on where it was.
+    /// The random draws of YCSB's core workloads, from a generator of their own.
     pub fn mixed(&mut self) -> &mut MixDraws {
         let KeyNumbers { keys, seed, thread, mixed, .. } = self;
         mixed.get_or_insert_with(|| Box::new(MixDraws::new(*seed, *thread, *keys)))
@@ -103,8 +103,8 @@ impl KeyNumbers {
     }
 }
 
-/// What a client of a core workload of YCSB draws. Records have the numbers of their keys, as with
-/// YCSB's `insertorder=ordered`.
+/// The random draws of a client of a YCSB core workload. A record has the number of its key, as
+/// with YCSB's `insertorder=ordered`.
 #[derive(Clone)]
 pub struct MixDraws {
     rng: Rng,
@@ -113,19 +113,19 @@ pub struct MixDraws {
     keys: u64,
     thread: u64,
     inserted: u64,
-    /// Keys that should have been there and were not.
+    /// Gets of existing keys that found nothing.
     pub missed: u64,
-    /// Operations that put.
+    /// Puts.
     pub puts: u64,
 }
 
-/// Threads whose new keys do not collide.
+/// Client threads whose new keys do not collide.
 const THREADS: u64 = 4096;
 
-/// Entries of a scan at most.
+/// Most entries of a scan: `maxscanlength` of YCSB's workload E.
 const SCAN_MOST: u64 = 100;
 
-/// θ of the popularity of the latest keys.
+/// θ of the Zipf distribution of keys: `ZIPFIAN_CONSTANT` of YCSB.
 const EXPONENT: f64 = 0.99;
 
 impl MixDraws {
@@ -148,13 +148,13 @@ impl MixDraws {
         self.rng.below(100) < percent
     }
 
-    /// A loaded key, by popularity.
+    /// A loaded key, with the Zipf distribution over scrambled keys.
     #[inline]
     pub fn popular(&mut self) -> u64 {
         self.popular.draw(&mut self.rng, self.keys)
     }
 
-    /// Of the keys that this client has put in and the loaded ones, the newest most often.
+    /// A key that this client has put or that was loaded, the newest most often.
     #[inline]
     pub fn latest(&mut self) -> u64 {
         let back = self.latest.draw(&mut self.rng) - 1;
@@ -164,14 +164,14 @@ impl MixDraws {
         }
     }
 
-    /// A key that is not there yet.
+    /// A new key.
     #[inline]
     pub fn next_new(&mut self) -> u64 {
         self.inserted += 1;
         self.new_key(self.inserted - 1)
     }
 
-    /// Entries of a scan.
+    /// The number of entries of a scan.
     #[inline]
     pub fn scanned(&mut self) -> u32 {
         self.rng.uniform(1, SCAN_MOST) as u32
@@ -190,7 +190,7 @@ pub fn key(number: u64) -> [u8; KEY_BYTES] {
     key
 }
 
-/// Bytes of the pool at least.
+/// Smallest size of the pool.
 const POOL_BYTES: usize = 1_048_576;
 /// A fragment: 50 random bytes, twice, so that half can be compressed away.
 const FRAGMENT_BYTES: usize = 100;

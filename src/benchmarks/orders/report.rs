@@ -81,8 +81,8 @@ fn response_times(step: &StepComparison) -> Option<Table> {
     Some(Table { caption: step.name.clone(), columns, rows })
 }
 
-/// One kind of transactions on one target. A run without a record of it leaves the cells without
-/// numbers, because its seconds count.
+/// One kind of transactions on one target. If a run has no record of it, the cells have no numbers,
+/// because the rate would still contain its seconds.
 fn row(label: &str, outcomes: &[&Outcome], (kind, name): (&str, &str)) -> Vec<Cell> {
     let (mut operations, mut seconds) = (0, 0.0);
     let (mut times, mut broken) = (BTreeMap::new(), None);

@@ -71,7 +71,7 @@ const SETTINGS: Settings<VectorShape> = Settings {
     },
 };
 
-/// The vectors that the user brings.
+/// The files of the user's own vectors.
 pub(super) fn own_data(workload: &Workload) -> Vec<PathBuf> {
     let BenchmarkParameters::Vector(shape) = &workload.shape else { return Vec::new() };
     match &shape.data {

@@ -34,14 +34,14 @@ pub(super) struct Relation {
     pub(super) tie: String,
 }
 
-/// What a server says to a session that wants a lock.
+/// The answer of a server to a request for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockAnswer {
     /// The session has it.
     Taken,
     /// Another session has it.
     Held,
-    /// The server knows no such locks, so it keeps nobody away.
+    /// The server has no such locks, so it excludes nobody.
     Unknown,
 }
 

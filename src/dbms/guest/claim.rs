@@ -39,7 +39,7 @@ struct Namespace {
     own: bool,
 }
 
-/// A place that nobody else may claim as long as this lives, if the server knows locks.
+/// A claim of a place: no other rqps can claim it while this exists, if the server has locks.
 pub(crate) struct Claim {
     catalogue: Catalogue,
     session: Box<dyn ControlConnection>,
@@ -49,7 +49,7 @@ pub(crate) struct Claim {
     database: String,
     /// True if the place was made by this claim.
     is_new: bool,
-    /// False if the server knows no locks.
+    /// False if the server has no such locks.
     is_locked: bool,
 }
 

@@ -5,9 +5,8 @@ use crate::dbms::guest::catalogue::{Catalogue, LockAnswer, own_name};
 use crate::dbms::guest::claim::{Claim, Theirs};
 use crate::dbms::guest::owner::Guest;
 
-/// Removes what killed runs of this plan left in places of their own, and tells of those of other
-/// plans. A place where an rqps is at work is locked and left; one that cannot be locked is only
-/// told of.
+/// Removes the places that killed runs of this plan left, and reports those of other plans. Skips
+/// places that a running rqps has locked, and only reports those that cannot be locked.
 ///
 /// # Errors
 /// The server does not answer. Its refusals become notes.

@@ -50,7 +50,7 @@ pub(super) struct DrawnSequence {
     drawn: u64,
     /// Places before this one were confirmed, or are gaps.
     settled: u64,
-    /// Places that never came in, ascending.
+    /// Numbers that were never inserted, ascending.
     gaps: Vec<u64>,
 }
 

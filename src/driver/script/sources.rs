@@ -86,7 +86,8 @@ enum Draws {
         plus: i64,
     },
     Client,
-    /// Values of the sequence `of`, and `before` values that stand before it; at least one.
+    /// The number of values: those of the sequence `of`, and the `before` values before it; at
+    /// least 1.
     Latest {
         of: usize,
         before: u64,
@@ -389,7 +390,7 @@ impl Draws {
         }
     }
 
-    /// The latest values of source `of`, which draws so.
+    /// The values of a source that draws the latest values of source `of`.
     fn latest(of: usize, other: Option<&Draws>, exponent: f64) -> Result<Draws, String> {
         let Some(Draws::Sequential { from, .. }) = other else {
             return Err("it follows no sequence".to_owned());

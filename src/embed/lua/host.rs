@@ -72,7 +72,7 @@ pub trait ScriptHost: Sized + 'static {
         values: impl ExactSizeIterator<Item = Binding<'a>>,
         report: &mut Report,
     ) -> StatementEnd;
-    /// Executes it, and keeps its rows if `keep` says so.
+    /// Executes it, and keeps its rows if `keep` is set.
     fn execute<'a>(
         &mut self,
         statement: u32,
@@ -102,7 +102,7 @@ pub trait ScriptHost: Sized + 'static {
     fn fill(&mut self, template: &[u8], output: &mut [u8]);
     /// Text of the script's own.
     fn print(&mut self, text: &[u8]);
-    /// Waits: what a script does by running `sleep`.
+    /// Waits, for scripts that run `sleep`.
     fn sleep(&mut self, seconds: f64);
     /// Adds to a counter of the script's own.
     fn count(&mut self, counter: u32, add: i64);

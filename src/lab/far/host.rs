@@ -45,7 +45,7 @@ impl FarHost {
         match prepared {
             Ok((folder, program)) => Ok(FarHost { link, folder, program }),
             Err(error) => {
-                // Nobody else knows the connection, and its socket keeps the folder.
+                // Close it now: nobody else can, and its socket would keep the folder.
                 link.close();
                 Err(error)
             }

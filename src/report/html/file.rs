@@ -217,7 +217,7 @@ fn push_head(html: &mut String, title: &str, frame: PageFrame) {
     );
 }
 
-/// Ids of sections: families have the same ones, so all but the first have a number.
+/// Unique ids of sections: a repeated id, from a later family, gets a number.
 fn section_ids(sections: &[Section]) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let id = |section: &Section| {

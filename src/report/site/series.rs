@@ -183,8 +183,8 @@ fn by_version(series: &StepSeries, ladder: &FamilyLadder) -> [Block; 2] {
         values.points.push(shown);
         if let Some(change) = change {
             let label = format!("×{:.2}", change.ratio);
-            // After the series of the values. The first version of a branch changes among the
-            // first versions of all, which is the first line.
+            // Placed after the series of values. The first version of a branch belongs to the first
+            // line, the chain of first versions.
             let own = |line: &LevelLine| line.levels.iter().skip(1).any(|it| it.0 == place);
             let series = lines.iter().position(own).map_or(0, |line| line + 1);
             chart.marks.push(ChangeMark { at: place as f64, label, series });
@@ -291,8 +291,8 @@ fn siblings(site: &SiteMaterial, series: &StepSeries) -> Section {
     Section { id: "metrics", heading, blocks: vec![Block::Table(table)] }
 }
 
-/// Names with numbers: for each label over time, its present / first level; for each DBMS by
-/// version, the level of its last version / that of its first. A label may be the name of a DBMS.
+/// Names and ratios: for each label over time, its present / first level; for each DBMS by version,
+/// the level of its last / first version. The names differ even if a label is the name of a DBMS.
 pub(super) fn present(series: &StepSeries) -> Vec<(String, f64)> {
     let dates = series
         .dates

@@ -24,13 +24,13 @@ pub enum DsnError {
     /// Not a number from 1 to 65535.
     #[error("the port '{0}' of the DSN is not a number from 1 to 65535")]
     Port(String),
-    /// The same where the text may be a password.
+    /// The same, if the text may be a password.
     #[error(
         "the port of the DSN is not a number from 1 to 65535; a password stands before an @: \
          USER:PASSWORD@HOST:PORT, with / in it as %2F"
     )]
     PortWord,
-    /// A login that ends nowhere, or more than a name.
+    /// A login without an end, or with more than a name.
     #[error("the database of the DSN holds an @: write it as %40, and a / in the password as %2F")]
     At,
     /// A host that cannot be used.

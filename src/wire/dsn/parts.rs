@@ -135,7 +135,7 @@ impl Parts {
         };
         if !host.is_empty() {
             self.host = decode(host, "host")?;
-            // The socket of a login path is of another server.
+            // The socket of a login path belongs to another server.
             self.socket.clear();
         }
         match port {
@@ -150,7 +150,7 @@ impl Parts {
                 self.port = port;
                 Ok(())
             }
-            // Where the host was forgotten, it is the password.
+            // If the host is missing, this is the password.
             _ if text.len() > PORT_DIGITS || !text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Err(DsnError::PortWord)
             }
@@ -176,7 +176,7 @@ impl Parts {
             "socket" if !postgres => self.socket = value,
             _ => {
                 let known = if postgres { POSTGRES_OPTIONS } else { MYSQL_OPTIONS };
-                // Where a password holds a ?, the rest of it may follow.
+                // If a password contains a `?`, the rest of it may follow.
                 let is_part =
                     |letter: &char| letter.is_ascii_alphanumeric() || "-_".contains(*letter);
                 let option = name.chars().take_while(is_part).collect();
@@ -254,7 +254,8 @@ impl Parts {
         Ok(Some(path.join(format!(".s.PGSQL.{}", self.port))))
     }
 
-    /// `may_lack` if a service may have the rest: what belongs together is not there yet.
+    /// `may_lack` if a service may add the rest; then options that need each other may be
+    /// incomplete.
     fn tls(&self, may_lack: bool) -> Result<Tls, DsnError> {
         let bad = |option: &str, value: &str, why| {
             Err(DsnError::Value { option: option.to_owned(), value: value.to_owned(), why })
@@ -317,8 +318,8 @@ impl Parts {
     }
 }
 
-/// The text of a host for an error: without what follows its colon, unless that is an address.
-/// Where the host was forgotten, it is the password.
+/// The host for an error message: without the text after a colon, unless the host is an address.
+/// If the host is missing, this is the password.
 fn shown_host(text: &str) -> String {
     let is_address = |byte: u8| byte.is_ascii_hexdigit() || b":.[]".contains(&byte);
     match text.split_once(':') {

@@ -24,7 +24,7 @@ pub(super) fn names_folder(dbms: Dbms) -> bool {
     server.is_some_and(|server| server.socket == SocketName::HostFolder)
 }
 
-/// Names of options, those of both dialects.
+/// Names of the options of both dialects.
 const OPTIONS: [&str; 17] = [
     "host",
     "port",
@@ -51,8 +51,8 @@ pub(super) fn is_option(pair: &str) -> bool {
     OPTIONS.contains(&name)
 }
 
-/// What follows `://`: the place, and the options after the `?`. As for libpq, a `?` that stands
-/// unencoded in the password begins no options.
+/// The text after `://`: address, and options after the `?`. As in libpq, an unencoded `?` in the
+/// password does not begin the options.
 pub(super) fn split_options(rest: &str) -> (&str, &str) {
     let mut from = 0;
     while let Some(at) = rest[from..].find('?').map(|at| from + at) {

@@ -33,7 +33,8 @@ pub(super) fn lead<W: Write>(
     })
 }
 
-/// Writes batches that count: the server, of which `thread` serves the inserter, waits for each.
+/// Writes the counted batches. Before each, waits until `thread` of the server, which serves the
+/// inserter, sleeps.
 pub(super) fn count(
     worker: &mut Worker,
     batches: u64,
@@ -46,7 +47,7 @@ pub(super) fn count(
     write(worker, batches, clock)
 }
 
-/// Writes so many batches, one after the other.
+/// Writes this number of batches.
 pub(super) fn write(worker: &mut Worker, batches: u64, clock: &Clock) -> Result<(), String> {
     let Worker::Writer(writer, _) = worker else {
         return Err("failed to count: only inserters are counted".to_owned());

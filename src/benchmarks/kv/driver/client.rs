@@ -111,7 +111,7 @@ pub(super) struct Counts {
     pub(super) entries: u64,
     /// Keys that should have been there and were not.
     pub(super) missed: u64,
-    /// Operations of a mix that put.
+    /// Puts of a YCSB core workload.
     pub(super) puts: u64,
     /// Bytes of keys and values.
     pub(super) bytes: u64,

@@ -1,4 +1,4 @@
-//! What a client does over and over: draws a transaction and carries it out until it is through.
+//! The loop of a client: draws a transaction, and repeats it until it succeeds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +11,8 @@ use crate::driver::clock::SECOND;
 use crate::driver::connection::Connection;
 use crate::driver::recorder::Recorder;
 
-/// What the coordinator hears of a client: response times by kind, and new orders from the first
-/// to the last, warm-up included.
+/// Figures of a client for the coordinator: response times by kind, and all new orders, warm-up
+/// included.
 pub(super) struct ClientFigures {
     pub(super) by_kind: [Recorder; 5],
     pub(super) new_orders: AtomicU64,
@@ -25,11 +25,11 @@ impl ClientFigures {
     }
 }
 
-/// How a client has transactions carried out.
+/// How a client executes transactions.
 pub(super) enum OrdersWay {
     /// Statement by statement.
     Statements(Box<OrdersStatements>),
-    /// By one call each.
+    /// One call of a stored procedure each.
     Calls(Box<OrdersCalls>),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct OrdersClient {
     pub(super) source: OrdersSource,
     pub(super) way: OrdersWay,
     pub(super) figures: Arc<ClientFigures>,
-    /// True once the inputs of the transaction at work are drawn.
+    /// True if the inputs of the next or current transaction are drawn.
     pub(super) is_drawn: bool,
 }
 

@@ -8,7 +8,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::step_parameters::{StepParameters, StepPurpose};
 use crate::workload::select::{Companions, SelectError, select};
 
-/// As other scripts are counted, on rows that valgrind scans within seconds.
+/// As for other scripts, with so few rows that a scan under valgrind takes seconds.
 pub(crate) const COUNTING: Counting = Counting {
     settings: &[
         "rows=100000",
