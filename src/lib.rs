@@ -7,20 +7,23 @@
 // L8
 pub mod cli;
 // L7
-pub mod campaign;
+pub use rqps_lab::campaign;
 // L6
-pub mod lab;
+pub use rqps_lab::lab;
 // L5
-pub mod plan;
+pub use rqps_lab::plan;
 // L4
-pub mod benchmarks;
+pub use rqps_lab::benchmarks;
 // L3
 pub use rqps_benchmark::import;
-pub use rqps_reports::report;
+pub use rqps_report::report;
 pub use rqps_servers::obtain;
 // L2
+pub use rqps_analyze::analyze;
 pub use rqps_clients::{driver, workload};
-pub use rqps_reports::{analyze, results};
+pub use rqps_results::results;
 pub use rqps_servers::dbms;
-// L1 and L0
-pub use rqps_base::{datagen, domain, embed, json, os, parallel, stats, units, user_text, wire};
+// L1
+pub use rqps_system::{embed, os, wire};
+// L0
+pub use rqps_base::{datagen, domain, json, parallel, stats, units, user_text};

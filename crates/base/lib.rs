@@ -1,19 +1,5 @@
-//! Layers L0 and L1: they know no DBMS by its row, no driver and no report.
+//! Layer L0: nouns, mathematics, generators and the readers of texts. It does no I/O.
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-compile_error!(
-    "rqps needs Linux with glibc: it loads database libraries, and the builds that it runs are \
-     made for glibc; on Alpine, build and run it in a container of a distribution with glibc"
-);
-
-// L1
-#[path = "../../src/embed/mod.rs"]
-pub mod embed;
-#[path = "../../src/os/mod.rs"]
-pub mod os;
-#[path = "../../src/wire/mod.rs"]
-pub mod wire;
-// L0
 #[path = "../../src/datagen/mod.rs"]
 pub mod datagen;
 #[path = "../../src/domain/mod.rs"]

@@ -1,6 +1,7 @@
 //! The driver process, and what a workload asks of it.
 
-pub use rqps_base::{datagen, domain, embed, json, os, parallel, stats, units, user_text, wire};
+pub use rqps_base::{datagen, domain, json, parallel, stats, units, user_text};
+pub use rqps_system::{embed, os, wire};
 
 // L2
 #[path = "../../src/driver/mod.rs"]

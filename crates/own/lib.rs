@@ -1,10 +1,13 @@
 //! Workloads of the user's own, and mixes without published series.
 
-pub use rqps_base::{datagen, domain, embed, json, os, parallel, stats, units, user_text, wire};
+pub use rqps_analyze::analyze;
+pub use rqps_base::{datagen, domain, json, parallel, stats, units, user_text};
 pub use rqps_benchmark::import;
 pub use rqps_clients::{driver, workload};
-pub use rqps_reports::{analyze, report, results};
+pub use rqps_report::report;
+pub use rqps_results::results;
 pub use rqps_servers::dbms;
+pub use rqps_system::{embed, os, wire};
 
 // L4
 pub mod benchmarks;

@@ -1,6 +1,7 @@
 //! DBMSs and their builds.
 
-pub use rqps_base::{datagen, domain, embed, json, os, parallel, stats, units, user_text, wire};
+pub use rqps_base::{datagen, domain, json, parallel, stats, units, user_text};
+pub use rqps_system::{embed, os, wire};
 
 // L3
 #[path = "../../src/obtain/mod.rs"]
