@@ -198,6 +198,11 @@ fn vector_reports_as_before() {
 }
 
 #[test]
+fn pgbench_reports_as_before() {
+    check("pgbench");
+}
+
+#[test]
 fn a_folder_of_a_newer_rqps_reports_as_before() {
     check("newer");
 }
@@ -294,7 +299,7 @@ fn every_metric_is_shown_in_every_form() {
 /// A plan is known by its hash: a result folder is resumed by the plan that it was begun with.
 #[test]
 fn plans_read_as_before() {
-    for set in ["sysbench", "insert", "kv", "vector"] {
+    for set in ["sysbench", "insert", "kv", "vector", "pgbench"] {
         let folder = data().join(set);
         let text = fs::read_to_string(folder.join("plan.toml")).unwrap();
         let plan = file::parse(&text).unwrap();

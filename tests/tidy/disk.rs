@@ -7,7 +7,7 @@ use crate::sources::{Files, made, tree_files};
 /// Folders of golden runs besides those of benchmarks.
 const NEWER: &str = "newer";
 /// Benchmarks whose folders hold what those of the others hold.
-const OWN: [&str; 5] = ["custom", "lua", "orders", "pgbench", "ycsb"];
+const OWN: [&str; 4] = ["custom", "lua", "orders", "ycsb"];
 
 #[test]
 fn every_benchmark_has_golden_runs() {
