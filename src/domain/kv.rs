@@ -151,10 +151,8 @@ impl KvWork {
     pub fn takes_turns(&self) -> bool {
         let reads = match self.action {
             KvOperation::Read | KvOperation::MultiRead { .. } | KvOperation::Range { .. } => true,
-            KvOperation::FillSequential
-            | KvOperation::Overwrite
-            | KvOperation::Mix { .. }
-            | KvOperation::Maintain => false,
+            KvOperation::FillSequential | KvOperation::Overwrite | KvOperation::Maintain => false,
+            KvOperation::Mix { mix } => mix == CoreMix::C,
         };
         let alone = self.writer_mb.is_none() && self.after.is_empty();
         reads && alone && self.operations.is_none() && self.pace == Pace::Closed

@@ -476,7 +476,9 @@ pub(super) mod tests {
     #[test]
     fn mixes_have_their_shares_of_puts() {
         for (letter, mix) in CoreMix::ALL {
-            let (counts, notebook) = run(KvOperation::Mix { mix }, 2000);
+            let action = KvOperation::Mix { mix };
+            assert_eq!(work(action).takes_turns(), mix == CoreMix::C, "{letter}: only reads");
+            let (counts, notebook) = run(action, 2000);
             // A put after a get notes its key twice.
             let (calls, puts) = (notebook.keys.len() as u64, counts.puts);
             let expected = match mix {
