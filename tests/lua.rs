@@ -26,6 +26,7 @@ use theirs::Theirs;
 use rqps::domain::build::Dbms;
 use rqps::domain::endpoint::Login;
 use rqps::embed::lua::LuaJit;
+use serde_json::Value as Json;
 
 /// Scripts of an installed sysbench: the user's, never part of rqps.
 const SYSBENCH: &str = "/usr/share/sysbench";
@@ -136,9 +137,18 @@ fn scripts_run_on_sqlite_with_their_reports_and_commands() {
     assert!(log.contains(r#""qps": {"total": "#), "{log}");
 }
 
+/// A step whose script draws by the distribution that nobody named says which one that is.
+fn check_note(step: &Json) {
+    let notes = step["outcome"]["notes"].to_string();
+    assert!(notes.contains("drawn with `special`, the default of sysbench 1.0"), "{notes}");
+}
+
 /// The script with a loop of its own: each of its events counts, and it hears of its end.
 fn check_own_loop(folder: &Path) {
-    let record = steps(&folder.join("out"), "sqlite").remove(1);
+    let records = steps(&folder.join("out"), "sqlite");
+    check_note(&records[0]);
+    let record = &records[1];
+    assert_eq!(record["outcome"]["notes"].to_string(), "[]");
     let outcome = &record["outcome"];
     let count = |what: &str| outcome[what].as_u64().unwrap();
     let events = count("events");

@@ -14,6 +14,7 @@ use crate::driver::connection::Connection;
 use crate::driver::recorder::Recorder;
 use crate::driver::schedule::ArrivalSchedule;
 use crate::driver::turns::Player;
+use crate::driver::watch::Pulse;
 use crate::driver::window::Window;
 use crate::wire::WireError;
 
@@ -30,6 +31,8 @@ pub struct Client<E> {
     recorder: Arc<Recorder>,
     /// The server thread that serves the session, if it must be known.
     serving: Option<u32>,
+    /// Where somebody watches whether events end.
+    pulse: Option<Pulse>,
     /// The event that ended after the limit of the last call.
     pending: Option<CompletedEvent>,
     /// When the last event ended: under a closed pace the next one begins then.
@@ -86,6 +89,7 @@ impl<E: ClientEvent> Client<E> {
             schedule: None,
             recorder,
             serving: None,
+            pulse: None,
             pending: None,
             last_end: 0,
             window: None,
@@ -101,6 +105,11 @@ impl<E: ClientEvent> Client<E> {
     /// Finds the server thread that serves the session.
     pub fn set_serving(&mut self, thread: Option<u32>) {
         self.serving = thread;
+    }
+
+    /// Tells where beginnings and ends of events are counted.
+    pub fn set_pulse(&mut self, pulse: Option<Pulse>) {
+        self.pulse = pulse;
     }
 
     /// The client's clock.
@@ -253,12 +262,14 @@ impl<E: ClientEvent> Client<E> {
         }
         let mut tally = Tally::default();
         let mut complete = true;
+        self.pulse.as_ref().inspect(|pulse| pulse.beat());
         while let Err(stumble) = self.acts.attempt(&mut self.session, &mut tally) {
             if !self.may_retry(stumble, stop)? {
                 complete = false;
                 break;
             }
         }
+        self.pulse.as_ref().inspect(|pulse| pulse.beat());
         let end = self.clock.now();
         self.last_end = end;
         Ok(CompletedEvent { intended, start, end, tally, complete })

@@ -35,6 +35,7 @@ pub mod step;
 mod stop;
 mod text_statements;
 pub mod turns;
+pub mod watch;
 pub mod window;
 
 pub use entry::{Ending, main, run_job};

@@ -21,6 +21,7 @@ use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::explain as plans;
 use crate::driver::script::sources::SharedSources;
 use crate::driver::turns::Team;
+use crate::driver::watch::ClientWatch;
 use crate::driver::window::Window;
 use crate::driver::{Stop, outcome, placement, window};
 use crate::os::affinity::CpuAssignment;
@@ -56,12 +57,15 @@ pub struct Clients<E> {
     pub explain: Option<(Script, SharedSources)>,
     /// A thread that works in the background meanwhile; what it counts is its own affair.
     pub beside: Option<Member<Counts>>,
+    /// Where events may never end: who looks whether they do.
+    pub watch: Option<ClientWatch>,
 }
 
 impl<E> Clients<E> {
     /// Nobody else beside them.
     pub fn new(connector: Connector, make: MakeActs<E>) -> Clients<E> {
-        Clients { begun: Instant::now(), connector, make, explain: None, beside: None }
+        let begun = Instant::now();
+        Clients { begun, connector, make, explain: None, beside: None, watch: None }
     }
 }
 
@@ -75,6 +79,7 @@ struct Shared<E> {
     recorders: Vec<Arc<Recorder>>,
     seats: Vec<CpuAssignment>,
     clock: Clock,
+    watch: Option<ClientWatch>,
     /// How the clients take turns with other targets' clients, if they do.
     team: Option<Team>,
 }
@@ -86,7 +91,7 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
     clients: Clients<E>,
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
-    let Clients { begun: start, connector, make, explain, beside } = clients;
+    let Clients { begun: start, connector, make, explain, beside, watch } = clients;
     let seating = placement::plan(task, job.mark.is_none());
     let clock = Clock::Real(RealClock::starting_at(start));
     let team = job.turns.as_ref().map(|turns| Team::join(turns, task.clients, clock.clone()));
@@ -99,9 +104,11 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
         recorders: interval::recorders(task),
         seats: seating.seats,
         clock,
+        watch: watch.clone(),
         team: team.transpose()?,
     });
-    let members = (0..task.clients).map(|client| member(&shared, client)).chain(beside);
+    let members = (0..task.clients).map(|client| member(&shared, client));
+    let members = members.chain(beside).chain(watch.map(ClientWatch::member));
     let mut crew = Crew::start(start, members.collect())?;
     let ready = crew.gather(link)?;
     let mut notes = seating.notes;
@@ -256,6 +263,7 @@ fn make_ready<E: ClientEvent>(
     let mut client = Client::new(session, acts, clock.clone(), job.dialect, recorder);
     client.set_pace(task.pace, job.seed, number, job.all_clients(task.clients));
     client.set_serving(ready.thread);
+    client.set_pulse(shared.watch.as_ref().map(|watch| watch.join(number)));
     Ok((client, ready))
 }
 

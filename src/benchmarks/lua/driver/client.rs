@@ -1,7 +1,6 @@
 //! What a client does per event: it calls the script's event().
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::host::SqlHost;
 use super::reports::Figures;
@@ -17,19 +16,16 @@ const STOPPED: &str = "event() returned a value, or thread_run() ended before it
                        the thread in sysbench; rqps measures for a time and needs event() to \
                        return nothing";
 
-/// Counts the events of a client: odd while one is at work.
-pub(super) type Pulse = Arc<AtomicU64>;
-
 /// The script of one client.
 pub(super) struct ScriptClient {
     state: LuaState<SqlHost>,
     /// Name of the script, for faults.
     name: String,
-    pulse: Pulse,
-    beats: u64,
     client: u32,
-    /// Where reports of the script's own read, if it has any.
-    figures: Option<Arc<Figures>>,
+    /// Where reports of the script's own read.
+    figures: Arc<Figures>,
+    /// True if it has any.
+    reports: bool,
     /// Statements of the last event, for these reports.
     last: Tally,
 }
@@ -40,7 +36,7 @@ impl ScriptClient {
     pub(super) fn begin(
         surroundings: &Surroundings,
         work: &LuaWork,
-        (client, pulse): (u32, Pulse),
+        client: u32,
         figures: &Arc<Figures>,
         session: &mut Connection,
     ) -> Result<ScriptClient, String> {
@@ -55,16 +51,11 @@ impl ScriptClient {
         begun.map_err(fault)?;
         state.host().tally = Tally::default();
         let reports = !state.command("hooks", "").map_err(fault)?.is_empty();
-        let figures = reports.then(|| Arc::clone(figures));
-        if let Some(figures) = &figures {
+        if reports {
             figures.want();
         }
-        Ok(ScriptClient { state, name, pulse, beats: 0, client, figures, last: Tally::default() })
-    }
-
-    fn beat(&mut self) {
-        self.beats += 1;
-        self.pulse.store(self.beats, Ordering::Relaxed);
+        let figures = Arc::clone(figures);
+        Ok(ScriptClient { state, name, client, figures, reports, last: Tally::default() })
     }
 
     #[cold]
@@ -76,8 +67,8 @@ impl ScriptClient {
     #[cold]
     fn restart(&mut self) -> StatementError {
         let error = self.state.host().last.take();
-        if let Some(figures) = &self.figures {
-            figures.error(self.client);
+        if self.reports {
+            self.figures.error(self.client);
         }
         if let Err(said) = self.state.command("restart", "") {
             return self.failed(said);
@@ -97,7 +88,6 @@ impl ClientEvent for ScriptClient {
         session: &mut Connection,
         tally: &mut Tally,
     ) -> Result<(), StatementError> {
-        self.beat();
         self.state.host().borrow(session);
         let ended = match self.state.event() {
             EventEnd::Done => Ok(()),
@@ -112,10 +102,9 @@ impl ClientEvent for ScriptClient {
         host.give_back(session);
         let of_event = std::mem::take(&mut host.tally);
         tally.add(&of_event);
-        if self.figures.is_some() {
+        if self.reports {
             self.last = of_event;
         }
-        self.beat();
         ended
     }
 
@@ -126,8 +115,8 @@ impl ClientEvent for ScriptClient {
 
     #[inline]
     fn recorded(&mut self, latency_ns: u64) {
-        if let Some(figures) = &self.figures {
-            figures.event(self.client, &self.last, latency_ns);
+        if self.reports {
+            self.figures.event(self.client, &self.last, latency_ns);
         }
     }
 
@@ -139,6 +128,10 @@ impl ClientEvent for ScriptClient {
         self.state.host().borrow(session);
         let ended = self.state.command("finish", "");
         self.state.host().give_back(session);
-        ended.map(|_| ()).map_err(|said| format!("failed to end {}: {said}", self.name))
+        let said = ended.map_err(|said| format!("failed to end {}: {said}", self.name))?;
+        if !said.is_empty() {
+            self.figures.note_default();
+        }
+        Ok(())
     }
 }

@@ -826,10 +826,12 @@ local function resume_loop()
 end
 
 -- A loop of the script's own hears that there are no more events, and may put away what it has.
+-- True as text if the script has drawn by the distribution that nobody named.
 function commands.finish()
   is_over = true
   if own_loop and coroutine.status(own_loop) == "suspended" then resume_loop() end
   commands.call("thread_done")
+  return used_default and "yes" or nil
 end
 
 function commands.event()
@@ -865,8 +867,6 @@ function commands.report(text)
   for index = 2, #fields, 2 do stat[fields[index]] = tonumber(fields[index + 1]) end
   hook(stat)
 end
-
-function commands.used_default() return used_default and "yes" or "" end
 
 local function take(name, text) return commands[name](text) end
 

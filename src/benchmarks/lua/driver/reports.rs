@@ -2,6 +2,7 @@
 //! They run in a state of their own; what they print goes to the log.
 
 use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
@@ -25,6 +26,8 @@ pub(super) struct Figures {
     clients: OnceLock<Vec<ClientFigures>>,
     /// When the first event that counts had ended.
     begun: OnceLock<Instant>,
+    /// True if the script leaves it to sysbench how numbers are distributed.
+    drew_by_default: AtomicBool,
 }
 
 /// The part of one client. Its recorder changes only while the sums are locked: a report sees each
@@ -53,7 +56,12 @@ impl ClientFigures {
 impl Figures {
     /// Nothing yet.
     pub(super) fn of(threads: u32) -> Arc<Figures> {
-        Arc::new(Figures { threads, clients: OnceLock::new(), begun: OnceLock::new() })
+        Arc::new(Figures {
+            threads,
+            clients: OnceLock::new(),
+            begun: OnceLock::new(),
+            drew_by_default: AtomicBool::new(false),
+        })
     }
 
     /// The script has hooks.
@@ -65,6 +73,16 @@ impl Figures {
     /// True if it has.
     pub(super) fn is_wanted(&self) -> bool {
         self.clients.get().is_some()
+    }
+
+    /// A client has drawn numbers with sysbench's own distribution.
+    pub(super) fn note_default(&self) {
+        self.drew_by_default.store(true, Ordering::Relaxed);
+    }
+
+    /// True if one has.
+    pub(super) fn drew_by_default(&self) -> bool {
+        self.drew_by_default.load(Ordering::Relaxed)
     }
 
     fn all(&self) -> &[ClientFigures] {

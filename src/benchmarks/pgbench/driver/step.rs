@@ -14,6 +14,7 @@ use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::sources::SharedSources;
 use crate::driver::step::{Clients, MakeActs};
+use crate::driver::watch::ClientWatch;
 use crate::driver::{Stop, step};
 
 /// What pgbench does before it measures. It does not matter whether it can be done.
@@ -37,7 +38,9 @@ pub(crate) fn step_loop(
     let shared = Arc::clone(&scripts);
     let make: MakeActs<ScriptClient> =
         Box::new(move |_, client, _| Ok(ScriptClient::new(&shared, client, again.clone())));
-    let mut clients = Clients::new(connector, make);
+    let names: Vec<&str> = scripts.scripts.iter().map(|script| script.name.as_str()).collect();
+    let watch = Some(ClientWatch::over(&task, &names.join(", ")));
+    let mut clients = Clients { watch, ..Clients::new(connector, make) };
     if task.plans {
         let samples = samples(&task.work, job.dialect)?;
         let sources = SharedSources::open(&samples, task.clients)?;

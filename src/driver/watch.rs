@@ -1,0 +1,124 @@
+//! Scripts that a user brings may never come back: a watch over their clients ends the step then.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::driver::crew::{Member, Ready, Spent, Stand};
+use crate::driver::request::StepRequest;
+
+/// How much longer than the step an event may last.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks at the clients: a step ends at most so much later.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Of the thread that looks.
+const STACK: usize = 64 << 10;
+
+/// Counts the beginnings and ends of a client's events: odd while one is at work.
+#[derive(Clone, Debug, Default)]
+pub struct Pulse(Arc<AtomicU64>);
+
+impl Pulse {
+    /// An event begins or ends. Only its client calls this.
+    #[inline]
+    pub fn beat(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
+/// The clients of a step.
+#[derive(Clone)]
+pub struct ClientWatch {
+    /// What they carry out, for faults.
+    what: String,
+    limit: Duration,
+    clients: Arc<Mutex<Vec<Watched>>>,
+}
+
+/// A client, and when its pulse was seen to change.
+struct Watched {
+    client: u32,
+    pulse: Pulse,
+    beats: u64,
+    since: Instant,
+}
+
+impl ClientWatch {
+    /// A watch over the clients of `task`, who carry out `what`.
+    pub fn over<B>(task: &StepRequest<B>, what: &str) -> ClientWatch {
+        let limit = Duration::from_secs_f64(task.warmup_seconds + task.seconds) + PATIENCE;
+        ClientWatch { what: what.to_owned(), limit, clients: Arc::default() }
+    }
+
+    /// One more client, with its pulse.
+    pub(super) fn join(&self, client: u32) -> Pulse {
+        let pulse = Pulse::default();
+        let watched = Watched { client, pulse: pulse.clone(), beats: 0, since: Instant::now() };
+        self.clients.lock().expect("no client panics while it joins").push(watched);
+        pulse
+    }
+
+    /// Fails for a client whose event lasts too long.
+    fn look(&self) -> Result<(), String> {
+        for watched in &mut *self.clients.lock().expect("no client panics while it joins") {
+            let beats = watched.pulse.0.load(Ordering::Relaxed);
+            if beats != watched.beats {
+                (watched.beats, watched.since) = (beats, Instant::now());
+            } else if beats % 2 == 1 && watched.since.elapsed() > self.limit {
+                return Err(format!(
+                    "failed to execute {}: an event of client {} did not end within {} s, the \
+                     seconds of the step and {} more",
+                    self.what,
+                    watched.client,
+                    self.limit.as_secs(),
+                    PATIENCE.as_secs()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The thread that looks.
+    pub(super) fn member<T: Default + Send + 'static>(self) -> Member<T> {
+        let life = move |stand: &Stand<T>| {
+            stand.ready(Ready::default());
+            while !stand.is_over() {
+                thread::sleep(LOOK);
+                self.look()?;
+            }
+            stand.done(T::default(), Spent::default());
+            Ok(())
+        };
+        let name = "the watch over the clients".to_owned();
+        Member { name, stack: STACK, background: true, life: Box::new(life) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_without_end_is_found_with_its_client() {
+        let watch = ClientWatch {
+            what: "a.sql".to_owned(),
+            limit: Duration::ZERO,
+            clients: Arc::default(),
+        };
+        let (idle, busy) = (watch.join(3), watch.join(4));
+        assert_eq!(watch.look(), Ok(()));
+        idle.beat();
+        idle.beat();
+        busy.beat();
+        assert_eq!(watch.look(), Ok(()), "it has just begun");
+        thread::sleep(Duration::from_millis(1));
+        let fault = watch.look().unwrap_err();
+        let all = "failed to execute a.sql: an event of client 4 did not end within 0 s, ";
+        assert!(fault.starts_with(all), "{fault}");
+        busy.beat();
+        assert_eq!(watch.look(), Ok(()));
+    }
+}
