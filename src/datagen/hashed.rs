@@ -116,12 +116,42 @@ mod tests {
         assert_fits(&counts, &[1.0, second, ZETA - 1.0 - second]);
     }
 
+    /// The share of draws below a rank, from the formula solved for the uniform number.
+    fn below(zipfian: &HashedZipfian, rank: f64) -> f64 {
+        match rank {
+            rank if rank < 2.0 => rank / ZETA,
+            2.0 => zipfian.second / ZETA,
+            rank => ((rank / RANKS).powf(1.0 - THETA) - 1.0 + zipfian.eta) / zipfian.eta,
+        }
+    }
+
+    #[test]
+    fn the_hottest_records_have_the_share_of_the_ranks_that_meet_there() {
+        let (zipfian, records, hottest) = (HashedZipfian::default(), 1000, 10);
+        let (ranks, draws) = (300_000u32, 300_000u32);
+        // Less popular ranks are so many that all records have the same of them.
+        let rest = (1.0 - below(&zipfian, f64::from(ranks))) / records as f64;
+        let mut shares: Vec<(f64, u64)> = (0..records).map(|record| (rest, record)).collect();
+        for rank in 0..ranks {
+            let share = below(&zipfian, f64::from(rank + 1)) - below(&zipfian, f64::from(rank));
+            shares[(key_hash(u64::from(rank)) % records) as usize].0 += share;
+        }
+        shares.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let top = &shares[..hottest];
+        let share: f64 = top.iter().map(|(share, _)| share).sum();
+        let mut rng = Rng::new(3);
+        let is_top = |record: u64| top.iter().any(|(_, hot)| *hot == record);
+        let met = (0..draws).filter(|_| is_top(zipfian.draw(&mut rng, records))).count();
+        let found = met as f64 / f64::from(draws);
+        let sigma = (share * (1.0 - share) / f64::from(draws)).sqrt();
+        assert!((found - share).abs() < 3.0 * sigma, "{found} instead of {share} +- {sigma}");
+        assert!((0.1..0.2).contains(&share), "1 % of the records get {share} of the draws");
+    }
+
     #[test]
     fn ranks_follow_the_inverse_of_the_published_formula() {
         let zipfian = HashedZipfian::default();
-        // The share of draws below a rank, from the formula solved for the uniform number.
-        let below =
-            |rank: f64| ((rank / RANKS).powf(1.0 - THETA) - 1.0 + zipfian.eta) / zipfian.eta;
+        let below = |rank: f64| below(&zipfian, rank);
         let edges = [2.0, 10.0, 100.0, 1e3, 1e4, 1e6, 1e8, 1e10];
         let mut weights = vec![zipfian.second / ZETA, below(10.0) - zipfian.second / ZETA];
         weights.extend(edges[1..].windows(2).map(|edge| below(edge[1]) - below(edge[0])));
