@@ -18,6 +18,9 @@ use rqps::driver::event::DriverEvent;
 use rqps::driver::request::{DriverRequest, LoadRequest, RequestBody, StepRequest, VERSION};
 use rqps::embed::sqlite::{Sqlite, SqliteConnection};
 
+#[allow(dead_code, reason = "dumps of MySQL are for servers")]
+mod user_files;
+
 const ROWS: u64 = 1_000;
 const TABLES: u32 = 2;
 
@@ -311,4 +314,19 @@ fn a_missing_table_is_named() {
     let messages = run(&sqlite(&path, script(task)));
     let fault = fault(&messages);
     assert!(fault.contains("select") && fault.contains("sbtest1"), "{fault}");
+}
+
+#[test]
+fn sqlite_gets_the_rows_of_a_csv_file_as_servers_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("files.db");
+    let place = user_files::Place {
+        dialect: Dialect::Sqlite,
+        endpoint: Endpoint::File { path: path.clone(), library: None },
+        login: Login::default(),
+    };
+    user_files::check_csv(&place, &mut |sql| {
+        let library = Arc::new(Sqlite::compiled_in());
+        SqliteConnection::open(&library, &path, 0).unwrap().rows(sql).unwrap()
+    });
 }

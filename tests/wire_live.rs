@@ -28,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 mod builds;
 mod skipped;
+mod user_files;
 
 // Servers.
 
@@ -189,6 +190,12 @@ fn postgres_statements() {
         postgres_refusals(&mut client);
         postgres_big_replies(&mut client);
         postgres_copy(&mut client);
+        let place = user_files::Place {
+            dialect: Dialect::Postgres,
+            endpoint: Endpoint::Server(server.unix()),
+            login: login("tester", "", "postgres"),
+        };
+        user_files::check_csv(&place, &mut |sql| client.rows(sql).unwrap());
         // Killed from another session, the client learns why.
         let mut other =
             PostgresClient::connect(&server.unix(), &login("tester", "", "postgres"), TIMEOUT)
@@ -674,8 +681,27 @@ fn mysql_loads_the_same_rows_with_local_files_and_without() {
                 let want = want.into_iter().chain([text(&row.c), text(&row.pad)]);
                 assert!(want.eq(found), "{id}, local files {allowed}");
             }
+            files_by_driver(&server, &mut client, allowed == 1);
         }
     });
+}
+
+/// Files of a user's, into a database of their own.
+fn files_by_driver(server: &Server, client: &mut MysqlClient, is_first: bool) {
+    client.simple("DROP DATABASE IF EXISTS files").unwrap();
+    client.simple("CREATE DATABASE files").unwrap();
+    let place = user_files::Place {
+        dialect: Dialect::Mysql,
+        endpoint: Endpoint::Server(server.unix()),
+        login: login("root", "", "files"),
+    };
+    client.simple("USE files").unwrap();
+    let mut rows = |sql: &str| client.rows(sql).unwrap();
+    user_files::check_csv(&place, &mut rows);
+    if is_first {
+        user_files::check_dumps(&place, &mut rows);
+    }
+    client.simple("USE d").unwrap();
 }
 
 fn mysql_big(client: &mut MysqlClient) {

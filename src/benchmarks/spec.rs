@@ -1,5 +1,6 @@
 //! What a benchmark is to the rest of rqps: one row of data and functions.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::analyze::Extension;
 use crate::domain::benchmark::{Phase, Placement, Step, Workload};
+use crate::domain::build::Dbms;
 use crate::domain::counted::StepCount;
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_workload::PinnedFile;
@@ -31,6 +33,8 @@ pub struct BenchmarkSpec {
     pub set: fn(&mut Workload, &str) -> Result<(), SetError>,
     /// Fills in what follows from other settings, when all are known.
     pub finish: fn(&mut Workload),
+    /// The workload as one DBMS takes it, of several that speak the same dialect.
+    pub of_dbms: fn(&Workload, Dbms) -> Cow<'_, Workload>,
     /// Refuses a workload that cannot be carried out on a DBMS of this dialect.
     pub check: fn(&Workload, Dialect) -> Result<(), String>,
     /// Refuses a target before anything of it is fetched.
@@ -89,6 +93,7 @@ impl BenchmarkSpec {
         preset: |_| PresetFacts { config: None, is_published: false },
         set: settings::set,
         finish: |_| {},
+        of_dbms: |workload, _| Cow::Borrowed(workload),
         check: |_, _| Ok(()),
         check_target: |_| Ok(()),
         speaks: Interface::Sql,

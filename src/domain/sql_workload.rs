@@ -86,7 +86,7 @@ pub enum Amount {
 pub enum ByDialect<T> {
     /// The same for all.
     All(T),
-    /// By `postgres`, `mysql` (MariaDB, too), `sqlite`, or `any` for the others.
+    /// By `postgres`, `mysql`, `mariadb` (otherwise as `mysql`), `sqlite`, or `any` for the others.
     Each(BTreeMap<String, T>),
 }
 
@@ -105,6 +105,9 @@ pub struct SqlLoad {
     /// Files of SQL that follow the rows, such as indexes; timed apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<ByDialect<Vec<String>>>,
+    /// Sessions that load CSV at the same time, files or parts of large ones; 1 if not given.
+    #[serde(default, rename = "threads", skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<u32>,
     /// False to leave statistics as they are; else the DBMS gathers them after the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analyze: Option<bool>,
@@ -123,6 +126,9 @@ pub struct CsvLoad {
     /// Columns of the table in the order of the fields; those of the header if it says nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
+    /// Columns whose fields are bytes, written in hex.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hex: Vec<String>,
     /// What a field without quotes holds that is NULL; an empty one if it says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null: Option<String>,

@@ -261,6 +261,17 @@ impl Connection {
         }
     }
 
+    /// Executes one statement of a file, which may hold bytes of other encodings on MySQL.
+    pub fn simple_bytes(&mut self, sql: &[u8]) -> Result<Reply, WireError> {
+        match self {
+            Connection::Mysql(client) => client.simple_bytes(sql),
+            _ => match std::str::from_utf8(sql) {
+                Ok(sql) => self.simple(sql),
+                Err(_) => Err(WireError::Protocol("the statement is not UTF-8".to_owned())),
+            },
+        }
+    }
+
     /// Executes one statement given as text, with the rows as text, which replace those in `rows`.
     pub fn simple_rows(&mut self, sql: &str, rows: &mut RowTexts) -> Result<Reply, WireError> {
         match self {

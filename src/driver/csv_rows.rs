@@ -1,51 +1,90 @@
 //! Rows of a CSV file into a table, the same values on every dialect.
 
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::sync::atomic::AtomicU64;
+
 use crate::domain::dialect::Dialect;
 use crate::driver::connection::Connection;
-use crate::driver::loaders::COPY_BYTES;
+use crate::driver::part::{FieldRow, PartRows};
 use crate::driver::request::CsvFile;
+use crate::driver::row_stream::{FillColumn, RowStream, TableFill};
 use crate::driver::script::table;
-use crate::user_text::{CsvReader, CsvRecord};
-use crate::wire::{Prepared, Value, ValueType};
+use crate::user_text::{CsvPlace, CsvReader, CsvRecord, cuts};
 
-/// Rows of one INSERT on MySQL.
-const ROWS_PER_INSERT: usize = 100;
+/// Bytes of a part of a file at least: each has a session of its own.
+const PART: u64 = 1 << 20;
 
-/// Rows of a transaction of INSERTs.
-const ROWS_PER_COMMIT: u64 = 10_000;
-
-/// Fills the table and returns the number of rows.
-pub fn load(file: &CsvFile, dialect: Dialect, session: &mut Connection) -> Result<u64, String> {
-    let mut rows = CsvRows::open(file)?;
-    let names: Vec<String> = rows.columns.iter().map(|name| quoted(name, dialect)).collect();
-    let names = names.join(", ");
-    match dialect {
-        Dialect::Postgres => {
-            let sql = format!("COPY {} ({names}) FROM STDIN", file.table);
-            copy(&sql, &mut rows, session)?;
-        }
-        Dialect::Mysql => insert(&names, &mut rows, session, ROWS_PER_INSERT)?,
-        _ => insert(&names, &mut rows, session, 1)?,
-    }
-    match file.expect_rows {
-        Some(expected) if expected != rows.count => {
-            Err(format!("it holds {} rows, not {expected} as `expect_rows` says", rows.count))
-        }
-        _ => Ok(rows.count),
-    }
+/// The records of a file, or some of them.
+#[derive(Clone, Debug)]
+pub(super) struct CsvPart {
+    pub(super) file: CsvFile,
+    /// Where its records begin; at the header for the first part.
+    from: CsvPlace,
+    /// The byte after its last one.
+    to: u64,
 }
 
-/// The records after the header.
-struct CsvRows<'a> {
-    file: &'a CsvFile,
-    reader: CsvReader<Box<dyn std::io::BufRead>>,
+/// The parts of a file for up to so many sessions. What is compressed is one part.
+pub(super) fn parts(file: &CsvFile, sessions: u32) -> Result<Vec<CsvPart>, String> {
+    let fault = |error: std::io::Error| format!("open {}: {error}", file.path.display());
+    let bytes = fs::metadata(&file.path).map_err(fault)?.len();
+    let count = match table::is_compressed(&file.path) {
+        true => 1,
+        false => u64::from(sessions).min(bytes / PART).max(1),
+    };
+    let wanted: Vec<u64> = (1..count).map(|part| bytes / count * part).collect();
+    let mut places = vec![CsvPlace { byte: 0, line: 1 }];
+    if !wanted.is_empty() {
+        let input = BufReader::with_capacity(256 << 10, File::open(&file.path).map_err(fault)?);
+        places.extend(cuts(input, &wanted).map_err(fault)?);
+    }
+    places.dedup();
+    let ends = places.iter().skip(1).map(|place| place.byte).chain([u64::MAX]);
+    let part = |(from, to): (&CsvPlace, u64)| CsvPart { file: file.clone(), from: *from, to };
+    Ok(places.iter().zip(ends).map(part).collect())
+}
+
+/// Fills the table with a part and counts its rows.
+pub(super) fn load(
+    part: &CsvPart,
+    dialect: Dialect,
+    session: &mut Connection,
+    rows: &AtomicU64,
+) -> Result<(), String> {
+    let CsvFile { table, hex, .. } = &part.file;
+    let records = CsvRecords::open(part, dialect)?;
+    if let Some(unknown) = hex.iter().find(|name| !records.columns.contains(name)) {
+        let known = records.columns.join(", ");
+        return Err(format!("`hex` names the column `{unknown}`; there are {known}"));
+    }
+    let column = |name: &String| {
+        let identifier = quoted(name, dialect);
+        match hex.contains(name) {
+            true => FillColumn::binary(&identifier),
+            false => FillColumn::text(&identifier),
+        }
+    };
+    let columns = records.columns.iter().map(column).collect();
+    let filled = TableFill { name: table, columns, character_set: "utf8mb4", rows };
+    filled.fill(dialect, RowStream::new(Box::new(records)), session)
+}
+
+/// The records of a part as rows.
+struct CsvRecords {
+    null: Vec<u8>,
+    dialect: Dialect,
+    reader: CsvReader<Box<dyn BufRead>>,
     record: CsvRecord,
     columns: Vec<String>,
-    count: u64,
+    /// By column: true if its fields are hex digits.
+    is_hex: Vec<bool>,
+    fault: Option<String>,
 }
 
-impl<'a> CsvRows<'a> {
-    fn open(file: &'a CsvFile) -> Result<CsvRows<'a>, String> {
+impl CsvRecords {
+    fn open(part: &CsvPart, dialect: Dialect) -> Result<CsvRecords, String> {
+        let file = &part.file;
         let mut reader = CsvReader::new(table::open(&file.path)?, file.delimiter);
         let mut record = CsvRecord::default();
         if !reader.read(&mut record).map_err(|error| error.to_string())? {
@@ -59,31 +98,94 @@ impl<'a> CsvRows<'a> {
             let (columns, fields) = (columns.len(), record.len());
             return Err(format!("its header has {fields} fields, but `columns` has {columns}"));
         }
-        Ok(CsvRows { file, reader, record, columns, count: 0 })
+        if part.from.byte > 0 || part.to < u64::MAX {
+            let fault = |error: std::io::Error| error.to_string();
+            let mut input = File::open(&file.path).map_err(fault)?;
+            input.seek(SeekFrom::Start(part.from.byte)).map_err(fault)?;
+            let input = BufReader::with_capacity(256 << 10, input.take(part.to - part.from.byte));
+            reader = CsvReader::within(Box::new(input), file.delimiter, part.from.line);
+            if part.from.byte == 0 {
+                reader.read(&mut record).map_err(|error| error.to_string())?;
+            }
+        }
+        let is_hex = columns.iter().map(|name| file.hex.contains(name)).collect();
+        let null = file.null.clone().into_bytes();
+        Ok(CsvRecords { null, dialect, reader, record, columns, is_hex, fault: None })
     }
 
-    /// Reads the next record; false after the last.
-    fn next(&mut self) -> Result<bool, String> {
+    /// Reads the next record into `row`; false after the last.
+    fn read(&mut self, row: &mut FieldRow) -> Result<bool, String> {
         if !self.reader.read(&mut self.record).map_err(|error| error.to_string())? {
             return Ok(false);
         }
-        self.count += 1;
-        match self.record.len() == self.columns.len() {
-            true => Ok(true),
-            false => Err(format!(
-                "line {} has {} fields, not {}",
-                self.record.line,
-                self.record.len(),
-                self.columns.len()
-            )),
+        let (line, fields) = (self.record.line, self.record.len());
+        if fields != self.columns.len() {
+            return Err(format!("line {line} has {fields} fields, not {}", self.columns.len()));
         }
+        for (index, is_hex) in self.is_hex.iter().enumerate() {
+            let Some((bytes, quoted)) = self.record.field(index) else { continue };
+            if !quoted && bytes == self.null {
+                row.null();
+                continue;
+            }
+            let name = &self.columns[index];
+            if *is_hex {
+                let digits = hex_digits(bytes)
+                    .ok_or_else(|| format!("line {line}: `{name}` holds no bytes in hex"))?;
+                row.written(|out| push_bytes(out, digits, self.dialect));
+            } else if std::str::from_utf8(bytes).is_ok() {
+                row.text(bytes);
+            } else {
+                return Err(format!(
+                    "line {line}: `{name}` is not UTF-8\nhint: convert the file, for instance by \
+                     `iconv -f latin1 -t utf8`; bytes belong in a column of hex digits, named in \
+                     `hex`"
+                ));
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl PartRows for CsvRecords {
+    fn next(&mut self, row: &mut FieldRow) -> bool {
+        let read = self.read(row);
+        read.unwrap_or_else(|fault| {
+            self.fault = Some(fault);
+            false
+        })
     }
 
-    /// A field; `None` is NULL.
-    fn field(&self, index: usize) -> Option<&[u8]> {
-        let (bytes, quoted) = self.record.field(index)?;
-        (quoted || bytes != self.file.null.as_bytes()).then_some(bytes)
+    fn fault(&mut self) -> Option<String> {
+        self.fault.take()
     }
+
+    fn place(&self) -> Option<String> {
+        // The others have read further than the server.
+        (self.dialect == Dialect::Sqlite).then(|| format!("line {}", self.record.line))
+    }
+}
+
+/// The digits of bytes that are written as `\x00ff`, `0x00ff` or `00ff`.
+fn hex_digits(field: &[u8]) -> Option<&[u8]> {
+    let prefixes: [&[u8]; 2] = [b"\\x", b"0x"];
+    let rest = prefixes.iter().find_map(|prefix| field.strip_prefix(*prefix)).unwrap_or(field);
+    let is_whole = rest.len().is_multiple_of(2) && rest.iter().all(u8::is_ascii_hexdigit);
+    is_whole.then_some(rest)
+}
+
+/// Bytes as the dialect takes them in a field: see [`FillColumn::binary`].
+fn push_bytes(out: &mut Vec<u8>, digits: &[u8], dialect: Dialect) {
+    match dialect {
+        Dialect::Postgres => out.extend_from_slice(b"\\x"),
+        Dialect::Mysql => {}
+        _ => {
+            let value = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;
+            out.extend(digits.chunks_exact(2).map(|pair| value(pair[0]) << 4 | value(pair[1])));
+            return;
+        }
+    }
+    out.extend_from_slice(digits);
 }
 
 /// A column's name as an identifier.
@@ -96,125 +198,25 @@ fn quoted(name: &str, dialect: Dialect) -> String {
     }
 }
 
-fn copy(sql: &str, rows: &mut CsvRows<'_>, session: &mut Connection) -> Result<(), String> {
-    let mut broken = None;
-    let copied = session.copy_in(sql, &mut |out| {
-        let full = out.len() + COPY_BYTES;
-        while out.len() < full {
-            match rows.next() {
-                Ok(true) => copy_line(out, rows),
-                Ok(false) => return false,
-                Err(error) => {
-                    broken = Some(error);
-                    return false;
-                }
-            }
-        }
-        true
-    });
-    match (broken, copied) {
-        (Some(error), _) => Err(error),
-        (None, Err(error)) => Err(error.to_string()),
-        (None, Ok(_)) => Ok(()),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A row in COPY's text form.
-fn copy_line(out: &mut Vec<u8>, rows: &CsvRows<'_>) {
-    for index in 0..rows.columns.len() {
-        if index > 0 {
-            out.push(b'\t');
-        }
-        copy_field(out, rows.field(index));
-    }
-    out.push(b'\n');
-}
-
-/// A field in COPY's text form, which is that of LOAD DATA, too; `None` is NULL.
-pub fn copy_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
-    let Some(field) = field else {
-        out.extend_from_slice(b"\\N");
-        return;
-    };
-    for byte in field {
-        match byte {
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            other => out.push(*other),
-        }
-    }
-}
-
-/// Prepared INSERTs of `at_once` rows; the last rows one by one.
-fn insert(
-    names: &str,
-    rows: &mut CsvRows<'_>,
-    session: &mut Connection,
-    at_once: usize,
-) -> Result<(), String> {
-    let width = rows.columns.len();
-    let mut many = InsertStatement::prepare(names, &rows.file.table, (width, at_once), session)?;
-    let mut one = InsertStatement::prepare(names, &rows.file.table, (width, 1), session)?;
-    session.simple("BEGIN").map_err(|error| error.to_string())?;
-    while rows.next()? {
-        for index in 0..width {
-            many.push(rows.field(index));
-        }
-        many.send_if_full(session)
-            .map_err(|error| format!("line {}: {error}", rows.record.line))?;
-        if rows.count.is_multiple_of(ROWS_PER_COMMIT) {
-            for sql in ["COMMIT", "BEGIN"] {
-                session.simple(sql).map_err(|error| error.to_string())?;
-            }
-        }
-    }
-    for field in std::mem::take(&mut many.fields) {
-        one.push(field.as_deref());
-        one.send_if_full(session)?;
-    }
-    session.simple("COMMIT").map(|_| ()).map_err(|error| error.to_string())
-}
-
-/// An INSERT of so many rows, and the fields that it has got.
-struct InsertStatement {
-    prepared: Prepared,
-    wanted: usize,
-    fields: Vec<Option<Vec<u8>>>,
-}
-
-impl InsertStatement {
-    fn prepare(
-        names: &str,
-        table: &str,
-        (width, rows): (usize, usize),
-        session: &mut Connection,
-    ) -> Result<InsertStatement, String> {
-        let tuple = format!("({})", vec!["?"; width].join(", "));
-        let tuples = vec![tuple; rows].join(", ");
-        let sql = format!("INSERT INTO {table} ({names}) VALUES {tuples}");
-        let wanted = width * rows;
-        let prepared = session.prepare(&sql, &vec![ValueType::AnyText; wanted]);
-        let prepared = prepared.map_err(|error| error.to_string())?;
-        Ok(InsertStatement { prepared, wanted, fields: Vec::with_capacity(wanted) })
-    }
-
-    fn push(&mut self, field: Option<&[u8]>) {
-        self.fields.push(field.map(<[u8]>::to_vec));
-    }
-
-    fn send_if_full(&mut self, session: &mut Connection) -> Result<(), String> {
-        if self.fields.len() < self.wanted {
-            return Ok(());
-        }
-        let values: Vec<Value<'_>> = self
-            .fields
-            .iter()
-            .map(|field| field.as_deref().map_or(Value::Null, Value::Text))
-            .collect();
-        session.execute(self.prepared, &values).map_err(|error| error.to_string())?;
-        self.fields.clear();
-        Ok(())
+    #[test]
+    fn bytes_are_written_for_each_dialect() {
+        let check = |field: &str, dialect, want: Option<&[u8]>| {
+            let found = hex_digits(field.as_bytes()).map(|digits| {
+                let mut out = Vec::new();
+                push_bytes(&mut out, digits, dialect);
+                out
+            });
+            assert_eq!(found.as_deref(), want, "{field}");
+        };
+        check("\\x00Ff", Dialect::Postgres, Some(b"\\x00Ff"));
+        check("0x00ff", Dialect::Mysql, Some(b"00ff"));
+        check("00ff", Dialect::Sqlite, Some(&[0, 255]));
+        check("", Dialect::Sqlite, Some(b""));
+        check("0", Dialect::Sqlite, None);
+        check("zz", Dialect::Sqlite, None);
     }
 }

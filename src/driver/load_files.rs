@@ -1,22 +1,25 @@
-//! Loading by files of the user's: SQL, dumps, CSV. One file after the other, each on a connection
-//! of its own, because dumps change the settings of their session.
+//! Loading by files of the user's: SQL, dumps, CSV. Each file of SQL has a connection of its own,
+//! because dumps change the settings of their session; rows of CSV may have several.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::domain::dialect::Dialect;
+use crate::domain::dialect::{Bulk, Dialect};
 use crate::domain::run::CpuTime;
 use crate::driver::connection::{Connection, Connector};
-use crate::driver::csv_rows;
+use crate::driver::csv_rows::{self, CsvPart};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::loaders::{gather_statistics, speed_up};
+use crate::driver::loaders::{gather_statistics, share_out, speed_up};
 use crate::driver::request::{DriverRequest, FileLoad};
 use crate::driver::script::table;
 use crate::driver::sqlite_file;
 use crate::driver::stop::Stop;
 use crate::os::tree;
+use crate::user_text::mysql_dump::{self, DumpedStatement};
 use crate::user_text::{SqlChunk, SqlSplitter};
 use crate::wire::WireError;
 
@@ -25,6 +28,9 @@ const MOST_NOTES: usize = 5;
 
 /// Code of Postgres for a role or a setting that it does not have.
 const UNDEFINED_OBJECT: &str = "42704";
+
+/// Code of MySQL and MariaDB for a collation that they do not have.
+const UNKNOWN_COLLATION: &str = "1273";
 
 /// Carries out a loading job and says how it went.
 pub fn load<W: Write>(
@@ -40,23 +46,20 @@ pub fn load<W: Write>(
         return Ok(());
     }
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
-    let of = (task.schema.len() + task.data.len()) as u64;
-    let (mut rows, mut done) = (0, 0);
+    let mut rows = 0;
+    if job.dialect == Dialect::Mysql {
+        let mut session = connector.open(0)?;
+        // Otherwise the version decides which letters a text may hold.
+        let set = session.simple("ALTER DATABASE CHARACTER SET utf8mb4");
+        set.map_err(|error| format!("failed to set the character set: {error}"))?;
+    }
     for (place, path) in task.schema.iter().enumerate() {
-        link.say(&DriverEvent::Loading { rows: done, of })?;
         match sqlite_file::is_database(path)? {
             true => sqlite_file::copy(path, &job.endpoint, place == 0)?,
             false => rows += execute(path, job.dialect, connector, link)?,
         }
-        done += 1;
     }
-    for data in &task.data {
-        link.say(&DriverEvent::Loading { rows: done, of })?;
-        let mut session = open(job.dialect, connector)?;
-        rows += csv_rows::load(data, job.dialect, &mut session)
-            .map_err(|fault| format!("failed to load {}: {fault}", data.path.display()))?;
-        done += 1;
-    }
+    rows += load_data(job, task, connector, link)?;
     let load_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
     for (index, path) in task.index.iter().enumerate() {
@@ -76,7 +79,87 @@ pub fn load<W: Write>(
 fn open(dialect: Dialect, connector: &Connector) -> Result<Connection, String> {
     let mut session = connector.open(0)?;
     speed_up(dialect, &mut session)?;
+    speak_utf8(dialect, &mut session)?;
     Ok(session)
+}
+
+/// Files are UTF-8, unless they set something else themselves.
+fn speak_utf8(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
+    if dialect == Dialect::Mysql {
+        let set = session.simple("SET NAMES utf8mb4");
+        set.map_err(|error| format!("failed to set the character set: {error}"))?;
+    }
+    Ok(())
+}
+
+/// What sessions that load rows share.
+struct SharedRows {
+    dialect: Dialect,
+    /// Each with the number of its file.
+    parts: Vec<(usize, CsvPart)>,
+    /// Rows of each file.
+    rows: Vec<AtomicU64>,
+}
+
+impl SharedRows {
+    fn load(&self, number: usize, session: &mut Connection) -> Result<(), String> {
+        speak_utf8(self.dialect, session)?;
+        if self.dialect == Dialect::Mysql {
+            // Otherwise versions before 5.7 change what does not fit.
+            let strict = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')";
+            let set = session.simple(strict);
+            set.map_err(|error| format!("failed to make the session strict: {error}"))?;
+        }
+        let (file, part) = &self.parts[number];
+        csv_rows::load(part, self.dialect, session, &self.rows[*file])
+            .map_err(|what| fault_of(&part.file.path, &what))
+    }
+
+    fn all(&self) -> u64 {
+        self.rows.iter().map(|rows| rows.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// Fills tables by CSV files, on several sessions. Returns the number of rows.
+fn load_data<W: Write>(
+    job: &DriverRequest,
+    task: &FileLoad,
+    connector: &Connector,
+    link: &mut LabLink<W>,
+) -> Result<u64, Stop> {
+    let sessions = match (job.counted_events, job.dialect.spec().bulk) {
+        // Where streams meet, pages are filled otherwise each time; SQLite has one writer.
+        (Some(_), _) | (None, Bulk::Rows) => 1,
+        (None, Bulk::Copy | Bulk::LoadData) => task.sessions,
+    };
+    let mut parts = Vec::new();
+    for (number, file) in task.data.iter().enumerate() {
+        let of_file = csv_rows::parts(file, sessions);
+        let of_file = of_file.map_err(|what| fault_of(&file.path, &what))?;
+        parts.extend(of_file.into_iter().map(|part| (number, part)));
+    }
+    if parts.is_empty() {
+        return Ok(0);
+    }
+    let rows = task.data.iter().map(|_| AtomicU64::new(0)).collect();
+    let shared = Arc::new(SharedRows { dialect: job.dialect, parts, rows });
+    // Unless each file says how many rows it has, nothing is known of the end.
+    let of = task.data.iter().map(|file| file.expect_rows).sum::<Option<u64>>().unwrap_or(0);
+    let progress = || DriverEvent::Loading { rows: shared.all(), of };
+    let count = (shared.parts.len(), sessions);
+    share_out(count, connector, &shared, SharedRows::load, &progress, link)?;
+    for (file, rows) in task.data.iter().zip(&shared.rows) {
+        let rows = rows.load(Ordering::Relaxed);
+        if let Some(expected) = file.expect_rows.filter(|expected| *expected != rows) {
+            let what = format!("it holds {rows} rows, not {expected} as `expect_rows` says");
+            return Err(Stop::Fault(fault_of(&file.path, &what)));
+        }
+    }
+    Ok(shared.all())
+}
+
+fn fault_of(path: &Path, what: &str) -> String {
+    format!("failed to load {}: {what}", path.display())
 }
 
 /// Executes a file of SQL. Returns the rows that came with it by INSERT, REPLACE and COPY.
@@ -87,7 +170,7 @@ fn execute<W: Write>(
     link: &mut LabLink<W>,
 ) -> Result<u64, Stop> {
     let mut session = open(dialect, connector)?;
-    let fault = |what: String| format!("failed to load {}: {what}", path.display());
+    let fault = |what: String| fault_of(path, &what);
     let mut script = SqlFile {
         input: table::open(path).map_err(fault)?,
         splitter: SqlSplitter::new(dialect),
@@ -97,24 +180,31 @@ fn execute<W: Write>(
     script.check_format().map_err(fault)?;
     let (mut rows, mut notes) = (0, 0);
     while let Some(chunk) = script.next().map_err(fault)? {
+        let mut said = Vec::new();
+        let mut note = |what: String| said.push(what);
         let (sent, line) = match chunk {
-            SqlChunk::Statement(sql, line) => (send(&sql, dialect, &mut session), line),
+            SqlChunk::Statement(sql, line) => (send(&sql, dialect, &mut session, &mut note), line),
             SqlChunk::Copy(sql, line) => (script.copy(&sql, &mut session), line),
             SqlChunk::CopyLine(_) | SqlChunk::CopyEnd => continue,
         };
         match sent {
             Ok(copied) => rows += copied,
-            Err(StatementFault::Skipped(note)) => {
-                notes += 1;
-                if notes <= MOST_NOTES {
-                    let name = path.display();
-                    link.say(&DriverEvent::Note(format!("{name}, line {line}: {note}")))?;
-                }
-            }
+            Err(StatementFault::Skipped(what)) => said.push(what),
             Err(StatementFault::Fatal(what)) => {
                 return Err(Stop::Fault(fault(format!("line {line}: {what}"))));
             }
         }
+        for what in said {
+            notes += 1;
+            if notes <= MOST_NOTES {
+                let note = format!("{}, line {line}: {what}", path.display());
+                link.say(&DriverEvent::Note(note))?;
+            }
+        }
+    }
+    if notes > MOST_NOTES {
+        let more = format!("{}: {} more notes", path.display(), notes - MOST_NOTES);
+        link.say(&DriverEvent::Note(more))?;
     }
     Ok(rows)
 }
@@ -188,55 +278,75 @@ impl SqlFile {
 }
 
 /// Sends a statement. Returns the rows that it inserts.
-fn send(sql: &str, dialect: Dialect, session: &mut Connection) -> Result<u64, StatementFault> {
+fn send(
+    sql: &[u8],
+    dialect: Dialect,
+    session: &mut Connection,
+    note: &mut dyn FnMut(String),
+) -> Result<u64, StatementFault> {
+    let changed;
+    let mut sql = sql;
     if dialect == Dialect::Mysql {
-        refuse_of_dump(sql)?;
+        match mysql_dump::judge(sql) {
+            DumpedStatement::Plain => {}
+            DumpedStatement::WithoutDefiner(rest) => {
+                note(format!("sent without its DEFINER: {}", shortened(sql)));
+                changed = rest;
+                sql = &changed;
+            }
+            DumpedStatement::OfReplication => {
+                return Err(StatementFault::Skipped(format!("left out: {}", shortened(sql))));
+            }
+            DumpedStatement::NamesDatabase => {
+                return Err(StatementFault::Fatal(format!(
+                    "the dump names its database: {}\nhint: dump one database without --databases",
+                    shortened(sql)
+                )));
+            }
+        }
     }
-    let reply = session.simple(sql).map_err(|error| judged(sql, dialect, &error))?;
-    let first = sql.split_whitespace().next().unwrap_or_default();
-    let inserts = ["INSERT", "REPLACE"].iter().any(|word| first.eq_ignore_ascii_case(word));
-    Ok(if inserts { reply.affected } else { 0 })
+    let reply = session.simple_bytes(sql).map_err(|error| judged(sql, dialect, &error))?;
+    let is_insert = ["INSERT", "REPLACE"].contains(&first_word(sql).as_str());
+    Ok(if is_insert { reply.affected } else { 0 })
 }
 
 /// What the refusal of a statement means for the load.
-fn judged(sql: &str, dialect: Dialect, error: &WireError) -> StatementFault {
+fn judged(sql: &[u8], dialect: Dialect, error: &WireError) -> StatementFault {
     let text = format!("{error}: {}", shortened(sql));
-    let first = sql.split_whitespace().next().unwrap_or_default().to_uppercase();
-    let owns = sql.to_uppercase().contains(" OWNER TO ");
-    let is_left = ["SET", "GRANT", "REVOKE"].contains(&first.as_str()) || owns;
-    if dialect == Dialect::Postgres && is_left && error.code() == Some(UNDEFINED_OBJECT) {
+    let owns = || String::from_utf8_lossy(sql).to_uppercase().contains(" OWNER TO ");
+    let is_left = ["SET", "GRANT", "REVOKE"].contains(&first_word(sql).as_str()) || owns();
+    if dialect == Dialect::Postgres && error.code() == Some(UNDEFINED_OBJECT) && is_left {
         return StatementFault::Skipped(format!("left out: {text}"));
     }
     let hint = match error.code() {
-        Some("1273") => {
-            "\nhint: collations such as utf8mb4_0900_ai_ci are those of MySQL 8; replace them in \
-             the file"
-        }
+        Some(UNKNOWN_COLLATION) => collation_hint(&error.to_string()),
         _ => "",
     };
     StatementFault::Fatal(text + hint)
 }
 
-/// Statements of dumps of MySQL that would change the server or its database.
-fn refuse_of_dump(sql: &str) -> Result<(), StatementFault> {
-    let upper = sql.get(..200).unwrap_or(sql).to_uppercase();
-    if upper.contains("GTID_PURGED") || upper.contains("SQL_LOG_BIN") {
-        let note = format!("left out: {}", shortened(sql));
-        return Err(StatementFault::Skipped(note));
+/// Who knows the collation that a server does not.
+fn collation_hint(message: &str) -> &'static str {
+    if message.contains("_0900_") {
+        return "\nhint: collations such as utf8mb4_0900_ai_ci exist only in MySQL 8; replace it in \
+                the file, for instance by utf8mb4_general_ci";
     }
-    let words: Vec<&str> = upper.split_whitespace().take(2).collect();
-    let names = matches!(words.as_slice(), ["USE", ..] | ["CREATE", "DATABASE" | "SCHEMA"]);
-    match names {
-        true => Err(StatementFault::Fatal(format!(
-            "the file names its database: {}\nhint: dump one database without --databases",
-            shortened(sql)
-        ))),
-        false => Ok(()),
+    if message.contains("uca1400") {
+        return "\nhint: collations such as utf8mb4_uca1400_ai_ci exist only in MariaDB from 10.10; \
+                replace it in the file, for instance by utf8mb4_general_ci";
     }
+    ""
 }
 
-fn shortened(sql: &str) -> String {
+fn first_word(sql: &[u8]) -> String {
+    let word = sql.split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
+    String::from_utf8_lossy(word).to_uppercase()
+}
+
+fn shortened(sql: &[u8]) -> String {
     const LONGEST: usize = 120;
+    // Four bytes a character, and blanks that are left out.
+    let sql = String::from_utf8_lossy(&sql[..sql.len().min(8 * LONGEST)]);
     let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &line[..end]),

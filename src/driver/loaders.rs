@@ -94,15 +94,29 @@ pub fn send_local(
         more
     });
     match loaded {
-        Ok(taken) if taken == sent => Ok(Some(sent)),
-        // With LOCAL a row that does not fit is left out, and only a warning says so.
-        Ok(taken) => {
-            let what = format!("the server accepted only {taken} of {sent} rows");
-            Err(WireError::Protocol(what))
-        }
+        // With LOCAL a row that does not fit is left out or changed, and only a warning says so.
+        Ok(taken) => match warning(session)? {
+            None if taken == sent => Ok(Some(sent)),
+            said => {
+                let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+                let what = format!("the server did not take {sent} rows as they are{said}");
+                Err(WireError::Protocol(what))
+            }
+        },
         Err(error) if error.code().is_some_and(|code| LOCAL_REFUSED.contains(&code)) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The first warning about the last statement that is no mere note.
+fn warning(session: &mut Connection) -> Result<Option<String>, WireError> {
+    let warnings = session.rows("SHOW WARNINGS LIMIT 10")?.into_iter().map(|row| {
+        let mut cells = row.into_iter().map(Option::unwrap_or_default);
+        let (level, code) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
+        (level, format!("{} ({code})", cells.next().unwrap_or_default()))
+    });
+    let mut severe = warnings.filter(|(level, _)| level != "Note");
+    Ok(severe.next().map(|(_, words)| words))
 }
 
 /// Has the DBMS look at the tables that are there now: what the planner knows is that of the loaded

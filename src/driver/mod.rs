@@ -27,6 +27,7 @@ pub mod placement;
 pub mod recorder;
 pub mod request;
 pub mod ring;
+pub mod row_stream;
 pub mod schedule;
 pub mod script;
 mod simulated;

@@ -66,6 +66,16 @@ pub type OpenPart = fn(
 pub trait PartRows {
     /// Writes the next row into `row`, which is empty; false after the last.
     fn next(&mut self, row: &mut FieldRow) -> bool;
+
+    /// Why the rows ended before their end; a whole fault.
+    fn fault(&mut self) -> Option<String> {
+        None
+    }
+
+    /// Where the last row came from, for the message about a server that refuses it.
+    fn place(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One row as texts in the order of the columns. Nothing is allocated once it is large enough.

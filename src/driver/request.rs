@@ -295,13 +295,15 @@ pub struct PartTable {
     pub columns: Vec<String>,
 }
 
-/// Loading by files of the user's, one after the other.
+/// Loading by files of the user's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLoad {
     /// Files of SQL, which may be dumps.
     pub schema: Vec<PathBuf>,
     /// Rows of tables.
     pub data: Vec<CsvFile>,
+    /// Sessions that load rows at the same time.
+    pub sessions: u32,
     /// Files of SQL that follow the rows; their time counts apart.
     pub index: Vec<PathBuf>,
     /// True to gather statistics at the end.
@@ -317,6 +319,8 @@ pub struct CsvFile {
     pub table: String,
     /// Columns in the order of the fields; those of the header if empty.
     pub columns: Vec<String>,
+    /// Columns whose fields are bytes in hex.
+    pub hex: Vec<String>,
     /// What a field without quotes holds that is NULL.
     pub null: String,
     /// Between fields.

@@ -229,7 +229,8 @@ impl Plan {
     /// A glob that matches no step.
     pub fn phases(&self, target: &Target) -> Result<Vec<Phase>, SelectError> {
         let spec = benchmarks::of(&self.workload);
-        let mut phases = benchmarks::phases(target.dbms.dialect(), self.order, &self.workload);
+        let workload = (spec.of_dbms)(&self.workload, target.dbms);
+        let mut phases = benchmarks::phases(target.dbms.dialect(), self.order, &workload);
         (spec.for_target)(&mut phases, target);
         (spec.choose)(phases, &self.steps)
     }
@@ -243,7 +244,8 @@ impl Plan {
             return None;
         }
         let storage_engine = target.storage_engine.as_deref();
-        benchmarks::load_task(target.dbms.dialect(), &self.workload, storage_engine)
+        let workload = (benchmarks::of(&self.workload).of_dbms)(&self.workload, target.dbms);
+        benchmarks::load_task(target.dbms.dialect(), &workload, storage_engine)
     }
 
     /// True if the workload runs on tables of the user's.

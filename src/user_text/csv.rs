@@ -71,7 +71,12 @@ pub struct CsvReader<R> {
 impl<R: BufRead> CsvReader<R> {
     /// Of a file with this delimiter between fields.
     pub fn new(input: R, delimiter: u8) -> CsvReader<R> {
-        CsvReader { input, delimiter, line: 0, text: Vec::new() }
+        CsvReader::within(input, delimiter, 1)
+    }
+
+    /// Of a part of such a file that begins with this line, from 1.
+    pub fn within(input: R, delimiter: u8, line: u64) -> CsvReader<R> {
+        CsvReader { input, delimiter, line: line - 1, text: Vec::new() }
     }
 
     /// Reads the next record into `record`; false at the end of the file. Empty lines are passed
@@ -109,7 +114,11 @@ impl<R: BufRead> CsvReader<R> {
     fn next_line(&mut self) -> Result<bool, CsvError> {
         self.text.clear();
         self.line += 1;
-        Ok(self.input.read_until(b'\n', &mut self.text)? > 0)
+        let length = self.input.read_until(b'\n', &mut self.text)?;
+        if self.line == 1 && self.text.starts_with(BYTE_ORDER_MARK) {
+            self.text.drain(..BYTE_ORDER_MARK.len());
+        }
+        Ok(length > 0)
     }
 
     /// Reads a field from `at` up to its delimiter. Returns the place of that.
@@ -154,6 +163,48 @@ impl<R: BufRead> CsvReader<R> {
     }
 }
 
+/// What spreadsheets put before a text of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Where a record begins: its byte from 0, and its line from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CsvPlace {
+    /// Its first byte.
+    pub byte: u64,
+    /// Its line.
+    pub line: u64,
+}
+
+/// The first records that begin at or after each of these bytes, which ascend; fewer if the file
+/// ends before. A line ends a record unless it stands within quotes.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn cuts(mut input: impl BufRead, wanted: &[u64]) -> std::io::Result<Vec<CsvPlace>> {
+    let (mut found, mut at, mut line) = (Vec::with_capacity(wanted.len()), 0, 1);
+    let mut is_quoted = false;
+    while found.len() < wanted.len() {
+        let piece = input.fill_buf()?;
+        if piece.is_empty() {
+            break;
+        }
+        for byte in piece {
+            at += 1;
+            is_quoted ^= *byte == b'"';
+            if *byte == b'\n' {
+                line += 1;
+                let is_cut = !is_quoted && wanted.get(found.len()).is_some_and(|from| at >= *from);
+                if is_cut {
+                    found.push(CsvPlace { byte: at, line });
+                }
+            }
+        }
+        let length = piece.len();
+        input.consume(length);
+    }
+    Ok(found)
+}
+
 /// A line without its end.
 fn trimmed(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -181,6 +232,29 @@ mod tests {
         check("\"a,\"\"b\"\"\",\"c\nd\"\n\ne", &[&["a,\"b\"", "c\nd"], &["e"]]);
         check(",\n", &[&["", ""]]);
         check("", &[]);
+    }
+
+    #[test]
+    fn a_mark_before_the_header_is_no_part_of_it() {
+        assert_eq!(read("\u{feff}a,b\n\u{feff}1,2\n").unwrap(), [["a", "b"], ["\u{feff}1", "2"]]);
+        assert_eq!(read("\u{feff}\"a\"\n").unwrap(), [["a"]]);
+    }
+
+    #[test]
+    fn parts_together_hold_every_record_once() {
+        let text = "h,i\n1,\"a\nb\"\n2,\"\"\"\n\"\n3,c\n\n4,d";
+        let whole = read(text).unwrap();
+        for from in 1..text.len() as u64 {
+            let found = cuts(text.as_bytes(), &[from]).unwrap();
+            let cut = found.first().map_or(text.len(), |place| place.byte as usize);
+            let line = found.first().map_or(0, |place| place.line);
+            let lines = text[..cut].matches('\n').count() as u64 + 1;
+            assert!(found.is_empty() || (line == lines && cut as u64 >= from), "{from}: {found:?}");
+            let parts = [&text[..cut], &text[cut..]].map(|part| read(part).unwrap());
+            assert_eq!(parts.concat(), whole, "{from}");
+        }
+        let several = cuts(text.as_bytes(), &[1, 2, 99]).unwrap();
+        assert_eq!(several.len(), 2, "{several:?}");
     }
 
     #[test]

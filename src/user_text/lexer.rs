@@ -36,6 +36,11 @@ impl SqlLexer {
         matches!(self.region, Region::Code | Region::LineComment)
     }
 
+    /// True within a comment.
+    pub(super) fn is_in_comment(&self) -> bool {
+        matches!(self.region, Region::LineComment | Region::BlockComment { .. })
+    }
+
     /// What is open, for a message about a text that ends within it.
     pub fn open(&self) -> Option<&'static str> {
         match &self.region {

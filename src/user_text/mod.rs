@@ -3,12 +3,13 @@
 
 mod csv;
 mod lexer;
+pub mod mysql_dump;
 pub mod pgbench;
 mod references;
 mod splitter;
 pub mod toml_reader;
 
-pub use csv::{CsvError, CsvReader, CsvRecord};
+pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
 pub use lexer::SqlLexer;
 pub use references::{SqlPart, parts, words};
 pub use splitter::{SplitError, SqlChunk, SqlSplitter};

@@ -8,9 +8,10 @@ use crate::user_text::lexer::{SqlLexer, is_of_name};
 /// What comes out of a file, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SqlChunk {
-    /// One statement, without the `;` at its end, and the line on which it begins, from 1.
-    Statement(String, u64),
-    /// The same of a COPY whose data follow.
+    /// One statement, without the `;` at its end and comments before it, and the line on which it
+    /// begins, from 1. Dumps of MySQL hold bytes in it that are not UTF-8.
+    Statement(Vec<u8>, u64),
+    /// A COPY whose data follow, and its line.
     Copy(String, u64),
     /// A line of the data of `COPY … FROM stdin`, with its line feed.
     CopyLine(Vec<u8>),
@@ -103,6 +104,8 @@ impl SqlSplitter {
         }
         // Comments may stand before a command.
         if self.lexer.is_in_code() && self.body.words == 0 && self.command(line)? {
+            // Lines of a statement are counted from its first comment.
+            self.append(b"\n");
             return Ok(());
         }
         let (mut from, mut at, mut word) = (0, 0, None);
@@ -191,20 +194,25 @@ impl SqlSplitter {
 
     /// Gives the statement that is complete, unless it holds nothing but comments.
     fn finish(&mut self, chunks: &mut Vec<SqlChunk>) -> Result<(), SplitError> {
-        let body = std::mem::take(&mut self.body);
-        let statement = std::mem::take(&mut self.statement);
-        let text = String::from_utf8(statement);
-        let text = text.map_err(|_| SplitError::Encoding { line: self.begun })?;
-        let text = text.trim();
-        // MySQL executes comments that begin so.
-        let is_executable = self.dialect == Dialect::Mysql && text.starts_with("/*!");
-        if body.words == 0 && !is_executable {
+        self.body = StatementBody::default();
+        let mut statement = std::mem::take(&mut self.statement);
+        let comments = comments_before(self.dialect, &statement);
+        let lines = statement[..comments].iter().filter(|byte| **byte == b'\n').count();
+        let line = self.begun + lines as u64;
+        statement.drain(..comments);
+        statement.truncate(statement.trim_ascii_end().len());
+        if statement.is_empty() {
             return Ok(());
         }
-        self.in_copy = self.dialect == Dialect::Postgres && takes_rows(text);
+        if self.dialect == Dialect::Mysql {
+            chunks.push(SqlChunk::Statement(statement, line));
+            return Ok(());
+        }
+        let text = String::from_utf8(statement).map_err(|_| SplitError::Encoding { line })?;
+        self.in_copy = self.dialect == Dialect::Postgres && takes_rows(&text);
         chunks.push(match self.in_copy {
-            true => SqlChunk::Copy(text.to_owned(), self.begun),
-            false => SqlChunk::Statement(text.to_owned(), self.begun),
+            true => SqlChunk::Copy(text, line),
+            false => SqlChunk::Statement(text.into_bytes(), line),
         });
         Ok(())
     }
@@ -235,6 +243,26 @@ impl StatementBody {
     }
 }
 
+/// The length of blanks and comments at the beginning, without comments that MySQL executes.
+fn comments_before(dialect: Dialect, text: &[u8]) -> usize {
+    let mut lexer = SqlLexer::new(dialect);
+    let mut at = 0;
+    while at < text.len() {
+        let is_executed = dialect == Dialect::Mysql
+            && (text[at..].starts_with(b"/*!") || text[at..].starts_with(b"/*M!"));
+        if lexer.is_in_comment() || text[at].is_ascii_whitespace() {
+            at = lexer.step(text, at).0;
+            continue;
+        }
+        let next = lexer.step(text, at).0;
+        if is_executed || !lexer.is_in_comment() {
+            break;
+        }
+        at = next;
+    }
+    at
+}
+
 /// True for `COPY … FROM stdin`, whose rows follow in the file.
 fn takes_rows(sql: &str) -> bool {
     let words = super::references::words(Dialect::Postgres, sql);
@@ -259,7 +287,7 @@ mod tests {
         let chunks = split(dialect, text).unwrap().into_iter();
         chunks
             .filter_map(|chunk| match chunk {
-                SqlChunk::Statement(sql, line) => Some((sql, line)),
+                SqlChunk::Statement(sql, line) => Some((String::from_utf8(sql).unwrap(), line)),
                 _ => None,
             })
             .collect()
@@ -311,8 +339,7 @@ mod tests {
     #[test]
     fn a_command_may_follow_comments() {
         let text = "-- a dump\n\n\\restrict abc\n\n-- settings\nSELECT 1;\n";
-        let want = "-- a dump\n\n\n-- settings\nSELECT 1";
-        assert_eq!(statements(Dialect::Postgres, text), [(want.to_owned(), 1)]);
+        assert_eq!(statements(Dialect::Postgres, text), [("SELECT 1".to_owned(), 6)]);
         let other = split(Dialect::Postgres, "-- a dump\n\\connect shop\n").unwrap_err();
         assert_eq!(other.to_string(), "line 2: `\\connect` is a command of psql");
         let within = "SELECT '\n\\restrict'\n\\restrict;";
@@ -330,7 +357,7 @@ mod tests {
             SqlChunk::CopyLine(b"1;\n".to_vec()),
             SqlChunk::CopyLine(b"\\N\n".to_vec()),
             SqlChunk::CopyEnd,
-            SqlChunk::Statement("SELECT 1".to_owned(), 6),
+            SqlChunk::Statement(b"SELECT 1".to_vec(), 6),
         ];
         assert_eq!(split(Dialect::Postgres, text).unwrap(), want);
     }

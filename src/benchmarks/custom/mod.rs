@@ -20,6 +20,7 @@ pub static SQL: BenchmarkSpec = BenchmarkSpec {
     workload: presets::workload,
     set: settings::set,
     finish: settings::finish,
+    of_dbms: steps::of_dbms,
     check: steps::check,
     phases: |dialect, _, workload| steps::phases(dialect, workload),
     turns: DefaultTurns::Within,

@@ -43,6 +43,10 @@ pub fn capture(
             match got {
                 Ok(plan) => {
                     plans.insert(operation.kind.clone(), plan);
+                    if !is_carried_out && let Some(plan) = generic(operation, job.dialect, session)
+                    {
+                        plans.insert(format!("{} (generic)", operation.kind), plan);
+                    }
                 }
                 // MySQL before 5.6.3 explains SELECT only. A step is not given up for a plan.
                 Err(why) => {
@@ -58,6 +62,29 @@ pub fn capture(
         }
     }
     (plans, notes)
+}
+
+/// The plan that holds for any values: Postgres may use it from the sixth execution of a prepared
+/// statement on. `None` where there is no such plan, or the server does not show it.
+fn generic(operation: &Operation, dialect: Dialect, session: &mut Connection) -> Option<String> {
+    let values = operation.parameters.len();
+    let is_prepared = operation.protocol == Protocol::Prepared && !operation.fragments.is_empty();
+    if dialect != Dialect::Postgres || !is_prepared || values == 0 {
+        return None;
+    }
+    // Before version 12 there is no such setting. The user's own holds again after ROLLBACK.
+    let setting = session.simple("BEGIN; SET LOCAL plan_cache_mode = force_generic_plan");
+    let prepare = format!("PREPARE rqps_generic AS {}", operation.sql);
+    let plan = setting.and_then(|_| session.simple(&prepare)).and_then(|_| {
+        let nulls = vec!["NULL"; values].join(", ");
+        let plan = explain_one(dialect, &format!("EXECUTE rqps_generic({nulls})"), session);
+        session.simple("ROLLBACK; DEALLOCATE rqps_generic").and(plan)
+    });
+    if plan.is_err() {
+        // No transaction is open where the plan alone failed.
+        session.simple("ROLLBACK").ok()?;
+    }
+    plan.ok()
 }
 
 /// The plan of one statement that needs no parameters.

@@ -73,11 +73,16 @@ impl Choices {
     }
 }
 
+/// True if the name of a file says that gzip compressed it.
+pub fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "gz")
+}
+
 /// Opens a file, which may be compressed by gzip.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
     let file = File::open(path).map_err(|error| format!("open {}: {error}", path.display()))?;
     let file = BufReader::with_capacity(256 << 10, file);
-    Ok(match path.extension().is_some_and(|end| end == "gz") {
+    Ok(match is_compressed(path) {
         true => Box::new(BufReader::with_capacity(256 << 10, MultiGzDecoder::new(file))),
         false => Box::new(file),
     })

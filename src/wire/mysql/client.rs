@@ -201,7 +201,12 @@ impl MysqlClient {
     /// Runs text (COM_QUERY). Several statements may be joined by semicolons; their counts are
     /// added up.
     pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
-        self.command(packet::COM_QUERY, sql.as_bytes())?;
+        self.simple_bytes(sql.as_bytes())
+    }
+
+    /// The same for text whose literals may be bytes, as dumps hold them.
+    pub fn simple_bytes(&mut self, sql: &[u8]) -> Result<Reply, WireError> {
+        self.command(packet::COM_QUERY, sql)?;
         self.finish(&mut CountRows)
     }
 

@@ -330,10 +330,10 @@ impl ServerError {
     /// Reads the fields that matter; what is missing stays empty.
     pub(super) fn parse(body: &[u8]) -> ServerError {
         let mut error = ServerError::default();
-        let mut detail = String::new();
+        let (mut detail, mut row) = (String::new(), String::new());
         for field in body.split(|byte| *byte == 0) {
-            let Some((kind, value)) = field.split_first() else { continue };
-            let value = || String::from_utf8_lossy(value).into_owned();
+            let Some((kind, text)) = field.split_first() else { continue };
+            let value = || String::from_utf8_lossy(text).into_owned();
             match kind {
                 // Severity that is never translated since 9.6; S may be.
                 b'V' => error.severity = value(),
@@ -341,11 +341,16 @@ impl ServerError {
                 b'C' => error.code = value(),
                 b'M' => error.message = value(),
                 b'D' => detail = value(),
+                // Which row of a COPY; in other errors it names functions and queries around.
+                b'W' if text.starts_with(b"COPY ") => row = value(),
                 _ => {}
             }
         }
         if !detail.is_empty() {
             error.message = format!("{}: {detail}", error.message);
+        }
+        if let Some(row) = row.lines().next() {
+            error.message = format!("{} ({row})", error.message);
         }
         error
     }

@@ -20,6 +20,7 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, _: Option<&str>) -> Re
     RequestBody::LoadFiles(FileLoad {
         schema: scripts(&load.schema),
         data: load.data.iter().map(|data| csv_file(&folder, data)).collect(),
+        sessions: load.sessions.unwrap_or(1),
         index: scripts(&load.index),
         analyze: load.analyze.unwrap_or(true),
     })
@@ -30,6 +31,7 @@ fn csv_file(folder: &Path, data: &CsvLoad) -> CsvFile {
         path: folder.join(&data.csv),
         table: data.table.clone(),
         columns: data.columns.clone(),
+        hex: data.hex.clone(),
         null: data.null.clone().unwrap_or_default(),
         delimiter: data.delimiter.as_ref().and_then(|text| text.bytes().next()).unwrap_or(b','),
         expect_rows: data.expect_rows,

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_workload::{Amount, ByDialect};
+use crate::domain::sql_workload::Amount;
 
 /// The variables of a workload.
 pub(super) struct Variables<'a>(pub(super) &'a BTreeMap<String, i64>);
@@ -51,43 +50,6 @@ impl Variables<'_> {
             };
             format!("`{text}` is neither a whole number nor a variable; {known}")
         })
-    }
-}
-
-/// The key of a dialect in tables by dialect.
-pub(super) fn dialect_key(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Postgres => "postgres",
-        Dialect::Mysql => "mysql",
-        Dialect::Sqlite => "sqlite",
-        Dialect::KeyValue => "kv",
-        Dialect::Fake => "fake",
-    }
-}
-
-/// The value for a dialect: that of its key, else that of `any`.
-pub fn of_dialect<T>(said: &ByDialect<T>, dialect: Dialect) -> Option<&T> {
-    match said {
-        ByDialect::All(all) => Some(all),
-        ByDialect::Each(each) => each.get(dialect_key(dialect)).or_else(|| each.get("any")),
-    }
-}
-
-/// The values of all dialects.
-pub(super) fn all<T>(said: &ByDialect<T>) -> Vec<&T> {
-    match said {
-        ByDialect::All(all) => vec![all],
-        ByDialect::Each(each) => each.values().collect(),
-    }
-}
-
-/// Refuses keys that are no dialects.
-pub(super) fn check_dialects<T>(said: &ByDialect<T>) -> Result<(), String> {
-    const KNOWN: [&str; 4] = ["postgres", "mysql", "sqlite", "any"];
-    let ByDialect::Each(each) = said else { return Ok(()) };
-    match each.keys().find(|key| !KNOWN.contains(&key.as_str())) {
-        Some(key) => Err(format!("`{key}` is no dialect; there are {}", KNOWN.join(", "))),
-        None => Ok(()),
     }
 }
 

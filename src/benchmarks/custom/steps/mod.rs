@@ -1,12 +1,13 @@
 //! Steps of the user's own statements, compiled to scripts for each dialect.
 
 mod amounts;
+mod dialects;
 mod positions;
 mod reading;
 mod sequence;
 mod statements;
 mod values;
 
-pub use amounts::of_dialect;
+pub use dialects::{of_dbms, of_dialect};
 pub use reading::{files, placed, read, shape};
 pub use sequence::{check, phases, writes};

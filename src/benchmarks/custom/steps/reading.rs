@@ -1,6 +1,6 @@
 //! A workload file as text, and the files that it names.
 
-use super::amounts::all;
+use super::dialects::all;
 use super::positions;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::sql_workload::SqlShape;

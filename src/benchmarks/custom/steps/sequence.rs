@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::amounts::{all, check_dialects, of_dialect};
+use super::dialects::{all, check_dialects, of_dialect};
 use super::reading::shape;
 use super::statements::Compiler;
 use super::values::NamedSources;
@@ -75,8 +75,20 @@ fn check_load(shape: &SqlShape, dialect: Dialect) -> Result<(), String> {
     for said in load.schema.iter().chain(&load.index) {
         check_dialects(said).map_err(|why| format!("{at}[load]: {why}"))?;
     }
+    if load.sessions.is_some_and(|sessions| !(1..=256).contains(&sessions)) {
+        return Err(format!("{at}[load]: `threads` must be from 1 to 256"));
+    }
+    for data in &load.data {
+        let wrong = |text: &String| !text.is_ascii() || text.len() != 1 || "\"\r\n".contains(text);
+        if let Some(text) = data.delimiter.as_ref().filter(|text| wrong(text)) {
+            let csv = &data.csv;
+            return Err(format!(
+                "{at}[load]: the `delimiter` of {csv} must be one character of ASCII, not {text:?}"
+            ));
+        }
+    }
     if load.schema.as_ref().is_some_and(|said| of_dialect(said, dialect).is_none()) {
-        let key = super::amounts::dialect_key(dialect);
+        let key = super::dialects::dialect_key(dialect);
         return Err(format!("{at}[load] has no schema for {key}, the dialect of a target"));
     }
     Ok(())
@@ -217,6 +229,11 @@ fn check_step(step: &SqlStep) -> Result<(), String> {
     if step.event.iter().all(|event| event.weight == Some(0)) {
         return Err(format!("all weights of step `{name}` are 0"));
     }
+    let mut names = BTreeSet::new();
+    let of_events = step.event.iter().filter_map(|event| event.name.as_ref());
+    if let Some(twice) = of_events.into_iter().find(|event| !names.insert(*event)) {
+        return Err(format!("two events of step `{name}` have the name `{twice}`"));
+    }
     if step.clients.is_some_and(|clients| !(1..=10_000).contains(&clients)) {
         return Err(format!("the clients of step `{name}` must be from 1 to 10000"));
     }
@@ -257,8 +274,13 @@ fn compiled(
         events,
         distribution: Distribution::Uniform,
         sources: named.sources.clone(),
-        init: step.init.clone(),
+        init: session_setup(dialect).map(str::to_owned).chain(step.init.iter().cloned()).collect(),
     })
+}
+
+/// What every session says first: a workload file is UTF-8.
+fn session_setup(dialect: Dialect) -> impl Iterator<Item = &'static str> {
+    (dialect == Dialect::Mysql).then_some("SET NAMES utf8mb4").into_iter()
 }
 
 fn compiled_event(

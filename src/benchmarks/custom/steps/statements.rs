@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::amounts::{all, check_dialects, dialect_key, of_dialect};
+use super::dialects::{all, check_dialects, dialect_key, of_dialect};
 use super::values::NamedSources;
 use crate::domain::dialect::{Dialect, Placeholder};
 use crate::domain::script::{Fragment, Operation, Parameter, Protocol};

@@ -1,0 +1,81 @@
+//! What a workload file says for each dialect.
+
+use std::borrow::Cow;
+
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
+use crate::domain::build::Dbms;
+use crate::domain::dialect::Dialect;
+use crate::domain::sql_workload::{ByDialect, SqlShape};
+
+/// Keys of tables by dialect. MariaDB speaks MySQL's dialect, so `mysql` is for both where nothing
+/// stands under `mariadb`.
+const KEYS: [&str; 5] = ["postgres", "mysql", "mariadb", "sqlite", "any"];
+
+/// The key of a dialect in tables by dialect.
+pub(super) fn dialect_key(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => "postgres",
+        Dialect::Mysql => "mysql",
+        Dialect::Sqlite => "sqlite",
+        Dialect::KeyValue => "kv",
+        Dialect::Fake => "fake",
+    }
+}
+
+/// The value for a dialect: that of its key, else that of `any`.
+pub fn of_dialect<T>(said: &ByDialect<T>, dialect: Dialect) -> Option<&T> {
+    match said {
+        ByDialect::All(all) => Some(all),
+        ByDialect::Each(each) => each.get(dialect_key(dialect)).or_else(|| each.get("any")),
+    }
+}
+
+/// The values of all dialects.
+pub(super) fn all<T>(said: &ByDialect<T>) -> Vec<&T> {
+    match said {
+        ByDialect::All(all) => vec![all],
+        ByDialect::Each(each) => each.values().collect(),
+    }
+}
+
+/// Refuses keys that are no dialects.
+pub(super) fn check_dialects<T>(said: &ByDialect<T>) -> Result<(), String> {
+    let ByDialect::Each(each) = said else { return Ok(()) };
+    match each.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        Some(key) => Err(format!("`{key}` is no dialect; there are {}", KEYS.join(", "))),
+        None => Ok(()),
+    }
+}
+
+/// The workload as a DBMS takes it: what stands under its own name changes places with what stands
+/// under its dialect's, as `mariadb` with `mysql`. Nothing is left out, so that all targets draw
+/// the same values.
+pub fn of_dbms(workload: &Workload, dbms: Dbms) -> Cow<'_, Workload> {
+    let keys = (dbms.name(), dialect_key(dbms.dialect()));
+    let BenchmarkParameters::Sql(shape) = &workload.shape else { return Cow::Borrowed(workload) };
+    if keys.0 == keys.1 {
+        return Cow::Borrowed(workload);
+    }
+    let mut shape = shape.clone();
+    exchange(&mut shape, keys);
+    Cow::Owned(Workload { shape: BenchmarkParameters::Sql(shape), ..workload.clone() })
+}
+
+fn exchange(shape: &mut SqlShape, keys: (&str, &str)) {
+    let events = shape.step.iter_mut().flat_map(|step| &mut step.event);
+    for statement in events.flat_map(|event| &mut event.statement) {
+        exchange_keys(&mut statement.sql, keys);
+    }
+    let load = shape.load.iter_mut();
+    for said in load.flat_map(|load| [&mut load.schema, &mut load.index]).flatten() {
+        exchange_keys(said, keys);
+    }
+}
+
+fn exchange_keys<T>(said: &mut ByDialect<T>, (own, shared): (&str, &str)) {
+    let ByDialect::Each(each) = said else { return };
+    let Some(of_own) = each.remove(own) else { return };
+    if let Some(of_shared) = each.insert(shared.to_owned(), of_own) {
+        each.insert(own.to_owned(), of_shared);
+    }
+}

@@ -1,0 +1,340 @@
+//! Rows from memory into a table, by the fastest way that the dialect has.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::domain::dialect::{Bulk, Dialect};
+use crate::driver::connection::Connection;
+use crate::driver::loaders::{COPY_BYTES, send_local};
+use crate::driver::part::{FieldRow, PartRows};
+use crate::wire::{Value, ValueType, WireError};
+
+/// Rows of one LOAD DATA, which is one transaction.
+const ROWS_PER_LOAD: u64 = 50_000;
+
+/// Rows of an INSERT where LOAD DATA is not allowed.
+const ROWS_PER_INSERT: u64 = 500;
+
+/// Rows of a transaction of INSERTs of one row.
+const ROWS_PER_COMMIT: u64 = 10_000;
+
+/// A table that is filled.
+pub struct TableFill<'a> {
+    /// As SQL names it.
+    pub name: &'a str,
+    /// In the order of the fields.
+    pub columns: Vec<FillColumn>,
+    /// Of the fields, as MySQL names it.
+    pub character_set: &'a str,
+    /// Rows that the server has taken so far.
+    pub rows: &'a AtomicU64,
+}
+
+/// A column that is filled.
+pub struct FillColumn {
+    name: String,
+    /// True if the fields are bytes. They come in the form in which the dialect takes them: with
+    /// `\x` and hex digits for Postgres, as hex digits for MySQL, as they are for SQLite.
+    is_binary: bool,
+}
+
+impl FillColumn {
+    /// A column of numbers or texts, as SQL names it.
+    pub fn text(name: &str) -> FillColumn {
+        FillColumn { name: name.to_owned(), is_binary: false }
+    }
+
+    /// A column of bytes, as SQL names it.
+    pub fn binary(name: &str) -> FillColumn {
+        FillColumn { name: name.to_owned(), is_binary: true }
+    }
+}
+
+impl TableFill<'_> {
+    /// Sends the rows. The error is a whole fault.
+    pub fn fill(
+        &self,
+        dialect: Dialect,
+        mut stream: RowStream,
+        session: &mut Connection,
+    ) -> Result<(), String> {
+        let filled = match dialect.spec().bulk {
+            Bulk::Copy => self.copy(&mut stream, session),
+            Bulk::LoadData => self.load_data(&mut stream, session),
+            Bulk::Rows => self.insert_each(&mut stream, session),
+        };
+        if let Some(fault) = stream.rows.fault() {
+            return Err(fault);
+        }
+        filled.map_err(|error| {
+            let place = stream.rows.place().map(|place| format!("{place}: ")).unwrap_or_default();
+            format!("failed to fill {}: {place}{error}", self.name)
+        })
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        names.join(", ")
+    }
+
+    fn copy(&self, stream: &mut RowStream, session: &mut Connection) -> Result<(), WireError> {
+        let sql = format!("COPY {} ({}) FROM STDIN", self.name, self.names());
+        session.copy_in(&sql, &mut |out| {
+            let (taken, more) = stream.lines(out, u64::MAX);
+            self.rows.fetch_add(taken, Ordering::Relaxed);
+            more
+        })?;
+        Ok(())
+    }
+
+    /// LOAD DATA LOCAL with rows from memory, or INSERTs if the server is not for it.
+    fn load_data(&self, stream: &mut RowStream, session: &mut Connection) -> Result<(), WireError> {
+        let sql = self.load_statement();
+        while stream.is_more() {
+            let mut sent = 0;
+            let loaded = send_local(&sql, session, &mut |out| {
+                let (taken, more) = stream.lines(out, ROWS_PER_LOAD - sent);
+                sent += taken;
+                (taken, more && sent < ROWS_PER_LOAD)
+            })?;
+            let Some(sent) = loaded else { return self.insert_many(stream, session) };
+            self.rows.fetch_add(sent, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Bytes come as hex digits, because texts must be of the character set.
+    fn load_statement(&self) -> String {
+        let (mut fields, mut sets) = (Vec::new(), Vec::new());
+        for (index, FillColumn { name, is_binary }) in self.columns.iter().enumerate() {
+            match is_binary {
+                false => fields.push(name.clone()),
+                true => {
+                    fields.push(format!("@rqps_{index}"));
+                    sets.push(format!("{name} = UNHEX(@rqps_{index})"));
+                }
+            }
+        }
+        let set = if sets.is_empty() { "" } else { " SET " };
+        format!(
+            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {} CHARACTER SET {} ({}){set}{}",
+            self.name,
+            self.character_set,
+            fields.join(", "),
+            sets.join(", ")
+        )
+    }
+
+    /// INSERTs of many rows with literals, in one transaction for each 50000 rows.
+    fn insert_many(
+        &self,
+        stream: &mut RowStream,
+        session: &mut Connection,
+    ) -> Result<(), WireError> {
+        let columns = self.names();
+        session.simple("BEGIN")?;
+        let mut in_transaction = 0;
+        while stream.is_more() {
+            let mut sql = format!("INSERT INTO {} ({columns}) VALUES ", self.name);
+            let mut count = 0;
+            while count < ROWS_PER_INSERT
+                && let Some(row) = stream.row()
+            {
+                sql.push_str(if count > 0 { ",(" } else { "(" });
+                spell(&mut sql, &self.columns, row, session.escapes_backslash());
+                sql.push(')');
+                count += 1;
+            }
+            session.simple(&sql)?;
+            self.rows.fetch_add(count, Ordering::Relaxed);
+            in_transaction += count;
+            if in_transaction >= ROWS_PER_LOAD {
+                session.simple("COMMIT")?;
+                session.simple("BEGIN")?;
+                in_transaction = 0;
+            }
+        }
+        session.simple("COMMIT").map(|_| ())
+    }
+
+    /// One prepared statement in few transactions: the fastest way into SQLite.
+    fn insert_each(
+        &self,
+        stream: &mut RowStream,
+        session: &mut Connection,
+    ) -> Result<(), WireError> {
+        let mark = |column: &FillColumn| if column.is_binary { "CAST(? AS BLOB)" } else { "?" };
+        let marks: Vec<&str> = self.columns.iter().map(mark).collect();
+        let (columns, marks) = (self.names(), marks.join(", "));
+        session.simple("BEGIN")?;
+        let sql = format!("INSERT INTO {} ({columns}) VALUES ({marks})", self.name);
+        let types = vec![ValueType::AnyText; self.columns.len()];
+        let insert = session.prepare(&sql, &types)?;
+        let mut in_transaction = 0;
+        while let Some(row) = stream.row() {
+            let value = |field: Option<_>| field.map_or(Value::Null, Value::Text);
+            let values: Vec<Value<'_>> = row.fields().map(value).collect();
+            session.execute(insert, &values)?;
+            self.rows.fetch_add(1, Ordering::Relaxed);
+            in_transaction += 1;
+            if in_transaction == ROWS_PER_COMMIT {
+                session.simple("COMMIT")?;
+                session.simple("BEGIN")?;
+                in_transaction = 0;
+            }
+        }
+        session.simple("COMMIT").map(|_| ())
+    }
+}
+
+/// The values of a row as literals. Numbers stand in quotes, too.
+fn spell(sql: &mut String, columns: &[FillColumn], row: &FieldRow, backslash: bool) {
+    for (index, (field, column)) in row.fields().zip(columns).enumerate() {
+        if index > 0 {
+            sql.push(',');
+        }
+        let Some(field) = field else {
+            sql.push_str("NULL");
+            continue;
+        };
+        sql.push_str(if column.is_binary { "x'" } else { "'" });
+        for letter in String::from_utf8_lossy(field).chars() {
+            if letter == '\'' || (backslash && letter == '\\') {
+                sql.push(letter);
+            }
+            sql.push(letter);
+        }
+        sql.push('\'');
+    }
+}
+
+/// Rows one after the other, with one that was looked at before it is taken.
+pub struct RowStream {
+    rows: Box<dyn PartRows>,
+    row: FieldRow,
+    /// True if `row` is the next one, false if it must be made.
+    is_made: bool,
+    is_over: bool,
+}
+
+impl RowStream {
+    /// Of these rows.
+    pub fn new(rows: Box<dyn PartRows>) -> RowStream {
+        RowStream { rows, row: FieldRow::default(), is_made: false, is_over: false }
+    }
+
+    /// True if a row is left.
+    fn is_more(&mut self) -> bool {
+        if !self.is_made && !self.is_over {
+            self.row.clear();
+            self.is_made = self.rows.next(&mut self.row);
+            self.is_over = !self.is_made;
+        }
+        self.is_made
+    }
+
+    /// The next row.
+    fn row(&mut self) -> Option<&FieldRow> {
+        let is_there = self.is_more();
+        self.is_made = false;
+        is_there.then_some(&self.row)
+    }
+
+    /// Appends lines in COPY's text form: some 64 KB, `most` at most. Returns their number, and
+    /// whether rows are left.
+    fn lines(&mut self, out: &mut Vec<u8>, most: u64) -> (u64, bool) {
+        let (full, mut count) = (out.len() + COPY_BYTES, 0);
+        while out.len() < full
+            && count < most
+            && let Some(row) = self.row()
+        {
+            for (index, field) in row.fields().enumerate() {
+                if index > 0 {
+                    out.push(b'\t');
+                }
+                copy_field(out, field);
+            }
+            out.push(b'\n');
+            count += 1;
+        }
+        (count, self.is_more())
+    }
+}
+
+/// A field in COPY's text form, which is that of LOAD DATA, too; `None` is NULL.
+fn copy_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
+    let Some(field) = field else {
+        out.extend_from_slice(b"\\N");
+        return;
+    };
+    for byte in field {
+        match byte {
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            other => out.push(*other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three rows: a number, a text that needs escapes, and every second one a NULL.
+    struct Three(u64);
+
+    impl PartRows for Three {
+        fn next(&mut self, row: &mut FieldRow) -> bool {
+            if self.0 == 3 {
+                return false;
+            }
+            row.number(self.0 * 10);
+            row.text(b"a\\'b\tc");
+            match self.0 % 2 {
+                0 => row.null(),
+                _ => row.written(|out| out.extend_from_slice(b"x")),
+            }
+            self.0 += 1;
+            true
+        }
+    }
+
+    #[test]
+    fn lines_are_cut_at_the_number_of_rows_and_lose_none() {
+        let mut stream = RowStream::new(Box::new(Three(0)));
+        let mut out = Vec::new();
+        assert_eq!(stream.lines(&mut out, 2), (2, true));
+        assert_eq!(stream.lines(&mut out, 2), (1, false));
+        let text = String::from_utf8(out).unwrap();
+        let want = "0\ta\\\\'b\\tc\t\\N\n10\ta\\\\'b\\tc\tx\n20\ta\\\\'b\\tc\t\\N\n";
+        assert_eq!(text, want);
+    }
+
+    #[test]
+    fn literals_are_quoted_for_the_dialect() {
+        let mut stream = RowStream::new(Box::new(Three(0)));
+        let mut sql = String::new();
+        let columns = ["a", "b", "c"].map(FillColumn::text);
+        spell(&mut sql, &columns, stream.row().unwrap(), true);
+        assert_eq!(sql, "'0','a\\\\''b\tc',NULL");
+        assert!(stream.is_more() && stream.is_more());
+        let rest = std::iter::from_fn(|| stream.row().map(|row| row.fields().count()));
+        assert_eq!(rest.collect::<Vec<_>>(), [3, 3]);
+    }
+
+    #[test]
+    fn bytes_travel_as_hex_digits_to_mysql() {
+        let rows = AtomicU64::new(0);
+        let columns = vec![FillColumn::text("id"), FillColumn::binary("raw")];
+        let table = TableFill { name: "t", columns, character_set: "utf8mb4", rows: &rows };
+        let want = "LOAD DATA LOCAL INFILE 'rows' INTO TABLE t CHARACTER SET utf8mb4 \
+                    (id, @rqps_1) SET raw = UNHEX(@rqps_1)";
+        assert_eq!(table.load_statement(), want);
+        let (mut row, mut sql) = (FieldRow::default(), String::new());
+        row.number(7);
+        row.text(b"00ff");
+        spell(&mut sql, &table.columns, &row, true);
+        assert_eq!(sql, "'7',x'00ff'");
+    }
+}
