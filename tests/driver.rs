@@ -325,7 +325,8 @@ fn sqlite_gets_the_rows_of_a_csv_file_as_servers_do() {
         endpoint: Endpoint::File { path: path.clone(), library: None },
         login: Login::default(),
     };
-    user_files::check_csv(&place, &mut |sql| {
+    user_files::check_refused_csv(&place);
+    user_files::check_csv(&place, &[1, 2], &mut |sql| {
         let library = Arc::new(Sqlite::compiled_in());
         SqliteConnection::open(&library, &path, 0).unwrap().rows(sql).unwrap()
     });

@@ -163,11 +163,15 @@ impl CsvTable<'_> {
     }
 }
 
-/// Loads CSV on one session and on several: every row arrives as it is in the file.
-pub(crate) fn check_csv(place: &Place, rows: &mut dyn FnMut(&str) -> Vec<Vec<Option<String>>>) {
+/// Loads CSV on so many sessions: every row arrives as it is in the file.
+pub(crate) fn check_csv(
+    place: &Place,
+    sessions: &[u32],
+    rows: &mut dyn FnMut(&str) -> Vec<Vec<Option<String>>>,
+) {
     let table = CsvTable::of(place);
     let csv = csv();
-    for sessions in [1, 2] {
+    for sessions in sessions.iter().copied() {
         let said = table.load(csv.as_bytes(), sessions, Some(ROWS as u64));
         assert_eq!(loaded(&said), ROWS as u64);
         let found = rows(&table.select);
@@ -180,10 +184,15 @@ pub(crate) fn check_csv(place: &Place, rows: &mut dyn FnMut(&str) -> Vec<Vec<Opt
             assert!(want.iter().cloned().eq(found), "{sessions} sessions, row {id}: {want:?}");
         }
     }
+}
+
+/// Files that are not loaded, with the place of what is wrong.
+pub(crate) fn check_refused_csv(place: &Place) {
+    let table = CsvTable::of(place);
     let refused = |csv: &[u8], sessions, expect_rows| {
         fault(&table.load(csv, sessions, expect_rows)).to_owned()
     };
-    let short = refused(csv.as_bytes(), 2, Some(5));
+    let short = refused(csv().as_bytes(), 2, Some(5));
     assert!(short.ends_with("it holds 3000 rows, not 5 as `expect_rows` says"), "{short}");
     let wrong = refused(b"id,raw\n1,00\n2,0g\n", 1, None);
     assert!(wrong.ends_with("line 3: `raw` holds no bytes in hex"), "{wrong}");

@@ -2,6 +2,7 @@
 
 use super::{presets, settings, steps};
 use crate::domain::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
+use crate::domain::build::Dbms;
 use crate::domain::dialect::Dialect;
 use crate::domain::script::{Fragment, Parameter, Script};
 
@@ -286,4 +287,60 @@ fn a_row_gives_values_to_later_statements_and_a_step_has_its_own_pace() {
     check("250.5", "0.0", "the rate of step `refund` must be above 0");
     check("\"events\"", "\"tps\"", "the unit of step `refund` must be statements or events");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn mariadb_has_texts_of_its_own_or_those_of_mysql() {
+    let text = SHOP.replace(
+        "sql.any = \"UPDATE t",
+        "sql.mysql = \"UPDATE t SET d = :day\"\nsql.mariadb = \"DELETE FROM t\"\n\
+         sql.any = \"UPDATE t",
+    );
+    let all = workload(&text).unwrap();
+    let pay = |dbms: Dbms| {
+        let of_dbms = steps::of_dbms(&all, dbms);
+        steps::check(&of_dbms, dbms.dialect()).unwrap();
+        let phases = steps::phases(dbms.dialect(), &of_dbms);
+        let Some(Phase::Measure(step)) = phases.last() else { panic!("no step") };
+        let event = step.script().unwrap().events[1].clone();
+        (event.operations[0].sql.clone(), event.draws, event.operations[0].draws.clone())
+    };
+    let [mysql, mariadb] = [Dbms::Mysql, Dbms::Mariadb].map(pay);
+    assert_eq!((mysql.0.as_str(), mariadb.0.as_str()), ("UPDATE t SET d = ?", "DELETE FROM t"));
+    assert_eq!((mysql.1, mysql.2), (mariadb.1, mariadb.2), "both draw the same values");
+    let shared = text.replace("sql.mariadb = \"DELETE FROM t\"\n", "");
+    assert_eq!(
+        steps::of_dbms(&workload(&shared).unwrap(), Dbms::Mariadb).shape,
+        workload(&shared).unwrap().shape
+    );
+    let other = text.replace("sql.mariadb", "sql.oracle");
+    let refused = steps::check(&workload(&other).unwrap(), Dialect::Sqlite).unwrap_err();
+    assert!(
+        refused.contains("`oracle` is no dialect; there are postgres, mysql, mariadb"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn sessions_of_mysql_speak_utf8() {
+    assert_eq!(script(SHOP, Dialect::Mysql, 0).init, ["SET NAMES utf8mb4"]);
+    assert!(script(SHOP, Dialect::Postgres, 0).init.is_empty());
+}
+
+#[test]
+fn a_load_that_makes_no_sense_is_refused_with_its_line() {
+    let fails = |load: &str| {
+        steps::check(&workload(&format!("[load]\n{load}\n{SHOP}")).unwrap(), Dialect::Sqlite)
+            .unwrap_err()
+    };
+    let sessions = fails("threads = 0");
+    assert_eq!(sessions, "line 1, column 1: [load]: `threads` must be from 1 to 256");
+    let delimiter = fails("data = [{ csv = \"a.csv\", table = \"a\", delimiter = \"||\" }]");
+    assert!(
+        delimiter.ends_with("of a.csv must be one character of ASCII, not \"||\""),
+        "{delimiter}"
+    );
+    let twice = SHOP.replace("weight = 9", "name = \"pay\"");
+    let twice = steps::check(&workload(&twice).unwrap(), Dialect::Sqlite).unwrap_err();
+    assert!(twice.ends_with("two events of step `buy` have the name `pay`"), "{twice}");
 }
