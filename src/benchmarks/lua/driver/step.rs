@@ -23,8 +23,8 @@ use crate::driver::watch::ClientWatch;
 use crate::embed::lua::LuaState;
 
 /// What a step says whose script leaves the distribution to sysbench.
-const SPECIAL: &str = "numbers were drawn with `special`, the default of sysbench 1.0, which prefers \
-                       a few; --set api=1.1 draws uniformly";
+const SPECIAL: &str = "numbers were drawn with `special`, the default of sysbench 1.0, which \
+                       prefers a few; --set api=1.1 draws uniformly";
 
 /// Between two looks whether a report is due.
 const LOOK: Duration = Duration::from_millis(100);
