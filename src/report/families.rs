@@ -105,15 +105,11 @@ fn base<'a>(part: &FamilyReport<'a>) -> &'a str {
 
 /// Ratios of all targets to the baseline of their family: a table for each group of steps.
 fn ratios(parts: &[FamilyReport]) -> Section {
-    let mut legend = Vec::new();
-    let mut number = 0;
-    for (place, part) in parts.iter().enumerate() {
-        legend.push(format!("base-{} : {} ({})", place + 1, base(part), part.family));
-        for target in part.comparison.targets.iter().skip(1) {
-            number += 1;
-            legend.push(format!("col-{number} : {} / base-{}", target.label, place + 1));
-        }
-    }
+    let legend = columns(parts).into_iter().map(|(head, column)| match column {
+        RatioColumn::Baseline(part) => format!("{head} : {} ({})", base(part), part.family),
+        RatioColumn::Ratio { label, baseline } => format!("{head} : {label} / {baseline}"),
+    });
+    let legend = legend.collect();
     let metric = match parts.iter().all(|part| is_counted(part.comparison)) {
         true => Metric::InstructionsPerOp,
         false => Metric::Rate,
@@ -126,17 +122,37 @@ fn ratios(parts: &[FamilyReport]) -> Section {
     Section { id: "families", heading, blocks }
 }
 
-fn ratio_table(parts: &[FamilyReport], group: Group, metric: Metric) -> Table {
+/// A column of the table of ratios.
+enum RatioColumn<'a> {
+    /// Absolute values of the baseline of a family.
+    Baseline(&'a FamilyReport<'a>),
+    /// Ratios of a target to the column `baseline`.
+    Ratio { label: &'a str, baseline: String },
+}
+
+/// The columns with their heads, in order: `base-1`, `col-1`, `col-2`, `base-2`, `col-3`.
+fn columns<'a>(parts: &'a [FamilyReport<'a>]) -> Vec<(String, RatioColumn<'a>)> {
     let mut columns = Vec::new();
     let mut number = 0;
     for (place, part) in parts.iter().enumerate() {
-        columns.push(Column::numbers(format!("base-{}", place + 1)).showing(metric));
-        for _ in part.comparison.targets.iter().skip(1) {
+        let baseline = format!("base-{}", place + 1);
+        columns.push((baseline.clone(), RatioColumn::Baseline(part)));
+        for target in part.comparison.targets.iter().skip(1) {
             number += 1;
-            columns.push(Column::numbers(format!("col-{number}")));
+            let ratio = RatioColumn::Ratio { label: &target.label, baseline: baseline.clone() };
+            columns.push((format!("col-{number}"), ratio));
         }
     }
-    columns.push(Column::of_row("step"));
+    columns
+}
+
+fn ratio_table(parts: &[FamilyReport], group: Group, metric: Metric) -> Table {
+    let of_column = |(head, column): (String, RatioColumn)| match column {
+        RatioColumn::Baseline(_) => Column::numbers(head).showing(metric),
+        RatioColumn::Ratio { .. } => Column::numbers(head),
+    };
+    let columns = columns(parts).into_iter().map(of_column);
+    let columns = columns.chain([Column::of_row("step")]).collect();
     let mut names: Vec<&str> = Vec::new();
     for part in parts {
         let of_group = part.comparison.steps.iter().filter(|step| step.group == group);

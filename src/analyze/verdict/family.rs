@@ -112,29 +112,16 @@ fn judge_once(
     let evidence: Vec<Option<Evidence>> =
         members.iter().map(|member| member.map(|member| family.evidence(&member))).collect();
     let adjusted = adjust(&evidence);
+    let alpha = 1.0 - family.rules.confidence;
     let mut detectable = Detectable::default();
     let judgements = members.iter().enumerate().map(|(at, member)| {
         let (Some(member), Some(evidence)) = (member, evidence[at]) else {
             return without_test(vec![untested(lists[at].differences.len())]);
         };
-        let rules = family.rules;
-        let equivalent = evidence.within <= rules.equivalence_alpha;
-        let test = Test {
-            interval: family.interval(member, (1.0 - rules.confidence) / 2.0),
-            equivalence: family.interval(member, rules.equivalence_alpha),
-            equivalent,
-            p_treat: evidence.treat,
-            p_zero: evidence.zero,
-            q_treat: adjusted.q_treat[at],
-            q_zero: adjusted.q_zero[at],
-            holm_treat: adjusted.holm[at],
-            se: member.estimate.se,
-            df: member.estimate.df,
-            mde: detectable.share(member, family.threshold(), 1.0 - rules.confidence, rules.power),
-            settled: false,
-            look: None,
-        };
-        family.finish(member, test, prior.as_ref(), 1.0 - rules.confidence)
+        let mde = detectable.share(member, family.threshold(), alpha, family.rules.power);
+        let tails = (alpha / 2.0, family.rules.equivalence_alpha);
+        let test = family.test(member, evidence, (&adjusted, at), tails, mde);
+        family.finish(member, test, prior.as_ref(), alpha)
     });
     let judgements = judgements.collect();
     (judgements, prior.map(shown))
@@ -218,22 +205,10 @@ fn finish_looks(
             };
             return without_test(vec![reason]);
         };
-        let tail = looks.level(rules.equivalence_alpha, state.look);
-        let test = Test {
-            interval: family.interval(&member, looks.level(both_tails, state.look)),
-            equivalence: family.interval(&member, tail),
-            equivalent: evidence.within <= rules.equivalence_alpha,
-            p_treat: evidence.treat,
-            p_zero: evidence.zero,
-            q_treat: adjusted.q_treat[at],
-            q_zero: adjusted.q_zero[at],
-            holm_treat: adjusted.holm[at],
-            se: member.estimate.se,
-            df: member.estimate.df,
-            mde: detectable.share(&member, family.threshold(), at_last, rules.power),
-            settled: state.settled,
-            look: Some(state.look),
-        };
+        let mde = detectable.share(&member, family.threshold(), at_last, rules.power);
+        let tails = [both_tails, rules.equivalence_alpha].map(|it| looks.level(it, state.look));
+        let test = family.test(&member, evidence, (&adjusted, at), tails.into(), mde);
+        let test = Test { settled: state.settled, look: Some(state.look), ..test };
         family.finish(&member, test, prior, at_last)
     };
     states.iter().enumerate().map(of).collect()
@@ -264,6 +239,33 @@ impl Family<'_> {
             treat: member.estimate.p_beyond(self.threshold()),
             zero: member.estimate.p_beyond(self.host.bias),
             within: member.estimate.p_within(limit),
+        }
+    }
+
+    /// The test of the step at this place of the list, without interim looks. `tails` are the shares
+    /// of the t distribution beyond each end of the interval and of the equivalence interval.
+    fn test(
+        &self,
+        member: &Member,
+        evidence: Evidence,
+        (adjusted, at): (&Adjusted, usize),
+        tails: (f64, f64),
+        mde: f64,
+    ) -> Test {
+        Test {
+            interval: self.interval(member, tails.0),
+            equivalence: self.interval(member, tails.1),
+            equivalent: evidence.within <= self.rules.equivalence_alpha,
+            p_treat: evidence.treat,
+            p_zero: evidence.zero,
+            q_treat: adjusted.q_treat[at],
+            q_zero: adjusted.q_zero[at],
+            holm_treat: adjusted.holm[at],
+            se: member.estimate.se,
+            df: member.estimate.df,
+            mde,
+            settled: false,
+            look: None,
         }
     }
 
