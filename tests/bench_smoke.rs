@@ -32,7 +32,7 @@ fn check(test: &str, target: &str) {
             assert!(rate.is_finite() && rate >= 1.0, "{case}: {text}");
         }
     }
-    for table in ["CPU of the client", "Loading", "Bars", "driver < 64 MB"] {
+    for table in ["CPU of the client", "Loading", "Limits", "driver < 64 MB"] {
         assert!(text.contains(table), "{table}: {text}");
     }
 }

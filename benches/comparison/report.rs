@@ -216,7 +216,7 @@ impl Report {
 
     /// The bars: a ratio by its estimate; a rate may be 1 within its interval.
     fn bars(&self) -> Table {
-        let mut table = Table::new("Bars", &["bar", "where", "measured", "met"]);
+        let mut table = Table::new("Limits", &["limit", "where", "measured", "met"]);
         let mut row = |bar: &str, place: String, measured: String, met: bool| {
             let met = if met { "yes" } else { "no" };
             table.rows.push(vec![bar.to_owned(), place, measured, met.to_owned()]);
