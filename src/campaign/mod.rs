@@ -1,5 +1,5 @@
 //! Loops of measuring, judging and deciding: when a plan has measured enough, and what an A/A run
-//! tells about its host. The lab below measures and judges nothing.
+//! shows about its host. The lab below measures and judges nothing.
 
 pub mod bisect;
 mod calibrate;

@@ -54,7 +54,7 @@ impl StopRule {
 
 /// Names of the steps that blocks of the plan measure, on any target.
 fn steps(plan: &Plan) -> BTreeSet<String> {
-    // A plan whose phases cannot be told is refused before anything is measured.
+    // A plan without known phases is refused before anything is measured.
     let phases = plan.targets.iter().filter_map(|target| plan.phases(target).ok()).flatten();
     let names = phases.filter_map(|phase| match phase {
         Phase::Measure(step) => Some(step.name),

@@ -32,7 +32,7 @@ pub(super) fn of_plan(plan: &Plan) -> Result<TypedPasswords> {
     let Ok(mut terminal) = open_terminal() else { return Ok(passwords) };
     for target in &plan.targets {
         let BuildSource::Dsn(text) = &target.source else { continue };
-        // What is wrong with a DSN is said when it is measured.
+        // A wrong DSN is reported when it is measured.
         let Ok(known) = password::known(text, &folders::variable) else { continue };
         if passwords.of(text).is_none()
             && let Some(password) = ask(&known.dsn, &mut terminal)?
@@ -74,7 +74,7 @@ fn ask(dsn: &Dsn, terminal: &mut File) -> Result<Option<String>> {
             let prompt = format!("Password for user {} at {address}: ", login.user);
             typed(terminal, &prompt).context("ask for a password on the terminal")
         }
-        // Any other fault is said when the server is measured.
+        // Any other fault is reported when the server is measured.
         Ok(()) | Err(_) => Ok(None),
     }
 }
@@ -134,7 +134,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // Nobody can be told: the terminal is gone.
+        // The terminal is gone, so there is no place to report it.
         tcsetattr(&self.terminal, OptionalActions::Now, &self.before).ok();
     }
 }

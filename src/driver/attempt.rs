@@ -25,7 +25,7 @@ pub trait ClientEvent {
         0
     }
 
-    /// The event that was carried out last counts in the window; it took so many nanoseconds.
+    /// The last event counts in the window; it took this number of nanoseconds.
     fn recorded(&mut self, _latency_ns: u64) {}
 
     /// Errors that the client counted itself since the last call.
@@ -34,7 +34,7 @@ pub trait ClientEvent {
         0
     }
 
-    /// The last event has ended: the client puts away what it has. The error is a whole fault.
+    /// The last event has ended: the client puts away what it has. The error is a complete message.
     fn finish(&mut self, _session: &mut Connection) -> Result<(), String> {
         Ok(())
     }

@@ -122,7 +122,7 @@ impl<E: ClientEvent> Client<E> {
         self.session.ping(count)
     }
 
-    /// Runs uncounted events until `end`. The error is a whole fault, as in all calls here.
+    /// Runs uncounted events until `end`. The error is a complete message, as in all calls here.
     pub fn warm_up(&mut self, end: u64) -> Result<(), String> {
         self.last_end = self.clock.now();
         if let Some(schedule) = &mut self.schedule {
@@ -175,7 +175,7 @@ impl<E: ClientEvent> Client<E> {
         Ok(Counts { window_ns, ..self.close_window() })
     }
 
-    /// Puts away what the client has. The error is a whole fault.
+    /// Puts away what the client has. The error is a complete message.
     pub fn finish(&mut self) -> Result<(), String> {
         self.acts.finish(&mut self.session)
     }

@@ -53,7 +53,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Loads the library that the endpoint names. The error is a whole fault.
+    /// Loads the library that the endpoint names. The error is a complete message.
     pub fn new(job: &DriverRequest) -> Result<Connector, String> {
         let sqlite = match &job.endpoint {
             Endpoint::File { library: None, .. } => Some(Sqlite::compiled_in()),
@@ -90,7 +90,8 @@ impl Connector {
         self.mark.as_deref()
     }
 
-    /// Opens the session of client `client` (from 0) and sets it up. The error is a whole fault.
+    /// Opens the session of client `client` (from 0) and sets it up. The error is a complete
+    /// message.
     pub fn open(&self, client: u32) -> Result<Connection, String> {
         let mut session = match &self.endpoint {
             Endpoint::Server(address) => self.connect(address)?,
@@ -243,7 +244,7 @@ impl Connection {
         }
     }
 
-    /// Sends `count` small statements, one after the other. The error is a whole fault.
+    /// Sends `count` small statements, one after the other. The error is a complete message.
     pub fn ping(&mut self, count: u32) -> Result<(), String> {
         for _ in 0..count {
             self.simple("SELECT 1").map_err(|error| format!("failed to ping: {error}"))?;

@@ -1,8 +1,8 @@
 //! The threads of a step and the one coordinator that leads them.
 //!
 //! A thread of a step is a member of its crew. The coordinator waits until all are ready, gives
-//! orders, cuts intervals while they work, and hears how they ended. A member that fails or panics
-//! ends the step at once, with its name and message.
+//! orders, cuts intervals while they work, and collects their results. A member that fails or
+//! panics ends the step at once, with its name and message.
 
 mod counting;
 
@@ -38,8 +38,8 @@ pub enum TurnNews {
 /// Between two looks while members take turns.
 const BEAT: Duration = Duration::from_millis(250);
 
-/// Between the order to measure and the start of a window: time for all members to hear it, and
-/// for the coordinator to read counters, nanoseconds.
+/// From the order to measure to the start of a window: time for all members to receive it, and for
+/// the coordinator to read counters, nanoseconds.
 pub const LEAD_NS: u64 = 5_000_000;
 
 /// How long members may take to finish the statement in flight once a step has reached its limit,
@@ -47,7 +47,7 @@ pub const LEAD_NS: u64 = 5_000_000;
 const GRACE_NS: u64 = 2_000_000_000;
 
 /// What a member does from its first to its last moment: it says [`Stand::done`], or ends early
-/// because the step has ended elsewhere. The error is a whole fault.
+/// because the step has ended elsewhere. The error is a complete message.
 type Life<T> = Box<dyn FnOnce(&Stand<T>) -> Result<(), String> + Send>;
 
 /// One thread of a step, before it starts.
@@ -67,7 +67,7 @@ pub struct Member<T> {
 pub struct Ready {
     /// What the protocol says of the server's side of its connection.
     pub connection_id: Option<u32>,
-    /// The thread of the server that serves its connection, if the server tells.
+    /// The thread of the server that serves its connection, if the server reports it.
     pub thread: Option<u32>,
     /// Query plans, by statement.
     pub plans: BTreeMap<String, String>,
@@ -75,7 +75,7 @@ pub struct Ready {
     pub notes: Vec<String>,
 }
 
-/// What the coordinator tells a member to do.
+/// An order of the coordinator to a member.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Order {
     /// Send some small statements, for the server's thread to be found, and answer.
@@ -84,9 +84,9 @@ pub enum Order {
     WarmUp(u64),
     /// Run through the window, count.
     Measure(Window),
-    /// Carry out so many events, count nothing, and answer.
+    /// Execute this number of events without recording them, and answer.
     WarmUpEvents(u64),
-    /// Carry out so many events and count them.
+    /// Execute this number of events and record them.
     MeasureEvents(u64),
     /// Take turns with other targets through warm-up and window, count the window.
     TakeTurns,
@@ -113,7 +113,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Carries out `work` on the calling thread and tells what it took.
+    /// Executes `work` on the calling thread and returns its cost.
     pub fn on<R>(clock: &Clock, work: impl FnOnce() -> R) -> (R, Spent) {
         let (from, before) = (clock.now(), tree::thread_cpu_ns());
         let result = work();
@@ -466,7 +466,7 @@ impl<T> Drop for Crew<T> {
 }
 
 impl Post {
-    /// A member that is gone has said its fault, which is heard next.
+    /// A member that is gone has sent its fault, which is the next message.
     fn order(&self, order: Order) {
         let _ = self.orders.send(order);
     }

@@ -21,7 +21,7 @@ pub enum Ending {
     Done,
     /// The job failed; the fault was said in a [`DriverEvent::Failed`].
     Failed,
-    /// The other side went away: nobody is listening any more.
+    /// The other side is gone.
     Abandoned,
 }
 
@@ -39,8 +39,8 @@ pub fn main(
     mut output: impl Write,
     memory_group: Option<&Path>,
 ) -> Ending {
-    // Without this the driver would go on loading a server that nobody reads the results of. Where
-    // it fails, the end of the input still tells.
+    // Without this, the driver would continue to load a server after the lab is gone. If it fails,
+    // the end of the input still ends the driver.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let entered = memory_group.map_or(Ok(()), cgroup::enter);
     let mut line = String::new();

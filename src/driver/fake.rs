@@ -32,7 +32,7 @@ pub struct Fake {
 #[cfg(test)]
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// The statement takes so many nanoseconds more.
+    /// The statement takes this number of nanoseconds more.
     Stall(u64),
     /// The server refuses with this code.
     Refuse(&'static str),

@@ -20,9 +20,9 @@ pub struct LabLink<W> {
     output: W,
     /// Lines of the other side; closed when it goes.
     lines: Receiver<String>,
-    /// Kept where nobody watches, so that the channel stays open.
+    /// Kept if no thread watches, so that the channel stays open.
     _open: Option<Sender<String>>,
-    /// Counters of this host, where the lab is on another one.
+    /// Counters of this host, if the lab is on another host.
     host: Option<HostWatch>,
 }
 
@@ -59,7 +59,7 @@ impl<W: Write> LabLink<W> {
     /// Watches `input` for its end.
     pub fn watching(output: W, mut input: impl BufRead + Send + 'static) -> LabLink<W> {
         let (sender, lines) = channel();
-        // The thread ends with the input or with the process, and is waited for by nobody.
+        // The thread ends with the input or with the process. Nothing waits for it.
         std::thread::spawn(move || {
             let mut rest = String::new();
             while input.read_line(&mut rest).is_ok_and(|length| length > 0) {
@@ -71,7 +71,7 @@ impl<W: Write> LabLink<W> {
         LabLink { output, lines, _open: None, host: None }
     }
 
-    /// Also says what counters of this host moved by in the window: for a lab on another one.
+    /// Also sends the changes of this host's counters in the window, for a lab on another host.
     pub fn watch_host(&mut self) {
         let sampler = CounterSampler::new(None, None, None);
         self.host = Some(HostWatch { sampler, first_and_last: None });

@@ -126,7 +126,7 @@ fn streams(dialect: Dialect, parallel: u32) -> u32 {
     }
 }
 
-/// The rows of all tables; tables that may be split in so many ranges that no stream is idle.
+/// The rows of all tables. Splits tables, if allowed, into enough ranges that no stream is idle.
 fn fills(job: &DriverRequest, streams: u32) -> Vec<LoadPart> {
     let ranges = match job.dialect.spec().splits_tables {
         true => u64::from(streams.div_ceil(job.tables)).min(job.rows),

@@ -220,7 +220,7 @@ enum StatementFault {
 struct SqlFile {
     input: Box<dyn BufRead>,
     splitter: SqlSplitter,
-    /// What the lines so far gave and nobody took yet, the first last.
+    /// Results of the lines so far that were not taken yet, in reverse order.
     chunks: Vec<SqlChunk>,
     line: Vec<u8>,
 }

@@ -13,7 +13,7 @@ use crate::driver::recorder::text_of;
 /// The same second of all drivers as one.
 ///
 /// # Errors
-/// A driver told no latencies, or columns that no other has.
+/// A driver sent no latencies, or columns that no other driver has.
 pub fn interval(parts: &[StepInterval]) -> Result<StepInterval, String> {
     if parts.iter().any(|part| !part.extra.is_empty()) {
         return Err("failed to add up seconds of several drivers: they have columns of their own"

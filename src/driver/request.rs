@@ -88,7 +88,7 @@ pub struct DriverRequest {
     /// How to take turns with other targets; `None` to measure without a break.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnRequest>,
-    /// Events of the warm-up, and of the window: so many instead of seconds, so that what they
+    /// Numbers of events of the warm-up and of the window, instead of seconds, so that what they
     /// execute can be counted. The driver waits for a line before and after the window. For a load
     /// it says only that counts will follow: all targets get the same pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,7 +198,7 @@ pub struct StepRequest<B = StepBody> {
 }
 
 impl StepRequest {
-    /// A step of a workload, on a server that nobody pins.
+    /// A step of a workload, on a server without CPU placement.
     pub fn of(step: &Step, workload: &Workload) -> StepRequest {
         let pace = step.parameters.events_per_second;
         StepRequest {

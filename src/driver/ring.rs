@@ -17,13 +17,13 @@ use crate::os::shared_page::SharedPage;
 /// The most targets that can take turns: the living are bits of a number.
 pub const TARGETS_MAX: usize = 64;
 
-/// A slice holds so many events of the slowest target, so that neither the event in flight at its
-/// end nor cold caches at its start weigh much…
+/// A slice is as long as this number of events of the slowest target, so that neither the event in
+/// flight at its end nor cold caches at its start weigh much…
 const EVENTS_PER_SLICE: u64 = 20;
-/// …unless slices became so long that the window had fewer than so many of each target.
+/// …unless the window would then have fewer than this number of slices of each target.
 const SLICES_LEAST: u64 = 10;
 
-/// A sleeper looks again after so long in any case.
+/// Longest time until a sleeper looks again.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// How one target takes part in turns: part of the job of its driver.
@@ -58,11 +58,11 @@ pub struct TurnRules {
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnPhase {
-    /// Targets connect and prepare; nobody has the token.
+    /// Targets connect and prepare; no target has the token.
     Gather,
     /// Turns that do not count.
     WarmUp,
-    /// The lab reads counters; nobody has the token.
+    /// The lab reads counters; no target has the token.
     Sample,
     /// Turns that count.
     Window,
@@ -137,7 +137,8 @@ impl Ring {
     /// Makes the page for `targets` targets: all are alive, none has come yet.
     ///
     /// # Errors
-    /// There can be no page, or there are too many targets, or the rules are none. A whole fault.
+    /// The shared page cannot be created, there are too many targets, or the rules are invalid. A
+    /// complete message.
     pub fn create(targets: usize, rules: TurnRules) -> Result<Ring, String> {
         if targets > TARGETS_MAX {
             return Err(format!(
@@ -160,7 +161,7 @@ impl Ring {
     /// Opens the page of the lab.
     ///
     /// # Errors
-    /// The lab is gone, or the rules are none. A whole fault.
+    /// The lab is gone, or the rules are invalid. A complete message.
     pub fn open(path: &Path, rules: &TurnRules) -> Result<Ring, String> {
         let page = SharedPage::open(path).map_err(|error| {
             format!("failed to open the page of turns {}: {error}", path.display())

@@ -26,7 +26,7 @@ impl Connection {
         }
     }
 
-    /// Prepares a statement with so many values.
+    /// Prepares a statement with this number of values.
     pub fn prepare_text(&mut self, sql: &str, values: usize) -> Result<Prepared, WireError> {
         match self {
             Connection::Postgres(client) => client.prepare_text(sql),

@@ -18,11 +18,11 @@ use crate::os::clock;
 use crate::os::standstill::Standstill;
 use crate::os::tree::{self, Cpu};
 
-/// The tree of a server that stands still between turns is looked at again after so many.
+/// Turns after which rqps reads the process tree of a stopped server again.
 const LOOK_EVERY: u32 = 32;
 /// Lengths of events that their median is taken of, at the end of the warm-up.
 const LENGTHS: usize = 99;
-/// The window is cut into so many shares at most.
+/// Most shares of a window.
 const SHARES_MOST: u32 = 100;
 
 /// A client as it takes turns: it carries out one event after the other.
@@ -31,7 +31,7 @@ pub trait Player {
     type Counts;
 
     /// Carries out events until `until`, one at least, and finishes the one in flight. Returns when
-    /// the last one ended, and how many were completed. The error is a whole fault.
+    /// the last one ended, and how many were completed. The error is a complete message.
     fn turn(&mut self, until: u64) -> Result<(u64, u64), String>;
 
     /// Events count from now on.
@@ -72,7 +72,7 @@ struct Log {
 }
 
 impl Team {
-    /// Joins the ring. The error is a whole fault, as in all calls here.
+    /// Joins the ring. The error is a complete message, as in all calls here.
     pub fn join(request: &TurnRequest, clients: u32, clock: Clock) -> Result<Team, String> {
         let ring = Ring::open(&request.page, &request.rules)?;
         let clock_ahead_ns = clock::monotonic_ns().saturating_sub(clock.now());

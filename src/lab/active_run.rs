@@ -296,7 +296,7 @@ impl ActiveRun<'_> {
     /// False, and written down, if the step rests on one that failed.
     pub(super) fn may_measure(&mut self, step: &Step, number: u32) -> Result<bool> {
         let Some(cause) = self.rests_on_a_failure(step) else { return Ok(true) };
-        // The fault was told when it came; without its ground the step could only tell it anew.
+        // The fault was reported before. Without its prerequisite the step could only repeat it.
         let text = format!("skipped because {cause} failed");
         let record = step_runner::empty_record(step, number, Status::Failed(text));
         self.folder.write_step(&record, &[])?;

@@ -119,8 +119,8 @@ pub(super) fn faults(reference: &CanaryReference, block: [Option<&Canary>; 2]) -
     [slow("before", before), slow("after", after), changed()].into_iter().flatten().collect()
 }
 
-/// Why `reading` is slower than the usual level that `reference` tells; `None` if it is not, or if
-/// there is too little to tell.
+/// Why `reading` is slower than the usual level of `reference`; `None` if it is not, or if there is
+/// too little to tell.
 ///
 /// The range is the 99 % prediction interval of normal noise on logarithms, and at least as wide as
 /// the floors: 15 % of spin, 25 % of memory, 3 times of fsync. By a calibration it is that of its

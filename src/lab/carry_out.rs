@@ -261,8 +261,8 @@ fn canary_source(execution: &Execution<'_>, states: &[TargetState]) -> CanarySou
     }
 }
 
-/// Refuses what can be told to lead nowhere before a folder is made for it: first without the
-/// host's lock, then with it what would be noise to another who measures.
+/// Refuses plans that cannot work before it makes a folder for them: first without the host's lock,
+/// then with it what would be noise to another who measures.
 fn look_ahead(
     options: &ExecutionOptions,
     slots: Option<&[TargetSlot]>,

@@ -113,7 +113,7 @@ impl ClientHosts {
     /// Starts the drivers of a step; each host gets its share of the clients.
     ///
     /// # Errors
-    /// A host cannot be reached, or nobody on another host can reach the target.
+    /// A host cannot be reached, or other hosts cannot reach the target.
     pub(super) fn start(
         &self,
         job: &DriverRequest,

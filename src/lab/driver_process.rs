@@ -88,7 +88,7 @@ impl DriverProcess {
         let name = &host.link.host;
         let what = || format!("start a driver on the client host {name}");
         host.link.restore().with_context(what)?;
-        // With a shell around it: ssh tells a driver that was killed as it tells a cut connection.
+        // Within a shell, because ssh reports a killed driver like a cut connection.
         let command = host.link.talk(&format!("{} driver; exit $?", host.program));
         DriverProcess::started(command, Some(name.clone()), job, log).with_context(what)
     }
@@ -117,7 +117,7 @@ impl DriverProcess {
         let mut line = serde_json::to_vec(job)?;
         line.push(b'\n');
         match input.write_all(&line) {
-            // It has ended already; why is heard from it.
+            // It has ended already; its messages say why.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             sent => sent.context("send the driver its request")?,
         }
@@ -189,7 +189,7 @@ impl DriverProcess {
     /// The last line that it wrote to stderr, as a clause; empty without one.
     fn last_words(&self) -> String {
         let (path, start) = &self.log;
-        // A log that cannot be read adds nothing to the error that is told.
+        // If the log cannot be read, the error stays as it is.
         let bytes = fs::read(path).unwrap_or_default();
         let own = bytes.get(*start as usize..).unwrap_or_default();
         let text = String::from_utf8_lossy(own);

@@ -38,7 +38,7 @@ pub(super) struct AwayDriver {
     process: DriverProcess,
     host: String,
     clients: u32,
-    /// What it has said, and nobody has heard yet.
+    /// Its messages that were not processed yet.
     said: VecDeque<DriverEvent>,
     clock: Option<ClockOffset>,
     /// The start of its window, on its monotonic clock.
@@ -49,7 +49,7 @@ pub(super) struct AwayDriver {
 }
 
 impl AwayDriver {
-    /// A driver on a host, with so many of the step's clients.
+    /// A driver on a host, with its number of the step's clients.
     pub(super) fn new(process: DriverProcess, host: &str, clients: u32) -> AwayDriver {
         AwayDriver {
             process,

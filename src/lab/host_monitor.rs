@@ -19,7 +19,7 @@ use crate::lab::progress::Progress;
 use crate::plan::BlockSpec;
 use crate::results::ResultSet;
 
-/// Of the blocks that count, one in so many may be discarded besides: 20 % of all measured.
+/// One block may be discarded for this number of valid blocks: 20 % of all measured blocks.
 const KEPT_PER_DISCARDED: usize = 4;
 
 /// Outcome of a block.

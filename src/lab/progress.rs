@@ -31,7 +31,7 @@ impl<'a> Progress<'a> {
         self.advance(0.0);
     }
 
-    /// From here on, so many seconds are left.
+    /// Sets the seconds that are left from now on.
     pub(super) fn left(&mut self, seconds: f64) {
         self.total_seconds = self.done_seconds + seconds;
         self.advance(0.0);

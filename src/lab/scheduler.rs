@@ -22,7 +22,7 @@ pub(super) struct BlockScheduler {
     phases: Vec<Phase>,
     /// True if all data of the workload fit into the caches of the DBMS.
     cached: bool,
-    /// The undecided steps, as far as the decider has told.
+    /// The undecided steps, by the last decision.
     open: Option<Vec<UndecidedStep>>,
     targets: f64,
     /// Seconds that blocks of this sitting took, and what they were estimated at.
@@ -84,7 +84,7 @@ impl BlockScheduler {
         }
     }
 
-    /// A block of these phases took so many seconds.
+    /// Records the seconds that a block of these phases took.
     pub(super) fn took(&mut self, execution: &Execution<'_>, selection: &Selection, seconds: f64) {
         let kept = selection.kept(&self.phases);
         let estimate = cost::estimate(&execution.options.plan, &kept).run_seconds * self.targets;

@@ -444,7 +444,8 @@ fn is_stalled(second: &Second) -> bool {
     second.extra.get("stalled").is_some_and(|stalled| *stalled > 0.0)
 }
 
-/// Operations per second of an interval to a tenth. A remnant of a second tells nothing.
+/// Operations per second of an interval to a tenth. `None` for the rest of a second, which is too
+/// short.
 fn per_second(second: &Second, unit: RateUnit) -> Option<f64> {
     let operations = match unit {
         RateUnit::Transactions => second.events,

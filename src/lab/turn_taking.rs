@@ -51,7 +51,7 @@ impl<'a> Taking<'a> {
         self.ring.arrive(self.place, TurnPhase::Sample);
     }
 
-    /// This target takes no more turns. Said as soon as it is known, so that nobody waits for it.
+    /// This target takes no more turns. Called at once, so that no other target waits for it.
     pub(super) fn leave(&self) {
         self.ring.bury(self.place);
     }
@@ -79,7 +79,7 @@ impl<'a> Taking<'a> {
 }
 
 impl Drop for Taking<'_> {
-    /// However it ends, nobody is to wait for it.
+    /// No target waits for it, however it ends.
     fn drop(&mut self) {
         self.leave();
     }

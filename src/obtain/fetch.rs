@@ -133,7 +133,7 @@ fn from_maven(
     Ok(Manifest { origin: format!("maven {coordinates}"), sha256: Some(sha256), ..told })
 }
 
-/// What was unpacked as one package, told by itself: the right version, or an error.
+/// The build of one unpacked package. An error if it reports another version.
 fn told(tree: &Path, dbms: Dbms, version: &Version, coordinates: &str) -> Result<Manifest, Reason> {
     let server = layout::server(tree, dbms).ok_or_else(|| Reason::Damaged {
         coordinates: coordinates.to_string(),
@@ -213,7 +213,7 @@ fn from_debian(
         Some(library) => tree.join(library.file),
         None => tree,
     };
-    // What a tree or a library tells of itself is the same wherever it came from.
+    // A tree or a library reports the same whatever its origin.
     let build = installed::build(dbms, &root, progress)?;
     let found = &build.manifest.version;
     if let Some(asked) = asked

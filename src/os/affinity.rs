@@ -83,7 +83,7 @@ pub fn pin_tid(tid: u32, cpus: &[usize]) -> Result<(), AffinityError> {
 }
 
 /// Pins all threads of a process. New threads inherit the set of the thread that starts them, so
-/// the list is read again until nobody new is on it.
+/// the list is read again until it has no new thread.
 pub fn pin_process(pid: u32, cpus: &[usize]) -> Result<(), AffinityError> {
     let mut done = BTreeSet::new();
     loop {

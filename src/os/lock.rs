@@ -1,4 +1,4 @@
-//! A file that one process at a time may hold, and that tells who holds it.
+//! A file that one process at a time may lock, with the id of that process.
 //!
 //! The lock is flock(2): the kernel lets go of it when its holder ends, however it ends.
 
@@ -113,7 +113,7 @@ impl Drop for Lock {
     /// The file stays: to remove it would let a second process lock a file that a third no longer
     /// finds.
     fn drop(&mut self) {
-        // Only a courtesy to whoever reads it; the lock itself ends with the file.
+        // Only for readers of the file; the lock itself ends when the file is closed.
         let _ = self.file.set_len(0);
     }
 }

@@ -1,4 +1,4 @@
-//! The program perf: samples the stacks of processes at work, and tells their functions by name.
+//! The program perf: samples the stacks of running processes, and names their functions.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};

@@ -19,7 +19,7 @@ const BEGINNINGS: [&str; 13] = [
     "ret_from_fork_asm",
     "kthread",
 ];
-/// Of the outermost frames, so many may come before the beginning: stripped libraries do not name
+/// Number of outermost frames that may come before the beginning: stripped libraries do not name
 /// theirs.
 const FRAMES_BEFORE: usize = 3;
 

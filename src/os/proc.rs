@@ -276,7 +276,7 @@ pub struct CpuInfo {
     pub model: Option<String>,
     /// Logical CPUs listed.
     pub cpus: u32,
-    /// Distinct pairs of physical and core id, if they are told.
+    /// Distinct pairs of physical and core id, if known.
     pub cores: Option<u32>,
     /// True if the CPU itself says that it is a guest's; `None` where CPUs do not tell (ARM).
     pub hypervisor: Option<bool>,

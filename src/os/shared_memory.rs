@@ -23,7 +23,7 @@ pub fn remove_abandoned(pieces: &BTreeSet<PathBuf>) {
     }
     let used = mapped_by(all_processes().into_iter().map(|(pid, _)| pid));
     for piece in pieces.difference(&used) {
-        // Gone already is as good, and there is nobody to tell anything else.
+        // It may be gone already, and other errors cannot be reported here.
         let _ = std::fs::remove_file(piece);
     }
 }

@@ -58,11 +58,11 @@ pub struct ByteQuad(pub [u8; 4 * ROWS]);
 #[derive(Clone, Copy)]
 pub struct FloatRow(pub [f32; ROWS]);
 
-/// Four dimensions of the queries of a tile, each value less 128: VNNI multiplies unsigned bytes
-/// by signed ones. [`OFFSET`] × the sum of a row makes up for it.
+/// Four dimensions of the queries of a tile, each value less 128: VNNI multiplies unsigned bytes by
+/// signed ones. Adding [`OFFSET`] × the sum of a row corrects the product.
 pub type SignedQuads = [[i8; 4]; QUERIES];
 
-/// What [`SignedQuads`] were lessened by.
+/// The number that was subtracted from the values of [`SignedQuads`].
 pub const OFFSET: i32 = 128;
 
 /// Σ row × (query − 128) for all pairs of a tile: `panel[g]` and `queries[g]` are dimensions 4 g to
@@ -70,7 +70,7 @@ pub const OFFSET: i32 = 128;
 pub fn bytes(by: Instructions, panel: &[ByteQuad], queries: &[SignedQuads], out: &mut Tile<i32>) {
     match by {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: whoever names these instructions has them from `instructions`, which looked.
+        // SAFETY: these instructions come from `instructions`, which checks that the CPU has them.
         #[allow(unsafe_code)]
         Instructions::Avx512 if instructions() == by => unsafe {
             x86::bytes_avx512(panel, queries, out);

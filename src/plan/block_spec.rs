@@ -68,7 +68,7 @@ pub enum SpecError {
         own_version()
     )]
     Foreign {
-        /// Version of rqps that wrote it, if it tells.
+        /// Version of rqps that wrote it, if known.
         theirs: String,
         /// What is not known.
         what: String,

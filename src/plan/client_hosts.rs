@@ -65,7 +65,7 @@ fn check_shares(plan: &Plan, hosts: usize) -> Result<(), String> {
         ));
     }
     let Some(target) = plan.targets.first() else { return Ok(()) };
-    // A glob that matches no step is told where phases are needed.
+    // If a glob matches no step, `phases` reports it elsewhere.
     let Ok(phases) = plan.phases(target) else { return Ok(()) };
     let own_clients = |phase: &Phase| match phase {
         Phase::Measure(step) => Some((step.parameters.clients?, step.name.clone())),

@@ -43,7 +43,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Seconds for loading and so many blocks.
+    /// Seconds for loading and this number of blocks.
     pub fn through(&self, blocks: u32) -> f64 {
         self.load_seconds + self.block_seconds * f64::from(blocks)
     }

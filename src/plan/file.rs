@@ -371,7 +371,7 @@ fn check_counted(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a rate of samples that tells nothing, or costs too much. The error is a sentence.
+/// Refuses a sample rate that is too low to be useful or too costly. The error is a sentence.
 fn check_profiled(workload: &Workload) -> Result<(), String> {
     match workload.profile_hertz {
         Some(hertz) if !(10..=10_000).contains(&hertz) => {
@@ -383,7 +383,7 @@ fn check_profiled(workload: &Workload) -> Result<(), String> {
 
 /// Refuses a plan of which no step can be counted on a target. The error is a sentence.
 fn check_counted_steps(plan: &Plan, target: &Target) -> Result<(), String> {
-    // A glob that matches no step is told where phases are needed.
+    // If a glob matches no step, `phases` reports it elsewhere.
     let Ok(phases) = plan.phases(target) else { return Ok(()) };
     let mut first = None;
     for phase in &phases {

@@ -45,7 +45,7 @@ fn explained(comparison: &Comparison) -> impl Iterator<Item = &StepComparison> {
         .filter(move |step| causes.is_some_and(|it| it.of_step(&step.name).is_some()))
 }
 
-/// The settings that the servers said they had, as far as they differ; `None` if nobody asked.
+/// The settings reported by the servers that differ; `None` if they are unknown.
 pub(super) fn server_settings(comparison: &Comparison) -> Option<Section> {
     let causes = comparison.causes.as_ref()?;
     let labels: Vec<&str> = comparison.targets.iter().map(|it| it.label.as_str()).collect();
@@ -74,7 +74,7 @@ pub(super) fn server_settings(comparison: &Comparison) -> Option<Section> {
     Some(Section { id: "server-settings", heading, blocks })
 }
 
-/// What is known of a step that is explained; nothing of another one.
+/// Facts about the explained step.
 pub(super) fn of_step(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let Some(causes) = comparison.causes.as_deref() else { return Vec::new() };
     let Some(of_step) = causes.of_step(&step.name) else { return Vec::new() };

@@ -40,7 +40,7 @@ impl BisectionFolder {
     /// Opens the folder of a bisection that was begun.
     ///
     /// # Errors
-    /// It is none, or one of a newer rqps.
+    /// The file is no bisection, or one of a newer rqps.
     pub fn open(path: &Path) -> Result<BisectionFolder, ResultsError> {
         let file = path.join(LOG);
         let text = fs::read_to_string(&file).map_err(ResultsError::io("read", &file))?;

@@ -59,7 +59,7 @@ pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), Results
 /// Joins folded stacks to a tree.
 ///
 /// # Errors
-/// The line, from 1, that is none.
+/// Number of the invalid line, from 1.
 fn parse(text: &str) -> Result<CallTree, usize> {
     let mut tree = CallTree::default();
     let mut names: HashMap<&str, u32> = HashMap::new();

@@ -11,7 +11,7 @@ use super::{ResultsError, entries};
 
 use crate::units;
 
-/// Deeper folders are none of a result set.
+/// Folders of a result set are not deeper.
 const DEPTH_MAX: usize = 6;
 
 /// Reports that rqps writes beside the runs: they are made from the set, and no part of it.

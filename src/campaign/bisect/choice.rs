@@ -13,11 +13,11 @@ use crate::stats::summary::{mean, stddev};
 const END_COUNTS: u32 = 3;
 /// Blocks of the ends before a metric is chosen.
 const END_BLOCKS: u32 = 6;
-/// Counts scatter by so many of their standard deviations at most.
+/// Largest scatter of counts, in their standard deviations.
 const SCATTER: f64 = 4.0;
 /// Counts must explain this share of the difference of the rate.
 const EXPLAINED_LEAST: f64 = 0.5;
-/// A difference of so many standard errors is one.
+/// Smallest difference that counts, in its standard errors.
 const ERRORS_LEAST: f64 = 3.0;
 
 /// The metric of a search, and the values of the ends that chose it.

@@ -141,7 +141,7 @@ pub struct ScriptBuffers {
 }
 
 impl ScriptBuffers {
-    /// Buffers as large as a script needs, for so many drawn values.
+    /// Buffers of the size that a script needs, for this number of drawn values.
     pub fn for_script(script: &Script, drawn: usize) -> ScriptBuffers {
         let most = script.operations().map(|operation| operation.parameters.len()).max();
         let texts = script.operations().map(|operation| {

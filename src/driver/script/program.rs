@@ -114,7 +114,7 @@ pub struct ScriptData<'a> {
 
 impl Program {
     /// Prepares everything that `script` needs on `session`, for client `client` (from 0). The
-    /// error is a whole fault.
+    /// error is a complete message.
     pub fn compile(
         script: &Script,
         client: u32,

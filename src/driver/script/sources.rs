@@ -126,7 +126,7 @@ pub enum DrawnValue {
 }
 
 impl SharedSources {
-    /// Reads the files and prepares the distributions. The error is a whole fault.
+    /// Reads the files and prepares the distributions. The error is a complete message.
     pub fn open(script: &Script, clients: u32) -> Result<SharedSources, String> {
         let (mut sources, mut slot) = (Vec::new(), 0);
         let mut groups: BTreeMap<String, usize> = BTreeMap::new();
@@ -353,7 +353,7 @@ impl ClientSources {
     }
 }
 
-/// Appends a number of units of the last of so many digits after the point.
+/// Appends a decimal number, given in units of its last digit, with this number of decimals.
 fn write_decimal(out: &mut Vec<u8>, value: i128, digits: u32) -> std::io::Result<()> {
     let (scale, sign) = (10i128.pow(digits), if value < 0 { "-" } else { "" });
     let (whole, part) = (value.abs() / scale, value.abs() % scale);
@@ -363,7 +363,7 @@ fn write_decimal(out: &mut Vec<u8>, value: i128, digits: u32) -> std::io::Result
     }
 }
 
-/// Appends so many letters of an alphabet.
+/// Appends this number of letters of an alphabet.
 fn write_letters(rng: &mut Rng, out: &mut Vec<u8>, length: u64, alphabet: &[char]) {
     let mut letter = [0; 4];
     for _ in 0..length {

@@ -6,8 +6,8 @@ use super::elsewhere::{Elsewhere, SlurmPartition};
 use crate::lab::far::quoted;
 use crate::os::host;
 
-/// Slurm tells a job that its time is nearly over so long before it kills it, seconds: servers are
-/// stopped in that time.
+/// Seconds between Slurm's warning and the end of a job's time limit: servers are stopped in that
+/// time.
 const WARNING_SECONDS: u32 = 60;
 
 /// What the script of a batch of blocks is made of.

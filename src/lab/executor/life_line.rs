@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 
-/// What a block says that was told to stop, after "failed to".
+/// Error of a block that was stopped. Reads after "failed to".
 pub const STOPPED: &str = "measure the block to its end: stopped by a signal";
 
 /// Sets `stop` when standard input ends: the connection was cut, or the rqps at its other end is

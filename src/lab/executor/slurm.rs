@@ -1,8 +1,8 @@
 //! Measures blocks as jobs of Slurm: one task of a job array for each block.
 //!
-//! The truth about a block is its report in the shared folder; the queue only tells whether one may
-//! still come. So an rqps that was killed finds its jobs again, and no block is submitted while a
-//! job of it is under way.
+//! The report in the shared folder decides the state of a block; the queue only shows whether one
+//! may still come. So an rqps that was killed finds its jobs again, and no block is submitted while
+//! a job of it is under way.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -27,7 +27,7 @@ use crate::results::replace_whole;
 
 /// Starts of a block on hosts that failed; then it is given up.
 const TRIES: u32 = 3;
-/// If so many blocks fail before any is measured, the rest would, too.
+/// If this number of blocks fail before any is measured, the rest would fail, too.
 const HOPELESS: u32 = 3;
 /// A report may become visible so long after its job has ended: what a network file system caches.
 const VISIBLE: Duration = Duration::from_secs(10);
@@ -144,7 +144,7 @@ impl<'e> SlurmExecutor<'e> {
         Ok(())
     }
 
-    /// The list of cells is on disk before the job, so a job that is found can be told apart.
+    /// The list of cells is on disk before the job, so that a job in the queue can be identified.
     fn submit_batch(&mut self, names: Vec<String>, avoided: &[String]) -> Result<String> {
         let name = format!("{}-{:04}", self.prefix, self.batches.len() + 1);
         let folder = self.cells.folder();
@@ -459,7 +459,7 @@ fn prefix(folder: &Path) -> String {
     format!("rqps-{}", crate::units::short_hash(folder.as_os_str().as_encoded_bytes()))
 }
 
-/// The job script of a plan with so many blocks, as it would be submitted.
+/// The job script of a plan with this number of blocks, as it would be submitted.
 ///
 /// # Errors
 /// There is no current folder.

@@ -121,7 +121,7 @@ impl<'e> SshExecutor<'e> {
         Ok(())
     }
 
-    /// A host failed a block: another one gets it, or nobody.
+    /// A host failed a block: another host gets it, if there is one.
     fn failed(
         &mut self,
         place: usize,

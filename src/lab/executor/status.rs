@@ -1,4 +1,4 @@
-//! How far a plan is whose blocks other hosts measure, told from the result folder alone.
+//! The progress of a plan on other hosts, from the result folder alone.
 
 use std::collections::BTreeMap;
 use std::fs;

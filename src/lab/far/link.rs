@@ -11,9 +11,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::shell::shell_word;
 use crate::units::short_hash;
 
-/// The shared connection ends so long after its last command, if nobody ends it: seconds.
+/// Seconds after the last command until the shared connection ends by itself.
 const PERSIST_SECONDS: u32 = 20;
-/// A host that answers nothing for so many times [`ALIVE_SECONDS`] is gone.
+/// Number of unanswered [`ALIVE_SECONDS`] after which a host is gone.
 const ALIVE_COUNT: u32 = 3;
 const ALIVE_SECONDS: u32 = 10;
 /// Seconds to connect.

@@ -44,7 +44,7 @@ pub(crate) struct Unpacked {
     pub(crate) sha256: String,
 }
 
-/// The words of a suite or package, or why it is none: both become part of paths and arguments.
+/// Checks the names of a suite and its packages, because both become part of paths and arguments.
 pub(crate) fn check_names(suite: &str, packages: &[String]) -> Result<(), Reason> {
     let good = |text: &str, more: &[u8]| {
         text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())

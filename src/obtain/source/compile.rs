@@ -95,7 +95,7 @@ pub(in crate::obtain) fn compile(
     Ok(Manifest { origin, compiler: Some(toolchain.text()), ..told })
 }
 
-/// What a finished tree tells of itself.
+/// The version and variant that a finished tree reports.
 fn told(
     work: &Compile<'_>,
     recipe: &SourceRecipe,

@@ -85,7 +85,7 @@ fn turns(count: u64) -> u64 {
 
 /// MB/s of reading a buffer from end to end.
 fn memory() -> f64 {
-    // Written, not only asked for: a page that nobody wrote to is shared and in the cache.
+    // Write the pages: a page without a write is a shared page of zeros in the cache.
     let words: Vec<u64> = (0..MEMORY_BYTES as u64 / 8).collect();
     let pass = || black_box(words.iter().fold(0u64, |sum, word| sum.wrapping_add(*word)));
     pass();

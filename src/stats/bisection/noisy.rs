@@ -7,9 +7,9 @@
 
 use super::posterior::{Runs, ln_likelihoods, variance};
 
-/// Ends differ if their difference is so many standard errors.
+/// Smallest difference of the ends, in its standard errors.
 const ENDS_T: f64 = 5.0;
-/// If the ends cannot be measured better, so many must do.
+/// The same if the ends cannot be measured better.
 const ENDS_T_LEAST: f64 = 3.0;
 /// Values of each end before it is judged.
 const ENDS_RUNS_LEAST: usize = 4;
@@ -17,7 +17,7 @@ const ENDS_RUNS_LEAST: usize = 4;
 const SCATTER_DF_LEAST: usize = 5;
 /// Versions at each end that stand for it, if builds have offsets and there are many versions.
 const ENDS_MOST: usize = 6;
-/// One of so many versions is an end.
+/// An end has one version for each of this number of versions.
 const VERSIONS_PER_END: usize = 8;
 /// Values of one version, where builds have offsets: 2 (s/offset)² within these limits.
 const RUNS_LIMITS: (usize, usize) = (4, 60);
@@ -84,7 +84,7 @@ pub struct Suspects {
     pub set: Vec<(usize, f64)>,
     /// The most probable version.
     pub best: usize,
-    /// Probability of the best, with that of those that cannot be told from it.
+    /// Probability of the best version, with the versions that cannot be distinguished from it.
     pub probability: f64,
     /// The ends.
     pub ends: EndsDifference,
@@ -281,7 +281,8 @@ impl NoisySearch {
         self.current
     }
 
-    /// The credible set. A version that could not be measured cannot be told from the next one.
+    /// The credible set. A version that could not be measured cannot be distinguished from the next
+    /// one.
     fn suspects(&self, posterior: &[f64]) -> Suspects {
         let mut groups: Vec<(Vec<usize>, f64)> = Vec::new();
         let mut joined = false;

@@ -170,7 +170,7 @@ mod tests {
         assert!((found[3] - expected).abs() < 1e-9, "{found:?}");
         let best = (1..5).max_by(|a, b| found[*a].total_cmp(&found[*b]));
         assert_eq!(best, Some(3));
-        // The version without a value cannot be told from the one behind it.
+        // The version without a value cannot be distinguished from the one after it.
         assert!((found[1] - found[2]).abs() < 1e-9);
 
         let (variance, df) = variance(&all).expect("two values");

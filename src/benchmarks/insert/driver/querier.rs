@@ -68,7 +68,7 @@ impl Querier {
     /// Prepares all kinds of queries.
     ///
     /// # Errors
-    /// A whole fault.
+    /// A complete message.
     pub(crate) fn new(parts: QuerierParts<'_>) -> Result<Querier, String> {
         let QuerierParts {
             mut session,
@@ -108,7 +108,7 @@ impl Querier {
     /// question for the largest key is outside.
     ///
     /// # Errors
-    /// A whole fault.
+    /// A complete message.
     pub(crate) fn query(&mut self) -> Result<(), String> {
         if let Some(sql) = &self.max_sql {
             if self.until_refresh == 0 {

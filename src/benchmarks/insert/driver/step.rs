@@ -242,7 +242,7 @@ impl Intervals for Seconds<'_> {
     }
 }
 
-/// The life of one worker. The error is a whole fault.
+/// The life of one worker. The error is a complete message.
 fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), String> {
     let post = shared.posts[index];
     let maker = shared.maker();

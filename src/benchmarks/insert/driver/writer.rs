@@ -96,7 +96,7 @@ impl Writer {
     /// Executes the next batch, not before `ready`; its response time counts from `intended`.
     ///
     /// # Errors
-    /// A whole fault: the statement and the server's message.
+    /// A complete message: the statement and the server's message.
     pub(crate) fn write(&mut self, intended: u64, ready: u64) -> Result<(), String> {
         let now = self.clock.now();
         let start = if ready > now { self.clock.wait_until(ready) } else { now };
@@ -183,7 +183,7 @@ impl Writer {
     /// Asks for the smallest key, and takes it as the new guess. An empty table has 0.
     ///
     /// # Errors
-    /// A whole fault.
+    /// A complete message.
     pub(crate) fn resync(&mut self) -> Result<(), String> {
         let Batch::Delete { min_sql, key, .. } = &mut self.batch else { return Ok(()) };
         let start = self.clock.now();
@@ -206,7 +206,7 @@ impl Writer {
     /// Makes the indexes.
     ///
     /// # Errors
-    /// A whole fault.
+    /// A complete message.
     pub(crate) fn make_indexes(&mut self, statements: &[String]) -> Result<(), String> {
         let start = self.clock.now();
         for sql in statements {

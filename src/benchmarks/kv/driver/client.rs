@@ -160,7 +160,7 @@ impl<S: Store> Client<S> {
         Ok(())
     }
 
-    /// Runs operations from now on. The error is a whole fault.
+    /// Runs operations from now on. The error is a complete message.
     pub(super) fn run(&mut self, work: &KvWork, until: Until) -> Result<Counts, String> {
         let Client { store, numbers, values, clock, recorder, schedule, before } = self;
         let bytes = (KEY_BYTES as u64) + u64::from(work.value_bytes);

@@ -29,7 +29,7 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    /// Reads the job. The error is a whole fault, as in all calls here.
+    /// Reads the job. The error is a complete message, as in all calls here.
     pub(super) fn of(job: &DriverRequest, work: &KvWork) -> Result<Setup, String> {
         let Endpoint::File { path: data, library: Some(library) } = &job.endpoint else {
             return Err("failed to measure: the benchmark kv needs RocksDB or Speedb".to_owned());

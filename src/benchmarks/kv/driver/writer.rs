@@ -21,7 +21,7 @@ pub(super) struct Writer<S> {
 }
 
 impl<S: Store> Writer<S> {
-    /// Writes until `is_over`. The error is a whole fault.
+    /// Writes until `is_over`. The error is a complete message.
     pub(super) fn run(&mut self, is_over: impl Fn() -> bool) -> Result<Counts, String> {
         let Writer { store, numbers, values, clock, recorder, mb_per_second } = self;
         let start = clock.now();

@@ -32,7 +32,7 @@ pub(super) struct ScriptClient {
 
 impl ScriptClient {
     /// Opens the state of client `client`, loads the script and lets it connect. The error is a
-    /// whole fault.
+    /// complete message.
     pub(super) fn begin(
         surroundings: &Surroundings,
         work: &LuaWork,

@@ -143,7 +143,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Opens a state and loads the script into it. The error is a whole fault.
+    /// Opens a state and loads the script into it. The error is a complete message.
     pub(super) fn open(
         surroundings: &Surroundings,
         work: &LuaWork,

@@ -32,7 +32,7 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Loads LuaJIT. The error is a whole fault.
+    /// Loads LuaJIT. The error is a complete message.
     pub(super) fn new(connector: Connector, seed: u64) -> Result<Surroundings, String> {
         let jit = LuaJit::load().map_err(|error| format!("failed to {error}"))?;
         let unique = Arc::new(Unique::new(seed));

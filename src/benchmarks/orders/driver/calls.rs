@@ -20,7 +20,7 @@ pub(super) struct OrdersCalls {
 }
 
 impl OrdersCalls {
-    /// Prepares all. The error is a whole fault.
+    /// Prepares all. The error is a complete message.
     pub(super) fn prepare(
         dialect: Dialect,
         session: &mut Connection,

@@ -43,7 +43,7 @@ struct OrdersTransaction<'a> {
 }
 
 impl OrdersStatements {
-    /// Prepares all. The error is a whole fault.
+    /// Prepares all. The error is a complete message.
     pub(super) fn prepare(
         dialect: Dialect,
         session: &mut Connection,
