@@ -1,4 +1,4 @@
-//! Work that is done on all CPUs, in an order that nobody can tell.
+//! A map on all CPUs, in no particular order of execution.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;

@@ -1,4 +1,4 @@
-//! What a bisection found, as reports show it.
+//! The result of a bisection, as reports show it.
 
 use serde::Serialize;
 

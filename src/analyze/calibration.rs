@@ -1,4 +1,4 @@
-//! What an A/A run (one target against itself) tells about a host: its noise, the effect of the
+//! The result of an A/A run (one target against itself) for a host: its noise, the effect of the
 //! place in a block, and what can be promised there. Pure; kept as `domain::gate::Calibration`.
 
 use std::collections::BTreeMap;

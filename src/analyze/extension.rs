@@ -1,4 +1,4 @@
-//! What a benchmark adds to the analysis. Each hook is asked about every step, run or comparison,
+//! Hooks of a benchmark in the analysis. Each hook is asked about every step, run or comparison,
 //! and answers by the facts in it; hooks return what they find and change nothing.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a gate tells: one finding for each thing to look at.
+//! Findings of a gate.
 
 use serde::Serialize;
 

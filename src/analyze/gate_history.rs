@@ -1,4 +1,4 @@
-//! What a gate says of new result sets beside a history: `rqps gate DIR --history DIR…`.
+//! The gate with a history: `rqps gate DIR --history DIR…`.
 
 use super::Comparison;
 use super::allowance::allowance;

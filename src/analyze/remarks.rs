@@ -1,4 +1,4 @@
-//! What stands beside published numbers: words of their authors, and cells of no metric.
+//! Remarks on published numbers: texts of their authors, and cells without a metric.
 
 use std::collections::{BTreeMap, BTreeSet};
 

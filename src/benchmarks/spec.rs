@@ -1,4 +1,4 @@
-//! What a benchmark is to the rest of rqps: one row of data and functions.
+//! The interface of a benchmark to the rest of rqps: one row of data and functions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a plan will probably find, judged from the calibration of this host.
+//! Forecast of the differences that a plan will find, from the calibration of this host.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! How a benchmark picks one of many: zipfian, pareto, gaussian and special, as sysbench defines
-//! them. The formulas are those of the published program, the sampling is exact where it can be.
+//! Distributions by which a benchmark picks one of many: zipfian, pareto, gaussian and special, as
+//! sysbench defines them. The formulas are those of the published program, the sampling is exact
+//! where it can be.
 
 use crate::datagen::rng::{Rng, mix};
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a DBMS.
+//! Errors of a DBMS.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a server's log tells of its work beside the clients: checkpoints, vacuum, flushing.
+//! Background work of a server, from its log: checkpoints, vacuum, flushing.
 
 use crate::domain::run::ServerEvent;
 

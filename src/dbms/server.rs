@@ -1,5 +1,5 @@
-//! What all servers that rqps runs have in common: folders, programs, the warden, waiting until a
-//! query is answered, and errors that end in the last lines of the log.
+//! Code shared by all servers that rqps runs: folders, programs, the warden, waiting until a query
+//! is answered, and errors that end in the last lines of the log.
 
 use std::collections::BTreeMap;
 use std::fs;

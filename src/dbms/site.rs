@@ -1,4 +1,4 @@
-//! Where one target lives, and the flag that ends all waiting.
+//! Paths and address of one target, and the flag that ends all waiting.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What is done to a target: a benchmark is a sequence of phases on a workload.
+//! Benchmarks: a sequence of phases on a workload.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What comes back from a block that was measured: the counterpart of what was written down for it.
+//! The report of a measured block, the counterpart of its specification.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What is run: the DBMS, its version, and where a build of it came from.
+//! Builds: the DBMS, its version, and the origin of the build.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Named settings of a DBMS, and the hash by which two are told apart.
+//! Named settings of a DBMS, with a hash of their text.
 
 use serde::{Deserialize, Serialize};
 

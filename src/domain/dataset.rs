@@ -1,4 +1,4 @@
-//! All that was read for a report.
+//! The data that a report reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 

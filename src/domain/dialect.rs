@@ -1,4 +1,4 @@
-//! What a DBMS speaks: protocol and SQL, with one row of facts for each dialect.
+//! Dialects: protocol and SQL of a DBMS, with one row of facts for each.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! How numbers are written.
+//! Formats of numbers.
 
 /// Format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Where a session goes and as whom it logs in.
+//! The address and the login of a session.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Facts of the machine, and the fingerprint by which results of two machines are told apart.
+//! Facts of the machine, with a fingerprint that identifies it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the Insert Benchmark asks for: its scale beyond the common one, and the work of a step.
+//! Parameters of the Insert Benchmark: its scale beyond the common one, and the work of a step.
 //! `rows` of the workload counts the rows that l.i0 inserts into each table.
 
 use std::fmt;

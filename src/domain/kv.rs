@@ -1,4 +1,4 @@
-//! What the RocksDB sequence asks for: its scale beyond the common one, and the work of a step.
+//! Parameters of the RocksDB sequence: its scale beyond the common one, and the work of a step.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the order mix asks for: its scale, and the work of its step. The workload is derived from
+//! Parameters of the order mix: its scale, and the work of its step. The workload is derived from
 //! TPC-C; its results are not comparable with published TPC-C results.
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What steps make for those after them.
+//! Prerequisites that steps create for later steps.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What a client does, as data: statements with generated parameters, grouped into events.
+//! Scripts of a client, as data: statements with generated parameters, grouped into events.
 //!
 //! Benchmarks write scripts, the lab ships them, `driver` carries them out. SQL is spelled per
 //! dialect when the script is made, so the driver knows nothing of benchmarks.

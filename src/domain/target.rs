@@ -1,4 +1,4 @@
-//! What is measured: a build with a configuration, under a short label.
+//! Targets: a build with a configuration and a short label.
 
 use serde::{Deserialize, Serialize};
 

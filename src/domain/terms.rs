@@ -1,4 +1,4 @@
-//! What vendors ask of those who publish benchmark results of their services. Facts with a source
+//! Conditions of vendors for publishing benchmark results of their services. Facts with a source
 //! and a date, and no legal advice: an agreement of your own may say otherwise.
 
 /// What a vendor asks for.

@@ -1,4 +1,4 @@
-//! What counters of the host and of the server moved by.
+//! Changes of the counters of host and server.
 
 use std::collections::BTreeMap;
 

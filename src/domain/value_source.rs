@@ -1,4 +1,4 @@
-//! Where the values of a user's statements come from, as data: a distribution, a list, a file.
+//! Sources of the values in a user's statements, as data: a distribution, a list, a file.
 
 use std::path::PathBuf;
 

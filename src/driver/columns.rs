@@ -1,4 +1,4 @@
-//! How a row that is loaded is written for each way to load it.
+//! Encodes a row for each way to load it.
 
 use crate::driver::part::LoadRow;
 use crate::driver::request::{LoadRequest, LoadType};

@@ -1,4 +1,4 @@
-//! What a driver process answers: one event as a line of JSON, until its request is carried out.
+//! Answers of a driver process: one event as a line of JSON, until its request is carried out.
 
 use std::collections::BTreeMap;
 

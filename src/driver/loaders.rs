@@ -1,5 +1,5 @@
-//! What all loads have in common: connections that share out the work, settings of a session that
-//! loads, rows from memory by LOAD DATA, and the statistics afterwards.
+//! Code shared by all loads: connections that share out the work, settings of a session that loads,
+//! rows from memory by LOAD DATA, and the statistics afterwards.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a benchmark has of its own in the driver.
+//! Hooks of a benchmark in the driver.
 
 use std::io::Write;
 

@@ -1,5 +1,6 @@
-//! Where clients and the server's side of their connections run. What cannot be placed becomes a
-//! note: a step is measured all the same, and the note says that its placement is not whole.
+//! Placement of clients and of the server's side of their connections on CPUs. What cannot be
+//! placed becomes a note: a step is measured all the same, and the note says that its placement is
+//! not whole.
 
 use std::io::Write;
 

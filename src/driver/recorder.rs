@@ -1,5 +1,6 @@
-//! What a client writes per event and the coordinator reads each second, without a lock: counters
-//! with one writer, and a latency histogram in the layout of HdrHistogram with three digits.
+//! Figures that a client records per event and the coordinator reads each second, without a lock:
+//! counters with one writer, and a latency histogram in the layout of HdrHistogram with three
+//! digits.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

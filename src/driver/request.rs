@@ -1,4 +1,4 @@
-//! What the lab asks of a driver process: one request as a line of JSON.
+//! Requests of the lab to a driver process: one request as a line of JSON.
 //!
 //! A driver process carries out one request and ends. It ends too when its standard input closes:
 //! then the lab is gone.

@@ -1,4 +1,4 @@
-//! What somebody asks of an import.
+//! Options of an import.
 
 use std::path::PathBuf;
 

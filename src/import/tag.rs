@@ -1,5 +1,5 @@
-//! What the tags of published results tell: `my8044_rel_o2nofp.z12a_c8r32` is MySQL 8.0.44 with the
-//! configuration z12a_c8r32 on 8 cores and 32 GB.
+//! Tags of published results: `my8044_rel_o2nofp.z12a_c8r32` is MySQL 8.0.44 with the configuration
+//! z12a_c8r32 on 8 cores and 32 GB.
 
 use crate::dbms::spec::{self, DbmsSpec, TagScheme};
 use crate::domain::build::{Dbms, Version};

@@ -1,4 +1,4 @@
-//! How far the clocks of another host are ahead of those of this one, by the method of Cristian
+//! The offset of the clocks of another host from those of this host, by the method of Cristian
 //! (1989): the other host tells the time between the two ends of a round trip, so its clock is
 //! known to within half of it. Of several round trips the quickest counts.
 

@@ -1,4 +1,4 @@
-//! What the lab reports while it measures. Events carry facts; the command line formats them.
+//! Progress events of the lab. Events carry facts; the command line formats them.
 
 use crate::domain::benchmark::RateUnit;
 

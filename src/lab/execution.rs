@@ -1,4 +1,4 @@
-//! What is carried out, and what stays the same while it is.
+//! The execution of a plan: its options, and what stays the same while it runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! What the targets of a plan run: builds and settings. All of it is looked at before anything is
-//! taken or made, as far as it is here; what must be fetched is fetched alone on the host, and
-//! before the results have a folder. So a word that leads nowhere costs nothing.
+//! Builds and settings of the targets of a plan. All of it is looked at before anything is taken or
+//! made, as far as it is here; what must be fetched is fetched alone on the host, and before the
+//! results have a folder. So a word that leads nowhere costs nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

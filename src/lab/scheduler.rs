@@ -1,4 +1,4 @@
-//! Which block of a plan comes next, and with which phases.
+//! Chooses the next block of a plan and its phases.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

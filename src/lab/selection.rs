@@ -1,4 +1,4 @@
-//! Which phases of a block are carried out when only some steps are still open.
+//! Selects the phases of a block when only some steps are still undecided.
 
 use std::collections::{BTreeMap, BTreeSet};
 

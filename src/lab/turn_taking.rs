@@ -1,4 +1,4 @@
-//! How the step of one target takes part in turns with those of others.
+//! The part of one target in a step in turns.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Where a plan keeps what it needs while it runs: data folders, snapshots, sockets, locks.
+//! Temporary folders of a plan while it runs: data folders, snapshots, sockets, locks.
 //!
 //! All of it is apart from the results, because those are small text that people copy around, and
 //! because servers that run as an unprivileged user must be able to reach it.

@@ -1,4 +1,4 @@
-//! Which builds are known, and which package holds a version that is asked for.
+//! The known builds, and the package of a requested version.
 //!
 //! The rows of each DBMS list versions that were fetched and started by hand. Any other version is
 //! tried as given, in the scheme that the packages of that DBMS follow.

@@ -1,4 +1,4 @@
-//! What can go wrong on the way to a build, and the way out of it.
+//! Errors of obtaining a build, with hints.
 
 use std::io;
 use std::path::PathBuf;

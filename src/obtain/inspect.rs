@@ -1,4 +1,4 @@
-//! What a binary says of itself.
+//! Reads the version of a binary.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Where things are in the tree of a build.
+//! Paths in the tree of a build.
 //!
 //! Trees come from packages, distributions and `make install`, which agree on little: each function
 //! looks in the places that occur, and `None` means that the tree has no such thing.

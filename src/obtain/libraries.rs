@@ -1,4 +1,4 @@
-//! Which shared libraries a program needs and this host lacks, and which Debian package has them.
+//! Finds shared libraries that a program needs and this host lacks, with their Debian packages.
 //!
 //! Asked only when a program does not start. The search is that of ld.so(8), without the
 //! environment: DT_RPATH of the file and of those that need it, DT_RUNPATH, the cache of ldconfig,

@@ -1,4 +1,4 @@
-//! What can go wrong with a build from sources, and the way out of it.
+//! Errors of a build from sources, with hints.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Which CPUs threads may run on, and which thread of a server answers a connection.
+//! CPU affinity of threads, and the server thread that serves a connection.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

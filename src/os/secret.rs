@@ -1,4 +1,4 @@
-//! Passwords that nobody can guess.
+//! Random passwords.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! One block of a plan, written down: a unit of work that can be carried to another host.
+//! The specification of one block of a plan: a unit of work that another host can measure.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! How many blocks a plan measures: a number, or as many as it takes.
+//! The number of blocks of a plan: fixed, or `auto`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What a plan with client hosts cannot do.
+//! Refuses plans that client hosts cannot execute.
 
 use crate::benchmarks;
 use crate::domain::benchmark::{Phase, Placement, StepBody};

@@ -1,4 +1,4 @@
-//! What a plan will take, before it is run: an estimate from the plan alone, said to be one.
+//! Estimates the time and space of a plan, from the plan alone.
 
 use crate::domain::benchmark::Phase;
 use crate::domain::dialect::Dialect;

@@ -1,4 +1,4 @@
-//! What is to be measured, in which order, and what it will cost: pure, printable, hashed.
+//! Plans: what to measure, in which order, and at which cost. Pure, printable, hashed.
 
 mod block_spec;
 mod blocks;

@@ -1,4 +1,4 @@
-//! What a bisection found, as a document and as JSON.
+//! The result of a bisection, as a document and as JSON.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What was compared, where and when, and the run folders of all numbers.
+//! Facts of a comparison: targets, host, time, and the run folders of all numbers.
 
 use std::collections::HashSet;
 

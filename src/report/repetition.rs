@@ -1,4 +1,4 @@
-//! What a repetition found, as a document and as JSON.
+//! The result of a repetition, as a document and as JSON.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How steps scale over client counts: a table and charts for each step that was measured at
+//! Scaling of steps over client counts: a table and charts for each step that was measured at
 //! several.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a benchmark adds to a report.
+//! Hooks of a benchmark in a report.
 
 use super::document::Section;
 use crate::analyze::Comparison;

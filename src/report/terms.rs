@@ -1,4 +1,4 @@
-//! What vendors ask of those who publish results of their services.
+//! Conditions of vendors for publishing results of their services.
 
 use std::collections::BTreeMap;
 

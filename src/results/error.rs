@@ -1,4 +1,4 @@
-//! What can go wrong with result folders.
+//! Errors of result folders.
 
 use std::path::{Path, PathBuf};
 

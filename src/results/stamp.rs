@@ -1,4 +1,4 @@
-//! Whether a result set changed since it was read.
+//! Detects changes of a result set since it was read.
 
 use std::fs::{self, File, Metadata};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Where the next value of a normal sample lies.
+//! Prediction intervals of the next value of a normal sample.
 
 use super::Interval;
 use super::student;

@@ -1,4 +1,4 @@
-//! Data source names: one URL that says what to speak, where, and as whom.
+//! Data source names: a URL with protocol, address and login.
 //!
 //! ```text
 //! postgres://user:password@host:5432/database?sslmode=require

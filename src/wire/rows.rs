@@ -1,4 +1,4 @@
-//! What becomes of the rows of a reply: read as text, taken as numbers, or only counted.
+//! Rows of a reply: read as text, taken as numbers, or only counted.
 
 /// Rows of text as the control plane reads them: `None` is NULL.
 pub type TextRows = Vec<Vec<Option<String>>>;

@@ -1,4 +1,4 @@
-//! What goes into a prepared statement, and what comes back.
+//! Values of a prepared statement, and its reply.
 
 /// A value bound to a placeholder. Integers are 64-bit on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Values of settings as people write them, with limits. Every error says what the value must be.
+//! Values of settings as people write them, with limits. Errors name the values allowed.
 
 /// A whole number with `_` between digits and a unit of powers of 1000.
 pub fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {

@@ -1,4 +1,4 @@
-//! What else differs between targets, as data.
+//! Possible causes of a difference between targets, as data.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Whether the runs may be compared at all: hosts, workloads, placements, builds, settings.
+//! Caveats on comparability: hosts, workloads, placements, builds, settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 

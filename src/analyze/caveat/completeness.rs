@@ -1,4 +1,4 @@
-//! What is not there: runs and steps that failed or were never carried out, pairs that are missing.
+//! Caveats on missing data: failed and missing runs and steps, missing pairs.
 
 use super::evidence::Evidence;
 use super::kind::{Caveat, CaveatKind};

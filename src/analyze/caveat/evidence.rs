@@ -1,4 +1,4 @@
-//! What detectors of caveats look at, and how they put what they find.
+//! Input of the detectors of caveats, and the form of their findings.
 
 use std::collections::HashSet;
 

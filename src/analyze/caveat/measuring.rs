@@ -1,4 +1,4 @@
-//! What went wrong or was out of the ordinary while measuring.
+//! Caveats on failures and unusual events while measuring.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a newer rqps wrote into the folders that this one does not know.
+//! Caveats on fields and values of a newer rqps that this one does not know.
 
 use std::collections::BTreeSet;
 

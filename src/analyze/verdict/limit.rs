@@ -1,4 +1,4 @@
-//! What limits the verdicts on rates, in one sentence.
+//! The limits of the verdicts on rates, in one sentence.
 
 use crate::analyze::comparison::{Comparison, Relative};
 use crate::domain::metric::Metric;

@@ -1,4 +1,4 @@
-//! Which steps of a plan with `blocks = "auto"` need more blocks.
+//! Selects the steps of a plan with `blocks = "auto"` that need more blocks.
 
 use serde::Serialize;
 

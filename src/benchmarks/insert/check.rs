@@ -1,4 +1,4 @@
-//! What cannot be measured, said before anything is started.
+//! Refuses what the Insert Benchmark cannot measure, before anything starts.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! Which steps there are, in which order, and what the clients of each do.
+//! The steps in their order, with the work of their clients.
 
 use crate::benchmarks::insert::schema::{self, Partitioning};
 use crate::benchmarks::insert::settings::shape;

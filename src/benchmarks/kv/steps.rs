@@ -1,4 +1,4 @@
-//! Which steps, in which order, with which options.
+//! The steps in their order, with their options.
 
 use crate::benchmarks::spec::{Counting, DataSize, all_rows};
 use crate::domain::benchmark::{

@@ -1,4 +1,4 @@
-//! What the order mix cannot be carried out on.
+//! Refuses targets that cannot execute the order mix.
 
 use crate::benchmarks::orders::steps;
 use crate::domain::benchmark::Workload;

@@ -1,4 +1,4 @@
-//! How many warehouses there are and how long the step lasts, by name.
+//! Presets: number of warehouses and length of the step.
 
 use crate::benchmarks::spec::StepSet;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};

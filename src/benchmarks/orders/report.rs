@@ -1,4 +1,4 @@
-//! What reports say of the workload, and the response times of each kind of transaction.
+//! Report sections: the workload, and the response times of each kind of transaction.
 
 use std::collections::BTreeMap;
 

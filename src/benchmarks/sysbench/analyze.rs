@@ -1,4 +1,4 @@
-//! What the microbenchmarks add to the analysis.
+//! Hooks of the microbenchmarks in the analysis.
 
 use super::steps::parameters_of_name;
 use crate::analyze::Extension;

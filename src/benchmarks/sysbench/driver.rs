@@ -1,4 +1,4 @@
-//! How the driver makes and fills the tables.
+//! Creates and fills the tables.
 
 use crate::benchmarks::sysbench::rows::SbtestTable;
 use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};

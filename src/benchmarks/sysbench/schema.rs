@@ -1,4 +1,4 @@
-//! What tables and indexes are called, and what their columns hold.
+//! Names of tables and indexes, and the contents of columns.
 
 use crate::domain::benchmark::Workload;
 use crate::domain::dialect::Dialect;

@@ -1,4 +1,4 @@
-//! What cannot be measured.
+//! Refuses what vector search cannot measure.
 
 use super::steps::{self, shape_of};
 use crate::domain::benchmark::Workload;

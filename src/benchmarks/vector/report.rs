@@ -1,5 +1,5 @@
-//! What only vector search has: recall that was lost, the best rate for a recall, curves, indexes,
-//! and the cases that filter, write and restart.
+//! Report sections of vector search: recall that was lost, the best rate for a recall, curves,
+//! indexes, and the cases that filter, write and restart.
 
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};

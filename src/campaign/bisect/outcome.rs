@@ -1,4 +1,4 @@
-//! What a bisection found, put together from its log.
+//! The result of a bisection, from its log.
 
 use std::collections::BTreeSet;
 

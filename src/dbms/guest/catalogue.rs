@@ -1,4 +1,4 @@
-//! What is asked of a server's catalogue before rqps makes or drops anything there, per dialect.
+//! Queries on a server's catalogue before rqps creates or drops anything there, per dialect.
 
 use sha2::{Digest, Sha256};
 

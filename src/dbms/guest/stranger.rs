@@ -1,4 +1,4 @@
-//! What has a name that the benchmark needs, and whether it may be dropped.
+//! Existing objects with a name that the benchmark needs, and whether they may be dropped.
 
 use crate::dbms::guest::catalogue::Relation;
 

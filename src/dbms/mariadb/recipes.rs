@@ -1,4 +1,4 @@
-//! How MariaDB is built from sources.
+//! Recipes to build MariaDB from sources.
 
 use crate::dbms::spec::SourceRecipe;
 

@@ -1,4 +1,4 @@
-//! How MySQL is built from sources.
+//! Recipes to build MySQL from sources.
 
 use crate::dbms::spec::SourceRecipe;
 

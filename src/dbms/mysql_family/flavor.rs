@@ -1,4 +1,4 @@
-//! How members of the family differ.
+//! Differences between members of the family.
 
 /// How a member of the family differs from the others.
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! What rqps asks of a MySQL or MariaDB that somebody else runs.
+//! Queries on a MySQL or MariaDB that rqps did not start.
 
 use std::fs;
 use std::path::Path;

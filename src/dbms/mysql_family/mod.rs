@@ -1,4 +1,4 @@
-//! What MySQL and MariaDB share: all but their packages and how a data folder is made.
+//! Code shared by MySQL and MariaDB: all but packages and the creation of a data folder.
 
 mod accounts;
 mod control;

@@ -1,4 +1,4 @@
-//! What sessions of the control plane say to a MySQL or MariaDB.
+//! Statements of the control plane on MySQL and MariaDB.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

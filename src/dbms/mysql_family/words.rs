@@ -1,4 +1,4 @@
-//! What binaries of the family say of themselves, and where Debian puts them.
+//! Version texts of binaries of the family, and their paths in Debian.
 
 use crate::dbms::spec::Arrangement;
 use crate::domain::build::Version;

@@ -1,4 +1,4 @@
-//! How Postgres is built from sources.
+//! Recipes to build Postgres from sources.
 
 use crate::dbms::spec::SourceRecipe;
 

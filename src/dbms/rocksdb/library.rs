@@ -1,4 +1,4 @@
-//! Where the shared library of RocksDB and its forks is.
+//! Finds the shared library of RocksDB and its forks.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! How RocksDB is built from sources.
+//! Recipes to build RocksDB from sources.
 
 use crate::dbms::spec::{SourceRecipe, SourceVersion};
 use crate::domain::build::Version;

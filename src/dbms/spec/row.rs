@@ -1,4 +1,4 @@
-//! What one DBMS is to rqps: the row that its folder gives to the table of all.
+//! The facts about one DBMS: the row that its folder gives to the table of all.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! How builds are made from sources: recipes as data of each DBMS, and variants of flags.
+//! Builds from sources: recipes as data of each DBMS, and variants of flags.
 
 use crate::domain::build::Version;
 

@@ -1,4 +1,4 @@
-//! How SQLite is built from sources.
+//! Recipes to build SQLite from sources.
 
 use crate::dbms::spec::SourceRecipe;
 

@@ -1,4 +1,4 @@
-//! What a row says about a metric.
+//! The row of a metric.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What vector search asks for: its scale beyond the common one, and the work of a step.
+//! Parameters of vector search: its scale beyond the common one, and the work of a step.
 
 mod distance;
 mod point;

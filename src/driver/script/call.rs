@@ -1,4 +1,4 @@
-//! How one statement travels: prepared with its values, or as text with literals.
+//! Sends one statement: prepared with its values, or as text with literals.
 
 use crate::domain::script::{Fragment, Operation, Parameter, Protocol, Script};
 use crate::driver::connection::Connection;

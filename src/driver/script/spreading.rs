@@ -1,4 +1,4 @@
-//! How whole numbers are spread over a range.
+//! Distributions of whole numbers over a range.
 
 use crate::datagen::distribution::{
     Permutation, Zipfian, cut_gaussian, exponential, pareto, special,

@@ -1,4 +1,4 @@
-//! What scripts call: C functions around a host in safe Rust.
+//! C functions that scripts call, around a host in safe Rust.
 //!
 //! Lua reaches them by `ffi`, so that calls stay within compiled traces. None of them unwinds or
 //! raises an error of Lua: each returns a code, and the report beside it has the words.

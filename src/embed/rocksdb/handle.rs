@@ -1,4 +1,4 @@
-//! What one client thread calls: nothing here allocates, apart from what the library does itself.
+//! Calls of a client thread. They allocate nothing, except in the library itself.
 
 use std::ffi::{c_char, c_int};
 use std::ptr;

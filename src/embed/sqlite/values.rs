@@ -1,4 +1,4 @@
-//! What goes into SQLite, and what comes out.
+//! Values bound in SQLite, and values read from it.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! Where blocks go that other hosts measure.
+//! The hosts that `--on` names.
 
 use std::path::PathBuf;
 

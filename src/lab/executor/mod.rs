@@ -1,4 +1,4 @@
-//! Where blocks are measured: a coordinator writes a block down and gets a report back.
+//! Executors measure blocks: each takes the specification of a block and returns a report.
 
 mod cells;
 mod elsewhere;

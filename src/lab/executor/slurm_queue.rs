@@ -1,5 +1,4 @@
-//! What Slurm's own commands say: submissions, the queue, cancelling. Nothing here needs its
-//! accounting.
+//! Slurm's commands: submissions, the queue, cancelling. Nothing here needs its accounting.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What is observed beside the clients of a step: counters of host and server, who else is at work,
-//! the server's log, the counters of the DBMS, its stacks. One file for each [`StepObserver`].
+//! Observers of a step: counters of host and server, who else is at work, the server's log, the
+//! counters of the DBMS, its stacks. One file for each [`StepObserver`].
 
 mod counters;
 mod dbms_counters;

@@ -1,4 +1,4 @@
-//! What an observer of a step is, and all those of one step together.
+//! The trait of an observer, and all observers of one step.
 
 use std::collections::{BTreeMap, HashMap};
 

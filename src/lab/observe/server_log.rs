@@ -1,4 +1,4 @@
-//! What the server wrote into its log during a step.
+//! The server's log during a step.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

@@ -1,5 +1,5 @@
-//! Where Debian's packages come from on this host, and who vouches for them: asked of the host's
-//! own apt configuration.
+//! The mirror of Debian packages on this host, and the keys that sign them, from the host's own apt
+//! configuration.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What apt-get says when it fails, and what that means for the user.
+//! Error messages of apt-get, and their meaning for the user.
 
 use crate::domain::build::Dbms;
 use crate::obtain::client::shortened;

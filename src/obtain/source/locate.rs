@@ -1,4 +1,4 @@
-//! What a target word with `src:` means: a commit or a folder, a variant, and a toolchain.
+//! Parses a target word with `src:`: a commit or a folder, a variant, and a toolchain.
 
 use std::path::Path;
 

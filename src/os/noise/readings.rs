@@ -1,4 +1,4 @@
-//! What a host does while rqps does nothing.
+//! Readings of the host while rqps is idle.
 
 use std::fs;
 use std::time::{Duration, Instant};

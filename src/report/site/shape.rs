@@ -1,4 +1,4 @@
-//! What a site is made of.
+//! Data of a site.
 
 use crate::analyze::history::StepSeries;
 use crate::domain::metric::Metric;

@@ -1,4 +1,4 @@
-//! What can go wrong with a bundle.
+//! Errors of a bundle.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Where a series of measurements changed its level: by E-divisive means for long histories of
+//! Finds changes of level in a series of measurements: by E-divisive means for long histories of
 //! single runs, by optimal partitioning for ladders of few versions with a known variance.
 
 mod e_divisive;

@@ -1,4 +1,4 @@
-//! What is wrong with a DSN.
+//! Errors of a DSN.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! What a DSN says.
+//! The parts of a DSN.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The beginning of a Postgres session: TLS, password, and what the server tells of itself.
+//! The start of a Postgres session: TLS, password, and parameters of the server.
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{

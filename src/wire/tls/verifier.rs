@@ -1,4 +1,4 @@
-//! What is checked of a server's certificate.
+//! Checks a server's certificate.
 
 use std::fs;
 use std::path::Path;

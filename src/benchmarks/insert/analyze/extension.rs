@@ -1,4 +1,4 @@
-//! What the Insert Benchmark adds to the analysis.
+//! Hooks of the Insert Benchmark in the analysis.
 
 use super::{caveats, metrics, stalls, write_rate};
 use crate::analyze::Extension;

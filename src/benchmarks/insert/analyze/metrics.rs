@@ -1,5 +1,5 @@
-//! What only the Insert Benchmark tells of a step: its own metrics, the 21 columns of the published
-//! perf reports, and the classes of response times.
+//! Metrics of the Insert Benchmark: its own, the 21 columns of the published perf reports, and the
+//! classes of response times.
 
 use crate::analyze::comparison::{Comparison, StepComparison};
 use crate::analyze::histogram::Histogram;

@@ -1,4 +1,4 @@
-//! What only the Insert Benchmark has to be computed and judged.
+//! Metrics and rules of the Insert Benchmark.
 
 mod caveats;
 pub mod columns;

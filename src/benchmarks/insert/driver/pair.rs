@@ -1,4 +1,4 @@
-//! What the workers of one client share: whose turn it is, the smallest key, and whether the
+//! State that the workers of one client share: whose turn it is, the smallest key, and whether the
 //! writers are done.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

@@ -1,4 +1,4 @@
-//! What happens before the window of a step: tables, maintenance, query plans.
+//! Work before the window of a step: tables, maintenance, query plans.
 
 use std::collections::BTreeMap;
 use std::io::Write;

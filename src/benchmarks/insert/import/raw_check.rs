@@ -1,4 +1,4 @@
-//! Checks what the raw files of a step say of each other.
+//! Checks the raw files of a step against each other.
 
 use crate::benchmarks::insert::import::client::{IntervalRow, KINDS};
 use crate::benchmarks::insert::import::histograms::BUCKETS;

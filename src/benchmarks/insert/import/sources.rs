@@ -1,4 +1,4 @@
-//! Which files of a folder belong to a published result of the Insert Benchmark.
+//! Finds the files of a folder that belong to a published result of the Insert Benchmark.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Putting the tree in order after the window or as a step of its own.
+//! Compacts and flushes the tree, after the window or as a separate step.
 
 use std::ffi::CStr;
 use std::io::Write;

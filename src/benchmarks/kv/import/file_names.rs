@@ -1,4 +1,4 @@
-//! What names of published files and their dates say.
+//! Reads the names of published files, and the dates in them.
 
 use std::path::{Path, PathBuf};
 

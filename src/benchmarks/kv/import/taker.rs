@@ -1,4 +1,4 @@
-//! What is taken from files while they are read, whatever their form.
+//! Collects values from files of all forms.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Whether the tables agree with each other after a step: conditions 1 to 4.
+//! Checks that the tables are consistent after a step: conditions 1 to 4.
 
 use std::collections::BTreeMap;
 

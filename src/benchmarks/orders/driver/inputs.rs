@@ -1,4 +1,5 @@
-//! What clients draw for each transaction, from the seed alone: equal on all targets.
+//! Random inputs of each transaction. They depend only on the seed, so they are equal on all
+//! targets.
 
 use crate::benchmarks::orders::schema::{CUSTOMERS, DISTRICTS, ITEMS};
 use crate::benchmarks::orders::steps::KINDS;

@@ -1,4 +1,4 @@
-//! How the driver loads the tables, what its clients do, and how it checks what they left.
+//! The driver of the order mix: load, clients, and checks after a step.
 
 mod calls;
 mod check;

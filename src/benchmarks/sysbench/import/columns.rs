@@ -1,4 +1,4 @@
-//! What the columns of published sysbench tables stand for: targets, and numbers of clients.
+//! The columns of published sysbench tables: targets, and numbers of clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Which files of a folder belong to a published sysbench result, told by their content.
+//! Finds the files of a folder that belong to a published sysbench result, by their content.
 
 use std::fs;
 use std::path::{Path, PathBuf};

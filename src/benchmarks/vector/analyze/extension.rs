@@ -1,4 +1,4 @@
-//! What vector search adds to the analysis.
+//! Hooks of vector search in the analysis.
 
 use super::{caveats, equal_recall, upgrade};
 use crate::analyze::Extension;

@@ -1,4 +1,4 @@
-//! What only vector search has to be computed and judged.
+//! Metrics and rules of vector search.
 
 mod caveats;
 pub(crate) mod equal_recall;

@@ -1,5 +1,5 @@
-//! What takes long to make is kept in a file under its name, with a SHA-256 at its end. A file that
-//! is damaged is made again.
+//! Caches data that take long to make, in files with a SHA-256 at the end. A file that is damaged
+//! is made again.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Where vectors come from: the generator, or files of the user; and what is known of each row.
+//! Sources of vectors: the generator, or the user's files; and the attributes of each row.
 
 mod attributes;
 mod cache;

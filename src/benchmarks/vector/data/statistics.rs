@@ -1,5 +1,5 @@
-//! How hard a set is to search: the figures by which the generated set is held against those of
-//! the prototype that its parameters were tuned with.
+//! Statistics of how hard a set is to search: the figures by which the generated set is held
+//! against those of the prototype that its parameters were tuned with.
 
 use crate::benchmarks::vector::data::dataset::VectorSet;
 use crate::benchmarks::vector::data::truth::Truth;

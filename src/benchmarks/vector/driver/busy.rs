@@ -1,4 +1,4 @@
-//! A step that is one piece of work and ends by itself: loading, building, cleaning.
+//! A step that is one piece of work without a time limit: loading, building, cleaning.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the steps of vector search work with: connections, vectors, SQL of the dialect.
+//! Context of the steps of vector search: connections, vectors, SQL of the dialect.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How good answers are: recall by distance and by row number.
+//! Quality of answers: recall by distance and by row number.
 
 use crate::benchmarks::vector::data::VectorSet;
 use crate::benchmarks::vector::data::truth::Truth;

@@ -1,5 +1,5 @@
-//! What a client of vector search does per event: one query, encoded beforehand, and its row
-//! numbers read into memory that is there already.
+//! An event of a client of vector search: one query, encoded beforehand, and its row numbers read
+//! into memory that is there already.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
