@@ -111,7 +111,7 @@ fn slot_effect(comparison: &Comparison) -> SlotEffect {
     SlotEffect { differences: blocks.values().map(mean).collect(), ..SlotEffect::default() }
 }
 
-/// What a host can promise, judged from its calibration.
+/// The resolution of a host, from its calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promise {
     /// The pooled standard deviation of ln ratios, at the upper end of its 90 % range.

@@ -250,7 +250,7 @@ fn repeated_step(
     RepeatedStep { step: step.to_owned(), first: before, second: after, agreement, change }
 }
 
-/// What a verdict rests on.
+/// The values that a verdict uses.
 fn estimate(relative: &Relative) -> Option<Estimate> {
     let test = relative.judgement.as_ref()?.test.as_ref()?;
     Some(Estimate { mean: relative.ratio.ln(), se: test.se, df: test.df })

@@ -64,7 +64,7 @@ pub struct BenchmarkSpec {
     pub words: Option<OwnWords>,
     /// What `rqps count` does with its steps.
     pub counting: Counting,
-    /// What the benchmark has of its own in the driver.
+    /// Hooks of the benchmark in the driver.
     pub driver: DriverPart,
     /// The name of a table, with `{table}` for its number; empty without tables.
     pub table_name: &'static str,

@@ -11,11 +11,11 @@ use crate::results;
 
 /// A calibration that was just made.
 pub struct Calibrated {
-    /// What is stored.
+    /// The calibration.
     pub known: Calibration,
     /// What it was made of.
     pub comparison: Comparison,
-    /// Where it is stored.
+    /// Path of its file.
     pub file: PathBuf,
 }
 

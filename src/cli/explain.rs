@@ -17,7 +17,7 @@ pub(super) fn explain(words: &Explain) -> Result<u8> {
     let steps = chosen(&found.comparison, &words.steps)?;
     if steps.is_empty() {
         say!("No step has a verdict of a difference. Name a step with --step to see its data.");
-        return Ok(report::ended(&found.comparison));
+        return Ok(report::exit_code(&found.comparison));
     }
     let causes = found.causes(&steps);
     for fault in &causes.faults {
@@ -25,7 +25,7 @@ pub(super) fn explain(words: &Explain) -> Result<u8> {
     }
     found.comparison.causes = Some(Box::new(causes));
     say!("{}", render_text(&explanation(&found.comparison)).trim_end());
-    Ok(report::ended(&found.comparison))
+    Ok(report::exit_code(&found.comparison))
 }
 
 /// The named steps, or those that differ.

@@ -43,7 +43,7 @@ pub(super) fn export(words: &Export) -> Result<u8> {
         ExportFormat::Folded | ExportFormat::Pprof => "profiles",
     };
     tell!("rqps: {count} {what} in {}", words.output.display());
-    Ok(report::ended(&comparison))
+    Ok(report::exit_code(&comparison))
 }
 
 fn each_row(

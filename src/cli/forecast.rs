@@ -65,7 +65,7 @@ fn found(plan: &Plan, cost: &Cost, known: &Calibration) -> Option<String> {
     Some(format!("finds differences of {text}, {}", source(known)))
 }
 
-/// What the calibration was made of.
+/// The conditions of the calibration.
 fn source(known: &Calibration) -> String {
     let clients = match known.clients {
         1 => "1 client".to_owned(),

@@ -24,7 +24,7 @@ const PLACE: &str = ".bundle";
 /// The comparison in the result folder.
 const FILE: &str = "repetition.md";
 
-/// What `rqps run BUNDLE` carries out and where, once the bundle is unpacked.
+/// The plan and the folder of `rqps run BUNDLE` after unpacking.
 ///
 /// # Errors
 /// The file is not a bundle, or cannot be repeated here. Then no results are written.

@@ -32,13 +32,13 @@ pub(super) fn print(words: &Report) -> Result<u8> {
         Some(path) => found.save(path, words.format)?,
         None => found.show(words.format)?,
     }
-    let code = ended(&found.comparison);
+    let code = exit_code(&found.comparison);
     // The process ends now. Freeing all strings would take a twelfth of its time.
     std::mem::forget(found);
     Ok(code)
 }
 
-/// The report of several families, each relative to its own baseline.
+/// Writes the report of several families, each relative to its own baseline.
 fn print_families(words: &Report) -> Result<u8> {
     let rules = gate::rules(&words.folders, &words.rules)?;
     let families = Compared::read_families(&words.folders, &words.baseline, rules)?;
@@ -47,7 +47,7 @@ fn print_families(words: &Report) -> Result<u8> {
     for (_, found) in &mut families {
         found.comparison.hides_terms = words.no_terms;
     }
-    let bytes = match without_page(words.format) {
+    let bytes = match non_html(words.format) {
         Some(format) => {
             let parts: Vec<FamilyReport> = families
                 .iter()
@@ -66,13 +66,13 @@ fn print_families(words: &Report) -> Result<u8> {
         Some(path) => {
             fs::write(path, bytes).with_context(|| format!("write {}", path.display()))?;
         }
-        None if without_page(words.format) == Some(Format::Text) => {
+        None if non_html(words.format) == Some(Format::Text) => {
             colour::print(&String::from_utf8_lossy(&bytes))?;
         }
         None => std::io::stdout().lock().write_all(&bytes)?,
     }
     let comparisons: Vec<&Comparison> = families.iter().map(|(_, it)| &it.comparison).collect();
-    Ok(ended_of(&comparisons))
+    Ok(exit_code_of(&comparisons))
 }
 
 /// The families as one page for the folder `place`.
@@ -104,13 +104,13 @@ fn seconds(run: &Run, step: &StepRecord) -> Result<Vec<Second>, String> {
     results::seconds_of(run, step).map_err(|error| error.to_string())
 }
 
-/// Exit code of a command that reports on runs: an error, with a message, if no run has a number,
+/// Exit code of a command that reports on runs. Fails with a message if no run has a number,
 /// because the output looks like a report.
-pub(super) fn ended(comparison: &Comparison) -> u8 {
-    ended_of(&[comparison])
+pub(super) fn exit_code(comparison: &Comparison) -> u8 {
+    exit_code_of(&[comparison])
 }
 
-fn ended_of(comparisons: &[&Comparison]) -> u8 {
+fn exit_code_of(comparisons: &[&Comparison]) -> u8 {
     let measured = |step: &StepComparison| step.targets.iter().any(|one| !one.samples.is_empty());
     if comparisons.iter().flat_map(|one| &one.steps).any(measured) {
         return exit::FINE;
@@ -154,7 +154,7 @@ impl Compared {
     /// Writes the report to a file.
     fn save(&self, path: &Path, format: args::Format) -> Result<()> {
         let doing = || format!("write {}", path.display());
-        match without_page(format) {
+        match non_html(format) {
             Some(format) => {
                 let mut file = File::create(path).with_context(doing)?;
                 benchmarks::write_report(&self.comparison, format, &mut file).with_context(doing)
@@ -165,13 +165,13 @@ impl Compared {
 
     /// Prints the report.
     fn show(&self, format: args::Format) -> Result<()> {
-        if without_page(format) == Some(Format::Text) {
+        if non_html(format) == Some(Format::Text) {
             let mut text = Vec::new();
             benchmarks::write_report(&self.comparison, Format::Text, &mut text)?;
             return Ok(colour::print(&String::from_utf8_lossy(&text))?);
         }
         let mut stdout = std::io::stdout().lock();
-        match without_page(format) {
+        match non_html(format) {
             Some(format) => benchmarks::write_report(&self.comparison, format, &mut stdout)?,
             None => stdout.write_all(self.page(Path::new("."))?.as_bytes())?,
         }
@@ -209,8 +209,8 @@ impl Compared {
     }
 }
 
-/// The format of a report that needs only a comparison; `None` for HTML.
-fn without_page(format: args::Format) -> Option<Format> {
+/// The format of a report, unless it is HTML, which also needs the dataset.
+fn non_html(format: args::Format) -> Option<Format> {
     Some(match format {
         args::Format::Html => return None,
         args::Format::Text => Format::Text,

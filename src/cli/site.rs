@@ -37,7 +37,7 @@ const DEPTH_MAX: usize = 3;
 /// Rendered reports between two lines of progress.
 const NOTE_EVERY: usize = 100;
 
-/// What a site keeps of a result set, in `data/NAME.json`.
+/// Values of a result set that a site keeps in `data/NAME.json`.
 #[derive(Serialize, Deserialize)]
 struct KeptSet {
     /// Version of rqps, rules, and the way from the site to the folder.

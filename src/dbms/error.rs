@@ -52,7 +52,7 @@ pub enum DbmsError {
     /// A file or folder.
     #[error("{doing}: {source}")]
     Io {
-        /// What was done, to what.
+        /// The action and its object.
         doing: String,
         /// Why it failed.
         source: io::Error,

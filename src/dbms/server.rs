@@ -39,7 +39,7 @@ const VALGRIND_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server under a warden, or the place for one.
 pub struct Server {
-    /// Where and how.
+    /// Its paths, address and options.
     pub(super) site: Site,
     warden: Option<Warden>,
     log_start: u64,

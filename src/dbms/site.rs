@@ -14,7 +14,7 @@ use crate::domain::endpoint::{Address, Endpoint, Tls};
 use crate::os::user::User;
 use crate::os::valgrind::Callgrind;
 
-/// Where and how one target lives.
+/// Paths, address and options of one target.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// What runs.

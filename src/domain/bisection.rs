@@ -16,13 +16,13 @@ pub const BISECTION_FORMAT: u32 = 1;
 pub struct BisectionLog {
     /// [`BISECTION_FORMAT`].
     pub format: u32,
-    /// What is searched.
+    /// The search.
     pub request: BisectionRequest,
     /// What was measured, in order.
     pub entries: Vec<BisectionEntry>,
 }
 
-/// What is searched: the version that changed a step.
+/// A search for the version that changed a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BisectionRequest {
     /// The plan by which versions are measured, as a plan file; its targets are the ends.
@@ -67,7 +67,7 @@ pub enum BisectionEntry {
 /// Values of one version, or of a pair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BisectionMeasurement {
-    /// What was measured.
+    /// The measurement.
     pub what: BisectionPass,
     /// Places of the versions: one for counts, two for rates.
     pub places: Vec<usize>,

@@ -22,7 +22,7 @@ pub struct BlockReport {
     /// Before the first server was started and after the last stopped. `None` if canaries are off;
     /// the second also if the block was interrupted.
     pub canaries: [Option<Canary>; 2],
-    /// What the block took, without loading, seconds.
+    /// Seconds of the block, without loading.
     pub seconds: f64,
     /// The runs that have a folder, in their order. A target that could not be loaded has none.
     pub runs: Vec<BlockRun>,

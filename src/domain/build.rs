@@ -195,7 +195,7 @@ pub enum BuildSource {
     Imported(String),
 }
 
-/// What is known of a build after it was obtained. Stored beside it in the cache and in every run.
+/// Facts about an obtained build. Stored beside it in the cache and in every run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Manifest {
     /// The product.

@@ -6,7 +6,7 @@ use crate::domain::gate::HostLog;
 use crate::domain::host::{Host, Tuning};
 use crate::domain::run::Run;
 
-/// What was read from result folders: all that analysis is handed.
+/// The content of result folders: the input of the analysis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dataset {
     /// Fingerprint → host.

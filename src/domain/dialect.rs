@@ -103,7 +103,7 @@ pub enum SocketName {
     File,
 }
 
-/// What serves a connection in a server.
+/// The process or thread that serves a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// A process, whose id the protocol tells.

@@ -28,8 +28,7 @@ pub struct HostLog {
     pub canaries: CanaryRule,
     /// Readings before the first block, from which [`CanaryRule::Own`] begins.
     pub first_canaries: Vec<Canary>,
-    /// What an A/A run on this host has told, as it was when this plan began; `None` if none was
-    /// found for this host.
+    /// The calibration of this host when this plan began; `None` if none was found for this host.
     pub calibration: Option<Calibration>,
     /// Blocks in the order in which they were measured, each attempt on its own.
     pub blocks: Vec<BlockRecord>,
@@ -151,7 +150,7 @@ pub struct Calibration {
     pub dbms: Dbms,
     /// Concurrent connections.
     pub clients: u32,
-    /// Where client and server ran.
+    /// Placement of client and server.
     pub placement: Placement,
     /// What idle CPUs did.
     pub idle: Idle,

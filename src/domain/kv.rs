@@ -12,7 +12,7 @@ use crate::domain::rocksdb::KvOption;
 pub struct KvShape {
     /// How the tree is kept in order.
     pub style: Style,
-    /// What the data are to fit in; a label of the shape.
+    /// The memory or disk that the data fit in; a label of the shape.
     pub data: Data,
     /// Compression of the deeper levels; of all in the load and with universal compaction.
     pub compression: Compression,

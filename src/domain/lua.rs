@@ -19,7 +19,7 @@ pub struct LuaShape {
     /// that name is refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, PinnedFile>,
-    /// What scripts may do.
+    /// Permissions of scripts.
     #[serde(default, skip_serializing_if = "LuaRights::is_full")]
     pub rights: LuaRights,
     /// True if scripts may run programs.

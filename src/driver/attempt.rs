@@ -45,7 +45,7 @@ pub trait ClientEvent {
     }
 }
 
-/// What follows an error that ends no step.
+/// The action after an error that does not end the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterError {
     /// The event begins again.
@@ -79,7 +79,7 @@ pub struct Tally {
 pub struct StatementError {
     /// Its kind, `BEGIN` or `COMMIT`.
     pub kind: String,
-    /// What the server said, or why it could not be asked.
+    /// The error of the server, or of the connection.
     pub error: WireError,
 }
 

@@ -8,7 +8,7 @@ use crate::wire::{Value, ValueType};
 pub struct LoadColumns {
     /// As a list for SQL.
     pub names: String,
-    /// What each column holds.
+    /// Types of the columns.
     pub holds: Vec<LoadType>,
 }
 

@@ -40,7 +40,7 @@ pub enum Connection {
     Fake(Box<Fake>),
 }
 
-/// What sessions are opened with: the endpoint, with its library loaded once for all clients.
+/// Opens sessions. Has the endpoint, with its library loaded once for all clients.
 #[derive(Clone)]
 pub struct Connector {
     endpoint: Endpoint,

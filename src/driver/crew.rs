@@ -27,7 +27,7 @@ use crate::driver::window::Window;
 use crate::os::clock::{self, RealClock};
 use crate::os::tree;
 
-/// What clients that take turns tell the coordinator.
+/// A message of a client that takes turns to the coordinator.
 pub enum TurnNews {
     /// The warm-up is over: counters are to be read.
     Sample,
@@ -97,7 +97,7 @@ pub enum Order {
 pub struct Done<T> {
     /// What it counted.
     pub value: T,
-    /// What its thread used.
+    /// CPU time and switches of its thread.
     pub spent: Spent,
 }
 
@@ -217,7 +217,7 @@ pub trait Intervals {
     }
 }
 
-/// What a finished window gave.
+/// Results of a finished window.
 pub struct Finished<T> {
     /// In the order of the members; `None` for one that did not come back after the limit.
     pub done: Vec<Option<Done<T>>>,

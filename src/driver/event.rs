@@ -82,7 +82,7 @@ pub enum DriverEvent {
     Measured(Box<Outcome>),
     /// The job cannot go on.
     Failed {
-        /// What was done, to what, what went wrong.
+        /// The action, its object and the error.
         fault: String,
     },
 }

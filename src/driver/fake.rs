@@ -28,7 +28,7 @@ pub struct Fake {
     pub log: Arc<std::sync::Mutex<Vec<String>>>,
 }
 
-/// What may go wrong.
+/// Faults of the fake DBMS.
 #[cfg(test)]
 #[derive(Clone, Debug)]
 pub enum Fault {

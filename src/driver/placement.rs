@@ -16,7 +16,7 @@ use crate::os::affinity::{self, CpuAssignment};
 pub struct Seating {
     /// The CPUs of each client.
     pub seats: Vec<CpuAssignment>,
-    /// What could not be done, for the report.
+    /// Placements that failed, for the report.
     pub notes: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ pub struct SeatedConnection<'a> {
     pub client: usize,
     /// What the protocol says: on Postgres the process of the backend.
     pub id: Option<u32>,
-    /// Where it belongs.
+    /// Its CPU.
     pub seat: &'a CpuAssignment,
 }
 

@@ -19,7 +19,7 @@ use crate::driver::ring::TurnRequest;
 /// exchanged file.
 pub const VERSION: u32 = 1;
 
-/// What the lab says to a driver that waits, as a line.
+/// A line of the lab to a waiting driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabWord {
     /// Go on.
@@ -59,9 +59,9 @@ impl FromStr for LabWord {
 pub struct DriverRequest {
     /// [`VERSION`].
     pub version: u32,
-    /// What the sessions speak.
+    /// Dialect of the sessions.
     pub dialect: Dialect,
-    /// Where they connect.
+    /// Address of the server.
     pub endpoint: Endpoint,
     /// As whom.
     pub login: Login,
@@ -169,7 +169,7 @@ pub enum RequestBody {
 /// `Outcome::seconds` as [`RateUnit::RowsScanned`] explains, and a note says so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepRequest<B = StepBody> {
-    /// What the clients do.
+    /// Work of the clients.
     pub work: B,
     /// Number of clients.
     pub clients: u32,
@@ -184,7 +184,7 @@ pub struct StepRequest<B = StepBody> {
     /// event in flight at its end, and `Outcome::seconds` is Σ events / Σ (events / seconds
     /// of the client), so that events / seconds is the sum of the clients' rates.
     pub rate: RateUnit,
-    /// Where threads and the server's side of connections run.
+    /// CPU placement of client threads and of the server's side of connections.
     pub placement: Placement,
     /// Root process of the server, if it runs on this host and may be pinned.
     pub server_pid: Option<u32>,
@@ -334,7 +334,7 @@ pub struct CsvFile {
 pub struct LoadColumn {
     /// Its name.
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub holds: LoadType,
 }
 

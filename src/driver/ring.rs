@@ -1,9 +1,9 @@
-//! The token that goes round among the drivers of a step: in a page that they and the lab share
-//! stands whose turn it is. Drivers pass the token on by themselves; the lab only opens the two
-//! gates (all are connected; all counters are read) and takes those out that have died.
+//! The token of a step in turns. A page of memory that the drivers and the lab share says whose
+//! turn it is. Drivers pass the token to each other; the lab only opens the two gates (all are
+//! connected; all counters are read) and removes drivers that have died.
 //!
-//! Whose turn is the how-manieth is laid down beforehand in an order that all know, so that the
-//! state is two numbers: the phase, and the number of the turn.
+//! The order of turns is fixed in advance and known to all, so that the state is two numbers: the
+//! phase, and the number of the turn.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
@@ -73,7 +73,7 @@ pub enum TurnPhase {
 const PHASES: [TurnPhase; 5] =
     [TurnPhase::Gather, TurnPhase::WarmUp, TurnPhase::Sample, TurnPhase::Window, TurnPhase::Over];
 
-/// What is being done, and the number of the turn, from 0 on through all phases.
+/// The state, and the number of the turn, counted from 0 through all phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingState {
     /// What is being done.
@@ -199,7 +199,7 @@ impl Ring {
         RingState::unpack(self.page.number(STATE).load(SeqCst))
     }
 
-    /// Whose turn it is, if it is anybody's.
+    /// The target with the token; `None` if no target has it.
     pub fn holder(&self) -> Option<usize> {
         let state = self.state();
         state.has_turns().then(|| self.target_of(state.turn))

@@ -27,7 +27,7 @@ const SHARES_MOST: u32 = 100;
 
 /// A client as it takes turns: it carries out one event after the other.
 pub trait Player {
-    /// What it counts in a window.
+    /// Counts of a window.
     type Counts;
 
     /// Carries out events until `until`, one at least, and finishes the one in flight. Returns when

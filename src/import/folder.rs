@@ -147,7 +147,7 @@ fn write_into(plan: &str, published: &Published, out: &Path) -> Result<Written, 
     Ok(Written { targets: labels.len(), runs: published.runs.len(), steps })
 }
 
-/// What stands where a plan would: such a result set was not planned and cannot be taken up again.
+/// Text in place of a plan: an imported result set has no plan and cannot be resumed.
 fn plan(format: ImportFormat, published: &Published) -> String {
     let mut text = format!(
         "# Imported with `rqps import {}`: others measured and published these results.\n# rqps \

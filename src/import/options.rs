@@ -27,7 +27,7 @@ pub struct ImportOptions {
     pub across: Across,
 }
 
-/// What may differ between targets of one import.
+/// Properties that may differ between the targets of one import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Across {
     /// The number of rows.

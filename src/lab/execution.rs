@@ -28,7 +28,7 @@ pub struct ExecutionOptions {
     pub configs: Option<PathBuf>,
     /// A/A calibrations, of this host and of others.
     pub calibrations: Vec<Calibration>,
-    /// Where data and snapshots go; `None` puts them beside the results.
+    /// Folder for data and snapshots; `None` puts them beside the results.
     pub work: Option<PathBuf>,
     /// The rqps binary: drivers and wardens are started from it.
     pub program: PathBuf,

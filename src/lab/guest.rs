@@ -182,7 +182,7 @@ pub(super) fn clear_the_way(
 pub(super) fn clean_up(options: &ExecutionOptions, progress: &mut Progress<'_>) -> Result<()> {
     for target in &options.plan.targets {
         let Some(mut external) = control(options, target)? else { continue };
-        // That a server does not answer was said by its runs.
+        // Its runs have reported that the server does not answer.
         if let Err(error @ DbmsError::Refused(_)) = external.clean_up() {
             progress.note(&format!("{}: {error}", target.label));
         }

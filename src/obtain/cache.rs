@@ -101,7 +101,7 @@ impl Cache {
         tree.is_dir().then_some(Build { root: Some(tree), manifest })
     }
 
-    /// Where the tree of a build will be once it is whole.
+    /// Final path of the tree of a build.
     pub(super) fn tree_of(&self, key: &str) -> PathBuf {
         self.root.join("builds").join(key).join(TREE)
     }
@@ -205,7 +205,7 @@ impl Partial {
         writeln!(file, "{text}").map_err(Reason::io("write", &path))?;
         file.set_permissions(Permissions::from_mode(0o644)).map_err(Reason::io("chmod", &path))?;
         bring_to_disk(&file, progress)?.map_err(Reason::io("bring to disk", &self.build))?;
-        // What is there is not whole, or it would have been used.
+        // An existing tree is incomplete, or it would have been used.
         remove_all(&self.target).map_err(Reason::io("remove", &self.target))?;
         fs::rename(&self.build, &self.target).map_err(Reason::io("rename", &self.build))?;
         let parent = self.target.parent().unwrap_or(&self.target);

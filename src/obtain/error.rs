@@ -32,7 +32,7 @@ pub enum ObtainError {
     },
 }
 
-/// What stands at the path of a build that is not fetched.
+/// Words for a build that is given by its path.
 fn installed(dbms: Dbms) -> &'static str {
     match spec::of(dbms).and_then(DbmsSpec::library) {
         Some(_) => "a shared library",
@@ -51,15 +51,15 @@ pub enum Reason {
     NoSuchVersion {
         /// The product.
         dbms: Dbms,
-        /// What was looked for.
+        /// The package that was requested.
         coordinates: String,
     },
-    /// What stands after `@` is no version.
+    /// The text after `@` is not a version.
     #[error("{version:?} is not a version; `rqps builds {dbms}` lists versions")]
     NotAVersion {
         /// The product.
         dbms: Dbms,
-        /// What was written.
+        /// The text as written.
         version: String,
     },
     /// The cache can be read but not written, and does not have the build.
@@ -175,7 +175,7 @@ pub enum Reason {
         /// The product.
         dbms: Dbms,
     },
-    /// What stands before the slash is no suite.
+    /// The text before the slash is not a suite.
     #[error("{suite:?} is not a Debian suite: write one as in deb:trixie/PACKAGE")]
     NotASuite {
         /// What was written.

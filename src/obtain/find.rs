@@ -12,7 +12,7 @@ use crate::obtain::progress::Progress;
 use crate::obtain::{debian, inspect, installed, layout, source};
 use crate::wire::dsn;
 
-/// What is known of a build before anything is fetched.
+/// Facts about a build before it is fetched.
 #[derive(Debug)]
 pub enum Found {
     /// It is here.

@@ -21,7 +21,7 @@ const GONE: [&str; 2] = ["No matching distribution found", "Could not find a ver
 const UNREACHABLE: [&str; 4] =
     ["Failed to establish a new connection", "Temporary failure", "ProxyError", "timed out"];
 
-/// What to fetch, with what, where to.
+/// The package to fetch, its client and the target folder.
 pub(super) struct Fetch<'a> {
     /// The program: `pip3`, or a path.
     pub(super) client: &'a Path,

@@ -59,7 +59,7 @@ pub enum ResultsError {
     NotResults {
         /// The folder.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
     /// The folder is in use for something else.

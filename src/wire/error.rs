@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// What went wrong on a session.
+/// Errors of a session.
 #[derive(Debug, Error)]
 pub enum WireError {
     /// The server refused the statement; the session lives on.

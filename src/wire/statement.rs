@@ -28,7 +28,7 @@ pub enum ValueType {
     AnyText,
 }
 
-/// What came back of one statement.
+/// The reply to one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// Rows returned.

@@ -14,7 +14,7 @@ pub enum SetError {
     /// No `=`.
     #[error("set `{text}`: no `=`; write key=value, for example rows=1M")]
     NoEquals {
-        /// What was given.
+        /// The value as given.
         text: String,
     },
     /// No such key.
@@ -47,7 +47,7 @@ pub enum SetError {
 
 /// A setting of a workload.
 pub struct Setting {
-    /// What stands before the `=`.
+    /// The key, before the `=`.
     pub key: &'static str,
     /// What may stand after it, and what it does.
     pub about: &'static str,

@@ -11,7 +11,7 @@ pub struct Caveat {
     pub target: Option<String>,
     /// The steps it is about; empty for all, or where it is about no step.
     pub steps: Vec<String>,
-    /// What was found, with its numbers.
+    /// The finding with its numbers.
     pub text: String,
 }
 

@@ -23,7 +23,7 @@ pub struct Judgement {
     /// Pairs at which a difference of δ is found with the power of the rules. Only for
     /// INCONCLUSIVE, and only where that is more than there are.
     pub pairs_needed: Option<u32>,
-    /// What the reader should know of it, in words: why there is no verdict, what makes it weak.
+    /// Reasons for the reader: why there is no verdict, or what makes it weak.
     pub reasons: Vec<String>,
 }
 

@@ -38,7 +38,7 @@ const COUNTED_STATEMENTS: u64 = 1000;
 #[error("stopped")]
 pub(super) struct Stopped;
 
-/// What asking for a measurement gives.
+/// The result of a requested measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Asked {
     /// Values, and the result folder.

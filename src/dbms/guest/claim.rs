@@ -381,7 +381,7 @@ impl Claim {
             self.ledger().write_down(guest)
         });
         if taken.is_err() && self.is_new {
-            // What went wrong matters more than an empty place.
+            // The first error matters more than a place that stays empty.
             self.drop_place().ok();
         }
         taken

@@ -34,7 +34,7 @@ pub(super) struct Sqlite {
     site: Site,
 }
 
-/// What the subcommand is to do: one JSON value on standard input.
+/// The request of the subcommand: one JSON value on standard input.
 #[derive(Debug, Serialize, Deserialize)]
 struct SqliteRequest {
     library: Option<PathBuf>,

@@ -16,7 +16,7 @@ pub enum Direction {
     Neither,
 }
 
-/// What a metric is about. Reports select their columns by class.
+/// The class of a metric. Reports select their columns by class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Work done per second.

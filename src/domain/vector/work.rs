@@ -16,7 +16,7 @@ pub struct VectorWork {
     pub k: u32,
     /// What pgvector's index keeps.
     pub variant: Variant,
-    /// What is done.
+    /// The operation.
     pub act: VectorOperation,
 }
 

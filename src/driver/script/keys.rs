@@ -62,7 +62,7 @@ impl DrawnSequence {
         self.drawn - 1
     }
 
-    /// What was drawn came in.
+    /// The drawn key was inserted.
     #[inline]
     pub(super) fn confirm(&mut self) {
         self.settled = self.drawn;

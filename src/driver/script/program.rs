@@ -96,7 +96,7 @@ impl EventChoice {
     }
 }
 
-/// What a script is compiled for.
+/// The data and dialect for which a script is compiled.
 pub struct ScriptData<'a> {
     /// The seed of the block.
     pub seed: u64,
@@ -407,7 +407,7 @@ impl Draw {
     }
 }
 
-/// What client `index` does where the work is a script.
+/// The work of client `index` in a script.
 pub fn compile(
     job: &DriverRequest,
     (script, sources): (&Script, &SharedSources),

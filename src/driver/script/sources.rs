@@ -107,7 +107,7 @@ enum Draws {
 /// The current value of a source.
 #[derive(Default)]
 pub struct Drawn {
-    /// What it is.
+    /// The kind of source.
     pub value: DrawnValue,
     /// The text, if it is one; kept for its allocation otherwise.
     pub text: Vec<u8>,

@@ -31,7 +31,7 @@ pub enum RocksdbError {
         symbol: &'static str,
         /// Who has it.
         versions: &'static str,
-        /// What cannot be done.
+        /// The operation that is not possible.
         without: &'static str,
         /// The file.
         path: PathBuf,

@@ -12,7 +12,7 @@ const FILE: &str = "rqps-kv.json";
 /// Name of the database's own folder in the data folder.
 const DATABASE: &str = "db";
 
-/// What the file says.
+/// Content of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marker {
     /// State of the database.

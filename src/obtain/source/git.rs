@@ -124,7 +124,7 @@ impl<'a> Repository<'a> {
         answer(self.command(words)).map_err(|said| missing(io::Error::other(said)))
     }
 
-    /// What git answers if it succeeds.
+    /// The output of git, if it succeeds.
     fn checked(&self, words: &[&str]) -> Result<String, Reason> {
         let said = self.ask(words)?;
         if said.success { Ok(said.output) } else { Err(self.failed(words[0], &said.complaint())) }
@@ -191,7 +191,7 @@ fn commit(record: &str) -> Option<Commit> {
     Some(Commit { id, date, subject, paths, parents })
 }
 
-/// Where the sources are.
+/// The canonical path of a folder of sources.
 pub(super) fn real(folder: &Path) -> Result<PathBuf, Reason> {
     folder.canonicalize().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Reason::NoSuchPath { path: folder.to_path_buf() },

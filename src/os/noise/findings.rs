@@ -54,7 +54,7 @@ pub struct HostFinding {
     pub about: &'static str,
     /// How grave.
     pub level: FindingLevel,
-    /// What was found, with its numbers, or why nothing could be.
+    /// The finding with its numbers, or the reason why it is unknown.
     pub found: String,
     /// What that means for measuring.
     pub means: &'static str,

@@ -13,7 +13,7 @@ pub(super) const ROOT: &str = "rqps-bundle/";
 /// The first entry.
 pub(super) const LIST: &str = "bundle.json";
 
-/// What the files of a bundle may lie in.
+/// Folders that a bundle may contain.
 pub(super) const FOLDERS: [&str; 3] = ["results/", "configs/", "files/"];
 
 /// `bundle.json`.

@@ -19,7 +19,7 @@ pub struct ExactSearch {
     lost: Vec<bool>,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExactStep {
     /// Measure this version.

@@ -116,7 +116,7 @@ struct Side {
     squares: f64,
 }
 
-/// What is left of a weight that was added and taken away again.
+/// Rounding error of a weight that was added and subtracted again.
 const ROUNDING: f64 = 1e-9;
 
 impl Side {

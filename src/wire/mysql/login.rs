@@ -22,10 +22,10 @@ const CLIENT_PS_MULTI_RESULTS: u32 = 1 << 18;
 const CLIENT_PLUGIN_AUTH: u32 = 1 << 19;
 const CLIENT_DEPRECATE_EOF: u32 = 1 << 24;
 
-/// What this client can do. CLIENT_FOUND_ROWS is left out, as in sysbench: `affected` is the number
-/// of rows that changed. CLIENT_LONG_PASSWORD tells MariaDB to use none of its own extensions.
-/// CLIENT_LOCAL_FILES is for bulk loads, which send rows from memory; no file of this host is ever
-/// sent, whatever the server asks for.
+/// Capabilities of this client. CLIENT_FOUND_ROWS is left out, as in sysbench: `affected` is the
+/// number of rows that changed. CLIENT_LONG_PASSWORD tells MariaDB to use none of its own
+/// extensions. CLIENT_LOCAL_FILES is for bulk loads, which send rows from memory; no file of this
+/// host is ever sent, whatever the server asks for.
 const CAPABILITIES: u32 = CLIENT_LONG_PASSWORD
     | CLIENT_LONG_FLAG
     | CLIENT_LOCAL_FILES

@@ -100,7 +100,7 @@ impl Pacer {
     }
 }
 
-/// What one side has taken.
+/// Turns that one side has taken.
 #[derive(Clone, Debug)]
 struct Queue {
     taken: u64,

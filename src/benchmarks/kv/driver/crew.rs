@@ -45,7 +45,7 @@ type Open<S> = Box<dyn Fn() -> S + Send + Sync>;
 /// What the tree of the database is like at one moment: columns of an interval.
 type TreeState<'a> = dyn Fn() -> Vec<(&'static str, f64)> + 'a;
 
-/// What all threads share.
+/// State that all threads share.
 struct Shared<S> {
     work: KvWork,
     seed: u64,

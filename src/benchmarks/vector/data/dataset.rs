@@ -17,7 +17,7 @@ pub struct VectorSet {
     pub name: String,
     /// The first 12 hex digits of a SHA-256 over all vectors.
     pub hash: String,
-    /// What the measure of nearness is.
+    /// Distance of vectors.
     pub distance: Distance,
     /// The rows; a row's number is its id.
     pub train: Matrix,

@@ -87,7 +87,7 @@ pub(super) fn put_score(outcome: &mut Outcome, score: &Score) {
     }
 }
 
-/// What goes on beside the queries of a window.
+/// Work in parallel to the queries of a window.
 pub(super) struct Beside {
     /// The zero of the clock that all share.
     pub(super) begun: Instant,

@@ -13,7 +13,7 @@ use crate::driver::Stop;
 /// One-sided 95 % quantile of the normal distribution: the recall over many queries is nearly so.
 const ONE_SIDED: f64 = 1.645;
 
-/// What a width gives.
+/// The result of a search width.
 enum Tried {
     /// Less than is wanted.
     Below(f64),
