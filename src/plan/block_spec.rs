@@ -1,4 +1,4 @@
-//! The specification of one block of a plan: a unit of work that another host can measure.
+//! Block specifications: one block of a plan as a unit of work that another host can measure.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -242,8 +242,9 @@ impl Family<'_> {
         }
     }
 
-    /// The test of the step at this place of the list, without interim looks. `tails` are the shares
-    /// of the t distribution beyond each end of the interval and of the equivalence interval.
+    /// The test of the step at this index of the list, without interim looks. `tails` are the
+    /// shares of the t distribution beyond each end of the interval and of the equivalence
+    /// interval.
     fn test(
         &self,
         member: &Member,

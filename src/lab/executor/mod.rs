@@ -1,4 +1,4 @@
-//! Executors measure blocks: each takes the specification of a block and returns a report.
+//! Executors measure blocks: each takes a block specification and returns a report.
 
 mod cells;
 mod elsewhere;
