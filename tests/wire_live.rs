@@ -682,7 +682,10 @@ fn mysql_loads_the_same_rows_with_local_files_and_without() {
                 let want = want.into_iter().chain([text(&row.c), text(&row.pad)]);
                 assert!(want.eq(found), "{id}, local files {allowed}");
             }
-            files_by_driver(&server, &mut client, allowed == 1);
+            // One server is enough for INSERTs: the oldest, which changes values where it may.
+            if allowed == 1 || client.server_version().starts_with("5.6") {
+                files_by_driver(&server, &mut client, allowed == 1);
+            }
         }
     });
 }
@@ -699,9 +702,9 @@ fn files_by_driver(server: &Server, client: &mut MysqlClient, is_first: bool) {
     client.simple("USE files").unwrap();
     let mut rows = |sql: &str| client.rows(sql).unwrap();
     // The second time by INSERTs.
-    user_files::check_csv(&place, if is_first { &[1, 2] } else { &[1] }, &mut rows);
+    user_files::check_csv(&place, if is_first { &[2] } else { &[1] }, &mut rows);
+    user_files::check_refused_csv(&place);
     if is_first {
-        user_files::check_refused_csv(&place);
         user_files::check_dumps(&place, &mut rows);
     }
     client.simple("USE d").unwrap();
