@@ -61,10 +61,10 @@ pub fn writes(workload: &Workload) -> Vec<String> {
 /// Steps are counted by events.
 pub const COUNTING: Counting = Counting { step: counted, ..Counting::SCRIPTS };
 
-/// Events of a step that is counted, at least.
+/// Fewest events of a counted step.
 const EVENTS_LEAST: u64 = 3;
 
-/// Statements of an event of a script of which nothing is known: those of oltp_read_write.
+/// Statements per event of an unknown script: those of oltp_read_write.
 const STATEMENTS_PER_EVENT: u64 = 20;
 
 fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
@@ -113,7 +113,7 @@ fn step(workload: &Workload, shape: &LuaShape, script: &LuaScript) -> Step {
     }
 }
 
-/// What reports say of scripts of that name.
+/// Remark in reports on scripts of that name.
 const DERIVED: &str =
     "; a workload derived from TPC-C; not comparable with published TPC-C results";
 

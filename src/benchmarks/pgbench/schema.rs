@@ -56,7 +56,7 @@ pub struct FilledTable {
     pub columns: &'static str,
     /// Rows for each unit of scale.
     pub rows: u64,
-    /// True if a row names its branch after its own number.
+    /// True if the column of the branch comes after the row's own number.
     pub has_branch: bool,
     /// True if the column of blanks is filled, too.
     pub has_filler: bool,

@@ -11,7 +11,7 @@ use crate::driver::connection::Connection;
 use crate::embed::lua::{EventEnd, LuaState};
 use crate::wire::WireError;
 
-/// What is said of a script that wants no more events.
+/// The message of a script that wants no more events.
 const STOPPED: &str = "event() returned a value, or thread_run() ended before its time, which ends \
                        the thread in sysbench; rqps measures for a time and needs event() to \
                        return nothing";

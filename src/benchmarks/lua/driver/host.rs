@@ -38,7 +38,7 @@ const ERRORS: u32 = 4;
 pub(super) struct SqlHost {
     connector: Connector,
     dialect: Dialect,
-    /// True if the script takes it for Postgres.
+    /// True if the script treats it as Postgres.
     is_postgres: bool,
     client: u32,
     slots: Vec<Slot>,
@@ -196,7 +196,7 @@ impl SqlHost {
         let (number, state) = match state {
             Some(state) => (code.parse().unwrap_or_default(), state.to_owned()),
             None if self.dialect == Dialect::Postgres => (0, code.clone()),
-            // SQLite has numbers only; the state is that of an error without one.
+            // SQLite has only error numbers; the state is that of an error without one.
             None => (code.parse().unwrap_or_default(), "HY000".to_owned()),
         };
         report.failed(number, &state, message.clone());
@@ -204,7 +204,7 @@ impl SqlHost {
         if !restarts {
             return StatementEnd::Failed;
         }
-        // Where there is no transaction that is an error, and right all the same.
+        // Without a transaction this is an error, which is harmless.
         if let (Dialect::Postgres | Dialect::Sqlite, Some(session)) = (self.dialect, session)
             && let Err(error @ (WireError::Io { .. } | WireError::Protocol(_))) =
                 session.simple("ROLLBACK")

@@ -1,5 +1,5 @@
-//! Reports of a script's own: hooks that sysbench calls every few seconds, and once at the end.
-//! They run in a state of their own; what they print goes to the log.
+//! A script's own reports: hooks that sysbench calls every few seconds, and once at the end. They
+//! run in a separate Lua state; their output goes to the log.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,25 +13,25 @@ use crate::driver::attempt::Tally;
 use crate::driver::recorder::{Recorder, Snapshot};
 use crate::embed::lua::LuaState;
 
-/// Seconds between two reports, where the command line says nothing.
+/// Seconds between two reports by default.
 const EVERY: f64 = 10.0;
 
-/// Quantiles that reports tell: the least, the one that sysbench calls percentile, the most.
+/// Quantiles in reports: the minimum, the one that sysbench calls percentile, the maximum.
 const QUANTILES: [f64; 3] = [0.0, 0.95, 1.0];
 
-/// What the clients of a step did so far.
+/// Sums of the clients of a step so far.
 pub(super) struct Figures {
     threads: u32,
-    /// There once a client has found that the script reports.
+    /// Set once a client has found that the script has reports.
     clients: OnceLock<Vec<ClientFigures>>,
-    /// When the first event that counts had ended.
+    /// End of the first counted event.
     begun: OnceLock<Instant>,
     /// True if the script leaves it to sysbench how numbers are distributed.
     drew_by_default: AtomicBool,
 }
 
-/// The part of one client. Its recorder changes only while the sums are locked: a report sees each
-/// event in all of its figures or in none.
+/// The sums of one client. Its recorder changes only while the sums are locked, so that all figures
+/// of a report contain the same events.
 struct ClientFigures {
     recorder: Recorder,
     sums: Mutex<Sums>,
@@ -70,7 +70,7 @@ impl Figures {
         self.clients.get_or_init(|| (0..self.threads).map(client).collect());
     }
 
-    /// True if it has.
+    /// True if the script has report hooks.
     pub(super) fn is_wanted(&self) -> bool {
         self.clients.get().is_some()
     }
@@ -89,7 +89,7 @@ impl Figures {
         self.clients.get().map_or(&[], |clients| clients)
     }
 
-    /// An event of a client that counts.
+    /// Records a counted event of a client.
     pub(super) fn event(&self, client: u32, tally: &Tally, latency_ns: u64) {
         let Some(own) = self.all().get(client as usize) else { return };
         self.begun.get_or_init(Instant::now);
@@ -101,7 +101,7 @@ impl Figures {
         sums.latency_ns += latency_ns;
     }
 
-    /// An event of a client that begins again.
+    /// Records that an event of a client begins again.
     pub(super) fn error(&self, client: u32) {
         if let Some(own) = self.all().get(client as usize) {
             own.sums().errors += 1;
@@ -201,7 +201,7 @@ impl Reporter {
             ("latency_avg", sum / events.max(1) as f64),
             ("latency_sum", sum),
         ] {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(said, "\u{1f}{name}\u{1f}{value}");
         }
         tell(&mut self.state, "report", &[&said])

@@ -5,8 +5,8 @@ use crate::domain::dialect::Dialect;
 /// Deadlock, record changed, lock wait timeout.
 const MYSQL: [&str; 3] = ["1213", "1020", "1205"];
 
-/// A database or a table that somebody else has locked. sysbench has no driver for SQLite; these
-/// are what the others are there.
+/// A database or a table locked by another connection. sysbench has no driver for SQLite; these
+/// codes match those of the other drivers.
 const SQLITE: [&str; 2] = ["5", "6"];
 
 /// Deadlock, duplicate key, serialization failure.

@@ -1,4 +1,4 @@
-//! What scripts say and what is sent: values of placeholders, names of drivers.
+//! Translates between scripts and the wire: values of placeholders, names of drivers.
 
 use crate::domain::dialect::Dialect;
 use crate::domain::lua::LuaWork;
@@ -15,7 +15,7 @@ pub(super) fn may_miss(sql: &str) -> bool {
     ["UPDATE", "DELETE", "INSERT", "REPLAC"].iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// The name that scripts know a dialect by.
+/// The name of a dialect in scripts.
 pub(super) fn driver_name(dialect: Dialect, work: &LuaWork) -> &str {
     match dialect {
         Dialect::Postgres => "pgsql",

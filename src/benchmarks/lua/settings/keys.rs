@@ -60,7 +60,7 @@ own_settings! { LuaShape:
     "rights", |_, shape, value| {
         shape.rights = choice(value, &[("full", LuaRights::Full), ("none", LuaRights::None)])?;
     };
-    // Another distribution was asked for by `--rand-type`; sysbench 1.1 has no `special`.
+    // `--rand-type` chose another distribution; sysbench 1.1 has no `special`.
     "api", |_, shape, value| {
         let is_newer = choice(value, &[("1.0", false), ("1.1", true)])?;
         if is_newer && shape.random.kind == RandomType::Special {
