@@ -113,7 +113,7 @@ fn what_cannot_be_used_is_refused_before_anything_starts() {
     check(select, &["-i"], "rqps loads once and then runs");
     check(select, &["-S"], "scripts are named by `--bench pgbench:select-only`; leave out `-S`");
     check(select, &["--foo"], "pgbench has no option `--foo`");
-    check(select, &["shop"], "`shop` is no option of pgbench");
+    check(select, &["shop"], "`shop` is not an option of pgbench");
     check(select, &["-s", "0"], "`-s 0`: write a whole number from 1 to 1000000");
     check(select, &["-s"], "a value must follow `-s`");
     check(select, &["-M", "fast"], "write simple, extended or prepared");

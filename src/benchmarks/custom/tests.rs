@@ -188,7 +188,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check("to = 9,", "to = 0,", "line 7, column 7: parameter `ids`: `from` 1 is above `to` 0");
     check("to = 9,", "to = 2,", "3 distinct values do not fit from 1 to 2");
     check("to = 9,", "too = 9,", "line 7, column 43: unknown key `too`");
-    check("plus = 10", "digits = 1", "`digits` is no key of same; it has of, plus, each");
+    check("plus = 10", "digits = 1", "`digits` is not a key of same; its keys are of, plus, each");
     check("of = \"id\"", "of = \"it\"", "parameter `next`: there is no parameter `it`");
     check("to = \"customers\"", "to = \"clients\"", "`clients` is neither a whole number nor");
     check("IN (:ids)", "id = :ids", "`ids` has `count = 3` and stands outside IN (…)");
@@ -199,7 +199,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check("SELECT 1 FROM", "START TRANSACTION -- ", "`START` is written as `transaction = true`");
     check("SELECT 1 FROM", "COPY t FROM STDIN -- ", "belongs in [load]");
     check("'{1}'", "'{1}", "the SQL ends within a text in quotes");
-    check("sql.postgres", "sql.oracle", "`oracle` is no dialect; there are postgres, mysql");
+    check("sql.postgres", "sql.oracle", "`oracle` is not a dialect; dialects are postgres, mysql");
     check("serializable", "strict", "`transaction` must be true, false or one of read");
     check("expect.rows = [0, 3]", "expect.rows = [3, 0]", "`expect.rows` must ascend");
     check("expect.rows = [0, 3]", "protocol = \"fast\"", "`protocol` must be prepared or text");
@@ -281,7 +281,11 @@ fn a_row_gives_values_to_later_statements_and_a_step_has_its_own_pace() {
     check("\"who\", ", "\"much\", ", "`into` has `much` twice");
     check(", :who", ", 1", "`into` gives a value to `who`, and no statement uses it");
     check("into =", "expect.rows = 1\ninto =", "`into` needs one row anyway");
-    check("of = \"new\"", "of = \"old\"", "parameter `old`: it copies itself by a detour");
+    check(
+        "of = \"new\"",
+        "of = \"old\"",
+        "parameter `old`: it copies itself through other parameters",
+    );
     check("kind = \"sequential\"", "kind = \"uniform\"", "`of` must name a sequential parameter");
     check("clients = 3", "clients = 0", "the clients of step `refund` must be from 1 to 10000");
     check("250.5", "0.0", "the rate of step `refund` must be above 0");
@@ -316,7 +320,7 @@ fn mariadb_has_texts_of_its_own_or_those_of_mysql() {
     let other = text.replace("sql.mariadb", "sql.oracle");
     let refused = steps::check(&workload(&other).unwrap(), Dialect::Sqlite).unwrap_err();
     assert!(
-        refused.contains("`oracle` is no dialect; there are postgres, mysql, mariadb"),
+        refused.contains("`oracle` is not a dialect; dialects are postgres, mysql, mariadb"),
         "{refused}"
     );
 }

@@ -18,7 +18,7 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
             Err("SQLite has no stored procedures; leave out `procedures`".to_owned())
         }
         Dialect::Fake => {
-            Err("the order mix reads what it wrote; the fake keeps nothing".to_owned())
+            Err("the order mix reads what it wrote, and the fake DBMS stores nothing".to_owned())
         }
         _ => Ok(()),
     }

@@ -25,7 +25,7 @@ fn line(workload: &Workload, cache: &str) -> Option<String> {
     let mut parts = vec![workload.data_text(), workload.clients_text()];
     parts.push(match shape.spread {
         WarehouseSpread::Home => "a client keeps one warehouse".to_owned(),
-        WarehouseSpread::All => "clients share out all warehouses".to_owned(),
+        WarehouseSpread::All => "the clients share all warehouses".to_owned(),
     });
     if shape.keying {
         parts.push("keying and thinking times".to_owned());

@@ -304,7 +304,7 @@ impl Reader<'_> {
             return Err(self.fault(begin, "the name of a variable must follow `\\set`"));
         }
         if !is_variable_name(&name) {
-            let what = format!("`{name}` is no name of a variable: letters, digits and `_`");
+            let what = format!("`{name}` is not a name of a variable: letters, digits and `_`");
             return Err(self.fault(begin, what));
         }
         let value = expression::parse(self.text, after, self.names)?;

@@ -91,7 +91,7 @@ fn what_cannot_be_read_is_said_with_its_place() {
     };
     check("SELECT 1;\n\\setshell a b\n", "line 2, column 1: `\\setshell` runs a program");
     check("\\foo", "line 1, column 1: pgbench has no `\\foo`; there are \\set, \\sleep");
-    check("\\set 1a 5", "line 1, column 6: `1a` is no name of a variable");
+    check("\\set 1a 5", "line 1, column 6: `1a` is not a name of a variable");
     check("\\set", "the name of a variable must follow `\\set`");
     check("\\set a", "line 1, column 7: a value, not the end of the line");
     check("\\set a 1 +", "a value, not the end of the line");

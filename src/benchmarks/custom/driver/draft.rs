@@ -50,7 +50,7 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
         _ => "sqlite3 FILE .dump > dump.sql",
     };
     text.push_str(&format!(
-        "\n# Builds that rqps starts need the data. Make a dump and take the # away:\n\
+        "\n# Builds that rqps starts need the data. Make a dump and remove the #:\n\
          #   {dump}\n# [load]\n# schema = [\"dump.sql\"]\n\n[parameter]\n"
     ));
     text
@@ -161,7 +161,7 @@ fn value(guess: &ValueGuess, type_name: &str, tables: &[TableFacts]) -> (String,
         ValueGuess::Limit => {
             ("{ kind = \"list\", values = [10] }".to_owned(), "  # rows".to_owned())
         }
-        ValueGuess::Unknown => unknown(type_name, "nothing tells what it is"),
+        ValueGuess::Unknown => unknown(type_name, "rqps cannot infer it"),
     }
 }
 

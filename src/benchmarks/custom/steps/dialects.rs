@@ -42,7 +42,7 @@ pub(super) fn all<T>(said: &ByDialect<T>) -> Vec<&T> {
 pub(super) fn check_dialects<T>(said: &ByDialect<T>) -> Result<(), String> {
     let ByDialect::Each(each) = said else { return Ok(()) };
     match each.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        Some(key) => Err(format!("`{key}` is no dialect; there are {}", KEYS.join(", "))),
+        Some(key) => Err(format!("`{key}` is not a dialect; dialects are {}", KEYS.join(", "))),
         None => Ok(()),
     }
 }

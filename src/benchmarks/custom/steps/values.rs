@@ -150,7 +150,10 @@ fn order(parameters: &BTreeMap<String, SqlParameter>) -> Result<Vec<&String>, St
         let (ready, rest): (Vec<&String>, Vec<&String>) = left.iter().partition(|n| is_ready(n));
         if ready.is_empty() {
             let at = parameters[rest[0]].at.prefix();
-            return Err(format!("{at}parameter `{}`: it copies itself by a detour", rest[0]));
+            return Err(format!(
+                "{at}parameter `{}`: it copies itself through other parameters",
+                rest[0]
+            ));
         }
         done.extend(ready);
         left = rest;
@@ -173,7 +176,7 @@ fn check_keys(parameter: &SqlParameter) -> Result<(), String> {
     let kind = parameter.kind.as_str();
     let Some((_, keys)) = KINDS.iter().find(|(known, _)| *known == kind) else {
         let known: Vec<&str> = KINDS.iter().map(|(known, _)| *known).collect();
-        return Err(format!("`{kind}` is no kind of parameter; there are {}", known.join(", ")));
+        return Err(format!("`{kind}` is not a kind of parameter; kinds are {}", known.join(", ")));
     };
     let Ok(serde_json::Value::Object(given)) = serde_json::to_value(parameter) else {
         return Err("its keys cannot be read".to_owned());
@@ -183,7 +186,7 @@ fn check_keys(parameter: &SqlParameter) -> Result<(), String> {
         None => Ok(()),
         Some(key) => {
             let known: Vec<&str> = keys.iter().chain(&SHARED[1..]).copied().collect();
-            Err(format!("`{key}` is no key of {kind}; it has {}", known.join(", ")))
+            Err(format!("`{key}` is not a key of {kind}; its keys are {}", known.join(", ")))
         }
     }
 }
@@ -429,7 +432,7 @@ fn alphabet(text: &str) -> Result<String, String> {
                 at += 3;
             }
             Some([first, '-', last]) => {
-                return Err(format!("`alphabet`: `{first}-{last}` is no ascending range"));
+                return Err(format!("`alphabet`: `{first}-{last}` is not an ascending range"));
             }
             _ => {
                 all.push(letters[at]);

@@ -75,7 +75,7 @@ impl ScriptClient {
         }
         let of_script = || WireError::Server {
             code: "restart".to_owned(),
-            message: "the script asked for the event again".to_owned(),
+            message: "the script restarted the event".to_owned(),
         };
         StatementError { kind: self.name.clone(), error: error.unwrap_or_else(of_script) }
     }

@@ -66,7 +66,11 @@ struct Nothing;
 
 impl Nothing {
     fn refuse(report: &mut Report) -> StatementEnd {
-        report.failed(0, "", "the script asks for a database while it is read".to_owned());
+        report.failed(
+            0,
+            "",
+            "the script connects to a database outside of its functions".to_owned(),
+        );
         StatementEnd::Failed
     }
 }

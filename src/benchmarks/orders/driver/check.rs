@@ -89,7 +89,7 @@ fn lines(session: &mut Connection) -> Result<(), String> {
         None => Ok(()),
         Some((place, count)) => {
             let there = there.get(place).copied().unwrap_or(0);
-            let what = format!("its orders have {count} lines, and {there} are there");
+            let what = format!("its orders should have {count} lines, but have {there}");
             Err(fault(&format!("district {} of warehouse {}", place.1, place.0), &what))
         }
     }
@@ -167,7 +167,7 @@ mod tests {
         found(
             "DELETE FROM order_line WHERE ol_w_id = 2 AND ol_d_id = 2 AND ol_o_id = 1 \
              AND ol_number = 1",
-            "district 2 of warehouse 2: its orders have 6 lines, and 5 are there",
+            "district 2 of warehouse 2: its orders should have 6 lines, but have 5",
         );
         found(
             "DELETE FROM orders WHERE o_w_id = 1 AND o_d_id = 1",

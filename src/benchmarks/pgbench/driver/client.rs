@@ -295,7 +295,7 @@ impl ScriptClient {
         let whole = String::from_utf8_lossy(&[prefix, column].concat()).into_owned();
         match is_variable_name(&whole) {
             true => Ok(()),
-            false => Err(format!("`{whole}` is no name of a variable; give the column another")),
+            false => Err(format!("`{whole}` is not a name of a variable; rename the column")),
         }
     }
 }

@@ -79,7 +79,7 @@ impl Variables {
             Content::Unset => Err("is not set".to_owned()),
             Content::Text => numbers::read(&variable.text).ok_or_else(|| {
                 let text = String::from_utf8_lossy(&variable.text);
-                format!("holds `{text}`, which is no value of an expression")
+                format!("holds `{text}`, which is not a value of an expression")
             }),
         }
     }

@@ -78,7 +78,9 @@ const OPTIONS: &[PgbenchOption] = &[
                 return Err("the value is missing".to_owned());
             }
             if !crate::user_text::pgbench::is_variable_name(name) {
-                return Err(format!("`{name}` is no name of a variable: letters, digits and `_`"));
+                return Err(format!(
+                    "`{name}` is not a name of a variable: letters, digits and `_`"
+                ));
             }
             shape.define.insert(name.to_owned(), text.to_owned());
             Ok(())
@@ -271,7 +273,7 @@ fn find(word: &str) -> Result<(&'static PgbenchOption, String, Option<String>), 
             "prepare" | "run" | "cleanup" => {
                 format!("rqps loads once and then runs: leave out `{word}`")
             }
-            _ => format!("`{word}` is no option of pgbench; targets stand before `--`"),
+            _ => format!("`{word}` is not an option of pgbench; targets go before `--`"),
         });
     };
     let mut letters = letters.chars();

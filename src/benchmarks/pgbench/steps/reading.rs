@@ -40,7 +40,7 @@ pub(super) fn text(shape: &PgbenchShape, name: &str, dialect: Dialect) -> Option
 pub(crate) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
     let Some(shape) = shape(workload) else { return Ok(()) };
     if dialect == Dialect::Fake {
-        return Err("the fake DBMS carries out no scripts of pgbench".to_owned());
+        return Err("the fake DBMS cannot execute scripts of pgbench".to_owned());
     }
     if shape.step.is_empty() {
         return Err("the workload names no script".to_owned());
@@ -51,7 +51,7 @@ pub(crate) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
     for (name, file) in &shape.files {
         if sha256(&file.text) != file.sha256 {
             return Err(format!(
-                "the text of `{name}` in the plan is not the one that its sha256 belongs to\n\
+                "the text of `{name}` in the plan does not match its sha256\n\
                  hint: make the plan again with --bench pgbench:{name}"
             ));
         }
@@ -70,7 +70,9 @@ fn check_step(shape: &PgbenchShape, step: &PgbenchStep, dialect: Dialect) -> Res
     for script in &step.scripts {
         let name = &script.name;
         let Some(text) = text(shape, name, dialect) else {
-            return Err(format!("the plan names the script `{name}` and does not hold its text"));
+            return Err(format!(
+                "the plan names the script `{name}` but does not contain its text"
+            ));
         };
         let program = PgbenchProgram::read(&text, &mut VariableNames::default())
             .map_err(|fault| format!("{name}, {fault}"))?;
@@ -118,11 +120,9 @@ fn check_literals(sql: &PgbenchSql, dialect: Dialect) -> Result<(), String> {
         SqlPiece::Variable(_) => false,
     };
     match dialect == Dialect::Mysql && sql.pieces.iter().any(has_backslash) {
-        true => {
-            Err("a backslash before a quote ends the text elsewhere on MySQL\nhint: write two \
+        true => Err("on MySQL, a backslash escapes the quote after it\nhint: write two \
                      quotes"
-                .to_owned())
-        }
+            .to_owned()),
         false => Ok(()),
     }
 }
