@@ -92,7 +92,7 @@ const ROWS: usize = 3000;
 /// What a row holds: its text and bytes.
 fn row(id: usize) -> (Option<&'static str>, Option<Vec<u8>>) {
     let bytes = (0..id % 5).map(|place| (id * 37 + place * 101) as u8).collect();
-    (TEXTS[id % TEXTS.len()], (id % 7 > 0).then_some(bytes))
+    (TEXTS[id % TEXTS.len()], (!id.is_multiple_of(7)).then_some(bytes))
 }
 
 fn hex(bytes: &[u8]) -> String {
