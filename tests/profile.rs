@@ -72,12 +72,16 @@ fn a_comparison_samples_after_its_blocks() {
         let facts = &sampled["facts"][1];
         assert_eq!(facts["in_client"], true);
         assert!(facts["samples"].as_u64().expect("samples") > 0, "{facts}");
+        let waits = &sampled["waits"];
+        assert_eq!(waits["serving"], serde_json::json!([1, 1]), "{waits}");
+        assert!(waits["running"][1].as_f64().expect("running") > 0.0, "{waits}");
     }
     let explained = run(&["explain", &out_word, "--step", "point-query"], folder.path());
     let explained = text(&explained.stdout);
     for part in [
         "us of CPU per operation in the client with the library",
         "Rates of blocks with the profiler",
+        "again: the threads that serve clients run, or are ready to run, for",
     ] {
         assert!(
             explained.split_whitespace().collect::<Vec<_>>().join(" ").contains(part),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::dbms::spec;
+use crate::dbms::spec::{self, log_mb};
 use crate::domain::build::{Dbms, Version};
 use crate::domain::config::Config;
 use crate::units;
@@ -271,13 +271,6 @@ fn fill_sizes(setting: &str, cache_bytes: u64) -> Result<String, String> {
         }
         _ => Ok(filled),
     }
-}
-
-/// Megabytes of write-ahead or redo log: as much as the cache, at least 256 and at most 16384.
-/// Published runs have 20 to 40 GB with 10 GB of cache; less suffices for shorter runs, and some
-/// versions fill the whole log with zeros when they first start, which every snapshot then copies.
-fn log_mb(cache_mb: u64) -> u64 {
-    cache_mb.clamp(256, 16384)
 }
 
 #[cfg(test)]

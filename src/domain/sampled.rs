@@ -1,5 +1,6 @@
 //! Where a step's CPU time went: how its server was sampled, and the stacks that were found.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -26,9 +27,32 @@ pub struct Profiled {
     pub broken: u64,
     /// Samples whose own function has no symbol.
     pub nameless: u64,
+    /// What the threads that serve clients waited for, if that could be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<Waited>,
     /// The stacks, once they are read.
     #[serde(skip)]
     pub profile: Option<Arc<CallTree>>,
+}
+
+/// What the threads that serve clients were doing, seen in looks at all of them, many times a
+/// second. Waiting for the client itself is left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Waited {
+    /// Looks per second that were meant.
+    pub hertz: u32,
+    /// Looks.
+    pub looks: u64,
+    /// Seconds of them.
+    pub seconds: f64,
+    /// Threads that serve clients, at the end.
+    pub serving: u32,
+    /// How often a thread was seen running or ready to run.
+    pub running: u64,
+    /// Wait, such as `IO: fsync` → how often a thread was seen in it.
+    pub seen: BTreeMap<String, u64>,
+    /// Seconds that these threads were ready to run and had no CPU, all together.
+    pub queued_seconds: f64,
 }
 
 /// How the stack of a sample is found.

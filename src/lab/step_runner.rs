@@ -24,12 +24,13 @@ use crate::lab::driver_team::DriverTeam;
 use crate::lab::execution::Execution;
 use crate::lab::observe::{
     CounterObserver, DbmsCounterObserver, DisturbanceObserver, Edge, Observed, Observers,
-    ProfileObserver, SampledStacks, ServerLogObserver, StepObserver,
+    ProfileObserver, SampledStacks, ServerLogObserver, StepObserver, WaitObserver,
 };
 use crate::lab::progress::Progress;
 use crate::lab::turn_taking::{self, Taking};
 use crate::os::sample::CounterSampler;
 use crate::os::valgrind::Callgrind;
+use crate::os::waits::Waits;
 use crate::os::{clock, disk};
 
 /// How often the lab looks whether it is to stop, and whether the server lives.
@@ -238,8 +239,10 @@ impl StepRunner<'_> {
         };
         let job = self.job(seed, RequestBody::Step(Box::new(request)));
         let mut observers = self.observers(&job.endpoint);
+        let is_profiled = self.call_graph.is_some() && workload.profile_hertz.is_some();
+        let waits = server_pid.filter(|_| is_profiled).map(Waits::before_clients);
         let mut driver = self.drivers(&job)?;
-        self.profile(&driver, &mut observers);
+        self.profile(&driver, waits, &mut observers);
         let targets = self.taking.as_ref().map_or(1, Taking::targets);
         let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);
         let patience = PATIENCE + Duration::from_secs_f64(seconds);
@@ -291,7 +294,7 @@ impl StepRunner<'_> {
     }
 
     /// Adds the profiler, if the plan has one.
-    fn profile(&self, driver: &DriverTeam, observers: &mut Observers) {
+    fn profile(&self, driver: &DriverTeam, waits: Option<Waits>, observers: &mut Observers) {
         let options = &self.execution.options;
         let hertz = options.plan.workload.profile_hertz;
         let (Some(perf), Some(hertz), Some(call_graph)) =
@@ -305,6 +308,9 @@ impl StepRunner<'_> {
         let folder = self.execution.folders.target(".profile");
         let how = (hertz, call_graph);
         observers.add(Box::new(ProfileObserver::new(perf, how, process, folder)));
+        let (root, in_client) = process;
+        let waits = waits.unwrap_or_else(|| Waits::of(root, in_client));
+        observers.add(Box::new(WaitObserver::new(waits)));
     }
 
     /// What is observed beside the clients, from before they start.

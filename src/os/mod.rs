@@ -27,4 +27,5 @@ pub mod tiles;
 pub mod tree;
 pub mod user;
 pub mod valgrind;
+pub mod waits;
 pub mod warden;

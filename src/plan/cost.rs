@@ -1,5 +1,6 @@
 //! Estimates the time and space of a plan, from the plan alone.
 
+use crate::dbms::spec::log_mb;
 use crate::domain::benchmark::Phase;
 use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
@@ -18,6 +19,11 @@ const LOAD_ROWS_PER_SECOND: f64 = 100_000.0;
 const LIBRARY_PREPARE_SECONDS: f64 = 1.0;
 /// A fresh server's own files, with their snapshot: redo logs and system tables, bytes.
 const SERVER_BYTES: f64 = 2.0 * 700e6;
+
+/// System tables and undo logs of a server without data, bytes.
+const SYSTEM_TABLES_BYTES: f64 = 100e6;
+/// Write-ahead log of a server that has just begun, bytes: a few files of 16 MiB.
+const FIRST_WAL_BYTES: f64 = 3.0 * 16_777_216.0;
 
 /// An estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,10 +117,29 @@ fn load_seconds(plan: &Plan, settle: f64) -> f64 {
 
 /// Bytes of disk of all targets.
 fn disk_bytes(plan: &Plan) -> f64 {
-    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count();
-    let once = servers as f64 * SERVER_BYTES + plan.targets.len() as f64 * plan.size().disk_bytes;
+    let size = plan.size().disk_bytes;
+    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded());
+    let own: f64 = match plan.workload.counted_statements {
+        // Data and snapshot.
+        Some(_) => servers.map(|target| 2.0 * fresh_server_bytes(plan, target)).sum(),
+        None => servers.count() as f64 * SERVER_BYTES,
+    };
+    let once = own + plan.targets.len() as f64 * size;
     // Of which one half is a snapshot of each load, the other the data of the block at work.
     once * f64::from(1 + plan.loads.max(1)) / 2.0
+}
+
+/// Bytes of a server's own files in a counted run, whose steps write little: system tables, and the
+/// log. MySQL makes its log as large as it may become; that of Postgres grows with what is loaded.
+fn fresh_server_bytes(plan: &Plan, target: &Target) -> f64 {
+    let cache = plan.workload.cache_bytes.unwrap_or_else(|| plan.size().cached_bytes);
+    let log = (log_mb(cache >> 20) << 20) as f64;
+    let log = match target.dbms.dialect() {
+        // The load writes each row into it, too.
+        Dialect::Postgres => log.min(FIRST_WAL_BYTES + plan.size().disk_bytes),
+        _ => log,
+    };
+    SYSTEM_TABLES_BYTES + log
 }
 
 #[cfg(test)]

@@ -567,6 +567,21 @@ mod tests {
     }
 
     #[test]
+    fn a_counted_run_needs_the_disk_that_it_copies() {
+        let Plan { mut targets, mut workload, .. } = plan();
+        workload.counted_statements = Some(1000);
+        (workload.rows, workload.cache_bytes) = (100_000, Some(256 << 20));
+        targets.truncate(1);
+        let counted = Plan { loads: 3, targets, workload, ..plan() };
+        let megabytes = cost::estimate(&counted, &[]).disk_bytes / 1_000_000;
+        // Measured: 1,330 of three loads of MySQL and the data at work, 430 of Postgres.
+        assert!((1_330..2_000).contains(&megabytes), "{megabytes}");
+        let targets = words::targets(&["postgres@17.2.0".to_owned()]).expect("words");
+        let megabytes = cost::estimate(&Plan { targets, ..counted }, &[]).disk_bytes / 1_000_000;
+        assert!((430..1_330).contains(&megabytes), "{megabytes}");
+    }
+
+    #[test]
     fn a_benchmark_that_takes_one_client_count_says_what_to_do_instead() {
         for (benchmark, part) in [("insert", "run it once per count"), ("vector", "ramp=1,4,16")] {
             let mut workload = benchmarks::workload(benchmark, "quick").expect("a preset").0;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
-use super::{counted, flame, sampled, settings, verdicts};
+use super::{counted, flame, sampled, settings, verdicts, waits};
 use crate::analyze::Comparison;
 use crate::analyze::causes::{Causes, SettingsOfTarget};
 use crate::analyze::comparison::{StepComparison, TargetResult};
@@ -13,6 +13,8 @@ use crate::domain::metric::Metric;
 
 /// Counters that are listed at most.
 const COUNTERS_MOST: usize = 15;
+/// Settings of a single target that are named at most; JSON has all.
+const UNKNOWN_MOST: usize = 12;
 /// Settings that a step names at most; a section has all of them.
 const SETTINGS_MOST: usize = 8;
 
@@ -62,10 +64,14 @@ pub(super) fn server_settings(comparison: &Comparison) -> Option<Section> {
         labels.iter().zip(&causes.settings)
     {
         if !own.is_empty() {
+            let first = own[..own.len().min(UNKNOWN_MOST)].join(", ");
+            let more = match own.len().saturating_sub(UNKNOWN_MOST) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
             let text = format!(
-                "{} settings of {label} are unknown to another target: {}.",
+                "{} settings of {label} are unknown to another target: {first}{more}.",
                 own.len(),
-                own.join(", ")
             );
             blocks.push(Block::Paragraph(text));
         }
@@ -96,9 +102,10 @@ pub(super) fn of_step(comparison: &Comparison, step: &StepComparison) -> Vec<Blo
     let profiled = profiled.map(|step| step.targets.as_slice()).unwrap_or_default();
     for target in profiled {
         blocks.extend(sampled::of_target(target));
+        blocks.extend(waits::of_target(target, &comparison.rules));
         blocks.extend(flame::of_target(&comparison.base, &step.name, target).map(Block::Flame));
     }
-    let samples = sampled::honesty(comparison, profiled);
+    let samples = sampled::honesty(comparison, profiled) + &waits::honesty(profiled);
     blocks.push(Block::Paragraph(honesty(counted, &samples)));
     blocks
 }
@@ -220,8 +227,11 @@ fn limits() -> Section {
          rates do.",
         "Instructions are those of user space under valgrind. The kernel, waiting, caches and \
          branches are not in them.",
-        "Samples are of CPU time: waiting is not in them. An inlined function is part of its \
-         caller. Differences up to 0.2 % of an operation are attributed to the layout of code.",
+        "Samples of functions are of CPU time. An inlined function is part of its caller. \
+         Differences up to 0.2 % of an operation are attributed to the layout of code.",
+        "Waits are those of threads that serve clients, by system call; which lock or file it was \
+         is not in them. Threads that wait for their client, for a next statement or for room to \
+         send, do not count.",
     ];
     Section {
         id: "limits",

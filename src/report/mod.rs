@@ -41,6 +41,7 @@ mod text;
 pub mod timeline;
 mod turns;
 mod verdicts;
+mod waits;
 
 pub use bisection::{BISECTION_SCHEMA, bisection_document, bisection_json};
 pub use build::{ReportOptions, document, explanation};

@@ -32,7 +32,7 @@ fn sentence(label: &str, change: &SampledChange) -> String {
         1 => format!("1 of {} functions differs", change.tested),
         count if count < change.differing => {
             format!(
-                "{} of {} functions differ, {count} are listed",
+                "{} of {} functions ({count} are listed) differ",
                 change.differing, change.tested
             )
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
+use super::judge::TimeTest;
 use super::tree::MergedTree;
 use crate::domain::sampled::{CallGraph, Profiled};
 use crate::stats::Interval;
@@ -25,6 +26,9 @@ pub struct SampledChange {
     pub differing: usize,
     /// Those that are listed, the largest difference first.
     pub functions: Vec<SampledFunction>,
+    /// What threads wait for, where that was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitChange>,
     /// Where the samples of both came from.
     pub facts: [ProfileFacts; 2],
     /// The stacks of both.
@@ -59,6 +63,42 @@ impl SampledFunction {
     /// The same with the functions that it calls.
     pub fn inclusive_difference(&self) -> f64 {
         self.target.inclusive - self.baseline.inclusive
+    }
+}
+
+/// What the threads that serve clients wait for: target against base. Times are microseconds per
+/// operation, all threads together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitChange {
+    /// Pairs of blocks.
+    pub pairs: usize,
+    /// Waits, the largest difference first.
+    pub waits: Vec<SampledWait>,
+    /// Time of running or being ready to run, in baseline and target.
+    pub running: [f64; 2],
+    /// Threads that serve clients.
+    pub serving: [u32; 2],
+    /// Looks at these threads.
+    pub looks: u64,
+}
+
+/// One wait in both targets, means over the pairs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SampledWait {
+    /// Its kind and the system call: `IO: fsync`.
+    pub name: String,
+    /// Microseconds per operation.
+    pub baseline: f64,
+    /// Microseconds per operation.
+    pub target: f64,
+    /// Whether it differs; `None` if it is too rare to be tested.
+    pub test: Option<TimeTest>,
+}
+
+impl SampledWait {
+    /// Target − baseline.
+    pub fn difference(&self) -> f64 {
+        self.target - self.baseline
     }
 }
 

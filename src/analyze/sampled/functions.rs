@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::difference::{FunctionTime, ProfileFacts, SampledChange, SampledFunction};
 use super::judge::{FunctionFamily, FunctionSamples, SampledBlock, TimeTest, judge_functions};
 use super::tree::Merger;
+use super::waits;
 use crate::analyze::comparison::{Comparison, RunFacts, TargetResult};
 use crate::analyze::measurement::Measurement;
 use crate::domain::metric::Metric;
@@ -125,6 +126,7 @@ fn change(
         tested,
         differing,
         functions,
+        waits: waits::waits(base, target, runs, rules),
         facts,
         tree: Arc::new(merger.end()),
     })

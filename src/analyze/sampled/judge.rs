@@ -7,6 +7,8 @@
 //! operation is. Divided by the scatter so expected, the differences of all functions have about
 //! the same variance, and lend each other theirs (Smyth 2004).
 
+use serde::Serialize;
+
 use crate::domain::verdict::Rules;
 use crate::stats::Interval;
 use crate::stats::moderated::{Estimate, Prior, SD_MIN, Spread};
@@ -32,7 +34,7 @@ pub struct SampledBlock {
 pub type FunctionSamples = Vec<(u64, u64)>;
 
 /// What was found about one function.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TimeTest {
     /// 95 % interval of the difference, microseconds per operation.
     pub interval: Interval,

@@ -6,8 +6,11 @@ mod functions;
 mod judge;
 mod overhead;
 mod tree;
+mod waits;
 
-pub use difference::{FunctionTime, Overhead, ProfileFacts, SampledChange, SampledFunction};
+pub use difference::{
+    FunctionTime, Overhead, ProfileFacts, SampledChange, SampledFunction, SampledWait, WaitChange,
+};
 pub use judge::{
     FunctionFamily, FunctionSamples, LAYOUT_SHARE, SampledBlock, TimeTest, judge_functions,
 };

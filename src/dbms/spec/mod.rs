@@ -1,9 +1,11 @@
 //! What rqps knows about each DBMS: one row each, given by its folder, and the table of all.
 
+mod log_size;
 mod row;
 mod source;
 mod table;
 
+pub use self::log_size::log_mb;
 pub use self::row::{
     Arrangement, BuildForm, BuildRow, Connect, DbmsSpec, DebianLayout, GuestCalls, GuestSettle,
     LibraryForm, LibraryVersion, Machine, Numbering, Origin, Package, PackageFormat, RowSource,

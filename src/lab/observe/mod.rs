@@ -1,5 +1,5 @@
 //! Observers of a step: counters of host and server, who else is at work, the server's log, the
-//! counters of the DBMS, its stacks. One file for each [`StepObserver`].
+//! counters of the DBMS, its stacks and waits. One file for each [`StepObserver`].
 
 mod counters;
 mod dbms_counters;
@@ -7,6 +7,7 @@ mod disturbance;
 mod observer;
 mod profile;
 mod server_log;
+mod waits;
 
 pub(super) use counters::CounterObserver;
 pub(super) use dbms_counters::DbmsCounterObserver;
@@ -14,3 +15,4 @@ pub(super) use disturbance::DisturbanceObserver;
 pub(super) use observer::{Edge, Observed, Observers, SampledStacks, StepObserver};
 pub(super) use profile::ProfileObserver;
 pub(super) use server_log::ServerLogObserver;
+pub(super) use waits::WaitObserver;

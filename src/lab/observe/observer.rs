@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::dbms::ControlPlane;
 use crate::domain::gate::Disturbance;
 use crate::domain::run::{Counter, Outcome, ServerEvent, Usage};
-use crate::domain::sampled::Profiled;
+use crate::domain::sampled::{Profiled, Waited};
 
 /// A moment of a step, in this order. A second may come after the end of the window, where work
 /// went on.
@@ -53,6 +53,8 @@ pub(crate) struct Observed {
     pub(crate) counters: Vec<Counter>,
     /// Its stacks, if they were sampled.
     pub(crate) stacks: Option<SampledStacks>,
+    /// What its threads waited for, if that was seen.
+    pub(crate) waited: Option<Waited>,
 }
 
 /// Stacks of the server's processes.
@@ -99,6 +101,9 @@ impl Observers {
             observer.end(&mut observed);
         }
         observed.usage.missing.extend(self.missing);
+        if let Some(stacks) = &mut observed.stacks {
+            stacks.sampled.waited = observed.waited.take();
+        }
         observed
     }
 }

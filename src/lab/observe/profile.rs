@@ -94,6 +94,7 @@ impl ProfileObserver {
             lost: stacks.lost,
             broken: stacks.broken,
             nameless: stacks.nameless,
+            waited: None,
             profile: None,
         };
         Ok(SampledStacks { sampled, folded: stacks.folded })

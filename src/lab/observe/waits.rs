@@ -1,0 +1,51 @@
+//! What the server's threads wait for in the window, while they are on no CPU.
+
+use crate::dbms::ControlPlane;
+use crate::domain::sampled::Waited;
+use crate::lab::observe::observer::{Edge, Observed, StepObserver};
+use crate::os::waits::{Looking, Waits};
+
+/// Looks at the threads that serve clients.
+pub(crate) struct WaitObserver {
+    /// Until the window begins.
+    waits: Option<Waits>,
+    looking: Option<Looking>,
+    waited: Option<Waited>,
+}
+
+impl WaitObserver {
+    /// Of these processes.
+    pub(crate) fn new(waits: Waits) -> WaitObserver {
+        WaitObserver { waits: Some(waits), looking: None, waited: None }
+    }
+}
+
+impl StepObserver for WaitObserver {
+    fn name(&self) -> &'static str {
+        "waits"
+    }
+
+    fn edge(&mut self, edge: Edge<'_>, _: &mut dyn ControlPlane) -> Result<(), String> {
+        match edge {
+            // All clients are connected and idle: who waits now serves them.
+            Edge::Prepared => self.waits.iter_mut().for_each(Waits::search),
+            Edge::WindowStart => {
+                if let Some(mut waits) = self.waits.take() {
+                    waits.search();
+                    self.looking = Some(Looking::begin(waits));
+                }
+            }
+            Edge::WindowEnd | Edge::Measured(_) => {
+                if let Some(looking) = self.looking.take() {
+                    self.waited = Some(looking.end()?);
+                }
+            }
+            Edge::Second | Edge::Disconnected(_) => {}
+        }
+        Ok(())
+    }
+
+    fn end(self: Box<Self>, observed: &mut Observed) {
+        observed.waited = self.waited;
+    }
+}
