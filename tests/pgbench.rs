@@ -80,7 +80,9 @@ fn a_plan_holds_the_scripts_and_refuses_another_text() {
     fs::write(&path, text.replace("UPDATE pgbench_accounts", "UPDATE  pgbench_accounts")).unwrap();
     let refused = run();
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
-    assert!(said(&refused).contains("the text of `deposit.sql` in the plan is not the one"));
+    assert!(
+        said(&refused).contains("the text of `deposit.sql` in the plan does not match its sha256")
+    );
     // The file itself is not needed any more.
     fs::remove_file(folder.path().join("deposit.sql")).unwrap();
     fs::write(&path, &text).unwrap();

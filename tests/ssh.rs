@@ -191,7 +191,9 @@ impl Site {
     fn next_driver(&self, host: &str, before: Option<i32>) -> i32 {
         let lock = format!("RQPS_HOST_LOCK={}/lock-{host}", self.folder.path().display());
         let found = || {
-            self.processes().into_iter().map(|(pid, _)| pid).find(|pid| {
+            // Before its first driver, a host runs a short process that tries the network.
+            let drivers = self.processes().into_iter().filter(|(_, line)| line.contains(" driver"));
+            drivers.map(|(pid, _)| pid).find(|pid| {
                 let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
                 Some(*pid) != before && text(&environment).split('\0').any(|it| it == lock)
             })

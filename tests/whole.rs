@@ -711,7 +711,7 @@ fn a_target_against_itself_calibrates_its_host() {
     let unknown = plan(&["--blocks", "auto", "--interleave", "turns"]);
     assert!(unknown.contains("no calibration in turns; to make one: rqps doctor --aa fake@1 "));
     let budget = plan(&["--blocks", "auto", "--budget", "1s"]);
-    assert!(budget.contains("about 1 of the 4 blocks before the first look"), "{budget}");
+    assert!(budget.contains("about 1 of the 4 blocks before the first interim look"), "{budget}");
     // A comparison on this host finds it and keeps a copy beside its results.
     let next = folder.path().join("next");
     let mut words =

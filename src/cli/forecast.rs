@@ -49,8 +49,8 @@ fn found(plan: &Plan, cost: &Cost, known: &Calibration) -> Option<String> {
     let text = match plan.blocks {
         Blocks::Auto(auto) if most < auto.min => {
             return Some(format!(
-                "no verdicts: the budget allows about {most} blocks, and the first interim look \
-                 is after {}; raise --budget or lower --min-blocks",
+                "no verdicts: the budget allows about {most} of the {} blocks before the first \
+                 interim look; raise --budget or lower --min-blocks",
                 auto.min
             ));
         }

@@ -123,7 +123,7 @@ mod tests {
             ("postgres@17.2", "step", "[\"h\"]", "placement = \"together\"", "--placement os"),
             ("sqlite", "step", "[\"h\"]", os, "it is a library"),
             ("postgres@17.2", "step", "[]", os, "names no host"),
-            ("postgres@17.2", "step", "[\"-h\"]", os, "`-h`: it is no host"),
+            ("postgres@17.2", "step", "[\"-h\"]", os, "`-h`: it is not a host"),
             ("postgres@17.2", "step", "[\"h\", \"h\"]", os, "on h twice"),
             ("postgres@17.2", "step", "[\"1\", \"2\", \"3\"]", os, "2 clients among 3"),
         ] {

@@ -183,7 +183,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check(
         "kind = \"date\"",
         "kind = \"dat\"",
-        "line 8, column 7: parameter `day`: `dat` is no kind",
+        "line 8, column 7: parameter `day`: `dat` is not a kind",
     );
     check("to = 9,", "to = 0,", "line 7, column 7: parameter `ids`: `from` 1 is above `to` 0");
     check("to = 9,", "to = 2,", "3 distinct values do not fit from 1 to 2");

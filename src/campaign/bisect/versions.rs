@@ -199,8 +199,8 @@ mod tests {
             assert!(said.contains(expected), "{said}");
         };
         check(&["sqlite@3.46", "sqlite@3.34"], "name the older version first");
-        check(&["sqlite", "sqlite@3.46"], "what lies between them is not known");
-        check(&["mysql@5.6.14", "mariadb@11.4.5"], "what lies between them is not known");
+        check(&["sqlite", "sqlite@3.46"], "rqps does not know the versions between them");
+        check(&["mysql@5.6.14", "mariadb@11.4.5"], "rqps does not know the versions between them");
         check(&["sqlite"], "name the baseline and the candidate");
     }
 }
