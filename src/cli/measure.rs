@@ -49,7 +49,7 @@ const QUICKSTART_STEPS: [&str; 6] = [
 const DEFAULT_BLOCKS: u32 = 4;
 
 const QUICKSTART_SETTINGS: [&str; 5] =
-    ["rows=100000", "read_seconds=1", "write_seconds=1", "warmup_seconds=0.3", "settle_scale=0"];
+    ["rows=100000", "read_seconds=1", "write_seconds=1", "warmup_seconds=0.2", "settle_scale=0"];
 
 /// `rqps quickstart`.
 pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
+use memchr::{memchr2, memchr3};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -94,8 +95,7 @@ fn shape<T>(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     type_name::<T>().hash(&mut hasher);
     let mut at = 0;
-    let of_shape = |byte: &u8| matches!(byte, b'"' | b'{' | b'}');
-    while let Some(next) = bytes[at..].iter().position(of_shape) {
+    while let Some(next) = memchr3(b'"', b'{', b'}', &bytes[at..]) {
         at += next;
         if bytes[at] != b'"' {
             hasher.write_u8(bytes[at]);
@@ -115,7 +115,7 @@ fn shape<T>(text: &str) -> u64 {
 /// The position of the quote that ends a string that begins at `from`.
 fn string_end(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
-    while let Some(next) = bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+    while let Some(next) = memchr2(b'"', b'\\', &bytes[at..]) {
         at += next;
         if bytes[at] == b'"' {
             return at;
