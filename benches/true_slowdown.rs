@@ -24,7 +24,7 @@ use rqps::domain::metric::Metric;
 use rqps::domain::verdict::{Rules, Verdict};
 use rqps::{lab, obtain, plan};
 
-use crate::slowdown::{Campaign, Finding, Measuring, Twins};
+use crate::slowdown::{Campaign, Finding, Measuring, Twins, record};
 
 /// Builds of the bars. Debian's package libsqlite3-0 has the last.
 const TARGETS: &str =
@@ -72,6 +72,9 @@ struct Options {
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Append every finding to this CSV file. docs/evidence.md is made from such files.
+    #[arg(long)]
+    record: Option<PathBuf>,
     /// Cache of builds.
     #[arg(long, env = "RQPS_CACHE", default_value = "/var/cache/rqps")]
     cache: PathBuf,
@@ -146,7 +149,12 @@ fn compare(options: &Options) -> Result<()> {
             let results = folder.path().join("results");
             let seed = options.seed + round;
             match Campaign::carry_out(&one.twins, &measuring, seed, &results) {
-                Ok(campaign) => one.take(round + 1, campaign),
+                Ok(campaign) => {
+                    if let Some(path) = &options.record {
+                        record::append(path, &one.label, one.slow, seed, &campaign.findings)?;
+                    }
+                    one.take(round + 1, campaign);
+                }
                 Err(_) if stop.load(Ordering::Relaxed) => break 'rounds,
                 Err(error) => return Err(error),
             }

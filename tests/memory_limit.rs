@@ -69,7 +69,7 @@ fn shell(script: &str, folder: &Path, group: &MemoryGroup) -> ProcessSpec {
         log: folder.join("log"),
         run_as: None,
         memory_group: Some(group.path().to_owned()),
-        remove_after: None,
+        private_folder: None,
         on_loss: StopOrder::HARD,
     }
 }

@@ -86,7 +86,7 @@ fn shell(script: &str, folder: &Path) -> ProcessSpec {
         log: folder.join("log"),
         run_as: None,
         memory_group: None,
-        remove_after: None,
+        private_folder: None,
         on_loss: StopOrder::HARD,
     }
 }
@@ -176,21 +176,21 @@ fn a_pause_stops_every_process_and_a_stop_ends_them_still() {
 fn a_good_end_is_told_and_its_folder_removed() {
     let folder = tempfile::tempdir().unwrap();
     let sockets = folder.path().join("sockets");
-    fs::create_dir(&sockets).unwrap();
-    fs::write(sockets.join("socket"), "").unwrap();
     let check = |script: &str, signal, wanted: &str| {
         let mut job = shell(script, folder.path());
-        job.remove_after = Some(sockets.clone());
+        job.private_folder = Some(sockets.clone());
         let mut warden = Warden::spawn(&job, Path::new(RQPS)).unwrap();
         wait_until("it is up", || log_of(folder.path()).contains("up"));
+        assert_eq!(fs::metadata(&sockets).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::write(sockets.join("socket"), "").unwrap();
         assert_eq!(warden.has_exited(), None);
         assert_eq!(warden.stop(signal, PATIENCE).unwrap(), wanted);
         assert_eq!(warden.has_exited().as_deref(), Some(wanted));
+        assert!(!sockets.exists());
         fs::remove_file(folder.path().join("log")).unwrap();
     };
     let wait = "while :; do sleep 1000 & wait $!; done";
     check(&format!("trap 'exit 0' TERM; echo up; {wait}"), StopSignal::Term, CLEAN_EXIT);
-    assert!(!sockets.exists());
     check(&format!("trap 'exit 7' INT; echo up; {wait}"), StopSignal::Int, "exit status 7");
     check("echo up; exec sleep 1000", StopSignal::Kill, "killed by signal 9");
 }
@@ -210,9 +210,11 @@ fn a_program_that_cannot_be_started_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut job = shell("", folder.path());
     job.program = PathBuf::from("/nowhere/mysqld");
+    job.private_folder = Some(folder.path().join("sockets"));
     let error = Warden::spawn(&job, Path::new(RQPS)).unwrap_err();
     assert!(matches!(error, ProcessError::Start { .. }), "{error:?}");
     assert!(error.to_string().contains("start /nowhere/mysqld: No such file"), "{error}");
+    assert!(!folder.path().join("sockets").exists());
     let job = shell("sleep 1000", folder.path());
     let error = Warden::spawn(&job, Path::new("/bin/true")).unwrap_err().to_string();
     assert!(error.contains("/bin/true"), "{error}");

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test panics and prints")]
 
 use std::fs::{self, File, Permissions};
-use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{
     Address, ChannelBinding, ClientIdentity, Endpoint, Login, Tls, TlsMode,
 };
-use rqps::driver::request::{DriverRequest, LoadRequest, RequestBody, VERSION};
+use rqps::driver::request::{LoadRequest, RequestBody};
 use rqps::wire::mysql::{LOCAL_REFUSED, MysqlClient};
 use rqps::wire::postgres::PostgresClient;
 use rqps::wire::{Value, ValueType, WireError};
@@ -628,33 +627,12 @@ fn load_by_driver(server: &Server, rows: u64) {
         columns: rqps::benchmarks::sysbench::driver::columns(),
         parallel: 1,
     });
-    let job = DriverRequest {
-        pause: false,
-        version: VERSION,
+    let place = user_files::Place {
         dialect: Dialect::Mysql,
         endpoint: Endpoint::Server(server.unix()),
         login: login("root", "", "d"),
-        session_setup: vec!["SET NAMES latin1".to_owned()],
-        mark: None,
-        seed: 42,
-        tables: 1,
-        rows,
-        task,
-        away: None,
-        turns: None,
-        counted_events: None,
     };
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-    command.arg("driver").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut driver = command.spawn().unwrap();
-    // The input stays open until the end: the driver stops without it.
-    let mut input = driver.stdin.take().unwrap();
-    writeln!(input, "{}", serde_json::to_string(&job).unwrap()).unwrap();
-    let mut said = String::new();
-    driver.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    driver.wait().unwrap();
-    let last = said.lines().last().unwrap_or_default();
-    assert!(last.contains(&format!("\"loaded\":{{\"rows\":{rows},")), "{said}");
+    assert_eq!(user_files::loaded(&place.request(task, rows)), rows);
 }
 
 #[test]

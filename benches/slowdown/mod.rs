@@ -1,6 +1,7 @@
 //! Builds that are slower than their twins by a share of their own CPU.
 
 mod campaign;
+pub(crate) mod record;
 mod tally;
 mod twins;
 

@@ -203,16 +203,13 @@ impl Server {
             None => (program.to_owned(), args),
         };
         self.own_data()?;
-        make_folder(&self.site.sockets)?;
-        close_folder(&self.site.sockets)?;
-        if let Some(user) = &self.site.run_as {
-            chown_tree(&self.site.sockets, user)?;
-            check_reachable(&self.site.sockets, user)?;
+        if let (Some(user), Some(parent)) = (&self.site.run_as, self.site.sockets.parent()) {
+            check_reachable(parent, user)?;
         }
         self.log_start = log::end(&log);
         let job = ProcessSpec {
             memory_group: self.site.memory_group.clone(),
-            remove_after: Some(self.site.sockets.clone()),
+            private_folder: Some(self.site.sockets.clone()),
             ..self.job(&program, args, log, on_loss)
         };
         let warden = Warden::spawn(&job, &self.site.warden_program)
@@ -251,7 +248,7 @@ impl Server {
             log,
             run_as: self.site.run_as.as_ref().map(|user| user.identity()),
             memory_group: None,
-            remove_after: None,
+            private_folder: None,
             on_loss,
         }
     }

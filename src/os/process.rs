@@ -118,8 +118,9 @@ pub struct ProcessSpec {
     pub run_as: Option<Identity>,
     /// A control group that it is started in. If rqps is gone before it, the warden removes it.
     pub memory_group: Option<PathBuf>,
-    /// Removed, with all in it, after the last process has ended.
-    pub remove_after: Option<PathBuf>,
+    /// The warden makes this folder, which only the process may enter, and removes it with all in
+    /// it after the last process has ended. Its parent must exist.
+    pub private_folder: Option<PathBuf>,
     /// How the tree is ended when rqps is gone.
     pub on_loss: StopOrder,
 }

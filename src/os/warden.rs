@@ -3,8 +3,9 @@
 #![allow(unsafe_code)] // One block: `pre_exec` in `ProcessSpec::start`.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -17,7 +18,7 @@ use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::json;
-use crate::os::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
+use crate::os::process::{Identity, ProcessSpec, StopOrder, StopSignal, send, tree};
 use crate::os::{cgroup, shared_memory};
 
 /// How often the tree is looked at again while it is being ended.
@@ -76,6 +77,9 @@ fn guard(job: &ProcessSpec, input: impl BufRead + Send + 'static) -> io::Result<
     let (tell, events) = mpsc::channel();
     // Before the start, so that an early death is not missed.
     watch_signals(tell.clone())?;
+    // Made here, not by the lab: whoever kills the lab at any moment leaves no folder.
+    let folder = job.private_folder.as_deref();
+    let _folder = folder.map(|path| PrivateFolder::make(path, job.run_as)).transpose()?;
     let root = match &job.memory_group {
         Some(group) => cgroup::start_in(group, || job.start())?,
         None => job.start()?,
@@ -104,10 +108,37 @@ fn guard(job: &ProcessSpec, input: impl BufRead + Send + 'static) -> io::Result<
     if let Some(group) = job.memory_group.as_ref().filter(|_| lost) {
         cgroup::remove(group);
     }
-    if let Some(folder) = &job.remove_after {
-        let _ = std::fs::remove_dir_all(folder);
-    }
     Ok(status.unwrap_or_else(|| "unknown status".to_owned()))
+}
+
+/// A folder that only one user may enter. It is removed, with all in it, when this is dropped.
+struct PrivateFolder<'a>(&'a Path);
+
+impl<'a> PrivateFolder<'a> {
+    /// Makes the folder for a user, by default the warden's own.
+    fn make(path: &'a Path, user: Option<Identity>) -> io::Result<PrivateFolder<'a>> {
+        let named = |error: io::Error| {
+            let place = format!("make the private folder {}: {error}", path.display());
+            io::Error::new(error.kind(), place)
+        };
+        match DirBuilder::new().mode(0o700).create(path) {
+            // A warden that was killed could not remove it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.map_err(named)?,
+        }
+        let folder = PrivateFolder(path);
+        fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(named)?;
+        if let Some(Identity { uid, gid }) = user {
+            chown(path, Some(uid), Some(gid)).map_err(named)?;
+        }
+        Ok(folder)
+    }
+}
+
+impl Drop for PrivateFolder<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.0);
+    }
 }
 
 /// Servers size their caches of open tables by this limit, and shells differ in it: take all that

@@ -3,6 +3,8 @@
 //! A plan is either written by hand (a TOML file) or made from the words of `rqps compare`. Both
 //! come to the same [`Plan`], and the same plan always gives the same order of runs.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::benchmarks::spec::{DataSize, DefaultTurns};
@@ -222,6 +224,12 @@ impl Plan {
         benchmarks::counted(step, &self.workload)
     }
 
+    /// The workload as a target takes it: SQL under the name of its DBMS comes before SQL of its
+    /// dialect.
+    pub fn workload_of(&self, target: &Target) -> Cow<'_, Workload> {
+        (benchmarks::of(&self.workload).of_dbms)(&self.workload, target.dbms)
+    }
+
     /// The phases of one target. Phases depend on the target through its dialect and, in vector
     /// search, the name of its config.
     ///
@@ -229,7 +237,7 @@ impl Plan {
     /// A glob that matches no step.
     pub fn phases(&self, target: &Target) -> Result<Vec<Phase>, SelectError> {
         let spec = benchmarks::of(&self.workload);
-        let workload = (spec.of_dbms)(&self.workload, target.dbms);
+        let workload = self.workload_of(target);
         let mut phases = benchmarks::phases(target.dbms.dialect(), self.order, &workload);
         (spec.for_target)(&mut phases, target);
         (spec.choose)(phases, &self.steps)
@@ -244,8 +252,7 @@ impl Plan {
             return None;
         }
         let storage_engine = target.storage_engine.as_deref();
-        let workload = (benchmarks::of(&self.workload).of_dbms)(&self.workload, target.dbms);
-        benchmarks::load_task(target.dbms.dialect(), &workload, storage_engine)
+        benchmarks::load_task(target.dbms.dialect(), &self.workload_of(target), storage_engine)
     }
 
     /// True if the workload runs on tables of the user's.

@@ -239,8 +239,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     for target in &plan.targets {
         let spec = benchmarks::of(workload);
-        let of_target = (spec.of_dbms)(workload, target.dbms);
-        (spec.check)(&of_target, target.dbms.dialect()).map_err(PlanError::Value)?;
+        (spec.check)(&plan.workload_of(target), target.dbms.dialect()).map_err(PlanError::Value)?;
         (spec.check_target)(target).map_err(PlanError::Value)?;
         check_has_tables(workload, target)?;
         plan.phases(target)?;

@@ -23,6 +23,11 @@ pub(crate) struct Place {
 impl Place {
     /// Loads as the lab does, and returns all that the driver said.
     pub(crate) fn load(&self, task: FileLoad) -> Vec<DriverEvent> {
+        self.request(RequestBody::LoadFiles(task), 1)
+    }
+
+    /// A driver's whole work on this database, whose table has so many rows, and all that it said.
+    pub(crate) fn request(&self, task: RequestBody, rows: u64) -> Vec<DriverEvent> {
         let setup = match self.dialect {
             // As on servers that rqps starts.
             Dialect::Mysql => vec!["SET NAMES latin1".to_owned()],
@@ -38,8 +43,8 @@ impl Place {
             mark: None,
             seed: 42,
             tables: 1,
-            rows: 1,
-            task: RequestBody::LoadFiles(task),
+            rows,
+            task,
             away: None,
             turns: None,
             counted_events: None,

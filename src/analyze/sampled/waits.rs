@@ -15,7 +15,8 @@ use crate::stats::summary::mean;
 /// The row of threads that are ready to run and have no CPU.
 const QUEUE: &str = "run queue";
 
-/// The looks of one block, with the microseconds per operation that one of them stands for.
+/// The looks of one block. Each stands for `1e6 / (looks * rate)` microseconds per operation: by
+/// Little's law, threads in a wait are the rate of operations times the time of each in it.
 struct Block<'a> {
     waited: &'a Waited,
     of_look: f64,
