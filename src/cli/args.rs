@@ -8,7 +8,7 @@ use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::bisect_args::{self, BisectArgs};
-use crate::cli::block_args::BlockArgs;
+use crate::cli::block_args::{BlockArgs, ClearBlockArgs};
 use crate::cli::completion;
 pub(super) use crate::cli::folder_args::{CacheFolder, Folders};
 use crate::cli::global_args::{Completions, GlobalArgs, HelpWords, Man};
@@ -102,9 +102,11 @@ pub(super) enum Command {
     #[command(hide = true)]
     Warden,
     #[command(hide = true)]
-    ClientHost { address: SocketAddr },
+    ClientHost(ClientHostArgs),
     #[command(hide = true)]
     Block(BlockArgs),
+    #[command(hide = true)]
+    ClearBlock(ClearBlockArgs),
     #[command(hide = true)]
     Spinner,
     #[command(hide = true, name = crate::benchmarks::lua::driver::LUA_COMMAND)]
@@ -116,6 +118,15 @@ fn hide_options_without_effect(arg: Arg) -> Arg {
     let idle = ["out", "configs", "work", "cache", "format", "keep", "replace", "yes"]
         .contains(&arg.get_id().as_str());
     arg.hide(idle)
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ClientHostArgs {
+    /// Where servers will listen
+    pub address: SocketAddr,
+    /// Listen there instead of connecting; print the address, and end with standard input
+    #[arg(long)]
+    pub listen: bool,
 }
 
 #[derive(Debug, Args)]

@@ -6,11 +6,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::campaign::bisect::{BisectionEnd, bisect, versions};
 use crate::cli::bisect_args::{BisectArgs, BisectFormat};
-use crate::cli::measure::{plan_of, stop_flag};
+use crate::cli::measure::plan_of;
 use crate::cli::program::{program, valgrind};
 use crate::cli::progress::Display;
+use crate::cli::stop::stop_flag;
 use crate::cli::workload_args::WorkloadArgs;
-use crate::cli::{exit, folders, gate, vector};
+use crate::cli::{exit, folders, gate, hosts, vector};
 use crate::domain::benchmark::Phase;
 use crate::domain::bisection::{BisectedVersion, BisectionRequest};
 use crate::domain::metric::Metric;
@@ -45,6 +46,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
         debug_folders: folders::debug(&words.folders.debug)?,
         host_lock: folders::host_lock(),
         ssh_config: None,
+        client_line: None,
         keep: false,
         variable: folders::variable,
         passwords: TypedPasswords::default(),
@@ -89,6 +91,7 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let shape = WorkloadArgs { steps: vec![step.clone()], ..words.shape.clone() };
     // All versions must be able to carry the step out; the plan keeps the ends.
     let plan = plan_of(&all, &shape)?;
+    hosts::refuse_server(&plan, "rqps bisect")?;
     check_step(&plan, &step)?;
     let versions = versions.into_iter().zip(&plan.targets);
     let versions: Vec<_> = versions

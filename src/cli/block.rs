@@ -1,15 +1,17 @@
 //! `rqps block`: measures one written-down block. Not for users: executors start it.
 
+use std::io;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 
-use crate::cli::block_args::BlockArgs;
-use crate::cli::measure::stop_flag;
+use crate::cli::block_args::{BlockArgs, ClearBlockArgs};
 use crate::cli::program::{perf, program, valgrind};
 use crate::cli::progress::Display;
+use crate::cli::stop::stop_flag;
 use crate::cli::{exit, folders, vector};
-use crate::lab::{self, ExecutionOptions};
+use crate::lab::{self, ClientLine, ExecutionOptions};
 use crate::plan::BlockSpec;
 use crate::wire::password::TypedPasswords;
 
@@ -20,6 +22,16 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     let read = BlockSpec::parse(&text);
     let (spec, plan) = read.with_context(|| format!("carry out {}", path.display()))?;
     vector::check_files(&plan)?;
+    let is_alive_by_input = words.life_line || words.client_line;
+    if is_alive_by_input {
+        // Another start of the block brings its own.
+        std::fs::remove_file(path).with_context(|| format!("remove {}", path.display()))?;
+    }
+    let stop = stop_flag()?;
+    let client_line = match words.client_line {
+        true => Some(ClientLine::open(&stop, Box::new(io::stdin()), Box::new(io::stdout()))?),
+        false => None,
+    };
     let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
     let perf = plan.workload.profile_hertz.map(|_| perf()).transpose()?;
     let options = ExecutionOptions {
@@ -35,11 +47,12 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         debug_folders: Vec::new(),
         host_lock: folders::host_lock(),
         ssh_config: None,
+        client_line,
         keep: false,
         variable: folders::variable,
         passwords: TypedPasswords::default(),
         replace: Vec::new(),
-        stop: stop_flag()?,
+        stop,
     };
     if words.life_line {
         lab::stop_with_input(&options.stop)?;
@@ -48,11 +61,10 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     let node = words.node.as_deref();
     let report = lab::carry_out_block(&options, (&spec, node), &mut |event| display.show(event));
     drop(display);
-    if words.life_line && options.stop.load(Ordering::Relaxed) && options.out.is_dir() {
-        // Nobody is there to fetch it, and no other start of the block reads it.
-        std::fs::remove_dir_all(&options.out).context("remove the interrupted block")?;
+    if is_alive_by_input && options.stop.load(Ordering::Relaxed) {
+        remove_interrupted(&options.out)?;
     }
-    if !words.life_line && options.stop.load(Ordering::Relaxed) {
+    if !is_alive_by_input && options.stop.load(Ordering::Relaxed) {
         complain!("rqps: failed to {}", lab::STOPPED);
     }
     let report = report.with_context(|| format!("carry out {}", path.display()))?;
@@ -64,4 +76,21 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         true => exit::FINE,
         false => exit::RUN_FAILED,
     })
+}
+
+/// Removes what nobody is there to fetch, and no other start of the block reads.
+fn remove_interrupted(out: &Path) -> Result<()> {
+    if out.is_dir() {
+        std::fs::remove_dir_all(out).context("remove the interrupted block")?;
+    }
+    if let Some(around) = out.parent() {
+        // Another start of the block may be in it already.
+        std::fs::remove_dir(around).ok();
+    }
+    Ok(())
+}
+
+/// Removes what a block left that was started with the folder `out` of a pool, once it has ended.
+pub(super) fn clear(words: &ClearBlockArgs) -> Result<u8> {
+    lab::clear_block(&words.work, &words.out).map(|()| exit::FINE)
 }

@@ -1,4 +1,4 @@
-//! The command line of `rqps block`.
+//! The command lines of `rqps block` and of what clears up after it.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,19 @@ pub(super) struct BlockArgs {
     /// Stop when standard input ends, because the process that started this one is gone
     #[arg(long)]
     pub life_line: bool,
+    /// The same, and ask that process for drivers on standard output
+    #[arg(long, conflicts_with = "life_line")]
+    pub client_line: bool,
     /// Cache of builds and data sets
     #[arg(long, env = "RQPS_CACHE")]
     pub cache: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ClearBlockArgs {
+    /// The block's folder for runs and report
+    pub out: PathBuf,
+    /// The block's folder for data and snapshots
+    #[arg(long)]
+    pub work: PathBuf,
 }

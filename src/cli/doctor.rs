@@ -13,7 +13,7 @@ use crate::analyze::host_noise::HostNoise;
 use crate::campaign::{self, Calibrated};
 use crate::cli::args::{Doctor, DoctorFormat, GuestOptions};
 use crate::cli::workload_args::BlocksWord;
-use crate::cli::{exit, folders, measure};
+use crate::cli::{exit, folders, hosts, measure};
 use crate::domain::gate::{Calibration, Canary};
 use crate::domain::host::{Host, fingerprint};
 use crate::domain::verdict::Rules;
@@ -158,6 +158,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     }
     let targets = [format!("a={target}"), format!("a-again={target}")];
     let plan = measure::plan_of(&targets, &shape)?;
+    hosts::refuse_server(&plan, "rqps doctor --aa")?;
     // Known now, not after an hour of measuring.
     let calibrations = folders::calibrations();
     std::fs::create_dir_all(&calibrations).with_context(|| {

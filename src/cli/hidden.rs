@@ -1,7 +1,7 @@
 //! Processes that the lab starts. Not for users.
 
 use std::io::{self, BufReader};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::benchmarks::{driver_parts, lua};
+use crate::cli::args::ClientHostArgs;
 use crate::dbms;
 use crate::driver::{self, Ending};
 use crate::os::{spinner, warden};
@@ -29,8 +30,17 @@ pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
     }
 }
 
-/// Looks whether this host reaches the one whose servers its clients will load.
-pub(super) fn client_host(address: SocketAddr) -> Result<()> {
+/// Looks whether this host reaches the one whose servers its clients will load; or lets others
+/// look.
+pub(super) fn client_host(words: &ClientHostArgs) -> Result<()> {
+    let address = words.address;
+    if words.listen {
+        let what = || format!("listen at {}", address.ip());
+        let listener = TcpListener::bind(address).with_context(what)?;
+        say!("{}", listener.local_addr().with_context(what)?);
+        io::copy(&mut io::stdin(), &mut io::sink()).context("read standard input")?;
+        return Ok(());
+    }
     let reached = TcpStream::connect_timeout(&address, PATIENCE).map(drop);
     reached.with_context(|| format!("connect to {address}"))
 }

@@ -84,24 +84,79 @@ impl HostArgs {
                  ssh:USER@HOST,USER@HOST2"
             ),
         };
-        let (work, cache) = (folders.work.clone(), folders.cache.cache.clone());
-        for folder in work.iter().chain(&cache) {
-            if folder.is_relative() {
-                bail!(
-                    "use --on {word}: {} is a relative path, and other hosts have no such \
-                     folder\nhint: give absolute paths for --work and --cache",
-                    folder.display()
-                );
-            }
-        }
-        Ok(Some(Elsewhere { way, work, cache }))
+        elsewhere(way, folders, &format!("--on {word}")).map(Some)
     }
 }
 
-/// The hosts of the clients; `None` for the host of the server.
-pub(super) fn of_clients(shape: &WorkloadArgs) -> Option<HostsOfClients> {
-    let (hosts, server_address) = (shape.client_hosts.clone(), shape.server_address.clone());
-    (!hosts.is_empty()).then_some(HostsOfClients { hosts, server_address })
+/// Hosts with the folders that the user named for them by `option`.
+fn elsewhere(way: Way, folders: &Folders, option: &str) -> Result<Elsewhere> {
+    let (work, cache) = (folders.work.clone(), folders.cache.cache.clone());
+    for folder in work.iter().chain(&cache) {
+        if folder.is_relative() {
+            bail!(
+                "use {option}: {} is a relative path, and other hosts have no such folder\nhint: \
+                 give absolute paths for --work and --cache",
+                folder.display()
+            );
+        }
+    }
+    Ok(Elsewhere { way, work, cache })
+}
+
+/// The hosts of clients and servers; `None` where both are here.
+///
+/// # Errors
+/// An address without another host.
+pub(super) fn of_roles(shape: &WorkloadArgs) -> Result<Option<HostsOfClients>> {
+    let WorkloadArgs { client_hosts, server_address, server_host, .. } = shape;
+    let (hosts, server_address) = (client_hosts.clone(), server_address.clone());
+    match (hosts.is_empty() && server_host.is_none(), &server_address) {
+        (true, None) => Ok(None),
+        (true, Some(address)) => bail!(
+            "use --server-address {address}: clients and servers run on this host\nhint: \
+             --client-host USER@HOST runs clients elsewhere, --server-host USER@HOST the servers"
+        ),
+        (false, _) => {
+            Ok(Some(HostsOfClients { hosts, server_address, server_host: server_host.clone() }))
+        }
+    }
+}
+
+/// The host of the servers, as one that measures blocks; `None` if the plan names none.
+///
+/// # Errors
+/// Blocks go to other hosts, too.
+pub(super) fn of_servers(
+    plan: &Plan,
+    folders: &Folders,
+    hosts: Hosts<'_>,
+) -> Result<Option<Elsewhere>> {
+    let roles = plan.workload.client_hosts.as_ref();
+    let Some(server) = roles.and_then(|roles| roles.server_host.clone()) else { return Ok(None) };
+    let option = format!("--server-host {server}");
+    if hosts.on.is_some() {
+        bail!(
+            "use {option} with --on: --on measures whole blocks on other hosts, clients \
+             included\nhint: leave out --on, or the server host"
+        );
+    }
+    let config = hosts.ssh_config.map(Path::to_owned);
+    elsewhere(Way::Ssh(SshHosts { hosts: vec![server], config }), folders, &option).map(Some)
+}
+
+/// Refuses a server host where a command measures here.
+///
+/// # Errors
+/// The plan names one.
+pub(super) fn refuse_server(plan: &Plan, command: &str) -> Result<()> {
+    let roles = plan.workload.client_hosts.as_ref();
+    match roles.and_then(|roles| roles.server_host.as_ref()) {
+        None => Ok(()),
+        Some(server) => bail!(
+            "run servers on {server}: `{command}` measures on this host\nhint: leave out \
+             --server-host, or use `rqps compare`"
+        ),
+    }
 }
 
 /// Refuses a configuration of ssh that nothing reads.
@@ -112,7 +167,8 @@ pub(super) fn check_ssh_config(plan: &Plan, hosts: Hosts<'_>) -> Result<()> {
     if hosts.ssh_config.is_some() && hosts.on.is_none() && plan.workload.client_hosts.is_none() {
         bail!(
             "use --ssh-config: no option uses ssh\nhint: --client-host USER@HOST \
-             for the clients, or --on ssh:USER@HOST for whole blocks"
+             for the clients, --server-host USER@HOST for the servers, or --on ssh:USER@HOST for \
+             whole blocks"
         );
     }
     Ok(())

@@ -1,8 +1,6 @@
 //! The commands that measure: quickstart, compare, plan, run.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -16,6 +14,7 @@ use crate::cli::hosts::Hosts;
 use crate::cli::program::{perf, program, valgrind};
 use crate::cli::progress::Display;
 use crate::cli::run_args::RunArgs;
+use crate::cli::stop::stop_flag;
 use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
@@ -86,6 +85,7 @@ fn quickstart_shape() -> WorkloadArgs {
         placement: None,
         client_hosts: Vec::new(),
         server_address: None,
+        server_host: None,
         idle: None,
         seed: 1,
         options: Vec::new(),
@@ -265,7 +265,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
     if let Some(rate) = shape.rate {
         benchmarks::set(&mut workload, &format!("rate={rate}"))?;
     }
-    workload.client_hosts = hosts::of_clients(shape);
+    workload.client_hosts = hosts::of_roles(shape)?;
     let is_set = |wanted: &str| {
         let key = |setting: &String| setting.split('=').next().map(str::trim) == Some(wanted);
         shape.settings.iter().any(key)
@@ -370,6 +370,8 @@ fn carry_out(
 ) -> Result<u8> {
     // Only for the plan: its counting and profiling passes use no client hosts.
     hosts::check_ssh_config(&plan, hosts)?;
+    let server = hosts::of_servers(&plan, folders, hosts)?;
+    let hosts = Hosts { on: server.as_ref().or(hosts.on), ..hosts };
     // Checks early whether the report is possible, not after hours of measuring.
     gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;
     let (calibrations, faults) = results::read_calibrations(&folders::calibrations());
@@ -432,6 +434,7 @@ fn measure_on(
         debug_folders: folders::debug(&folders.debug)?,
         host_lock: folders::host_lock(),
         ssh_config: hosts.ssh_config.map(Path::to_owned),
+        client_line: None,
         keep: guest.keep,
         variable: folders::variable,
         passwords,
@@ -482,19 +485,6 @@ fn finish(
         complain!("rqps: no report: {}", fault::text(&error));
     }
     Ok(exit::RUN_FAILED)
-}
-
-/// A flag that the first Ctrl-C sets; the second ends the program at once.
-pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        let code = i32::from(exit::INTERRUPTED);
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .context("listen for Ctrl-C")?;
-    }
-    Ok(stop)
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ mod run;
 mod run_args;
 mod site;
 mod site_args;
+mod stop;
 mod vector;
 mod workload_args;
 

@@ -78,8 +78,9 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::SqliteProcess => return Ok(hidden::sqlite_process()),
         Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),
         Command::Warden => return Ok(hidden::warden()),
-        Command::ClientHost { address } => hidden::client_host(address).map(|()| exit::FINE),
+        Command::ClientHost(words) => hidden::client_host(&words).map(|()| exit::FINE),
         Command::Block(words) => block::measure(&words),
+        Command::ClearBlock(words) => block::clear(&words),
         Command::LookAtLua { script } => return Ok(hidden::look_at_lua(&script)),
         Command::Spinner => hidden::spinner().map(|()| exit::FINE),
     }?;

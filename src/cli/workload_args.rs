@@ -93,9 +93,13 @@ pub(super) struct WorkloadArgs {
     /// share the clients of each step
     #[arg(long = "client-host", value_name = "USER@HOST", help_heading = HOSTS)]
     pub client_hosts: Vec<String>,
-    /// Address of this host at which servers listen for client hosts [default: the one that the
-    /// first client host sees]
-    #[arg(long, value_name = "ADDRESS", requires = "client_hosts", help_heading = HOSTS)]
+    /// Run and load the servers on this host, which the system's ssh reaches; clients stay here, or
+    /// on those of --client-host. --work and --cache are then folders there
+    #[arg(long, value_name = "USER@HOST", help_heading = HOSTS)]
+    pub server_host: Option<String>,
+    /// Address of the servers' host at which they listen for clients on other hosts [default: the
+    /// one that the first client host sees, or by which ssh reaches the host of --server-host]
+    #[arg(long, value_name = "ADDRESS", help_heading = HOSTS)]
     pub server_address: Option<String>,
     /// Idle CPUs: keep them awake, or let the operating system halt them [default: os]
     #[arg(long, value_enum, help_heading = HOST)]

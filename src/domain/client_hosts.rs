@@ -1,18 +1,23 @@
-//! Hosts of clients, where clients run on other hosts than the server.
+//! Hosts of clients and of servers, where clients run on other hosts than the servers.
 
 use serde::{Deserialize, Serialize};
 
-/// Hosts that carry the clients of every step. The server is on the host of the lab.
+/// Which hosts carry the clients of every step, and which one the servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostsOfClients {
     /// As ssh takes them: `user@host` or a name of its configuration. They share the clients of a
-    /// step evenly; where some are left over, the first have one more each.
+    /// step evenly; where some are left over, the first have one more each. Empty for the host of
+    /// rqps, where `server_host` names another for the servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
     /// Address of the server's host that servers listen at; `None` for the one that the first
-    /// client host sees.
+    /// client host sees, or by which ssh reaches `server_host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_address: Option<String>,
+    /// The host that runs and loads the servers, as ssh takes it; `None` for that of rqps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_host: Option<String>,
 }
 
 impl HostsOfClients {

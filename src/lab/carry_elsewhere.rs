@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 
 use crate::domain::build::BuildSource;
+use crate::domain::client_hosts::HostsOfClients;
 use crate::domain::session::Session;
 use crate::lab::canaries::CanarySource;
 use crate::lab::carry_out::{BlockTemplate, keep_own_files};
@@ -16,7 +17,7 @@ use crate::lab::host_monitor::{Fate, HostMonitor};
 use crate::lab::progress::Progress;
 use crate::lab::resume::{self, History};
 use crate::lab::work_folders::WorkFolders;
-use crate::lab::{resolve, target_state};
+use crate::lab::{resolve, target_state, work_folders};
 use crate::os::{clock, host};
 use crate::plan::{BlockSpec, Blocks, Plan, cost, file, order};
 use crate::results::ResultSet;
@@ -37,7 +38,7 @@ pub fn carry_out_elsewhere(
     // Calibrations are of this host, which measures nothing.
     let options = &ExecutionOptions { calibrations: Vec::new(), ..options.clone() };
     ResultSet::is_begun(&options.out, &file::print(&options.plan))?;
-    executor::check(place, options)?;
+    executor::check(place, options, &mut progress)?;
     let search = resolve::Search::begin(options, None, &mut progress)?;
     let resolved = search.end(None, &mut progress)?;
     let execution = begin(options)?;
@@ -73,7 +74,8 @@ fn refuse(plan: &Plan) -> Result<()> {
              give a number of blocks"
         );
     }
-    if let Some(clients) = &plan.workload.client_hosts {
+    let clients = plan.workload.client_hosts.as_ref();
+    if let Some(clients) = clients.filter(|clients| clients.server_host.is_none()) {
         bail!(
             "measure blocks on several hosts with clients on {}: with --on, the clients of a \
              block run on the host of its servers\nhint: leave out --on, or the client hosts",
@@ -93,9 +95,15 @@ fn refuse(plan: &Plan) -> Result<()> {
 
 fn begin(options: &ExecutionOptions) -> Result<Execution<'_>> {
     let plan = &options.plan;
+    let clients = plan.workload.client_hosts.as_ref();
+    let are_here = |hosts: &HostsOfClients| hosts.server_host.is_some() && hosts.hosts.is_empty();
+    let own = match clients.is_some_and(are_here) {
+        true => Some(work_folders::lock_host(&options.out, &options.host_lock)?),
+        false => None,
+    };
     let results = ResultSet::create_for_hosts(&options.out, &file::print(plan))?;
     keep_own_files(&results, plan)?;
-    let folders = WorkFolders::elsewhere(&options.out)?;
+    let folders = WorkFolders::elsewhere(&options.out, own)?;
     let session = Session { started: clock::now_rfc3339(), ..Session::default() };
     Ok(Execution {
         options,

@@ -9,7 +9,7 @@ use crate::domain::run::RunKey;
 use crate::domain::session::Session;
 use crate::lab::canaries::CanarySource;
 use crate::lab::canary_reader::CanaryReader;
-use crate::lab::client_hosts::ClientHosts;
+use crate::lab::client_hosts::{ClientHosts, WayToClients};
 use crate::lab::decider::Decider;
 use crate::lab::event::Event;
 use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
@@ -281,8 +281,12 @@ fn look_ahead(
     let mut files = guest::check_far(options)?;
     guest::survey(options, progress)?;
     files.extend(step_files(plan));
+    let way = WayToClients {
+        ssh_config: options.ssh_config.as_deref(),
+        line: options.client_line.as_ref(),
+    };
     let clients = ClientHosts::open(
-        (plan.workload.client_hosts.as_ref(), options.ssh_config.as_deref()),
+        (plan.workload.client_hosts.as_ref(), way),
         (out, &options.program, &files),
         progress,
     )?;

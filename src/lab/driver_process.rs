@@ -1,19 +1,20 @@
-//! The other process: spawns `rqps driver`, hands it its job, and passes its messages on.
+//! The other process: spawns `rqps driver`, hands it its job, and passes its messages on. Where
+//! another rqps starts drivers, the process is at the end of a line to that one.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::os::unix::process::CommandExt;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, bail};
 
 use crate::driver::event::DriverEvent;
 use crate::driver::request::{DriverRequest, LabWord};
 use crate::json;
-use crate::lab::far::{CONNECTION_FAILED, FarHost};
+use crate::lab::driver_child::{DriverChild, DriverLog};
+use crate::lab::relay::{ClientLine, FarDriver};
 use crate::os::valgrind::Callgrind;
 
 /// How the process is started, by its DBMS.
@@ -30,15 +31,20 @@ pub(super) struct Start {
 /// A driver at work. Dropping it ends the process.
 #[derive(Debug)]
 pub(super) struct DriverProcess {
-    /// The driver, or the ssh that leads to it.
-    child: Child,
+    carrier: Carrier,
     /// The client host that it is on; `None` for this one.
     host: Option<String>,
-    /// Held open: the driver ends when it closes.
-    input: ChildStdin,
-    messages: Receiver<Result<DriverEvent>>,
-    /// What it writes to stderr, and where its own words begin there.
-    log: (PathBuf, u64),
+    /// Its lines.
+    messages: Receiver<Result<String>>,
+}
+
+/// What leads to a driver.
+#[derive(Debug)]
+enum Carrier {
+    /// A process here.
+    Child { child: Child, input: ChildStdin, log: DriverLog },
+    /// The rqps that starts drivers for this one.
+    Line(FarDriver),
 }
 
 impl DriverProcess {
@@ -75,69 +81,58 @@ impl DriverProcess {
         DriverProcess::started(command, None, job, log).context(what)
     }
 
-    /// Starts a driver on a client host. It ends when its standard input does: with ssh, the
-    /// connection, or this process.
+    /// Starts a driver on a client host by a command that leads there. It ends when its standard
+    /// input does: with ssh, the connection, or this process.
     ///
     /// # Errors
-    /// The host cannot be reached.
+    /// The process cannot be started.
     pub(super) fn spawn_on(
-        host: &FarHost,
+        (command, host): (Command, &str),
         job: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
-        let name = &host.link.host;
-        let what = || format!("start a driver on the client host {name}");
-        host.link.restore().with_context(what)?;
-        // Within a shell, because ssh reports a killed driver like a cut connection.
-        let command = host.link.talk(&format!("{} driver; exit $?", host.program));
-        DriverProcess::started(command, Some(name.clone()), job, log).with_context(what)
+        DriverProcess::started(command, Some(host.to_owned()), job, log)
+    }
+
+    /// Has the rqps at the other end of a line start a driver on one of its hosts.
+    ///
+    /// # Errors
+    /// The line is cut.
+    pub(super) fn ask_for(
+        line: &Arc<ClientLine>,
+        (place, host): (usize, &str),
+        job: &DriverRequest,
+    ) -> Result<DriverProcess> {
+        let (driver, messages) = line.start(place, serde_json::to_string(job)?)?;
+        let host = Some(host.to_owned());
+        Ok(DriverProcess { carrier: Carrier::Line(driver), host, messages })
     }
 
     fn started(
-        mut command: Command,
+        command: Command,
         host: Option<String>,
         job: &DriverRequest,
-        path: &Path,
+        log: &Path,
     ) -> Result<DriverProcess> {
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(path)
-            .with_context(|| format!("open {}", path.display()))?;
-        let log_start = log.metadata().map_or(0, |log| log.len());
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            // Ctrl-C on the terminal is the lab's to handle.
-            .process_group(0)
-            .spawn()?;
-        let mut input = child.stdin.take().context("the driver has no standard input")?;
-        let output = child.stdout.take().context("the driver has no standard output")?;
-        let mut line = serde_json::to_vec(job)?;
-        line.push(b'\n');
-        match input.write_all(&line) {
-            // It has ended already; its messages say why.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-            sent => sent.context("send the driver its request")?,
-        }
+        let request = serde_json::to_string(job)?;
+        let DriverChild { child, input, output, log } = DriverChild::start(command, &request, log)?;
         let (sender, messages) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
-                let message = line.map_err(anyhow::Error::from).and_then(|line| {
-                    json::read(&line).with_context(|| format!("understand `{line}`"))
-                });
-                if sender.send(message).is_err() {
+                if sender.send(line.map_err(anyhow::Error::from)).is_err() {
                     break;
                 }
             }
         });
-        Ok(DriverProcess { child, host, input, messages, log: (path.to_owned(), log_start) })
+        Ok(DriverProcess { carrier: Carrier::Child { child, input, log }, host, messages })
     }
 
-    /// Its process id.
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
+    /// Its process id, if it is a process of this host.
+    pub(super) fn pid(&self) -> Option<u32> {
+        match &self.carrier {
+            Carrier::Child { child, .. } => Some(child.id()),
+            Carrier::Line(_) => None,
+        }
     }
 
     /// Lets a driver go on that has said that it is prepared.
@@ -153,8 +148,13 @@ impl DriverProcess {
     /// # Errors
     /// It is gone.
     pub(super) fn tell(&mut self, word: LabWord) -> Result<()> {
-        let line = format!("{word}\n");
-        self.input.write_all(line.as_bytes()).with_context(|| match &self.host {
+        let told = match &mut self.carrier {
+            Carrier::Child { input, .. } => {
+                input.write_all(format!("{word}\n").as_bytes()).map_err(anyhow::Error::from)
+            }
+            Carrier::Line(driver) => driver.tell(word.to_string()),
+        };
+        told.with_context(|| match &self.host {
             Some(host) => format!("let the driver on the client host {host} continue"),
             None => "let the driver continue".to_owned(),
         })
@@ -165,43 +165,29 @@ impl DriverProcess {
     /// # Errors
     /// The driver ended before it was done, or said something that is no message.
     pub(super) fn next(&mut self, wait: Duration) -> Result<Option<DriverEvent>> {
-        match self.messages.recv_timeout(wait) {
-            Ok(message) => message.map(Some),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => {
-                let status = self.child.wait().context("wait for the driver")?;
-                let said = self.last_words();
-                Err(match &self.host {
-                    Some(host) if status.code() == Some(CONNECTION_FAILED) => {
-                        anyhow!("the connection to the client host {host} was cut{said}")
-                    }
-                    Some(host) => anyhow!(
-                        "the driver process on the client host {host} ended early ({status}){said}"
-                    ),
-                    None => anyhow!("the driver process ended early ({status}){said}"),
-                })
+        match (self.messages.recv_timeout(wait), &mut self.carrier) {
+            (Ok(line), _) => {
+                let line = line?;
+                json::read(&line).map(Some).with_context(|| format!("understand `{line}`"))
+            }
+            (Err(RecvTimeoutError::Timeout), _) => Ok(None),
+            (Err(RecvTimeoutError::Disconnected), Carrier::Child { child, log, .. }) => {
+                let status = child.wait().context("wait for the driver")?;
+                Err(log.early_end(self.host.as_deref(), status))
+            }
+            (Err(RecvTimeoutError::Disconnected), Carrier::Line(_)) => {
+                bail!("the connection to the rqps that starts drivers was cut")
             }
         }
     }
 }
 
-impl DriverProcess {
-    /// The last line that it wrote to stderr, as a clause; empty without one.
-    fn last_words(&self) -> String {
-        let (path, start) = &self.log;
-        // If the log cannot be read, the error stays as it is.
-        let bytes = fs::read(path).unwrap_or_default();
-        let own = bytes.get(*start as usize..).unwrap_or_default();
-        let text = String::from_utf8_lossy(own);
-        let last = text.lines().rev().find(|line| !line.trim().is_empty());
-        last.map_or_else(String::new, |line| format!(": {}", line.trim()))
-    }
-}
-
 impl Drop for DriverProcess {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone already.
-        self.child.kill().ok();
-        self.child.wait().ok();
+        if let Carrier::Child { child, .. } = &mut self.carrier {
+            // Both fail only for a process that is gone already.
+            child.kill().ok();
+            child.wait().ok();
+        }
     }
 }

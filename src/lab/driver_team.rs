@@ -136,7 +136,7 @@ impl DriverTeam {
     /// The process on this host, if the clients are here.
     pub(super) fn pid(&self) -> Option<u32> {
         match self {
-            DriverTeam::Here(process) => Some(process.pid()),
+            DriverTeam::Here(process) => process.pid(),
             DriverTeam::Away(_) => None,
         }
     }

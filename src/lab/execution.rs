@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::domain::gate::Calibration;
 use crate::domain::session::Session;
 use crate::lab::client_hosts::ClientHosts;
+use crate::lab::relay::ClientLine;
 use crate::lab::work_folders::WorkFolders;
 use crate::os::perf::Perf;
 use crate::os::spinner::Spinner;
@@ -42,6 +43,8 @@ pub struct ExecutionOptions {
     pub host_lock: PathBuf,
     /// Configuration file of ssh to client hosts instead of the user's.
     pub ssh_config: Option<PathBuf>,
+    /// The line to the rqps that starts drivers for the servers of this one.
+    pub client_line: Option<Arc<ClientLine>>,
     /// True to leave the tables on servers that rqps does not run.
     pub keep: bool,
     /// Looks a name up in the environment: passwords for such servers.

@@ -250,6 +250,7 @@ mod tests {
             debug_folders: Vec::new(),
             host_lock: PathBuf::new(),
             ssh_config: None,
+            client_line: None,
             keep: false,
             variable: |_| None,
             passwords: TypedPasswords::default(),

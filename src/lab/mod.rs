@@ -11,6 +11,8 @@ mod client_hosts;
 mod clock_offset;
 mod count;
 mod decider;
+mod driver_child;
+mod driver_hosts;
 mod driver_process;
 mod driver_team;
 mod event;
@@ -24,6 +26,7 @@ mod memory;
 mod observe;
 mod prepare;
 mod progress;
+mod relay;
 mod resolve;
 mod resume;
 mod scheduler;
@@ -41,8 +44,9 @@ pub use decider::{Decider, Decision, UndecidedStep};
 pub use event::Event;
 pub use execution::{ExecutionOptions, ExecutionSummary};
 pub use executor::{
-    BlockState, Elsewhere, PlanStatus, STOPPED, SlurmPartition, SshHosts, Way, preview, status,
-    stop_with_input,
+    BlockState, Elsewhere, PlanStatus, STOPPED, SlurmPartition, SshHosts, Way, clear_block,
+    preview, status, stop_with_input,
 };
+pub use relay::ClientLine;
 pub use resolve::open_cache;
 pub use work_folders::HOST_LOCK;

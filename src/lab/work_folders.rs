@@ -40,14 +40,26 @@ impl Reservation {
         host_lock: &Path,
         run_as: Option<User>,
     ) -> Result<Reservation> {
-        let doing = format!("rqps, results in {}", results.display());
+        let doing = doing(results);
         let of_results = results.is_dir().then(|| lock_results(results, &doing)).transpose()?;
-        let host = Lock::acquire(host_lock, &doing).with_context(|| {
-            "measure on this host: another rqps is measuring here, and each would disturb the \
-             other; wait for it or stop it"
-        })?;
+        let host = lock_host(results, host_lock)?;
         Ok(Reservation { run_as, doing, results: of_results, host })
     }
+}
+
+fn doing(results: &Path) -> String {
+    format!("rqps, results in {}", results.display())
+}
+
+/// Takes this host for a program that measures.
+///
+/// # Errors
+/// Another rqps measures here.
+pub(super) fn lock_host(results: &Path, host_lock: &Path) -> Result<Lock> {
+    Lock::acquire(host_lock, &doing(results)).with_context(|| {
+        "measure on this host: another rqps is measuring here, and each would disturb the \
+         other; wait for it or stop it"
+    })
 }
 
 fn lock_results(results: &Path, doing: &str) -> Result<Lock> {
@@ -63,23 +75,23 @@ pub(super) struct WorkFolders {
     /// Who servers run as, when rqps runs as root.
     pub(super) run_as: Option<User>,
     _results: Lock,
-    /// `None` where other hosts measure.
+    /// `None` where only other hosts measure.
     _host: Option<Lock>,
 }
 
 impl WorkFolders {
-    /// The result folder of a plan that other hosts measure: this host is free for others.
+    /// The result folder of a plan that other hosts measure: this host is free for others, unless
+    /// clients run on it and its lock is given.
     ///
     /// # Errors
     /// Another rqps writes there.
-    pub(super) fn elsewhere(results: &Path) -> Result<WorkFolders> {
-        let doing = format!("rqps, results in {}", results.display());
-        let of_results = lock_results(results, &doing)?;
+    pub(super) fn elsewhere(results: &Path, host: Option<Lock>) -> Result<WorkFolders> {
+        let of_results = lock_results(results, &doing(results))?;
         Ok(WorkFolders {
             work: results.join(".work"),
             run_as: None,
             _results: of_results,
-            _host: None,
+            _host: host,
         })
     }
 

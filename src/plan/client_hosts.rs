@@ -1,9 +1,11 @@
-//! Refuses plans that client hosts cannot execute.
+//! Refuses plans that client hosts and a server host cannot execute.
 
 use crate::benchmarks;
 use crate::domain::benchmark::{Phase, Placement, StepBody};
+use crate::domain::build::BuildSource;
 use crate::domain::client_hosts::HostsOfClients;
 use crate::domain::dialect::Dialect;
+use crate::plan::blocks::Blocks;
 use crate::plan::definition::{Interleave, Plan};
 
 /// Refuses a plan whose clients cannot run on the hosts that it names. The error is a sentence.
@@ -20,26 +22,66 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
                     --placement os"
             .to_owned());
     }
+    let option = match &clients.server_host {
+        Some(_) => "--server-host",
+        None => "--client-host",
+    };
     for target in &plan.targets {
         let dialect = target.dbms.dialect();
         if dialect == Dialect::Sqlite || dialect == Dialect::KeyValue {
             return Err(format!(
                 "run clients of {} on other hosts: it is a library in the process of its clients; \
-                 leave out --client-host",
+                 leave out {option}",
                 target.label
             ));
         }
     }
+    check_server(plan, clients)?;
     match clients.hosts.len() {
+        0 if clients.server_host.is_some() => Ok(()),
         0 => Err("client_hosts names no host; leave it out, or name one in hosts".to_owned()),
         1 => Ok(()),
         hosts => check_shares(plan, hosts),
     }
 }
 
+fn is_host(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace)
+}
+
+/// The host of the servers measures whole blocks, without their clients.
+fn check_server(plan: &Plan, clients: &HostsOfClients) -> Result<(), String> {
+    let Some(server) = &clients.server_host else { return Ok(()) };
+    if !is_host(server) {
+        return Err(format!(
+            "run servers on `{server}`: it is not a host; use --server-host USER@HOST"
+        ));
+    }
+    if clients.hosts.contains(server) {
+        return Err(format!(
+            "run clients and servers on {server}: use --on ssh:{server} alone, which measures \
+             whole blocks there"
+        ));
+    }
+    if let Blocks::Auto(_) = plan.blocks {
+        return Err(format!(
+            "run servers on {server} with --blocks auto: rqps there measures one block and does \
+             not see the results of the others; give a number of blocks"
+        ));
+    }
+    let guest = plan.targets.iter().find(|target| matches!(target.source, BuildSource::Dsn(_)));
+    match guest {
+        None => Ok(()),
+        Some(target) => Err(format!(
+            "run {} on {server}: it is a server that runs already; leave out --server-host",
+            target.label
+        )),
+    }
+}
+
 fn check_names(clients: &HostsOfClients) -> Result<(), String> {
     for (place, host) in clients.hosts.iter().enumerate() {
-        if host.is_empty() || host.starts_with('-') || host.contains(char::is_whitespace) {
+        if !is_host(host) {
             return Err(format!(
                 "run clients on `{host}`: it is not a host; use --client-host USER@HOST"
             ));
@@ -96,6 +138,7 @@ fn check_shares(plan: &Plan, hosts: usize) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::blocks::Auto;
     use crate::plan::file;
 
     /// A plan for two targets with clients on these hosts; `workload` is more of its table.
@@ -130,6 +173,33 @@ mod tests {
             let fault = plan(dbms, interleave, hosts, workload).unwrap_err();
             assert!(fault.contains(part), "{fault}");
         }
+    }
+
+    #[test]
+    fn what_a_server_host_cannot_do_is_refused() {
+        let os = "placement = \"os\"";
+        let on = |hosts: &str| format!("{hosts}\nserver_host = \"s\"");
+        for hosts in ["[]", "[\"h1\", \"h2\"]"] {
+            let made = plan("postgres@17.2", "step", &on(hosts), os).unwrap();
+            let roles = made.workload.client_hosts.as_ref().unwrap();
+            assert_eq!(roles.server_host.as_deref(), Some("s"));
+            assert_eq!(file::parse(&file::print(&made)).unwrap(), made);
+        }
+        let dsn = "postgres://u@192.0.2.1/d";
+        for (dbms, interleave, hosts, part) in [
+            ("postgres@17.2", "turns", on("[]"), "use --interleave step"),
+            ("sqlite", "step", on("[]"), "leave out --server-host"),
+            (dsn, "step", on("[]"), "on s: it is a server that runs already"),
+            ("postgres@17.2", "step", on("[\"s\"]"), "--on ssh:s alone"),
+            ("postgres@17.2", "step", on("[\"h\", \"h\"]"), "on h twice"),
+            ("postgres@17.2", "step", "[]\nserver_host = \"-s\"".to_owned(), "not a host"),
+        ] {
+            let fault = plan(dbms, interleave, &hosts, os).unwrap_err();
+            assert!(fault.contains(part), "{fault}");
+        }
+        let mut made = plan("postgres@17.2", "step", &on("[]"), os).unwrap();
+        made.blocks = Blocks::Auto(Auto::default());
+        assert!(check(&made).unwrap_err().contains("give a number of blocks"));
     }
 
     #[test]

@@ -22,9 +22,13 @@ fn largest<'a>(
 
 /// The client hosts in a few words for the head of a report.
 pub(super) fn line(comparison: &Comparison, clients: &HostsOfClients) -> String {
+    let hosts = match (clients.hosts.is_empty(), records(comparison).next()) {
+        (false, _) => clients.hosts.join(", "),
+        (true, Some(record)) => format!("{} (the host of rqps)", record.host),
+        (true, None) => "the host of rqps".to_owned(),
+    };
     let mut line = format!(
-        "{} by TCP; whole steps alternate, because turns need clients and servers on one host",
-        clients.hosts.join(", ")
+        "{hosts} by TCP; whole steps alternate, because turns need clients and servers on one host"
     );
     if let Some(bound) = largest(records(comparison), |record| record.clock_bound_ms) {
         line.push_str(&format!("; clocks known to within {bound:.2} ms"));

@@ -52,6 +52,9 @@ pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
             add("workload", workload_line(workload, own));
             add("placement", placement_line(workload));
             if let Some(hosts) = &workload.client_hosts {
+                if let Some(server) = &hosts.server_host {
+                    add("server host", server.clone());
+                }
                 add("client hosts", client_hosts::line(comparison, hosts));
             }
         }

@@ -1,14 +1,21 @@
-//! Folders for the data of blocks on a host of a pool. A block that was killed leaves its data; the
-//! next block on that host removes them.
+//! Folders for the data of blocks on a host of a pool. A block that was killed leaves its data; who
+//! started it removes them, or the next block on that host.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
 use crate::os::disk;
 use crate::os::lock::Lock;
 use crate::units::short_hash;
+
+/// What a block has to stop its servers once its connection is cut, and wardens if it was killed.
+const ENDING: Duration = Duration::from_secs(60);
+/// Between two looks whether it has.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The folder of one block, and its lock for as long as this lives.
 pub(in crate::lab) struct BlockFolder {
@@ -24,21 +31,60 @@ impl BlockFolder {
     /// # Errors
     /// The folder cannot be made, or another process measures the same block.
     pub(in crate::lab) fn make(work: &Path, out: &Path) -> Result<BlockFolder> {
-        let user = rustix::process::geteuid().as_raw();
-        let all = work.join(format!("rqps-blocks-{user}"));
+        let (all, path, lock_path) = paths(work, out)?;
         fs::create_dir_all(&all).with_context(|| format!("make {}", all.display()))?;
         remove_leftovers(&all);
-        let out = std::path::absolute(out).context("find the result folder")?;
-        let name = short_hash(out.as_os_str().as_encoded_bytes());
-        let lock_path = all.join(format!("{name}.lock"));
         let lock = Lock::acquire(&lock_path, &format!("rqps, block in {}", out.display()))?;
-        let path = all.join(name);
         fs::create_dir_all(&path).with_context(|| format!("make {}", path.display()))?;
         Ok(BlockFolder { path, lock_path, _lock: lock })
     }
 
     pub(in crate::lab) fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// The folder of all blocks of this user in `work`, that of the block whose results go to `out`,
+/// and its lock.
+fn paths(work: &Path, out: &Path) -> Result<(PathBuf, PathBuf, PathBuf)> {
+    let user = rustix::process::geteuid().as_raw();
+    let all = work.join(format!("rqps-blocks-{user}"));
+    let out = std::path::absolute(out).context("find the result folder")?;
+    let name = short_hash(out.as_os_str().as_encoded_bytes());
+    let lock_path = all.join(format!("{name}.lock"));
+    let path = all.join(name);
+    Ok((all, path, lock_path))
+}
+
+/// Waits until the block has ended whose results go to `out`, however that comes, and removes its
+/// data and the folder around its results.
+///
+/// # Errors
+/// It does not end, or a folder cannot be removed.
+pub fn clear_block(work: &Path, out: &Path) -> Result<()> {
+    let (_, path, lock_path) = paths(work, out)?;
+    let deadline = Instant::now() + ENDING;
+    while lock_path.exists() || path.exists() {
+        // A server of a killed block may still write until its warden has ended it.
+        let removed = Lock::acquire(&lock_path, "rqps, removing what a block left")
+            .map_err(anyhow::Error::from)
+            .and_then(|lock| {
+                disk::remove_tree(&path)?;
+                fs::remove_file(&lock_path).ok();
+                drop(lock);
+                Ok(())
+            });
+        match removed {
+            Ok(()) => break,
+            Err(error) if Instant::now() > deadline => {
+                return Err(error).context("remove what the block left");
+            }
+            Err(_) => thread::sleep(LOOK),
+        }
+    }
+    match out.parent() {
+        Some(around) => Ok(disk::remove_tree(around)?),
+        None => Ok(()),
     }
 }
 
@@ -88,5 +134,36 @@ mod tests {
         assert!(again.is_some_and(|error| error.to_string().contains("is held by")));
         drop((living, next));
         assert_eq!(fs::read_dir(&all).expect("read").count(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn what_a_killed_block_left_is_removed_for_it() {
+        let work = tempfile::tempdir().expect("folder");
+        let out = work.path().join("cell/start");
+        let (all, data, lock) = paths(work.path(), &out).expect("paths");
+        for folder in [&out, &data] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        fs::write(&lock, "").expect("its lock");
+        clear_block(work.path(), &out).expect("clear");
+        assert_eq!(fs::read_dir(&all).expect("read").count(), 0);
+        assert!(!work.path().join("cell").exists());
+        clear_block(work.path(), &out).expect("nothing to clear");
+    }
+
+    #[test]
+    fn a_block_that_stops_is_waited_for() {
+        let work = tempfile::tempdir().expect("folder");
+        let out = work.path().join("cell/start");
+        let block = BlockFolder::make(work.path(), &out).expect("a folder");
+        let data = block.path().to_owned();
+        thread::scope(|scope| {
+            let clear = scope.spawn(|| clear_block(work.path(), &out));
+            thread::sleep(LOOK);
+            assert!(data.is_dir(), "it is at work");
+            drop(block);
+            clear.join().expect("no panic").expect("clear");
+        });
+        assert!(!data.exists());
     }
 }

@@ -8,6 +8,7 @@ mod life_line;
 mod local;
 mod open;
 mod seam;
+mod server_host;
 mod slurm;
 mod slurm_queue;
 mod ssh;
@@ -15,6 +16,7 @@ mod status;
 
 pub use elsewhere::{Elsewhere, SlurmPartition, SshHosts, Way};
 pub(super) use leftovers::BlockFolder;
+pub use leftovers::clear_block;
 pub use life_line::{STOPPED, stop_with_input};
 pub(super) use local::LocalExecutor;
 pub use open::preview;

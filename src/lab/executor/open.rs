@@ -17,13 +17,17 @@ use crate::lab::progress::Progress;
 ///
 /// # Errors
 /// No host of that class, or none that answers.
-pub(in crate::lab) fn check(place: &Elsewhere, options: &ExecutionOptions) -> Result<()> {
+pub(in crate::lab) fn check(
+    place: &Elsewhere,
+    options: &ExecutionOptions,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
     match &place.way {
         Way::Slurm(slurm) => {
             let script = slurm::preview((place, slurm), (&options.out, &options.program), 1)?;
             slurm_queue::try_out(&script, slurm.constraint.as_deref(), &slurm.partition)
         }
-        Way::Ssh(hosts) => ssh::check(hosts),
+        Way::Ssh(hosts) => ssh::check((hosts, options), progress),
     }
 }
 
@@ -43,7 +47,7 @@ pub(in crate::lab) fn open<'e>(
             Ok(Box::new(SlurmExecutor::open((place, slurm), cells, &options.stop)?))
         }
         Way::Ssh(hosts) => {
-            Ok(Box::new(SshExecutor::open((place, hosts), cells, &options.stop, progress)?))
+            Ok(Box::new(SshExecutor::open((place, hosts), cells, options, progress)?))
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Measures blocks on hosts that ssh reaches, one block at a time on each.
 //!
 //! The connection is the life line: `rqps block` there ends, with its servers, when its standard
-//! input does. So nothing runs on when this rqps is killed or the connection is cut.
+//! input does. So nothing runs on when this rqps is killed or the connection is cut. With
+//! `--server-host` the block asks over the same connection for drivers, which run elsewhere.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::Child;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Child, Stdio};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,11 @@ use anyhow::{Context, Result};
 use super::cells::{self, Cell, Cells};
 use super::elsewhere::{Elsewhere, SshHosts};
 use super::seam::{BlockEnd, Executor};
+use super::server_host::{self, Clients};
+use crate::lab::execution::ExecutionOptions;
 use crate::lab::far::{self, CONNECTION_FAILED, FarHost, SshLink, quoted, shell_word};
 use crate::lab::progress::Progress;
+use crate::lab::relay::Relay;
 use crate::plan::BlockSpec;
 
 /// Starts of a block on hosts that failed; then it is given up.
@@ -33,8 +37,10 @@ const STOPPING: Duration = Duration::from_secs(60);
 pub(crate) struct SshExecutor<'e> {
     place: &'e Elsewhere,
     cells: Cells,
-    stop: &'e AtomicBool,
+    options: &'e ExecutionOptions,
     hosts: Vec<SshHost>,
+    /// Who carries clients, if that is not the host of their servers.
+    clients: Option<Clients>,
     waiting: VecDeque<Waiting>,
     ready: VecDeque<BlockEnd>,
     sockets: PathBuf,
@@ -59,6 +65,8 @@ struct SshHost {
 struct Busy {
     block: Waiting,
     child: Child,
+    /// Drivers for it.
+    relay: Option<Relay>,
     /// The folder of the block there.
     folder: String,
     log: PathBuf,
@@ -73,19 +81,31 @@ impl<'e> SshExecutor<'e> {
     pub(crate) fn open(
         (place, ssh): (&'e Elsewhere, &'e SshHosts),
         cells: Cells,
-        stop: &'e AtomicBool,
+        options: &'e ExecutionOptions,
         progress: &mut Progress<'_>,
     ) -> Result<SshExecutor<'e>> {
         let sockets = far::sockets(cells.folder().as_os_str().as_encoded_bytes())?;
-        let mut hosts = Vec::new();
+        let mut executor = SshExecutor {
+            place,
+            cells,
+            options,
+            hosts: Vec::new(),
+            clients: None,
+            waiting: VecDeque::new(),
+            ready: VecDeque::new(),
+            sockets,
+            starts: 0,
+        };
         for host in &ssh.hosts {
-            let there = (host.as_str(), ssh.config.as_deref(), sockets.as_path());
-            let program = (cells.program.as_path(), cells.program_name());
+            let there = (host.as_str(), ssh.config.as_deref(), executor.sockets.as_path());
+            let program = (executor.cells.program.as_path(), executor.cells.program_name());
             let far = FarHost::open(there, (program.0, &program.1), progress)?;
-            hosts.push(SshHost { far, busy: None, failures: 0 });
+            executor.hosts.push(SshHost { far, busy: None, failures: 0 });
         }
-        let (waiting, ready) = (VecDeque::new(), VecDeque::new());
-        Ok(SshExecutor { place, cells, stop, hosts, waiting, ready, sockets, starts: 0 })
+        if let Some(server) = executor.hosts.first() {
+            executor.clients = Clients::open(&server.far, options, progress)?;
+        }
+        Ok(executor)
     }
 
     fn class(&self) -> String {
@@ -110,9 +130,9 @@ impl<'e> SshExecutor<'e> {
             let folder = format!("{}/{}", host.far.folder, block.cell.id);
             let log = self.cells.folder_of(&block.cell).join("log");
             let about = (&block.cell, folder.as_str(), start.as_str(), &log);
-            match start_block(host, self.place, about) {
-                Ok(child) => {
-                    let busy = Busy { block, child, folder, log, start };
+            match start_block(host, (self.place, self.clients.as_ref()), about) {
+                Ok((child, relay)) => {
+                    let busy = Busy { block, child, relay, folder, log, start };
                     self.hosts[place].busy = Some(busy);
                 }
                 Err(error) => self.failed(place, block, format!("{error:#}"), progress),
@@ -153,6 +173,7 @@ impl<'e> SshExecutor<'e> {
         for place in 0..self.hosts.len() {
             let host = &mut self.hosts[place];
             let Some(busy) = &mut host.busy else { continue };
+            busy.relay.iter_mut().for_each(Relay::give_sign);
             let Some(status) = busy.child.try_wait().context("look at ssh")? else { continue };
             let Some(busy) = host.busy.take() else { continue };
             let fetched = match status.code() {
@@ -166,11 +187,16 @@ impl<'e> SshExecutor<'e> {
                     self.ready.push_back(BlockEnd::Measured(Box::new(report)));
                 }
                 Ok(None) => {
-                    let said = cells::last_words(&busy.log);
-                    let why = said.unwrap_or_else(|| format!("rqps ended with {status}"));
+                    let why = match cells::last_words(&busy.log) {
+                        Some(said) if cells::complains(&busy.log) => said,
+                        Some(said) => format!("rqps ended with {status}; its last line: {said}"),
+                        None => format!("rqps ended with {status}"),
+                    };
+                    self.clear_up(place, &busy, progress);
                     self.failed(place, busy.block, why, progress);
                 }
                 Err(error) => {
+                    self.clear_up(place, &busy, progress);
                     self.failed(place, busy.block, format!("{error:#}"), progress);
                 }
             }
@@ -200,10 +226,26 @@ impl<'e> SshExecutor<'e> {
         Ok(())
     }
 
+    /// Has a host remove what a block left there that brought no report, once it has ended: the
+    /// next one needs the host.
+    fn clear_up(&self, place: usize, busy: &Busy, progress: &mut Progress<'_>) {
+        let host = &self.hosts[place].far;
+        progress.doing(&host.link.host, "wait for the end of the block", None);
+        let out = shell_word(&format!("{}/{}", busy.folder, busy.start));
+        let work = quoted(&self.place.work_folder());
+        let script = format!("exec {} clear-block {out} --work {work}", host.program);
+        let cleared = host.link.restore().and_then(|()| host.link.run(&script));
+        if let Err(error) = cleared {
+            let name = &host.link.host;
+            progress.note(&format!("what a block left on {name} may still be there: {error:#}"));
+        }
+    }
+
     /// Closes the life lines, and waits until the blocks have stopped their servers.
     fn end_all(&mut self) -> Result<()> {
         for busy in self.hosts.iter_mut().filter_map(|host| host.busy.as_mut()) {
             drop(busy.child.stdin.take());
+            busy.relay.iter().for_each(Relay::hang_up);
         }
         let until = Instant::now() + STOPPING;
         for host in &mut self.hosts {
@@ -251,7 +293,7 @@ impl Executor for SshExecutor<'_> {
             if let Some(end) = self.ready.pop_front() {
                 return Ok(Some(end));
             }
-            if self.stop.load(Ordering::Relaxed) {
+            if self.options.stop.load(Ordering::Relaxed) {
                 progress.doing("", "stop the blocks", None);
                 self.end_all()?;
                 return Ok(None);
@@ -279,13 +321,25 @@ impl Executor for SshExecutor<'_> {
     }
 }
 
-/// Looks whether a host answers and can run this program.
+/// Looks whether each host answers and can run this program, and whether its clients reach it.
 ///
 /// # Errors
 /// It does not, or it is of another architecture.
-pub(super) fn check(ssh: &SshHosts) -> Result<()> {
+pub(super) fn check(
+    (ssh, options): (&SshHosts, &ExecutionOptions),
+    progress: &mut Progress<'_>,
+) -> Result<()> {
     let sockets = far::sockets(&std::process::id().to_ne_bytes())?;
     let checked = ssh.hosts.iter().try_for_each(|host| {
+        if server_host::asked(&options.plan).is_some() {
+            let there = (host.as_str(), ssh.config.as_deref(), sockets.as_path());
+            let name = far::program_name(&far::digest_of(&options.program)?);
+            let far = FarHost::open(there, (&options.program, &name), progress)
+                .with_context(|| format!("use the server host {host}"))?;
+            let checked = Clients::open(&far, options, progress).map(drop);
+            far.link.close();
+            return checked;
+        }
         let link = SshLink::open(host, ssh.config.as_deref(), &sockets)?;
         let checked = far::check_machine(&link);
         link.close();
@@ -295,28 +349,41 @@ pub(super) fn check(ssh: &SshHosts) -> Result<()> {
     checked
 }
 
-/// Starts a block on a host.
+/// Starts a block on a host, and who starts drivers for it.
 ///
 /// # Errors
 /// The host does not answer, or has no space.
 fn start_block(
     host: &SshHost,
-    place: &Elsewhere,
+    (place, clients): (&Elsewhere, Option<&Clients>),
     (cell, folder, start, log): (&Cell, &str, &str, &PathBuf),
-) -> Result<Child> {
+) -> Result<(Child, Option<Relay>)> {
     let spec = shell_word(&format!("{folder}/spec.json"));
     let quoted_folder = shell_word(folder);
     let script = format!("rm -rf {quoted_folder} && mkdir -p {quoted_folder} && cat > {spec}");
     host.far.link.send(&script, cell.spec.print()?.as_bytes())?;
-    let log = File::create(log).with_context(|| format!("make {}", log.display()))?;
+    // Several write to its end.
+    let words = File::create(log).and_then(|_| File::options().append(true).open(log));
+    let words = words.with_context(|| format!("make {}", log.display()))?;
     let program = &host.far.program;
     let out = shell_word(&format!("{folder}/{start}"));
     let cache = place.cache.as_deref().map(|cache| format!(" --cache {}", quoted(cache)));
+    let life_line = if clients.is_some() { "--client-line" } else { "--life-line" };
+    // Within a shell, because ssh reports a killed block like a cut connection.
     let script = format!(
-        "exec {program} block {spec} --out {out} --life-line --node {} --work {}{}",
+        "{program} block {spec} --out {out} {life_line} --node {} --work {}{}; exit $?",
         shell_word(&host.far.link.host),
         quoted(&place.work_folder()),
         cache.unwrap_or_default()
     );
-    host.far.link.start(&script, log)
+    let Some(clients) = clients else {
+        return Ok((host.far.link.start(&script, words)?, None));
+    };
+    let mut command = host.far.link.talk(&script);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
+    let mut child = command.spawn().context("start ssh")?;
+    let (input, output) = (child.stdin.take(), child.stdout.take());
+    let line = input.zip(output).context("ssh has no input or output")?;
+    let relay = Relay::begin((&clients.hosts, &clients.side), line, log)?;
+    Ok((child, Some(relay)))
 }

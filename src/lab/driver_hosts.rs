@@ -1,0 +1,163 @@
+//! Hosts that carry clients, each with this rqps: those that ssh reaches, or this one.
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::lab::far::{self, FarHost, shell_word};
+use crate::lab::progress::Progress;
+use crate::lab::relay::CarrierHost;
+use crate::os::host;
+use crate::plan::StepFile;
+
+/// Folder for data that take long to make, in the folder of rqps on a host.
+const DATASETS: &str = "datasets";
+/// How long a host on the same network may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Who starts drivers.
+pub(super) enum DriverHosts {
+    /// This host, by this program, with this cache.
+    Here { program: PathBuf, cache: PathBuf },
+    /// Hosts that ssh reaches, and the folder for its sockets.
+    Ssh { hosts: Vec<FarHost>, sockets: PathBuf },
+}
+
+impl DriverHosts {
+    /// Connects to hosts, copies rqps there, and checks that they have the `files` that drivers
+    /// read. One rqps at a time does so for the result folder `out`.
+    ///
+    /// # Errors
+    /// One cannot be reached, cannot run this rqps, or lacks a file.
+    pub(super) fn open(
+        (names, ssh_config): (&[String], Option<&Path>),
+        (out, program, files): (&Path, &Path, &[StepFile]),
+        progress: &mut Progress<'_>,
+    ) -> Result<DriverHosts> {
+        let out = std::path::absolute(out).context("find the result folder")?;
+        let sockets = far::sockets(&[out.as_os_str().as_encoded_bytes(), b" clients"].concat())?;
+        // Whatever fails from here on, what is open is closed.
+        let mut opened = DriverHosts::Ssh { hosts: Vec::new(), sockets: sockets.clone() };
+        let name = far::program_name(&far::digest_of(program)?);
+        for host in names {
+            let there = (host.as_str(), ssh_config, sockets.as_path());
+            let far = FarHost::open(there, (program, name.as_str()), progress)
+                .with_context(|| format!("use the client host {host}"))?;
+            if let DriverHosts::Ssh { hosts, .. } = &mut opened {
+                hosts.push(far);
+            }
+        }
+        for host in opened.by_ssh() {
+            files.iter().try_for_each(|file| check_file(host, file))?;
+        }
+        Ok(opened)
+    }
+
+    /// Those that ssh reaches.
+    pub(super) fn by_ssh(&self) -> &[FarHost] {
+        match self {
+            DriverHosts::Here { .. } => &[],
+            DriverHosts::Ssh { hosts, .. } => hosts,
+        }
+    }
+
+    /// What the lab has to know of each.
+    pub(super) fn carriers(&self) -> Vec<CarrierHost> {
+        match self {
+            DriverHosts::Here { cache, .. } => {
+                vec![CarrierHost { name: host::name(), datasets: cache.join(DATASETS) }]
+            }
+            DriverHosts::Ssh { hosts, .. } => {
+                let carrier = |host: &FarHost| CarrierHost {
+                    name: host.link.host.clone(),
+                    datasets: Path::new(&host.folder).join(DATASETS),
+                };
+                hosts.iter().map(carrier).collect()
+            }
+        }
+    }
+
+    /// Has each host connect to an address at which servers will listen.
+    ///
+    /// # Errors
+    /// One does not reach it.
+    pub(super) fn look_at(&self, at: SocketAddr) -> Result<()> {
+        let reached = |name: &str, reached: Result<()>| {
+            let reached =
+                reached.with_context(|| format!("reach {} from the client host {name}", at.ip()));
+            reached.map_err(|error| {
+                anyhow!(
+                    "{error:#}\nhint: open the firewall between both, or give another address with \
+                     --server-address"
+                )
+            })
+        };
+        match self {
+            DriverHosts::Here { .. } => {
+                let answer = TcpStream::connect_timeout(&at, PATIENCE).map(drop);
+                reached(&host::name(), answer.context("connect"))
+            }
+            DriverHosts::Ssh { hosts, .. } => hosts.iter().try_for_each(|host| {
+                let script = format!("exec {} client-host {at}", host.program);
+                reached(&host.link.host, host.link.run(&script).map(drop))
+            }),
+        }
+    }
+
+    /// The command of a driver on the host at that place, not started. The driver ends when its
+    /// standard input does.
+    ///
+    /// # Errors
+    /// The host cannot be reached.
+    pub(super) fn driver(&self, place: usize) -> Result<Command> {
+        match self {
+            DriverHosts::Here { program, .. } => {
+                let mut command = Command::new(program);
+                command.arg("driver");
+                Ok(command)
+            }
+            DriverHosts::Ssh { hosts, .. } => {
+                let Some(host) = hosts.get(place) else { bail!("find the host {place}") };
+                host.link.restore()?;
+                // Within a shell, because ssh reports a killed driver like a cut connection.
+                Ok(host.link.talk(&format!("{} driver; exit $?", host.program)))
+            }
+        }
+    }
+}
+
+/// Checks that a host has a file at the same path, with the same content if its hash is known.
+fn check_file(host: &FarHost, file: &StepFile) -> Result<()> {
+    let (name, path) = (&host.link.host, file.path.display());
+    let word = shell_word(&file.path.to_string_lossy());
+    let script = match &file.sha256 {
+        Some(_) => format!("if [ -r {word} ]; then sha256sum < {word}; fi"),
+        None => format!("if [ -r {word} ]; then echo yes; fi"),
+    };
+    let said = host.link.run(&script).with_context(|| format!("look for {path} on {name}"))?;
+    let sum = said.split_whitespace().next();
+    match (sum, &file.sha256) {
+        (None, _) => bail!(
+            "read {path} on the client host {name}: it cannot be read there\nhint: copy it to the \
+             same path on {name}"
+        ),
+        (Some(sum), Some(known)) if sum != known => bail!(
+            "read {path} on the client host {name}: it differs from the file on this host\nhint: \
+             copy it from here to the same path on {name}"
+        ),
+        _ => Ok(()),
+    }
+}
+
+impl Drop for DriverHosts {
+    fn drop(&mut self) {
+        if let DriverHosts::Ssh { hosts, sockets } = self {
+            hosts.iter().for_each(|host| host.link.close());
+            // What is left of it is a socket of a connection that ends by itself.
+            std::fs::remove_dir(sockets).ok();
+        }
+    }
+}
