@@ -1072,7 +1072,25 @@ mod tls {
                 Ok(())
             });
             mysql_modes(&server, &mut admin, folder.path());
+            mysql_certificate_expires(&server, &mut admin, folder.path());
         });
+    }
+
+    /// Takes another certificate while it runs, as MySQL can from 8.0.16 on.
+    fn mysql_certificate_expires(server: &Server, admin: &mut MysqlClient, folder: &Path) {
+        let numbers = admin.server_version().split(['.', '-']).map_while(|word| word.parse().ok());
+        if numbers.collect::<Vec<u32>>() < vec![8, 0, 16] {
+            return;
+        }
+        let old = folder.join("old.pem");
+        admin.simple(&format!("SET GLOBAL ssl_cert = '{}'", old.display())).unwrap();
+        admin.simple("ALTER INSTANCE RELOAD TLS").unwrap();
+        let user = login("secure", "sësame", "");
+        let connect = |tls| MysqlClient::connect(&server.tcp(tls), &user, TIMEOUT);
+        let error = connect(verify(folder, TlsMode::VerifyFull, "ca.pem")).err().unwrap();
+        let error = error.to_string();
+        assert!(error.contains("expired on 2021-01-01\nhint: renew it"), "{error}");
+        assert!(connect(Tls::of(TlsMode::Require)).unwrap().is_encrypted());
     }
 
     fn mysql_modes(server: &Server, admin: &mut MysqlClient, folder: &Path) {

@@ -151,8 +151,19 @@ pub(super) fn resolve(
     let version = if plain { (spec.numbering.packaged)(asked) } else { asked.clone() };
     match (spec.scheme)(&version, machine) {
         Some(origin) => Ok(Resolved { version, origin, said: None }),
-        None => Err(Reason::NoPackage { dbms, machine: machine.name() }),
+        None => Err(no_package(dbms, machine)),
     }
+}
+
+/// Nobody packages it for that machine; what is packaged for it: builds of this DBMS, else all DBMS
+/// that have any.
+pub(super) fn no_package(dbms: Dbms, machine: Machine) -> Reason {
+    let mut known: Vec<String> = known_on(Some(dbms), machine).iter().map(Entry::word).collect();
+    if known.is_empty() {
+        known = known_on(None, machine).iter().map(|entry| entry.dbms.to_string()).collect();
+        known.dedup();
+    }
+    Reason::NoPackage { dbms, machine: machine.name(), known: known.join(", ") }
 }
 
 fn resolved(entry: &Entry, said: Option<String>) -> Resolved {
@@ -230,6 +241,19 @@ mod tests {
         let error = resolve(row(Dbms::Mysql), &asked, None, Machine::Aarch64).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("aarch64") && text.contains("mysql=PATH"), "{text}");
+        assert!(text.contains(" (known: mysql@9.7); install mysql "), "{text}");
+        let of = |dbms, machine| no_package(dbms, machine).to_string();
+        // Without any build of its own, it tells which DBMS have some.
+        let said = of(Dbms::Speedb, Machine::Aarch64);
+        let listed = said.split(" (known: ").nth(1).unwrap().split(')').next().unwrap();
+        let listed: Vec<&str> = listed.split(", ").collect();
+        assert!(listed.contains(&"postgres") && listed.contains(&"rocksdb"), "{said}");
+        assert!(!listed.contains(&"speedb"), "{said}");
+        let said = of(Dbms::Mariadb, Machine::Aarch64);
+        assert!(said.contains(" (known: mariadb@10.5, mariadb@10.11, mariadb@11.8, "), "{said}");
+        let said = of(Dbms::Postgres, Machine::Other);
+        assert!(said.starts_with("no known package of that version of postgres for "), "{said}");
+        assert!(!said.contains("known:"), "{said}");
     }
 
     #[test]

@@ -74,14 +74,17 @@ pub enum Reason {
     },
     /// Nobody packages this DBMS for this machine.
     #[error(
-        "no known package of {dbms} for {machine}; install {dbms} and name its tree with \
-         {dbms}=PATH"
+        "no known package of that version of {dbms} for {machine}{}; install {dbms} and name its \
+         tree with {dbms}=PATH",
+        known_text(known)
     )]
     NoPackage {
         /// The product.
         dbms: Dbms,
         /// The processor.
         machine: &'static str,
+        /// What there is for it: builds of the product, else the products that have any.
+        known: String,
     },
     /// No package has the part that was asked for after `+`.
     #[error(

