@@ -1,0 +1,12 @@
+//! The page docs/evidence.md: how often verdicts on real servers were right, from the findings in
+//! docs/evidence.
+
+mod counts;
+mod finding;
+mod gaps;
+mod page;
+mod published;
+mod table;
+
+pub(crate) use finding::read;
+pub(crate) use page::page;
