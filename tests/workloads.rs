@@ -10,7 +10,10 @@ mod builds;
 #[path = "statements/log.rs"]
 mod log;
 mod program;
+mod server_place;
 mod skipped;
+#[allow(dead_code, reason = "other tests read the server's log")]
+mod theirs;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,6 +21,8 @@ use std::path::Path;
 use std::process::Output;
 
 use program::{SHORT, rqps_in, said, steps, turn};
+use rqps::domain::build::Dbms;
+use theirs::Theirs;
 
 /// The files of docs/workloads.md.
 fn examples() -> tempfile::TempDir {
@@ -229,6 +234,8 @@ fn what_cannot_be_used_is_refused_before_anything_starts() {
     check(&[guest], "x", "x", question);
     let named = "checkout may change rows of the database of ";
     check(&[guest], "x", "x", named);
+    let there = "each block loads customer, orders, and checkout may change rows, in the database";
+    check(&[guest], "[load]", "[load]\nload = true", there);
     let load = &original[original.find("[load]").unwrap()..original.find("[parameter]").unwrap()];
     check(&["sqlite"], load, "", "rqps starts sqlite on an empty database");
     let bench = |bench: &str| {
@@ -377,4 +384,60 @@ fn check_checkout(sent: &[(String, Vec<String>)]) {
     let off = (f64::from(buys) - 0.1 * events).abs() / (0.09 * events).sqrt();
     // The sequence ends with a transaction: one more than by chance.
     assert!(off < 6.5, "{buys} of {events} events, where one of ten is wanted");
+}
+
+/// The workload of the docs, loaded on a server that is not rqps's.
+fn check_load_on_a_server(test: &str, target: &str, dbms: Dbms) {
+    let Some(server) = Theirs::start(test, target, dbms) else { return };
+    let folder = examples();
+    let shop = folder.path().join("shop.toml");
+    edit(&shop, "[load]", "[load]\nload = true");
+    let customer = "CREATE TABLE customer (id INTEGER)";
+    let kept = ["CREATE TABLE kept (id INTEGER)", "INSERT INTO kept VALUES (7)"];
+    server.owner(&[customer, "INSERT INTO customer VALUES (9)", kept[0], kept[1]]);
+    let dsn = server.dsn("a");
+    let compare = |blocks: &str, more: &[&str]| {
+        let words = ["compare", &dsn, "--bench", "sql:shop.toml", "--blocks", blocks];
+        let mut command = rqps_in(&words, folder.path());
+        command.args(&SHORT[..2]).args(&SHORT[4..]).args(more).output().unwrap()
+    };
+    let refused = |blocks: &str, more: &[&str], want: &str| {
+        let output = compare(blocks, more);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(want), "{}", said(&output));
+        let rows = server.owner_rows("SELECT id FROM customer");
+        assert_eq!(rows, [[Some("9".to_owned())]]);
+    };
+    refused(
+        "1",
+        &["--yes"],
+        "there are already customer, and rqps changed nothing\nhint: add drop",
+    );
+    let wanted =
+        "hint: if nothing else is in them, add drop = [\"orders\", \"customer\"] to [load]";
+    refused("2", &["--yes"], wanted);
+    edit(&shop, "load = true", "load = true\ndrop = [\"orders\", \"customer\"]");
+    refused("2", &[], "each block drops and loads customer, orders, and checkout may");
+    let output = compare("2", &["--yes"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let words = format!("{}{}", said(&output), program::text(&output.stdout));
+    assert!(words.contains("rqps drops and loads customer, orders before each block"), "{words}");
+    let runs = program::runs(&folder.path().join("out"), "a");
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        let record = fs::read_to_string(run.join("run.json")).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+        assert_eq!((&record["load"]["rows"], &record["status"]), (&4.into(), &"complete".into()));
+    }
+    let count = |sql: &str| server.owner_rows(sql).remove(0).remove(0).unwrap();
+    assert_eq!(count("SELECT count(*) FROM customer"), "4");
+    assert_eq!(count("SELECT min(id) FROM kept"), "7");
+    assert_ne!(count("SELECT count(*) FROM orders"), "0", "tables stay after the last block");
+}
+
+#[test]
+fn a_load_on_a_server_changes_what_the_file_says_and_nothing_else() {
+    let test = "a_load_on_a_server_changes_what_the_file_says_and_nothing_else";
+    check_load_on_a_server(test, "postgres@17.2.0", Dbms::Postgres);
+    check_load_on_a_server(test, "mysql@8.0.33", Dbms::Mysql);
 }

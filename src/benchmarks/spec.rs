@@ -126,7 +126,7 @@ pub type PhaseChoice = fn(Vec<Phase>, &[String]) -> Result<Vec<Phase>, SelectErr
 pub type LoadMaker = fn(Dialect, &Workload, Option<&str>) -> RequestBody;
 
 /// A workload that stands in a file of the user's. It runs on the user's own tables: on a server
-/// that somebody else runs they are there already.
+/// that somebody else runs they are there already, unless the file says that it is loaded there.
 pub struct WorkloadFile {
     /// Puts the workload of the text in. The error names the place in the text.
     pub read: fn(&mut Workload, &str) -> Result<(), String>,
@@ -140,6 +140,8 @@ pub struct WorkloadFile {
     pub writes: fn(&Workload) -> Vec<String>,
     /// True if it says how tables are made and filled.
     pub has_load: fn(&Workload) -> bool,
+    /// True if it is loaded on servers that somebody else runs, too.
+    pub loads_on_servers: fn(&Workload) -> bool,
 }
 
 /// A benchmark that takes words of another program: `--bench pgbench:select-only`, and that

@@ -25,6 +25,7 @@ mod folders;
 mod forecast;
 mod gate;
 mod global_args;
+mod guest_load;
 mod help;
 mod hidden;
 mod history;

@@ -15,10 +15,12 @@ use crate::benchmarks::lua::driver::LUA_COMMAND;
 use crate::benchmarks::spec::SaidWords;
 use crate::benchmarks::{self, BenchmarkSpec};
 use crate::cli::args::GuestOptions;
+use crate::cli::guest_load;
 use crate::cli::program::program;
 use crate::domain::benchmark::Workload;
 use crate::domain::build::BuildSource;
 use crate::domain::sql_workload::PinnedFile;
+use crate::domain::target::Target;
 use crate::plan::{Plan, file};
 use crate::units;
 
@@ -221,35 +223,49 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
         (None, Some(words)) => (words.writes)(&plan.workload),
         (None, None) => Vec::new(),
     };
-    let is_guest =
-        |target: &&crate::domain::target::Target| matches!(target.source, BuildSource::Dsn(_));
-    let targets: Vec<String> =
-        plan.targets.iter().filter(is_guest).map(|target| target.label.clone()).collect();
-    if let (Some(label), Some(step)) = (targets.first(), after_restore(plan)) {
+    let is_guest = |target: &&Target| matches!(target.source, BuildSource::Dsn(_));
+    let guests: Vec<&Target> = plan.targets.iter().filter(is_guest).collect();
+    if let (Some(target), Some(step)) = (guests.first(), after_restore(plan)) {
         bail!(
-            "run the step {step} on {label}: it needs a fresh copy of the data, and rqps makes \
-             none on a server that others use\nhint: remove its `fresh`"
+            "run the step {step} on {}: it needs a fresh copy of the data, and rqps makes none on \
+             a server that others use\nhint: remove its `fresh`",
+            target.label
         );
     }
+    let load = guest_load::words(plan, &guests)?;
     let steps = measured_steps(plan, writes);
-    if targets.is_empty() || steps.is_empty() || guest.yes {
+    if guests.is_empty() || (steps.is_empty() && load.is_none()) || guest.yes {
         return Ok(());
     }
-    let (steps, targets) = (steps.join(", "), targets.join(", "));
-    let what = format!("{steps} may change rows of the database of {targets}");
+    let labels: Vec<&str> = guests.iter().map(|target| target.label.as_str()).collect();
+    let (what, instead) = changes(load, &steps.join(", "), &labels.join(", "));
     if !std::io::stdin().is_terminal() {
         bail!(
             "run statements on a server that others use: {what}\nhint: add --yes to allow it, or \
-             leave the steps out with --steps"
+             {instead}"
         );
     }
-    complain!("rqps: {what}, which is not a copy. Run them there? [y/N]");
+    complain!("rqps: {what}, which is not a copy. Go on? [y/N]");
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).context("read the answer")?;
     match answer.trim() {
         "y" | "Y" | "yes" => Ok(()),
         _ => bail!("run statements on a server that others use: not confirmed"),
     }
+}
+
+/// What a run changes in databases that others use, and how it would not.
+fn changes(load: Option<String>, steps: &str, labels: &str) -> (String, &'static str) {
+    let Some(load) = load else {
+        let what = format!("{steps} may change rows of the database of {labels}");
+        return (what, "leave the steps out with --steps");
+    };
+    let and_steps = match steps {
+        "" => String::new(),
+        steps => format!(", and {steps} may change rows,"),
+    };
+    let what = format!("{load}{and_steps} in the database of {labels}");
+    (what, "remove `load = true` from [load] to measure the tables that are there")
 }
 
 /// The first step that begins on a fresh copy of the data.

@@ -17,6 +17,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login, TlsMode};
 use crate::domain::guest::GuestPlace;
 use crate::os::process::{name_of, owner_of_unix_socket};
+use crate::user_text::ChangedRelation;
 use crate::wire::WireError;
 
 /// How long it may take to connect.
@@ -24,6 +25,14 @@ const CONNECT: Duration = Duration::from_secs(30);
 
 /// So often at most the server is asked whether it is there, however often the lab looks.
 const PING_PAUSE: Duration = Duration::from_millis(500);
+
+/// A load of the user's own tables on a server that somebody else runs.
+pub struct VisitorLoad {
+    /// What it does, in words.
+    pub words: String,
+    /// What it would change without dropping it before.
+    pub kept: Vec<ChangedRelation>,
+}
 
 /// A server that is there already, with the place of rqps's tables on it.
 pub struct External {
@@ -102,6 +111,35 @@ impl External {
         self.surveyed = Some(claim);
         let what = self.compatible().map(|server| format!("; {}", server.words()));
         Ok(words + &encryption + &what.unwrap_or_default())
+    }
+
+    /// Looks whether anything is there that a load of the user's own tables would change without
+    /// dropping it, and says what the load does.
+    ///
+    /// # Errors
+    /// [`DbmsError::Refused`] names what is in the way.
+    pub fn survey_load(&mut self, load: &VisitorLoad) -> Result<String, DbmsError> {
+        self.look()?;
+        let mut session = self.session("look at the tables of")?;
+        let mut found = Vec::new();
+        for relation in &load.kept {
+            let answer = one_value(&mut *session, &relation.presence_query(self.dialect));
+            if answer.map_err(DbmsError::sql(self.doing("look at the tables of")))?.is_some() {
+                found.push(relation.drop_entry());
+            }
+        }
+        if found.is_empty() {
+            let (what, address) = (&load.words, &self.address);
+            return Ok(format!("{what} on the server at {address}{}", self.encryption()));
+        }
+        Err(DbmsError::Refused(format!(
+            "load tables into the database {}: there are already {}, and rqps changed nothing\n\
+             hint: add drop = {:?} to [load] if their data may be lost, or remove `load = true` to \
+             measure them as they are",
+            self.login.database,
+            found.join(", "),
+            found.iter().rev().collect::<Vec<_>>()
+        )))
     }
 
     /// Looks what the server is, and lets it choose whether sessions are encrypted, where the DSN

@@ -30,7 +30,7 @@ pub use self::connection::{ControlConnection, ControlRow};
 pub use self::control::ControlPlane;
 pub use self::error::DbmsError;
 pub use self::events::events;
-pub use self::external::{External, external, is_loopback};
+pub use self::external::{External, VisitorLoad, external, is_loopback};
 pub use self::guest::Guest;
 pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
 pub use self::server::Server;

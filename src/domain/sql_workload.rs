@@ -96,6 +96,12 @@ pub struct SqlLoad {
     /// The folder that files are relative to; that of the workload file if it says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
+    /// True to load on servers given by a DSN, too, where other tables may be.
+    #[serde(default, rename = "load", skip_serializing_if = "Option::is_none")]
+    pub on_servers: Option<bool>,
+    /// Tables that a load on such a server drops first, or statements that begin with DROP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drop: Option<ByDialect<Vec<String>>>,
     /// Files of SQL that make tables; a dump may fill them, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<ByDialect<Vec<String>>>,

@@ -1,7 +1,7 @@
 //! Loading by files of the user's: SQL, dumps, CSV. Each file of SQL has a connection of its own,
 //! because dumps change the settings of their session; rows of CSV may have several.
 
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,14 +13,15 @@ use crate::driver::connection::{Connection, Connector};
 use crate::driver::csv_rows::{self, CsvPart};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
+use crate::driver::load_changes;
 use crate::driver::loaders::{gather_statistics, share_out, speed_up};
 use crate::driver::request::{DriverRequest, FileLoad};
-use crate::driver::script::table;
+use crate::driver::sql_file::SqlFile;
 use crate::driver::sqlite_file;
 use crate::driver::stop::Stop;
 use crate::os::tree;
+use crate::user_text::SqlChunk;
 use crate::user_text::mysql_dump::{self, DumpedStatement};
-use crate::user_text::{SqlChunk, SqlSplitter};
 use crate::wire::WireError;
 
 /// Notes about one file at most.
@@ -45,9 +46,14 @@ pub fn load<W: Write>(
         link.say(&DriverEvent::Loaded { rows: 0, load_seconds, index_seconds, client_cpu })?;
         return Ok(());
     }
+    let changed = match job.mark {
+        Some(_) => Some(load_changes::make_way(task, job.dialect, connector)?),
+        None => None,
+    };
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
     let mut rows = 0;
-    if job.dialect == Dialect::Mysql {
+    // The settings of a database that somebody else runs stay as they are.
+    if job.dialect == Dialect::Mysql && changed.is_none() {
         let mut session = connector.open(0)?;
         // Otherwise the version decides which letters a text may hold.
         let set = session.simple("ALTER DATABASE CHARACTER SET utf8mb4");
@@ -67,8 +73,10 @@ pub fn load<W: Write>(
         link.say(&DriverEvent::Indexing { done, of })?;
         rows += execute(path, job.dialect, connector, link)?;
     }
-    if task.analyze {
-        gather_statistics(job.dialect, connector)?;
+    match changed {
+        _ if !task.analyze => {}
+        None => gather_statistics(job.dialect, connector)?,
+        Some(changed) => load_changes::gather_statistics(&changed, job.dialect, connector)?,
     }
     let index_seconds = begun.elapsed().as_secs_f64();
     let client_cpu = tree::own_cpu().since(cpu);
@@ -171,20 +179,14 @@ fn execute<W: Write>(
 ) -> Result<u64, Stop> {
     let mut session = open(dialect, connector)?;
     let fault = |what: String| fault_of(path, &what);
-    let mut script = SqlFile {
-        input: table::open(path).map_err(fault)?,
-        splitter: SqlSplitter::new(dialect),
-        chunks: Vec::new(),
-        line: Vec::new(),
-    };
-    script.check_format().map_err(fault)?;
+    let mut script = SqlFile::open(path, dialect).map_err(fault)?;
     let (mut rows, mut notes) = (0, 0);
     while let Some(chunk) = script.next().map_err(fault)? {
         let mut said = Vec::new();
         let mut note = |what: String| said.push(what);
         let (sent, line) = match chunk {
             SqlChunk::Statement(sql, line) => (send(&sql, dialect, &mut session, &mut note), line),
-            SqlChunk::Copy(sql, line) => (script.copy(&sql, &mut session), line),
+            SqlChunk::Copy(sql, line) => (copy(&mut script, &sql, &mut session), line),
             SqlChunk::CopyLine(_) | SqlChunk::CopyEnd => continue,
         };
         match sent {
@@ -216,64 +218,23 @@ enum StatementFault {
     Fatal(String),
 }
 
-/// A file of SQL as it is read.
-struct SqlFile {
-    input: Box<dyn BufRead>,
-    splitter: SqlSplitter,
-    /// Results of the lines so far that were not taken yet, in reverse order.
-    chunks: Vec<SqlChunk>,
-    line: Vec<u8>,
-}
-
-impl SqlFile {
-    /// Refuses what is no text.
-    fn check_format(&mut self) -> Result<(), String> {
-        let begin = self.input.fill_buf().map_err(|error| error.to_string())?;
-        match begin.starts_with(b"PGDMP") {
-            true => Err("it is in pg_dump's custom format\nhint: make SQL of it with \
-                         `pg_restore -f shop.sql FILE`"
-                .to_owned()),
-            false => Ok(()),
+/// Sends a COPY with the rows that follow it in the file. Returns their number.
+fn copy(script: &mut SqlFile, sql: &str, session: &mut Connection) -> Result<u64, StatementFault> {
+    let mut broken = None;
+    let copied = session.copy_in(sql, &mut |out| match script.next() {
+        Ok(Some(SqlChunk::CopyLine(line))) => {
+            out.extend_from_slice(&line);
+            true
         }
-    }
-
-    fn next(&mut self) -> Result<Option<SqlChunk>, String> {
-        let mut is_at_end = false;
-        while self.chunks.is_empty() {
-            if is_at_end {
-                return Ok(None);
-            }
-            self.line.clear();
-            let length = self.input.read_until(b'\n', &mut self.line);
-            is_at_end = length.map_err(|error| error.to_string())? == 0;
-            let split = match is_at_end {
-                true => self.splitter.end(&mut self.chunks),
-                false => self.splitter.take(&self.line, &mut self.chunks),
-            };
-            split.map_err(|error| error.to_string())?;
-            self.chunks.reverse();
+        Ok(_) => false,
+        Err(error) => {
+            broken = Some(error);
+            false
         }
-        Ok(self.chunks.pop())
-    }
-
-    /// Sends a COPY with the rows that follow it in the file. Returns their number.
-    fn copy(&mut self, sql: &str, session: &mut Connection) -> Result<u64, StatementFault> {
-        let mut broken = None;
-        let copied = session.copy_in(sql, &mut |out| match self.next() {
-            Ok(Some(SqlChunk::CopyLine(line))) => {
-                out.extend_from_slice(&line);
-                true
-            }
-            Ok(_) => false,
-            Err(error) => {
-                broken = Some(error);
-                false
-            }
-        });
-        match (broken, copied) {
-            (Some(error), _) => Err(StatementFault::Fatal(error)),
-            (None, copied) => copied.map_err(|error| StatementFault::Fatal(error.to_string())),
-        }
+    });
+    match (broken, copied) {
+        (Some(error), _) => Err(StatementFault::Fatal(error)),
+        (None, copied) => copied.map_err(|error| StatementFault::Fatal(error.to_string())),
     }
 }
 

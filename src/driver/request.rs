@@ -298,6 +298,9 @@ pub struct PartTable {
 /// Loading by files of the user's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLoad {
+    /// Statements that drop tables first, where the server is one that rqps does not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drop: Vec<String>,
     /// Files of SQL, which may be dumps.
     pub schema: Vec<PathBuf>,
     /// Rows of tables.

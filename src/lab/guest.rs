@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::dbms::{self, DbmsError, External, Guest, Interrupt};
+use crate::dbms::{self, DbmsError, External, Guest, Interrupt, VisitorLoad};
 use crate::domain::build::BuildSource;
 use crate::domain::endpoint::Address;
 use crate::domain::target::Target;
+use crate::driver::load_changes;
+use crate::driver::request::RequestBody;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
 use crate::os::{clock, host};
-use crate::plan::{Interleave, StepFile, file};
+use crate::plan::{Interleave, Plan, StepFile, file};
 use crate::units::short_hash;
 use crate::wire::dsn::Dsn;
 use crate::wire::password::{self, Known};
@@ -68,7 +70,11 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
             }
         }
         progress.doing(label, "look for a place for tables", None);
-        match external.survey() {
+        let words = match visitor_load(plan, target)? {
+            Some(load) => external.survey_load(&load),
+            None => external.survey(),
+        };
+        match words {
             Ok(words) => {
                 progress.note(&format!("{label}: {words}"));
                 encrypted.extend(external.is_encrypted().map(|is| (label.clone(), is)));
@@ -89,6 +95,17 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
         progress.note(&note);
     }
     Ok(())
+}
+
+/// What the load of the user's own tables does on the server of a target; `None` where nothing of
+/// the user's is loaded.
+fn visitor_load(plan: &Plan, target: &Target) -> Result<Option<VisitorLoad>> {
+    let Some(RequestBody::LoadFiles(load)) = plan.load_request(target) else { return Ok(None) };
+    let changed = load_changes::of_load(&load, target.dbms.dialect());
+    let changed = changed.map_err(anyhow::Error::msg)?;
+    let kept = load_changes::undropped(&load, &changed);
+    let words = format!("rqps {} before each block", load_changes::words(&load, &changed));
+    Ok(Some(VisitorLoad { words, kept }))
 }
 
 /// If clients run on other hosts, checks that they can use the DSNs unchanged. Returns the files of
@@ -217,7 +234,7 @@ mod tests {
     use crate::benchmarks;
     use crate::benchmarks::sysbench::presets;
     use crate::domain::client_hosts::HostsOfClients;
-    use crate::plan::{Blocks, Plan, words};
+    use crate::plan::{Blocks, words};
     use crate::wire::password::TypedPasswords;
 
     fn options(out: &str, replace: &[&str]) -> ExecutionOptions {

@@ -246,9 +246,12 @@ impl Plan {
     /// How the tables of a target are made and filled before the first step; `None` where that is
     /// a step.
     ///
-    /// A workload of the user's own finds its tables on a server that somebody else runs.
+    /// A workload of the user's own finds its tables on a server that somebody else runs, unless it
+    /// says that it is loaded there.
     pub fn load_request(&self, target: &Target) -> Option<RequestBody> {
-        if matches!(target.source, BuildSource::Dsn(_)) && self.is_visitor() {
+        let file = benchmarks::of(&self.workload).file.as_ref();
+        let loads_there = file.is_some_and(|file| (file.loads_on_servers)(&self.workload));
+        if matches!(target.source, BuildSource::Dsn(_)) && self.is_visitor() && !loads_there {
             return None;
         }
         let storage_engine = target.storage_engine.as_deref();

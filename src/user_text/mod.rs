@@ -1,6 +1,7 @@
 //! The texts that a user brings: SQL with references to parameters, files of statements, scripts of
 //! pgbench, CSV, TOML. They are read here without a server and without a file system.
 
+mod changes;
 mod csv;
 mod lexer;
 pub mod mysql_dump;
@@ -9,6 +10,7 @@ mod references;
 mod splitter;
 pub mod toml_reader;
 
+pub use changes::{ChangedRelation, RelationKind, changes};
 pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
 pub use lexer::SqlLexer;
 pub use references::{SqlPart, parts, words};

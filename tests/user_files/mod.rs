@@ -164,7 +164,7 @@ impl CsvTable<'_> {
             expect_rows,
         };
         let (schema, data) = (vec![schema], vec![file]);
-        self.place.load(FileLoad { schema, data, sessions, index: Vec::new(), analyze: false })
+        self.place.load(FileLoad { schema, data, sessions, ..FileLoad::default() })
     }
 }
 
@@ -220,8 +220,7 @@ const DUMP: &str = include_str!("../data/dumps/mysql.sql");
 fn load_dump(place: &Place, folder: &Path, dump: &[u8]) -> Vec<DriverEvent> {
     let path = folder.join("dump.sql");
     fs::write(&path, dump).unwrap();
-    let (data, index) = (Vec::new(), Vec::new());
-    place.load(FileLoad { schema: vec![path], data, sessions: 1, index, analyze: false })
+    place.load(FileLoad { schema: vec![path], sessions: 1, ..FileLoad::default() })
 }
 
 /// Loads a dump of MySQL and MariaDB: tables, bytes, a view, a routine and a trigger arrive, and

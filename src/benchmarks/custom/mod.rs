@@ -33,6 +33,7 @@ pub static SQL: BenchmarkSpec = BenchmarkSpec {
         folder: settings::folder,
         writes: steps::writes,
         has_load: check::has_load,
+        loads_on_servers: check::loads_on_servers,
     }),
     driver: DriverPart { benchmark: "sql", ..DriverPart::NONE },
     size: settings::data_size,

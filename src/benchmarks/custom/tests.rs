@@ -5,6 +5,7 @@ use crate::domain::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step
 use crate::domain::build::Dbms;
 use crate::domain::dialect::Dialect;
 use crate::domain::script::{Fragment, Parameter, Script};
+use crate::driver::request::RequestBody;
 
 const SHOP: &str = r#"
 [variables]
@@ -344,7 +345,35 @@ fn a_load_that_makes_no_sense_is_refused_with_its_line() {
         delimiter.ends_with("of a.csv must be one character of ASCII, not \"||\""),
         "{delimiter}"
     );
+    let check = |load: &str, want: &str| {
+        let said = fails(load);
+        assert!(said.contains(want), "{said}");
+    };
+    check("load = true", "`load = true` needs `schema` or `data`");
+    check("schema = [\"a.sql\"]\ndrop = [\"t\"]", "`drop` needs `load = true`");
+    let there = "load = true\nschema = [\"a.sql\"]\ndrop";
+    check(&format!("{there} = [\"t; DROP TABLE u\"]"), "one DROP statement without `;`");
+    check(&format!("{there} = [\"DROP DATABASE shop\"]"), "may drop one of TABLE, VIEW");
+    check(&format!("{there} = [\"t u\"]"), "\"t u\" of `drop` is no name of a table");
+    check(&format!("{there}.oracle = [\"t\"]"), "`oracle` is not a dialect");
     let twice = SHOP.replace("weight = 9", "name = \"pay\"");
     let twice = steps::check(&workload(&twice).unwrap(), Dialect::Sqlite).unwrap_err();
     assert!(twice.ends_with("two events of step `buy` have the name `pay`"), "{twice}");
+}
+
+#[test]
+fn a_load_on_servers_drops_what_the_file_says() {
+    let load = "[load]\nload = true\nschema = [\"a.sql\"]\n\
+                drop.any = [\"t\", \"drop view if exists v\"]\ndrop.mariadb = [\"m\"]";
+    let workload = workload(&format!("{load}\n{SHOP}")).unwrap();
+    steps::check(&workload, Dialect::Postgres).unwrap();
+    let drop = |dbms: Dbms| {
+        let workload = steps::of_dbms(&workload, dbms);
+        match super::driver::load(dbms.dialect(), &workload, None) {
+            RequestBody::LoadFiles(load) => load.drop,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(drop(Dbms::Postgres), ["DROP TABLE IF EXISTS t", "drop view if exists v"]);
+    assert_eq!(drop(Dbms::Mariadb), ["DROP TABLE IF EXISTS m"]);
 }

@@ -28,6 +28,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         folder: |_| None,
         writes: steps::writes,
         has_load: |_| true,
+        loads_on_servers: |_| false,
     }),
     words: Some(OwnWords { take: settings::take, visits: |_| true, writes: steps::writes }),
     counting: steps::COUNTING,

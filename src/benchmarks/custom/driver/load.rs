@@ -17,13 +17,23 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, _: Option<&str>) -> Re
         let names = said.as_ref().and_then(|said| steps::of_dialect(said, dialect));
         names.into_iter().flatten().map(|name| folder.join(name)).collect()
     };
+    let drop = load.drop.as_ref().and_then(|said| steps::of_dialect(said, dialect));
     RequestBody::LoadFiles(FileLoad {
+        drop: drop.into_iter().flatten().map(|entry| drop_statement(entry)).collect(),
         schema: scripts(&load.schema),
         data: load.data.iter().map(|data| csv_file(&folder, data)).collect(),
         sessions: load.sessions.unwrap_or(1),
         index: scripts(&load.index),
         analyze: load.analyze.unwrap_or(true),
     })
+}
+
+/// The statement for an entry of `drop`: a table, or the statement itself.
+fn drop_statement(entry: &str) -> String {
+    match steps::is_drop_statement(entry) {
+        true => entry.to_owned(),
+        false => format!("DROP TABLE IF EXISTS {entry}"),
+    }
 }
 
 fn csv_file(folder: &Path, data: &CsvLoad) -> CsvFile {

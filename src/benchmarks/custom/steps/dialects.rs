@@ -67,7 +67,8 @@ fn exchange(shape: &mut SqlShape, keys: (&str, &str)) {
         exchange_keys(&mut statement.sql, keys);
     }
     let load = shape.load.iter_mut();
-    for said in load.flat_map(|load| [&mut load.schema, &mut load.index]).flatten() {
+    for said in load.flat_map(|load| [&mut load.schema, &mut load.index, &mut load.drop]).flatten()
+    {
         exchange_keys(said, keys);
     }
 }

@@ -2,6 +2,7 @@
 
 mod amounts;
 mod dialects;
+mod load;
 mod positions;
 mod reading;
 mod sequence;
@@ -9,5 +10,6 @@ mod statements;
 mod values;
 
 pub use dialects::{of_dbms, of_dialect};
+pub use load::is_drop_statement;
 pub use reading::{files, placed, read, shape};
 pub use sequence::{check, phases, writes};

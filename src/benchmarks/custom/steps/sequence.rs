@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::dialects::{all, check_dialects, of_dialect};
+use super::dialects::all;
+use super::load::check_load;
 use super::reading::shape;
 use super::statements::Compiler;
 use super::values::NamedSources;
@@ -67,31 +68,6 @@ fn check_used(shape: &SqlShape, named: &NamedSources, dialect: Dialect) -> Resul
             None => format!("`into` gives a value to `{name}`, and no statement uses it"),
         }),
     }
-}
-
-fn check_load(shape: &SqlShape, dialect: Dialect) -> Result<(), String> {
-    let Some(load) = &shape.load else { return Ok(()) };
-    let at = load.at.prefix();
-    for said in load.schema.iter().chain(&load.index) {
-        check_dialects(said).map_err(|why| format!("{at}[load]: {why}"))?;
-    }
-    if load.sessions.is_some_and(|sessions| !(1..=256).contains(&sessions)) {
-        return Err(format!("{at}[load]: `threads` must be from 1 to 256"));
-    }
-    for data in &load.data {
-        let wrong = |text: &String| !text.is_ascii() || text.len() != 1 || "\"\r\n".contains(text);
-        if let Some(text) = data.delimiter.as_ref().filter(|text| wrong(text)) {
-            let csv = &data.csv;
-            return Err(format!(
-                "{at}[load]: the `delimiter` of {csv} must be one character of ASCII, not {text:?}"
-            ));
-        }
-    }
-    if load.schema.as_ref().is_some_and(|said| of_dialect(said, dialect).is_none()) {
-        let key = super::dialects::dialect_key(dialect);
-        return Err(format!("{at}[load] has no schema for {key}, the dialect of a target"));
-    }
-    Ok(())
 }
 
 /// The names of the steps that write, by their statements.

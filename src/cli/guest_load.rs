@@ -1,0 +1,52 @@
+//! What a workload of the user's own loads on servers that rqps did not start, before anybody is
+//! asked whether it may.
+
+use anyhow::{Context, Result, bail};
+
+use crate::domain::build::BuildSource;
+use crate::domain::target::Target;
+use crate::driver::load_changes;
+use crate::driver::request::RequestBody;
+use crate::plan::{Interleave, Plan};
+
+/// What loads on the servers of these targets do, in words; `None` where none loads.
+///
+/// # Errors
+/// A file cannot be read; a later block would find tables of an earlier one; two targets would load
+/// into one database at the same time.
+pub(super) fn words(plan: &Plan, targets: &[&Target]) -> Result<Option<String>> {
+    let mut words: Vec<String> = Vec::new();
+    let mut places: Vec<&BuildSource> = Vec::new();
+    for target in targets {
+        let Some(RequestBody::LoadFiles(load)) = plan.load_request(target) else { continue };
+        let doing = || format!("load tables on {}", target.label);
+        let changed = load_changes::of_load(&load, target.dbms.dialect());
+        let changed = changed.map_err(anyhow::Error::msg).with_context(doing)?;
+        let kept = load_changes::undropped(&load, &changed);
+        if plan.blocks.most() > 1 && !kept.is_empty() {
+            let all: Vec<String> =
+                changed.iter().rev().map(|relation| relation.drop_entry()).collect();
+            let kept: Vec<&str> = kept.iter().map(|relation| relation.name.as_str()).collect();
+            bail!(
+                "load tables on {}: each block loads anew, and `drop` of [load] does not name {}\n\
+                 hint: if nothing else is in them, add drop = {all:?} to [load]",
+                target.label,
+                kept.join(", ")
+            );
+        }
+        if plan.interleave != Interleave::Run && places.contains(&&target.source) {
+            bail!(
+                "load tables on {}: another target loads into the same database\n\
+                 hint: give each target its own database, or use --interleave run",
+                target.label
+            );
+        }
+        places.push(&target.source);
+        let said = load_changes::words(&load, &changed);
+        if !words.contains(&said) {
+            words.push(said);
+        }
+    }
+    let all = words.join(", or ");
+    Ok((!all.is_empty()).then(|| format!("each block {all}")))
+}
