@@ -21,6 +21,9 @@ pub struct Script {
     /// Statements that each session executes once, before the clock starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub init: Vec<String>,
+    /// True if the statements are the user's: one that never ends fails the step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub watched: bool,
 }
 
 /// One of the things that a client does.
@@ -55,7 +58,8 @@ impl Script {
             retry: Vec::new(),
             ignore: Vec::new(),
         };
-        Script { events: vec![event], distribution, sources: Vec::new(), init: Vec::new() }
+        let (sources, init, watched) = (Vec::new(), Vec::new(), false);
+        Script { events: vec![event], distribution, sources, init, watched }
     }
 
     /// True if an event is a transaction.

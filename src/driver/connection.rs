@@ -108,6 +108,20 @@ impl Connector {
         Ok(session)
     }
 
+    /// Ends the session of that number on a server that rqps runs, whatever it is doing. The error
+    /// is a complete message.
+    pub(super) fn end_session(&self, id: u32) -> Result<(), String> {
+        let sql = match self.dialect {
+            // Between rqps and a server of somebody else, a proxy may have numbers of its own.
+            _ if self.mark.is_some() => return Ok(()),
+            Dialect::Postgres => format!("SELECT pg_terminate_backend({id})"),
+            Dialect::Mysql => format!("KILL {id}"),
+            Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => return Ok(()),
+        };
+        let ended = self.open(0)?.simple(&sql);
+        ended.map(drop).map_err(|error| format!("failed to end a session with {sql:?}: {error}"))
+    }
+
     fn connect(&self, address: &Address) -> Result<Connection, String> {
         let session = match self.dialect {
             Dialect::Mysql => {

@@ -12,6 +12,7 @@ use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::program::{Program, compile};
 use crate::driver::script::sources::SharedSources;
 use crate::driver::step::{Clients, MakeActs};
+use crate::driver::watch::ClientWatch;
 use crate::driver::{Stop, simulated, step};
 
 /// Carries out a measuring job and says how it went.
@@ -66,5 +67,38 @@ pub fn script_clients(
     let explain = task.plans.then(|| (task.work.clone(), sources.clone()));
     let make: MakeActs<Program> =
         Box::new(move |job, index, session| compile(job, (&script, &sources), index, session));
-    Ok(Clients { explain, ..Clients::new(connector, make) })
+    let watch = task.work.watched.then(|| ClientWatch::over(task, "its statements"));
+    Ok(Clients { explain, watch, ..Clients::new(connector, make) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::benchmark::{Placement, RateUnit, StepBody};
+    use crate::domain::script::Distribution;
+    use crate::driver::request::RequestBody;
+
+    #[test]
+    fn only_statements_of_the_user_are_watched() {
+        for watched in [false, true] {
+            let script = Script { watched, ..Script::of(false, Vec::new(), Distribution::Uniform) };
+            let task = StepRequest {
+                work: script.clone(),
+                clients: 1,
+                warmup_seconds: 0.0,
+                seconds: 1.0,
+                pace: Pace::Closed,
+                rate: RateUnit::Queries,
+                placement: Placement::Os,
+                server_pid: None,
+                plans: false,
+                storage_engine: None,
+                cache: None,
+            };
+            let body = RequestBody::Step(Box::new(task.with(StepBody::Script(script))));
+            let connector = Connector::new(&DriverRequest::fake(body)).unwrap();
+            let clients = script_clients(connector, &task, 1).unwrap();
+            assert_eq!(clients.watch.is_some(), watched);
+        }
+    }
 }

@@ -91,6 +91,25 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
     clients: Clients<E>,
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
+    let (watch, connector) = (clients.watch.clone(), clients.connector.clone());
+    let measured = measure_crew(job, task, clients, link);
+    match (measured, watch) {
+        (Err(Stop::Fault(fault)), Some(watch)) => {
+            Err(Stop::Fault(match watch.end_sessions(&connector) {
+                Ok(()) => fault,
+                Err(more) => format!("{fault}; {more}"),
+            }))
+        }
+        (measured, _) => measured,
+    }
+}
+
+fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
+    job: &DriverRequest,
+    task: &StepRequest<B>,
+    clients: Clients<E>,
+    link: &mut LabLink<W>,
+) -> Result<Outcome, Stop> {
     let Clients { begun: start, connector, make, explain, beside, watch } = clients;
     let seating = placement::plan(task, job.mark.is_none());
     let clock = Clock::Real(RealClock::starting_at(start));
@@ -263,7 +282,7 @@ fn make_ready<E: ClientEvent>(
     let mut client = Client::new(session, acts, clock.clone(), job.dialect, recorder);
     client.set_pace(task.pace, job.seed, number, job.all_clients(task.clients));
     client.set_serving(ready.thread);
-    client.set_pulse(shared.watch.as_ref().map(|watch| watch.join(number)));
+    client.set_pulse(shared.watch.as_ref().map(|watch| watch.join(number, ready.connection_id)));
     Ok((client, ready))
 }
 

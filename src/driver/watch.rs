@@ -1,10 +1,12 @@
-//! Scripts that a user brings may never come back: a watch over their clients ends the step then.
+//! Scripts and statements that a user brings may never come back: a watch over their clients ends
+//! the step then, and what the server still does for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::driver::connection::Connector;
 use crate::driver::crew::{Member, Ready, Spent, Stand};
 use crate::driver::request::StepRequest;
 
@@ -27,6 +29,10 @@ impl Pulse {
     pub fn beat(&self) {
         self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
+
+    fn is_at_work(&self) -> bool {
+        self.0.load(Ordering::Relaxed) % 2 == 1
+    }
 }
 
 /// The clients of a step.
@@ -41,6 +47,8 @@ pub struct ClientWatch {
 /// A client, and when its pulse was seen to change.
 struct Watched {
     client: u32,
+    /// What the protocol says of the server's side of its connection.
+    session: Option<u32>,
     pulse: Pulse,
     beats: u64,
     since: Instant,
@@ -53,12 +61,24 @@ impl ClientWatch {
         ClientWatch { what: what.to_owned(), limit, clients: Arc::default() }
     }
 
-    /// One more client, with its pulse.
-    pub(super) fn join(&self, client: u32) -> Pulse {
+    /// One more client with its session, and its pulse.
+    pub(super) fn join(&self, client: u32, session: Option<u32>) -> Pulse {
         let pulse = Pulse::default();
-        let watched = Watched { client, pulse: pulse.clone(), beats: 0, since: Instant::now() };
+        let (beats, since) = (0, Instant::now());
+        let watched = Watched { client, session, pulse: pulse.clone(), beats, since };
         self.clients.lock().expect("no client panics while it joins").push(watched);
         pulse
+    }
+
+    /// If an event lasts too long, ends the sessions of all clients at work: the server would
+    /// otherwise work on beside the next steps. The error is a complete message.
+    pub(super) fn end_sessions(&self, connector: &Connector) -> Result<(), String> {
+        let clients = self.clients.lock().expect("no client panics while it joins");
+        if !clients.iter().any(|watched| watched.lasts_too_long(self.limit)) {
+            return Ok(());
+        }
+        let at_work = clients.iter().filter(|watched| watched.pulse.is_at_work());
+        at_work.filter_map(|watched| watched.session).try_for_each(|id| connector.end_session(id))
     }
 
     /// Fails for a client whose event lasts too long.
@@ -67,7 +87,7 @@ impl ClientWatch {
             let beats = watched.pulse.0.load(Ordering::Relaxed);
             if beats != watched.beats {
                 (watched.beats, watched.since) = (beats, Instant::now());
-            } else if beats % 2 == 1 && watched.since.elapsed() > self.limit {
+            } else if watched.lasts_too_long(self.limit) {
                 return Err(format!(
                     "failed to execute {}: an event of client {} did not end within {} s, the \
                      seconds of the step and {} more",
@@ -97,6 +117,14 @@ impl ClientWatch {
     }
 }
 
+impl Watched {
+    /// True if the event that was at work at the last look is so for longer than `limit`.
+    fn lasts_too_long(&self, limit: Duration) -> bool {
+        let is_same = self.pulse.0.load(Ordering::Relaxed) == self.beats;
+        is_same && self.pulse.is_at_work() && self.since.elapsed() > limit
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,7 +136,7 @@ mod tests {
             limit: Duration::ZERO,
             clients: Arc::default(),
         };
-        let (idle, busy) = (watch.join(3), watch.join(4));
+        let (idle, busy) = (watch.join(3, None), watch.join(4, None));
         assert_eq!(watch.look(), Ok(()));
         idle.beat();
         idle.beat();

@@ -327,6 +327,11 @@ fn mariadb_has_texts_of_its_own_or_those_of_mysql() {
 }
 
 #[test]
+fn a_statement_that_never_ends_is_watched_for() {
+    assert!(measured(SHOP, Dialect::Sqlite).iter().all(|step| step.script().unwrap().watched));
+}
+
+#[test]
 fn sessions_of_mysql_speak_utf8() {
     assert_eq!(script(SHOP, Dialect::Mysql, 0).init, ["SET NAMES utf8mb4"]);
     assert!(script(SHOP, Dialect::Postgres, 0).init.is_empty());

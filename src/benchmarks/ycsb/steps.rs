@@ -117,6 +117,7 @@ fn script(dialect: Dialect, workload: &Workload, shape: &YcsbShape, core: YcsbWo
         distribution: Distribution::Uniform,
         sources: sources(workload, shape, core),
         init: Vec::new(),
+        watched: false,
     }
 }
 

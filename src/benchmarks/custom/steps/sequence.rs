@@ -251,6 +251,7 @@ fn compiled(
         distribution: Distribution::Uniform,
         sources: named.sources.clone(),
         init: session_setup(dialect).map(str::to_owned).chain(step.init.iter().cloned()).collect(),
+        watched: true,
     })
 }
 
