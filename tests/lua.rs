@@ -137,6 +137,21 @@ fn scripts_run_on_sqlite_with_their_reports_and_commands() {
     assert!(log.contains(r#""qps": {"total": "#), "{log}");
 }
 
+/// A client whose script ends its thread waits for the others, and the report says so.
+#[test]
+fn a_client_that_stops_early_is_told_in_the_report() {
+    if !has_luajit("a_client_that_stops_early_is_told_in_the_report") {
+        return;
+    }
+    let folder = scripts();
+    let output = compare(folder.path(), &["sqlite"], "lua:stops.lua", &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let report = program::text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(report.contains("client 0 stopped after 3 events"), "{report}");
+    let outcome = &steps(&folder.path().join("out"), "sqlite")[0]["outcome"];
+    assert_eq!((&outcome["stopped"]["0"], &outcome["events"]), (&3.into(), &3.into()));
+}
+
 /// A step whose script draws by the distribution that nobody named says which one that is.
 fn check_note(step: &Json) {
     let notes = step["outcome"]["notes"].to_string();
@@ -266,7 +281,6 @@ fn check_failures(theirs: &Theirs) {
         ("missing.lua", "missing.lua:4: SQL error, errno = "),
         ("wrong.lua", "wrong.lua:2: attempt to perform arithmetic on"),
         ("hungry.lua", "not enough memory"),
-        ("stops.lua", "event() returned a value"),
     ];
     for (script, expected) in cases {
         let output = compare(folder.path(), &[&theirs.dsn("a")], &format!("lua:{script}"), &[]);

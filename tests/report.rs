@@ -1712,6 +1712,9 @@ const CASES: &[Case] = &[
     (Kind::MissedPace, |runs| each_new_step(runs, |step| step.outcome.open =
         Some(OpenOutcome { due: step.outcome.events * 2, behind_seconds_max: 1.0 })),
         "only 50 % of the scheduled events"),
+    (Kind::StoppedClients, |runs| {
+        runs[1].1[1].outcome.stopped = [("3".to_owned(), 812), ("5".to_owned(), 900)].into();
+    }, "up to 2 clients of a run; client 3 stopped after 812 events (scan)"),
     (Kind::Errors, |runs| each_new_step(runs, |step| {
         step.outcome.errors.insert("40001".into(), step.outcome.events);
     }), "up to 50 % of the events retried; 40001"),

@@ -267,6 +267,10 @@ pub struct Outcome {
     pub plans: BTreeMap<String, String>,
     /// What the driver could not do, in words: a thread that could not be pinned.
     pub notes: Vec<String>,
+    /// Clients that wanted no more events before the end of the window, by number, with the events
+    /// that each completed in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stopped: BTreeMap<String, u64>,
     /// Why the step ended before its work was done: it reached its time limit. The counts are those
     /// of the window until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -39,6 +39,12 @@ pub trait ClientEvent {
         Ok(())
     }
 
+    /// True once the client wants no more events. The last attempt was at none then.
+    #[inline]
+    fn has_stopped(&self) -> bool {
+        false
+    }
+
     /// True if the statements are within BEGIN and COMMIT.
     fn is_transaction(&self) -> bool {
         false

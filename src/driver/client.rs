@@ -54,6 +54,8 @@ pub struct Counts {
     pub window_ns: u64,
     /// True if no event ended in the window and the one in flight was counted over its own time.
     pub stretched: bool,
+    /// True if the client wanted no more events before the end.
+    pub stopped: bool,
     /// Under an open pace: events whose intended start lies in the window.
     pub due: u64,
     /// Under an open pace: the furthest behind the schedule, nanoseconds.
@@ -157,8 +159,11 @@ impl<E: ClientEvent> Client<E> {
     /// is open.
     pub fn run_events(&mut self, count: u64) -> Result<(), String> {
         self.last_end = self.clock.now();
-        for _ in 0..count {
+        for done in 0..count {
             let event = self.event(u64::MAX)?;
+            if self.acts.has_stopped() {
+                return Err(format!("failed to carry out {count} events: it stopped after {done}"));
+            }
             self.record(&event);
         }
         Ok(())
@@ -197,6 +202,7 @@ impl<E: ClientEvent> Client<E> {
             }
         }
         self.counts.window_ns = length;
+        self.counts.stopped = self.acts.has_stopped();
         self.count_backlog(window.end);
         self.window = None;
         std::mem::take(&mut self.counts)
@@ -221,6 +227,10 @@ impl<E: ClientEvent> Client<E> {
             self.record(&event);
         }
         loop {
+            if self.acts.has_stopped() {
+                self.last_end = self.clock.wait_until(limit);
+                return Ok(());
+            }
             if let Some(schedule) = &self.schedule
                 && schedule.next_time() > limit
             {
@@ -270,6 +280,7 @@ impl<E: ClientEvent> Client<E> {
             }
         }
         self.pulse.as_ref().inspect(|pulse| pulse.beat());
+        complete &= !self.acts.has_stopped();
         let end = self.clock.now();
         self.last_end = end;
         Ok(CompletedEvent { intended, start, end, tally, complete })
@@ -339,6 +350,9 @@ impl<E: ClientEvent> Player for Client<E> {
         self.last_end = self.clock.now();
         let mut events = 0;
         loop {
+            if self.acts.has_stopped() {
+                return Ok((self.clock.wait_until(until), events));
+            }
             let event = self.event(until)?;
             self.record(&event);
             events += u64::from(event.complete);

@@ -89,6 +89,7 @@ pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
         client_busiest: parts.iter().map(|part| part.client_busiest).fold(0.0, f64::max),
         plans: first.plans.clone(),
         notes: parts.iter().flat_map(|part| part.notes.clone()).collect(),
+        stopped: parts.iter().flat_map(|part| part.stopped.clone()).collect(),
         cut: parts.iter().find_map(|part| part.cut.clone()),
         facts: parts.iter().flat_map(|part| part.facts.clone()).collect(),
         ..Outcome::default()
@@ -172,6 +173,7 @@ mod tests {
             latency: latencies(&[5000]),
             errors: BTreeMap::from([("40001".to_owned(), 1)]),
             client_busiest: seconds / 10.0,
+            stopped: BTreeMap::from([(events.to_string(), 7)]),
             ..Outcome::default()
         };
         let merged = outcome(&[part(100, 1.0), part(300, 2.0)]).unwrap();
@@ -179,6 +181,7 @@ mod tests {
         assert!((merged.events as f64 / merged.seconds - 250.0).abs() < 1e-9);
         assert_eq!(merged.errors["40001"], 2);
         assert_eq!(merged.client_busiest, 0.2);
+        assert_eq!(merged.stopped.len(), 2);
         assert_eq!(outcome(&[part(100, 1.5), part(50, 1.5)]).unwrap().seconds, 1.5);
         let own = Outcome { series: BTreeMap::from([("x".to_owned(), vec![])]), ..part(1, 1.0) };
         assert!(outcome(&[part(1, 1.0), own]).is_err());

@@ -39,6 +39,10 @@ pub fn outcome<B>(
         for (code, count) in &client.errors {
             *outcome.errors.entry(code.clone()).or_insert(0) += count;
         }
+        if client.stopped {
+            let number = job.number_of(index as u32);
+            outcome.stopped.insert(number.to_string(), client.events);
+        }
         if client.stretched {
             outcome.notes.push(format!(
                 "client {index}: no event ended within the window of {} s; the event in flight \

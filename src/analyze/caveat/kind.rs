@@ -129,6 +129,11 @@ kinds! {
         "Fewer writes leave more of the machine for queries, so these steps are not comparable: \
          rqps gives them no verdict and leaves them out of means. Compare at a lower rate (--set \
          query_steps=).";
+    /// Clients that wanted no more events.
+    StoppedClients, false, "Clients that stopped early",
+        "They waited until the end of the window, so the rate is that of fewer clients: the \
+         script ended their threads. Measure for a shorter time (--set seconds=), or let event() \
+         return nothing.";
     /// Errors.
     Errors, false, "Errors",
         "The client retries each failed event: the latency includes the time of all attempts, the \

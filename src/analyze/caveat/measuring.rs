@@ -62,6 +62,7 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     }
     caveats.extend(missed_pace(evidence, target, label));
     caveats.extend(missed_rate(evidence, target, label));
+    caveats.extend(stopped(evidence, target, label));
     caveats.extend(errors(evidence, target, label));
     caveats.extend(no_operations(evidence, target, label));
     caveats.extend(steal(evidence, target, label));
@@ -175,6 +176,19 @@ fn missed_rate(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat
     });
     worst(CaveatKind::MissedRate, label, found.collect(), |loss| {
         format!("only {} of the requested rows inserted", percent(1.0 - loss))
+    })
+}
+
+/// Clients that wanted no more events: the most of one run, and the first to stop.
+fn stopped(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let found = evidence.each_step(target, |records| {
+        most(records, 0.0, |record| Some(record.outcome.stopped.len() as f64))
+    });
+    let all = evidence.records.iter().flat_map(|records| &records[target]);
+    let first = all.flat_map(|record| &record.outcome.stopped).min_by_key(|(_, events)| **events);
+    let (client, events) = first?;
+    worst(CaveatKind::StoppedClients, label, found, |clients| {
+        format!("up to {clients} clients of a run; client {client} stopped after {events} events")
     })
 }
 

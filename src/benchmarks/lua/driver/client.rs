@@ -11,11 +11,6 @@ use crate::driver::connection::Connection;
 use crate::embed::lua::{EventEnd, LuaState};
 use crate::wire::WireError;
 
-/// The message of a script that wants no more events.
-const STOPPED: &str = "event() returned a value, or thread_run() ended before its time, which ends \
-                       the thread in sysbench; rqps measures for a time and needs event() to \
-                       return nothing";
-
 /// The script of one client.
 pub(super) struct ScriptClient {
     state: LuaState<SqlHost>,
@@ -28,6 +23,8 @@ pub(super) struct ScriptClient {
     reports: bool,
     /// Statements of the last event, for these reports.
     last: Tally,
+    /// True once event() has returned a value, or thread_run() has ended before its time.
+    has_stopped: bool,
 }
 
 impl ScriptClient {
@@ -55,7 +52,8 @@ impl ScriptClient {
             figures.want();
         }
         let figures = Arc::clone(figures);
-        Ok(ScriptClient { state, name, client, figures, reports, last: Tally::default() })
+        let last = Tally::default();
+        Ok(ScriptClient { state, name, client, figures, reports, last, has_stopped: false })
     }
 
     #[cold]
@@ -93,7 +91,10 @@ impl ClientEvent for ScriptClient {
             EventEnd::Done => Ok(()),
             EventEnd::Restart => Err(self.restart()),
             EventEnd::Failed(said) => Err(self.failed(said)),
-            EventEnd::Stopped => Err(self.failed(STOPPED.to_owned())),
+            EventEnd::Stopped => {
+                self.has_stopped = true;
+                Ok(())
+            }
         };
         let host = self.state.host();
         if ended.is_ok() {
@@ -106,6 +107,11 @@ impl ClientEvent for ScriptClient {
             self.last = of_event;
         }
         ended
+    }
+
+    #[inline]
+    fn has_stopped(&self) -> bool {
+        self.has_stopped
     }
 
     fn after_error(&self, _: &str) -> Option<AfterError> {
