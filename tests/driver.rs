@@ -326,6 +326,7 @@ fn sqlite_gets_the_rows_of_a_csv_file_as_servers_do() {
         login: Login::default(),
     };
     user_files::check_refused_csv(&place);
+    user_files::check_generated_column(&place);
     user_files::check_csv(&place, &[1, 2], &mut |sql| {
         let library = Arc::new(Sqlite::compiled_in());
         SqliteConnection::open(&library, &path, 0).unwrap().rows(sql).unwrap()

@@ -196,6 +196,7 @@ fn postgres_statements() {
         };
         user_files::check_csv(&place, &[1, 2], &mut |sql| client.rows(sql).unwrap());
         user_files::check_refused_csv(&place);
+        user_files::check_generated_column(&place);
         // Killed from another session, the client learns why.
         let mut other =
             PostgresClient::connect(&server.unix(), &login("tester", "", "postgres"), TIMEOUT)
@@ -678,6 +679,9 @@ fn files_by_driver(server: &Server, client: &mut MysqlClient, is_first: bool) {
         login: login("root", "", "files"),
     };
     client.simple("USE files").unwrap();
+    if !client.server_version().starts_with("5.6") {
+        user_files::check_generated_column(&place);
+    }
     let mut rows = |sql: &str| client.rows(sql).unwrap();
     // The second time by INSERTs.
     user_files::check_csv(&place, if is_first { &[2] } else { &[1] }, &mut rows);

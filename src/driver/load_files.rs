@@ -14,6 +14,7 @@ use crate::driver::csv_rows::{self, CsvPart};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::load_changes;
+use crate::driver::load_hints;
 use crate::driver::loaders::{gather_statistics, share_out, speed_up};
 use crate::driver::request::{DriverRequest, FileLoad};
 use crate::driver::sql_file::SqlFile;
@@ -29,9 +30,6 @@ const MOST_NOTES: usize = 5;
 
 /// Code of Postgres for a role or a setting that it does not have.
 const UNDEFINED_OBJECT: &str = "42704";
-
-/// Code of MySQL and MariaDB for a collation that they do not have.
-const UNKNOWN_COLLATION: &str = "1273";
 
 /// Carries out a loading job and says how it went.
 pub fn load<W: Write>(
@@ -279,24 +277,7 @@ fn judged(sql: &[u8], dialect: Dialect, error: &WireError) -> StatementFault {
     if dialect == Dialect::Postgres && error.code() == Some(UNDEFINED_OBJECT) && is_left {
         return StatementFault::Skipped(format!("left out: {text}"));
     }
-    let hint = match error.code() {
-        Some(UNKNOWN_COLLATION) => collation_hint(&error.to_string()),
-        _ => "",
-    };
-    StatementFault::Fatal(text + hint)
-}
-
-/// Who knows the collation that a server does not.
-fn collation_hint(message: &str) -> &'static str {
-    if message.contains("_0900_") {
-        return "\nhint: collations such as utf8mb4_0900_ai_ci exist only in MySQL 8; replace it in \
-                the file, for instance by utf8mb4_general_ci";
-    }
-    if message.contains("uca1400") {
-        return "\nhint: collations such as utf8mb4_uca1400_ai_ci exist only in MariaDB from 10.10; \
-                replace it in the file, for instance by utf8mb4_general_ci";
-    }
-    ""
+    StatementFault::Fatal(text + load_hints::hint(error))
 }
 
 fn first_word(sql: &[u8]) -> String {

@@ -17,6 +17,7 @@ pub mod link;
 pub mod load;
 pub mod load_changes;
 pub mod load_files;
+mod load_hints;
 pub mod load_parts;
 pub mod loaders;
 mod lull;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::domain::dialect::{Bulk, Dialect};
 use crate::driver::connection::Connection;
+use crate::driver::load_hints;
 use crate::driver::loaders::{COPY_BYTES, send_local};
 use crate::driver::part::{FieldRow, PartRows};
 use crate::wire::{Value, ValueType, WireError};
@@ -67,7 +68,8 @@ impl TableFill<'_> {
         }
         filled.map_err(|error| {
             let place = stream.rows.place().map(|place| format!("{place}: ")).unwrap_or_default();
-            format!("failed to fill {}: {place}{error}", self.name)
+            let hint = load_hints::hint(&error);
+            format!("failed to fill {}: {place}{error}{hint}", self.name)
         })
     }
 

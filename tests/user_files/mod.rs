@@ -214,6 +214,16 @@ pub(crate) fn check_refused_csv(place: &Place) {
     assert!(wrong.contains(place) && wrong.contains(row), "{wrong}");
 }
 
+/// A column that the server computes gets no value: the way out is told.
+pub(crate) fn check_generated_column(place: &Place) {
+    let table = CsvTable::of(place);
+    let computed = "filler INT GENERATED ALWAYS AS (id + 1) STORED";
+    let create = table.create.replace("filler VARCHAR(900)", computed);
+    let said = CsvTable { create, ..table }.load(b"id,filler\n1,2\n", 1, None);
+    let wrong = fault(&said);
+    assert!(wrong.contains("\nhint: the server computes generated columns"), "{wrong}");
+}
+
 /// A dump as mysqldump 8.0 and mariadb-dump write it, with what only one of them writes.
 const DUMP: &str = include_str!("../data/dumps/mysql.sql");
 

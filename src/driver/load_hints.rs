@@ -1,0 +1,63 @@
+//! The way out of errors of servers that a load meets.
+
+use crate::wire::WireError;
+
+/// Code of MySQL and MariaDB for a collation that they do not have.
+const UNKNOWN_COLLATION: &str = "1273";
+
+/// Code of Postgres for a value of a column that it computes.
+const ALWAYS_GENERATED: &str = "428C9";
+
+/// What MySQL (3105), MariaDB (1906), Postgres (42P10) and SQLite have in common when a generated
+/// column gets a value.
+const GENERATED: &str = "generated column";
+
+/// A line with the way out, to be put behind the message of the error; empty where none is known.
+pub(super) fn hint(error: &WireError) -> &'static str {
+    let message = error.to_string();
+    if error.code() == Some(ALWAYS_GENERATED) || message.contains(GENERATED) {
+        return "\nhint: the server computes generated columns: a CSV file has no field for them, \
+                and INSERT names the other columns (mysqldump --complete-insert)";
+    }
+    match error.code() {
+        Some(UNKNOWN_COLLATION) => collation_hint(&message),
+        _ => "",
+    }
+}
+
+/// Who knows the collation that a server does not.
+fn collation_hint(message: &str) -> &'static str {
+    if message.contains("_0900_") {
+        return "\nhint: collations such as utf8mb4_0900_ai_ci exist only in MySQL 8; replace it in \
+                the file, for instance by utf8mb4_general_ci";
+    }
+    if message.contains("uca1400") {
+        return "\nhint: collations such as utf8mb4_uca1400_ai_ci exist only in MariaDB from 10.10; \
+                replace it in the file, for instance by utf8mb4_general_ci";
+    }
+    ""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_with_a_way_out_tell_it() {
+        let of = |code: &str, message: &str| {
+            let (code, message) = (code.to_owned(), message.to_owned());
+            hint(&WireError::Server { code, message })
+        };
+        let computed = "\nhint: the server computes generated columns";
+        let value = "The value specified for generated column 'b' in table 't' is not allowed.";
+        assert!(of("3105", value).starts_with(computed));
+        let message = "cannot insert a non-DEFAULT value into column \"b\"";
+        assert!(of("428C9", message).starts_with(computed));
+        let warned = WireError::Protocol(format!("the server did not take 2 rows: {value} (3105)"));
+        assert!(hint(&warned).starts_with(computed));
+        assert!(of("1273", "Unknown collation: 'utf8mb4_0900_ai_ci'").contains("only in MySQL 8"));
+        assert!(of("1273", "Unknown collation: 'utf8mb4_uca1400_ai_ci'").contains("in MariaDB"));
+        assert_eq!(of("1273", "Unknown collation: 'x'"), "");
+        assert_eq!(of("1146", "Table 't' doesn't exist"), "");
+    }
+}
