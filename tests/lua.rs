@@ -77,7 +77,7 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
         ("walk.lua", &["--threads=8"], &["`--threads=8` is `--clients 8` here"]),
         ("walk.lua", &["--time=60"], &["`--time=60` is `--set seconds=60` here"]),
         ("walk.lua", &["--rand-seed=7"], &["`--rand-seed=7` is `--seed 7` here"]),
-        ("walk.lua", &["--events=9"], &["a step ends by time; see `--set seconds`"]),
+        ("walk.lua", &["--events=0.5"], &["invalid option `--events=0.5`: write a whole"]),
         ("walk.lua", &["--mysql-host=h"], &["leave out `--mysql-host`"]),
         ("walk.lua", &["--pgsql-password=x"], &["leave out `--pgsql-password`"]),
         ("walk.lua", &["--mysql-dry-run"], &["`--mysql-dry-run` is not supported"]),
@@ -150,6 +150,22 @@ fn a_client_that_stops_early_is_told_in_the_report() {
     assert!(report.contains("client 0 stopped after 3 events"), "{report}");
     let outcome = &steps(&folder.path().join("out"), "sqlite")[0]["outcome"];
     assert_eq!((&outcome["stopped"]["0"], &outcome["events"]), (&3.into(), &3.into()));
+}
+
+/// A step ends after so many events of all clients; those in flight count.
+#[test]
+fn a_number_of_events_ends_a_step() {
+    if !has_luajit("a_number_of_events_ends_a_step") {
+        return;
+    }
+    let folder = scripts();
+    let output = compare(folder.path(), &["sqlite"], "lua:stops.lua", &["--events=2"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let report = program::text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(report.contains("--events=2 ended it before its 0.4 s"), "{report}");
+    let outcome = &steps(&folder.path().join("out"), "sqlite")[0]["outcome"];
+    assert_eq!((&outcome["stopped"], &outcome["events"]), (&serde_json::Value::Null, &2.into()));
+    assert!(outcome["seconds"].as_f64().unwrap() < 0.4, "{outcome}");
 }
 
 /// A step whose script draws by the distribution that nobody named says which one that is.

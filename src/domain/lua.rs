@@ -38,6 +38,9 @@ pub struct LuaShape {
     /// Seconds between two calls of a script's own reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report_interval: Option<f64>,
+    /// Events of all clients after which a step ends; `None` for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
     /// How random numbers are drawn.
     #[serde(default, skip_serializing_if = "LuaRandom::is_default")]
     pub random: LuaRandom,
@@ -179,6 +182,9 @@ pub struct LuaWork {
     /// Seconds between two of its own reports.
     #[serde(default)]
     pub report_interval: Option<f64>,
+    /// Events of all clients after which the step ends.
+    #[serde(default)]
+    pub events: Option<u64>,
     /// How random numbers are drawn.
     pub random: LuaRandom,
     /// Codes of MySQL's errors after which an event begins again.

@@ -39,16 +39,25 @@ pub trait ClientEvent {
         Ok(())
     }
 
-    /// True once the client wants no more events. The last attempt was at none then.
+    /// Set once the client carries out no more events. The last attempt was at none then.
     #[inline]
-    fn has_stopped(&self) -> bool {
-        false
+    fn stopped(&self) -> Option<ClientStop> {
+        None
     }
 
     /// True if the statements are within BEGIN and COMMIT.
     fn is_transaction(&self) -> bool {
         false
     }
+}
+
+/// Why a client carries out no more events before the end of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientStop {
+    /// It wants no more: the others go on, and it waits for them.
+    Alone,
+    /// All clients together have done as many as the step asks for: its window ends.
+    Together,
 }
 
 /// The action after an error that does not end the step.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::domain::benchmark::Pace;
 use crate::domain::dialect::Dialect;
-use crate::driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
+use crate::driver::attempt::{AfterError, ClientEvent, ClientStop, StatementError, Tally};
 use crate::driver::clock::Clock;
 use crate::driver::connection::Connection;
 use crate::driver::recorder::Recorder;
@@ -161,7 +161,7 @@ impl<E: ClientEvent> Client<E> {
         self.last_end = self.clock.now();
         for done in 0..count {
             let event = self.event(u64::MAX)?;
-            if self.acts.has_stopped() {
+            if self.acts.stopped().is_some() {
                 return Err(format!("failed to carry out {count} events: it stopped after {done}"));
             }
             self.record(&event);
@@ -188,7 +188,10 @@ impl<E: ClientEvent> Client<E> {
     /// Closes the window and returns its counts.
     pub fn close_window(&mut self) -> Counts {
         let Some(window) = self.window else { return Counts::default() };
-        let mut length = window.end - window.start;
+        let mut length = match self.acts.stopped() {
+            Some(ClientStop::Together) => self.last_end.saturating_sub(window.start).max(1),
+            _ => window.end - window.start,
+        };
         if let Some(event) = self.pending.take() {
             if window.whole_events && event.complete {
                 length = event.end - window.start;
@@ -202,7 +205,7 @@ impl<E: ClientEvent> Client<E> {
             }
         }
         self.counts.window_ns = length;
-        self.counts.stopped = self.acts.has_stopped();
+        self.counts.stopped = self.acts.stopped() == Some(ClientStop::Alone);
         self.count_backlog(window.end);
         self.window = None;
         std::mem::take(&mut self.counts)
@@ -227,9 +230,13 @@ impl<E: ClientEvent> Client<E> {
             self.record(&event);
         }
         loop {
-            if self.acts.has_stopped() {
-                self.last_end = self.clock.wait_until(limit);
-                return Ok(());
+            match self.acts.stopped() {
+                None => {}
+                Some(ClientStop::Alone) => {
+                    self.last_end = self.clock.wait_until(limit);
+                    return Ok(());
+                }
+                Some(ClientStop::Together) => return Ok(()),
             }
             if let Some(schedule) = &self.schedule
                 && schedule.next_time() > limit
@@ -280,7 +287,7 @@ impl<E: ClientEvent> Client<E> {
             }
         }
         self.pulse.as_ref().inspect(|pulse| pulse.beat());
-        complete &= !self.acts.has_stopped();
+        complete &= self.acts.stopped().is_none();
         let end = self.clock.now();
         self.last_end = end;
         Ok(CompletedEvent { intended, start, end, tally, complete })
@@ -350,7 +357,7 @@ impl<E: ClientEvent> Player for Client<E> {
         self.last_end = self.clock.now();
         let mut events = 0;
         loop {
-            if self.acts.has_stopped() {
+            if self.acts.stopped().is_some() {
                 return Ok((self.clock.wait_until(until), events));
             }
             let event = self.event(until)?;

@@ -211,6 +211,11 @@ pub trait Intervals {
         None
     }
 
+    /// True if members may be done before the end of the window, which ends with the last of them.
+    fn may_end_early(&self) -> bool {
+        false
+    }
+
     /// When the step ends although members still have work; `None`: never.
     fn limit(&self) -> Option<u64> {
         None
@@ -353,7 +358,7 @@ impl<T: Send + 'static> Crew<T> {
             Some(end) => end,
             // A member that did not come back has used the time until now.
             None if self.is_working() => self.clock.now(),
-            None => self.last_end(&window),
+            None => self.last_end(&window, intervals.may_end_early()),
         };
         link.say(&DriverEvent::Interval(intervals.cut(end)))?;
         while !self.is_working() && self.done.iter().any(Option::is_none) {
@@ -434,8 +439,8 @@ impl<T: Send + 'static> Crew<T> {
     }
 
     /// When the last member that is not in the background ended.
-    fn last_end(&self, window: &Window) -> u64 {
-        let is_open = window.end == u64::MAX;
+    fn last_end(&self, window: &Window, may_be_early: bool) -> u64 {
+        let is_open = window.end == u64::MAX || may_be_early;
         let earliest = if is_open { window.start + 1 } else { window.end };
         let members = self.posts.iter().zip(&self.done).filter(|(post, _)| !post.background);
         let ends = members.filter_map(|(_, done)| done.as_ref()).map(|done| done.spent.to);

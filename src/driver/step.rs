@@ -59,13 +59,16 @@ pub struct Clients<E> {
     pub beside: Option<Member<Counts>>,
     /// Where events may never end: who looks whether they do.
     pub watch: Option<ClientWatch>,
+    /// True if the clients may end the window early.
+    pub is_capped: bool,
 }
 
 impl<E> Clients<E> {
     /// Nobody else beside them.
     pub fn new(connector: Connector, make: MakeActs<E>) -> Clients<E> {
         let begun = Instant::now();
-        Clients { begun, connector, make, explain: None, beside: None, watch: None }
+        let (explain, beside, watch, is_capped) = (None, None, None, false);
+        Clients { begun, connector, make, explain, beside, watch, is_capped }
     }
 }
 
@@ -110,7 +113,7 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
     clients: Clients<E>,
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
-    let Clients { begun: start, connector, make, explain, beside, watch } = clients;
+    let Clients { begun: start, connector, make, explain, beside, watch, is_capped } = clients;
     let seating = placement::plan(task, job.mark.is_none());
     let clock = Clock::Real(RealClock::starting_at(start));
     let team = job.turns.as_ref().map(|turns| Team::join(turns, task.clients, clock.clone()));
@@ -157,7 +160,7 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
             let window = shared.warm_up(&mut crew, link)?;
             let meter =
                 IntervalMeter::new(&shared.recorders, window.start).for_share_of(job, task.clients);
-            crew.measure(window, &mut WindowSeconds { meter, window }, link)?
+            crew.measure(window, &mut WindowSeconds { meter, window, is_capped }, link)?
         }
     };
     let done = || finished.done.iter().take(task.clients as usize).flatten();
@@ -202,11 +205,13 @@ impl<E> Shared<E> {
 struct WindowSeconds {
     meter: IntervalMeter,
     window: Window,
+    is_capped: bool,
 }
 
 impl Intervals for WindowSeconds {
     fn next_cut(&self) -> Option<u64> {
         let Window { start, end, whole_events } = self.window;
+        let whole_events = whole_events || self.is_capped;
         Some(self.meter.next_cut(start, end)).filter(|cut| whole_events || *cut < end)
     }
 
@@ -215,7 +220,11 @@ impl Intervals for WindowSeconds {
     }
 
     fn cut_at(&self) -> Option<u64> {
-        (!self.window.whole_events).then_some(self.window.end)
+        (!self.window.whole_events && !self.is_capped).then_some(self.window.end)
+    }
+
+    fn may_end_early(&self) -> bool {
+        self.is_capped
     }
 }
 

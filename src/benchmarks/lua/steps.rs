@@ -107,7 +107,8 @@ fn step(workload: &Workload, shape: &LuaShape, script: &LuaScript) -> Step {
         makes: None,
         needs: None,
         restart_before: false,
-        takes_turns: true,
+        // Their turns would be empty once there are no more events.
+        takes_turns: shape.events.is_none(),
         only_reads: group != Group::Write,
         work: StepBody::Own(OwnWork::new("lua", &work)),
     }
@@ -146,6 +147,7 @@ fn work(
         shell: shape.shell,
         driver: shape.driver.clone(),
         report_interval: shape.report_interval,
+        events: shape.events,
         random: shape.random,
         ignored_errors: shape.ignored_errors.clone(),
         plain_statements: shape.plain_statements,

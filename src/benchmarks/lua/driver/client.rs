@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::event_cap::EventCap;
 use super::host::SqlHost;
 use super::reports::Figures;
 use super::state::{Surroundings, load_script};
 use crate::domain::lua::LuaWork;
-use crate::driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
+use crate::driver::attempt::{AfterError, ClientEvent, ClientStop, StatementError, Tally};
 use crate::driver::connection::Connection;
 use crate::embed::lua::{EventEnd, LuaState};
 use crate::wire::WireError;
@@ -23,8 +24,11 @@ pub(super) struct ScriptClient {
     reports: bool,
     /// Statements of the last event, for these reports.
     last: Tally,
-    /// True once event() has returned a value, or thread_run() has ended before its time.
-    has_stopped: bool,
+    /// The events that all clients together may carry out.
+    cap: EventCap,
+    /// Set once event() has returned a value, thread_run() has ended before its time, or there are
+    /// no more events.
+    stopped: Option<ClientStop>,
 }
 
 impl ScriptClient {
@@ -34,7 +38,7 @@ impl ScriptClient {
         surroundings: &Surroundings,
         work: &LuaWork,
         client: u32,
-        figures: &Arc<Figures>,
+        (figures, cap): (&Arc<Figures>, &EventCap),
         session: &mut Connection,
     ) -> Result<ScriptClient, String> {
         let name = work.script.name.clone();
@@ -53,7 +57,8 @@ impl ScriptClient {
         }
         let figures = Arc::clone(figures);
         let last = Tally::default();
-        Ok(ScriptClient { state, name, client, figures, reports, last, has_stopped: false })
+        let cap = cap.clone();
+        Ok(ScriptClient { state, name, client, figures, reports, last, cap, stopped: None })
     }
 
     #[cold]
@@ -86,13 +91,17 @@ impl ClientEvent for ScriptClient {
         session: &mut Connection,
         tally: &mut Tally,
     ) -> Result<(), StatementError> {
+        if self.cap.is_reached() {
+            self.stopped = Some(ClientStop::Together);
+            return Ok(());
+        }
         self.state.host().borrow(session);
         let ended = match self.state.event() {
             EventEnd::Done => Ok(()),
             EventEnd::Restart => Err(self.restart()),
             EventEnd::Failed(said) => Err(self.failed(said)),
             EventEnd::Stopped => {
-                self.has_stopped = true;
+                self.stopped = Some(ClientStop::Alone);
                 Ok(())
             }
         };
@@ -110,8 +119,8 @@ impl ClientEvent for ScriptClient {
     }
 
     #[inline]
-    fn has_stopped(&self) -> bool {
-        self.has_stopped
+    fn stopped(&self) -> Option<ClientStop> {
+        self.stopped
     }
 
     fn after_error(&self, _: &str) -> Option<AfterError> {
@@ -121,6 +130,7 @@ impl ClientEvent for ScriptClient {
 
     #[inline]
     fn recorded(&mut self, latency_ns: u64) {
+        self.cap.count();
         if self.reports {
             self.figures.event(self.client, &self.last, latency_ns);
         }

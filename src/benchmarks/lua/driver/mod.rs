@@ -1,6 +1,7 @@
 //! Scripts at work: a state of LuaJIT for each client, and what it reaches.
 
 mod client;
+mod event_cap;
 mod host;
 mod load;
 mod look;

@@ -105,7 +105,7 @@ fn options(work: &LuaWork, dialect: Dialect, seed: u64) -> Vec<(String, &'static
     let text = |value: &str| ("string", value.to_owned());
     let mut options = vec![
         ("threads", number(work.clients)),
-        ("events", number(0)),
+        ("events", ("number", work.events.unwrap_or(0).to_string())),
         ("time", ("number", work.seconds.to_string())),
         ("warmup_time", number(0)),
         ("rate", number(0)),

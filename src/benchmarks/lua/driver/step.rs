@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::client::ScriptClient;
+use super::event_cap::EventCap;
 use super::host::{SqlHost, seed_of};
 use super::load::run_command;
 use super::reports::{Figures, Reporter};
@@ -48,15 +49,23 @@ pub(crate) fn step_loop(
     let beside = reporter(&task, surroundings.clone(), Arc::clone(&figures));
     let (work, shared, of_clients) =
         (task.work.clone(), surroundings.clone(), Arc::clone(&figures));
+    let cap = EventCap::of(job, &task.work, task.clients);
+    let of_step = cap.clone();
     let make: MakeActs<ScriptClient> = Box::new(move |_, client, session| {
-        ScriptClient::begin(&shared, &work, client, &of_clients, session)
+        ScriptClient::begin(&shared, &work, client, (&of_clients, &of_step), session)
     });
     let watch = Some(ClientWatch::over(&task, &task.work.script.name));
-    let clients = Clients { beside: Some(beside), watch, ..Clients::new(connector, make) };
+    let is_capped = task.work.events.is_some();
+    let clients =
+        Clients { beside: Some(beside), watch, is_capped, ..Clients::new(connector, make) };
     let mut around = Around::open(&surroundings, &task.work)?;
     around.call("init")?;
     let mut outcome = measure(job, &task, clients, link)?;
     around.call("done")?;
+    if let (true, Some(events)) = (cap.is_reached(), task.work.events) {
+        let seconds = task.seconds;
+        outcome.notes.push(format!("--events={events} ended it before its {seconds} s"));
+    }
     if figures.drew_by_default() && task.work.random.kind == RandomType::Special {
         outcome.notes.push(SPECIAL.to_owned());
     }

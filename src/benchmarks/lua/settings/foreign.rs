@@ -134,9 +134,6 @@ fn take_word(
         return Err(format!("`{word}` is `{way}{gap}{shown}` here"));
     }
     match key.as_str() {
-        "events" | "max_requests" => {
-            Err(format!("`{word}`: a step ends by time; see `--set seconds`"))
-        }
         "db_driver" => Err(format!("a target says which DBMS it is: leave out `{word}`")),
         "config_file" => {
             let path = value.ok_or("`--config-file` needs the path of a file")?;
@@ -186,6 +183,14 @@ fn take_own(
     };
     let random = &mut shape.random;
     match key {
+        // 0 is no limit, as in sysbench.
+        "events" | "max_requests" => {
+            let events = number()?;
+            if events < 0.0 || events.fract() != 0.0 {
+                return Err(format!("invalid option `--{name}={events}`: write a whole number"));
+            }
+            shape.events = Some(events as u64).filter(|events| *events > 0);
+        }
         "report_interval" => shape.report_interval = Some(number()?).filter(|every| *every > 0.0),
         "rand_type" => {
             random.kind = match value.unwrap_or_default() {
