@@ -82,6 +82,7 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
         ("walk.lua", &["--pgsql-password=x"], &["leave out `--pgsql-password`"]),
         ("walk.lua", &["--mysql-dry-run"], &["`--mysql-dry-run` is not supported"]),
         ("walk.lua", &["prepare"], &["rqps loads once and then runs: leave out `prepare`"]),
+        ("walk.lua", &["help"], &["walk.lua has these options:\n  --", "--flag=", "(bool)\n"]),
         ("walk.lua", &["--flag=maybe"], &["invalid option `--flag=maybe`: write on or off"]),
         ("walk.lua", &["--size=many"], &["invalid option `--size=many`: write a number"]),
         ("walk.lua", &["--rand-type=odd"], &["there are uniform, gaussian, special"]),

@@ -50,7 +50,10 @@ const OF_SERVERS: [&str; 9] =
     ["host", "port", "socket", "user", "password", "db", "ssl", "sslmode", "compression"];
 
 /// Steps that sysbench's command line names.
-const COMMANDS: [&str; 6] = ["prepare", "run", "cleanup", "help", "prewarm", "warmup"];
+const COMMANDS: [&str; 5] = ["prepare", "run", "cleanup", "prewarm", "warmup"];
+
+/// The command that asks for the options of a script.
+const HELP: &str = "help";
 
 /// Puts scripts and options into the workload.
 ///
@@ -64,12 +67,15 @@ pub fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String>
         return Err("it needs scripts, such as --bench lua:oltp_read_write.lua".to_owned());
     }
     let mut given = BTreeMap::new();
-    for word in said.options {
+    for word in said.options.iter().filter(|word| *word != HELP) {
         take_word(word, said, &mut shape, &mut given)?;
     }
     let mut declared = Vec::new();
     for name in shape.scripts.clone() {
         declared.push(script(&name, said, &mut shape)?);
+    }
+    if said.options.iter().any(|word| word == HELP) {
+        return Err(help(&declared));
     }
     check_known(&given, &declared)?;
     for (_, path, known) in declared {
@@ -224,6 +230,18 @@ fn take_own(
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// The options of the scripts, with the values that they have where nothing is said.
+fn help(declared: &[Looked]) -> String {
+    let mut text = String::new();
+    for (name, _, known) in declared {
+        text.push_str(&format!("{name} has these options:\n"));
+        for LuaOption { name, kind, value } in &known.options {
+            text.push_str(&format!("  --{}={value} ({kind})\n", name.replace('_', "-")));
+        }
+    }
+    text + "hint: leave out `help` to run it"
 }
 
 /// Every option must belong to one of the scripts at least.
