@@ -1784,6 +1784,16 @@ const CASES: &[Case] = &[
         let load = run_record(BASE, 1, 1).load;
         runs.iter_mut().for_each(|run| run.0.load.clone_from(&load));
     }, "loaded once: every ratio includes the difference between single loads"),
+    (Kind::CarryOver, |runs| {
+        let after = |mean_ln| CarryOver { pairs: 100, mean_ln, error_ln: 0.002 };
+        for (record, steps) in runs {
+            let mean_ln = if record.key.label == NEW { -0.07 } else { -0.05 };
+            for step in steps {
+                let carry_over = Some(after(mean_ln));
+                step.outcome.turns = Some(TurnFacts { carry_over, ..TurnFacts::default() });
+            }
+        }
+    }, "is 6.8 % slower than the next one, of the baseline 4.9 %: ratios may be up to 1.9 %"),
     (Kind::DifferentSource, |runs| each_new_step(runs, |step| {
         step.usage.sources.insert("server_cpu".into(), "perf".into());
     }), "server_cpu: proc stat (mysql-5.6.14); perf (mysql-8.0.33)"),

@@ -68,6 +68,39 @@ pub fn share_between_turns(comparison: &Comparison) -> Option<f64> {
     (windows > 0.0).then(|| between / windows)
 }
 
+/// What the turns of others leave to a target, over all its steps and blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TargetCarryOver {
+    /// How much slower its turns after those of others are than its next ones: a share of the
+    /// rate, below 0 if they are faster.
+    pub slower: f64,
+    /// Standard error of that.
+    pub error: f64,
+}
+
+/// For each target what the turns of others leave to it: the mean over the pairs of turns of all
+/// steps; `None` for targets without such pairs.
+pub fn carry_over(comparison: &Comparison) -> Vec<Option<TargetCarryOver>> {
+    let of_target = |target: usize| {
+        let (mut pairs, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for step in comparison.measured_steps() {
+            let samples = step.targets.get(target).map_or(&[][..], |target| &target.samples);
+            let turns = samples.iter().filter_map(|sample| sample.record.outcome.turns.as_ref());
+            for found in turns.filter_map(|turns| turns.carry_over) {
+                let weight = f64::from(found.pairs);
+                pairs += weight;
+                sum += weight * found.mean_ln;
+                squares += (weight * found.error_ln).powi(2);
+            }
+        }
+        (pairs > 0.0).then(|| TargetCarryOver {
+            slower: -(sum / pairs).exp_m1(),
+            error: squares.sqrt() / pairs,
+        })
+    };
+    (0..comparison.targets.len()).map(of_target).collect()
+}
+
 /// The window of a step in one block.
 #[derive(Default)]
 struct Window {

@@ -325,6 +325,21 @@ pub struct TurnFacts {
     /// Own seconds and events in each of equal shares of the window, which hold as many turns of
     /// every target; the same shares for all targets.
     pub shares: Vec<(f64, u64)>,
+    /// What the turns of other targets leave to this one; `None` with too few turns to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carry_over: Option<CarryOver>,
+}
+
+/// How much slower a target is in a turn after another target's than in its own next turn: caches
+/// and predictors have to learn its work again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CarryOver {
+    /// Pairs of turns: the first follows a turn of another target, the second follows the first.
+    pub pairs: u32,
+    /// Mean of ln(rate of the first) - ln(rate of the second): below 0 if others slow it down.
+    pub mean_ln: f64,
+    /// Standard error of the mean.
+    pub error_ln: f64,
 }
 
 /// A counter of the DBMS, read before and after a step: a row of `steps/NN-NAME.counters.csv`.

@@ -2,6 +2,7 @@
 //! else. It knows no benchmark: what one has of its own is handed to [`main`] as a [`DriverPart`].
 
 pub mod attempt;
+mod carry_over;
 pub mod client;
 pub mod clock;
 pub mod columns;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::run::{Outcome, Turn, TurnFacts};
 use crate::driver::Stop;
+use crate::driver::carry_over::carry_over;
 use crate::driver::clock::Clock;
 use crate::driver::clock::SECOND;
 use crate::driver::crew::{Crew, Finished, Spent, TurnNews};
@@ -278,6 +279,7 @@ impl Team {
             longest_ms: rows.iter().map(|row| row.ms).fold(0.0, f64::max),
             wall_seconds: rows.last().map_or(0.0, |row| (row.start_ms + row.ms) / 1e3),
             shares,
+            carry_over: carry_over(&rows),
         };
         (facts, rows)
     }

@@ -2,7 +2,7 @@
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::turns::{TurnScatter, scatter, share_between_turns};
+use crate::analyze::turns::{TurnScatter, carry_over, scatter, share_between_turns};
 
 /// A row for each step and target; `None` if no targets took turns.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
@@ -26,10 +26,29 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         id: "turns",
         heading: "Turns within steps".to_owned(),
         blocks: vec![
-            Block::Paragraph(format!("{explained}{share}")),
+            Block::Paragraph(format!("{explained}{share}{}", after_others(comparison))),
             Block::Table(Table { caption: String::new(), columns, rows }),
         ],
     })
+}
+
+/// What the turns of others leave to each target; empty if no turns tell it.
+fn after_others(comparison: &Comparison) -> String {
+    let all = comparison.targets.iter().zip(carry_over(comparison));
+    let told = all.filter_map(|(target, found)| {
+        let found = found?;
+        let [slower, margin] = [found.slower, 1.96 * found.error].map(|share| 100.0 * share);
+        Some(format!("{slower:.1} % ± {margin:.1} ({})", target.label))
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!(
+        " Carry-over, by how much a turn after another target's is slower than the target's own \
+         next turn (± 95 %): {}.",
+        told.join(", ")
+    )
 }
 
 fn cells(of: &TurnScatter) -> Vec<Cell> {

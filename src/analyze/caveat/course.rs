@@ -1,12 +1,41 @@
-//! Rates that were not the same from the first second to the last.
+//! Rates that were not the same from the first second to the last, or from turn to turn.
 
 use super::evidence::{Evidence, percent};
 use super::kind::{Caveat, CaveatKind};
+use super::limits::{CARRY_OVER_ERRORS, CARRY_OVER_MIN};
+use crate::analyze::turns;
 use crate::stats::stability::Stability;
 use crate::stats::summary::median;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
-    evidence.by_target(|target, label| of_target(evidence, target, label))
+    let mut caveats = evidence.by_target(|target, label| of_target(evidence, target, label));
+    caveats.extend(carry_over(evidence));
+    caveats
+}
+
+/// Targets that the turns of others slow down more or less than the baseline.
+fn carry_over(evidence: &Evidence) -> Vec<Caveat> {
+    let found = turns::carry_over(evidence.comparison);
+    let Some(Some(baseline)) = found.first().copied() else { return Vec::new() };
+    let caveat = |(target, label): (usize, &str)| {
+        let own = found[target]?;
+        let difference = own.slower - baseline.slower;
+        let limit = CARRY_OVER_ERRORS * own.error.hypot(baseline.error);
+        (difference.abs() > limit.max(CARRY_OVER_MIN)).then(|| Caveat {
+            kind: CaveatKind::CarryOver,
+            target: Some(label.to_owned()),
+            steps: Vec::new(),
+            text: format!(
+                "a turn after another target's is {} slower than the next one, of the baseline \
+                 {}: ratios may be up to {} too {}",
+                percent(own.slower),
+                percent(baseline.slower),
+                percent(difference.abs()),
+                if difference > 0.0 { "low" } else { "high" },
+            ),
+        })
+    };
+    evidence.targets().skip(1).filter_map(caveat).collect()
 }
 
 fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {

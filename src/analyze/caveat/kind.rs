@@ -189,6 +189,11 @@ kinds! {
          (page splits, file layout, optimizer statistics). More blocks do not remove them, and no \
          interval contains them; `--loads` with as many loads as blocks makes intervals contain \
          them.";
+    /// Turns of others cost one target more than the other.
+    CarryOver, false, "Carry-over between turns",
+        "A turn after another target's finds its caches. If that slows one target more than the \
+         other, their ratio is biased. Longer turns (--set turn_ms=) shrink the bias; \
+         --interleave step has none.";
     /// The optimizer chose differently.
     PlanDiffers, false, "Different query plans",
         "The optimizer's choice may explain a difference in rate: check statistics and settings. \

@@ -23,5 +23,9 @@ pub const WRITE_BACK_MIN_KB: f64 = 256.0;
 /// Tasks that waited for a CPU for more than this share of a window, where the load itself leaves
 /// CPUs free.
 pub const PRESSURE_SHARE_MAX: f64 = 0.05;
+/// Carry-over of two targets that differs by more than this share and by so many standard errors.
+pub const CARRY_OVER_MIN: f64 = 0.005;
+/// See [`CARRY_OVER_MIN`].
+pub const CARRY_OVER_ERRORS: f64 = 3.0;
 /// An interval of fewer pairs is too wide to be of use.
 pub const PAIRS_MIN: usize = 3;
