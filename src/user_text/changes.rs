@@ -128,11 +128,10 @@ fn name_parts(name: &str) -> Vec<String> {
     let mut close = None;
     while let Some(letter) = letters.next() {
         match close {
-            Some(quote) if letter == quote => {
-                if letters.next_if_eq(&quote).is_none() {
-                    close = None;
-                    continue;
-                }
+            // A doubled quote stands for one.
+            Some(quote) if letter == quote && letters.next_if_eq(&quote).is_none() => {
+                close = None;
+                continue;
             }
             None if matches!(letter, '"' | '`') => {
                 close = Some(letter);
