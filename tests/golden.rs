@@ -203,6 +203,26 @@ fn pgbench_reports_as_before() {
 }
 
 #[test]
+fn own_sql_reports_as_before() {
+    check("custom");
+}
+
+#[test]
+fn scripts_for_sysbench_report_as_before() {
+    check("lua");
+}
+
+#[test]
+fn the_order_mix_reports_as_before() {
+    check("orders");
+}
+
+#[test]
+fn ycsb_reports_as_before() {
+    check("ycsb");
+}
+
+#[test]
 fn a_folder_of_a_newer_rqps_reports_as_before() {
     check("newer");
 }
@@ -299,7 +319,8 @@ fn every_metric_is_shown_in_every_form() {
 /// A plan is known by its hash: a result folder is resumed by the plan that it was begun with.
 #[test]
 fn plans_read_as_before() {
-    for set in ["sysbench", "insert", "kv", "vector", "pgbench"] {
+    let sets = ["sysbench", "insert", "kv", "vector", "pgbench", "custom", "lua", "orders", "ycsb"];
+    for set in sets {
         let folder = data().join(set);
         let text = fs::read_to_string(folder.join("plan.toml")).unwrap();
         let plan = file::parse(&text).unwrap();

@@ -6,8 +6,6 @@ use crate::sources::{Files, made, tree_files};
 
 /// Folders of golden runs besides those of benchmarks.
 const NEWER: &str = "newer";
-/// Benchmarks whose folders hold what those of the others hold.
-const OWN: [&str; 4] = ["custom", "lua", "orders", "ycsb"];
 
 #[test]
 fn every_benchmark_has_golden_runs() {
@@ -34,7 +32,6 @@ fn golden(files: &Files) -> Vec<String> {
         Some(name.to_string()).filter(|name| !name.contains('/'))
     };
     let mut names: BTreeSet<String> = files.keys().filter_map(benchmark).collect();
-    names.retain(|name| !OWN.contains(&name.as_str()));
     names.insert(NEWER.to_string());
     let test = &files["tests/golden.rs"];
     names.retain(|name| {
