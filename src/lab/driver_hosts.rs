@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::lab::far::{self, FarHost, shell_word};
+use crate::lab::far::{self, FarHost, SocketFolder, shell_word};
 use crate::lab::progress::Progress;
 use crate::lab::relay::CarrierHost;
 use crate::os::host;
@@ -23,7 +23,7 @@ pub(super) enum DriverHosts {
     /// This host, by this program, with this cache.
     Here { program: PathBuf, cache: PathBuf },
     /// Hosts that ssh reaches, and the folder for its sockets.
-    Ssh { hosts: Vec<FarHost>, sockets: PathBuf },
+    Ssh { hosts: Vec<FarHost>, _sockets: SocketFolder },
 }
 
 impl DriverHosts {
@@ -38,12 +38,14 @@ impl DriverHosts {
         progress: &mut Progress<'_>,
     ) -> Result<DriverHosts> {
         let out = std::path::absolute(out).context("find the result folder")?;
-        let sockets = far::sockets(&[out.as_os_str().as_encoded_bytes(), b" clients"].concat())?;
+        let of = [out.as_os_str().as_encoded_bytes(), b" clients"].concat();
+        let sockets = SocketFolder::make(&of)?;
+        let folder = sockets.path().to_owned();
         // Whatever fails from here on, what is open is closed.
-        let mut opened = DriverHosts::Ssh { hosts: Vec::new(), sockets: sockets.clone() };
+        let mut opened = DriverHosts::Ssh { hosts: Vec::new(), _sockets: sockets };
         let name = far::program_name(&far::digest_of(program)?);
         for host in names {
-            let there = (host.as_str(), ssh_config, sockets.as_path());
+            let there = (host.as_str(), ssh_config, folder.as_path());
             let far = FarHost::open(there, (program, name.as_str()), progress)
                 .with_context(|| format!("use the client host {host}"))?;
             if let DriverHosts::Ssh { hosts, .. } = &mut opened {
@@ -154,10 +156,6 @@ fn check_file(host: &FarHost, file: &StepFile) -> Result<()> {
 
 impl Drop for DriverHosts {
     fn drop(&mut self) {
-        if let DriverHosts::Ssh { hosts, sockets } = self {
-            hosts.iter().for_each(|host| host.link.close());
-            // What is left of it is a socket of a connection that ends by itself.
-            std::fs::remove_dir(sockets).ok();
-        }
+        self.by_ssh().iter().for_each(|host| host.link.close());
     }
 }

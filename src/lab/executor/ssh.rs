@@ -19,7 +19,9 @@ use super::elsewhere::{Elsewhere, SshHosts};
 use super::seam::{BlockEnd, Executor};
 use super::server_host::{self, Clients};
 use crate::lab::execution::ExecutionOptions;
-use crate::lab::far::{self, CONNECTION_FAILED, FarHost, SshLink, quoted, shell_word};
+use crate::lab::far::{
+    self, CONNECTION_FAILED, FarHost, SocketFolder, SshLink, quoted, shell_word,
+};
 use crate::lab::progress::Progress;
 use crate::lab::relay::Relay;
 use crate::plan::BlockSpec;
@@ -43,7 +45,7 @@ pub(crate) struct SshExecutor<'e> {
     clients: Option<Clients>,
     waiting: VecDeque<Waiting>,
     ready: VecDeque<BlockEnd>,
-    sockets: PathBuf,
+    sockets: SocketFolder,
     starts: u32,
 }
 
@@ -84,7 +86,7 @@ impl<'e> SshExecutor<'e> {
         options: &'e ExecutionOptions,
         progress: &mut Progress<'_>,
     ) -> Result<SshExecutor<'e>> {
-        let sockets = far::sockets(cells.folder().as_os_str().as_encoded_bytes())?;
+        let sockets = SocketFolder::make(cells.folder().as_os_str().as_encoded_bytes())?;
         let mut executor = SshExecutor {
             place,
             cells,
@@ -97,7 +99,7 @@ impl<'e> SshExecutor<'e> {
             starts: 0,
         };
         for host in &ssh.hosts {
-            let there = (host.as_str(), ssh.config.as_deref(), executor.sockets.as_path());
+            let there = (host.as_str(), ssh.config.as_deref(), executor.sockets.path());
             let program = (executor.cells.program.as_path(), executor.cells.program_name());
             let far = FarHost::open(there, (program.0, &program.1), progress)?;
             executor.hosts.push(SshHost { far, busy: None, failures: 0 });
@@ -269,7 +271,6 @@ impl Drop for SshExecutor<'_> {
         for host in &self.hosts {
             host.far.link.close();
         }
-        fs::remove_dir(&self.sockets).ok();
     }
 }
 
@@ -329,10 +330,10 @@ pub(super) fn check(
     (ssh, options): (&SshHosts, &ExecutionOptions),
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let sockets = far::sockets(&std::process::id().to_ne_bytes())?;
-    let checked = ssh.hosts.iter().try_for_each(|host| {
+    let sockets = SocketFolder::make(&std::process::id().to_ne_bytes())?;
+    ssh.hosts.iter().try_for_each(|host| {
         if server_host::asked(&options.plan).is_some() {
-            let there = (host.as_str(), ssh.config.as_deref(), sockets.as_path());
+            let there = (host.as_str(), ssh.config.as_deref(), sockets.path());
             let name = far::program_name(&far::digest_of(&options.program)?);
             let far = FarHost::open(there, (&options.program, &name), progress)
                 .with_context(|| format!("use the server host {host}"))?;
@@ -340,13 +341,11 @@ pub(super) fn check(
             far.link.close();
             return checked;
         }
-        let link = SshLink::open(host, ssh.config.as_deref(), &sockets)?;
+        let link = SshLink::open(host, ssh.config.as_deref(), sockets.path())?;
         let checked = far::check_machine(&link);
         link.close();
         checked
-    });
-    fs::remove_dir(&sockets).ok();
-    checked
+    })
 }
 
 /// Starts a block on a host, and who starts drivers for it.

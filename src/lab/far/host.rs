@@ -1,9 +1,6 @@
 //! A host that is ready to run this rqps.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
@@ -11,10 +8,6 @@ use super::link::SshLink;
 use super::shell::shell_word;
 use crate::lab::progress::Progress;
 use crate::os::host;
-use crate::units::short_hash;
-
-/// Where sockets of connections are: a short path.
-const SOCKETS: &str = "/tmp";
 
 /// A host that has this rqps.
 pub(in crate::lab) struct FarHost {
@@ -65,27 +58,6 @@ pub(in crate::lab) fn check_machine(link: &SshLink) -> Result<()> {
             bail!("measure on {}: it is {}, and this rqps is for {here}", link.host, machine.trim())
         }
     }
-}
-
-/// Makes a private folder for the sockets of ssh, named after `of`. Its path is short, because the
-/// name of a socket ends at 107 bytes; anybody who may enter it could use the connections.
-///
-/// # Errors
-/// The folder cannot be created, or it belongs to another user.
-pub(in crate::lab) fn sockets(of: &[u8]) -> Result<PathBuf> {
-    let folder = Path::new(SOCKETS).join(format!("rqps-ssh-{}", short_hash(of)));
-    let what = || format!("make {}", folder.display());
-    match fs::DirBuilder::new().mode(0o700).create(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let there = fs::symlink_metadata(&folder).with_context(what)?;
-            let own = there.uid() == rustix::process::geteuid().as_raw();
-            if !there.is_dir() || !own || there.mode() & 0o077 != 0 {
-                bail!("{}: another user owns it\nhint: remove it", what());
-            }
-        }
-        made => made.with_context(what)?,
-    }
-    Ok(folder)
 }
 
 /// The folder for rqps on a host: in the cache of the user there.

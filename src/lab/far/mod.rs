@@ -4,8 +4,10 @@ mod host;
 mod link;
 mod program;
 mod shell;
+mod sockets;
 
-pub(super) use host::{FarHost, check_machine, sockets};
+pub(super) use host::{FarHost, check_machine};
 pub(super) use link::{CONNECTION_FAILED, SshLink};
 pub(super) use program::{digest_of, program_name};
 pub(super) use shell::{quoted, shell_word};
+pub(super) use sockets::SocketFolder;
