@@ -1,4 +1,4 @@
-//! As much of DER (ITU-T X.690) as public keys and certificates need.
+//! Reads the parts of DER (ITU-T X.690) that occur in public keys and certificates.
 
 pub(super) const INTEGER: u8 = 0x02;
 pub(super) const BIT_STRING: u8 = 0x03;
@@ -9,7 +9,7 @@ pub(super) const SEQUENCE: u8 = 0x30;
 /// The first field of a choice or of optional fields.
 pub(super) const FIELD_0: u8 = 0xa0;
 
-/// Splits off the element at the beginning: its type, its content, and what follows it.
+/// Splits off the first element. Returns its type, its content and the bytes after it.
 pub(super) fn any(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&kind, rest) = der.split_first()?;
     let (&length, mut rest) = rest.split_first()?;
@@ -26,7 +26,8 @@ pub(super) fn any(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((kind, content, rest))
 }
 
-/// The same for an element that must be of that type.
+/// Splits off the first element if it has the type `kind`. Returns its content and the bytes after
+/// it.
 pub(super) fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (found, content, rest) = any(der)?;
     (found == kind).then_some((content, rest))

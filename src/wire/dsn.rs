@@ -31,26 +31,25 @@ impl Dsn {
         text.split_once("://").is_some_and(|(scheme, _)| known_scheme(scheme).is_some())
     }
 
-    /// Parses a DSN. Where it names a service, user and host may be empty: [`Dsn::parse_with`] has
-    /// them.
+    /// Parses a DSN. User and host may be missing if it names a service; [`Dsn::parse_with`]
+    /// completes them.
     pub fn parse(text: &str) -> Result<Dsn, DsnError> {
         Parts::read(text, &[])?.finish(false)
     }
 
-    /// The same with what its service says, by the names of libpq's options: what the DSN itself
-    /// says counts more.
+    /// Parses a DSN and takes missing parts from `service`: pairs of a libpq option and its value.
     pub fn parse_with(text: &str, service: &[(String, String)]) -> Result<Dsn, DsnError> {
         Parts::read(text, service)?.finish(true)
     }
 
-    /// What the server speaks.
+    /// The dialect of the server.
     pub fn dialect(&self) -> Dialect {
         self.dbms.dialect()
     }
 }
 
-/// A DSN that may be shown and stored. It keeps the name of a variable, but no password. Where it
-/// is not clear what belongs to the password, rather more is left out than less.
+/// Removes the password, so that the DSN may be shown and stored. The name of a variable stays.
+/// Removes every part that may belong to a password.
 pub fn without_password(dsn: &str) -> String {
     let Some((scheme, rest)) = dsn.split_once("//") else { return dsn.to_string() };
     let (place, query) = split_options(rest);
@@ -75,8 +74,7 @@ pub fn without_password(dsn: &str) -> String {
     }
 }
 
-/// An address without login up to a port that is not a number. If the host is missing, that is the
-/// password.
+/// Cuts the address off at a port that is not a number: it is the password if the host is missing.
 fn without_port_word(place: &str) -> &str {
     let authority = place.split('/').next().unwrap_or_default();
     let is_port = |text: &str| text.is_empty() || text.parse::<u16>().is_ok();

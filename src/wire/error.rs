@@ -1,42 +1,42 @@
-//! Errors of sessions.
+//! Errors of a database connection.
 
 use thiserror::Error;
 
-/// Errors of a session.
+/// An error of a connection.
 #[derive(Debug, Error)]
 pub enum WireError {
-    /// The server refused the statement; the session lives on.
+    /// The server refused the statement; the connection can go on.
     #[error("{message} ({code})")]
     Server {
         /// SQLSTATE for Postgres (`40001`), error number for MySQL (`1213`), result code for
         /// SQLite.
         code: String,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// The server asks for a password, and none is known.
+    /// The server asks for a password, and the login has none.
     #[error("{words}")]
     NoPassword {
         /// `28P01` of Postgres, `1045` of MySQL.
         code: &'static str,
-        /// What the server says, and where a password may come from.
+        /// The server's message, and where a password may come from.
         words: String,
     },
-    /// The connection is broken or was never made.
+    /// The connection is broken, or could not be opened.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done: "connect to /tmp/x/.s.PGSQL.5432".
+        /// The action that failed: "connect to /tmp/x/.s.PGSQL.5432".
         doing: String,
-        /// Why it failed.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The server said something that this client does not understand or support.
+    /// The client does not understand or support the server's message.
     #[error("{0}")]
     Protocol(String),
 }
 
 impl WireError {
-    /// The server's code, if it was the server who refused.
+    /// The server's code, if the server refused.
     pub fn code(&self) -> Option<&str> {
         match self {
             WireError::Server { code, .. } => Some(code),
@@ -51,14 +51,14 @@ impl WireError {
             if ENCRYPTION_WANTED.iter().any(|words| message.contains(words)))
     }
 
-    /// The same for Postgres, whose messages may be in any language: it refuses a login for another
-    /// reason than the password.
+    /// True if Postgres may have refused a connection because it is not encrypted. Its messages may
+    /// be in any language, so the code of a refused login also counts.
     pub(super) fn may_want_encryption(&self) -> bool {
         self.code() == Some(INVALID_AUTHORIZATION) || self.wants_encryption()
     }
 
-    /// The same with a way out, if the server refused a session because it is not encrypted, or
-    /// because it is, or because it came without a certificate.
+    /// Adds a hint if the server refused the connection because of encryption or a missing client
+    /// certificate.
     pub(super) fn with_tls_hint(self, encrypted: bool) -> WireError {
         let WireError::Server { message, .. } = &self else { return self };
         let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
@@ -75,11 +75,11 @@ impl WireError {
     }
 }
 
-/// The SQLSTATE of Postgres if pg_hba.conf has no matching entry, or the role does not exist.
+/// SQLSTATE of Postgres: pg_hba.conf has no matching entry, or the role does not exist.
 const INVALID_AUTHORIZATION: &str = "28000";
 
-/// Words of servers that want encryption: Postgres 14 and later, older ones, CockroachDB, Neon,
-/// Azure; MySQL, MariaDB and TiDB; Vitess.
+/// Messages of servers that require encryption: Postgres 14 and later, older Postgres, CockroachDB,
+/// Neon, Azure; MySQL, MariaDB and TiDB; Vitess.
 const ENCRYPTION_WANTED: [&str; 7] = [
     "no encryption",
     "SSL off",
@@ -90,7 +90,7 @@ const ENCRYPTION_WANTED: [&str; 7] = [
     "insecure connections",
 ];
 
-/// Words of Postgres and of poolers.
+/// Messages of Postgres and of poolers that require a client certificate.
 const CERTIFICATE_WANTED: [&str; 2] =
     ["requires a valid client certificate", "no TLS client certificate"];
 

@@ -1,6 +1,6 @@
-//! Blocking clients for the Postgres and MySQL protocols, made for measuring: a statement costs one
-//! write and one read (on a unix socket with a poll between them, which is cheaper: socket.rs says
-//! why), rows are counted but not decoded, and nothing is allocated per statement once buffers have
+//! Blocking clients for the Postgres and MySQL protocols, made for measuring. A statement costs one
+//! write and one read; on a unix socket also a poll, which is cheaper (see socket.rs). Clients
+//! count rows without decoding them, and allocate nothing per statement once their buffers have
 //! grown.
 
 mod der;

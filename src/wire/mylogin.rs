@@ -1,6 +1,6 @@
-//! The file of login paths that `mysql_config_editor` writes: four bytes that mean nothing, 20
-//! bytes from which the key is made, then each line on its own, encrypted, after its length.
-//! The file contains its key, so this is no protection against anybody who can read it.
+//! Reads the login-path file of `mysql_config_editor`: four unused bytes, 20 bytes that give the
+//! key, then lines, each encrypted on its own after its length. The file contains its key, so the
+//! encryption protects nothing from a reader of the file.
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherDecrypt, KeyInit};
@@ -10,7 +10,7 @@ const BLOCK: usize = 16;
 const UNUSED: usize = 4;
 const KEY_BYTES: usize = 20;
 
-/// The file's text, or why it has none.
+/// The decrypted text of the file. The error says what is wrong with the file.
 pub(super) fn text(file: &[u8]) -> Result<String, String> {
     let (head, mut rest) =
         file.split_at_checked(UNUSED + KEY_BYTES).ok_or("the file of login paths is too short")?;
@@ -29,8 +29,8 @@ pub(super) fn text(file: &[u8]) -> Result<String, String> {
     String::from_utf8(text).map_err(|error| error.to_string())
 }
 
-/// Decrypts blocks one by one (AES-128, ECB) and takes the padding off (PKCS #7). `None` if the
-/// bytes were not made with this key.
+/// Decrypts block by block (AES-128, ECB) and removes the padding (PKCS #7). `None`: another key
+/// encrypted the bytes.
 fn decrypt(key: [u8; BLOCK], encrypted: &[u8]) -> Option<Vec<u8>> {
     let (blocks, []) = encrypted.as_chunks::<BLOCK>() else { return None };
     let cipher = Aes128::new(&Array::from(key));

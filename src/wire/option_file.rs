@@ -1,11 +1,11 @@
-//! Files of options in groups: those of MySQL (`~/.my.cnf`), and services of libpq
+//! Reads option files with groups: those of MySQL (`~/.my.cnf`) and services of libpq
 //! (`~/.pg_service.conf`).
 //!
 //! Sources: <https://dev.mysql.com/doc/refman/8.4/en/option-files.html>,
 //! <https://www.postgresql.org/docs/17/libpq-pgservice.html>.
 
-/// The options of a group of MySQL's, in order: the last one of a name counts. A name without a
-/// value has an empty one.
+/// The options of a MySQL group, in order; the last one of a name counts. An option without a value
+/// has an empty one.
 pub(super) fn group(text: &str, name: &str) -> Vec<(String, String)> {
     let lines = lines_of(text, name).into_iter().filter(|line| !line.starts_with(';'));
     lines
@@ -16,8 +16,8 @@ pub(super) fn group(text: &str, name: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The options of a service of libpq; `None` if there is no service of that name. Values have no
-/// quotes and no escapes.
+/// The options of a libpq service; `None` if no service has that name. Values have no quotes and no
+/// escapes.
 pub(super) fn service(text: &str, name: &str) -> Option<Vec<(String, String)>> {
     let has = |line: &str| line.trim() == format!("[{name}]");
     text.lines().any(has).then(|| {
@@ -31,7 +31,7 @@ pub(super) fn service(text: &str, name: &str) -> Option<Vec<(String, String)>> {
     })
 }
 
-/// The lines of a group that say something.
+/// The lines of a group without empty lines and comments.
 fn lines_of<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     let mut in_group = false;
     let mut found = Vec::new();
@@ -45,7 +45,7 @@ fn lines_of<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     found
 }
 
-/// A value of an option file: quoted by ' or ", or up to a comment; with backslash escapes.
+/// The value of a MySQL option: in quotes (' or "), or up to a comment; with backslash escapes.
 fn option_value(text: &str) -> String {
     let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'));
     let inner = match quote {

@@ -1,6 +1,5 @@
-//! What a DSN leaves out of a login, from where the DBMS's own client takes it: environment
-//! variables and files of the user. So a password need not stand on a command line, where `ps`
-//! shows it.
+//! Completes the login of a DSN from the sources of the DBMS's own client: environment variables
+//! and files of the user. So no password need stand on a command line, where `ps` shows it.
 //!
 //! Sources: <https://www.postgresql.org/docs/17/libpq-pgpass.html>,
 //! <https://www.postgresql.org/docs/17/libpq-pgservice.html>,
@@ -21,13 +20,13 @@ use super::{mylogin, option_file};
 use crate::domain::dialect::OwnClient;
 use crate::domain::endpoint::Address;
 
-/// The folder of a Postgres socket that libpq calls `localhost` in its password file.
+/// Folders of Postgres sockets whose host is `localhost` in a password file.
 const DEFAULT_SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
-/// Services of the whole host, where Debian's libpq looks for them.
+/// Services for all users; Debian's libpq reads them here.
 const SYSTEM_SERVICES: &str = "/etc/postgresql-common/pg_service.conf";
 
-/// What rqps understands of a service or a login path.
+/// The options of a service or login path that rqps supports.
 const SERVICE_OPTIONS: [&str; 11] = [
     "host",
     "port",
@@ -42,24 +41,24 @@ const SERVICE_OPTIONS: [&str; 11] = [
     "channel_binding",
 ];
 
-/// Why a login cannot be completed.
+/// An error while completing a login.
 #[derive(Debug, Error)]
 pub enum PasswordError {
-    /// The DSN cannot be parsed.
+    /// The DSN is invalid.
     #[error(transparent)]
     Dsn(#[from] DsnError),
-    /// The DSN names an environment variable that is not there.
+    /// The DSN names an environment variable that is not set.
     #[error("the DSN takes its password from the environment variable {0}, which is not set")]
     NoVariable(String),
-    /// The DSN wants the service that the environment names, and it names none.
+    /// The DSN refers to the service in PGSERVICE, which is not set.
     #[error("the DSN takes its service from PGSERVICE, which is not set\nhint: ?service=NAME")]
     NoServiceName,
     /// No file has the service.
     #[error("service {name} not found; looked in {}", places(looked_in))]
     NoService {
-        /// Its name.
+        /// The name of the service.
         name: String,
-        /// The files that are not there, or do not have it.
+        /// The files that rqps searched.
         looked_in: Vec<PathBuf>,
     },
     /// The file does not contain the login path.
@@ -69,17 +68,17 @@ pub enum PasswordError {
         path.display()
     )]
     NoLoginPath {
-        /// Its name.
+        /// The name of the login path.
         name: String,
         /// The file.
         path: PathBuf,
     },
-    /// The file of the login path is open to others.
+    /// Other users can access the file of the login path.
     #[error("use the login path {name}: {words}")]
     OpenLoginPath {
-        /// Its name.
+        /// The name of the login path.
         name: String,
-        /// What is wrong with the file, and what to do.
+        /// The problem and a way out.
         words: String,
     },
     /// A file cannot be read.
@@ -87,7 +86,7 @@ pub enum PasswordError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -100,27 +99,27 @@ fn places(files: &[PathBuf]) -> String {
     }
 }
 
-/// A DSN with all that is known of its login.
+/// A DSN with its completed login.
 pub struct Known {
-    /// With the password, if there is one anywhere.
+    /// The DSN, with the password if any source has one.
     pub dsn: Dsn,
-    /// True if the password stands in the DSN itself.
+    /// True if the DSN itself contains the password.
     pub is_visible: bool,
-    /// What was left out, as sentences.
+    /// Sources that were ignored, as sentences.
     pub notes: Vec<String>,
 }
 
-/// Passwords that the user typed, by the text of the DSN. Its debug form shows none.
+/// Passwords that the user typed, by the text of the DSN. Its debug form hides them.
 #[derive(Clone, Default)]
 pub struct TypedPasswords(BTreeMap<String, String>);
 
 impl TypedPasswords {
-    /// That of a DSN.
+    /// The password for a DSN.
     pub fn of(&self, dsn: &str) -> Option<&str> {
         self.0.get(dsn).map(String::as_str)
     }
 
-    /// Keeps one.
+    /// Adds the password for a DSN.
     pub fn add(&mut self, dsn: &str, password: String) {
         self.0.insert(dsn.to_owned(), password);
     }
@@ -132,16 +131,17 @@ impl fmt::Debug for TypedPasswords {
     }
 }
 
-/// Looks names up in the environment.
+/// Looks up an environment variable.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Parses a DSN and completes its login: from the service or login path that the DSN names, and the
-/// password from the variable that it names, else as libpq does (PGPASSWORD, then PGPASSFILE or
-/// ~/.pgpass), or as MySQL's clients do (group `client` of ~/.mylogin.cnf, then of ~/.my.cnf, then
-/// MYSQL_PWD). A login without a password anywhere stays as it is.
+/// Parses a DSN and completes its login. A service or login path that the DSN names has the first
+/// word. The password comes from the variable that the DSN names; otherwise, for Postgres, from
+/// PGPASSWORD, then PGPASSFILE or ~/.pgpass; for MySQL, from group `client` of ~/.mylogin.cnf, then
+/// of ~/.my.cnf, then MYSQL_PWD. A login without a password stays without.
 ///
 /// # Errors
-/// The DSN cannot be parsed; a service or login path does not exist; a file cannot be read.
+///
+/// The DSN is invalid; a service or login path does not exist; a file cannot be read.
 pub fn known(text: &str, variable: Variables<'_>) -> Result<Known, PasswordError> {
     let dsn = Dsn::parse(text)?;
     let is_visible = !dsn.login.password.is_empty();
@@ -168,7 +168,7 @@ fn in_home(variable: Variables<'_>, file: &str) -> Option<PathBuf> {
     variable("HOME").map(|home| Path::new(&home).join(file))
 }
 
-/// The options of a service of libpq; those of the user hide those of the host.
+/// The options of a libpq service; a service of the user hides one of the host.
 fn service(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>, PasswordError> {
     let name = match name {
         "" => variable("PGSERVICE").ok_or(PasswordError::NoServiceName)?,
@@ -189,7 +189,7 @@ fn service(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>,
     Err(PasswordError::NoService { name, looked_in: files })
 }
 
-/// The options of a login path of MySQL.
+/// The options of a MySQL login path.
 fn login_path(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>, PasswordError> {
     let name = if name.is_empty() { "client" } else { name };
     let file = mylogin_file(variable).unwrap_or_else(|| PathBuf::from("~/.mylogin.cnf"));
@@ -212,7 +212,8 @@ fn mylogin_file(variable: Variables<'_>) -> Option<PathBuf> {
     named.or_else(|| in_home(variable, ".mylogin.cnf"))
 }
 
-/// The decrypted text of a file of login paths, if it is there and closed to others.
+/// The decrypted text of a login-path file; `None` if there is none, or if other users can access
+/// it.
 fn mylogin_text(file: &Path, notes: &mut Vec<String>) -> Result<Option<String>, PasswordError> {
     match read(file, 0o077)? {
         Passwords::None => Ok(None),
@@ -234,7 +235,7 @@ fn open_words(file: &Path) -> String {
     format!("{} is not used, because others can read or write it; chmod 600 it", file.display())
 }
 
-/// Looks for the password.
+/// Adds the password if one of the sources has it.
 fn complete(known: &mut Known, variable: Variables<'_>) -> Result<(), PasswordError> {
     let Known { dsn, notes, .. } = known;
     if let Some(name) = &dsn.password_variable {
@@ -292,16 +293,16 @@ fn from_text(
     }
 }
 
-/// What a password file is.
+/// The content of a password file.
 enum Passwords {
-    /// Not there.
+    /// There is no file.
     None,
-    /// Open to others, so it is not used.
+    /// Other users can access the file, so rqps does not use it.
     Open,
     Bytes(Vec<u8>),
 }
 
-/// Reads a file to which others may not have the `forbidden` rights.
+/// Reads a file. `forbidden`: permissions that other users must not have.
 fn read(path: &Path, forbidden: u32) -> Result<Passwords, PasswordError> {
     let bad = |source| PasswordError::Unreadable { path: path.to_owned(), source };
     let facts = match fs::metadata(path) {
@@ -309,7 +310,7 @@ fn read(path: &Path, forbidden: u32) -> Result<Passwords, PasswordError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Passwords::None),
         Err(error) => return Err(bad(error)),
     };
-    // A device, such as /dev/null, is how a user says that there is no such file.
+    // A device, such as /dev/null, stands for a missing file.
     if !facts.is_file() {
         return Ok(Passwords::None);
     }
@@ -319,8 +320,8 @@ fn read(path: &Path, forbidden: u32) -> Result<Passwords, PasswordError> {
     fs::read(path).map(Passwords::Bytes).map_err(bad)
 }
 
-/// The password of the login path `client`, which all clients of MySQL read. One that is for
-/// another host or user is not sent to this server.
+/// The password of the login path `client`, which all MySQL clients read; `None` if it is for
+/// another host or user.
 fn in_login_path(text: &str, dsn: &Dsn) -> Option<String> {
     let options = option_file::group(text, "client");
     let last = |wanted: &str| {
@@ -336,14 +337,14 @@ fn in_login_path(text: &str, dsn: &Dsn) -> Option<String> {
     last("password").filter(|password| fits && !password.is_empty()).map(str::to_owned)
 }
 
-/// The first line `host:port:database:user:password` that fits; `*` fits all, and a backslash
-/// escapes a colon or a backslash.
+/// The password in the first matching line `host:port:database:user:password`. `*` matches all; a
+/// backslash escapes a colon or a backslash.
 fn in_pgpass(text: &str, dsn: &Dsn) -> Option<String> {
     let (host, port) = match &dsn.address {
         Address::Tcp { host, port, .. } => (host.clone(), port.to_string()),
         Address::Unix(socket) => socket_of(socket),
     };
-    // libpq logs in to the database of the user's name where none is named.
+    // Without a database, libpq uses that of the user's name.
     let database = match dsn.login.database.as_str() {
         "" => &dsn.login.user,
         database => database,
@@ -357,7 +358,7 @@ fn in_pgpass(text: &str, dsn: &Dsn) -> Option<String> {
     })
 }
 
-/// Host and port of a unix socket, as a password file has them.
+/// Host and port of a unix socket, as in a password file.
 fn socket_of(socket: &Path) -> (String, String) {
     let folder = socket.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
     let name = socket.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -370,7 +371,7 @@ fn socket_of(socket: &Path) -> (String, String) {
 #[derive(Default)]
 struct Field {
     text: String,
-    /// A `*` that is not escaped.
+    /// True for a `*` without a backslash.
     is_star: bool,
 }
 
@@ -402,7 +403,7 @@ fn fields(line: &str) -> Vec<Field> {
     fields
 }
 
-/// `password` of the group `client` of an option file; the last one counts.
+/// The last `password` of the group `client` in an option file.
 fn in_my_cnf(text: &str) -> Option<String> {
     let options = option_file::group(text, "client");
     let found = options.into_iter().rev().find(|(name, _)| name == "password");

@@ -1,37 +1,37 @@
-//! The last row of each result of a message, for scripts that go on with its values.
+//! The last row of each result of a text, for scripts that use its values.
 
 use super::rows::RowTexts;
 
-/// The last row of each result. Memory is kept from one message to the next.
+/// The last row of each result of a text. Keeps its memory for the next text.
 #[derive(Clone, Debug, Default)]
 pub struct LastRows {
     results: Vec<LastRow>,
-    /// How many of them belong to the message at hand.
+    /// Results of the current text.
     used: usize,
 }
 
-/// A result.
+/// The last row of one result.
 #[derive(Clone, Debug, Default)]
 pub struct LastRow {
-    /// Rows of the result.
+    /// Number of rows of the result.
     pub rows: u64,
-    /// As one row.
+    /// The names of the columns, as one row.
     names: RowTexts,
     values: RowTexts,
 }
 
 impl LastRows {
-    /// The results of the message.
+    /// The results of the current text.
     pub fn results(&self) -> &[LastRow] {
         &self.results[..self.used]
     }
 
-    /// Forgets all results.
+    /// Forgets all results; keeps their memory.
     pub fn clear(&mut self) {
         self.used = 0;
     }
 
-    /// A result begins, without columns yet. One without columns is none that returns rows.
+    /// Begins a result without columns. A statement that returns no rows keeps it so.
     pub fn begin(&mut self) -> &mut LastRow {
         if self.used == self.results.len() {
             self.results.push(LastRow::default());
@@ -44,7 +44,7 @@ impl LastRows {
         result
     }
 
-    /// The result that began last.
+    /// The newest result.
     pub fn last(&mut self) -> Option<&mut LastRow> {
         self.used.checked_sub(1).map(|last| &mut self.results[last])
     }
@@ -56,19 +56,19 @@ impl LastRow {
         self.names.push(Some(name));
     }
 
-    /// The columns are there.
+    /// Ends the columns.
     pub fn end_columns(&mut self) {
         self.names.end_row();
     }
 
-    /// Where the values of the next row go. The row before is forgotten.
+    /// Forgets the last row and returns the memory for the next one.
     pub fn next_row(&mut self) -> &mut RowTexts {
         self.rows += 1;
         self.values.clear();
         &mut self.values
     }
 
-    /// Names and values of the columns of the last row; NULL is an empty text.
+    /// Names and values of the columns of the last row, in their order; NULL is an empty text.
     pub fn cells(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         (0..self.names.columns()).map(|column| {
             let (name, value) = (self.names.value(0, column), self.values.value(0, column));
@@ -76,7 +76,7 @@ impl LastRow {
         })
     }
 
-    /// False if the statement returns no rows whatever it finds.
+    /// False if the statement is of a kind that returns no rows.
     pub fn has_columns(&self) -> bool {
         self.names.columns() > 0
     }

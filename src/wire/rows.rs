@@ -1,27 +1,28 @@
-//! Rows of a reply: read as text, taken as numbers, or only counted.
+//! The rows of a reply: kept as text, taken as numbers, or only counted.
 
-/// Rows of text as the control plane reads them: `None` is NULL.
+/// Rows as text, for statements that are not measured; `None` is NULL.
 pub type TextRows = Vec<Vec<Option<String>>>;
 
-/// Rows of a reply as text, in memory that serves one reply after the other.
+/// Rows as text. Keeps its memory for the next reply.
 #[derive(Clone, Debug, Default)]
 pub struct RowTexts {
     bytes: Vec<u8>,
-    /// Where each value ends, and whether it is not NULL.
+    /// The end of each value in `bytes`, and false for NULL.
     ends: Vec<(usize, bool)>,
-    /// Values up to the end of each row: several results may differ in their columns.
+    /// Number of values up to the end of each row: the results of one reply may have different
+    /// columns.
     row_ends: Vec<usize>,
 }
 
 impl RowTexts {
-    /// Takes all rows out.
+    /// Removes all rows; keeps their memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
         self.row_ends.clear();
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.row_ends.len()
     }
@@ -31,14 +32,14 @@ impl RowTexts {
         self.row_ends.first().copied().unwrap_or(0)
     }
 
-    /// A value, both numbers from 0; `None` for NULL, and where there is none.
+    /// A value by row and column, both from 0; `None` for NULL, or if there is no such value.
     pub fn value(&self, row: usize, column: usize) -> Option<&[u8]> {
         let end = *self.row_ends.get(row)?;
         let index = self.first_of(row) + column;
         if index < end { self.at(index) } else { None }
     }
 
-    /// The values of a row, from 0, in their order; `None` if there is no such row.
+    /// The values of a row, from 0, in the order of its columns; `None` if there is no such row.
     pub fn row(&self, row: usize) -> Option<impl Iterator<Item = Option<&[u8]>>> {
         let end = *self.row_ends.get(row)?;
         Some((self.first_of(row)..end).map(|index| self.at(index)))
@@ -54,14 +55,14 @@ impl RowTexts {
         is_there.then(|| &self.bytes[start..end])
     }
 
-    /// Adds a value to the row that is being read.
+    /// Adds a value to the current row.
     #[inline]
     pub fn push(&mut self, value: Option<&[u8]>) {
         self.bytes.extend_from_slice(value.unwrap_or_default());
         self.ends.push((self.bytes.len(), value.is_some()));
     }
 
-    /// Adds a value that is written out.
+    /// Formats a value into the current row.
     pub(super) fn push_written(&mut self, text: std::fmt::Arguments<'_>) {
         use std::io::Write;
         // Writing to memory cannot fail.
@@ -69,45 +70,45 @@ impl RowTexts {
         self.ends.push((self.bytes.len(), true));
     }
 
-    /// All values of a row are there.
+    /// Ends the current row.
     #[inline]
     pub fn end_row(&mut self) {
         self.row_ends.push(self.ends.len());
     }
 
-    /// Copies all rows.
+    /// Copies the rows.
     pub(super) fn into_texts(self) -> TextRows {
         let text = |value: Option<&[u8]>| value.map(|it| String::from_utf8_lossy(it).into_owned());
         (0..self.rows()).filter_map(|row| Some(self.row(row)?.map(text).collect())).collect()
     }
 }
 
-/// Adds the values of a row in the protocol's own text form, and ends the row; `None` if they do
-/// not add up.
+/// Adds the values of a row in the protocol's text form and ends the row; `None` if the row is
+/// invalid.
 pub(super) type ReadRow = fn(&[u8], &mut RowTexts) -> Option<()>;
 
-/// What is done with the rows of a reply.
+/// A use of the rows of a reply.
 pub(super) trait RowSink {
-    /// False if rows are counted only: then a row need never be in memory as a whole.
+    /// False if `row` is never called, so that long rows need not fit in memory.
     const WANTS_ROWS: bool;
 
-    /// True if it needs the definitions of columns to read rows.
+    /// True if `column` must be called before the rows.
     const WANTS_COLUMNS: bool = false;
 
-    /// The definition of a column in the protocol's own form, before the rows; `first` begins the
-    /// columns of a result. False if it makes no sense.
+    /// Takes the definition of a column in the protocol's own form. `first`: a result begins. False
+    /// if the definition is invalid.
     fn column(&mut self, _body: &[u8], _first: bool) -> bool {
         true
     }
 
-    /// A whole row in the protocol's own text form. False if it makes no sense.
+    /// Takes a whole row in the protocol's own form. False if the row is invalid.
     fn row(&mut self, body: &[u8]) -> bool;
 }
 
-/// Keeps the one column of each row: a whole number that is not negative.
+/// Keeps the only column of each row: a whole number from 0 to 2³² − 1.
 pub(super) struct Ids<'a> {
     pub(super) ids: &'a mut Vec<u32>,
-    /// Finds the bytes of the number in a row, the most significant first.
+    /// Reads the number of a row.
     pub(super) number: fn(&[u8]) -> Option<u64>,
 }
 
@@ -141,7 +142,7 @@ impl RowSink for KeepRows<'_> {
     }
 }
 
-/// Counts rows without looking at them.
+/// Only counts rows.
 pub(super) struct CountRows;
 
 impl RowSink for CountRows {

@@ -1,6 +1,6 @@
-//! The one RSA operation that `caching_sha2_password` needs over plain TCP: encrypting a password
-//! with the server's public key (RSAES-OAEP with SHA-1, RFC 8017 section 7.1). Only a public key is
-//! used here, so nothing has to be done in constant time.
+//! RSA encryption of a password with the server's public key (RSAES-OAEP with SHA-1, RFC 8017
+//! section 7.1), for `caching_sha2_password` over plain TCP. It uses only a public key, so nothing
+//! needs constant time.
 
 use std::fs::File;
 use std::io::Read;
@@ -32,7 +32,7 @@ impl PublicKey {
             .collect();
         let der = STANDARD.decode(base64).map_err(|_| nonsense())?;
         let key = PublicKey::from_der(&der).ok_or_else(nonsense)?;
-        // The lower bound is what OAEP needs for a password; the upper one bounds the work.
+        // OAEP needs the lower bound for a password; the upper one limits the work.
         if !(1024..=16384).contains(&(key.modulus.bytes() * 8)) {
             return Err(format!(
                 "the server's public key has {} bits; rqps supports 1024 to 16384",
@@ -55,12 +55,12 @@ impl PublicKey {
             value = value.checked_mul(256)?.checked_add(u32::from(*byte))?;
         }
         let modulus = Number::from_bytes(modulus);
-        // An even modulus is no product of odd primes, and an even exponent cannot be undone.
+        // An odd modulus and an odd exponent, as every RSA key has.
         (modulus.0.first()? % 2 == 1 && value % 2 == 1)
             .then_some(PublicKey { modulus, exponent: value })
     }
 
-    /// Encrypts a message, with fresh randomness.
+    /// Encrypts a message with fresh randomness.
     pub(super) fn encrypt(&self, message: &[u8]) -> Result<Vec<u8>, String> {
         let mut seed = [0; HASH_BYTES];
         File::open("/dev/urandom")
@@ -87,7 +87,7 @@ impl PublicKey {
     }
 }
 
-/// XORs data with the mask that MGF1 makes of the seed.
+/// XORs data with the mask that MGF1 derives from the seed.
 fn mask(data: &mut [u8], seed: &[u8]) {
     for (counter, chunk) in (0u32..).zip(data.chunks_mut(HASH_BYTES)) {
         let block = Sha1::new().chain_update(seed).chain_update(counter.to_be_bytes()).finalize();
@@ -123,7 +123,7 @@ impl Number {
         }
     }
 
-    /// Bytes needed to write it.
+    /// The bytes of the number without leading zeros.
     fn bytes(&self) -> usize {
         let Some(last) = self.0.last() else { return 0 };
         self.0.len() * 4 - last.leading_zeros() as usize / 8
@@ -134,7 +134,7 @@ impl Number {
             != std::cmp::Ordering::Less
     }
 
-    /// Takes off the other, which must not be larger.
+    /// Subtracts `other`, which must not be larger.
     fn subtract(&mut self, other: &Number) {
         let mut borrow = false;
         for (position, digit) in self.0.iter_mut().enumerate() {
@@ -147,7 +147,7 @@ impl Number {
         self.trim();
     }
 
-    /// Doubles it and adds the other.
+    /// Doubles the number and adds `other`.
     fn double_and_add(&mut self, other: Option<&Number>) {
         let size = self.0.len().max(other.map_or(0, |other| other.0.len())) + 1;
         self.0.resize(size, 0);
@@ -161,7 +161,7 @@ impl Number {
         self.trim();
     }
 
-    /// self × other mod modulus, bit by bit: slow, and fast enough for one login.
+    /// self × other mod modulus, bit by bit; fast enough for one login.
     fn times(&self, other: &Number, modulus: &Number) -> Number {
         let mut product = Number(Vec::new());
         for digit in other.0.iter().rev() {
@@ -175,7 +175,7 @@ impl Number {
         product
     }
 
-    /// self to the power of the exponent, mod modulus. self must be less than the modulus.
+    /// self^exponent mod modulus. `self` must be less than the modulus.
     fn power(&self, exponent: u32, modulus: &Number) -> Number {
         let mut power = Number(vec![1]);
         for bit in (0..32 - exponent.leading_zeros()).rev() {

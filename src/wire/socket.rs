@@ -19,14 +19,14 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use crate::domain::endpoint::Address;
 use crate::wire::{WireError, tls};
 
-/// Enough for the reply of any statement but a scan, and a scan gains nothing from more: servers
-/// flush every 8 or 16 KiB.
+/// Bytes. A reply of any statement except a scan fits; a scan gains nothing from more, because
+/// servers flush every 8 or 16 KiB.
 const INPUT_BYTES: usize = 64 * 1024;
 
-/// The context of errors before the session exists.
+/// The activity in errors before the login is complete.
 const LOG_IN: &str = "log in to";
 
-/// The ways to reach a server.
+/// A connection to a server.
 enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
@@ -36,30 +36,30 @@ enum Stream {
 /// A function that a client calls before each request.
 pub(super) type Pause = Box<dyn FnMut() + Send>;
 
-/// A connection with the bytes that were received but not yet parsed.
+/// A connection with its received and not yet parsed bytes.
 pub(super) struct Channel {
     stream: Stream,
     /// Its length is its capacity; only `start..end` holds bytes.
     input: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes consumed since the beginning.
+    /// Bytes consumed since the channel was opened.
     consumed: u64,
     /// True between a request and the first bytes of its reply.
     awaiting: bool,
-    /// How long a read may wait.
+    /// Time limit of a read.
     timeout: Option<Timespec>,
     /// Called before each request.
     pause: Option<Pause>,
-    /// What an error is about: "run a statement on" or "log in to".
+    /// The activity in errors: "run a statement on" or "log in to".
     doing: &'static str,
     peer: String,
-    /// Set when the stream failed or went out of step; nothing more can be done with it.
+    /// True once the stream has failed or is out of step; the channel is then unusable.
     broken: bool,
 }
 
 impl Channel {
-    /// Connects; every read of the login may take as long as `timeout`.
+    /// Connects. `timeout` limits the connection and every read of the login.
     pub(super) fn connect(address: &Address, timeout: Duration) -> Result<Channel, WireError> {
         let fault = |source| WireError::Io { doing: format!("connect to {address}"), source };
         let stream = match address {
@@ -95,7 +95,7 @@ impl Channel {
         Channel::over(Stream::Unix(stream), "a test".to_owned())
     }
 
-    /// Ends the login: reads have no time limit again, and errors mention statements.
+    /// Ends the login: removes the time limit of reads; errors now mention statements.
     pub(super) fn logged_in(&mut self) -> Result<(), WireError> {
         self.doing = "run a statement on";
         self.set_read_timeout(None)
@@ -114,7 +114,7 @@ impl Channel {
 
     /// Time limit of a read; `None` means no limit.
     pub(super) fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
-        // A zero would be an error of the call; what is meant is "hardly any".
+        // A zero would be an error of the call; the caller means "hardly any time".
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));
         self.timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let set = match &self.stream {
@@ -144,7 +144,7 @@ impl Channel {
                 Ok(0) => return Err(self.fault(ErrorKind::WriteZero.into())),
                 Ok(written) => bytes = &bytes[written..],
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The server has left. The read that follows finds its last words, or the end.
+                // The server has left. The next read finds its last message, or the end.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
                 Err(error) => return Err(self.fault(error)),
             }
@@ -158,7 +158,7 @@ impl Channel {
         &self.input[self.start..self.end]
     }
 
-    /// Bytes consumed so far in the life of the channel.
+    /// Bytes consumed since the channel was opened.
     #[inline]
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
@@ -173,7 +173,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Takes `count` bytes off; they must be available.
+    /// Removes `count` bytes, which must be available.
     #[inline]
     pub(super) fn consume(&mut self, count: usize) {
         debug_assert!(count <= self.end - self.start, "only what is there can be consumed");
@@ -181,7 +181,7 @@ impl Channel {
         self.consumed += count as u64;
     }
 
-    /// Takes `count` bytes off, whether they have come yet or not, without keeping them.
+    /// Removes `count` bytes, received or not, without keeping them.
     #[inline]
     pub(super) fn skip(&mut self, mut count: usize) -> Result<(), WireError> {
         loop {
@@ -195,8 +195,8 @@ impl Channel {
         }
     }
 
-    /// One read. Makes room for `count` bytes in all, but never more than doubles the buffer: a
-    /// length that the other side only claims costs nothing until the bytes come.
+    /// Reads once. Makes room for `count` bytes, but at most doubles the buffer: a length that the
+    /// server only claims costs no memory until the bytes come.
     fn receive(&mut self, count: usize) -> Result<(), WireError> {
         if self.broken {
             return Err(self.out_of_step());
@@ -228,14 +228,14 @@ impl Channel {
         }
     }
 
-    /// Waits for the reply to begin, if that is better done by poll: see the module's words.
+    /// Waits for the reply to begin, by poll where that is cheaper (see the top of this file).
     #[inline]
     fn wait(&mut self) -> Result<(), WireError> {
         let Stream::Unix(stream) = &self.stream else { return Ok(()) };
         loop {
             match poll(&mut [PollFd::new(stream, PollFlags::IN)], self.timeout.as_ref()) {
                 Ok(0) => return Err(self.late()),
-                // Whatever else it may be, recv says what.
+                // recv reports any other state.
                 Ok(_) => return Ok(()),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(self.fault(error.into())),
@@ -248,8 +248,8 @@ impl Channel {
         self.fault(io::Error::new(ErrorKind::TimedOut, "no reply within the time limit"))
     }
 
-    /// The first byte of what the server has to say although nobody waits for it. Used while
-    /// loading, so that a full disk is heard of before the last row is sent. Never with TLS.
+    /// The first byte that the server sends although nobody waits for it; `None` if it sends
+    /// nothing, and always with TLS. A loader hears of a full disk before it has sent the last row.
     pub(super) fn spoken(&mut self) -> Result<Option<u8>, WireError> {
         if self.start < self.end {
             return Ok(Some(self.input[self.start]));
@@ -286,10 +286,10 @@ impl Channel {
         ))
     }
 
-    /// An error of the stream, after which the session is over.
+    /// Ends the connection with an error of the stream.
     pub(super) fn fault(&mut self, source: io::Error) -> WireError {
         self.broken = true;
-        // TLS 1.3 has the client's certificate refused after the handshake.
+        // With TLS 1.3, the server refuses the client's certificate after the handshake.
         if self.doing == LOG_IN
             && let Some(refused) = tls::refused_afterwards(&self.peer, &source)
         {
@@ -298,7 +298,7 @@ impl Channel {
         WireError::Io { doing: format!("{} {}", self.doing, self.peer), source }
     }
 
-    /// The server said something that this client cannot follow: the session is over.
+    /// Ends the connection with an error of the protocol.
     pub(super) fn confused(&mut self, what: impl Into<String>) -> WireError {
         self.broken = true;
         WireError::Protocol(format!("{} {}: {}", self.doing, self.peer, what.into()))
@@ -314,8 +314,7 @@ impl Channel {
         }
     }
 
-    /// Goes on under TLS. Nothing may have been received yet that is not consumed: it would have
-    /// come from anybody.
+    /// Encrypts the stream. Fails if unencrypted bytes are waiting: anybody could have sent them.
     pub(super) fn encrypt(mut self, address: &Address) -> Result<Channel, WireError> {
         if self.start != self.end {
             return Err(self.confused("the server sent extra bytes before TLS"));
@@ -326,13 +325,13 @@ impl Channel {
         Ok(self)
     }
 
-    /// True if bytes are encrypted on their way.
+    /// True if the stream is encrypted.
     pub(super) fn is_encrypted(&self) -> bool {
         matches!(self.stream, Stream::Tls(_))
     }
 
-    /// What binds a proof to this TLS session; `None` without TLS, or if the server's certificate
-    /// is signed in a way for which no binding is defined.
+    /// The channel binding of this TLS session; `None` without TLS, or if none is defined for the
+    /// signature of the server's certificate.
     pub(super) fn server_end_point(&self) -> Option<Vec<u8>> {
         let Stream::Tls(stream) = &self.stream else { return None };
         tls::server_end_point(stream.conn.peer_certificates()?.first()?)
@@ -344,7 +343,7 @@ fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream
     for address in (host, port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, timeout) {
             Ok(stream) => {
-                // A statement is one small write: waiting to fill a segment would cost 40 ms.
+                // A statement is one small write; waiting to fill a segment would cost 40 ms.
                 stream.set_nodelay(true)?;
                 return Ok(stream);
             }
@@ -354,7 +353,7 @@ fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream
     Err(last)
 }
 
-/// The descriptor, if bytes go to it as they are.
+/// The descriptor of an unencrypted stream.
 #[inline]
 fn plain(stream: &Stream) -> Option<BorrowedFd<'_>> {
     match stream {

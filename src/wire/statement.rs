@@ -1,4 +1,4 @@
-//! Values of a prepared statement, and its reply.
+//! Values of prepared statements, and replies.
 
 /// A value bound to a placeholder. Integers are 64-bit on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,27 +20,27 @@ pub enum ValueType {
     Int,
     /// Text.
     Text,
-    /// Bytes; on Postgres of whatever type the place of the placeholder asks for.
+    /// Bytes; on Postgres of the type that the context of the placeholder requires.
     Bytes,
-    /// A whole number; on Postgres of whatever type the place of the placeholder asks for.
+    /// A whole number; on Postgres of the type that the context of the placeholder requires.
     AnyInt,
-    /// Text; on Postgres read as whatever type the place of the placeholder asks for.
+    /// Text; on Postgres read as the type that the context of the placeholder requires.
     AnyText,
 }
 
-/// The reply to one statement.
+/// The reply to a text or a prepared statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// Rows returned.
     pub rows: u64,
-    /// Rows changed, as the server reports.
+    /// Rows changed, as the server reports them.
     pub affected: u64,
-    /// Bytes of the reply.
+    /// Bytes of the reply, with the protocol's headers.
     pub bytes: u64,
     /// True if the statement returned a result set, empty or not.
     pub result_set: bool,
 }
 
-/// A prepared statement of one session.
+/// A prepared statement of one connection: its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prepared(pub usize);

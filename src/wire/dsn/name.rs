@@ -9,16 +9,16 @@ use crate::domain::endpoint::{Address, ChannelBinding, Login, Tls, TlsMode};
 /// A parsed DSN. Shown without the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dsn {
-    /// What the scheme names; a server behind `mysql://` may still be MariaDB.
+    /// The DBMS of the scheme; a server behind `mysql://` may still be MariaDB.
     pub dbms: Dbms,
-    /// Where.
+    /// The address of the server.
     pub address: Address,
-    /// As whom.
+    /// User, password and database.
     pub login: Login,
-    /// The environment variable that has the password, from `${NAME}` in its place.
+    /// The environment variable with the password: NAME of `${NAME}`.
     pub password_variable: Option<String>,
-    /// The service of libpq, or the login path of MySQL, that has what the DSN leaves out. Empty
-    /// for the one that the environment names.
+    /// The libpq service or MySQL login path that completes the DSN; empty if an environment
+    /// variable names it.
     pub service: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Dsn {
     }
 }
 
-/// The options of TLS, without those that a DSN has by itself.
+/// Writes the TLS options that differ from the defaults.
 fn write_tls(f: &mut fmt::Formatter<'_>, tls: &Tls) -> fmt::Result {
     let files = [
         ("sslrootcert", tls.roots.as_ref()),
@@ -69,8 +69,7 @@ fn write_tls(f: &mut fmt::Formatter<'_>, tls: &Tls) -> fmt::Result {
     }
 }
 
-/// Text with everything percent-encoded that could mean something in a URL, but for the characters
-/// of the second text.
+/// Percent-encodes all characters that have a meaning in a URL, except those of the second text.
 struct Encoded<'a>(&'a str, &'static str);
 
 impl fmt::Display for Encoded<'_> {

@@ -1,4 +1,4 @@
-//! A DSN part by part.
+//! Parses a DSN part by part.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ const POSTGRES_OPTIONS: &str = "valid options: host, port, user, password, dbnam
 const MYSQL_OPTIONS: &str = "valid options: socket, login-path, ssl-mode, ssl-ca, ssl-cert, \
                              ssl-key (or sslmode, sslrootcert, sslcert, sslkey)";
 
-/// Most digits of a port.
+/// Longest port, digits.
 const PORT_DIGITS: usize = 5;
 
 /// A DSN while it is being read.
@@ -56,7 +56,7 @@ impl Parts {
         }
     }
 
-    /// What a text says, over what its service says.
+    /// Parses a DSN. Its parts replace those of the service.
     pub(super) fn read(text: &str, service: &[(String, String)]) -> Result<Parts, DsnError> {
         let (scheme, rest) = text.split_once("://").unwrap_or((first_word(text), ""));
         let Some(dbms) = known_scheme(scheme) else {
@@ -97,7 +97,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// An option of libpq, as a service file has it.
+    /// Sets an option of a libpq service file.
     fn set_from_service(&mut self, name: &str, value: &str) -> Result<(), DsnError> {
         let value = value.to_owned();
         match name {
@@ -186,7 +186,7 @@ impl Parts {
         Ok(())
     }
 
-    /// The whole. `complete` if nothing may be left to a service.
+    /// Checks the parts and makes the DSN. `complete`: no service will add missing parts.
     pub(super) fn finish(self, complete: bool) -> Result<Dsn, DsnError> {
         let postgres = names_folder(self.dbms);
         let may_lack = self.service.is_some() && !complete;
@@ -254,8 +254,8 @@ impl Parts {
         Ok(Some(path.join(format!(".s.PGSQL.{}", self.port))))
     }
 
-    /// `may_lack` if a service may add the rest; then options that need each other may be
-    /// incomplete.
+    /// The TLS options. `may_lack`: a service may add missing ones, so a certificate may lack its
+    /// key.
     fn tls(&self, may_lack: bool) -> Result<Tls, DsnError> {
         let bad = |option: &str, value: &str, why| {
             Err(DsnError::Value { option: option.to_owned(), value: value.to_owned(), why })
@@ -263,7 +263,7 @@ impl Parts {
         let postgres = names_folder(self.dbms);
         let word = self.tls_mode.as_str();
         let mode = match word {
-            // What libpq and the clients of MySQL do without a word.
+            // The default of libpq and of MySQL's clients.
             "" | "prefer" | "preferred" => TlsMode::Prefer,
             "disable" | "disabled" => TlsMode::Off,
             "allow" if postgres => TlsMode::Allow,
@@ -318,8 +318,8 @@ impl Parts {
     }
 }
 
-/// The host for an error message: without the text after a colon, unless the host is an address.
-/// If the host is missing, this is the password.
+/// The host for an error message, without the text after a colon unless the host is an address: if
+/// the host is missing, that text is the password.
 fn shown_host(text: &str) -> String {
     let is_address = |byte: u8| byte.is_ascii_hexdigit() || b":.[]".contains(&byte);
     match text.split_once(':') {

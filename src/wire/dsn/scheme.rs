@@ -1,9 +1,9 @@
-//! Words of DSNs.
+//! Words and separators of DSNs.
 
 use crate::domain::build::Dbms;
 use crate::domain::dialect::SocketName;
 
-/// The name in `${NAME}`, where a password stands.
+/// The name in a password of the form `${NAME}`.
 pub(super) fn variable(password: &str) -> Option<&str> {
     let name = password.strip_prefix("${")?.strip_suffix('}')?;
     let is_name = |name: &str| {
@@ -17,8 +17,8 @@ pub(super) fn known_scheme(scheme: &str) -> Option<Dbms> {
     Dbms::from_name(scheme).filter(|dbms| dbms.dialect().spec().server.is_some())
 }
 
-/// True for the DSNs of Postgres, in which the host may be the folder of a socket; false for those
-/// of MySQL, which name its file.
+/// True for Postgres, where the host may be the folder of the socket. DSNs of MySQL name the
+/// socket's file.
 pub(super) fn names_folder(dbms: Dbms) -> bool {
     let server = dbms.dialect().spec().server.as_ref();
     server.is_some_and(|server| server.socket == SocketName::HostFolder)
@@ -45,14 +45,14 @@ const OPTIONS: [&str; 17] = [
     "channel_binding",
 ];
 
-/// True for an option of a DSN with a value: `user=me`.
+/// True for a known option with a value: `user=me`.
 pub(super) fn is_option(pair: &str) -> bool {
     let name = pair.split_once('=').map_or("", |(name, _)| name);
     OPTIONS.contains(&name)
 }
 
-/// The text after `://`: address, and options after the `?`. As in libpq, an unencoded `?` in the
-/// password does not begin the options.
+/// Splits the text after `://` into the address and the options. As in libpq, an unencoded `?` in
+/// the password does not begin the options.
 pub(super) fn split_options(rest: &str) -> (&str, &str) {
     let mut from = 0;
     while let Some(at) = rest[from..].find('?').map(|at| from + at) {
@@ -67,7 +67,7 @@ pub(super) fn split_options(rest: &str) -> (&str, &str) {
     (rest, "")
 }
 
-/// What a text begins with, short enough for an error and without anything secret.
+/// The beginning of a text that is not a DSN, short enough for an error and without a password.
 pub(super) fn first_word(text: &str) -> &str {
     text.split([':', '/', '@', ' ']).next().unwrap_or_default()
 }

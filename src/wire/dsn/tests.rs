@@ -1,4 +1,4 @@
-//! What DSNs mean, and what is wrong with them.
+//! Tests of valid and invalid DSNs.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -28,7 +28,7 @@ fn a_dsn_is_stored_without_its_password() {
         "postgres://h/db?user=me@zone&sslmode=disable",
     );
     check("postgres://h/db?password=p@q&sslmode=disable", "postgres://h/db?sslmode=disable");
-    // The host was forgotten.
+    // Here the host is missing.
     check("postgres://bench:s3cret/app", "postgres://bench");
     check("postgres://bench:s3/cret?sslmode=require", "postgres://bench?sslmode=require");
 }
@@ -211,12 +211,12 @@ fn a_service_has_what_the_dsn_leaves_out() {
         "postgres://me@other:7/d?sslmode=disable"
     );
     assert_eq!(Dsn::parse("postgres://?service=s").expect("a name").service.as_deref(), Some("s"));
-    // Another host than that of the login path, so not its socket.
+    // The host differs from that of the login path, so its socket does not apply.
     let path = [("socket", "/run/my.sock"), ("user", "u"), ("port", "7")].map(pair);
     let with = |text: &str| Dsn::parse_with(text, &path).expect(text).to_string();
     assert_eq!(with("mysql:///d?login-path=p"), "mysql://u@/d?socket=/run/my.sock");
     assert_eq!(with("mysql://db/d?login-path=p"), "mysql://u@db:7/d");
-    // Its authorities are those of the service.
+    // The service names the authorities.
     let with_roots = "postgres://?service=s&sslmode=verify-ca";
     assert!(Dsn::parse(with_roots).is_ok());
     let roots = [("host", "db"), ("user", "u"), ("sslrootcert", "/ca")].map(pair);

@@ -1,16 +1,16 @@
-//! Rows of prepared statements, whose values come in binary, as text.
+//! Converts binary rows, the results of prepared statements, to text.
 
 use super::packet::Reader;
 use crate::wire::RowTexts;
 
-/// How the values of a column travel in binary rows.
+/// The type of a column in binary rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ColumnType {
     code: u8,
     unsigned: bool,
 }
 
-/// The type of a column by its definition.
+/// The type in the definition of a column.
 pub(super) fn column_type(body: &[u8]) -> Option<ColumnType> {
     const UNSIGNED: u16 = 0x20;
     let mut reader = Reader(body);
@@ -26,11 +26,11 @@ pub(super) fn column_type(body: &[u8]) -> Option<ColumnType> {
     Some(ColumnType { code, unsigned: reader.u16()? & UNSIGNED != 0 })
 }
 
-/// Adds the values of a binary row as text; `None` if they do not add up.
+/// Adds the values of a binary row as text; `None` if the row is invalid.
 pub(super) fn binary_row(body: &[u8], columns: &[ColumnType], rows: &mut RowTexts) -> Option<()> {
     let mut reader = Reader(body);
     reader.u8()?;
-    // The first two bits are free.
+    // The first two bits of the bitmap are unused.
     let nulls = reader.bytes((columns.len() + 2).div_ceil(8))?;
     for (index, column) in columns.iter().enumerate() {
         let bit = index + 2;
@@ -52,7 +52,7 @@ impl ColumnType {
             let (number, spare) = (u64::from_le_bytes(bytes), 64 - 8 * size as u32);
             match self.unsigned {
                 true => rows.push_written(format_args!("{number}")),
-                // The sign goes up and comes down again.
+                // Shifting left and back extends the sign.
                 false => rows.push_written(format_args!("{}", (number << spare) as i64 >> spare)),
             }
             Some(())
@@ -83,7 +83,7 @@ impl ColumnType {
     }
 }
 
-/// DATE, DATETIME and TIMESTAMP: parts that are zero at the end are left out.
+/// DATE, DATETIME and TIMESTAMP. The server leaves out trailing parts that are zero.
 fn moment(code: u8, reader: &mut Reader<'_>, rows: &mut RowTexts) -> Option<()> {
     const DATE: u8 = 0x0a;
     let length = usize::from(reader.u8()?);
@@ -103,7 +103,7 @@ fn moment(code: u8, reader: &mut Reader<'_>, rows: &mut RowTexts) -> Option<()> 
     Some(())
 }
 
-/// TIME: a sign, days, and parts of a day.
+/// TIME: a sign, days, hours, minutes, seconds, microseconds.
 fn duration(reader: &mut Reader<'_>, rows: &mut RowTexts) -> Option<()> {
     let length = usize::from(reader.u8()?);
     let mut parts = [0; 12];

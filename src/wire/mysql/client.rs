@@ -1,4 +1,4 @@
-//! The session of a client: what it asks, and how it reads the answers.
+//! A connection to a MySQL server: requests and replies after the login.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::wire::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireErr
 
 const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
 
-/// Errors with which a server says good-bye: shutdown, killed, killed (MariaDB), idle too long,
-/// connection forced to close.
+/// Errors that end the connection: shutdown, killed, killed (MariaDB), idle too long, forced to
+/// close.
 const FAREWELLS: [u16; 5] = [1053, 3169, 1927, 4031, 1080];
 
-/// Errors of a server that takes no local files: `local_infile` is off in MySQL 5 and MariaDB, in
-/// MySQL 8, and in later MariaDB.
+/// Errors of a server that refuses local files: `local_infile` is off in MySQL 5 and MariaDB, in
+/// MySQL 8, in later MariaDB.
 pub const LOCAL_REFUSED: [&str; 3] = ["1148", "3948", "4166"];
 
-/// A session.
+/// A connection.
 pub struct MysqlClient {
     channel: Channel,
     /// The packet being built; kept so that its memory is reused.
@@ -30,19 +30,19 @@ pub struct MysqlClient {
     server_version: String,
     /// SQLSTATE of the last error.
     sql_state: String,
-    /// True if result sets end with an OK packet and columns with nothing (MySQL 5.7, MariaDB
-    /// 10.2); false if both end with an EOF packet.
+    /// True if an OK packet ends result sets and nothing ends columns (MySQL 5.7, MariaDB 10.2 and
+    /// later); false if an EOF packet ends both.
     deprecate_eof: bool,
 }
 
-/// What is known of a prepared statement.
+/// A prepared statement.
 struct Statement {
-    /// COM_STMT_EXECUTE of this statement up to the values, twice: for the first execution, which
-    /// tells the types, and for all others.
+    /// COM_STMT_EXECUTE up to the values, twice: the first execution sends the types, the others do
+    /// not.
     first: Vec<u8>,
     later: Vec<u8>,
     types: Vec<ValueType>,
-    /// True once the server has taken the types.
+    /// True once the server knows the types.
     bound: bool,
 }
 
@@ -80,7 +80,7 @@ impl MysqlClient {
         self.channel.set_pause(pause);
     }
 
-    /// True if the session is encrypted.
+    /// True if the connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.channel.is_encrypted()
     }
@@ -90,18 +90,18 @@ impl MysqlClient {
         self.connection_id
     }
 
-    /// The version as the server told: `8.0.33`, `10.11.5-MariaDB`. The `5.5.5-` that MariaDB puts
-    /// before it for old replicas is taken off.
+    /// The version that the server reports: `8.0.33`, `10.11.5-MariaDB`. Without the `5.5.5-` that
+    /// MariaDB puts before it for old replicas.
     pub fn server_version(&self) -> &str {
         &self.server_version
     }
 
-    /// SQLSTATE of the last error; empty before one.
+    /// SQLSTATE of the last error; empty before the first error.
     pub fn sql_state(&self) -> &str {
         &self.sql_state
     }
 
-    /// Time limit of a read; `None` means no limit. A read that exceeds it ends the session.
+    /// Time limit of a read; `None` means no limit. A read that exceeds it breaks the connection.
     pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         self.channel.set_read_timeout(timeout)
     }
@@ -136,8 +136,8 @@ impl MysqlClient {
         Ok(Prepared(self.statements.len() - 1))
     }
 
-    /// Runs a prepared statement: one write, and one read unless the reply is long. Results come
-    /// in binary.
+    /// Runs a prepared statement: one write, and one read unless the reply is long. Results are
+    /// binary.
     #[inline]
     pub fn execute(
         &mut self,
@@ -147,8 +147,8 @@ impl MysqlClient {
         self.execute_with(statement, values, &mut CountRows)
     }
 
-    /// The same for a statement that returns one column of whole numbers, which replace what `ids`
-    /// held. Allocates nothing once `ids` has room.
+    /// Runs a prepared statement that returns one column of whole numbers, which replace the
+    /// content of `ids`. Allocates nothing once `ids` has room.
     #[inline]
     pub fn execute_ids(
         &mut self,
@@ -160,7 +160,7 @@ impl MysqlClient {
         self.execute_with(statement, values, &mut Ids { ids, number: packet::single_number })
     }
 
-    /// The same with the rows as text, which replace those in `rows`.
+    /// Runs a prepared statement; its rows, as text, replace those in `rows`.
     pub fn execute_rows(
         &mut self,
         statement: Prepared,
@@ -192,45 +192,46 @@ impl MysqlClient {
         self.channel.send(&self.output)?;
         let reply = self.finish(sink)?;
         if !bound {
-            // Only now is it certain that the server has the types.
+            // A reply proves that the server has the types.
             self.statements[number].bound = true;
         }
         Ok(reply)
     }
 
-    /// Runs text (COM_QUERY). Several statements may be joined by semicolons; their counts are
-    /// added up.
+    /// Runs text (COM_QUERY). Semicolons may join several statements; the reply adds up their
+    /// counts.
     pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         self.simple_bytes(sql.as_bytes())
     }
 
-    /// The same for text whose literals may be bytes, as dumps hold them.
+    /// Runs text whose literals may be arbitrary bytes, as in dumps.
     pub fn simple_bytes(&mut self, sql: &[u8]) -> Result<Reply, WireError> {
         self.command(packet::COM_QUERY, sql)?;
         self.finish(&mut CountRows)
     }
 
-    /// The same with the rows as text, which replace those in `rows`. Allocates nothing once it
-    /// has room.
+    /// Runs text; its rows, as text, replace those in `rows`. Allocates nothing once `rows` has
+    /// room.
     pub fn simple_rows(&mut self, sql: &str, rows: &mut RowTexts) -> Result<Reply, WireError> {
         rows.clear();
         self.command(packet::COM_QUERY, sql.as_bytes())?;
         self.finish(&mut KeepRows { rows, read: packet::text_values })
     }
 
-    /// Runs text and reads its rows as text. For the control plane: allocates for every value.
+    /// Runs text and returns its rows as text. Allocates for every value: not for measured
+    /// statements.
     pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
         let mut rows = RowTexts::default();
         self.simple_rows(sql, &mut rows)?;
         Ok(rows.into_texts())
     }
 
-    /// Runs `LOAD DATA LOCAL INFILE …` and sends it a file that exists only here: `fill` appends
-    /// up to some 100 KB of it at a time and returns false when that was the last. The name in the
-    /// statement means nothing. Returns the rows that the server took.
+    /// Runs `LOAD DATA LOCAL INFILE …` with rows from memory: `fill` appends up to about 100 KB at
+    /// a time and returns false after the last. The file name in the statement has no meaning.
+    /// Returns the number of rows that the server loaded.
     ///
     /// A server that does not allow it refuses before the first call of `fill`, with
-    /// [`WireError::Server`] of one of [`LOCAL_REFUSED`].
+    /// [`WireError::Server`] and a code of [`LOCAL_REFUSED`].
     pub fn load_local(
         &mut self,
         sql: &str,
@@ -243,7 +244,7 @@ impl MysqlClient {
             let what = format!("not a LOAD DATA LOCAL INFILE: {sql}");
             return Err(WireError::Protocol(what));
         }
-        // The server's packet has number 1, and the numbers go on.
+        // The server's packet has number 1; the packets of the file follow it.
         let mut sequence = 2u8;
         self.channel.skip(HEADER + length)?;
         let mut more = true;
@@ -300,7 +301,7 @@ impl MysqlClient {
         error.into_wire()
     }
 
-    /// Reads all that a statement gives back.
+    /// Reads the whole reply to a statement.
     #[inline]
     fn finish<S: RowSink>(&mut self, sink: &mut S) -> Result<Reply, WireError> {
         let before = self.channel.consumed();
@@ -336,7 +337,8 @@ impl MysqlClient {
         }
     }
 
-    /// The server wants a file of this host: it gets an empty one, and answers as to any statement.
+    /// The server asks for a file of this host. The client sends an empty one, and the server
+    /// continues.
     #[cold]
     fn no_local_file(&mut self, length: usize) -> Result<bool, WireError> {
         self.channel.skip(HEADER + length)?;
@@ -365,7 +367,7 @@ impl MysqlClient {
         reply: &mut Reply,
         sink: &mut S,
     ) -> Result<bool, WireError> {
-        // True while the next packet belongs to a row of 16 MB or more that has begun.
+        // True while the next packet continues a row of 16 MB or more.
         let mut within_row = false;
         loop {
             if within_row {
@@ -404,7 +406,7 @@ impl MysqlClient {
         }
     }
 
-    /// Gives the definitions of columns to `sink`.
+    /// Passes the column definitions to `sink`.
     fn read_definitions<S: RowSink>(&mut self, count: u64, sink: &mut S) -> Result<(), WireError> {
         for index in 0..count {
             let length = self.header()?;
@@ -416,7 +418,7 @@ impl MysqlClient {
         self.end_definitions()
     }
 
-    /// Takes off the definitions of columns or parameters, and what ends them.
+    /// Skips the definitions of columns or parameters, and the packet that ends them.
     #[inline]
     fn skip_definitions(&mut self, count: u64) -> Result<(), WireError> {
         if count == 0 {
@@ -429,7 +431,7 @@ impl MysqlClient {
         self.end_definitions()
     }
 
-    /// Takes off what ends definitions, where something does.
+    /// Skips the packet that ends definitions, if the server sends one.
     #[inline]
     fn end_definitions(&mut self) -> Result<(), WireError> {
         if !self.deprecate_eof {

@@ -1,4 +1,4 @@
-//! The beginning of a MySQL session: greeting, TLS, password.
+//! The start of a MySQL connection: greeting, TLS, password.
 
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
@@ -22,10 +22,9 @@ const CLIENT_PS_MULTI_RESULTS: u32 = 1 << 18;
 const CLIENT_PLUGIN_AUTH: u32 = 1 << 19;
 const CLIENT_DEPRECATE_EOF: u32 = 1 << 24;
 
-/// Capabilities of this client. CLIENT_FOUND_ROWS is left out, as in sysbench: `affected` is the
-/// number of rows that changed. CLIENT_LONG_PASSWORD tells MariaDB to use none of its own
-/// extensions. CLIENT_LOCAL_FILES is for bulk loads, which send rows from memory; no file of this
-/// host is ever sent, whatever the server asks for.
+/// Capabilities of this client. Without CLIENT_FOUND_ROWS, as in sysbench, `affected` is the number
+/// of changed rows. With CLIENT_LONG_PASSWORD, MariaDB uses none of its own extensions.
+/// CLIENT_LOCAL_FILES is for bulk loads from memory; the client never sends a file of this host.
 const CAPABILITIES: u32 = CLIENT_LONG_PASSWORD
     | CLIENT_LONG_FLAG
     | CLIENT_LOCAL_FILES
@@ -38,31 +37,31 @@ const CAPABILITIES: u32 = CLIENT_LONG_PASSWORD
     | CLIENT_PLUGIN_AUTH
     | CLIENT_DEPRECATE_EOF;
 
-/// Without these a server cannot be spoken to. MySQL has all of them since 4.1.
+/// Required capabilities; MySQL has all of them since 4.1.
 const REQUIRED: u32 = CLIENT_PROTOCOL_41 | CLIENT_SECURE_CONNECTION;
 
-/// utf8mb4_general_ci, which every version since 5.5.3 and every MariaDB knows.
+/// utf8mb4_general_ci: known to MySQL since 5.5.3 and to every MariaDB.
 const CHARACTER_SET: u8 = 45;
 
 const LONGEST_STATEMENT: u32 = 1 << 30;
 
-/// The code of a login that is refused.
+/// The code of a refused login.
 const ACCESS_DENIED: &str = "1045";
 
 const NATIVE: &[u8] = b"mysql_native_password";
 const CACHING_SHA2: &[u8] = b"caching_sha2_password";
 
-/// What a session begins with.
+/// The server's facts after the login.
 pub(super) struct Welcome {
     pub(super) channel: Channel,
     pub(super) connection_id: u32,
     pub(super) server_version: String,
-    /// True if client and server agreed that result sets end with an OK packet.
+    /// True if client and server agreed that an OK packet ends result sets.
     pub(super) deprecate_eof: bool,
 }
 
-/// Answers the greeting, and the server's questions until it says OK. `address` is given if TLS may
-/// be asked for.
+/// Answers the greeting, then the server's requests until it says OK. `address` is given if the
+/// client may ask for TLS.
 pub(super) fn log_in(
     mut channel: Channel,
     address: Option<&Address>,
@@ -100,7 +99,7 @@ pub(super) fn log_in(
     })
 }
 
-/// True if the session is to be encrypted.
+/// True if the client asks for TLS.
 fn asks_for_tls(
     channel: &mut Channel,
     address: &Address,
@@ -125,7 +124,7 @@ pub(super) struct Greeting {
     pub(super) version: String,
     pub(super) connection_id: u32,
     pub(super) capabilities: u32,
-    /// 20 bytes to hash the password with.
+    /// 20 bytes, hashed together with the password.
     pub(super) nonce: Vec<u8>,
     pub(super) plugin: Vec<u8>,
 }
@@ -165,7 +164,7 @@ impl Greeting {
         let high = u32::from(reader.u16()?);
         let nonce_length = usize::from(reader.u8()?);
         reader.bytes(10)?;
-        // The rest of the nonce has at least 13 bytes, of which the last is a zero.
+        // The rest of the nonce has at least 13 bytes; the last is zero.
         let rest = reader.bytes(nonce_length.saturating_sub(8).max(13))?;
         nonce.extend_from_slice(rest.strip_suffix(&[0]).unwrap_or(rest));
         let plugin = match reader.until_zero() {
@@ -177,7 +176,7 @@ impl Greeting {
     }
 }
 
-/// The fixed part of the login packet, which alone asks for TLS.
+/// The fixed part of the login packet. Sent alone, it asks for TLS.
 fn fixed_part(capabilities: u32) -> Vec<u8> {
     let mut body = capabilities.to_le_bytes().to_vec();
     body.extend_from_slice(&LONGEST_STATEMENT.to_le_bytes());
@@ -204,10 +203,10 @@ fn receive(channel: &mut Channel) -> Result<(Vec<u8>, u8), WireError> {
     Ok((body, sequence))
 }
 
-/// The questions and answers about who we are.
+/// The exchange of authentication packets.
 struct Exchange<'a> {
     channel: Channel,
-    /// Of the last packet, sent or received.
+    /// Number of the last packet, sent or received.
     sequence: u8,
     login: &'a Login,
     nonce: Vec<u8>,
@@ -219,8 +218,8 @@ impl Exchange<'_> {
         send(&mut self.channel, self.sequence, body)
     }
 
-    /// The login packet. If the server's favourite way of proving the password is not known here,
-    /// the native one is offered, and the server asks again.
+    /// Sends the login packet. If the client does not know the server's default method, it offers
+    /// the native one, and the server asks again.
     fn respond(&mut self, capabilities: u32, plugin: &[u8]) -> Result<(), WireError> {
         let plugin = if plugin == CACHING_SHA2 { CACHING_SHA2 } else { NATIVE };
         let proof = scramble(plugin, &self.login.password, &self.nonce);
@@ -246,7 +245,7 @@ impl Exchange<'_> {
         self.send(&body)
     }
 
-    /// A refusal with a way out, where there is one.
+    /// Adds a hint to a refusal, where there is one.
     fn explained(&self, error: WireError) -> WireError {
         let is_refused = error.code() == Some(ACCESS_DENIED);
         if is_refused && self.login.password.is_empty() {
@@ -275,7 +274,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The server wants the password proved in another way.
+    /// The server asks for another authentication method.
     fn switch(&mut self, request: &[u8]) -> Result<(), WireError> {
         let mut reader = Reader(request);
         let plugin = reader.until_zero();
@@ -285,9 +284,9 @@ impl Exchange<'_> {
             return self.send(&proof);
         }
         let name = match plugin {
-            // The server looks at who is at the other end of the socket; nothing is to be said.
+            // The server checks the peer of the socket; the client sends nothing.
             b"auth_socket" | b"unix_socket" => return self.send(&[]),
-            // Tokens of clouds are checked by the server, which must see them.
+            // The server must see the tokens of cloud logins to check them.
             b"mysql_clear_password" if self.channel.is_private() => {
                 let mut password = self.login.password.clone().into_bytes();
                 password.push(0);
@@ -304,8 +303,8 @@ impl Exchange<'_> {
         Err(self.channel.confused(what))
     }
 
-    /// The server has not got the hash in its cache and wants the password itself: as it is where
-    /// nobody can listen, encrypted with the server's key elsewhere.
+    /// The server has no cached hash and asks for the password itself. The client sends it as it is
+    /// over a private channel, otherwise encrypted with the server's key.
     fn full_sha2(&mut self) -> Result<(), WireError> {
         const REQUEST_KEY: [u8; 1] = [2];
         let mut password = self.login.password.clone().into_bytes();
@@ -333,7 +332,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Proof of the password that does not show it. An empty password is proved by nothing.
+/// A proof of the password that does not reveal it; empty for an empty password.
 pub(super) fn scramble(plugin: &[u8], password: &str, nonce: &[u8]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();

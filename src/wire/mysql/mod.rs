@@ -1,6 +1,6 @@
-//! Blocking client of the MySQL protocol, version 10, as MySQL 5.5 to 9 and MariaDB speak it. A
-//! prepared statement is one COM_STMT_EXECUTE in one write; the rows of its binary result set are
-//! counted by their headers.
+//! Blocking client for version 10 of the MySQL protocol, as in MySQL 5.5 to 9 and MariaDB. A
+//! prepared statement costs one COM_STMT_EXECUTE in one write; the client counts the rows of its
+//! binary result by their headers.
 
 mod binary_row;
 mod client;

@@ -1,13 +1,13 @@
-//! Packets of the MySQL protocol, version 10: built into a buffer, read from a slice. No I/O.
+//! Packets of the MySQL protocol, version 10: written into a buffer, read from a slice. No I/O.
 
 use std::io::{Error, ErrorKind};
 
 use crate::wire::{RowTexts, Value, ValueType, WireError};
 
-/// Length and sequence number.
+/// Bytes of a header: length and sequence number.
 pub(super) const HEADER: usize = 4;
 
-/// Longest body of one packet. A body of just this length has a continuation.
+/// Longest body of one packet, bytes. A body of exactly this length continues in the next packet.
 pub(super) const LONGEST: usize = 0xff_ff_ff;
 
 /// First byte of an OK packet.
@@ -29,14 +29,14 @@ const MYSQL_TYPE_LONGLONG: u8 = 0x08;
 const MYSQL_TYPE_VAR_STRING: u8 = 0xfd;
 const MYSQL_TYPE_BLOB: u8 = 0xfc;
 
-/// Length of the body by the header, which must be in `bytes`.
+/// Length of the body according to the header, which must be in `bytes`.
 #[inline]
 pub(super) fn body_length(bytes: &[u8]) -> usize {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]) as usize
 }
 
-/// Frames `output[4..]`, whose first four bytes are kept free for the header. What is longer than
-/// one packet is cut into several.
+/// Writes the header into `output[..4]`, which the caller left free. Splits a body that is too long
+/// for one packet.
 #[inline]
 pub(super) fn frame(output: &mut Vec<u8>, sequence: u8) {
     let length = output.len() - HEADER;
@@ -55,7 +55,7 @@ fn frame_many(output: &mut Vec<u8>, sequence: u8) {
     let mut sequence = sequence;
     let mut chunks = body.chunks(LONGEST);
     loop {
-        // After a full packet there is always another, if need be an empty one.
+        // Another packet always follows a full one, possibly an empty one.
         let chunk = chunks.next().unwrap_or_default();
         output.extend_from_slice(&(chunk.len() as u32).to_le_bytes()[..3]);
         output.push(sequence);
@@ -74,12 +74,12 @@ pub(super) fn command(output: &mut Vec<u8>, command: u8, argument: &[u8]) {
     frame(output, 0);
 }
 
-/// Where COM_STMT_EXECUTE says which values are NULL: after the header, the command, the statement,
-/// the flags and the iterations.
+/// Position of the NULL bitmap in COM_STMT_EXECUTE: after header, command, statement, flags and
+/// iterations.
 const NULLS: usize = 14;
 
-/// COM_STMT_EXECUTE up to the values, with a free header. With `types` told, the server reads them
-/// and keeps them for later executions.
+/// COM_STMT_EXECUTE up to the values, with a free header. `tell`: with the types, which the server
+/// keeps for later executions.
 pub(super) fn execute_beginning(statement: u32, types: &[ValueType], tell: bool) -> Vec<u8> {
     let mut beginning = vec![0, 0, 0, 0, COM_STMT_EXECUTE];
     beginning.extend_from_slice(&statement.to_le_bytes());
@@ -104,7 +104,7 @@ pub(super) fn execute_beginning(statement: u32, types: &[ValueType], tell: bool)
     beginning
 }
 
-/// COM_STMT_EXECUTE. `output` must be empty.
+/// Writes COM_STMT_EXECUTE into the empty `output`.
 #[inline]
 pub(super) fn execute(
     output: &mut Vec<u8>,
@@ -131,7 +131,7 @@ pub(super) fn execute(
     Ok(())
 }
 
-/// The only value of a binary row, an INT or BIGINT that is not NULL.
+/// The only value of a binary row: an INT or BIGINT that is not NULL.
 #[inline]
 pub(super) fn single_number(body: &[u8]) -> Option<u64> {
     match *body {
@@ -141,7 +141,7 @@ pub(super) fn single_number(body: &[u8]) -> Option<u64> {
     }
 }
 
-/// Bytes with their length before them.
+/// Appends the length of the bytes, then the bytes.
 pub(super) fn length_encoded(output: &mut Vec<u8>, bytes: &[u8]) {
     let length = bytes.len() as u64;
     let digits = length.to_le_bytes();
@@ -163,13 +163,13 @@ pub(super) fn length_encoded(output: &mut Vec<u8>, bytes: &[u8]) {
     output.extend_from_slice(bytes);
 }
 
-/// Begins a packet of a local file: an empty header, after which rows are appended.
+/// Begins a packet of a local file: an empty header. The caller appends rows.
 pub(super) fn begin_file_part(output: &mut Vec<u8>) {
     output.clear();
     output.extend_from_slice(&[0; HEADER]);
 }
 
-/// Ends it. An empty one would end the file.
+/// Ends a packet of a local file; removes an empty one, which would end the file.
 pub(super) fn end_file_part(output: &mut Vec<u8>, sequence: u8) -> Result<(), String> {
     match output.len().saturating_sub(HEADER) {
         0 => output.clear(),
@@ -184,12 +184,12 @@ pub(super) fn end_of_file(sequence: u8) -> [u8; HEADER] {
     [0, 0, 0, sequence]
 }
 
-/// Reads a packet's body from the front. Every method gives `None` if the body is too short.
+/// Reads the body of a packet from its start. Each method returns `None` if the body is too short.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// That many bytes.
+    /// The next `count` bytes.
     #[inline]
     pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count)?;
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
-    /// One byte.
+    /// The next byte.
     #[inline]
     pub(super) fn u8(&mut self) -> Option<u8> {
         let (byte, rest) = self.0.split_first()?;
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
         Some(*byte)
     }
 
-    /// Two bytes.
+    /// The next two bytes.
     #[inline]
     pub(super) fn u16(&mut self) -> Option<u16> {
         let (bytes, rest) = self.0.split_first_chunk::<2>()?;
@@ -213,14 +213,14 @@ impl<'a> Reader<'a> {
         Some(u16::from_le_bytes(*bytes))
     }
 
-    /// Four bytes.
+    /// The next four bytes.
     pub(super) fn u32(&mut self) -> Option<u32> {
         let (bytes, rest) = self.0.split_first_chunk::<4>()?;
         self.0 = rest;
         Some(u32::from_le_bytes(*bytes))
     }
 
-    /// A length-encoded integer. NULL (0xfb) and 0xff are none.
+    /// A length-encoded integer; `None` for NULL (0xfb) and 0xff.
     #[inline]
     pub(super) fn length(&mut self) -> Option<u64> {
         let size = match self.u8()? {
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
         Some(u64::from_le_bytes(digits))
     }
 
-    /// Up to the next zero byte, which is taken off too, or to the end.
+    /// The bytes up to the next zero byte, which is removed, or to the end.
     pub(super) fn until_zero(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
         let text = &self.0[..end];
@@ -254,7 +254,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// By an OK packet, be it after a statement or, with 0xfe in front, after rows.
+    /// Reads an OK packet, after a statement or (beginning with 0xfe) after rows.
     #[inline]
     pub(super) fn by_ok(body: &[u8]) -> Option<Ended> {
         let mut reader = Reader(body);
@@ -264,7 +264,7 @@ impl Ended {
         Some(Ended { affected, status: reader.u16()? })
     }
 
-    /// By an EOF packet.
+    /// Reads an EOF packet.
     #[inline]
     pub(super) fn by_eof(body: &[u8]) -> Option<Ended> {
         let mut reader = Reader(body);
@@ -274,16 +274,16 @@ impl Ended {
     }
 }
 
-/// Number of columns, by the first packet of a result set.
+/// Number of columns in the first packet of a result set.
 #[inline]
 pub(super) fn column_count(body: &[u8]) -> Option<u64> {
     Reader(body).length()
 }
 
-/// What the server said of a statement that it prepared.
+/// The server's description of a prepared statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Described {
-    /// The server's number of it.
+    /// Its number on the server.
     pub(super) statement: u32,
     /// Columns of its result; 0 for none.
     pub(super) columns: u16,
@@ -302,7 +302,7 @@ pub(super) fn prepared(body: &[u8]) -> Option<Described> {
     Some(Described { statement, columns, parameters: reader.u16()? })
 }
 
-/// Adds the values of a row of the text protocol to `rows`; `None` if they do not add up.
+/// Adds the values of a text row to `rows`; `None` if the row is invalid.
 pub(super) fn text_values(body: &[u8], rows: &mut RowTexts) -> Option<()> {
     const NULL: u8 = 0xfb;
     let mut reader = Reader(body);
@@ -319,9 +319,9 @@ pub(super) fn text_values(body: &[u8], rows: &mut RowTexts) -> Option<()> {
     Some(())
 }
 
-/// The name of the column that a definition describes.
+/// The name in the definition of a column.
 pub(super) fn column_name(body: &[u8]) -> Option<&[u8]> {
-    /// Catalog, schema, table and its own name.
+    /// Catalog, schema, alias of the table, name of the table.
     const BEFORE: usize = 4;
     let mut reader = Reader(body);
     for _ in 0..BEFORE {
@@ -335,15 +335,15 @@ pub(super) fn column_name(body: &[u8]) -> Option<&[u8]> {
 /// An error packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServerError {
-    /// `1213`.
+    /// Error number: `1213`.
     pub(super) number: u16,
-    /// `40001`; empty before the login.
+    /// SQLSTATE: `40001`; empty before the login.
     pub(super) state: String,
     message: String,
 }
 
 impl ServerError {
-    /// Reads it; what is missing stays empty. Before the login there is no SQLSTATE.
+    /// Reads an error packet; missing fields stay empty. Before the login there is no SQLSTATE.
     pub(super) fn parse(body: &[u8]) -> ServerError {
         let mut reader = Reader(body);
         let _ = reader.u8();
@@ -356,12 +356,12 @@ impl ServerError {
         ServerError { number, state: text(state), message: text(message) }
     }
 
-    /// As an end of the session.
+    /// The error of a connection that has ended.
     pub(super) fn into_io(self) -> Error {
         Error::new(ErrorKind::ConnectionAborted, format!("{} ({})", self.message, self.number))
     }
 
-    /// As a refused statement.
+    /// The error of a refused statement.
     pub(super) fn into_wire(self) -> WireError {
         WireError::Server { code: self.number.to_string(), message: self.message }
     }

@@ -1,4 +1,4 @@
-//! Where passwords come from.
+//! Tests of the sources of logins.
 
 use super::*;
 
@@ -101,8 +101,8 @@ fn a_service_has_host_user_and_password() {
     assert!(unnamed.contains("from PGSERVICE, which is not set"), "{unnamed}");
 }
 
-/// A file of login paths as mysql_config_editor writes it, encrypted by openssl with the key of 16
-/// zeros: 20 bytes of which each is 0 fold to that.
+/// A login-path file as mysql_config_editor writes it, encrypted by openssl. Twenty zero bytes give
+/// a key of 16 zeros.
 fn login_file(lines: &[&str]) -> Option<Vec<u8>> {
     use std::io::Write;
     use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! The session of a client: what it asks, and how it reads the answers.
+//! A connection to a Postgres server: requests and replies after the login.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::wire::rows::{CountRows, Ids, KeepRows, RowSink};
 use crate::wire::socket::Channel;
 use crate::wire::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 
-/// Bytes of COPY data that are gathered before they are written.
+/// Bytes of COPY data per write.
 const COPY_BYTES: usize = 256 * 1024;
 
-/// Notices that are kept until somebody takes them.
+/// Most notices that a connection keeps.
 const NOTICES_KEPT: usize = 20;
 
-/// A session.
+/// A connection.
 pub struct PostgresClient {
     channel: Channel,
     /// The message being built; kept so that its memory is reused.
@@ -25,11 +25,11 @@ pub struct PostgresClient {
     connection_id: u32,
     server_version: String,
     notices: Vec<String>,
-    /// Of the last ReadyForQuery: `I` idle, `T` in a transaction, `E` in one that failed.
+    /// State in the last ReadyForQuery: `I` idle, `T` in a transaction, `E` in a failed one.
     transaction: u8,
 }
 
-/// What is known of a prepared statement.
+/// A prepared statement.
 struct Statement {
     /// The Bind message up to the values.
     bind: Vec<u8>,
@@ -37,7 +37,7 @@ struct Statement {
     result_set: bool,
 }
 
-/// How the statement was sent: decides what follows a refused COPY.
+/// How the statement was sent; decides what follows a refused COPY.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sent {
     Simple,
@@ -64,7 +64,7 @@ impl PostgresClient {
                 answer => return answer.map_err(|error| error.with_tls_hint(false)),
             };
             let channel = login::encrypt(Channel::connect(address, timeout)?, address)?;
-            // A server without TLS refuses for another reason.
+            // The server may refuse because of TLS: it may have none, or require it.
             return match channel.is_encrypted() {
                 true => PostgresClient::log_in(channel, login, binding),
                 false => Err(refused.with_tls_hint(false)),
@@ -99,27 +99,27 @@ impl PostgresClient {
         self.channel.set_pause(pause);
     }
 
-    /// True if the session is encrypted.
+    /// True if the connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.channel.is_encrypted()
     }
 
-    /// Process id of the server's side, as the server told.
+    /// Process id of the server's backend for this connection.
     pub fn connection_id(&self) -> u32 {
         self.connection_id
     }
 
-    /// `server_version` as the server told: `17.2`, `15.14 (Debian 15.14-0+deb12u1)`.
+    /// The server's parameter `server_version`: `17.2`, `15.14 (Debian 15.14-0+deb12u1)`.
     pub fn server_version(&self) -> &str {
         &self.server_version
     }
 
-    /// Time limit of a read; `None` means no limit. A read that exceeds it ends the session.
+    /// Time limit of a read; `None` means no limit. A read that exceeds it breaks the connection.
     pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         self.channel.set_read_timeout(timeout)
     }
 
-    /// Prepares a statement with `$1` placeholders: integers are declared int8, text varchar.
+    /// Prepares a statement with `$1` placeholders: integers are int8, text is varchar.
     pub fn prepare(&mut self, sql: &str, types: &[ValueType]) -> Result<Prepared, WireError> {
         let number = self.statements.len();
         self.output.clear();
@@ -147,8 +147,8 @@ impl PostgresClient {
         Ok(Prepared(number))
     }
 
-    /// Runs a prepared statement: one write, and one read unless the reply is long. Integers are
-    /// sent binary and results asked for in binary, as sysbench's driver does.
+    /// Runs a prepared statement: one write, and one read unless the reply is long. Integers and
+    /// results are binary, as in sysbench's driver.
     #[inline]
     pub fn execute(
         &mut self,
@@ -158,8 +158,8 @@ impl PostgresClient {
         self.execute_with(statement, values, &mut CountRows)
     }
 
-    /// The same for a statement that returns one column of whole numbers, which replace what `ids`
-    /// held. Allocates nothing once `ids` has room.
+    /// Runs a prepared statement that returns one column of whole numbers, which replace the
+    /// content of `ids`. Allocates nothing once `ids` has room.
     #[inline]
     pub fn execute_ids(
         &mut self,
@@ -171,7 +171,7 @@ impl PostgresClient {
         self.execute_with(statement, values, &mut Ids { ids, number: message::single_number })
     }
 
-    /// The same with the rows as text, which replace those in `rows`. The server makes the text.
+    /// Runs a prepared statement; its rows, as text made by the server, replace those in `rows`.
     pub fn execute_rows(
         &mut self,
         statement: Prepared,
@@ -186,7 +186,7 @@ impl PostgresClient {
         self.finish(Sent::Extended, reply, &mut KeepRows { rows, read: message::text_values })
     }
 
-    /// What the server said by the way (NOTICE, WARNING) since the last call.
+    /// Notices and warnings since the last call.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
@@ -204,7 +204,7 @@ impl PostgresClient {
         self.finish(Sent::Extended, reply, sink)
     }
 
-    /// Writes an execution into the output. True if it returns a result set.
+    /// Writes the execution of a statement into the output. True if it returns a result set.
     #[inline]
     fn bind(&mut self, statement: Prepared, values: &[Value<'_>]) -> Result<bool, WireError> {
         let Some(statement) = self.statements.get(statement.0) else {
@@ -219,15 +219,15 @@ impl PostgresClient {
         Ok(statement.result_set)
     }
 
-    /// Runs text through the simple protocol. Several statements may be joined by semicolons; their
-    /// counts are added up.
+    /// Runs text through the simple protocol. Semicolons may join several statements; the reply
+    /// adds up their counts.
     pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         self.query(sql)?;
         self.finish(Sent::Simple, Reply::default(), &mut CountRows)
     }
 
-    /// The same with the rows as text, which replace those in `rows`. Allocates nothing once it
-    /// has room.
+    /// Runs text; its rows, as text, replace those in `rows`. Allocates nothing once `rows` has
+    /// room.
     pub fn simple_rows(&mut self, sql: &str, rows: &mut RowTexts) -> Result<Reply, WireError> {
         rows.clear();
         self.query(sql)?;
@@ -235,15 +235,16 @@ impl PostgresClient {
         self.finish(Sent::Simple, Reply::default(), &mut sink)
     }
 
-    /// Runs text and reads its rows as text. For the control plane: allocates for every value.
+    /// Runs text and returns its rows as text. Allocates for every value: not for measured
+    /// statements.
     pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
         let mut rows = RowTexts::default();
         self.simple_rows(sql, &mut rows)?;
         Ok(rows.into_texts())
     }
 
-    /// Runs `COPY … FROM STDIN` and feeds it: `fill` appends rows in COPY's text form and returns
-    /// false when those were the last. Returns the number of rows that the server took.
+    /// Runs `COPY … FROM STDIN` with rows from memory: `fill` appends rows in COPY's text form and
+    /// returns false after the last. Returns the number of rows that the server loaded.
     pub fn copy_in(
         &mut self,
         sql: &str,
@@ -266,7 +267,8 @@ impl PostgresClient {
             if !more || self.output.len() >= COPY_BYTES {
                 self.channel.send(&self.output)?;
                 self.output.clear();
-                // Only an error makes the server speak now. It ignores what was sent after it.
+                // Only an error makes the server send something now. It ignores the rows after an
+                // error.
                 more &= self.channel.spoken()? != Some(b'E');
             }
         }
@@ -280,8 +282,8 @@ impl PostgresClient {
         self.channel.send(&self.output)
     }
 
-    /// Reads until the server is ready again. An error of the statement is kept until then, so
-    /// that the session stays in step.
+    /// Reads until the server is ready again. Returns an error of the statement only then, so that
+    /// the connection stays in step.
     #[inline]
     fn finish<S: RowSink>(
         &mut self,
@@ -319,7 +321,7 @@ impl PostgresClient {
         }
     }
 
-    /// The server is ready again.
+    /// Reads the message that the server is ready again.
     #[inline]
     fn ready(&mut self, length: usize) -> Result<(), WireError> {
         self.channel.need(message::HEADER + length)?;
@@ -330,7 +332,7 @@ impl PostgresClient {
         Ok(())
     }
 
-    /// The messages that a point query does not meet.
+    /// Handles messages other than those of a point query.
     #[cold]
     fn unusual(
         &mut self,
@@ -347,7 +349,7 @@ impl PostgresClient {
                 if error.is_fatal() {
                     return Err(self.channel.fault(error.into_io()));
                 }
-                // The first is the cause.
+                // The first error is the cause.
                 refused.get_or_insert(error.into_wire());
             }
             b'G' => {
@@ -355,7 +357,7 @@ impl PostgresClient {
                 let why = "the server expects rows, but rqps sends none";
                 message::copy_fail(&mut self.output, why);
                 if sent == Sent::Extended {
-                    // While it waited for rows the server took no notice of the first Sync.
+                    // The server ignored the first Sync while it waited for rows.
                     message::sync(&mut self.output);
                 }
                 self.channel.send(&self.output)?;
@@ -367,13 +369,13 @@ impl PostgresClient {
             b'N' => {
                 let notice = message::ServerError::parse(whole(&mut self.channel, kind, length)?)
                     .into_words();
-                // A server that complains about every row must not fill memory.
+                // A server that complains about every row must not fill the memory.
                 if self.notices.len() < NOTICES_KEPT {
                     self.notices.push(notice);
                 }
             }
-            // ParseComplete, CloseComplete, NoData, EmptyQuery, PortalSuspended, settings,
-            // notifications, COPY to the client: nothing to count.
+            // Messages without a count: ParseComplete, CloseComplete, NoData, EmptyQuery,
+            // PortalSuspended, settings, notifications, COPY to the client.
             b'1' | b'3' | b'n' | b'I' | b's' | b't' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
             other => {
                 let what = format!("unexpected message {:?}", char::from(other));
@@ -408,8 +410,7 @@ impl PostgresClient {
         refused.map_or(Ok(described), Err)
     }
 
-    /// True if the server now waits for rows; false if its reply is something else, which is left
-    /// to be read.
+    /// True if the server now waits for rows. Leaves any other reply unread.
     fn copy_begins(&mut self) -> Result<bool, WireError> {
         loop {
             let (kind, length) = header(&mut self.channel)?;
@@ -425,7 +426,7 @@ impl PostgresClient {
     }
 }
 
-/// What the server said of a statement that it prepared.
+/// The server's description of a prepared statement.
 #[derive(Default)]
 struct Described {
     parameters: Vec<u32>,

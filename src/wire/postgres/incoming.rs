@@ -1,4 +1,4 @@
-//! Messages as they come in: what both the login and the session after it read.
+//! Reads messages, for the login and for the connection after it.
 
 use super::message::{HEADER, LONGEST_KEPT, body_length};
 use crate::wire::WireError;

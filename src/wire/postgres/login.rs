@@ -1,4 +1,4 @@
-//! The start of a Postgres session: TLS, password, and parameters of the server.
+//! The start of a Postgres connection: TLS, password, parameters of the server.
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
@@ -13,11 +13,11 @@ use crate::wire::socket::Channel;
 
 const PROTOCOL_3_0: u32 = 196_608;
 
-/// "May we speak TLS?"
+/// SSLRequest: asks whether the server has TLS.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// Asks for TLS and goes on under it. A server without TLS is one to go on with if the mode leaves
-/// it the choice.
+/// Asks for TLS and encrypts the channel. Without TLS on the server, the channel stays as it is if
+/// the mode allows that.
 pub(super) fn encrypt(mut channel: Channel, address: &Address) -> Result<Channel, WireError> {
     let Address::Tcp { tls, .. } = address else { return Ok(channel) };
     channel.send(&SSL_REQUEST)?;
@@ -36,7 +36,7 @@ pub(super) fn encrypt(mut channel: Channel, address: &Address) -> Result<Channel
     }
 }
 
-/// What a session begins with.
+/// The server's facts after the login.
 pub(super) struct Welcome {
     pub(super) channel: Channel,
     pub(super) connection_id: u32,
@@ -110,21 +110,21 @@ fn startup(output: &mut Vec<u8>, login: &Login) -> Result<(), String> {
     end(output, 0)
 }
 
-/// The questions and answers about who we are.
+/// The exchange of authentication messages.
 struct Exchange<'a> {
     login: &'a Login,
     binding: ChannelBinding,
-    /// What a proof is bound to; `None` without TLS.
+    /// The channel binding of a proof; `None` without TLS.
     end_point: Option<Vec<u8>>,
     scram: Option<ScramSha256>,
-    /// False between the beginning of SCRAM and the server's proof that it knows the password.
+    /// False from the start of SCRAM until the server has proved that it knows the password.
     verified: bool,
-    /// True after a proof that names the server's certificate.
+    /// True after a proof that includes the server's certificate.
     bound: bool,
 }
 
 impl Exchange<'_> {
-    /// Answers one Authentication message; nothing is put in `output` if there is nothing to say.
+    /// Answers one Authentication message. Leaves `output` empty if no answer is due.
     fn answer(&mut self, body: &[u8], output: &mut Vec<u8>) -> Result<(), WireError> {
         let protocol = |what: &str| WireError::Protocol(what.to_owned());
         let Some((kind, rest)) = body.split_first_chunk::<4>() else {
@@ -200,9 +200,9 @@ impl Exchange<'_> {
         end(output, position).map_err(WireError::Protocol)
     }
 
-    /// How the password is proved: bound to the server's certificate where both sides can. A client
-    /// that could, and was not asked, says so: the server then sees whether somebody in between
-    /// took the offer out.
+    /// Chooses the SCRAM mechanism: with channel binding if both sides support it. A client that
+    /// supports it and gets no offer says so; the server then notices if somebody in between
+    /// removed the offer.
     fn mechanism(
         &mut self,
         plain: bool,
@@ -242,7 +242,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Said where the DSN wants a proof that is bound to the TLS session.
+/// The error if the DSN requires channel binding and the login has none.
 const NOT_BOUND: &str = "channel_binding=require, and the server or its way of asking for the \
                          password cannot bind to TLS\nhint: it needs TLS and scram-sha-256 (with a \
                          certificate that is not Ed25519), or use channel_binding=prefer";

@@ -1,28 +1,28 @@
-//! Messages of the Postgres protocol, version 3: built into a buffer, read from a slice. No I/O.
+//! Messages of the Postgres protocol, version 3: written into a buffer, read from a slice. No I/O.
 
 use std::io::{Error, ErrorKind, Write};
 
 use crate::wire::{RowTexts, Value, ValueType, WireError};
 
-/// Type and length.
+/// Bytes of a header: type and length.
 pub(super) const HEADER: usize = 5;
 
-/// Longest message that is read as a whole: a value may be as long as 1 GB.
+/// Longest message that is read as a whole, bytes: a value may have 1 GB.
 pub(super) const LONGEST_KEPT: usize = (1 << 30) + 4096;
 
 const INT8_OID: u32 = 20;
 const VARCHAR_OID: u32 = 1043;
 const INT4_OID: u32 = 23;
 const INT2_OID: u32 = 21;
-/// Leaves the type to the server.
+/// The OID that leaves the type to the server.
 const ANY_OID: u32 = 0;
 /// Length of a NULL.
 const NULL: [u8; 4] = (-1i32).to_be_bytes();
 
-/// How the values of a placeholder are sent.
+/// The form in which values of a placeholder are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParameterForm {
-    /// Whole numbers in binary, of so many bytes.
+    /// Whole numbers in binary, with this number of bytes.
     Binary(u8),
     /// Whole numbers in digits.
     Digits,
@@ -33,7 +33,7 @@ pub(super) enum ParameterForm {
 }
 
 impl ParameterForm {
-    /// Of a placeholder of this type that the server describes by this OID.
+    /// The form for a placeholder declared as `declared` that the server describes by this OID.
     pub(super) fn of(declared: ValueType, oid: u32) -> ParameterForm {
         match (declared, oid) {
             (ValueType::Int, _) | (ValueType::AnyInt, INT8_OID) => ParameterForm::Binary(8),
@@ -46,11 +46,11 @@ impl ParameterForm {
     }
 }
 
-/// What follows the values: results in binary, Execute of the unnamed portal without a limit of
-/// rows, Sync.
+/// The end of an execution after its values: results in binary, Execute of the unnamed portal
+/// without a limit of rows, Sync.
 const EXECUTE_AND_SYNC: [u8; 19] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 
-/// Length of the body by the header, which must be in `bytes`; `None` if it is less than nothing.
+/// Length of the body according to the header, which must be in `bytes`; `None` if it is negative.
 #[inline]
 pub(super) fn body_length(bytes: &[u8]) -> Option<usize> {
     let length = u32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
@@ -60,7 +60,7 @@ pub(super) fn body_length(bytes: &[u8]) -> Option<usize> {
     (length as usize).checked_sub(4)
 }
 
-/// Starts a message; [`end`] puts its length.
+/// Starts a message; [`end`] writes its length.
 pub(super) fn begin(output: &mut Vec<u8>, kind: u8) -> usize {
     output.push(kind);
     output.extend_from_slice(&[0; 4]);
@@ -80,7 +80,7 @@ pub(super) fn end(output: &mut [u8], position: usize) -> Result<(), String> {
     }
 }
 
-/// Text and its terminator.
+/// Appends text and its terminator.
 pub(super) fn text(output: &mut Vec<u8>, text: &str) -> Result<(), String> {
     if text.as_bytes().contains(&0) {
         return Err("text for the server holds a zero byte".to_owned());
@@ -94,14 +94,14 @@ fn name(number: usize) -> String {
     format!("s{number}")
 }
 
-/// Query.
+/// Appends a Query message.
 pub(super) fn query(output: &mut Vec<u8>, sql: &str) -> Result<(), String> {
     let position = begin(output, b'Q');
     text(output, sql)?;
     end(output, position)
 }
 
-/// Parse.
+/// Appends a Parse message.
 pub(super) fn parse(
     output: &mut Vec<u8>,
     number: usize,
@@ -124,7 +124,7 @@ pub(super) fn parse(
     end(output, position)
 }
 
-/// Describe of a statement.
+/// Appends a Describe message for a statement.
 pub(super) fn describe(output: &mut Vec<u8>, number: usize) -> Result<(), String> {
     let position = begin(output, b'D');
     output.push(b'S');
@@ -132,13 +132,13 @@ pub(super) fn describe(output: &mut Vec<u8>, number: usize) -> Result<(), String
     end(output, position)
 }
 
-/// Sync.
+/// Appends a Sync message.
 pub(super) fn sync(output: &mut Vec<u8>) {
     output.extend_from_slice(&[b'S', 0, 0, 0, 4]);
 }
 
-/// The Bind message of a statement up to its values, to be copied for every execution. Its length
-/// is put later. The number of types fits, since Parse was built with them.
+/// The Bind message of a statement up to its values, copied for each execution. The length is
+/// written later. The number of types fits, because Parse was made with them.
 pub(super) fn bind_beginning(number: usize, forms: &[ParameterForm]) -> Vec<u8> {
     let count = (forms.len() as u16).to_be_bytes();
     let mut bind = vec![b'B', 0, 0, 0, 0, 0];
@@ -156,7 +156,7 @@ pub(super) fn bind_beginning(number: usize, forms: &[ParameterForm]) -> Vec<u8> 
     bind
 }
 
-/// Bind, Execute, Sync. `output` must be empty.
+/// Writes Bind, Execute and Sync into the empty `output`.
 #[inline]
 pub(super) fn bind_and_execute(
     output: &mut Vec<u8>,
@@ -197,14 +197,14 @@ pub(super) fn bind_and_execute(
     }
 }
 
-/// Changes the message that [`bind_and_execute`] wrote: results come as text, not binary.
+/// Changes the message of [`bind_and_execute`]: results as text instead of binary.
 pub(super) fn ask_for_text(output: &mut [u8]) {
     // The last of the two bytes of the only result format.
     let format = output.len() - EXECUTE_AND_SYNC.len() + 3;
     output[format] = 0;
 }
 
-/// A number for a placeholder whose type the server chose.
+/// Appends a number for a placeholder whose type the server chose.
 fn inferred_number(output: &mut Vec<u8>, form: ParameterForm, number: i64) -> Result<(), String> {
     let too_large = |_| format!("{number} is out of the range of its placeholder");
     match form {
@@ -230,12 +230,12 @@ fn inferred_number(output: &mut Vec<u8>, form: ParameterForm, number: i64) -> Re
     Ok(())
 }
 
-/// Starts a message of COPY data, which the caller appends.
+/// Starts a CopyData message; the caller appends the data.
 pub(super) fn begin_copy_data(output: &mut Vec<u8>) -> usize {
     begin(output, b'd')
 }
 
-/// Ends a message of COPY data, or takes it back if it is empty.
+/// Ends a CopyData message; removes an empty one.
 pub(super) fn end_copy_data(output: &mut Vec<u8>, position: usize) -> Result<(), String> {
     match output.len().checked_sub(position) {
         None | Some(0..=3) => {
@@ -249,12 +249,12 @@ pub(super) fn end_copy_data(output: &mut Vec<u8>, position: usize) -> Result<(),
     }
 }
 
-/// CopyDone.
+/// Appends a CopyDone message.
 pub(super) fn copy_done(output: &mut Vec<u8>) {
     output.extend_from_slice(&[b'c', 0, 0, 0, 4]);
 }
 
-/// CopyFail.
+/// Appends a CopyFail message.
 pub(super) fn copy_fail(output: &mut Vec<u8>, why: &str) {
     let length = why.len() as u32 + 5;
     output.push(b'f');
@@ -263,7 +263,7 @@ pub(super) fn copy_fail(output: &mut Vec<u8>, why: &str) {
     output.push(0);
 }
 
-/// Rows changed, by the tag of CommandComplete: `INSERT 0 5`, `UPDATE 3`. A SELECT changes none.
+/// Changed rows according to the tag of CommandComplete: `INSERT 0 5`, `UPDATE 3`. 0 for SELECT.
 #[inline]
 pub(super) fn affected(tag: &[u8]) -> u64 {
     match tag {
@@ -283,7 +283,7 @@ fn count(tag: &[u8]) -> u64 {
     })
 }
 
-/// OIDs of the parameters, by a ParameterDescription.
+/// OIDs of the parameters in a ParameterDescription.
 pub(super) fn parameters(body: &[u8]) -> Vec<u32> {
     let oids = body.get(2..).unwrap_or_default().as_chunks::<4>().0;
     oids.iter().map(|oid| u32::from_be_bytes(*oid)).collect()
@@ -299,7 +299,7 @@ pub(super) fn single_number(body: &[u8]) -> Option<u64> {
     }
 }
 
-/// Adds the values of a DataRow in text form to `rows`; `None` if they do not add up.
+/// Adds the values of a DataRow as text to `rows`; `None` if the message is invalid.
 pub(super) fn text_values(body: &[u8], rows: &mut RowTexts) -> Option<()> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     for _ in 0..u16::from_be_bytes(*count) {
@@ -318,7 +318,7 @@ pub(super) fn text_values(body: &[u8], rows: &mut RowTexts) -> Option<()> {
     Some(())
 }
 
-/// An ErrorResponse.
+/// An ErrorResponse or NoticeResponse.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ServerError {
     severity: String,
@@ -327,7 +327,7 @@ pub(super) struct ServerError {
 }
 
 impl ServerError {
-    /// Reads the fields that matter; what is missing stays empty.
+    /// Reads the fields that rqps uses; missing ones stay empty.
     pub(super) fn parse(body: &[u8]) -> ServerError {
         let mut error = ServerError::default();
         let (mut detail, mut row) = (String::new(), String::new());
@@ -335,13 +335,13 @@ impl ServerError {
             let Some((kind, text)) = field.split_first() else { continue };
             let value = || String::from_utf8_lossy(text).into_owned();
             match kind {
-                // Severity that is never translated since 9.6; S may be.
+                // The severity that is never translated, since 9.6; S may be.
                 b'V' => error.severity = value(),
                 b'S' if error.severity.is_empty() => error.severity = value(),
                 b'C' => error.code = value(),
                 b'M' => error.message = value(),
                 b'D' => detail = value(),
-                // Which row of a COPY; in other errors it names functions and queries around.
+                // Names the row of a COPY. In other errors, W names functions and queries.
                 b'W' if text.starts_with(b"COPY ") => row = value(),
                 _ => {}
             }
@@ -360,18 +360,18 @@ impl ServerError {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }
 
-    /// As an end of the session.
+    /// The error of a connection that has ended.
     pub(super) fn into_io(self) -> Error {
         let words = format!("{}: {} ({})", self.severity, self.message, self.code);
         Error::new(ErrorKind::ConnectionAborted, words)
     }
 
-    /// A notice, which has the same fields.
+    /// The text of a notice.
     pub(super) fn into_words(self) -> String {
         format!("{}: {}", self.severity, self.message)
     }
 
-    /// As a refused statement.
+    /// The error of a refused statement.
     pub(super) fn into_wire(self) -> WireError {
         WireError::Server { code: self.code, message: self.message }
     }

@@ -1,5 +1,5 @@
-//! Blocking client of the Postgres protocol, version 3. A prepared statement is Bind, Execute and
-//! Sync in one write; the rows of its reply are counted by their headers.
+//! Blocking client for version 3 of the Postgres protocol. A prepared statement costs Bind, Execute
+//! and Sync in one write; the client counts the rows of its reply by their headers.
 
 mod client;
 mod incoming;

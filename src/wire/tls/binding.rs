@@ -1,12 +1,12 @@
-//! Channel binding `tls-server-end-point` (RFC 5929): the hash of the server's certificate, by the
+//! Channel binding `tls-server-end-point` (RFC 5929): the hash of the server's certificate by the
 //! hash function of its signature.
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::wire::der::{FIELD_0, OBJECT, SEQUENCE, element};
 
-/// Algorithms of signatures by hash function, as the content of their OBJECT IDENTIFIER. MD5 and
-/// SHA-1 count as SHA-256. Ed25519 is not here: no hash is defined for it.
+/// Signature algorithms by hash function, as the content of their OBJECT IDENTIFIER. MD5 and SHA-1
+/// count as SHA-256. No hash is defined for Ed25519.
 const SHA256: [&[u8]; 5] = [
     // md5WithRSAEncryption, sha1WithRSAEncryption, sha256WithRSAEncryption
     &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x04],
@@ -25,9 +25,9 @@ const SHA512: [&[u8]; 2] = [
     &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04],
 ];
 
-/// id-RSASSA-PSS, whose parameters name the hash function.
+/// id-RSASSA-PSS: its parameters name the hash function.
 const PSS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0a];
-/// Hash functions in those parameters: id-sha256, -384, -512 end with 1, 2, 3.
+/// Hash functions in those parameters: id-sha256, -384 and -512 end with 1, 2 and 3.
 const HASHES: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02];
 
 /// The binding for a server's certificate in DER.
@@ -40,7 +40,7 @@ pub(in crate::wire) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The length of the hash that a certificate's signature is made of.
+/// Bits of the hash in the signature of a certificate.
 fn signature_bits(certificate: &[u8]) -> Option<u32> {
     let (content, _) = element(certificate, SEQUENCE)?;
     let (_, rest) = element(content, SEQUENCE)?;
@@ -54,7 +54,7 @@ fn signature_bits(certificate: &[u8]) -> Option<u32> {
         .find_map(|(bits, names)| names.contains(&name).then_some(bits))
 }
 
-/// Without a named hash function it is SHA-1, which counts as SHA-256.
+/// Without a named hash function, it is SHA-1, which counts as SHA-256.
 fn pss_bits(parameters: &[u8]) -> Option<u32> {
     let (parameters, _) = element(parameters, SEQUENCE)?;
     let Some((hash, _)) = element(parameters, FIELD_0) else { return Some(256) };

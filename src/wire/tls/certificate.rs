@@ -1,22 +1,22 @@
-//! Parts of certificates (RFC 5280, 4.1) that rustls does not tell.
+//! Reads the parts of certificates (RFC 5280, 4.1) that rustls does not expose.
 
 use rustls::{CertificateError, Error, OtherError};
 
 use crate::wire::der::{BIT_STRING, FIELD_0, GENERALIZED_TIME, SEQUENCE, UTC_TIME, any, element};
 
-/// A certificate in DER from its validity on.
+/// A certificate in DER from its validity to its end.
 fn from_validity(certificate: &[u8]) -> Option<&[u8]> {
     let (content, _) = element(certificate, SEQUENCE)?;
     let (content, _) = element(content, SEQUENCE)?;
     let mut rest = element(content, FIELD_0).map_or(content, |(_, rest)| rest);
-    // The serial number, the algorithm, the issuer.
+    // Serial number, algorithm, issuer.
     for _ in 0..3 {
         rest = any(rest)?.2;
     }
     Some(rest)
 }
 
-/// The public key with all that says what it is.
+/// The SubjectPublicKeyInfo.
 pub(super) fn key_info(certificate: &[u8]) -> Option<&[u8]> {
     let (_, rest) = element(from_validity(certificate)?, SEQUENCE)?;
     // The subject.
@@ -33,7 +33,7 @@ pub(super) fn key(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((algorithm, bits.strip_prefix(&[0])?))
 }
 
-/// From when until when a certificate in DER is valid, as `YYYYMMDDhhmmssZ`.
+/// Begin and end of the validity of a certificate in DER, as `YYYYMMDDhhmmssZ`.
 pub(super) fn dates(certificate: &[u8]) -> Option<(String, String)> {
     let (validity, _) = element(from_validity(certificate)?, SEQUENCE)?;
     let (from, rest) = time(validity)?;
@@ -46,14 +46,14 @@ fn time(der: &[u8]) -> Option<(String, &[u8])> {
     let digits = str::from_utf8(digits).ok().filter(|text| text.is_ascii())?;
     match kind {
         GENERALIZED_TIME => Some((digits.to_owned(), rest)),
-        // RFC 5280: the years 1950 to 2049.
+        // RFC 5280: a year of UTCTime is in 1950 to 2049.
         UTC_TIME if digits >= "5" => Some((format!("19{digits}"), rest)),
         UTC_TIME => Some((format!("20{digits}"), rest)),
         _ => None,
     }
 }
 
-/// True if a certificate is of a version that rustls cannot read.
+/// True if rustls cannot read the version of the certificate.
 pub(super) fn is_old_version(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(OtherError(why))) = error else {
         return false;

@@ -1,4 +1,4 @@
-//! Certificates and keys in files.
+//! Reads certificates and keys from PEM files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use super::certificate;
 use crate::domain::endpoint::ClientIdentity;
 use crate::wire::WireError;
 
-/// What the client shows of itself.
+/// The client's certificate and key.
 pub(super) fn shown(identity: &ClientIdentity) -> Result<CertifiedKey, WireError> {
     let chain = certificates(&identity.certificate, "sslcert")?;
     let path = &identity.key;
@@ -41,7 +41,7 @@ pub(super) fn shown(identity: &ClientIdentity) -> Result<CertifiedKey, WireError
     Ok(CertifiedKey::new(chain, key))
 }
 
-/// Root may share a key with a group, as libpq has it.
+/// A key of root may be readable for a group, as in libpq.
 fn is_open_to_others(permissions: &Permissions) -> bool {
     permissions.mode() & 0o037 != 0
 }
@@ -63,7 +63,7 @@ pub(super) fn certificates(
     Ok(found)
 }
 
-/// An error of a PEM file without what its reader puts before it.
+/// The message of a PEM error without the reader's prefix.
 fn words(error: &rustls::pki_types::pem::Error) -> String {
     match error {
         rustls::pki_types::pem::Error::Io(error) => error.to_string(),

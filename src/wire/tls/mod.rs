@@ -1,5 +1,5 @@
-//! TLS over TCP, by rustls: with any certificate (`require`), with one that a known authority
-//! signed (`verify-ca`), or one that is also for this host (`verify-full`).
+//! TLS over TCP by rustls. The server's certificate may be any (`require`), one signed by a trusted
+//! authority (`verify-ca`), or one that is also for this host (`verify-full`).
 
 mod binding;
 mod certificate;

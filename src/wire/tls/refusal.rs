@@ -1,4 +1,4 @@
-//! Why TLS did not come about, and what can be done.
+//! Explains why TLS failed, with a way out.
 
 use std::io::{self, ErrorKind};
 
@@ -13,7 +13,7 @@ use crate::wire::WireError;
 
 const NO_CHECK: &str = "or use sslmode=require, which checks no certificate";
 
-/// The error of a handshake, with a way out.
+/// The error of a failed handshake, with a hint.
 pub(super) fn refused(host: &str, tls: &Tls, error: io::Error) -> WireError {
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     let (why, hint) = match cause {
@@ -41,7 +41,7 @@ pub(super) fn refused(host: &str, tls: &Tls, error: io::Error) -> WireError {
     WireError::Protocol(format!("begin TLS with {host}: {why}\nhint: {hint}"))
 }
 
-/// The error of a session, if it says that the server does not like the client's certificate.
+/// The error of a connection if the server rejected the client's certificate after the handshake.
 pub(in crate::wire) fn refused_afterwards(peer: &str, error: &io::Error) -> Option<WireError> {
     let cause = error.get_ref()?.downcast_ref::<Error>()?;
     let Error::AlertReceived(alert) = cause else { return None };
@@ -97,7 +97,7 @@ fn wrong_name(host: &str, names: &[&str]) -> (String, String) {
     )
 }
 
-/// `DnsName("a.example")` without what is around the name.
+/// The name in `DnsName("a.example")`.
 fn bare(name: &str) -> &str {
     name.split('"').nth(1).unwrap_or(name)
 }
@@ -153,7 +153,7 @@ fn of_alert(alert: AlertDescription) -> (String, String) {
     }
 }
 
-/// True if the error says that the peer speaks no TLS at all.
+/// True if the peer does not speak TLS.
 fn is_no_tls(error: &io::Error) -> bool {
     error.kind() == ErrorKind::UnexpectedEof || error.kind() == ErrorKind::ConnectionReset
 }

@@ -1,4 +1,4 @@
-//! The handshake.
+//! The TLS handshake.
 
 use std::io::Error;
 use std::net::TcpStream;
@@ -18,7 +18,8 @@ use crate::wire::WireError;
 /// An encrypted connection.
 pub(in crate::wire) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// Shakes hands, so that a certificate that does not fit is met here and not at the first write.
+/// Completes the handshake, so that an unsuitable certificate fails here and not at the first
+/// write.
 pub(in crate::wire) fn begin(
     stream: TcpStream,
     host: &str,
@@ -40,7 +41,7 @@ pub(in crate::wire) fn begin(
     Ok(stream)
 }
 
-/// Every session shakes hands in full: one that resumed another would begin faster by chance.
+/// The configuration without session resumption: a resumed session would begin faster by chance.
 fn config(tls: &Tls) -> Result<ClientConfig, WireError> {
     let provider = Arc::new(ring::default_provider());
     let set_up = |error: rustls::Error| WireError::Protocol(format!("set up TLS: {error}"));

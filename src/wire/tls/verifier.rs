@@ -22,8 +22,8 @@ use super::files::certificates;
 use crate::domain::endpoint::{Tls, TlsMode};
 use crate::wire::WireError;
 
-/// Where distributions keep the certificates of the authorities that they trust: Debian and Arch,
-/// Fedora and RHEL, SUSE, Alpine and OpenSSL's own folder.
+/// Certificates of trusted authorities, by distribution: Debian and Arch, Fedora and RHEL, SUSE,
+/// Alpine, OpenSSL's own folder.
 const SYSTEM_BUNDLES: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -33,10 +33,11 @@ const SYSTEM_BUNDLES: [&str; 6] = [
     "/usr/lib/ssl/cert.pem",
 ];
 
-/// The verifier of a mode.
+/// The verifier for a mode.
 ///
 /// # Errors
-/// The certificates that may vouch for the server cannot be read.
+///
+/// The certificates of the authorities cannot be read.
 pub(super) fn verifier(
     tls: &Tls,
     provider: Arc<CryptoProvider>,
@@ -59,12 +60,12 @@ fn of_system(bundles: &[&str]) -> Result<RootCertStore, WireError> {
         )));
     };
     let mut roots = RootCertStore::empty();
-    // A bundle may hold some that rustls does not know; the others do.
+    // rustls may not know some of the bundle; the others count.
     roots.add_parsable_certificates(certificates(bundle, "the system's file")?);
     Ok(roots)
 }
 
-/// The certificates as authorities, and as they are in the file.
+/// The certificates of a file, as authorities and as they are.
 fn of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), WireError> {
     let named = certificates(file, "sslrootcert")?;
     let mut roots = RootCertStore::empty();
@@ -79,14 +80,14 @@ fn of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>),
     Ok((roots, named))
 }
 
-/// Checks as much as its mode says. In every mode the handshake must be signed with the key of the
-/// certificate.
+/// Checks as much as its mode requires. In every mode, the key of the certificate must have signed
+/// the handshake.
 #[derive(Debug)]
 struct Verifier {
     mode: TlsMode,
     roots: RootCertStore,
-    /// Certificates of the user's file. One that the server shows as its own is trusted, even if it
-    /// says that it is an authority: `openssl req -x509` makes such ones for servers.
+    /// Certificates of the user's file. A server may show one of them as its own, even one marked
+    /// as an authority: `openssl req -x509` makes such certificates for servers.
     named: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
 }
@@ -148,9 +149,9 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Checks a signature with the public key of a certificate that rustls cannot read, because it is
-/// of the first version of X.509, as `openssl x509 -req` makes them. Who it is for, and whether it
-/// is valid, is checked elsewhere, and for such a one not at all. Another error stays.
+/// Checks a signature with the public key of an X.509 version 1 certificate, which `openssl x509
+/// -req` makes and rustls cannot read. Checks neither host nor validity. Returns any other error
+/// unchanged.
 fn signed_with_key(
     error: Error,
     message: &[u8],
@@ -173,7 +174,7 @@ fn signed_with_key(
     }
 }
 
-/// Refuses a certificate before and after the time that it is made for.
+/// Rejects a certificate outside its validity.
 fn check_dates(certificate: &[u8], now: UnixTime) -> Result<(), Error> {
     let refuse = |why| Err(Error::InvalidCertificate(why));
     let Some((from, until)) = certificate::dates(certificate) else {

@@ -1,4 +1,4 @@
-//! Replies of which a client wants the last row.
+//! Text statements that keep the last row of each result.
 
 use super::MysqlClient;
 use crate::wire::mysql::packet::{self, HEADER};

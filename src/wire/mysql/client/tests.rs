@@ -1,4 +1,4 @@
-//! The MySQL client against golden bytes, both ways, and against whatever a server may say.
+//! Compares the MySQL client with golden bytes in both directions, and feeds it arbitrary replies.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,13 +13,13 @@ use crate::wire::mysql::login::{Greeting, scramble};
 const OK: &[u8] = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
 /// Reply to COM_STMT_PREPARE: statement 5, one placeholder, no column.
 const PREPARED: &[u8] = b"\x0c\0\0\x01\0\x05\0\0\0\0\0\x01\0\0\0\0\x01\0\0\x02?";
-/// The greeting of a server 8.0.33 for connection 258 that can do all that it should and favours
+/// The greeting of a server 8.0.33 for connection 258, with all required capabilities and
 /// caching_sha2_password. The nonce is 1 to 20.
 const GREETING: &[u8] = b"\x4a\0\0\0\x0a8.0.33\0\x02\x01\0\0\x01\x02\x03\x04\x05\x06\x07\x08\0\
     \xff\xff\xff\x02\0\xff\xdf\x15\0\0\0\0\0\0\0\0\0\0\
     \x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\0caching_sha2_password\0";
 
-/// A client that finds `reply` waiting, and the server's end of the socket.
+/// A client with `reply` waiting, and the server's end of the socket.
 fn client(reply: &[u8], deprecate_eof: bool) -> (MysqlClient, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(reply).unwrap();
@@ -33,7 +33,7 @@ fn client(reply: &[u8], deprecate_eof: bool) -> (MysqlClient, UnixStream) {
         sql_state: String::new(),
         deprecate_eof,
     };
-    // A test whose bytes are wrong fails instead of waiting for more.
+    // With wrong bytes, the test fails instead of waiting.
     client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     (client, theirs)
 }
@@ -259,7 +259,7 @@ fn takes_mariadbs_mask_off() {
     assert_eq!(version("5.5.5-m3"), "5.5.5-m3");
 }
 
-/// Bytes that look like packets, so that the parsers get beyond the first one.
+/// Bytes in the form of packets, so that the parsers get beyond the first one.
 fn packets() -> impl Strategy<Value = Vec<u8>> {
     let first =
         prop_oneof![Just(0u8), Just(1), Just(2), Just(0xfb), Just(0xfe), Just(0xff), any::<u8>()];
@@ -289,7 +289,7 @@ proptest! {
         let statement = (what == 1).then(|| client.prepare("", &[ValueType::Int]).unwrap());
         (&server).write_all(&bytes).unwrap();
         server.shutdown(std::net::Shutdown::Write).unwrap();
-        // Every one of them ends: with a reply, an error, or the end of the bytes.
+        // Each call returns: a reply, an error, or the end of the bytes.
         match (what, statement) {
             (0, _) => drop(client.prepare("", &[])),
             (1, Some(statement)) => drop(client.execute(statement, &[Value::Int(1)])),

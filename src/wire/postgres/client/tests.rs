@@ -1,4 +1,5 @@
-//! The Postgres client against golden bytes, both ways, and against whatever a server may say.
+//! Compares the Postgres client with golden bytes in both directions, and feeds it arbitrary
+//! replies.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,7 +15,7 @@ const READY: &[u8] = b"Z\0\0\0\x05I";
 /// Reply to Parse, Describe, Sync of a statement with one int8 parameter and no columns.
 const PREPARED: &[u8] = b"1\0\0\0\x04t\0\0\0\x0a\0\x01\0\0\0\x14n\0\0\0\x04Z\0\0\0\x05I";
 
-/// A client that finds `reply` waiting, and the server's end of the socket.
+/// A client with `reply` waiting, and the server's end of the socket.
 fn client(reply: &[u8]) -> (PostgresClient, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(reply).unwrap();
@@ -28,7 +29,7 @@ fn client(reply: &[u8]) -> (PostgresClient, UnixStream) {
         notices: Vec::new(),
         transaction: b'I',
     };
-    // A test whose bytes are wrong fails instead of waiting for more.
+    // With wrong bytes, the test fails instead of waiting.
     client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     (client, theirs)
 }
@@ -186,7 +187,7 @@ fn reads_what_is_left_of_an_error() {
     let error = ServerError::parse(b"");
     assert_eq!(error.into_wire().to_string(), " ()");
     assert!(ServerError::parse(b"VFATAL\0SFATAL\0").is_fatal());
-    // Translated severity does not matter where the other is.
+    // V is never translated, so the translated S does not matter.
     assert!(ServerError::parse(b"SFATALE\0VFATAL\0").is_fatal());
 }
 
@@ -228,7 +229,7 @@ fn names_what_a_login_lacks() {
     check(b"HTTP/1.1 400 Bad Request\r\n\r\n", "too long; is that a Postgres server?");
 }
 
-/// Bytes that look like messages, so that the parsers get beyond the first one.
+/// Bytes in the form of messages, so that the parsers get beyond the first one.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     let kinds = b"12CDEGHIKNRSTWZcdnst";
     let body = prop::collection::vec(any::<u8>(), 0..40);
@@ -256,7 +257,7 @@ proptest! {
         let statement = (what == 1).then(|| client.prepare("", &[ValueType::Int]).unwrap());
         (&server).write_all(&bytes).unwrap();
         server.shutdown(std::net::Shutdown::Write).unwrap();
-        // Every one of them ends: with a reply, an error, or the end of the bytes.
+        // Each call returns: a reply, an error, or the end of the bytes.
         match (what, statement) {
             (0, _) => drop(client.prepare("", &[])),
             (1, Some(statement)) => drop(client.execute(statement, &[Value::Int(1)])),

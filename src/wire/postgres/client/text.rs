@@ -1,5 +1,5 @@
-//! Statements whose values travel as text of types that the server infers, as programs of libpq
-//! send them: prepared, parsed each time, or many in a pipeline.
+//! Statements whose values are text, with types inferred by the server, as libpq programs send
+//! them: prepared, parsed each time, or in a pipeline.
 
 use super::{PostgresClient, Sent, Statement};
 use crate::wire::postgres::incoming::{header, whole};
@@ -8,24 +8,24 @@ use crate::wire::results::{LastRow, LastRows};
 use crate::wire::rows::CountRows;
 use crate::wire::{Prepared, Reply, Value, WireError};
 
-/// Results in text form.
+/// Result formats: all text.
 const TEXT_RESULTS: [u8; 2] = [0, 0];
 /// Describe of the portal.
 const DESCRIBE: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
-/// Execute of all rows.
+/// Execute without a limit of rows.
 const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 
-/// What is executed with values.
+/// A statement to execute with values.
 #[derive(Clone, Copy, Debug)]
 pub enum TextCall<'a> {
-    /// A statement that was prepared by [`PostgresClient::prepare_text`].
+    /// A statement prepared by [`PostgresClient::prepare_text`].
     Prepared(Prepared),
-    /// A statement that is parsed anew.
+    /// A statement to parse now.
     Parsed(&'a str),
 }
 
 impl PostgresClient {
-    /// Prepares a statement with `$1` placeholders of types that the server infers.
+    /// Prepares a statement with `$1` placeholders whose types the server infers.
     pub fn prepare_text(&mut self, sql: &str) -> Result<Prepared, WireError> {
         let number = self.statements.len();
         self.output.clear();
@@ -43,8 +43,8 @@ impl PostgresClient {
         Ok(Prepared(number))
     }
 
-    /// Executes a statement with values that are text or NULL. With `results` it keeps the last
-    /// row of its result there.
+    /// Executes a statement with values that are text or NULL. `results` keeps the last row of its
+    /// result.
     pub fn call_text(
         &mut self,
         call: TextCall<'_>,
@@ -72,13 +72,13 @@ impl PostgresClient {
         self.finish_results(Sent::Simple, results)
     }
 
-    /// True within a transaction that was begun, or failed, and was not ended.
+    /// True inside a transaction, also a failed one.
     pub fn is_in_transaction(&self) -> bool {
         self.transaction != b'I'
     }
 
-    /// Begins a pipeline: what is queued is sent by [`PostgresClient::sync_pipeline`], and nothing
-    /// else may be asked until [`PostgresClient::end_pipeline`].
+    /// Begins a pipeline. [`PostgresClient::sync_pipeline`] sends the queued statements. Nothing
+    /// else may use the connection until [`PostgresClient::end_pipeline`].
     pub fn begin_pipeline(&mut self) {
         self.output.clear();
     }
@@ -88,7 +88,7 @@ impl PostgresClient {
         self.append(call, values, false).map(drop)
     }
 
-    /// Sends what was queued, with a Sync behind it.
+    /// Sends the queued statements and a Sync.
     pub fn sync_pipeline(&mut self) -> Result<(), WireError> {
         message::sync(&mut self.output);
         let sent = self.channel.send(&self.output);
@@ -96,8 +96,8 @@ impl PostgresClient {
         sent
     }
 
-    /// Reads the replies of a pipeline up to the answer of Sync number `syncs`, and hands each to
-    /// `each`. The first error is returned when all is read.
+    /// Reads the replies of a pipeline up to Sync number `syncs`, and calls `each` for each reply.
+    /// Returns the first error after reading all.
     pub fn end_pipeline(
         &mut self,
         syncs: u32,
@@ -155,7 +155,7 @@ impl PostgresClient {
                 message::text(output, sql).map_err(WireError::Protocol)?;
                 output.extend_from_slice(&[0, 0]);
                 message::end(output, position).map_err(WireError::Protocol)?;
-                // Its tag tells, or its rows.
+                // The tag or the rows of the reply show whether it returns rows.
                 (&[0, 0], starts_like_a_query(sql))
             }
         };
@@ -213,17 +213,17 @@ impl PostgresClient {
     }
 }
 
-/// True if a statement returns rows, by its first word.
+/// True if the first word of a statement says that it returns rows.
 fn starts_like_a_query(sql: &str) -> bool {
     let word = sql.trim_start().get(..6).unwrap_or_default();
     word.eq_ignore_ascii_case("select") || word.eq_ignore_ascii_case("values")
 }
 
-/// Bind: the names of portal and statement, values in text form, results in text form.
+/// Appends Bind: the names of portal and statement, values as text, results as text.
 fn bind(output: &mut Vec<u8>, names: &[u8], values: &[Value<'_>]) -> Result<(), String> {
     let position = message::begin(output, b'B');
     output.extend_from_slice(names);
-    // No formats: all are text.
+    // No formats: all values are text.
     output.extend_from_slice(&[0, 0]);
     let count = u16::try_from(values.len()).map_err(|_| "too many values".to_owned())?;
     output.extend_from_slice(&count.to_be_bytes());
@@ -241,9 +241,9 @@ fn bind(output: &mut Vec<u8>, names: &[u8], values: &[Value<'_>]) -> Result<(), 
     message::end(output, position)
 }
 
-/// Names of the columns of a RowDescription. False if it does not add up.
+/// Calls `each` for the names in a RowDescription. False if the message is invalid.
 fn columns(body: &[u8], each: &mut dyn FnMut(&[u8])) -> bool {
-    /// What follows a name: table, column, type, its size, modifier, format.
+    /// Bytes after a name: table, column, type, its size, modifier, format.
     const FACTS: usize = 18;
     let Some((count, mut rest)) = body.split_first_chunk::<2>() else { return false };
     for _ in 0..u16::from_be_bytes(*count) {
