@@ -1,23 +1,23 @@
-//! One attempt at what a client does per event, and what its statements added up to.
+//! The work of a client per event, and the sum of its statements.
 
 use crate::driver::connection::Connection;
 use crate::wire::{Reply, WireError};
 
-/// What a client does over and over.
+/// The work that a client repeats.
 pub trait ClientEvent {
-    /// Carries out one event once. What was done is counted even if a later statement fails.
+    /// Attempts one event. `tally` counts the statements done even if a later one fails.
     fn attempt(
         &mut self,
         session: &mut Connection,
         tally: &mut Tally,
     ) -> Result<(), StatementError>;
 
-    /// What an error of this code means, where it does not mean what it means to the dialect.
+    /// The action after an error with this code, where it differs from that of the dialect.
     fn after_error(&self, _code: &str) -> Option<AfterError> {
         None
     }
 
-    /// The event that failed is given up: the next attempt is at another.
+    /// Gives up the failed event: the next attempt is at another one.
     fn give_up(&mut self) {}
 
     /// Nanoseconds that a closed pace waits before the next event: they count for nothing.
@@ -25,16 +25,16 @@ pub trait ClientEvent {
         0
     }
 
-    /// The last event counts in the window; it took this number of nanoseconds.
+    /// The last event counts in the window and took this number of nanoseconds.
     fn recorded(&mut self, _latency_ns: u64) {}
 
-    /// Errors that the client counted itself since the last call.
+    /// Errors that the client itself counted since the last call.
     #[inline]
     fn own_errors(&mut self) -> u64 {
         0
     }
 
-    /// The last event has ended: the client puts away what it has. The error is a complete message.
+    /// Cleans up after the last event. The error is a complete message.
     fn finish(&mut self, _session: &mut Connection) -> Result<(), String> {
         Ok(())
     }
@@ -71,7 +71,7 @@ pub enum AfterError {
     Fail,
 }
 
-/// What the statements of an event added up to.
+/// The sum of the statements of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Statements of any kind.
@@ -80,9 +80,9 @@ pub struct Tally {
     pub reads: u64,
     /// Statements that changed rows.
     pub writes: u64,
-    /// Neither, with those of transactions.
+    /// Statements that are neither, including those of transactions.
     pub others: u64,
-    /// Statements that could have changed a row and did not.
+    /// Statements that could have changed a row and changed none.
     pub no_ops: u64,
     /// Rows returned.
     pub rows: u64,
@@ -90,16 +90,17 @@ pub struct Tally {
     pub bytes: u64,
 }
 
-/// A statement that failed.
+/// A failed statement.
 pub struct StatementError {
-    /// Its kind, `BEGIN` or `COMMIT`.
+    /// The kind of statement, `BEGIN` or `COMMIT`.
     pub kind: String,
     /// The error of the server, or of the connection.
     pub error: WireError,
 }
 
 impl Tally {
-    /// As sysbench counts: a result set is a read, a changed row a write, the rest other.
+    /// Counts a reply as sysbench does: a result set is a read, a changed row a write, the rest
+    /// other.
     #[inline]
     pub fn count(&mut self, reply: Reply) {
         self.statements += 1;
@@ -115,7 +116,7 @@ impl Tally {
         }
     }
 
-    /// Adds what another event did.
+    /// Adds the sum of another event.
     #[inline]
     pub fn add(&mut self, more: &Tally) {
         self.statements += more.statements;

@@ -21,7 +21,7 @@ use crate::wire::WireError;
 /// The code of errors that a client counts itself.
 const OWN_ERRORS: &str = "script";
 
-/// One client with all that it needs.
+/// One client: its session, its events and its counts.
 pub struct Client<E> {
     session: Connection,
     acts: E,
@@ -29,48 +29,48 @@ pub struct Client<E> {
     dialect: Dialect,
     schedule: Option<ArrivalSchedule>,
     recorder: Arc<Recorder>,
-    /// The server thread that serves the session, if it must be known.
+    /// The server thread of the session, if known.
     serving: Option<u32>,
-    /// Where somebody watches whether events end.
+    /// The counter that a watch looks at, if events may never end.
     pulse: Option<Pulse>,
-    /// The event that ended after the limit of the last call.
+    /// The event that ended after the limit of the last call, to be counted in the next.
     pending: Option<CompletedEvent>,
-    /// When the last event ended: under a closed pace the next one begins then.
+    /// The end of the last event, where the next one begins under a closed pace.
     last_end: u64,
     window: Option<Window>,
     counts: Counts,
 }
 
-/// What one client did in the window.
+/// Counts of one client in the window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Events that ended in the window.
     pub events: u64,
-    /// What their statements added up to.
+    /// The sum of their statements.
     pub tally: Tally,
     /// Failed statements by their error code.
     pub errors: BTreeMap<String, u64>,
-    /// The time that the events are to be divided by, nanoseconds.
+    /// The divisor of the events, nanoseconds.
     pub window_ns: u64,
-    /// True if no event ended in the window and the one in flight was counted over its own time.
+    /// True if no event ended in the window, so the one in flight counts over its own time.
     pub stretched: bool,
     /// True if the client wanted no more events before the end.
     pub stopped: bool,
     /// Under an open pace: events whose intended start lies in the window.
     pub due: u64,
-    /// Under an open pace: the furthest behind the schedule, nanoseconds.
+    /// Under an open pace: largest delay behind the schedule, nanoseconds.
     pub behind_ns: u64,
-    /// Statements of the warm-up, and of events that do not count.
+    /// Statements of the warm-up and of events that do not count.
     pub outside: u64,
 }
 
-/// One event that was carried out.
+/// An event that was carried out.
 struct CompletedEvent {
     intended: u64,
     start: u64,
     end: u64,
     tally: Tally,
-    /// False if the window ended while it was still being retried.
+    /// False if the window ended before a retry succeeded.
     complete: bool,
 }
 
@@ -104,12 +104,12 @@ impl<E: ClientEvent> Client<E> {
         self.schedule = ArrivalSchedule::of(pace, seed, index, clients);
     }
 
-    /// Finds the server thread that serves the session.
+    /// Sets the server thread that serves the session.
     pub fn set_serving(&mut self, thread: Option<u32>) {
         self.serving = thread;
     }
 
-    /// Tells where beginnings and ends of events are counted.
+    /// Sets the counter of events that began or ended, for a watch.
     pub fn set_pulse(&mut self, pulse: Option<Pulse>) {
         self.pulse = pulse;
     }
@@ -119,12 +119,12 @@ impl<E: ClientEvent> Client<E> {
         &self.clock
     }
 
-    /// Sends `count` small statements, one after the other.
+    /// Sends `count` small statements, one at a time.
     pub fn ping(&mut self, count: u32) -> Result<(), String> {
         self.session.ping(count)
     }
 
-    /// Runs uncounted events until `end`. The error is a complete message, as in all calls here.
+    /// Runs events until `end` without counting them. Errors are complete messages, here and below.
     pub fn warm_up(&mut self, end: u64) -> Result<(), String> {
         self.last_end = self.clock.now();
         if let Some(schedule) = &mut self.schedule {
@@ -133,9 +133,8 @@ impl<E: ClientEvent> Client<E> {
         self.run_until(end, end)
     }
 
-    /// Opens the window. An event in flight from the warm-up counts if it ends within; not so under
-    /// an open pace, where the schedule starts anew and the queue is not inherited, and not if
-    /// only whole events count.
+    /// Opens the window. An event in flight from the warm-up counts if it ends inside, except when
+    /// only whole events count, and under an open pace, whose schedule starts anew without a queue.
     pub fn open_window(&mut self, window: Window) {
         if self.schedule.is_some() || window.whole_events {
             if let Some(event) = self.pending.take() {
@@ -149,14 +148,13 @@ impl<E: ClientEvent> Client<E> {
         self.window = Some(window);
     }
 
-    /// Runs until no further event can end by `limit`, which is the end of the window or before.
+    /// Runs until no further event can end by `limit`, the end of the window or an earlier moment.
     pub fn run_to(&mut self, limit: u64) -> Result<(), String> {
         let stop = self.window.map_or(limit, |window| window.end);
         self.run_until(limit, stop)
     }
 
-    /// Carries out `count` events, each at once after the one before. They are counted if a window
-    /// is open.
+    /// Runs `count` events without pauses, counted if a window is open.
     pub fn run_events(&mut self, count: u64) -> Result<(), String> {
         self.last_end = self.clock.now();
         for done in 0..count {
@@ -169,8 +167,8 @@ impl<E: ClientEvent> Client<E> {
         Ok(())
     }
 
-    /// Carries out `count` events in a window of their own and returns its counts. The server
-    /// waits for each statement, however fast it is.
+    /// Runs `count` events in a window of their own and returns its counts. Each statement waits
+    /// until the server sleeps.
     pub fn count_events(&mut self, count: u64) -> Result<Counts, String> {
         self.session.set_lull(self.serving);
         let start = self.clock.now();
@@ -180,7 +178,7 @@ impl<E: ClientEvent> Client<E> {
         Ok(Counts { window_ns, ..self.close_window() })
     }
 
-    /// Puts away what the client has. The error is a complete message.
+    /// Cleans up after the last event.
     pub fn finish(&mut self) -> Result<(), String> {
         self.acts.finish(&mut self.session)
     }
@@ -211,7 +209,7 @@ impl<E: ClientEvent> Client<E> {
         std::mem::take(&mut self.counts)
     }
 
-    /// Events that were due but had no turn: they are the distance between due and done.
+    /// Counts the events that were due and had no turn.
     fn count_backlog(&mut self, end: u64) {
         let Some(schedule) = &mut self.schedule else { return };
         let (due, behind_ns) = schedule.backlog(end);
@@ -219,8 +217,8 @@ impl<E: ClientEvent> Client<E> {
         self.counts.behind_ns = self.counts.behind_ns.max(behind_ns);
     }
 
-    /// Carries out events; those that end by `limit` are recorded, the one that ends later is kept
-    /// for the next call. After `stop` a failing event is not retried.
+    /// Runs events and records those that end by `limit`; keeps a later one for the next call.
+    /// After `stop`, a failed event is not repeated.
     fn run_until(&mut self, limit: u64, stop: u64) -> Result<(), String> {
         if let Some(event) = self.pending.take() {
             if event.end > limit {
@@ -313,7 +311,7 @@ impl<E: ClientEvent> Client<E> {
         );
     }
 
-    /// Counts the error and takes the transaction back. False if the time is over.
+    /// Counts the error and rolls back. False if the time is over.
     #[cold]
     fn may_retry(&mut self, stumble: StatementError, stop: u64) -> Result<bool, String> {
         let StatementError { kind, error } = stumble;
@@ -340,8 +338,8 @@ impl<E: ClientEvent> Client<E> {
         Ok(now < stop && after == AfterError::Repeat)
     }
 
-    /// Neither counted nor required to find a transaction: a deadlock has ended it already on
-    /// MySQL, and SQLite ends it for some errors.
+    /// Rolls back without counting it. There may be no transaction: a deadlock ends it on MySQL,
+    /// and some errors do on SQLite.
     fn roll_back(&mut self) -> Result<(), String> {
         match self.session.simple("ROLLBACK") {
             Ok(_) | Err(WireError::Server { .. }) => Ok(()),
@@ -499,7 +497,7 @@ mod tests {
         assert!(log[1].starts_with("SELECT") && log[2] == "ROLLBACK", "{:?}", &log[..4]);
         assert!(log[3].starts_with("BEGIN"), "{:?}", &log[..4]);
         assert_ne!(log[1], log[4], "new parameters");
-        // The statements before the refused one were executed and count; it and ROLLBACK do not.
+        // The statements before the refused one count; the refused one and ROLLBACK do not.
         let extra = counts.tally.statements - 4 * counts.events;
         assert!(extra < 4, "{counts:?}");
         assert_eq!(
@@ -530,7 +528,7 @@ mod tests {
         let pace = Pace::Open { events_per_second: 100.0 };
         let mut bench = bench(5, 0, vec![(600, Fault::Stall(1_000 * MS))], pace);
         let counts = run(&mut bench, 1_000, 10_000, false);
-        // About 100 events were due while one stalled; all of them waited.
+        // About 100 events came due during the stall; all of them waited.
         let snapshot = Snapshot::take([&*bench.recorder]);
         let (events, response) = snapshot.since(&Snapshot::default(), &[0.5, 0.95, 1.0]);
         assert_eq!(events, counts.events);
@@ -594,7 +592,7 @@ mod tests {
         let mut bench = bench(9, 0, vec![], Pace::Closed);
         let counts = run(&mut bench, 3, 10, true);
         let log = bench.log.lock().unwrap();
-        // Every statement that was sent belongs to a warm-up event or to a counted one.
+        // Each statement belongs to a warm-up event or to a counted one.
         let warm = log.len() as u64 / 2 - counts.events;
         assert!((1..5).contains(&warm) && (3..10).contains(&counts.events), "{warm} {counts:?}");
         assert!((10 * MS..20 * MS).contains(&counts.window_ns), "{counts:?}");

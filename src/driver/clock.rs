@@ -1,22 +1,22 @@
-//! The clock of one client: the host's, or that of its fake session. An enum, so that reading it in
-//! the loop is no indirect call.
+//! The clock of one client: the host's, or that of its fake session. An enum, so that the loop
+//! reads it without an indirect call.
 
 use crate::os::clock::{FakeClock, RealClock, TimeSource as _};
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 pub const SECOND: f64 = 1e9;
 
-/// Nanoseconds since a common start.
+/// A clock in nanoseconds since a common start.
 #[derive(Clone, Debug)]
 pub enum Clock {
     /// The monotonic clock of the host.
     Real(RealClock),
-    /// Advanced by the fake session of the same client.
+    /// Advanced by the client's fake session.
     Fake(FakeClock),
 }
 
 impl Clock {
-    /// Now.
+    /// The present moment.
     #[inline]
     pub fn now(&self) -> u64 {
         match self {
@@ -25,7 +25,7 @@ impl Clock {
         }
     }
 
-    /// Waits until `time`, to within a few microseconds, and returns the time then.
+    /// Waits until `time`, to within a few microseconds. Returns the time then.
     pub fn wait_until(&self, time: u64) -> u64 {
         match self {
             Clock::Real(clock) => clock.sleep_until(time),

@@ -1,26 +1,26 @@
-//! Encodes a row for each way to load it.
+//! Encodes rows of generated tables for COPY, LOAD DATA and INSERT.
 
 use crate::driver::part::LoadRow;
 use crate::driver::request::{LoadRequest, LoadType};
 use crate::wire::{Value, ValueType};
 
-/// The columns of the tables, and how a row is written for each way to load it.
+/// The columns of generated tables, and the encoders of their rows.
 pub struct LoadColumns {
-    /// As a list for SQL.
+    /// Their names as a list for SQL.
     pub names: String,
-    /// Types of the columns.
+    /// Their types.
     pub holds: Vec<LoadType>,
 }
 
 impl LoadColumns {
-    /// The columns of what is loaded.
+    /// The columns of a load.
     pub fn of(task: &LoadRequest) -> LoadColumns {
         let names: Vec<&str> = task.columns.iter().map(|column| column.name.as_str()).collect();
         let holds = task.columns.iter().map(|column| column.holds).collect();
         LoadColumns { names: names.join(", "), holds }
     }
 
-    /// Their types, as the protocols name them.
+    /// The types as the protocols name them.
     pub fn types(&self) -> Vec<ValueType> {
         let of = |holds: &LoadType| match holds {
             LoadType::Int => ValueType::Int,
@@ -34,7 +34,7 @@ impl LoadColumns {
         format!("({})", vec!["?"; self.holds.len()].join(","))
     }
 
-    /// The values of a row in the order of the columns. Nothing is allocated.
+    /// The values of a row in the order of the columns. Allocates nothing.
     pub fn values<'a>(&'a self, row: &'a LoadRow) -> impl Iterator<Item = Value<'a>> {
         let (mut numbers, mut text) = (row.numbers.iter(), row.text.as_slice());
         self.holds.iter().map(move |holds| match holds {
@@ -47,9 +47,8 @@ impl LoadColumns {
         })
     }
 
-    /// A line of LOAD DATA without separators, which costs the server least: 11 bytes of an INT, by
-    /// the manual of MySQL, and as many of a text as its column has room for, filled up with
-    /// spaces.
+    /// Appends a LOAD DATA line without separators, the cheapest form for the server: 11 bytes of
+    /// an INT (MySQL's manual), and each text filled with spaces to the width of its column.
     pub fn fixed_line(&self, out: &mut Vec<u8>, row: &LoadRow) {
         for (value, holds) in self.values(row).zip(&self.holds) {
             match (value, holds) {
@@ -61,14 +60,15 @@ impl LoadColumns {
                 (Value::Text(text) | Value::Bytes(text), LoadType::Int) => {
                     out.extend_from_slice(text);
                 }
-                // No generated row holds one.
+                // Generated rows have no NULL.
                 (Value::Null, _) => {}
             }
         }
         out.push(b'\n');
     }
 
-    /// A tuple of COPY's binary form: int4 and texts. `rows` is checked to fit 32 bits.
+    /// Appends a tuple of COPY's binary form: int4 and texts. `rows` is checked to fit into 32
+    /// bits.
     pub fn copy_tuple(&self, out: &mut Vec<u8>, row: &LoadRow) {
         const INT: [u8; 4] = 4i32.to_be_bytes();
         out.extend_from_slice(&(self.holds.len() as i16).to_be_bytes());
@@ -88,7 +88,7 @@ impl LoadColumns {
     }
 }
 
-/// The 11 bytes of an INT.
+/// An INT as 11 bytes.
 fn fixed_number(mut number: u64) -> [u8; 11] {
     let mut digits = *b"          0";
     let mut place = digits.len();

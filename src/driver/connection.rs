@@ -1,5 +1,5 @@
-//! One connection of one client, whatever is at its other end. An enum, not a trait: the loop pays
-//! a predictable branch per statement and nothing else.
+//! A client's connection to any DBMS. An enum, not a trait: the loop pays one predictable branch
+//! per statement.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::wire::mysql::MysqlClient;
 use crate::wire::postgres::PostgresClient;
 use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
-/// How long connecting and logging in may take.
+/// Time limit for connecting and for logging in.
 const CONNECT: Duration = Duration::from_secs(20);
 
-/// How long SQLite waits for a lock before it reports SQLITE_BUSY, milliseconds. `PRAGMA
-/// busy_timeout` in the session setup changes it.
+/// Milliseconds that SQLite waits for a lock before it reports SQLITE_BUSY. `PRAGMA busy_timeout`
+/// in the session setup changes it.
 const SQLITE_BUSY_MS: u32 = 5_000;
 
-/// The id of the operating system for the thread of this connection: MySQL since 5.7, MariaDB.
+/// Queries for the operating system's id of this connection's thread: MySQL since 5.7, MariaDB.
 const SERVING_THREAD: [&str; 2] = [
     "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
     "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()",
@@ -40,7 +40,7 @@ pub enum Connection {
     Fake(Box<Fake>),
 }
 
-/// Opens sessions. Has the endpoint, with its library loaded once for all clients.
+/// Opens connections to an endpoint. Clients share its library, which is loaded once.
 #[derive(Clone)]
 pub struct Connector {
     endpoint: Endpoint,
@@ -53,7 +53,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Loads the library that the endpoint names. The error is a complete message.
+    /// Loads the endpoint's library, if it has one. The error is a complete message.
     pub fn new(job: &DriverRequest) -> Result<Connector, String> {
         let sqlite = match &job.endpoint {
             Endpoint::File { library: None, .. } => Some(Sqlite::compiled_in()),
@@ -73,25 +73,24 @@ impl Connector {
         })
     }
 
-    /// The same with more statements after connecting.
+    /// Adds statements to run after connecting.
     pub fn also(&self, setup: Vec<String>) -> Connector {
         let mut connector = self.clone();
         connector.setup.extend(setup);
         connector
     }
 
-    /// What the target speaks.
+    /// The dialect of the target.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// The comment of tables that rqps makes on a server of somebody else.
+    /// The comment of tables that rqps creates on a server that it does not run.
     pub(super) fn mark(&self) -> Option<&str> {
         self.mark.as_deref()
     }
 
-    /// Opens the session of client `client` (from 0) and sets it up. The error is a complete
-    /// message.
+    /// Opens and sets up the session of client `client` (from 0). The error is a complete message.
     pub fn open(&self, client: u32) -> Result<Connection, String> {
         let mut session = match &self.endpoint {
             Endpoint::Server(address) => self.connect(address)?,
@@ -153,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Executes a prepared statement and reads its reply to the end.
+    /// Executes a prepared statement and reads its whole reply.
     #[inline]
     pub fn execute(
         &mut self,
@@ -171,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// The same with the rows as text, which replace those in `rows`.
+    /// Executes a prepared statement; its rows, as text, replace those in `rows`.
     pub fn execute_rows(
         &mut self,
         statement: Prepared,
@@ -195,8 +194,8 @@ impl Connection {
         }
     }
 
-    /// The same for a statement that returns one column of whole numbers, which replace what `ids`
-    /// held.
+    /// Executes a prepared statement that returns one column of whole numbers, which replace the
+    /// content of `ids`.
     #[inline]
     pub fn execute_ids(
         &mut self,
@@ -213,12 +212,12 @@ impl Connection {
         }
     }
 
-    /// True if a backslash in a literal escapes what follows.
+    /// True if a backslash escapes the next character of a literal.
     pub fn escapes_backslash(&self) -> bool {
         matches!(self, Connection::Mysql(_))
     }
 
-    /// What the server said by the way since the last call.
+    /// Notices and warnings of the server since the last call.
     pub fn take_notices(&mut self) -> Vec<String> {
         match self {
             Connection::Postgres(client) => client.take_notices(),
@@ -226,7 +225,7 @@ impl Connection {
         }
     }
 
-    /// What the protocol says of the server's side: on Postgres the process of the backend.
+    /// The id in the protocol of the server's side: on Postgres, the process of the backend.
     pub fn connection_id(&self) -> Option<u32> {
         match self {
             Connection::Postgres(client) => Some(client.connection_id()),
@@ -235,8 +234,8 @@ impl Connection {
         }
     }
 
-    /// The thread of a MySQL or MariaDB that serves this connection; `None` if the server is older
-    /// than that question, and on other DBMSs.
+    /// The operating system's id of the MySQL or MariaDB thread of this connection; `None` on other
+    /// DBMSs and on versions that do not tell.
     pub fn serving_thread(&mut self) -> Option<u32> {
         let Connection::Mysql(client) = self else { return None };
         SERVING_THREAD.iter().find_map(|sql| {
@@ -245,8 +244,8 @@ impl Connection {
         })
     }
 
-    /// From now on, pauses before each statement until the server waits for it. `thread` serves
-    /// this connection; Postgres reports its own process.
+    /// From now on, pauses before each statement until the server waits for it. `thread` is the one
+    /// of this connection; Postgres reports its own process.
     pub fn set_lull(&mut self, thread: Option<u32>) {
         match self {
             Connection::Postgres(client) => {
@@ -258,7 +257,7 @@ impl Connection {
         }
     }
 
-    /// Sends `count` small statements, one after the other. The error is a complete message.
+    /// Sends `count` small statements, one at a time. The error is a complete message.
     pub fn ping(&mut self, count: u32) -> Result<(), String> {
         for _ in 0..count {
             self.simple("SELECT 1").map_err(|error| format!("failed to ping: {error}"))?;
@@ -266,7 +265,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Executes one statement given as text.
+    /// Executes one text.
     pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         match self {
             Connection::Postgres(client) => client.simple(sql),
@@ -276,7 +275,7 @@ impl Connection {
         }
     }
 
-    /// Executes one statement of a file, which may hold bytes of other encodings on MySQL.
+    /// Executes one statement of a file; on MySQL it may hold bytes of other encodings.
     pub fn simple_bytes(&mut self, sql: &[u8]) -> Result<Reply, WireError> {
         match self {
             Connection::Mysql(client) => client.simple_bytes(sql),
@@ -287,7 +286,7 @@ impl Connection {
         }
     }
 
-    /// Executes one statement given as text, with the rows as text, which replace those in `rows`.
+    /// Executes one text; its rows, as text, replace those in `rows`.
     pub fn simple_rows(&mut self, sql: &str, rows: &mut RowTexts) -> Result<Reply, WireError> {
         match self {
             Connection::Postgres(client) => client.simple_rows(sql, rows),
@@ -304,7 +303,7 @@ impl Connection {
         }
     }
 
-    /// SQLSTATE of the last error, where the protocol has one beside its number.
+    /// SQLSTATE of the last error; `None` where the error's code is the SQLSTATE.
     pub fn sql_state(&self) -> Option<&str> {
         match self {
             Connection::Mysql(client) => Some(client.sql_state()),
@@ -312,7 +311,7 @@ impl Connection {
         }
     }
 
-    /// Executes one statement given as text and returns its rows as text: for what is not measured.
+    /// Executes one text and returns its rows as text. Not for measured statements.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, WireError> {
         match self {
             Connection::Postgres(client) => client.rows(sql),
@@ -323,7 +322,7 @@ impl Connection {
     }
 }
 
-/// Takes the values of SQLite one by one, each with the number of values of its row.
+/// Receives SQLite's values one by one, each with the number of values in its row.
 fn keep_in(rows: &mut RowTexts) -> impl FnMut(Option<&[u8]>, usize) {
     let mut left = 0;
     move |value, columns| {
@@ -336,7 +335,7 @@ fn keep_in(rows: &mut RowTexts) -> impl FnMut(Option<&[u8]>, usize) {
 }
 
 impl Connection {
-    /// Feeds `COPY … FROM STDIN`: `fill` appends data and returns false when that was the last.
+    /// Runs `COPY … FROM STDIN`: `fill` appends data and returns false after the last.
     pub fn copy_in(
         &mut self,
         sql: &str,
@@ -352,8 +351,8 @@ impl Connection {
 }
 
 impl Connection {
-    /// Feeds `LOAD DATA LOCAL INFILE …`: `fill` appends rows and returns false when those were the
-    /// last. A server that does not allow it refuses before the first row.
+    /// Runs `LOAD DATA LOCAL INFILE …`: `fill` appends rows and returns false after the last. A
+    /// server that does not allow it refuses before the first row.
     pub fn load_local(
         &mut self,
         sql: &str,
@@ -385,8 +384,7 @@ fn reply(executed: sqlite::Executed) -> Reply {
     }
 }
 
-/// SQLite's errors in the words of the protocols: what the database refuses leaves the session
-/// alive.
+/// An error of SQLite as one of the protocols: a refusal by the database keeps the session.
 #[cold]
 pub(super) fn refused(error: SqliteError) -> WireError {
     match error {

@@ -1,6 +1,6 @@
-//! The threads of a step and the one coordinator that leads them.
+//! The threads of a step, and the coordinator that leads them.
 //!
-//! A thread of a step is a member of its crew. The coordinator waits until all are ready, gives
+//! Each thread is a member of the crew. The coordinator waits until all members are ready, gives
 //! orders, cuts intervals while they work, and collects their results. A member that fails or
 //! panics ends the step at once, with its name and message.
 
@@ -27,49 +27,49 @@ use crate::driver::window::Window;
 use crate::os::clock::{self, RealClock};
 use crate::os::tree;
 
-/// A message of a client that takes turns to the coordinator.
+/// A message to the coordinator from a client that takes turns.
 pub enum TurnNews {
-    /// The warm-up is over: counters are to be read.
+    /// The warm-up is over; read the counters.
     Sample,
-    /// An interval has ended after so much own time, nanoseconds.
+    /// An interval has ended after this much own time, nanoseconds.
     Cut(u64),
 }
 
-/// Between two looks while members take turns.
+/// Longest wait while members take turns.
 const BEAT: Duration = Duration::from_millis(250);
 
-/// From the order to measure to the start of a window: time for all members to receive it, and for
-/// the coordinator to read counters, nanoseconds.
+/// Nanoseconds from the order to measure to the start of the window: time for members to receive
+/// the order, and for the coordinator to read counters.
 pub const LEAD_NS: u64 = 5_000_000;
 
-/// How long members may take to finish the statement in flight once a step has reached its limit,
-/// nanoseconds.
+/// Nanoseconds that members may take for the statement in flight after a step has reached its
+/// limit.
 const GRACE_NS: u64 = 2_000_000_000;
 
-/// What a member does from its first to its last moment: it says [`Stand::done`], or ends early
-/// because the step has ended elsewhere. The error is a complete message.
+/// The whole work of a member: it ends with [`Stand::done`], or early if the step has ended. The
+/// error is a complete message.
 type Life<T> = Box<dyn FnOnce(&Stand<T>) -> Result<(), String> + Send>;
 
-/// One thread of a step, before it starts.
+/// A thread of a step before its start.
 pub struct Member<T> {
     /// Its name in faults: `client 3`, `the deleter of client 2`.
     pub name: String,
-    /// Bytes of its stack.
+    /// Bytes of the thread's stack.
     pub stack: usize,
-    /// True if it works beside the others and ends when they are done, as [`Stand::is_over`] says.
+    /// True if it works beside the others and ends when they are done (see [`Stand::is_over`]).
     pub background: bool,
-    /// What it does.
+    /// Its whole work.
     pub life: Life<T>,
 }
 
-/// What a member says when it is connected and prepared.
+/// A connected and prepared member.
 #[derive(Debug, Default)]
 pub struct Ready {
-    /// What the protocol says of the server's side of its connection.
+    /// The id in the protocol of the server's side of its connection.
     pub connection_id: Option<u32>,
-    /// The thread of the server that serves its connection, if the server reports it.
+    /// The server's thread of its connection, if the server reports it.
     pub thread: Option<u32>,
-    /// Query plans, by statement.
+    /// Query plans by statement.
     pub plans: BTreeMap<String, String>,
     /// Notes of the step.
     pub notes: Vec<String>,
@@ -78,37 +78,37 @@ pub struct Ready {
 /// An order of the coordinator to a member.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Order {
-    /// Send some small statements, for the server's thread to be found, and answer.
+    /// Send some small statements, so that the server's thread can be found, and answer.
     Ping,
-    /// Run until then, count nothing.
+    /// Run until this moment; count nothing.
     WarmUp(u64),
-    /// Run through the window, count.
+    /// Run through the window and count.
     Measure(Window),
-    /// Execute this number of events without recording them, and answer.
+    /// Execute this number of events without recording them; then answer.
     WarmUpEvents(u64),
-    /// Execute this number of events and record them.
+    /// Execute and record this number of events.
     MeasureEvents(u64),
-    /// Take turns with other targets through warm-up and window, count the window.
+    /// Take turns with other targets through warm-up and window; count the window.
     TakeTurns,
 }
 
-/// What a member counted, and what its thread used meanwhile.
+/// Counts and costs of a member.
 #[derive(Clone, Debug)]
 pub struct Done<T> {
-    /// What it counted.
+    /// Its counts.
     pub value: T,
     /// CPU time and switches of its thread.
     pub spent: Spent,
 }
 
-/// CPU and time of a thread between two moments of its work, nanoseconds.
+/// CPU time and elapsed time of a thread between two moments, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// CPU time of the thread.
     pub cpu_ns: u64,
-    /// The first moment, since the zero of the clock that all threads share.
+    /// The first moment, on the clock of the crew.
     pub from: u64,
-    /// The last moment, of the same clock.
+    /// The last moment, on the same clock.
     pub to: u64,
 }
 
@@ -121,13 +121,13 @@ impl Spent {
         (result, Spent { cpu_ns, from, to: clock.now() })
     }
 
-    /// Share of one CPU.
+    /// The share of one CPU.
     pub fn share(&self) -> f64 {
         self.cpu_ns as f64 / self.to.saturating_sub(self.from).max(1) as f64
     }
 }
 
-/// A member's side of the conversation with the coordinator.
+/// A member's end of the conversation with the coordinator.
 pub struct Stand<T> {
     member: usize,
     orders: Receiver<Order>,
@@ -137,22 +137,23 @@ pub struct Stand<T> {
 }
 
 impl<T> Stand<T> {
-    /// Connected and prepared.
+    /// Says that the member is connected and prepared.
     pub fn ready(&self, ready: Ready) {
         self.say(Said::Ready(ready));
     }
 
-    /// The answer to an order that asks for one.
+    /// Answers an order.
     pub fn answer(&self, result: Result<(), String>) {
         self.say(Said::Answer(result));
     }
 
-    /// Something about turns with other targets.
+    /// Sends a message about turns.
     pub fn turns(&self, news: TurnNews) {
         self.say(Said::Turns(news));
     }
 
-    /// All work is done. Connections that are still open close after this, outside of the window.
+    /// Says that all work is done. Connections that are still open close after this, outside the
+    /// window.
     pub fn done(&self, value: T, spent: Spent) {
         self.is_done.set(true);
         self.say(Said::Done(Done { value, spent }));
@@ -163,7 +164,7 @@ impl<T> Stand<T> {
         self.orders.recv().ok()
     }
 
-    /// The next order to measure, for members that know no other.
+    /// The window of the next order to measure, for members that know no other order.
     pub fn window(&self) -> Option<Window> {
         loop {
             if let Order::Measure(window) = self.order()? {
@@ -172,13 +173,13 @@ impl<T> Stand<T> {
         }
     }
 
-    /// True once the step is over: its members are done, or one of them failed.
+    /// True once the step is over: its members are done, or one failed.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     fn say(&self, said: Said<T>) {
-        // Without a listener the step has ended and its process follows.
+        // Without a receiver the step has ended, and the process ends soon.
         let _ = self.news.send(CrewEvent { member: self.member, said });
     }
 }
@@ -196,17 +197,17 @@ enum Said<T> {
     Fault(String),
 }
 
-/// Makes the intervals of a window. All times are on the clock of the crew.
+/// Makes the intervals of a window. All moments are on the clock of the crew.
 pub trait Intervals {
-    /// When the next interval ends; `None` if it waits for the members, so that intervals add up
-    /// to the total.
+    /// The end of the next interval; `None` while it waits for the members, so that intervals add
+    /// up to the total.
     fn next_cut(&self) -> Option<u64>;
 
-    /// What happened since the last cut.
+    /// The interval since the last cut.
     fn cut(&mut self, now: u64) -> StepInterval;
 
-    /// When the clock cuts the window: CPU time after it does not count, whatever members still
-    /// finish. `None`: the window ends with the last member.
+    /// The end of the window if the clock cuts it: CPU time after it does not count, even if
+    /// members still finish events. `None`: the window ends with the last member.
     fn cut_at(&self) -> Option<u64> {
         None
     }
@@ -224,18 +225,18 @@ pub trait Intervals {
 
 /// Results of a finished window.
 pub struct Finished<T> {
-    /// In the order of the members; `None` for one that did not come back after the limit.
+    /// Counts in the order of the members; `None` for one that had not finished after the limit.
     pub done: Vec<Option<Done<T>>>,
-    /// CPU of the whole process.
+    /// CPU time of the whole process.
     pub cpu: CpuTime,
-    /// The end of the window: where the clock cut it, or where the last member ended that is not in
+    /// The end of the window: where the clock cut it, or the end of the last member that is not in
     /// the background.
     pub end: u64,
     /// True if the step reached its limit.
     pub limited: bool,
 }
 
-/// The coordinator's side.
+/// The coordinator of a step.
 pub struct Crew<T> {
     begun: Instant,
     clock: Clock,
@@ -252,8 +253,8 @@ struct Post {
 }
 
 impl<T: Send + 'static> Crew<T> {
-    /// Starts all members; `begun` is the zero of the clock that they share. The error is a whole
-    /// fault.
+    /// Starts all members. `begun` is the zero of their common clock. The error is a complete
+    /// message.
     pub fn start(begun: Instant, members: Vec<Member<T>>) -> Result<Crew<T>, String> {
         let (sender, news) = channel();
         let over = Arc::new(AtomicBool::new(false));
@@ -277,7 +278,7 @@ impl<T: Send + 'static> Crew<T> {
         Ok(Crew { begun, clock, posts, news, over, done })
     }
 
-    /// Waits until all members are ready, and returns what they said, in their order.
+    /// Waits until all members are ready; returns their messages in member order.
     pub fn gather<W: Write>(&mut self, link: &LabLink<W>) -> Result<Vec<Ready>, Stop> {
         let mut all: Vec<Option<Ready>> = self.posts.iter().map(|_| None).collect();
         while all.iter().any(Option::is_none) {
@@ -308,7 +309,7 @@ impl<T: Send + 'static> Crew<T> {
         self.posts.iter().for_each(|post| post.order(order));
     }
 
-    /// Waits for an answer of every member that is not in the background.
+    /// Waits for an answer from each member that is not in the background.
     pub fn answers<W: Write>(&mut self, link: &LabLink<W>) -> Result<(), Stop> {
         let mut left = self.posts.iter().filter(|post| !post.background).count();
         while left > 0 {
@@ -320,8 +321,8 @@ impl<T: Send + 'static> Crew<T> {
         Ok(())
     }
 
-    /// Sends all members through `window` and says its start and its intervals; the last interval
-    /// ends with the last member. Then members in the background end too.
+    /// Sends all members through `window`; tells the lab its start and its intervals. The last
+    /// interval ends with the last member; then members in the background end too.
     pub fn measure<W: Write>(
         &mut self,
         window: Window,
@@ -329,7 +330,7 @@ impl<T: Send + 'static> Crew<T> {
         link: &mut LabLink<W>,
     ) -> Result<Finished<T>, Stop> {
         self.order(Order::Measure(window));
-        // A member may be done with a short window before this thread is awake.
+        // Members may be done with a short window before this thread wakes.
         while self.clock.now() < window.start {
             self.hear(Some(window.start), link)?;
         }
@@ -356,7 +357,7 @@ impl<T: Send + 'static> Crew<T> {
         self.over.store(true, Ordering::Relaxed);
         let end = match cut_at {
             Some(end) => end,
-            // A member that did not come back has used the time until now.
+            // An unfinished member has used the time until now.
             None if self.is_working() => self.clock.now(),
             None => self.last_end(&window, intervals.may_end_early()),
         };
@@ -368,8 +369,8 @@ impl<T: Send + 'static> Crew<T> {
         Ok(Finished { done, cpu, end, limited: grace.is_some() })
     }
 
-    /// Waits until members that take no orders are done; calls `beat` every `every` meanwhile.
-    /// Returns what they counted, in their order.
+    /// Waits until members that take no orders are done, and calls `beat` every `every` meanwhile.
+    /// Returns their counts in member order.
     pub fn finish<W: Write>(
         &mut self,
         every: Duration,
@@ -389,8 +390,8 @@ impl<T: Send + 'static> Crew<T> {
         Ok(self.done.iter_mut().filter_map(Option::take).map(|done| done.value).collect())
     }
 
-    /// Waits while the members take turns with members of other targets. `heed` hears the news of
-    /// turns, and is called without any several times a second.
+    /// Waits while the members take turns with members of other targets. Passes messages about
+    /// turns to `heed`, and calls it without one several times a second.
     pub fn take_turns<W: Write>(
         &mut self,
         heed: &mut impl FnMut(Option<TurnNews>, &mut LabLink<W>) -> Result<(), Stop>,
@@ -409,7 +410,7 @@ impl<T: Send + 'static> Crew<T> {
         Ok(self.done.iter_mut().filter_map(Option::take).collect())
     }
 
-    /// Waits for the next news until `deadline`. Keeps what a member that is done has counted.
+    /// Waits for the next message until `deadline`. Keeps the counts of a member that is done.
     fn hear<W: Write>(
         &mut self,
         deadline: Option<u64>,
@@ -429,7 +430,7 @@ impl<T: Send + 'static> Crew<T> {
         }
     }
 
-    /// A moment of the crew's clock on that of the host.
+    /// Converts a moment of the crew's clock to the host's clock.
     fn on_host(&self, moment: u64) -> u64 {
         (clock::monotonic_ns() + moment).saturating_sub(self.clock.now())
     }
@@ -449,9 +450,9 @@ impl<T: Send + 'static> Crew<T> {
 }
 
 impl<T> Crew<T> {
-    /// Waits until all threads have ended and let go of what they share.
+    /// Waits until all threads have ended and released what they share.
     pub fn join<W: Write>(mut self, link: &LabLink<W>) -> Result<(), Stop> {
-        // A member that waits for an order ends when none can come any more.
+        // A member that waits for an order ends when no sender is left.
         let threads: Vec<_> = self.posts.drain(..).map(|post| post.thread).collect();
         for thread in threads {
             while !thread.is_finished() {
@@ -462,8 +463,7 @@ impl<T> Crew<T> {
     }
 }
 
-/// Members that are still at work hear that the step has ended; those in a statement end with the
-/// process.
+/// Tells working members that the step has ended. Members inside a statement end with the process.
 impl<T> Drop for Crew<T> {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
@@ -471,14 +471,14 @@ impl<T> Drop for Crew<T> {
 }
 
 impl Post {
-    /// A member that is gone has sent its fault, which is the next message.
+    /// If the member is gone, its fault is the next message.
     fn order(&self, order: Order) {
         let _ = self.orders.send(order);
     }
 }
 
-/// Lives `life`. Says its fault if there is one; a panic is a fault like any other, since partners
-/// would wait for the member without end.
+/// Does the member's work and reports its fault. A panic is a fault too: other members would wait
+/// for it without end.
 fn live<T>(name: &str, stand: &Stand<T>, life: Life<T>) {
     let fault = match catch_unwind(AssertUnwindSafe(|| life(stand))) {
         Ok(Ok(())) if stand.is_done.get() => return,
@@ -500,7 +500,7 @@ fn words(panic: &(dyn Any + Send)) -> &str {
 mod tests {
     use super::*;
 
-    /// Counts the intervals of a window that ends with its members.
+    /// Cuts intervals of a window that ends with its members.
     struct Counting(u64);
 
     impl Intervals for Counting {
@@ -578,7 +578,7 @@ mod tests {
     #[test]
     fn a_panic_of_any_member_at_any_time_ends_the_step_with_its_name_and_message() {
         let check = |background: bool, life: fn(&Stand<u32>) -> Result<(), String>| {
-            // The others work on for ever: their silence must not hide the panic.
+            // The others work on without end, so only the panic can end the step.
             let members = vec![
                 member("client 0", false, endless),
                 member("the deleter of client 2", background, life),

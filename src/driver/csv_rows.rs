@@ -1,4 +1,4 @@
-//! Rows of a CSV file into a table, the same values on every dialect.
+//! Loads rows of CSV files, with the same values on every dialect.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -12,20 +12,20 @@ use crate::driver::row_stream::{FillColumn, RowStream, TableFill};
 use crate::driver::script::table;
 use crate::user_text::{CsvPlace, CsvReader, CsvRecord, cuts};
 
-/// Bytes of a part of a file at least: each has a session of its own.
+/// Fewest bytes of a part of a file; each part has its own session.
 const PART: u64 = 1 << 20;
 
-/// The records of a file, or some of them.
+/// A range of the records of a file.
 #[derive(Clone, Debug)]
 pub(super) struct CsvPart {
     pub(super) file: CsvFile,
-    /// Where its records begin; at the header for the first part.
+    /// The first byte of its records; the first part begins at the header.
     from: CsvPlace,
-    /// The byte after its last one.
+    /// The byte after its last record.
     to: u64,
 }
 
-/// The parts of a file for up to so many sessions. What is compressed is one part.
+/// Splits a file into at most `sessions` parts. A compressed file is one part.
 pub(super) fn parts(file: &CsvFile, sessions: u32) -> Result<Vec<CsvPart>, String> {
     let fault = |error: std::io::Error| format!("open {}: {error}", file.path.display());
     let bytes = fs::metadata(&file.path).map_err(fault)?.len();
@@ -45,7 +45,7 @@ pub(super) fn parts(file: &CsvFile, sessions: u32) -> Result<Vec<CsvPart>, Strin
     Ok(places.iter().zip(ends).map(part).collect())
 }
 
-/// Fills the table with a part and counts its rows.
+/// Loads the rows of a part.
 pub(super) fn load(
     part: &CsvPart,
     dialect: Dialect,
@@ -70,14 +70,14 @@ pub(super) fn load(
     filled.fill(dialect, RowStream::new(Box::new(records)), session)
 }
 
-/// The records of a part as rows.
+/// Reads the records of a part.
 struct CsvRecords {
     null: Vec<u8>,
     dialect: Dialect,
     reader: CsvReader<Box<dyn BufRead>>,
     record: CsvRecord,
     columns: Vec<String>,
-    /// By column: true if its fields are hex digits.
+    /// By column: true if its fields are hexadecimal digits.
     is_hex: Vec<bool>,
     fault: Option<String>,
 }
@@ -161,12 +161,12 @@ impl PartRows for CsvRecords {
     }
 
     fn place(&self) -> Option<String> {
-        // The others have read further than the server.
+        // The other loaders read further ahead than the server.
         (self.dialect == Dialect::Sqlite).then(|| format!("line {}", self.record.line))
     }
 }
 
-/// The digits of bytes that are written as `\x00ff`, `0x00ff` or `00ff`.
+/// The digits of bytes in the form `\x00ff`, `0x00ff` or `00ff`.
 fn hex_digits(field: &[u8]) -> Option<&[u8]> {
     let prefixes: [&[u8]; 2] = [b"\\x", b"0x"];
     let rest = prefixes.iter().find_map(|prefix| field.strip_prefix(*prefix)).unwrap_or(field);
@@ -174,7 +174,7 @@ fn hex_digits(field: &[u8]) -> Option<&[u8]> {
     is_whole.then_some(rest)
 }
 
-/// Bytes as the dialect takes them in a field: see [`FillColumn::binary`].
+/// Appends bytes in the dialect's form (see [`FillColumn::binary`]).
 fn push_bytes(out: &mut Vec<u8>, digits: &[u8], dialect: Dialect) {
     match dialect {
         Dialect::Postgres => out.extend_from_slice(b"\\x"),

@@ -1,4 +1,4 @@
-//! The entry of the driver process: one request in, events out, an ending.
+//! Entry of the driver process: reads one request, writes events, and ends.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -14,33 +14,33 @@ use crate::driver::{load, load_files, load_parts, measure};
 use crate::json;
 use crate::os::cgroup;
 
-/// How the job of a driver process ended.
+/// The end of a driver process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// All was done and said.
+    /// The request is carried out.
     Done,
-    /// The job failed; the fault was said in a [`DriverEvent::Failed`].
+    /// The request failed; a [`DriverEvent::Failed`] was sent.
     Failed,
-    /// The other side is gone.
+    /// The lab is gone.
     Abandoned,
 }
 
-/// The driver process: reads one [`DriverRequest`] as a line of JSON, carries it out, and writes
-/// [`DriverEvent`]s, one a line.
+/// Runs the driver process: reads one [`DriverRequest`] as a line of JSON, carries it out, and
+/// writes a [`DriverEvent`] per line.
 ///
-/// Returns early with [`Ending::Abandoned`] when `input` ends, since the lab is gone then; threads
-/// of clients may still be running, so the caller is to end the process.
+/// Returns [`Ending::Abandoned`] early when `input` ends, because then the lab is gone. Client
+/// threads may still run, so the caller must end the process.
 ///
-/// `parts` are what benchmarks have of their own. With `memory_group` it enters that control group
-/// first: what it loads and opens counts there.
+/// `parts` are the hooks of the benchmarks. With `memory_group`, the process first enters that
+/// control group, so that the memory of libraries and files counts there.
 pub fn main(
     parts: &[&DriverPart],
     mut input: impl BufRead + Send + 'static,
     mut output: impl Write,
     memory_group: Option<&Path>,
 ) -> Ending {
-    // Without this, the driver would continue to load a server after the lab is gone. If it fails,
-    // the end of the input still ends the driver.
+    // Without this, the driver would still send load after the lab is gone. If the call fails, the
+    // end of the input ends the driver.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let entered = memory_group.map_or(Ok(()), cgroup::enter);
     let mut line = String::new();
@@ -59,8 +59,7 @@ pub fn main(
     end(job.map(|job| carry_out(&job, parts, &mut link)), &mut link)
 }
 
-/// Carries out one job in this process, for tests of what lies above: as [`main`] without an input
-/// to watch.
+/// Carries out one request in this process, for tests: like [`main`], without watching an input.
 pub fn run_job(job: &DriverRequest, parts: &[&DriverPart], mut output: impl Write) -> Ending {
     let output: &mut dyn Write = &mut output;
     let mut link = LabLink::alone(output);

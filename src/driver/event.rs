@@ -1,4 +1,4 @@
-//! Answers of a driver process: one event as a line of JSON, until its request is carried out.
+//! Events of a driver process: each is one line of JSON.
 
 use std::collections::BTreeMap;
 
@@ -6,39 +6,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::run::{CpuTime, HostUsage, Outcome, Turn};
 
-/// What the driver says.
+/// A message from a driver to the lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverEvent {
-    /// Loading: rows so far.
+    /// Progress of a load.
     Loading {
-        /// Rows done.
+        /// Rows loaded so far.
         rows: u64,
-        /// Rows in all.
+        /// All rows.
         of: u64,
     },
-    /// Loading: rows are in, indexes are being made.
+    /// All rows are loaded; progress of the indexes.
     Indexing {
-        /// Indexes done.
+        /// Indexes made so far.
         done: u32,
-        /// Indexes in all.
+        /// All indexes.
         of: u32,
     },
-    /// Something about the load that its user should know.
+    /// A note on the load for the user.
     Note(String),
-    /// Loading is over.
+    /// The load is complete.
     Loaded {
-        /// Rows.
+        /// Rows loaded.
         rows: u64,
-        /// Seconds for tables and rows.
+        /// Seconds for creating tables and loading rows.
         load_seconds: f64,
-        /// Seconds for indexes.
+        /// Seconds for making indexes.
         index_seconds: f64,
-        /// CPU of the driver process.
+        /// CPU time of the driver process.
         client_cpu: CpuTime,
     },
-    /// All clients are connected and prepared. Said where the job asks for it: the driver waits for
-    /// a line before it goes on, so that counters of the server are read before the first event.
+    /// All clients are connected and prepared. Sent if the request asks for it: the driver waits
+    /// for a line before the first event, so that the lab can read counters of the server.
     Prepared,
     /// All clients are connected and prepared; the warm-up begins.
     Warming,
@@ -49,70 +49,70 @@ pub enum DriverEvent {
         /// Its wall clock, nanoseconds since 1970.
         unix_ns: u64,
     },
-    /// The window begins now.
+    /// The window begins.
     WindowStart {
-        /// Where exactly, on the host's monotonic clock, nanoseconds.
+        /// Its start on the host's monotonic clock, nanoseconds.
         at_ns: u64,
     },
     /// A second of the window has ended.
     Interval(StepInterval),
-    /// The window has ended, but the work has not: counters that are read now belong to it.
+    /// The window has ended, but the work has not; counters read now belong to the window.
     WindowEnd,
-    /// Work beside the window goes on.
+    /// Work beside the window continues.
     Waiting {
-        /// For what.
+        /// The work.
         what: String,
     },
-    /// The warm-up of a counted step has ended: the driver waits for a line before the first event
-    /// that counts.
+    /// The warm-up of a counted step has ended. The driver waits for a line before the first
+    /// counted event.
     BeforeCount {
-        /// The process or thread of the server that serves the client; `None` if it is not known,
-        /// or if the DBMS is a library in the driver.
+        /// The server's process or thread of the client; `None` if it is unknown, or if the DBMS is
+        /// a library.
         serving: Option<u32>,
     },
-    /// The last event that counts has ended: the driver waits for a line before it does anything
-    /// else.
+    /// The last counted event has ended. The driver waits for a line before it continues.
     AfterCount,
-    /// The turns of the window, where targets took turns.
+    /// The turns of the window, if targets took turns.
     Turns(Vec<Turn>),
     /// Changes of the counters of the driver's host in the window, or why they are unknown. Only if
     /// the lab is on another host.
     HostUsage(Result<HostUsage, String>),
-    /// The window has ended: all that was counted.
+    /// All counts of the window.
     Measured(Box<Outcome>),
-    /// The job cannot go on.
+    /// The driver cannot continue.
     Failed {
         /// The action, its object and the error.
         fault: String,
     },
 }
 
-/// One second as the driver saw it. Latencies in microseconds.
+/// One interval of a window, usually a second, as counted by the driver. Latencies are in
+/// microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepInterval {
-    /// From 1.
+    /// Number of the interval, from 1.
     pub second: u32,
-    /// Its length in seconds.
+    /// Length in seconds.
     pub seconds: f64,
-    /// Events.
+    /// Events that ended.
     pub events: u64,
-    /// Statements; outside of scripts, operations as the step's rate counts them.
+    /// Statements; for a benchmark's own loop, the operations that the step's rate counts.
     pub statements: u64,
-    /// Errors.
+    /// Failed statements.
     pub errors: u64,
-    /// Median.
+    /// Median latency.
     pub p50_us: f64,
-    /// 95th percentile.
+    /// 95th percentile of the latency.
     pub p95_us: f64,
-    /// 99th percentile.
+    /// 99th percentile of the latency.
     pub p99_us: f64,
-    /// Largest.
+    /// Largest latency.
     pub max_us: f64,
-    /// What only some benchmarks count: column of the step's CSV → value.
+    /// Further columns of the step's CSV for some benchmarks, with their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
-    /// The latencies themselves, nanoseconds: HdrHistogram V2, base64. Only where several hosts
-    /// share the clients of a step.
+    /// The latencies, nanoseconds, as HdrHistogram V2 in base64. Only if several hosts share the
+    /// clients of a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
 }

@@ -1,6 +1,6 @@
-//! The fake DBMS: scripted latencies on a clock of its own, the same for the same seed. It does no
-//! work, so whole-program tests take no time and give the same bytes. A statement with `panic` in
-//! it panics, for tests of clients that do.
+//! The fake DBMS: latencies drawn from a seed, on its own fake clock. It does no work, so tests of
+//! the whole program are fast and give the same bytes each time. A statement that contains `panic`
+//! panics, to test such clients.
 
 #[cfg(test)]
 use std::sync::Arc;
@@ -20,26 +20,27 @@ pub struct Fake {
     mean_ns: f64,
     statements: Vec<String>,
     executed: u64,
-    /// What goes wrong at which execution, from 1.
+    /// Faults by the number of the execution, from 1.
     #[cfg(test)]
     pub faults: Vec<(u64, Fault)>,
-    /// Every statement with its values.
+    /// Each statement with its values.
     #[cfg(test)]
     pub log: Arc<std::sync::Mutex<Vec<String>>>,
 }
 
-/// Faults of the fake DBMS.
+/// A fault of the fake DBMS.
 #[cfg(test)]
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// The statement takes this number of nanoseconds more.
+    /// The statement takes this many nanoseconds more.
     Stall(u64),
     /// The server refuses with this code.
     Refuse(&'static str),
 }
 
 impl Fake {
-    /// A session whose statements take `mean_us` on average: half of it fixed, half exponential.
+    /// A session with statements of `mean_us` microseconds on average: half fixed, half
+    /// exponential.
     pub fn new(seed: u64, client: u32, mean_us: u64) -> Fake {
         Fake {
             clock: FakeClock::new(),
@@ -67,7 +68,8 @@ impl Fake {
         Prepared(self.statements.len() - 1)
     }
 
-    /// Advances the clock by a drawn latency; a SELECT returns one row, the rest changes one.
+    /// Advances the clock by a drawn latency. A SELECT returns one row; any other statement changes
+    /// one.
     pub fn execute(
         &mut self,
         statement: Prepared,
@@ -80,7 +82,7 @@ impl Fake {
         self.pass(is_query(&self.statements[statement.0]))
     }
 
-    /// As `execute`; `SET luck TO …` has latencies drawn from another stream, and takes no time.
+    /// Executes a text. `SET luck TO …` takes no time and selects another stream of latencies.
     pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         if let Some(luck) = sql.strip_prefix("SET luck TO ") {
             self.rng = Rng::stream(self.seed, &format!("fake {luck}"), u64::from(self.client));

@@ -1,5 +1,5 @@
-//! Tables on a server that rqps does not run. Every table bears a mark as its comment from the
-//! moment when it is made, and only what bears the mark is dropped, whatever its name is.
+//! Tables on a server that rqps does not run. Each table bears a mark in its comment from its
+//! creation on. rqps drops only tables with the mark, whatever their names.
 
 use crate::domain::dialect::{Dialect, Marking};
 use crate::driver::connection::{Connection, Connector};
@@ -10,24 +10,25 @@ const CREATE_TABLE: &str = "CREATE TABLE ";
 const CREATE_EXTENSION: &str = "CREATE EXTENSION IF NOT EXISTS ";
 
 impl Connector {
-    /// Executes a statement that makes or drops a table, on a session of this connector.
+    /// Executes a statement that creates or drops a table.
     pub fn make(&self, session: &mut Connection, sql: &str) -> Result<(), WireError> {
         make(session, self.dialect(), self.mark(), sql)
     }
 
-    /// The statement that asks for the bytes of the marked tables of the session's schema or
-    /// database, with their indexes; `None` where all tables count.
+    /// The query for the bytes of marked tables and their indexes in the session's schema or
+    /// database; `None` if all tables are rqps's.
     pub fn size_of_marked(&self) -> Option<String> {
         let marks = self.dialect().spec().marks.as_ref()?;
         self.mark().map(|mark| marks.size.replace("{mark}", &quoted(mark)))
     }
 }
 
-/// Executes a statement of the setup. With a `mark`, marks the tables and extensions that it makes,
-/// and drops only tables that bear the mark.
+/// Executes a statement of the setup. With a `mark`, it marks created tables and extensions, and
+/// drops only tables with the mark.
 ///
 /// # Errors
-/// The server refuses; a table that is to be dropped is not rqps's.
+///
+/// The server refuses; a table to be dropped has no mark.
 pub fn make(
     session: &mut Connection,
     dialect: Dialect,
@@ -55,7 +56,7 @@ pub fn make(
     session.simple(sql).map(drop)
 }
 
-/// Drops a table that bears the mark. One that is not there is no error.
+/// Drops a table that bears the mark. A missing table is no error.
 fn drop_own(
     session: &mut Connection,
     dialect: Dialect,
@@ -76,7 +77,7 @@ fn drop_own(
     }
 }
 
-/// A CREATE TABLE that marks what it makes; both happen or neither.
+/// A CREATE TABLE with the mark in the same statement or transaction.
 fn marked(dialect: Dialect, sql: &str, mark: &str) -> String {
     match dialect.spec().marks.as_ref().map(|marks| marks.marking) {
         Some(Marking::Clause) => {

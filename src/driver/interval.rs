@@ -1,4 +1,4 @@
-//! Turns what clients recorded into intervals, one a second.
+//! Turns the records of clients into intervals of about a second.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use crate::driver::event::StepInterval;
 use crate::driver::recorder::{Recorder, Snapshot};
 use crate::driver::request::{DriverRequest, StepRequest};
 
-/// One recorder per client.
+/// Makes one recorder per client.
 pub fn recorders<B>(task: &StepRequest<B>) -> Vec<Arc<Recorder>> {
     let open = matches!(task.pace, Pace::Open { .. });
     (0..task.clients).map(|_| Arc::new(Recorder::new(open))).collect()
 }
 
-/// Turns recorders into intervals.
+/// Makes the intervals of a window.
 pub struct IntervalMeter {
     recorders: Vec<Arc<Recorder>>,
     earlier: Snapshot,
     from_ns: u64,
     second: u32,
-    /// True if intervals hold all latencies, for who puts them together with those of other hosts.
+    /// True if each interval contains its latencies, so that those of several hosts can be merged.
     tells_latencies: bool,
 }
 
 impl IntervalMeter {
-    /// Starts at the start of the window.
+    /// Begins at the start of the window.
     pub fn new(recorders: &[Arc<Recorder>], start_ns: u64) -> IntervalMeter {
         IntervalMeter {
             recorders: recorders.to_vec(),
@@ -37,12 +37,12 @@ impl IntervalMeter {
         }
     }
 
-    /// For a driver with these of the step's clients.
+    /// For a driver with this share of the step's clients.
     pub fn for_share_of(self, job: &DriverRequest, clients: u32) -> IntervalMeter {
         IntervalMeter { tells_latencies: job.all_clients(clients) > clients, ..self }
     }
 
-    /// What happened since the last call.
+    /// The interval since the last call.
     pub fn interval(&mut self, now_ns: u64) -> StepInterval {
         let now = Snapshot::take(self.recorders.iter().map(AsRef::as_ref));
         let (events, quantiles) = now.since(&self.earlier, &[0.5, 0.95, 0.99, 1.0]);
@@ -66,8 +66,8 @@ impl IntervalMeter {
         interval
     }
 
-    /// When the next interval is to end: a second after the last, or at the end of the window if
-    /// that is nearer than a second and a half.
+    /// The end of the next interval: a second after the last, or the end of the window if less than
+    /// 1.5 s remain.
     pub fn next_cut(&self, start_ns: u64, end_ns: u64) -> u64 {
         let next = start_ns + (u64::from(self.second) + 1) * SECOND as u64;
         if next + SECOND as u64 / 2 > end_ns && next < end_ns { end_ns } else { next }

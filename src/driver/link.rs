@@ -1,5 +1,5 @@
-//! The driver's side of the conversation: messages out, and the end of the input as a sign that
-//! the lab is gone.
+//! The driver's end of the conversation with the lab: it sends messages, and takes the end of its
+//! input as a sign that the lab is gone.
 
 use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,25 +11,25 @@ use crate::driver::request::LabWord;
 use crate::os::clock::{self, RealClock, TimeSource as _};
 use crate::os::sample::{CounterSampler, Sample};
 
-/// The other side is gone.
+/// The lab is gone.
 #[derive(Debug)]
 pub struct LabGone;
 
-/// Messages out, and whether anybody listens.
+/// Sends messages and notices when the lab goes.
 pub struct LabLink<W> {
     output: W,
-    /// Lines of the other side; closed when it goes.
+    /// Lines of the lab; closed when it goes.
     lines: Receiver<String>,
-    /// Kept if no thread watches, so that the channel stays open.
+    /// Keeps the channel open if no thread watches the input.
     _open: Option<Sender<String>>,
-    /// Counters of this host, if the lab is on another host.
+    /// Counters of this host, if the lab is on another.
     host: Option<HostWatch>,
 }
 
-/// Reads the counters of this host at the edges of the window.
+/// Reads this host's counters at both edges of the window.
 struct HostWatch {
     sampler: CounterSampler,
-    /// At the start of the window, and at the end of its last interval.
+    /// Samples at the start of the window and at the end of its last interval.
     first_and_last: Option<(Sample, Sample)>,
 }
 
@@ -59,11 +59,11 @@ impl<W: Write> LabLink<W> {
     /// Watches `input` for its end.
     pub fn watching(output: W, mut input: impl BufRead + Send + 'static) -> LabLink<W> {
         let (sender, lines) = channel();
-        // The thread ends with the input or with the process. Nothing waits for it.
+        // The thread ends with the input or with the process; nothing waits for it.
         std::thread::spawn(move || {
             let mut rest = String::new();
             while input.read_line(&mut rest).is_ok_and(|length| length > 0) {
-                // Without a receiver the job is done.
+                // Without a receiver the request is done.
                 let _ = sender.send(rest.trim_end().to_owned());
                 rest.clear();
             }
@@ -77,13 +77,13 @@ impl<W: Write> LabLink<W> {
         self.host = Some(HostWatch { sampler, first_and_last: None });
     }
 
-    /// Nobody to watch.
+    /// A link without an input, for tests and for calls in the same process.
     pub fn alone(output: W) -> LabLink<W> {
         let (sender, lines) = channel();
         LabLink { output, lines, _open: Some(sender), host: None }
     }
 
-    /// Says one message, at once.
+    /// Sends one message at once.
     pub fn say(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
         if let Some(host) = &mut self.host {
             host.see(message);
@@ -102,7 +102,7 @@ impl<W: Write> LabLink<W> {
         self.output.flush().map_err(|_| LabGone)
     }
 
-    /// Sleeps for `duration`, less if the other side goes.
+    /// Sleeps for `duration`, or until the lab goes.
     pub fn sleep(&self, duration: Duration) -> Result<(), LabGone> {
         match self.lines.recv_timeout(duration) {
             Ok(_) | Err(RecvTimeoutError::Timeout) => Ok(()),
@@ -110,18 +110,18 @@ impl<W: Write> LabLink<W> {
         }
     }
 
-    /// Says that all is prepared and waits for the lab's word, if there is somebody to say one:
-    /// returns when it is to go on.
+    /// Sends [`DriverEvent::Prepared`] and waits for the lab's line. Without an input, returns at
+    /// once.
     pub fn pause(&mut self) -> Result<(), LabGone> {
         self.pause_at(&DriverEvent::Prepared)
     }
 
-    /// The same where a request asks for it.
+    /// Pauses if a request asks for it.
     pub fn pause_if(&mut self, asked: bool) -> Result<(), LabGone> {
         if asked { self.pause() } else { Ok(()) }
     }
 
-    /// Says `message` and waits for the lab's word, if there is somebody to say one.
+    /// Sends `message` and waits for the lab's line. Without an input, returns at once.
     pub fn pause_at(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
         if self._open.is_some() {
             return Ok(());
@@ -151,14 +151,14 @@ impl<W: Write> LabLink<W> {
         }
     }
 
-    /// Waits for something from `news` until `deadline`; `None` at the deadline or when all
-    /// senders are gone.
+    /// Waits for a message of `news` until `deadline`; `None` at the deadline, or if all senders
+    /// are gone.
     pub fn wait<T>(
         &self,
         news: &Receiver<T>,
         deadline: Option<Instant>,
     ) -> Result<Option<T>, LabGone> {
-        /// How often the end of the input is looked for while nothing happens.
+        /// Longest time between two checks whether the lab is there.
         const LOOK: Duration = Duration::from_millis(100);
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

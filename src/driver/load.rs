@@ -1,8 +1,8 @@
-//! Loading: tables in parallel, rows in the order of their ids, indexes afterwards.
+//! Loads generated tables: tables in parallel, rows in the order of their ids, then indexes.
 //!
-//! Data must look as if one client had inserted it in order, whatever is faster: Postgres keeps
-//! rows where they arrive and plans by how well that follows the ids, so one stream fills one
-//! table. InnoDB sorts by primary key anyway, so there a table may be split into ranges.
+//! The data must be as if one client had inserted it in order. Postgres keeps rows where they
+//! arrive, and its plans depend on how well that follows the ids, so one stream fills one table.
+//! InnoDB sorts by primary key, so several streams may fill one table.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -23,23 +23,22 @@ use crate::driver::request::{DriverRequest, LoadRequest, LoadType};
 use crate::os::{affinity, tree};
 use crate::wire::{Prepared, Value, WireError};
 
-/// Rows of one INSERT: some 200 KB, less than every server's max_allowed_packet.
+/// Rows per INSERT: about 200 KB, less than max_allowed_packet of every server.
 const ROWS_PER_INSERT: u64 = 1000;
 
-/// INSERTs in one transaction: a commit per some 10 MB costs next to nothing, and a rollback would
-/// not take for ever.
+/// INSERTs per transaction: about 10 MB, so that commits cost little and a rollback ends soon.
 const INSERTS_PER_COMMIT: u32 = 50;
 
-/// Rows of one LOAD DATA, which is one transaction: as many as of the INSERTs.
+/// Rows per LOAD DATA, which is one transaction: as many as of the INSERTs.
 const ROWS_PER_LOAD: u64 = ROWS_PER_INSERT * INSERTS_PER_COMMIT as u64;
 
-/// CPU of the driver for a row of the fake DBMS, microseconds: scripted, as its latencies are.
+/// CPU time of the driver per row of the fake DBMS, microseconds.
 const FAKE_ROW_US: f64 = 0.1;
 
-/// Rows between two reports of the SQLite loader.
+/// Rows between two progress reports of the SQLite loader.
 const REPORT_ROWS: u64 = 10_000;
 
-/// What the loading threads share.
+/// Shared by the loading threads.
 struct Shared {
     job: DriverRequest,
     task: LoadRequest,
@@ -50,18 +49,18 @@ struct Shared {
     indexes_done: AtomicU32,
 }
 
-/// One piece of work for one connection.
+/// A unit of work for one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LoadPart {
-    /// Make a table anew.
+    /// Drop and create a table.
     Create { table: u32 },
-    /// Fill in the rows first..=last.
+    /// Load the rows first..=last.
     Fill { table: u32, first: u64, last: u64 },
-    /// Make the indexes.
+    /// Make the indexes of a table.
     Index { table: u32 },
 }
 
-/// Carries out a loading job and says how it went.
+/// Carries out a load and sends its progress.
 pub fn load<W: Write>(
     job: &DriverRequest,
     task: &LoadRequest,
@@ -89,7 +88,8 @@ pub fn load<W: Write>(
     }
     let tables = 1..=job.tables;
     let streams = match job.counted_events {
-        // Where streams meet, pages are filled otherwise each time, and searched at other costs.
+        // Several streams would fill pages differently in each load, and searches would differ in
+        // cost.
         Some(_) => 1,
         None => streams(job.dialect, task.parallel),
     };
@@ -105,7 +105,7 @@ pub fn load<W: Write>(
     Ok(())
 }
 
-/// The fake takes as long as its latency says, a row costing a hundredth of a statement.
+/// Loads the fake DBMS; a row takes a hundredth of a statement's latency.
 fn pretend<W: Write>(shared: &Shared, mean_us: u64, link: &mut LabLink<W>) -> Result<(), Stop> {
     let rows = shared.rows_in_all();
     let of = shared.indexes_in_all();
@@ -118,7 +118,7 @@ fn pretend<W: Write>(shared: &Shared, mean_us: u64, link: &mut LabLink<W>) -> Re
     Ok(())
 }
 
-/// Connections that fill tables at the same time.
+/// Number of connections that fill tables at the same time.
 fn streams(dialect: Dialect, parallel: u32) -> u32 {
     match dialect.spec().splits_tables {
         true => parallel.max(affinity::allowed_cpus().len().min(2) as u32),
@@ -126,7 +126,7 @@ fn streams(dialect: Dialect, parallel: u32) -> u32 {
     }
 }
 
-/// The rows of all tables. Splits tables, if allowed, into enough ranges that no stream is idle.
+/// The parts of all tables. Splits tables, where allowed, so that no stream is idle.
 fn fills(job: &DriverRequest, streams: u32) -> Vec<LoadPart> {
     let ranges = match job.dialect.spec().splits_tables {
         true => u64::from(streams.div_ceil(job.tables)).min(job.rows),
@@ -144,7 +144,7 @@ fn fills(job: &DriverRequest, streams: u32) -> Vec<LoadPart> {
         .collect()
 }
 
-/// Runs one phase on up to `threads` threads, saying how far they are.
+/// Runs one phase on up to `threads` threads and sends its progress.
 fn run<W: Write>(
     work: Vec<LoadPart>,
     threads: u32,
@@ -212,7 +212,7 @@ impl Shared {
         made.map_err(|error| format!("failed to execute {sql:?}: {error}"))
     }
 
-    /// COPY in its binary form: the server parses neither numbers nor escapes.
+    /// COPY in binary form: the server parses neither numbers nor escapes.
     fn copy(
         &self,
         name: &str,
@@ -243,8 +243,8 @@ impl Shared {
         Ok(())
     }
 
-    /// True if the columns are as wide as [`LoadColumns::fixed_line`] writes them: a width counts
-    /// bytes, and where a character may take several the columns are wider.
+    /// True if the columns have the widths of [`LoadColumns::fixed_line`], bytes. Columns are wider
+    /// if a character may take several bytes.
     fn is_fixed(&self, name: &str, session: &mut Connection) -> bool {
         let sql = format!(
             "SELECT COALESCE(CHARACTER_OCTET_LENGTH, DATA_TYPE) FROM information_schema.COLUMNS \
@@ -257,7 +257,8 @@ impl Shared {
         session.rows(&sql).is_ok_and(|rows| rows.into_iter().flatten().flatten().eq(want))
     }
 
-    /// LOAD DATA LOCAL with rows from memory, or INSERTs if the table or the server is not for it.
+    /// LOAD DATA LOCAL with rows from memory; INSERTs if the table or the server does not allow
+    /// that.
     fn load_data(
         &self,
         name: &str,
@@ -375,7 +376,7 @@ impl Shared {
     }
 }
 
-/// Signature, no flags, no extension: the binary form of COPY as Postgres documents it.
+/// The header of COPY's binary form as Postgres documents it: signature, no flags, no extension.
 const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// A tuple of -1 columns ends the data.
 const COPY_TRAILER: [u8; 2] = (-1i16).to_be_bytes();
@@ -386,7 +387,7 @@ mod tests {
 
     use crate::driver::request::{LoadColumn, RequestBody};
 
-    /// Two numbers and two texts of 119 and 59 characters.
+    /// Two numbers, and two texts of 119 and 59 characters.
     fn columns() -> Vec<LoadColumn> {
         let text = |bytes| LoadType::Text { bytes, width: bytes + 1 };
         let holds = [LoadType::Int, LoadType::Int, text(119), text(59)];

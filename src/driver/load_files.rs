@@ -1,5 +1,5 @@
-//! Loading by files of the user's: SQL, dumps, CSV. Each file of SQL has a connection of its own,
-//! because dumps change the settings of their session; rows of CSV may have several.
+//! Loads the user's files: SQL, dumps, CSV. Each SQL file has its own connection, because dumps
+//! change session settings. CSV rows may use several connections.
 
 use std::io::Write;
 use std::path::Path;
@@ -25,10 +25,10 @@ use crate::user_text::SqlChunk;
 use crate::user_text::mysql_dump::{self, DumpedStatement};
 use crate::wire::WireError;
 
-/// Notes about one file at most.
+/// Most notes per file.
 const MOST_NOTES: usize = 5;
 
-/// Code of Postgres for a role or a setting that it does not have.
+/// Postgres's code for an unknown role or setting.
 const UNDEFINED_OBJECT: &str = "42704";
 
 /// Carries out a loading job and says how it went.
@@ -53,7 +53,7 @@ pub fn load<W: Write>(
     // The settings of a database that somebody else runs stay as they are.
     if job.dialect == Dialect::Mysql && changed.is_none() {
         let mut session = connector.open(0)?;
-        // Otherwise the version decides which letters a text may hold.
+        // Without this, the version of the server decides which characters a text may contain.
         let set = session.simple("ALTER DATABASE CHARACTER SET utf8mb4");
         set.map_err(|error| format!("failed to set the character set: {error}"))?;
     }
@@ -89,7 +89,7 @@ fn open(dialect: Dialect, connector: &Connector) -> Result<Connection, String> {
     Ok(session)
 }
 
-/// Files are UTF-8, unless they set something else themselves.
+/// Files are UTF-8, unless they set something else.
 fn speak_utf8(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
     if dialect == Dialect::Mysql {
         let set = session.simple("SET NAMES utf8mb4");
@@ -98,10 +98,10 @@ fn speak_utf8(dialect: Dialect, session: &mut Connection) -> Result<(), String> 
     Ok(())
 }
 
-/// What sessions that load rows share.
+/// Shared by the sessions that load rows.
 struct SharedRows {
     dialect: Dialect,
-    /// Each with the number of its file.
+    /// Parts of files, each with the number of its file.
     parts: Vec<(usize, CsvPart)>,
     /// Rows of each file.
     rows: Vec<AtomicU64>,
@@ -111,7 +111,7 @@ impl SharedRows {
     fn load(&self, number: usize, session: &mut Connection) -> Result<(), String> {
         speak_utf8(self.dialect, session)?;
         if self.dialect == Dialect::Mysql {
-            // Otherwise versions before 5.7 change what does not fit.
+            // Without this, versions before 5.7 change values that do not fit.
             let strict = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')";
             let set = session.simple(strict);
             set.map_err(|error| format!("failed to make the session strict: {error}"))?;
@@ -126,7 +126,7 @@ impl SharedRows {
     }
 }
 
-/// Fills tables by CSV files, on several sessions. Returns the number of rows.
+/// Loads CSV files on several sessions. Returns the number of rows.
 fn load_data<W: Write>(
     job: &DriverRequest,
     task: &FileLoad,
@@ -134,7 +134,7 @@ fn load_data<W: Write>(
     link: &mut LabLink<W>,
 ) -> Result<u64, Stop> {
     let sessions = match (job.counted_events, job.dialect.spec().bulk) {
-        // Where streams meet, pages are filled otherwise each time; SQLite has one writer.
+        // Several streams would fill pages differently in each load; SQLite has one writer.
         (Some(_), _) | (None, Bulk::Rows) => 1,
         (None, Bulk::Copy | Bulk::LoadData) => task.sessions,
     };
@@ -149,7 +149,7 @@ fn load_data<W: Write>(
     }
     let rows = task.data.iter().map(|_| AtomicU64::new(0)).collect();
     let shared = Arc::new(SharedRows { dialect: job.dialect, parts, rows });
-    // Unless each file says how many rows it has, nothing is known of the end.
+    // The total is known only if each file states its number of rows.
     let of = task.data.iter().map(|file| file.expect_rows).sum::<Option<u64>>().unwrap_or(0);
     let progress = || DriverEvent::Loading { rows: shared.all(), of };
     let count = (shared.parts.len(), sessions);
@@ -168,7 +168,7 @@ fn fault_of(path: &Path, what: &str) -> String {
     format!("failed to load {}: {what}", path.display())
 }
 
-/// Executes a file of SQL. Returns the rows that came with it by INSERT, REPLACE and COPY.
+/// Executes a SQL file. Returns its number of rows by INSERT, REPLACE and COPY.
 fn execute<W: Write>(
     path: &Path,
     dialect: Dialect,
@@ -209,9 +209,9 @@ fn execute<W: Write>(
     Ok(rows)
 }
 
-/// What came of a statement that was not executed.
+/// The reason why a statement was not executed.
 enum StatementFault {
-    /// It changes nothing that is measured: why it was left out.
+    /// It changes nothing that is measured; the reason for leaving it out.
     Skipped(String),
     Fatal(String),
 }
@@ -236,7 +236,7 @@ fn copy(script: &mut SqlFile, sql: &str, session: &mut Connection) -> Result<u64
     }
 }
 
-/// Sends a statement. Returns the rows that it inserts.
+/// Sends a statement. Returns the number of inserted rows.
 fn send(
     sql: &[u8],
     dialect: Dialect,
@@ -269,7 +269,7 @@ fn send(
     Ok(if is_insert { reply.affected } else { 0 })
 }
 
-/// What the refusal of a statement means for the load.
+/// Decides whether a refused statement ends the load.
 fn judged(sql: &[u8], dialect: Dialect, error: &WireError) -> StatementFault {
     let text = format!("{error}: {}", shortened(sql));
     let owns = || String::from_utf8_lossy(sql).to_uppercase().contains(" OWNER TO ");
@@ -287,7 +287,7 @@ fn first_word(sql: &[u8]) -> String {
 
 fn shortened(sql: &[u8]) -> String {
     const LONGEST: usize = 120;
-    // Four bytes a character, and blanks that are left out.
+    // Four bytes per character, and blanks that are left out.
     let sql = String::from_utf8_lossy(&sql[..sql.len().min(8 * LONGEST)]);
     let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST) {

@@ -1,5 +1,5 @@
-//! Loading tables of different shapes: parts of their rows at the same time, each part on one
-//! connection and in order.
+//! Loads tables of different shapes: several parts of their rows at the same time, each part in
+//! order on one connection.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::driver::request::{DriverRequest, PartLoad};
 use crate::driver::row_stream::{FillColumn, RowStream, TableFill};
 use crate::os::tree;
 
-/// What the loading threads share.
+/// Shared by the loading threads.
 struct Shared {
     job: DriverRequest,
     task: PartLoad,
@@ -28,7 +28,7 @@ struct Shared {
     finished: AtomicUsize,
 }
 
-/// Carries out a loading job and says how it went.
+/// Carries out a load and sends its progress.
 pub fn load<W: Write>(
     job: &DriverRequest,
     task: &PartLoad,
@@ -58,7 +58,7 @@ pub fn load<W: Write>(
         finished: AtomicUsize::new(0),
     });
     let threads = match (job.counted_events, job.dialect.spec().bulk) {
-        // Where streams meet, pages are filled otherwise each time; SQLite has one writer.
+        // Several streams would fill pages differently in each load; SQLite has one writer.
         (Some(_), _) | (None, Bulk::Rows) => 1,
         (None, Bulk::Copy | Bulk::LoadData) => task.parallel,
     };
@@ -87,7 +87,7 @@ impl Shared {
         }
     }
 
-    /// Fills the rows of a part into all tables.
+    /// Loads the rows of a part into all tables.
     fn fill(&self, part: usize, session: &mut Connection) -> Result<(), String> {
         for (index, table) in self.task.tables.iter().enumerate() {
             let Some(rows) = (self.open)(&self.job, &self.task, part as u32, index)? else {
@@ -96,7 +96,7 @@ impl Shared {
             let table = TableFill {
                 name: &table.name,
                 columns: table.columns.iter().map(|name| FillColumn::text(name)).collect(),
-                // What benchmarks make is ASCII.
+                // Rows of benchmarks are ASCII.
                 character_set: "latin1",
                 rows: &self.rows,
             };

@@ -1,5 +1,5 @@
-//! Code shared by all loads: connections that share out the work, settings of a session that loads,
-//! rows from memory by LOAD DATA, and the statistics afterwards.
+//! Code shared by all loads: work shared by connections, session settings, LOAD DATA with rows from
+//! memory, statistics.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::wire::mysql::LOCAL_REFUSED;
 /// Bytes of a loading thread's stack.
 const STACK: usize = 2 << 20;
 
-/// How often the loader reports progress.
+/// Time between two progress reports.
 const PROGRESS: Duration = Duration::from_millis(500);
 
-/// Bytes of COPY or LOAD DATA handed on at once.
+/// Bytes of COPY or LOAD DATA per piece.
 pub const COPY_BYTES: usize = 64 << 10;
 
-/// What is done with one of several things, by its number, on a connection.
+/// Work on one of several things, by its index, on a connection.
 type LoaderWork<S> = fn(&S, usize, &mut Connection) -> Result<(), String>;
 
-/// Does `work` with each of `count` things, on up to `threads` connections at the same time, and
-/// says how far they are.
+/// Does `work` for each of `count` things on up to `threads` connections at the same time, and
+/// sends the progress.
 pub fn share_out<S: Send + Sync + 'static, W: Write>(
     (count, threads): (usize, u32),
     connector: &Connector,
@@ -64,8 +64,8 @@ pub fn share_out<S: Send + Sync + 'static, W: Write>(
     say(link)
 }
 
-/// Sets the connection up for loading. What a version or a login does not allow is left: the load
-/// is slower then, not other.
+/// Sets a connection up for loading. Skips settings that the version or the login does not allow:
+/// the load is then slower, with the same result.
 pub fn speed_up(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
     let cpus = affinity::allowed_cpus().len().max(1).to_string();
     for sql in dialect.spec().load_setup {
@@ -79,9 +79,9 @@ pub fn speed_up(dialect: Dialect, session: &mut Connection) -> Result<(), String
     Ok(())
 }
 
-/// Sends rows by one LOAD DATA LOCAL: `fill` appends some, and returns their number and whether
-/// more follow. Returns how many rows were sent; `None` if the server wants them in another way,
-/// before `fill` was asked for any.
+/// Sends rows by one LOAD DATA LOCAL: `fill` appends rows, and returns their number and whether
+/// more follow. Returns the number of rows sent; `None`, before any call of `fill`, if the server
+/// does not allow it.
 pub fn send_local(
     sql: &str,
     session: &mut Connection,
@@ -94,7 +94,8 @@ pub fn send_local(
         more
     });
     match loaded {
-        // With LOCAL a row that does not fit is left out or changed, and only a warning says so.
+        // With LOCAL, the server omits or changes a row that does not fit, and only a warning
+        // tells.
         Ok(taken) => match warning(session)? {
             None if taken == sent => Ok(Some(sent)),
             said => {
@@ -108,7 +109,7 @@ pub fn send_local(
     }
 }
 
-/// The first warning about the last statement that is no mere note.
+/// The first warning about the last statement above the level of a note.
 fn warning(session: &mut Connection) -> Result<Option<String>, WireError> {
     let warnings = session.rows("SHOW WARNINGS LIMIT 10")?.into_iter().map(|row| {
         let mut cells = row.into_iter().map(Option::unwrap_or_default);
@@ -119,8 +120,7 @@ fn warning(session: &mut Connection) -> Result<Option<String>, WireError> {
     Ok(severe.next().map(|(_, words)| words))
 }
 
-/// Has the DBMS look at the tables that are there now: what the planner knows is that of the loaded
-/// rows.
+/// Makes the DBMS gather statistics of all tables, so that plans fit the loaded rows.
 pub fn gather_statistics(dialect: Dialect, connector: &Connector) -> Result<(), String> {
     let mut session = connector.open(0)?;
     let statements = match dialect {

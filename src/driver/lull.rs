@@ -1,29 +1,29 @@
-//! The pause before each counted statement, until the server waits for it. A server that finds the
-//! next statement at once skips the instructions of waiting, so without the pause counts vary.
+//! Pauses before each counted statement until the server waits for it. A server that finds the next
+//! statement at once skips the instructions of waiting, so without the pause counts would vary.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::os::tree;
 
-/// Interval between two looks at the server. Under valgrind, a server often needs less than this
-/// from its reply until it waits again.
+/// Time between two looks at the server. Under valgrind, a server often needs less time from its
+/// reply until it waits again.
 const LOOK: Duration = Duration::from_micros(100);
 
-/// Length of the pause if the thread that serves the client is unknown.
+/// Length of the pause if the server's thread is unknown.
 const UNSEEN: Duration = Duration::from_millis(1);
 
-/// Longest pause: then the client sends its statement even if the thread still works.
+/// Longest pause: afterwards the client sends its statement even if the thread still works.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// A pause until the process or thread of the server that serves a client sleeps.
+/// A pause until the server's process or thread sleeps.
 pub(super) fn lull(server: Option<u32>) -> Box<dyn FnMut() + Send> {
     let Some(server) = server else { return Box::new(|| thread::sleep(UNSEEN)) };
     Box::new(move || {
         let end = Instant::now() + LONGEST;
         loop {
             thread::sleep(LOOK);
-            // If the process has ended, the statement fails and says so.
+            // If the process has ended, the statement fails and reports it.
             let works = tree::stat_of(server).is_ok_and(|stat| stat.state != 'S');
             if !works || Instant::now() > end {
                 return;

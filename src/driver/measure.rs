@@ -1,4 +1,4 @@
-//! Measures a step whose work is a script: on real clients, or on simulated ones.
+//! Measures a step of script events, on real or on simulated clients.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use crate::driver::step::{Clients, MakeActs};
 use crate::driver::watch::ClientWatch;
 use crate::driver::{Stop, simulated, step};
 
-/// Carries out a measuring job and says how it went.
+/// Carries out a step and sends its progress.
 pub fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<Script>,
@@ -35,7 +35,7 @@ pub fn measure<W: Write>(
     }
 }
 
-/// Refuses what could never end or would divide by nothing.
+/// Refuses a step that would never end or would divide by zero.
 fn check(task: &StepRequest<Script>) -> Result<(), String> {
     let seconds = |value: f64| value.is_finite() && value >= 0.0;
     let wrong = if task.clients == 0 {
@@ -56,7 +56,7 @@ fn check(task: &StepRequest<Script>) -> Result<(), String> {
     Err(format!("failed to measure: the request has {wrong}"))
 }
 
-/// Clients whose work is a script, among those of all hosts.
+/// The clients of a script, among those of all hosts.
 pub fn script_clients(
     connector: Connector,
     task: &StepRequest<Script>,

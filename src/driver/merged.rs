@@ -1,4 +1,4 @@
-//! Puts together what several drivers counted in one step, where hosts share its clients.
+//! Merges the counts of several drivers whose hosts share the clients of a step.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,10 @@ use crate::domain::run::{CpuTime, OpenOutcome, Outcome};
 use crate::driver::event::StepInterval;
 use crate::driver::recorder::text_of;
 
-/// The same second of all drivers as one.
+/// Merges the same interval of all drivers.
 ///
 /// # Errors
+///
 /// A driver sent no latencies, or columns that no other driver has.
 pub fn interval(parts: &[StepInterval]) -> Result<StepInterval, String> {
     if parts.iter().any(|part| !part.extra.is_empty()) {
@@ -40,10 +41,11 @@ pub fn interval(parts: &[StepInterval]) -> Result<StepInterval, String> {
     })
 }
 
-/// What all drivers counted in the window as one: rates add up.
+/// Merges the counts of all drivers in the window: rates add up.
 ///
 /// # Errors
-/// A driver counted what only benchmarks with a loop of their own count.
+///
+/// A driver sent counts that only a benchmark's own loop makes.
 pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
     let Some(first) = parts.first() else { return Ok(Outcome::default()) };
     let own = |part: &Outcome| {
@@ -96,8 +98,7 @@ pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
     })
 }
 
-/// The seconds by which the sum of events is to be divided so that the rate is the sum of the
-/// drivers' rates.
+/// The divisor of the sum of events, seconds, which makes the rate the sum of the drivers' rates.
 fn seconds(parts: &[Outcome]) -> f64 {
     let longest = parts.iter().map(|part| part.seconds).fold(0.0, f64::max);
     let events: u64 = parts.iter().map(|part| part.events).sum();

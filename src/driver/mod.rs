@@ -1,5 +1,5 @@
 //! The driver process: clients, pace, recorder. It answers the lab in messages and writes nothing
-//! else. It knows no benchmark: what one has of its own is handed to [`main`] as a [`DriverPart`].
+//! else. It knows no benchmark; [`main`] receives the hooks of each as a [`DriverPart`].
 
 pub mod attempt;
 mod carry_over;

@@ -1,4 +1,4 @@
-//! Puts the counts of all clients together.
+//! Adds up the counts of all clients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::driver::clock::SECOND;
 use crate::driver::recorder::{Recorder, histograms};
 use crate::driver::request::{DriverRequest, StepRequest};
 
-/// Puts the clients' counts together; CPU, plans and notes of the making are the caller's.
+/// Adds up the clients' counts. CPU time, plans and notes are left to the caller.
 pub fn outcome<B>(
     job: &DriverRequest,
     task: &StepRequest<B>,
@@ -65,9 +65,9 @@ pub fn outcome<B>(
     outcome
 }
 
-/// The seconds by which the sum of events is to be divided so that the rate is the sum of the
-/// clients' own rates: the window itself, but where clients finished their last events at
-/// different times, Σ events / Σ (events / own seconds).
+/// The divisor of the events, seconds, which makes the rate the sum of the clients' rates: the
+/// window itself; if clients finished their last events at different times, Σ events / Σ (events /
+/// own seconds).
 fn effective_seconds(counts: &[Counts]) -> f64 {
     let first = counts.first().map_or(0, |client| client.window_ns);
     let events: u64 = counts.iter().map(|client| client.events).sum();

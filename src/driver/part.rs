@@ -7,54 +7,54 @@ use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, PartLoad, StepRequest};
 use crate::driver::stop::Stop;
 
-/// What one benchmark has of its own in the driver.
+/// The hooks of one benchmark.
 #[derive(Clone, Copy)]
 pub struct DriverPart {
-    /// The word after `--bench`.
+    /// The name of the benchmark, as after `--bench`.
     pub benchmark: &'static str,
-    /// The loop of its steps; `None` where all are scripts.
+    /// Its own loop; `None` if all its steps are scripts.
     pub step_loop: Option<StepLoop>,
-    /// The rows of its tables; `None` where no tables are loaded before the first step.
+    /// The rows of its tables; `None` if it has no generated tables.
     pub rows: Option<OpenRows>,
-    /// Makes and fills its tables where a request asks for a load of its own; `None` where none
+    /// Creates and fills its tables if a request asks for the benchmark's own load; `None` if none
     /// does.
     pub own_load: Option<OwnLoad>,
-    /// The rows of a load in parts, where a request asks for one; else `None`.
+    /// The rows of a load in parts; `None` if no request asks for one.
     pub part_rows: Option<OpenPart>,
 }
 
 impl DriverPart {
-    /// Scripts only, and no tables.
+    /// A benchmark of scripts without tables.
     pub const NONE: DriverPart =
         DriverPart { benchmark: "", step_loop: None, rows: None, own_load: None, part_rows: None };
 }
 
-/// Carries out a step that is no script, and says how it went.
+/// Carries out a step that is no script, and sends its progress.
 pub type StepLoop =
     fn(&DriverRequest, &StepRequest, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
 
-/// Makes and fills all tables, and says how it went.
+/// Creates and fills all tables, and sends its progress.
 pub type OwnLoad = fn(&DriverRequest, &OwnWork, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
 
 /// Opens the rows of table number `table`, from 1.
 pub type OpenRows = fn(job: &DriverRequest, table: u32) -> Box<dyn LoadRows>;
 
-/// The rows of a table: a row depends on its number alone, so that a load may be split in any way.
+/// The rows of a table. A row depends only on its number, so a load may be split in any way.
 pub trait LoadRows {
-    /// Writes row number `id`, from 1, into `row`. Nothing is allocated once `row` is large enough.
+    /// Writes row `id`, from 1, into `row`. Allocates nothing once `row` is large enough.
     fn row(&self, id: u64, row: &mut LoadRow);
 }
 
-/// One row: its numbers in the order of their columns, and its texts one after the other.
+/// One generated row.
 #[derive(Clone, Debug, Default)]
 pub struct LoadRow {
-    /// The numbers, in the order of their columns.
+    /// Numbers in the order of their columns.
     pub numbers: Vec<i64>,
     /// The texts, one after the other.
     pub text: Vec<u8>,
 }
 
-/// Opens the rows that a part (from 0) of a load has in a table (from 0); `None` where it has none.
+/// Opens the rows of a part (from 0) in a table (from 0); `None` if it has none.
 pub type OpenPart = fn(
     job: &DriverRequest,
     task: &PartLoad,
@@ -62,32 +62,32 @@ pub type OpenPart = fn(
     table: usize,
 ) -> Result<Option<Box<dyn PartRows>>, String>;
 
-/// The rows of a part of a load in one table, in the order in which they are to be stored.
+/// The rows of a part in one table, in the order of the load.
 pub trait PartRows {
     /// Writes the next row into `row`, which is empty; false after the last.
     fn next(&mut self, row: &mut FieldRow) -> bool;
 
-    /// Why the rows ended before their end; a whole fault.
+    /// The reason why the rows ended early; a complete message.
     fn fault(&mut self) -> Option<String> {
         None
     }
 
-    /// Where the last row came from, for the message about a server that refuses it.
+    /// The origin of the last row, for the error of a server that refuses it.
     fn place(&self) -> Option<String> {
         None
     }
 }
 
-/// One row as texts in the order of the columns. Nothing is allocated once it is large enough.
+/// One row as texts in the order of the columns. Allocates nothing once it is large enough.
 #[derive(Clone, Debug, Default)]
 pub struct FieldRow {
     bytes: Vec<u8>,
-    /// Where each field ends, and whether it is not NULL.
+    /// The end of each field in `bytes`, and false for NULL.
     ends: Vec<(usize, bool)>,
 }
 
 impl FieldRow {
-    /// Takes all fields out.
+    /// Removes all fields; keeps their memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -115,7 +115,7 @@ impl FieldRow {
         self.ends.push((self.bytes.len(), true));
     }
 
-    /// Adds a text that `write` appends.
+    /// Adds the text that `write` appends.
     pub fn written(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push((self.bytes.len(), true));
@@ -126,7 +126,7 @@ impl FieldRow {
         self.ends.push((self.bytes.len(), false));
     }
 
-    /// The fields; `None` is NULL.
+    /// The fields in order; `None` is NULL.
     pub fn fields(&self) -> impl Iterator<Item = Option<&[u8]>> {
         let mut start = 0;
         self.ends.iter().map(move |(end, there)| {

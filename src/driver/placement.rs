@@ -1,6 +1,5 @@
-//! Placement of clients and of the server's side of their connections on CPUs. What cannot be
-//! placed becomes a note: a step is measured all the same, and the note says that its placement is
-//! not whole.
+//! Places clients, and the server's side of their connections, on CPUs. A failed placement becomes
+//! a note; the step is measured all the same.
 
 use std::io::Write;
 
@@ -12,21 +11,21 @@ use crate::driver::link::LabLink;
 use crate::driver::request::StepRequest;
 use crate::os::affinity::{self, CpuAssignment};
 
-/// The seats of all clients, and what could not be done.
+/// The CPUs of all clients, and failures.
 pub struct Seating {
     /// The CPUs of each client.
     pub seats: Vec<CpuAssignment>,
-    /// Placements that failed, for the report.
+    /// Failed placements, for the report.
     pub notes: Vec<String>,
 }
 
-/// Plans a seat for every client and takes old pins off the server, which an earlier step may have
-/// left. Those of a server that rqps does not run (not `own`) stay as its owner has them.
+/// Plans the CPUs of each client, and removes pins of an earlier step from the server if rqps runs
+/// it (`own`).
 pub fn plan<B>(task: &StepRequest<B>, own: bool) -> Seating {
     plan_seats(task.placement, task.clients, task.server_pid.filter(|_| own))
 }
 
-/// The same for `connections`, each with a thread of its own.
+/// Plans the CPUs for `connections`, each with a thread of its own.
 pub fn plan_seats(placement: Placement, connections: u32, server_pid: Option<u32>) -> Seating {
     let cpus = affinity::allowed_cpus();
     let mut notes = Vec::new();
@@ -43,9 +42,8 @@ pub fn plan_seats(placement: Placement, connections: u32, server_pid: Option<u32
     Seating { seats, notes }
 }
 
-/// Plans seats for `threads` clients of a library in this process. Apart from them are the threads
-/// of the library, which it makes when it is opened: they inherit the CPUs of the thread that opens
-/// it, which is pinned until [`rise`].
+/// Plans the CPUs for `threads` clients of a library in this process. The library's own threads
+/// inherit the CPUs of the thread that opens it, which is pinned until [`rise`].
 pub fn plan_library(placement: Placement, threads: u32) -> Seating {
     let mut notes = Vec::new();
     let cpus = affinity::allowed_cpus();
@@ -62,13 +60,13 @@ pub fn plan_library(placement: Placement, threads: u32) -> Seating {
     Seating { seats, notes }
 }
 
-/// Lets the calling thread run on `cpus` again: its CPUs from before [`plan_library`].
+/// Lets the calling thread run on `cpus` again, its CPUs from before [`plan_library`].
 pub fn rise(cpus: &[usize]) {
-    // Without a set of CPUs nothing was pinned.
+    // Without a set of CPUs, nothing was pinned.
     let _ = affinity::pin_thread(cpus);
 }
 
-/// Pins the calling thread, which is that of a client. `Err` is a note.
+/// Pins the calling thread, a client's. The error is a note.
 pub fn seat_client(seat: &CpuAssignment) -> Result<(), String> {
     if seat.client.is_empty() {
         return Ok(());
@@ -77,32 +75,32 @@ pub fn seat_client(seat: &CpuAssignment) -> Result<(), String> {
         .map_err(|error| format!("no CPU pinning of a client: failed to {error}"))
 }
 
-/// One connection whose server's side is to be pinned.
+/// A connection whose server side is to be pinned.
 pub struct SeatedConnection<'a> {
-    /// Client or connection, from 0.
+    /// Number of the client or connection, from 0.
     pub client: usize,
-    /// What the protocol says: on Postgres the process of the backend.
+    /// The id in the protocol: on Postgres, the process of the backend.
     pub id: Option<u32>,
-    /// Its CPU.
+    /// The CPU to pin to.
     pub seat: &'a CpuAssignment,
 }
 
-/// The server whose side of connections is to be pinned.
+/// The server of connections to be pinned.
 #[derive(Clone, Copy)]
 pub struct SeatedServer {
-    /// How it is asked for its processes and threads.
+    /// Decides how rqps finds its processes and threads.
     pub dialect: Dialect,
-    /// The root of its processes, if it runs on this host.
+    /// Its root process, if it runs on this host.
     pub pid: Option<u32>,
-    /// Whether there is one connection only.
+    /// True if there is only one connection.
     pub alone: bool,
-    /// Whether rqps runs it. Nothing that outlives a connection is pinned of any other.
+    /// True if rqps runs it. On any other server, rqps pins nothing that outlives a connection.
     pub own: bool,
 }
 
 impl SeatedServer {
-    /// Pins the server's side of every connection, one after the other while all others are still.
-    /// Returns a note for each failure.
+    /// Pins the server's side of each connection, one at a time while the others are idle. Returns
+    /// a note for each failure.
     pub fn seat_all<T: Send + 'static, W: Write>(
         self,
         crew: &mut Crew<T>,
@@ -128,8 +126,8 @@ impl SeatedServer {
         Ok(notes)
     }
 
-    /// The process or thread of the server that serves the only client; `None` if the DBMS is a
-    /// library, or if its thread cannot be identified.
+    /// The server's process or thread of the only client; `None` if the DBMS is a library, or if
+    /// the thread cannot be identified.
     pub fn serving<T: Send + 'static, W: Write>(
         self,
         crew: &mut Crew<T>,
@@ -176,7 +174,7 @@ impl SeatedServer {
             return affinity::pin_process(*backend, &seat.server).map_err(failed);
         }
         if !self.own {
-            // The thread serves other connections afterwards.
+            // The thread may serve other connections afterwards.
             return Err(note("rqps does not run that server".to_owned()));
         }
         match find_thread(server, ping).map_err(note)? {
@@ -187,8 +185,8 @@ impl SeatedServer {
     }
 }
 
-/// The thread of `server` that answers `ping`: the one that is put on a CPU most often meanwhile.
-/// It must be so twice in a row, since a background thread may happen to be busy.
+/// The thread of `server` that answers `ping`: the one that runs most often meanwhile. It must win
+/// twice in a row, because a background thread may happen to be busy.
 fn find_thread(
     server: u32,
     mut ping: impl FnMut() -> Result<(), String>,

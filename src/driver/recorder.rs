@@ -1,6 +1,5 @@
-//! Figures that a client records per event and the coordinator reads each second, without a lock:
-//! counters with one writer, and a latency histogram in the layout of HdrHistogram with three
-//! digits.
+//! Per-event records of a client, which the coordinator reads each second without a lock: counters
+//! with one writer, and a latency histogram in the layout of HdrHistogram with three digits.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,26 +10,26 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 /// 2^11 linear steps hold three significant digits; every further power of two has 2^10 steps.
 const LINEAR_BITS: u32 = 11;
 const HALF: usize = 1 << (LINEAR_BITS - 1);
-/// Latencies of 2^42 ns (73 minutes) and more count as the largest that fits.
+/// Latencies of 2^42 ns (73 minutes) and more count as the largest one.
 const LARGEST: u64 = (1 << 42) - 1;
 const STEPS: usize = (42 - LINEAR_BITS as usize + 2) * HALF;
 
-/// Place of `nanoseconds` among the steps.
+/// The step of a latency.
 #[inline]
 fn step_of(nanoseconds: u64) -> usize {
     let value = nanoseconds.min(LARGEST);
-    // As HdrHistogram: the power of two above the linear part, then the place within it.
+    // As in HdrHistogram: the power of two above the linear part, then the position in it.
     let bucket = (64 - LINEAR_BITS).saturating_sub((value | 1).leading_zeros());
     (bucket as usize) * HALF + (value >> bucket) as usize
 }
 
-/// The largest value that falls on a step.
+/// The largest value of a step.
 fn largest_of(step: usize) -> u64 {
     let bucket = (step / HALF).saturating_sub(1);
     (((step - bucket * HALF) as u64 + 1) << bucket) - 1
 }
 
-/// Latencies of one client. One thread writes, others may read at any time.
+/// Latencies of one client. One thread writes; others may read at any time.
 struct Latencies {
     counts: Box<[AtomicU32]>,
 }
@@ -52,13 +51,13 @@ impl Latencies {
     }
 }
 
-/// Plus one by the only writer: a load and a store, no locked instruction.
+/// Adds one: a load and a store by the only writer, without a locked instruction.
 #[inline]
 fn bump(count: &AtomicU32) {
     count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// The recorder of one client. On cache lines of its own.
+/// The recorder of one client, on its own cache lines.
 #[repr(align(128))]
 pub struct Recorder {
     statements: AtomicU64,
@@ -68,7 +67,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// With a second histogram for service times under an open pace.
+    /// `open`: adds a second histogram, of service times under an open pace.
     pub fn new(open: bool) -> Recorder {
         Recorder {
             statements: AtomicU64::new(0),
@@ -78,7 +77,7 @@ impl Recorder {
         }
     }
 
-    /// One event. `statements` is the client's total so far.
+    /// Records one event. `statements` is the client's total so far.
     #[inline]
     pub fn event(&self, latency_ns: u64, service_ns: u64, statements: u64) {
         self.latency.record(latency_ns);
@@ -88,24 +87,24 @@ impl Recorder {
         }
     }
 
-    /// One error, whatever its code.
+    /// Records one error.
     pub fn error(&self) {
         self.errors.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// The sums over all clients at one moment.
+/// Sums over all clients at one moment.
 #[derive(Clone, Default)]
 pub struct Snapshot {
-    /// Statements that ended.
+    /// Completed statements.
     pub statements: u64,
-    /// Statements that failed.
+    /// Failed statements.
     pub errors: u64,
     latency: Vec<u64>,
 }
 
 impl Snapshot {
-    /// Of all clients, now.
+    /// Takes the sums of all clients now.
     pub fn take<'a>(recorders: impl IntoIterator<Item = &'a Recorder>) -> Snapshot {
         let mut snapshot = Snapshot { latency: vec![0; STEPS], ..Snapshot::default() };
         for recorder in recorders {
@@ -116,8 +115,8 @@ impl Snapshot {
         snapshot
     }
 
-    /// Events and the quantiles of their latencies, in nanoseconds, since `earlier`. A quantile is
-    /// the largest value of its step; without events it is 0.
+    /// Number of events since `earlier`, and the quantiles of their latencies, nanoseconds. A
+    /// quantile is the largest value of its step; 0 without events.
     pub fn since(&self, earlier: &Snapshot, quantiles: &[f64]) -> (u64, Vec<u64>) {
         let moved =
             |step: usize| self.latency[step] - earlier.latency.get(step).copied().unwrap_or(0);
@@ -134,7 +133,7 @@ impl Snapshot {
         (events, values.collect())
     }
 
-    /// The latencies since `earlier`: HdrHistogram V2, base64.
+    /// The latencies since `earlier`, as HdrHistogram V2 in base64.
     pub fn latencies_since(&self, earlier: &Snapshot) -> String {
         let then = earlier.latency.iter().copied().chain(std::iter::repeat(0));
         let moved: Vec<u64> = self.latency.iter().zip(then).map(|(now, then)| now - then).collect();
@@ -142,7 +141,7 @@ impl Snapshot {
     }
 }
 
-/// Event latencies of all clients and, under an open pace, service times: HdrHistogram V2, base64.
+/// Latencies of all clients and, under an open pace, service times, as HdrHistogram V2 in base64.
 pub fn histograms(recorders: &[&Recorder]) -> (String, Option<String>) {
     let latency = encode(recorders.iter().map(|recorder| &recorder.latency));
     let service = recorders
@@ -158,7 +157,7 @@ fn encode<'a>(all: impl Iterator<Item = &'a Latencies>) -> String {
     text_of(histogram(&sums).as_ref())
 }
 
-/// A histogram as text. Writing into memory cannot fail.
+/// A histogram as base64 text. Writing into memory cannot fail.
 pub fn text_of(histogram: Option<&Histogram<u64>>) -> String {
     let bytes = histogram.and_then(|histogram| {
         let mut bytes = Vec::new();
@@ -168,8 +167,8 @@ pub fn text_of(histogram: Option<&Histogram<u64>>) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes.unwrap_or_default())
 }
 
-/// The buckets match HdrHistogram's, so every count keeps its bucket. `None` cannot happen: the
-/// bounds are constants that it accepts.
+/// The layout is HdrHistogram's, so each count keeps its bucket. `None` cannot happen: HdrHistogram
+/// accepts the constant bounds.
 fn histogram(sums: &[u64]) -> Option<Histogram<u64>> {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, LARGEST, 3).ok()?;
     for (step, count) in sums.iter().enumerate().filter(|(_, count)| **count > 0) {

@@ -1,7 +1,7 @@
-//! Requests of the lab to a driver process: one request as a line of JSON.
+//! Requests of the lab to a driver process: one line of JSON each.
 //!
-//! A driver process carries out one request and ends. It ends too when its standard input closes:
-//! then the lab is gone.
+//! A driver process carries out one request and ends. It also ends when its standard input closes,
+//! because then the lab is gone.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,18 +15,18 @@ use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::driver::ring::TurnRequest;
 
-/// Version of these messages; both sides are the same binary, so a difference is a bug or an
-/// exchanged file.
+/// Version of these messages. Both sides are the same binary, so a difference is a bug or a
+/// replaced file.
 pub const VERSION: u32 = 1;
 
-/// A line of the lab to a waiting driver.
+/// A line from the lab to a waiting driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabWord {
-    /// Go on.
+    /// Continue.
     GoOn,
-    /// Tell the time.
+    /// Send the time.
     Clock,
-    /// Go on at this moment of the driver's monotonic clock, nanoseconds.
+    /// Continue at this moment of the driver's monotonic clock, nanoseconds.
     StartAt(u64),
 }
 
@@ -54,69 +54,69 @@ impl FromStr for LabWord {
     }
 }
 
-/// What one driver process is to do.
+/// The task of one driver process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriverRequest {
     /// [`VERSION`].
     pub version: u32,
     /// Dialect of the sessions.
     pub dialect: Dialect,
-    /// Address of the server.
+    /// Address of the server, or path of the library.
     pub endpoint: Endpoint,
-    /// As whom.
+    /// User, password and database.
     pub login: Login,
-    /// Statements after connecting, per session: `SET …`, `PRAGMA …`.
+    /// Statements to run after connecting, on each session: `SET …`, `PRAGMA …`.
     pub session_setup: Vec<String>,
-    /// On a server that rqps does not run: the comment of every table that is made there.
+    /// On a server that rqps does not run: the comment of each table created there.
     #[serde(default)]
     pub mark: Option<String>,
-    /// Seed; client i draws from a stream of its own.
+    /// Seed; each client draws from its own stream.
     pub seed: u64,
     /// Number of tables.
     pub tables: u32,
     /// Rows per table.
     pub rows: u64,
-    /// True if the driver says [`Prepared`](crate::driver::event::DriverEvent::Prepared) and waits
+    /// True if the driver sends [`Prepared`](crate::driver::event::DriverEvent::Prepared) and waits
     /// for a line.
     #[serde(default)]
     pub pause: bool,
     /// What to do.
     pub task: RequestBody,
-    /// Where the lab is on another host: which of the step's clients these are.
+    /// If the lab is on another host: this driver's share of the clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub away: Option<AwayClients>,
-    /// How to take turns with other targets; `None` to measure without a break.
+    /// The turns with other targets; `None` to measure without a break.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnRequest>,
-    /// Numbers of events of the warm-up and of the window, instead of seconds, so that what they
-    /// execute can be counted. The driver waits for a line before and after the window. For a load
-    /// it says only that counts will follow: all targets get the same pages.
+    /// Events of the warm-up and of the window, instead of seconds, so that their instructions can
+    /// be counted. The driver waits for a line before and after the window. In a load it only says
+    /// that counts will follow, so all targets get the same pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_events: Option<u64>,
 }
 
-/// The clients of a driver on another host than the lab, among all clients of the step. Such a
-/// driver also says what counters of its host moved by.
+/// The clients of a driver on another host than the lab. Such a driver also sends changes of its
+/// host's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwayClients {
-    /// The number of its first client, from 0.
+    /// Number of its first client, from 0.
     pub first: u32,
     /// Clients of all hosts.
     pub of: u32,
 }
 
 impl DriverRequest {
-    /// The number of a client of this driver, from 0, among all clients of the step.
+    /// The number, among all clients of the step, of a client (from 0) of this driver.
     pub fn number_of(&self, client: u32) -> u32 {
         self.away.map_or(0, |away| away.first) + client
     }
 
-    /// Clients of the step on all hosts, where this driver has `own`.
+    /// Clients of the step on all hosts, if this driver has `own`.
     pub fn all_clients(&self, own: u32) -> u32 {
         self.away.map_or(own, |away| away.of)
     }
 
-    /// What the rate of the step counts; `None` for a load.
+    /// The unit of the step's rate; `None` for a load.
     pub fn rate(&self) -> Option<RateUnit> {
         match &self.task {
             RequestBody::Step(task) => Some(task.rate),
@@ -126,7 +126,7 @@ impl DriverRequest {
 }
 
 impl DriverRequest {
-    /// A job on one table of one row of the fake DBMS, whose statements sleep for a microsecond.
+    /// A request for one table with one row on the fake DBMS, with statements of a microsecond.
     pub fn fake(task: RequestBody) -> DriverRequest {
         DriverRequest {
             version: VERSION,
@@ -147,7 +147,7 @@ impl DriverRequest {
     }
 }
 
-/// Kinds of jobs.
+/// The kinds of tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestBody {
@@ -155,7 +155,7 @@ pub enum RequestBody {
     Load(LoadRequest),
     /// Create and fill the tables by files of SQL and CSV.
     LoadFiles(FileLoad),
-    /// Create and fill the tables as a benchmark does itself.
+    /// Create and fill the tables by the benchmark's own load.
     LoadOwn(OwnWork),
     /// Measure a step.
     Step(Box<StepRequest>),
@@ -163,10 +163,10 @@ pub enum RequestBody {
 
 /// Measuring a step.
 ///
-/// Clients run through warm-up and window without a stop; the clock cuts: an event counts in the
-/// interval in which it ends, and one that ends after the window does not count. If a client ended
-/// no event in the window, the one that was in flight counts over its own time, which enters
-/// `Outcome::seconds` as [`RateUnit::RowsScanned`] explains, and a note says so.
+/// Clients run through warm-up and window without a break. The clock cuts: an event counts in the
+/// interval in which it ends, and not at all after the window. If a client ended no event in the
+/// window, its event in flight counts over its own time, which enters `Outcome::seconds` as under
+/// [`RateUnit::RowsScanned`], and a note says so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepRequest<B = StepBody> {
     /// Work of the clients.
@@ -175,30 +175,30 @@ pub struct StepRequest<B = StepBody> {
     pub clients: u32,
     /// Seconds before the window.
     pub warmup_seconds: f64,
-    /// The window, or how long the work is expected to take where it ends by itself.
+    /// Seconds of the window; the expected time of work that ends by itself.
     pub seconds: f64,
-    /// Closed or open.
+    /// Closed, or open with a rate.
     pub pace: Pace,
-    /// What the rate counts. [`RateUnit::RowsScanned`] makes the window one of whole events: it
-    /// begins when every client has finished its last warm-up event, every client finishes the
-    /// event in flight at its end, and `Outcome::seconds` is Σ events / Σ (events / seconds
-    /// of the client), so that events / seconds is the sum of the clients' rates.
+    /// The unit of the rate. [`RateUnit::RowsScanned`] makes a window of whole events: it begins
+    /// when every client has finished its last warm-up event, and every client finishes the event
+    /// in flight at its end. `Outcome::seconds` is then Σ events / Σ (events / seconds of the
+    /// client), so that events / seconds is the sum of the clients' rates.
     pub rate: RateUnit,
     /// CPU placement of client threads and of the server's side of connections.
     pub placement: Placement,
     /// Root process of the server, if it runs on this host and may be pinned.
     pub server_pid: Option<u32>,
-    /// True to ask for the query plan of every statement of a script before the warm-up.
+    /// True to record the query plan of each statement of a script before the warm-up.
     pub plans: bool,
-    /// Storage engine of the tables, where the DBMS has a choice and one was made.
+    /// Storage engine of the tables, if the DBMS has a choice and one was made.
     pub storage_engine: Option<String>,
-    /// Folder for data that take long to make and that other jobs use too.
+    /// Folder for data that are slow to make and useful to other requests.
     #[serde(default)]
     pub cache: Option<PathBuf>,
 }
 
 impl StepRequest {
-    /// A step of a workload, on a server without CPU placement.
+    /// The request for a step of a workload, on a server without CPU placement.
     pub fn of(step: &Step, workload: &Workload) -> StepRequest {
         let pace = step.parameters.events_per_second;
         StepRequest {
@@ -219,7 +219,8 @@ impl StepRequest {
     /// The request with the work of a benchmark's own loop.
     ///
     /// # Errors
-    /// The work is a script, or that of another benchmark.
+    ///
+    /// The work is a script, or of another benchmark.
     pub fn own<B: DeserializeOwned>(&self) -> Result<StepRequest<B>, String> {
         match &self.work {
             StepBody::Own(own) => Ok(self.with(own.read()?)),
@@ -229,7 +230,7 @@ impl StepRequest {
 }
 
 impl<B> StepRequest<B> {
-    /// The same request for other work.
+    /// The request with other work.
     pub fn with<C>(&self, work: C) -> StepRequest<C> {
         StepRequest {
             work,
@@ -247,18 +248,18 @@ impl<B> StepRequest<B> {
     }
 }
 
-/// Loading, all tables alike. `{table}` in the SQL is the table's number.
+/// A load of equal tables. `{table}` in the SQL is the number of the table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadRequest {
     /// DROP TABLE IF EXISTS.
     pub drop_sql: String,
     /// CREATE TABLE.
     pub create_sql: String,
-    /// After the rows: the secondary index.
+    /// Secondary indexes, made after the rows.
     pub index_sql: Vec<String>,
     /// Table name, e.g. `sbtest{table}`.
     pub table: String,
-    /// The benchmark whose rows they are.
+    /// The benchmark that generates the rows.
     pub rows_of: String,
     /// Columns in the order of the rows.
     pub columns: Vec<LoadColumn>,
@@ -266,27 +267,27 @@ pub struct LoadRequest {
     pub parallel: u32,
 }
 
-/// Loading tables of different shapes. A part is what one connection fills: its rows in each of
-/// the tables, one table after the other.
+/// A load of tables of different shapes. One connection fills a part: its rows in each table, one
+/// table after another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartLoad {
-    /// What the rows depend on beside seed and number of rows.
+    /// Parameters of the rows, beside the seed and the number of rows.
     pub shape: serde_json::Value,
     /// SQL before the rows, in order: DROP TABLE IF EXISTS, CREATE TABLE.
     pub setup: Vec<String>,
-    /// The tables in the order in which a part fills them.
+    /// The tables in the order in which a part is loaded.
     pub tables: Vec<PartTable>,
-    /// Parts.
+    /// Number of parts.
     pub parts: u32,
-    /// Rows of all tables as expected, for progress.
+    /// Expected rows of all tables, for the progress.
     pub rows: u64,
     /// Connections that fill parts at the same time.
     pub parallel: u32,
-    /// SQL after the rows: statements of one list in order, lists at the same time.
+    /// SQL after the rows: the statements of a list in order, the lists at the same time.
     pub finish: Vec<Vec<String>>,
 }
 
-/// A table that is loaded in parts.
+/// A table of a load in parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartTable {
     /// Its name.
@@ -295,7 +296,7 @@ pub struct PartTable {
     pub columns: Vec<String>,
 }
 
-/// Loading by files of the user's.
+/// A load from the user's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLoad {
     /// Statements that drop tables first, where the server is one that rqps does not run.
@@ -307,32 +308,32 @@ pub struct FileLoad {
     pub data: Vec<CsvFile>,
     /// Sessions that load rows at the same time.
     pub sessions: u32,
-    /// Files of SQL that follow the rows; their time counts apart.
+    /// SQL files to execute after the rows, with their own time.
     pub index: Vec<PathBuf>,
     /// True to gather statistics at the end.
     pub analyze: bool,
 }
 
-/// The rows of a table, with a header.
+/// A CSV file with the rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsvFile {
     /// The file.
     pub path: PathBuf,
     /// The table.
     pub table: String,
-    /// Columns in the order of the fields; those of the header if empty.
+    /// Columns in the order of the fields; empty if the header names them.
     pub columns: Vec<String>,
-    /// Columns whose fields are bytes in hex.
+    /// Columns with bytes in hexadecimal digits.
     pub hex: Vec<String>,
-    /// What a field without quotes holds that is NULL.
+    /// The unquoted field that stands for NULL.
     pub null: String,
-    /// Between fields.
+    /// The separator of fields.
     pub delimiter: u8,
-    /// Rows that there must be.
+    /// The required number of rows.
     pub expect_rows: Option<u64>,
 }
 
-/// A column of the tables that are loaded.
+/// A column of a generated table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadColumn {
     /// Its name.
@@ -341,7 +342,7 @@ pub struct LoadColumn {
     pub holds: LoadType,
 }
 
-/// What a column that is loaded holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadType {
@@ -351,7 +352,7 @@ pub enum LoadType {
     Text {
         /// Bytes of each text.
         bytes: u32,
-        /// Bytes that the column has room for.
+        /// Width of the column, bytes.
         width: u32,
     },
 }

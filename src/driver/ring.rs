@@ -1,9 +1,9 @@
-//! The token of a step in turns. A page of memory that the drivers and the lab share says whose
-//! turn it is. Drivers pass the token to each other; the lab only opens the two gates (all are
-//! connected; all counters are read) and removes drivers that have died.
+//! The token of a step in turns: a page of memory, shared by the drivers and the lab, that says
+//! whose turn it is. Drivers pass the token to each other. The lab only opens the two gates (all
+//! are connected; all counters are read) and removes drivers that have died.
 //!
-//! The order of turns is fixed in advance and known to all, so that the state is two numbers: the
-//! phase, and the number of the turn.
+//! The order of turns is fixed in advance and known to all, so the state is two numbers: the phase,
+//! and the number of the turn.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
@@ -14,48 +14,48 @@ use serde::{Deserialize, Serialize};
 use crate::os::clock;
 use crate::os::shared_page::SharedPage;
 
-/// The most targets that can take turns: the living are bits of a number.
+/// Most targets that can take turns: each is one bit of a word.
 pub const TARGETS_MAX: usize = 64;
 
-/// A slice is as long as this number of events of the slowest target, so that neither the event in
-/// flight at its end nor cold caches at its start weigh much…
+/// Events of the slowest target per slice, so that the event in flight at its end and cold caches
+/// at its start weigh little…
 const EVENTS_PER_SLICE: u64 = 20;
-/// …unless the window would then have fewer than this number of slices of each target.
+/// …unless the window would then have fewer than this number of slices per target.
 const SLICES_LEAST: u64 = 10;
 
-/// Longest time until a sleeper looks again.
+/// Longest sleep before a waiting client looks again.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How one target takes part in turns: part of the job of its driver.
+/// A target's part in the turns; in the request to its driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRequest {
-    /// The page, see [`SharedPage::path`].
+    /// The shared page (see [`SharedPage::path`]).
     pub page: PathBuf,
-    /// This target, from 0.
+    /// Number of this target, from 0.
     pub place: u32,
-    /// How the turns go.
+    /// The rules of the turns.
     pub rules: TurnRules,
-    /// Root of the server's processes, if they are to stand still while others have their turns.
+    /// Root process of the server if it is stopped during the turns of others.
     pub standstill: Option<u32>,
 }
 
-/// What all targets of a step know alike.
+/// The rules that all targets of a step share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRules {
-    /// Whose turn it is (from 0), again and again. Every target has as many turns in each round,
-    /// and one in every part of a round that is as long as there are targets.
+    /// Targets (from 0) in the order of their turns, which repeats. Each target has the same number
+    /// of turns per round, and one in each part of a round with as many turns as there are targets.
     pub order: Vec<u32>,
-    /// Turns of a round: the window ends between two rounds.
+    /// Turns per round; the window ends between two rounds.
     pub round: u32,
-    /// Shortest length of a turn, nanoseconds. The event in flight is finished.
+    /// Shortest turn, nanoseconds. The client then finishes the event in flight.
     pub turn_ns: u64,
-    /// Own time of each target before the window, on average over the targets.
+    /// Own time per target before the window, nanoseconds, on average over the targets.
     pub warmup_ns: u64,
-    /// Own time of each target in the window, on average over the targets.
+    /// Own time per target in the window, nanoseconds, on average over the targets.
     pub window_ns: u64,
 }
 
-/// What is being done.
+/// The phase of a step in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnPhase {
     /// Targets connect and prepare; no target has the token.
@@ -73,20 +73,20 @@ pub enum TurnPhase {
 const PHASES: [TurnPhase; 5] =
     [TurnPhase::Gather, TurnPhase::WarmUp, TurnPhase::Sample, TurnPhase::Window, TurnPhase::Over];
 
-/// The state, and the number of the turn, counted from 0 through all phases.
+/// The phase, and the turn counted from 0 through all phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingState {
-    /// What is being done.
+    /// The phase.
     pub phase: TurnPhase,
-    /// The turn: the one that is taken, or the next.
+    /// The current turn, or the next one.
     pub turn: u32,
 }
 
 impl RingState {
-    /// Before anything.
+    /// The state before the first turn.
     pub const FIRST: RingState = RingState { phase: TurnPhase::Gather, turn: 0 };
 
-    /// As one number.
+    /// The state as one number.
     pub fn pack(self) -> u64 {
         (self.phase as u64) << 32 | u64::from(self.turn)
     }
@@ -102,30 +102,30 @@ impl RingState {
     }
 }
 
-// Numbers of the page.
+// Indexes of the page's numbers.
 const STATE: usize = 0;
 const ALIVE: usize = 1;
 const GATHERED: usize = 2;
 const SAMPLED: usize = 3;
 const SLICE: usize = 4;
-/// When the window began, by the monotonic clock of the host.
+/// Start of the window on the host's monotonic clock.
 const BEGUN: usize = 5;
-/// The first turn of the window.
+/// First turn of the window.
 const FIRST: usize = 6;
-/// Own time in the current phase, one number a target.
+/// Own time in the current phase, one number per target.
 const OWN: usize = 32;
-/// Length of an event, one number a target.
+/// Length of an event, one number per target.
 const EVENT: usize = OWN + TARGETS_MAX;
 
 // Words of the page.
-/// Changes when a target has something to look at, one word a target.
+/// Changes when there is news for a target; one word per target.
 const BELL: usize = 0;
-/// Counts up while a driver lives, one word a target.
+/// Counts up while a driver lives; one word per target.
 const BEAT: usize = BELL + TARGETS_MAX;
-/// Changes when the first client of a target calls the others, one word a target.
+/// Changes when the first client of a target calls the others; one word per target.
 const CALL: usize = BEAT + TARGETS_MAX;
 
-/// The token, as one of its holders or the lab sees it.
+/// The token as seen by the lab or one driver.
 #[derive(Debug)]
 pub struct Ring {
     page: SharedPage,
@@ -134,11 +134,12 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Makes the page for `targets` targets: all are alive, none has come yet.
+    /// Makes the page for `targets` targets, all alive and none ready.
     ///
     /// # Errors
-    /// The shared page cannot be created, there are too many targets, or the rules are invalid. A
-    /// complete message.
+    ///
+    /// The shared page cannot be created, there are too many targets, or the rules are invalid.
+    /// Complete messages.
     pub fn create(targets: usize, rules: TurnRules) -> Result<Ring, String> {
         if targets > TARGETS_MAX {
             return Err(format!(
@@ -158,10 +159,11 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Opens the page of the lab.
+    /// Opens the page that the lab made.
     ///
     /// # Errors
-    /// The lab is gone, or the rules are invalid. A complete message.
+    ///
+    /// The lab is gone, or the rules are invalid. Complete messages.
     pub fn open(path: &Path, rules: &TurnRules) -> Result<Ring, String> {
         let page = SharedPage::open(path).map_err(|error| {
             format!("failed to open the page of turns {}: {error}", path.display())
@@ -179,22 +181,22 @@ impl Ring {
         Ok(Ring { page, rules, targets })
     }
 
-    /// See [`SharedPage::path`].
+    /// The path of the shared page (see [`SharedPage::path`]).
     pub fn path(&self) -> &Path {
         self.page.path()
     }
 
-    /// The rules that all follow.
+    /// The rules of the turns.
     pub fn rules(&self) -> &TurnRules {
         &self.rules
     }
 
-    /// How many targets there are, the dead counted.
+    /// Number of targets, including the dead.
     pub fn targets(&self) -> usize {
         self.targets
     }
 
-    /// Now.
+    /// The current state.
     pub fn state(&self) -> RingState {
         RingState::unpack(self.page.number(STATE).load(SeqCst))
     }
@@ -209,12 +211,12 @@ impl Ring {
         self.rules.order[turn as usize % self.rules.order.len()] as usize
     }
 
-    /// How long a turn is to be, nanoseconds: known when the window begins.
+    /// Length of a turn, nanoseconds; known from the start of the window.
     pub fn slice_ns(&self) -> u64 {
         self.page.number(SLICE).load(SeqCst)
     }
 
-    /// When the window began, by the monotonic clock of the host, nanoseconds.
+    /// Start of the window on the host's monotonic clock, nanoseconds.
     pub fn window_began_ns(&self) -> u64 {
         self.page.number(BEGUN).load(SeqCst)
     }
@@ -225,12 +227,12 @@ impl Ring {
         self.page.wake(CALL + place);
     }
 
-    /// How often they were called.
+    /// Number of calls so far.
     pub fn calls(&self, place: usize) -> u32 {
         self.page.word(CALL + place).load(SeqCst)
     }
 
-    /// Waits for a call beyond `calls`, or for a while.
+    /// Waits until there are more calls than `calls`, or for a while.
     pub fn wait_call(&self, place: usize, calls: u32) {
         self.page.wait(CALL + place, calls, LOOK);
     }
@@ -240,27 +242,26 @@ impl Ring {
         self.page.word(BEAT + place).fetch_add(1, SeqCst);
     }
 
-    /// Changes while the driver of `place` lives.
+    /// A number that changes while the driver of `place` lives.
     pub fn beats(&self, place: usize) -> u32 {
         self.page.word(BEAT + place).load(SeqCst)
     }
 
-    /// `place` is ready for the warm-up, or the lab has read its counters before the window. The
-    /// last one opens the gate.
+    /// Says that `place` is ready for the warm-up, or that the lab has read its counters. The last
+    /// one opens the gate.
     pub fn arrive(&self, place: usize, phase: TurnPhase) {
         let gate = if phase == TurnPhase::Gather { GATHERED } else { SAMPLED };
         self.page.number(gate).fetch_or(1 << place, SeqCst);
         self.settle();
     }
 
-    /// `place` takes no more turns: it has died, or has finished. If the token was there, it goes
-    /// on.
+    /// Takes `place` out: it has died or finished. Moves the token on if `place` holds it.
     pub fn bury(&self, place: usize) {
         self.page.number(ALIVE).fetch_and(!(1 << place), SeqCst);
         self.settle();
     }
 
-    /// True if others are waited for, and `place` has nothing to say meanwhile.
+    /// True if the others are waited for and `place` has nothing to do meanwhile.
     pub fn is_others(&self, place: usize) -> bool {
         let state = self.state();
         let has_come = |gate: usize| self.page.number(gate).load(SeqCst) & (1 << place) != 0;
@@ -272,8 +273,8 @@ impl Ring {
         }
     }
 
-    /// Waits for something that `place` has to look at, in a state other than `seen`: a turn of its
-    /// own, a phase without turns. `None` after a while without.
+    /// Waits for news for `place` in another state than `seen`: its turn, or a phase without turns.
+    /// `None` if there is none for a while.
     pub fn wait(&self, place: usize, seen: RingState) -> Option<RingState> {
         let bell = self.page.word(BELL + place).load(SeqCst);
         if let Some(state) = self.concern(place, seen) {
@@ -289,8 +290,8 @@ impl Ring {
         (state != seen && mine).then_some(state)
     }
 
-    /// Passes the token on after a turn of `place` that took `took_ns`, in which an event took
-    /// `event_ns`. False if the turn had been taken from it.
+    /// Passes the token on after a turn of `place` of `took_ns` nanoseconds, with events of
+    /// `event_ns`. False if the turn was taken away.
     pub fn pass(&self, place: usize, state: RingState, took_ns: u64, event_ns: u64) -> bool {
         let mine = state.has_turns() && self.target_of(state.turn) == place;
         if !mine || self.state() != state {
@@ -314,7 +315,7 @@ impl Ring {
         true
     }
 
-    /// Wakes those whom `state` concerns.
+    /// Wakes the clients that `state` concerns.
     fn ring(&self, state: RingState) {
         let all = 0..self.targets;
         let one = self.target_of(state.turn);
@@ -324,7 +325,7 @@ impl Ring {
         }
     }
 
-    /// Moves on from what nobody would move on from: an open gate, the turn of one who has died.
+    /// Moves on from a state that nobody else leaves: an open gate, the turn of a dead target.
     fn settle(&self) {
         loop {
             let state = self.state();
@@ -355,7 +356,7 @@ impl Ring {
         }
     }
 
-    /// What follows the turn of `state`.
+    /// The state after the turn of `state`.
     fn after(&self, state: RingState) -> RingState {
         let next = RingState { turn: state.turn.wrapping_add(1), ..state };
         let window = state.phase == TurnPhase::Window;
@@ -381,8 +382,8 @@ impl Ring {
         RingState { phase: TurnPhase::Sample, turn }
     }
 
-    /// True if a phase may end before `turn`: the window after whole rounds, or when all targets
-    /// had as many turns if not even one round fits into it; the warm-up likewise.
+    /// True if a phase may end before `turn`: after whole rounds; if no round fits into it, when
+    /// all targets have had the same number of turns.
     fn may_end(&self, turn: u32, window: bool) -> bool {
         let long = window && turn.wrapping_sub(self.first()) > self.rules.round;
         let part = if long { self.rules.round } else { self.targets as u32 };
@@ -395,8 +396,8 @@ impl Ring {
     }
 }
 
-/// The length of turns where the slowest target takes `event_ns` for an event. Where events are
-/// longer than a turn is asked to be, and too long for many in one, every client has one event a
+/// The length of a turn, if the slowest target needs `event_ns` for an event. If events are longer
+/// than the requested turn, and too long for many of them in one, each client runs one event per
 /// turn.
 fn slice(rules: &TurnRules, event_ns: u64) -> u64 {
     let whole = event_ns.saturating_mul(EVENTS_PER_SLICE);
@@ -425,7 +426,7 @@ mod tests {
         ring
     }
 
-    /// Takes turns of 20 ms until the phase changes; whose they were.
+    /// Takes turns of 20 ms until the phase changes; returns the targets of the turns.
     fn take(ring: &Ring) -> Vec<usize> {
         let phase = ring.state().phase;
         let mut turns = Vec::new();

@@ -1,4 +1,4 @@
-//! Rows from memory into a table, by the fastest way that the dialect has.
+//! Loads rows from memory into a table by the fastest way of the dialect.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,49 +9,49 @@ use crate::driver::loaders::{COPY_BYTES, send_local};
 use crate::driver::part::{FieldRow, PartRows};
 use crate::wire::{Value, ValueType, WireError};
 
-/// Rows of one LOAD DATA, which is one transaction.
+/// Rows per LOAD DATA, which is one transaction.
 const ROWS_PER_LOAD: u64 = 50_000;
 
-/// Rows of an INSERT where LOAD DATA is not allowed.
+/// Rows per INSERT where the server does not allow LOAD DATA.
 const ROWS_PER_INSERT: u64 = 500;
 
-/// Rows of a transaction of INSERTs of one row.
+/// Rows per transaction of single-row INSERTs.
 const ROWS_PER_COMMIT: u64 = 10_000;
 
-/// A table that is filled.
+/// A table to load.
 pub struct TableFill<'a> {
-    /// As SQL names it.
+    /// Its name in SQL.
     pub name: &'a str,
-    /// In the order of the fields.
+    /// Columns in the order of the fields.
     pub columns: Vec<FillColumn>,
-    /// Of the fields, as MySQL names it.
+    /// Character set of the fields, by its MySQL name.
     pub character_set: &'a str,
-    /// Rows that the server has taken so far.
+    /// Rows that the server has loaded so far.
     pub rows: &'a AtomicU64,
 }
 
-/// A column that is filled.
+/// A column to load.
 pub struct FillColumn {
     name: String,
-    /// True if the fields are bytes. They come in the form in which the dialect takes them: with
-    /// `\x` and hex digits for Postgres, as hex digits for MySQL, as they are for SQLite.
+    /// True if the fields are bytes, in the dialect's form: `\x` and hexadecimal digits for
+    /// Postgres, hexadecimal digits for MySQL, the bytes themselves for SQLite.
     is_binary: bool,
 }
 
 impl FillColumn {
-    /// A column of numbers or texts, as SQL names it.
+    /// A column of numbers or texts; `name` is its name in SQL.
     pub fn text(name: &str) -> FillColumn {
         FillColumn { name: name.to_owned(), is_binary: false }
     }
 
-    /// A column of bytes, as SQL names it.
+    /// A column of bytes; `name` is its name in SQL.
     pub fn binary(name: &str) -> FillColumn {
         FillColumn { name: name.to_owned(), is_binary: true }
     }
 }
 
 impl TableFill<'_> {
-    /// Sends the rows. The error is a whole fault.
+    /// Sends the rows. The error is a complete message.
     pub fn fill(
         &self,
         dialect: Dialect,
@@ -88,7 +88,7 @@ impl TableFill<'_> {
         Ok(())
     }
 
-    /// LOAD DATA LOCAL with rows from memory, or INSERTs if the server is not for it.
+    /// LOAD DATA LOCAL with rows from memory; INSERTs if the server does not allow that.
     fn load_data(&self, stream: &mut RowStream, session: &mut Connection) -> Result<(), WireError> {
         let sql = self.load_statement();
         while stream.is_more() {
@@ -104,7 +104,7 @@ impl TableFill<'_> {
         Ok(())
     }
 
-    /// Bytes come as hex digits, because texts must be of the character set.
+    /// Bytes travel as hexadecimal digits, because texts must be valid in the character set.
     fn load_statement(&self) -> String {
         let (mut fields, mut sets) = (Vec::new(), Vec::new());
         for (index, FillColumn { name, is_binary }) in self.columns.iter().enumerate() {
@@ -126,7 +126,7 @@ impl TableFill<'_> {
         )
     }
 
-    /// INSERTs of many rows with literals, in one transaction for each 50000 rows.
+    /// Multi-row INSERTs of literals, 50,000 rows per transaction.
     fn insert_many(
         &self,
         stream: &mut RowStream,
@@ -188,7 +188,7 @@ impl TableFill<'_> {
     }
 }
 
-/// The values of a row as literals. Numbers stand in quotes, too.
+/// Appends the values of a row as literals; numbers stand in quotes too.
 fn spell(sql: &mut String, columns: &[FillColumn], row: &FieldRow, backslash: bool) {
     for (index, (field, column)) in row.fields().zip(columns).enumerate() {
         if index > 0 {
@@ -209,17 +209,17 @@ fn spell(sql: &mut String, columns: &[FillColumn], row: &FieldRow, backslash: bo
     }
 }
 
-/// Rows one after the other, with one that was looked at before it is taken.
+/// An iterator of rows that can look at the next row before taking it.
 pub struct RowStream {
     rows: Box<dyn PartRows>,
     row: FieldRow,
-    /// True if `row` is the next one, false if it must be made.
+    /// True if `row` is the next row; false if it must be made.
     is_made: bool,
     is_over: bool,
 }
 
 impl RowStream {
-    /// Of these rows.
+    /// Iterates over these rows.
     pub fn new(rows: Box<dyn PartRows>) -> RowStream {
         RowStream { rows, row: FieldRow::default(), is_made: false, is_over: false }
     }
@@ -241,7 +241,7 @@ impl RowStream {
         is_there.then_some(&self.row)
     }
 
-    /// Appends lines in COPY's text form: some 64 KB, `most` at most. Returns their number, and
+    /// Appends lines in COPY's text form: about 64 KB, at most `most`. Returns their number, and
     /// whether rows are left.
     fn lines(&mut self, out: &mut Vec<u8>, most: u64) -> (u64, bool) {
         let (full, mut count) = (out.len() + COPY_BYTES, 0);
@@ -262,7 +262,7 @@ impl RowStream {
     }
 }
 
-/// A field in COPY's text form, which is that of LOAD DATA, too; `None` is NULL.
+/// Appends a field in the text form of COPY and LOAD DATA; `None` is NULL.
 fn copy_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
     let Some(field) = field else {
         out.extend_from_slice(b"\\N");
@@ -283,7 +283,7 @@ fn copy_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
 mod tests {
     use super::*;
 
-    /// Three rows: a number, a text that needs escapes, and every second one a NULL.
+    /// Three rows: a number, a text that needs escapes, and a NULL in every second row.
     struct Three(u64);
 
     impl PartRows for Three {

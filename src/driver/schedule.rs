@@ -1,20 +1,20 @@
-//! When the next event of a client is due under an open pace.
+//! The schedule of a client's events under an open pace.
 
 use crate::datagen::rng::Rng;
 use crate::domain::benchmark::Pace;
 use crate::driver::clock::SECOND;
 
-/// A seeded Poisson schedule: gaps are exponential, so that arrivals of all clients together are
-/// those of many independent users. Times are nanoseconds of the client's clock.
+/// A seeded Poisson schedule: gaps are exponential, so all clients together arrive like many
+/// independent users. Times are nanoseconds of the client's clock.
 pub struct ArrivalSchedule {
     rng: Rng,
     mean_gap_ns: f64,
-    /// In floating point so that gaps of any size add up without a bias.
+    /// In floating point, so that gaps of any size add up without a bias.
     next: f64,
 }
 
 impl ArrivalSchedule {
-    /// The share of client `index` of `clients` in an open pace; `None` under a closed one.
+    /// The share of client `index` of `clients` in an open pace; `None` under a closed pace.
     pub fn of(pace: Pace, seed: u64, index: u32, clients: u32) -> Option<ArrivalSchedule> {
         let Pace::Open { events_per_second } = pace else { return None };
         let mean_gap_ns = SECOND * f64::from(clients.max(1)) / events_per_second;
@@ -25,26 +25,26 @@ impl ArrivalSchedule {
         })
     }
 
-    /// Begins anew: the first event is a gap after `now`.
+    /// Starts anew: the first event is one gap after `now`.
     pub fn restart(&mut self, now: u64) {
         self.next = now as f64;
         self.advance();
     }
 
-    /// When the next event is due.
+    /// The time of the next event.
     pub fn next_time(&self) -> u64 {
         self.next as u64
     }
 
-    /// The same, which is then no longer the next.
+    /// Takes the next event and returns its time.
     pub fn take(&mut self) -> u64 {
         let due = self.next_time();
         self.advance();
         due
     }
 
-    /// Events that were due before `end` and had no turn, which is the distance between due and
-    /// done, and how far behind the first of them is, nanoseconds.
+    /// Takes the events that were due before `end` and had no turn. Returns their number, and how
+    /// late the first one is, nanoseconds.
     pub fn backlog(&mut self, end: u64) -> (u64, u64) {
         let behind = end.saturating_sub(self.next_time());
         let mut due = 0;

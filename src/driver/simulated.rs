@@ -1,4 +1,4 @@
-//! Measures with simulated clients on the fake DBMS: no threads, and no clock of the host.
+//! Measures simulated clients on the fake DBMS, without threads and without the host's clock.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::driver::script::program::{Program, compile};
 use crate::driver::script::sources::SharedSources;
 use crate::driver::{outcome, window};
 
-/// What a fake statement costs the client, microseconds: scripted like its latency.
+/// CPU time of the client per fake statement, microseconds.
 const CPU_PER_STATEMENT: CpuTime = CpuTime { user_us: 1.0, system_us: 4.0 };
 
-/// Measures with fake clients in sequence, each on its own clock from 0, so that neither threads
-/// nor the host affect the result. In real time, messages arrive as from real clients, with the
-/// same numbers.
+/// Runs fake clients one after another, each on its own clock from 0, so that neither threads nor
+/// the host affect the result. In real time, messages come as from real clients, with the same
+/// numbers.
 pub(crate) fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<Script>,
@@ -95,18 +95,18 @@ pub(crate) fn measure<W: Write>(
     Ok(())
 }
 
-/// The furthest of the clients' clocks.
+/// The latest of the clients' clocks.
 fn latest(clients: &[Client<Program>]) -> u64 {
     clients.iter().map(|client| client.clock().now()).max().unwrap_or(0)
 }
 
-/// The host's clock, if it is to be kept up with.
+/// The host's clock, if messages come in real time.
 struct Wall {
     begun: Option<Instant>,
 }
 
 impl Wall {
-    /// Sleeps until `nanoseconds` after the beginning.
+    /// Sleeps until `nanoseconds` after the start.
     fn wait<W: Write>(&mut self, link: &LabLink<W>, nanoseconds: u64) -> Result<(), Stop> {
         if let Some(begun) = self.begun {
             let time = begun + Duration::from_nanos(nanoseconds);

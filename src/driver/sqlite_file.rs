@@ -1,4 +1,4 @@
-//! Loads a database file of SQLite: copies it.
+//! Loads a SQLite database file by copying it.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::domain::endpoint::Endpoint;
 
-/// The first bytes of every database file of SQLite.
+/// The first bytes of each SQLite database file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// True for a database file of SQLite. The error is a complete message.
+/// True for a SQLite database file. The error is a complete message.
 pub(super) fn is_database(path: &Path) -> Result<bool, String> {
     let fault = |error| format!("failed to load {}: {error}", path.display());
     let mut begin = Vec::with_capacity(MAGIC.len());
@@ -18,7 +18,7 @@ pub(super) fn is_database(path: &Path) -> Result<bool, String> {
     Ok(begin == MAGIC)
 }
 
-/// Copies it to the path of the target's database. The error is a complete message.
+/// Copies the file to the path of the target's database. The error is a complete message.
 pub(super) fn copy(path: &Path, target: &Endpoint, is_first: bool) -> Result<(), String> {
     let fault = |what: String| Err(format!("failed to load {}: {what}", path.display()));
     let Endpoint::File { path: database, .. } = target else {
@@ -43,7 +43,7 @@ pub(super) fn copy(path: &Path, target: &Endpoint, is_first: bool) -> Result<(),
         ));
     }
     for end in ["-wal", "-shm"] {
-        // Left by an empty database that was opened before; usually there are none.
+        // An empty database that was opened before may have left one.
         let _ = fs::remove_file(beside(database, end));
     }
     match fs::copy(path, database) {

@@ -1,5 +1,5 @@
-//! A step of clients that carry out events, each on its own thread and connection: placed, warmed
-//! up, and measured for a window.
+//! Runs a step of clients, each on its own thread and connection: places them, warms them up, and
+//! measures a window.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -27,44 +27,44 @@ use crate::driver::{Stop, outcome, placement, window};
 use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
 
-/// Enough for SQLite's parser; the pages are only taken when used.
+/// Bytes of a client's stack: enough for SQLite's parser. Only used pages take memory.
 const STACK: usize = 512 << 10;
 
-/// Time for the coordinator to read counters between the last warm-up event and the first one of a
-/// window of whole events.
+/// Time for the coordinator to read counters between the last warm-up event and the first event of
+/// a window of whole events.
 const LEAD: Duration = Duration::from_millis(2);
 
-/// Fewest warm-up events of a count, unless they scan: after five executions of a prepared
+/// Fewest warm-up events of a count, except for scans: after five executions of a prepared
 /// statement, Postgres decides whether to use a generic plan.
 const WARM_UP_LEAST: u64 = 6;
 
-/// Statements by which the server's thread of a connection is found.
+/// Number of statements that identify the server's thread of a connection.
 const PINGS: u32 = 20;
 
-/// Prepares what a client does, on its session: job, client (from 0).
+/// Prepares the work of a client on its session: request, client (from 0).
 pub type MakeActs<E> =
     Box<dyn Fn(&DriverRequest, u32, &mut Connection) -> Result<E, String> + Send + Sync>;
 
-/// Who carries out the events of a step.
+/// The clients of a step.
 pub struct Clients<E> {
-    /// The zero of the clock that all threads share.
+    /// The zero of the threads' common clock.
     pub begun: Instant,
     /// Opens the sessions.
     pub connector: Connector,
-    /// Prepares what each client does.
+    /// Prepares the work of each client.
     pub make: MakeActs<E>,
-    /// Statements whose query plans the first client asks for.
+    /// Statements whose query plans the first client records.
     pub explain: Option<(Script, SharedSources)>,
-    /// A thread that works in the background meanwhile; what it counts is its own affair.
+    /// A background thread; its counts do not enter the outcome.
     pub beside: Option<Member<Counts>>,
-    /// Where events may never end: who looks whether they do.
+    /// The watch over clients whose events may never end.
     pub watch: Option<ClientWatch>,
     /// True if the clients may end the window early.
     pub is_capped: bool,
 }
 
 impl<E> Clients<E> {
-    /// Nobody else beside them.
+    /// Clients without a background thread.
     pub fn new(connector: Connector, make: MakeActs<E>) -> Clients<E> {
         let begun = Instant::now();
         let (explain, beside, watch, is_capped) = (None, None, None, false);
@@ -72,7 +72,7 @@ impl<E> Clients<E> {
     }
 }
 
-/// All that the threads share, read only.
+/// Shared by the threads, read only.
 struct Shared<E> {
     job: DriverRequest,
     task: StepRequest<()>,
@@ -83,7 +83,7 @@ struct Shared<E> {
     seats: Vec<CpuAssignment>,
     clock: Clock,
     watch: Option<ClientWatch>,
-    /// How the clients take turns with other targets' clients, if they do.
+    /// The turns with other targets' clients, if they take turns.
     team: Option<Team>,
 }
 
@@ -185,7 +185,7 @@ fn member<E: ClientEvent + 'static>(shared: &Arc<Shared<E>>, client: u32) -> Mem
 }
 
 impl<E> Shared<E> {
-    /// Sends the clients through the warm-up; the window is known when this returns.
+    /// Sends the clients through the warm-up and returns the window.
     fn warm_up<W: Write>(
         &self,
         crew: &mut Crew<Counts>,
@@ -201,7 +201,7 @@ impl<E> Shared<E> {
     }
 }
 
-/// The seconds of a window that is cut by the clock, or that lasts until all events have ended.
+/// Cuts the intervals of a window that ends at a moment or after its last event.
 struct WindowSeconds {
     meter: IntervalMeter,
     window: Window,
@@ -228,7 +228,7 @@ impl Intervals for WindowSeconds {
     }
 }
 
-/// The life of one client.
+/// The whole work of one client.
 fn live<E: ClientEvent>(
     shared: &Shared<E>,
     index: u32,
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Fake sessions on the clock of the host.
+    /// Runs fake sessions on the clock of the host.
     fn run(task: &StepRequest<Script>, make: MakeActs<Program>) -> Result<Outcome, String> {
         let job = DriverRequest {
             rows: 10,
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_client_that_panics_in_a_statement_ends_the_step() {
-        // The other two go on for a minute.
+        // The other two work on for a minute.
         let mut task = task("SELECT 1", RateUnit::Queries);
         let script = task.work.clone();
         let sources = SharedSources::open(&script, 3).unwrap();

@@ -1,8 +1,8 @@
-//! Why a driver process ends before its request is carried out.
+//! Reasons why a driver process ends before its request is carried out.
 
 use crate::driver::link::LabGone;
 
-/// A fault, or the other side gone.
+/// A fault, or the loss of the lab.
 pub enum Stop {
     /// A fault, with its message.
     Fault(String),

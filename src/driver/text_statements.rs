@@ -1,15 +1,15 @@
-//! Statements whose values are text of types that the server infers, and replies of which a client
-//! wants the last row.
+//! Statements whose values are text with types that the server infers, and replies that keep the
+//! last row.
 
 use crate::driver::connection::{Connection, refused};
 use crate::wire::postgres::{PostgresClient, TextCall};
 use crate::wire::{LastRows, Prepared, Reply, Value, ValueType, WireError};
 
-/// Names of columns, and rows of texts.
+/// Names of columns, and rows.
 type NamedRows = (Vec<String>, Vec<Vec<Option<String>>>);
 
 impl Connection {
-    /// Executes text, and keeps the last row of each of its results.
+    /// Executes a text and keeps the last row of each of its results.
     pub fn simple_results(
         &mut self,
         sql: &str,
@@ -54,7 +54,7 @@ impl Connection {
         }
     }
 
-    /// Parses and executes a statement at once. Values are text or NULL.
+    /// Parses and executes a statement in one round trip. Values are text or NULL.
     pub fn parse_and_execute(
         &mut self,
         sql: &str,
@@ -65,7 +65,7 @@ impl Connection {
         client.call_text(TextCall::Parsed(sql), values, results)
     }
 
-    /// True within a transaction; `None` where the protocol does not tell.
+    /// True inside a transaction; `None` if the protocol does not tell.
     pub fn is_in_transaction(&self) -> Option<bool> {
         match self {
             Connection::Postgres(client) => Some(client.is_in_transaction()),
@@ -73,10 +73,11 @@ impl Connection {
         }
     }
 
-    /// The session as one that has pipelines.
+    /// The Postgres client, for pipelines.
     ///
     /// # Errors
-    /// It speaks another protocol; the text says what only Postgres does.
+    ///
+    /// The session speaks another protocol; `does` completes "only a session of Postgres …".
     pub fn postgres(&mut self, does: &str) -> Result<&mut PostgresClient, WireError> {
         match self {
             Connection::Postgres(client) => Ok(client),
@@ -87,7 +88,7 @@ impl Connection {
     }
 }
 
-/// Keeps the last of these rows.
+/// Keeps the last row.
 fn keep_last((names, rows): &NamedRows, results: &mut LastRows) -> Reply {
     results.clear();
     let result = results.begin();

@@ -1,6 +1,6 @@
-//! The clients of one target while several targets take turns: the first client waits for the token
-//! and calls the others, all work until the turn is over, and the last one to finish passes the
-//! token on. Whoever waits sleeps.
+//! The clients of one target while several targets take turns. The first client waits for the token
+//! and calls the others; all work until the turn is over; the last one to finish passes the token
+//! on. Waiting clients sleep.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -19,40 +19,41 @@ use crate::os::clock;
 use crate::os::standstill::Standstill;
 use crate::os::tree::{self, Cpu};
 
-/// Turns after which rqps reads the process tree of a stopped server again.
+/// Turns between two reads of the process tree of a stopped server.
 const LOOK_EVERY: u32 = 32;
-/// Lengths of events that their median is taken of, at the end of the warm-up.
+/// Event lengths at the end of the warm-up that enter their median.
 const LENGTHS: usize = 99;
 /// Most shares of a window.
 const SHARES_MOST: u32 = 100;
 
-/// A client as it takes turns: it carries out one event after the other.
+/// A client that takes turns.
 pub trait Player {
-    /// Counts of a window.
+    /// Its counts of a window.
     type Counts;
 
-    /// Carries out events until `until`, one at least, and finishes the one in flight. Returns when
-    /// the last one ended, and how many were completed. The error is a complete message.
+    /// Carries out at least one event, and more until `until`; finishes the one in flight. Returns
+    /// the end of the last one (nanoseconds) and the number of completed events. The error is a
+    /// complete message.
     fn turn(&mut self, until: u64) -> Result<(u64, u64), String>;
 
-    /// Events count from now on.
+    /// Counts events from `start` on.
     fn open_window(&mut self, start: u64);
 
-    /// Events no longer count; what was counted.
+    /// Ends the counting and returns the counts.
     fn close_window(&mut self) -> Self::Counts;
 }
 
-/// What the clients of one target share.
+/// Shared by the clients of one target.
 pub struct Team {
     ring: Ring,
     place: usize,
     clients: u32,
     clock: Clock,
-    /// From the clock of the clients to the monotonic one of the host.
+    /// Nanoseconds from the clients' clock to the host's monotonic clock.
     clock_ahead_ns: u64,
-    /// The state that the first client follows, for the others.
+    /// The state of the turn, set by the first client for the others.
     state: AtomicU64,
-    /// Of the turn that is being taken.
+    /// Start of the current turn.
     begun_ns: AtomicU64,
     ended_ns: AtomicU64,
     events: AtomicU64,
@@ -61,19 +62,19 @@ pub struct Team {
     standstill: Mutex<Option<Standstill>>,
 }
 
-/// What was done in turns.
+/// A record of the turns.
 #[derive(Default)]
 struct Log {
-    /// Nanoseconds that an event took, in turns of the warm-up.
+    /// Nanoseconds per event in each turn of the warm-up.
     lengths: Vec<u64>,
-    /// Turns of the window; starts still count from the zero of the host's clock.
+    /// Turns of the window, with starts on the host's clock.
     rows: Vec<(u32, u64, u64, u64)>,
     own_ns: u64,
     intervals: u64,
 }
 
 impl Team {
-    /// Joins the ring. The error is a complete message, as in all calls here.
+    /// Joins the ring. Errors are complete messages, here and below.
     pub fn join(request: &TurnRequest, clients: u32, clock: Clock) -> Result<Team, String> {
         let ring = Ring::open(&request.page, &request.rules)?;
         let clock_ahead_ns = clock::monotonic_ns().saturating_sub(clock.now());
@@ -93,8 +94,8 @@ impl Team {
         })
     }
 
-    /// The coordinator's part: sends the clients into their turns, and says the start of the window
-    /// and its intervals, which `interval` makes and which are of own time.
+    /// Coordinates the turns: starts the clients, and tells the lab the start of the window and its
+    /// intervals, which `interval` makes and which measure own time.
     pub fn lead<T: Send + 'static, W: Write>(
         &self,
         crew: &mut Crew<T>,
@@ -123,7 +124,7 @@ impl Team {
         Ok(Finished { done, cpu, end, limited: false })
     }
 
-    /// Puts into `outcome` what turns were like, and says each of them.
+    /// Adds the facts of the turns to `outcome` and sends each turn.
     pub fn report<W: Write>(
         &self,
         outcome: &mut Outcome,
@@ -139,8 +140,7 @@ impl Team {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Client `index` takes its turns until all are over. `tell` hears what the coordinator is to
-    /// know.
+    /// Client `index` takes turns until all are over. `tell` sends messages to the coordinator.
     pub fn play<P: Player>(
         &self,
         index: u32,
@@ -167,12 +167,12 @@ impl Team {
             }
         }
         let cpu_ns = tree::thread_cpu_ns() - cpu_before.unwrap_or_else(tree::thread_cpu_ns);
-        // Its share is that of the target's own time.
+        // Its share of a CPU refers to the target's own time.
         let spent = Spent { cpu_ns, from: 0, to: self.log().own_ns };
         Ok((client.close_window(), spent))
     }
 
-    /// The first client waits for the token, lets the server run again, and calls the others.
+    /// The first client waits for the token, resumes the server, and calls the others.
     fn go_first(&self, seen: RingState) -> RingState {
         let state = loop {
             if let Some(state) = self.ring.wait(self.place, seen) {
@@ -224,7 +224,7 @@ impl Team {
         Ok(())
     }
 
-    /// The last client to finish passes the token on. Nobody else of the team is at work.
+    /// The last client to finish passes the token on. No other client of the team is at work.
     fn pass(&self, state: RingState, tell: &dyn Fn(TurnNews)) {
         let begun = self.begun_ns.load(SeqCst);
         let took = self.ended_ns.swap(0, SeqCst).saturating_sub(begun);
@@ -244,14 +244,14 @@ impl Team {
         if let Some(standstill) = &*self.standing() {
             standstill.stop();
         }
-        // A turn that was taken away ends with this process; there is nothing to do about it.
+        // If the turn was taken away, the lab will end this process.
         self.ring.pass(self.place, state, took, event);
         if let Some(own) = cut {
             tell(TurnNews::Cut(own));
         }
     }
 
-    /// Counts of all turns; the rate divides by the seconds of all turns.
+    /// Facts about all turns. The rate divides by the seconds of all turns.
     fn facts(&self) -> (TurnFacts, Vec<Turn>) {
         let log = self.log();
         let rules = self.ring.rules();
@@ -286,8 +286,8 @@ impl Team {
 }
 
 impl Log {
-    /// An interval ends with the turn in which a second of own time does, unless so little of the
-    /// window is left that it belongs to this one. Returns the own time then.
+    /// Ends an interval with the turn in which a second of own time ends, unless little of the
+    /// window remains. Returns the own time then.
     fn cut(&mut self, window_ns: u64) -> Option<u64> {
         let second = SECOND as u64;
         let ended = self.own_ns / second;
@@ -298,7 +298,7 @@ impl Log {
         Some(self.own_ns)
     }
 
-    /// The median length of an event in the last turns of the warm-up.
+    /// The median length of an event in the last turns of the warm-up, nanoseconds.
     fn event_ns(&self) -> u64 {
         let mut last: Vec<u64> = self.lengths.iter().rev().take(LENGTHS).copied().collect();
         last.sort_unstable();

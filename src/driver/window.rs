@@ -9,15 +9,14 @@ use crate::driver::request::StepRequest;
 pub struct Window {
     /// Its first nanosecond.
     pub start: u64,
-    /// Events that end later do not count.
+    /// Its end, nanoseconds. Later events do not count.
     pub end: u64,
-    /// True if every client begins an event at the start and finishes the one that is in flight at
-    /// the end: for events so long that cutting them would count wrong.
+    /// True if every client begins an event at the start and finishes the event in flight at the
+    /// end: for events so long that a cut would falsify the count.
     pub whole_events: bool,
 }
 
-/// True if cutting events at the ends of the window would count wrong: a scan may last as long as
-/// the window.
+/// True if the step needs whole events: a scan may last as long as the window.
 pub fn counts_whole_events<B>(task: &StepRequest<B>) -> bool {
     task.rate == RateUnit::RowsScanned
 }

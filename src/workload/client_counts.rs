@@ -1,12 +1,12 @@
-//! Each measured step once per client count: `--clients 1,4,16`.
+//! Repeats each measured step per client count: `--clients 1,4,16`.
 
 use crate::domain::benchmark::{ClientCount, Group, Phase, Step, Workload};
 
 /// The phases of a workload, in which each reported step runs once per client count, from the
-/// fewest to the most. Loads and steps that only warm run once, at the largest count. With a single
-/// count, these are the phases as the benchmark made them.
+/// fewest to the most. Loads and warm-up steps run once, with the most clients. With a single
+/// count, these are the benchmark's own phases.
 ///
-/// `phases` makes those of a single count, and must make the same ones for all.
+/// `phases` makes the phases for one count; it must make the same ones for each count.
 pub fn at_each_count(workload: &Workload, phases: impl Fn(&Workload) -> Vec<Phase>) -> Vec<Phase> {
     let of_count = |clients: &u32| {
         let clients = *clients;

@@ -1,13 +1,13 @@
-//! Settings that one benchmark has for itself, beside those of all benchmarks that it takes.
+//! Settings of one benchmark, and the settings of all benchmarks that it accepts.
 
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::workload::settings::{self, SetError};
 
-/// A setting of the benchmark whose parameters are an `S`.
+/// A setting of the benchmark with parameters `S`.
 pub struct OwnSetting<S> {
-    /// The word before `=`.
+    /// The key, before the `=`.
     pub key: &'static str,
-    /// Puts the value in. The error says what was expected.
+    /// Sets the value. The error names the expected values.
     pub apply: fn(&mut Workload, &mut S, &str) -> Result<(), String>,
 }
 
@@ -15,20 +15,20 @@ pub struct OwnSetting<S> {
 pub struct Settings<S: 'static> {
     /// The name of the benchmark, for messages.
     pub benchmark: &'static str,
-    /// Those that only it has.
+    /// Its own settings.
     pub own: &'static [OwnSetting<S>],
-    /// Settings of all benchmarks that mean something here: the name here and the name there.
+    /// Settings of all benchmarks that it accepts: its name for each, and the common name.
     pub common: &'static [(&'static str, &'static str)],
-    /// True if all settings mean something here but those of rqps's own tables.
+    /// True if it also accepts all other settings, except those of rqps's own tables.
     pub others: bool,
-    /// What else may be set, for the list of what is known.
+    /// Further keys in the list of valid keys.
     pub open: &'static [&'static str],
-    /// The benchmark's parameters, if the shape is of it.
+    /// The benchmark's parameters in a shape of this benchmark.
     pub of: fn(&mut BenchmarkParameters) -> Option<&mut S>,
 }
 
 impl<S: Clone> Settings<S> {
-    /// Changes a workload of this benchmark by one `key=value`. Nothing is changed on an error.
+    /// Changes a workload of this benchmark by one `key=value`. On an error, nothing changes.
     pub fn set(&self, workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
         let (key, value) = settings::parts(assignment)?;
         if let Some((_, there)) = self.common.iter().find(|(here, _)| *here == key) {
@@ -70,8 +70,8 @@ impl<S: Clone> Settings<S> {
     }
 }
 
-/// Writes a table of settings: a key, and what it does with the workload, the benchmark's
-/// parameters and the value.
+/// Writes a table of settings: a key, and a function of the workload, the benchmark's parameters
+/// and the value.
 #[macro_export]
 macro_rules! own_settings {
     ($shape_type:ty: $($key:literal, |$workload:pat_param, $shape:pat_param, $value:ident|

@@ -1,22 +1,23 @@
-//! Presets: how large a workload is and how long it takes, by name.
+//! Presets: named sizes and lengths of workloads.
 
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 
-/// What can be asked for by name.
+/// A preset with a name.
 pub trait NamedPreset {
     /// The word after `--preset`.
     fn name(&self) -> &'static str;
 
-    /// Other names of the same.
+    /// Other names.
     fn aliases(&self) -> &'static [&'static str] {
         &[]
     }
 }
 
-/// The preset of that name or alias.
+/// The preset with this name or alias.
 ///
 /// # Errors
-/// No such preset; the text lists those there are.
+///
+/// No such preset; the text lists the valid ones.
 pub fn named<'a, P: NamedPreset>(all: &'a [P], name: &str) -> Result<&'a P, String> {
     let is_it = |known: &&P| known.name() == name || known.aliases().contains(&name);
     all.iter().find(is_it).ok_or_else(|| {
@@ -25,17 +26,17 @@ pub fn named<'a, P: NamedPreset>(all: &'a [P], name: &str) -> Result<&'a P, Stri
     })
 }
 
-/// A size and a length of steps.
+/// A preset of a size and a length of steps.
 pub struct ScalePreset {
     /// The word after `--preset`.
     pub name: &'static str,
-    /// So many of what the benchmark counts its data in; 1 where the user's own words say it.
+    /// Number of the benchmark's units of data; 1 if a user's workload decides.
     pub size: u32,
     /// Concurrent clients.
     pub clients: u32,
-    /// Seconds that a step is measured.
+    /// Seconds of each measured window.
     pub seconds: f64,
-    /// Seconds before each measured window.
+    /// Seconds of warm-up before each window.
     pub warmup_seconds: f64,
 }
 
@@ -46,12 +47,12 @@ impl NamedPreset for ScalePreset {
 }
 
 impl ScalePreset {
-    /// Steps of this length; one client, whatever the size.
+    /// A preset of steps with this length; one client, size 1.
     pub const fn lasting(name: &'static str, seconds: f64, warmup_seconds: f64) -> ScalePreset {
         ScalePreset { name, size: 1, clients: 1, seconds, warmup_seconds }
     }
 
-    /// The workload of these parameters with as many clients and as long steps.
+    /// A workload of these parameters with the preset's clients and seconds.
     pub fn workload(&self, shape: BenchmarkParameters) -> Workload {
         Workload {
             clients: self.clients,

@@ -1,19 +1,19 @@
-//! Choosing steps by name: `--steps 'point-*,!*_range=1000'`.
+//! Selects steps by name: `--steps 'point-*,!*_range=1000'`.
 
 use crate::domain::benchmark::{Group, Phase, Step};
 
-/// The steps that come along with those that were chosen.
+/// Steps that a selection includes automatically.
 pub struct Companions {
-    /// Steps that only warm: the name of each, and patterns of the steps that it warms.
+    /// Warm-up steps: the name of each, and patterns of the steps that it warms.
     pub warm_ups: &'static [(&'static str, &'static [&'static str])],
-    /// True for a step without which no other can be: the load of a benchmark that measures it.
+    /// True for a step that all others need: the load of a benchmark that measures it.
     pub is_needed: fn(&Step) -> bool,
 }
 
-/// How a pattern may call a step.
+/// The names of a step that a pattern may match.
 struct StepName<'a> {
     full: &'a str,
-    /// Without its client count, where it has one.
+    /// The name without its client count, if it has one.
     of_all_counts: Option<&'a str>,
 }
 
@@ -29,7 +29,7 @@ impl<'a> StepName<'a> {
 }
 
 impl Companions {
-    /// Nothing comes along.
+    /// A selection without automatic steps.
     pub const NONE: Companions = Companions { warm_ups: &[], is_needed: |_| false };
 
     fn is_warm_up(&self, name: &str) -> bool {
@@ -37,26 +37,26 @@ impl Companions {
     }
 }
 
-/// Why a choice of steps is refused.
+/// The reason for refusing a selection.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SelectError {
-    /// Nothing has such a name.
+    /// No step has such a name.
     #[error("choose steps: no step matches `{glob}`; similar names: {near}")]
     NoMatch {
-        /// What was asked for.
+        /// The pattern.
         glob: String,
-        /// Names that resemble it.
+        /// Similar names.
         near: String,
     },
-    /// A `[` without its `]`, or nothing at all.
+    /// A `[` without its `]`, or an empty pattern.
     #[error("choose steps: invalid pattern `{glob}`: {why}; use names with *, ? and [abc]")]
     Malformed {
-        /// What was asked for.
+        /// The pattern.
         glob: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Every step that was included was excluded too.
+    /// The patterns exclude every step that they include.
     #[error("choose steps: `{globs}` excludes every step; remove a pattern that begins with `!`")]
     NothingLeft {
         /// All patterns.
@@ -64,21 +64,20 @@ pub enum SelectError {
     },
 }
 
-/// Keeps the steps whose name matches one of `globs` and none of those that begin with `!`; with
-/// nothing but `!` patterns, all others. No patterns at all keep everything.
+/// Keeps the steps whose name matches one of `globs` and none that begins with `!`. With only `!`
+/// patterns, it keeps all others; without patterns, all.
 ///
-/// `*` stands for any text, `?` for one character, `[abc]`, `[a-z]` and `[!a]` for one of a class;
-/// case counts; a pattern must match the whole name. One string may hold several, with commas.
-/// A step that is there once per client count is matched by its name with and without the count.
+/// `*` stands for any text, `?` for one character, `[abc]`, `[a-z]` and `[!a]` for one of a class.
+/// Case counts, and a pattern must match the whole name. One string may hold several patterns with
+/// commas. A step that exists per client count matches with and without the count in its name.
 ///
-/// A step that only warms comes along with the steps that it warms unless it is excluded by name;
-/// `companions` says which those are.
-/// A [`Phase::Settle`] or [`Phase::Restore`] stays where a kept write comes before it and a kept
-/// step after it.
+/// A warm-up step stays with the steps that it warms, unless a pattern excludes it; `companions`
+/// has the list. A [`Phase::Settle`] or [`Phase::Restore`] stays if a kept write comes before it
+/// and a kept step after it.
 ///
 /// # Errors
 ///
-/// When a pattern is malformed or matches no step of `phases`, and when nothing is left.
+/// A pattern is malformed or matches no step of `phases`; no step is left.
 pub fn select(
     phases: Vec<Phase>,
     globs: &[String],
@@ -102,7 +101,7 @@ pub fn select(
     let is_warm_up = |name: &StepName<'_>| companions.is_warm_up(name.full);
     let is_needed =
         |phase: &Phase| matches!(phase, Phase::Measure(step) if (companions.is_needed)(step));
-    // Warm-ups that nobody asked for are no reason to run anything.
+    // Warm-up steps alone are no reason to run.
     if !names.iter().any(|name| chosen(name) && !(including.is_empty() && is_warm_up(name))) {
         return Err(SelectError::NothingLeft { globs: patterns.join(",") });
     }
@@ -128,8 +127,8 @@ pub fn select(
     Ok(settled(kept.map(|(phase, _)| phase).collect()))
 }
 
-/// Drops each [`Phase::Settle`] and [`Phase::Restore`] after which nothing comes, or before which
-/// nothing was written since the last.
+/// Drops each [`Phase::Settle`] and [`Phase::Restore`] that no step follows, or before which no
+/// step has written since the last one.
 fn settled(phases: Vec<Phase>) -> Vec<Phase> {
     let mut kept: Vec<Phase> = Vec::new();
     let mut dirty = false;
@@ -197,8 +196,7 @@ fn check(pattern: &str, names: &[StepName<'_>]) -> Result<(), SelectError> {
     Err(SelectError::NoMatch { glob: pattern.to_string(), near: near(glob, &all).join(", ") })
 }
 
-/// The names that resemble `glob` most: those that contain its letters first, then by edit
-/// distance.
+/// The names most similar to `glob`: those that contain its letters first, then by edit distance.
 fn near<'a>(glob: &str, names: &[&'a str]) -> Vec<&'a str> {
     let wanted: String = glob.chars().filter(|c| !"*?[]!".contains(*c)).collect();
     let wanted = wanted.to_lowercase();
@@ -211,7 +209,7 @@ fn near<'a>(glob: &str, names: &[&'a str]) -> Vec<&'a str> {
         .collect();
     ranked.sort_by_key(|(distance, _)| *distance);
     ranked.dedup_by_key(|(_, name)| *name);
-    // The nearest is named however far; others only if most of their letters agree.
+    // The nearest name is always listed, the others only if most of their letters agree.
     let resembles = |distance: usize, name: &str| distance * 2 < wanted.len().max(name.len());
     let close = ranked.iter().enumerate().filter_map(|(rank, (distance, name))| {
         (rank == 0 || resembles(*distance, name)).then_some(*name)
@@ -219,10 +217,10 @@ fn near<'a>(glob: &str, names: &[&'a str]) -> Vec<&'a str> {
     close.take(NEAR_MAX).collect()
 }
 
-/// As many as one reads.
+/// Most names in the list.
 const NEAR_MAX: usize = 5;
 
-/// Levenshtein's: insertions, deletions and replacements of one character.
+/// Levenshtein distance: insertions, deletions and replacements of one character.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -243,7 +241,8 @@ fn matches(glob: &str, name: &str) -> bool {
     let glob: Vec<char> = glob.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut g, mut n) = (0, 0);
-    // Where to go on when what follows the last star does not fit: the star eats one more.
+    // The state to return to if the rest does not match after the last star: the star takes one
+    // more character.
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() {
         if glob.get(g) == Some(&'*') {
@@ -265,7 +264,7 @@ fn matches(glob: &str, name: &str) -> bool {
     glob[g..].iter().all(|c| *c == '*')
 }
 
-/// The place in `glob` after the item at `at`, if that item takes `c`.
+/// The position in `glob` after the item at `at`, if that item matches `c`.
 fn one(glob: &[char], at: usize, c: char) -> Option<usize> {
     match glob.get(at)? {
         '?' => Some(at + 1),
@@ -277,7 +276,7 @@ fn one(glob: &[char], at: usize, c: char) -> Option<usize> {
     }
 }
 
-/// The place of the `]` that closes the `[` at `at`; one that comes first is a member.
+/// The position of the `]` that closes the `[` at `at`. A `]` in the first place is a member.
 fn class_end(glob: &[char], at: usize) -> Option<usize> {
     let negated = usize::from(glob.get(at + 1) == Some(&'!'));
     let first = at + 1 + negated;

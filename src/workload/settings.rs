@@ -1,5 +1,4 @@
-//! Single settings of the form `key=value` that all benchmarks share. Those that one benchmark has
-//! for itself are in `own.rs`.
+//! Settings `key=value` that all benchmarks share. Settings of one benchmark are in `own.rs`.
 
 use std::fmt;
 
@@ -8,39 +7,39 @@ use crate::workload::value::{
     bytes, choice, client_counts, count, memory_limit, number, seconds, yes_or_no,
 };
 
-/// Why a setting is refused. Every text says what was being set and how to put it right.
+/// The reason for refusing a setting. Each text names the setting and the valid values.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SetError {
-    /// No `=`.
+    /// The text has no `=`.
     #[error("set `{text}`: no `=`; write key=value, for example rows=1M")]
     NoEquals {
-        /// The value as given.
+        /// The given text.
         text: String,
     },
-    /// No such key.
+    /// No setting has this key.
     #[error("set `{key}`: unknown key; valid keys: {}", Keys)]
     UnknownKey {
-        /// What was given.
+        /// The given key.
         key: String,
     },
-    /// No such key of a benchmark that has keys of its own.
+    /// The benchmark has its own keys, and this is none of them.
     #[error("set `{key}`: unknown key of the benchmark `{benchmark}`; valid keys: {known}")]
     UnknownKeyOf {
-        /// What was given.
+        /// The given key.
         key: String,
         /// The benchmark.
         benchmark: &'static str,
         /// Its keys.
         known: String,
     },
-    /// The value cannot be read, or is outside its limits.
+    /// The value is invalid or outside its limits.
     #[error("set {key} to `{value}`: {why}")]
     BadValue {
         /// The setting.
         key: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What it must be.
+        /// The valid values.
         why: String,
     },
 }
@@ -49,20 +48,20 @@ pub enum SetError {
 pub struct Setting {
     /// The key, before the `=`.
     pub key: &'static str,
-    /// What may stand after it, and what it does.
+    /// Valid values, and the effect.
     pub about: &'static str,
     apply: fn(&mut Workload, &str) -> Result<(), String>,
 }
 
-/// Settings of rqps's own tables and of statements on them.
+/// Settings for rqps's own tables and for statements on them.
 const OF_TABLES: [&str; 3] = ["tables", "rows", "prepared"];
 
-/// The keys of all settings that mean something to workloads on other tables.
+/// The keys of all settings that have a meaning without rqps's own tables.
 pub fn without_tables() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|setting| setting.key).filter(|key| !OF_TABLES.contains(key))
 }
 
-/// All settings, in the order of listings.
+/// All settings, in the order of lists.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         key: "tables",
@@ -76,7 +75,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "rows",
         about: "rows per table, 200 to 2G; K, M and G are powers of 1000",
         apply: |workload, value| {
-            // hot-points reads the ids up to rows/2 + 100; ids are 32-bit integers and insert needs
+            // hot-points reads ids up to rows/2 + 100; ids are 32-bit integers, and insert needs
             // some beyond the last row.
             workload.rows = count(value, 200, 2_000_000_000)?;
             Ok(())
@@ -221,11 +220,11 @@ pub const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Changes `workload` by one `key=value` (`--set`). Nothing is changed on an error.
+/// Changes `workload` by one `key=value` (`--set`). On an error, nothing changes.
 ///
 /// # Errors
 ///
-/// When there is no `=`, the key is unknown, or the value is malformed or outside its limits.
+/// The `=` is missing, the key is unknown, or the value is invalid or outside its limits.
 pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     let (key, value) = parts(assignment)?;
     let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {

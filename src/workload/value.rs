@@ -1,6 +1,6 @@
-//! Values of settings as people write them, with limits. Errors name the values allowed.
+//! Values of settings as users write them, with limits. Errors name the valid values.
 
-/// A whole number with `_` between digits and a unit of powers of 1000.
+/// A whole number, with `_` between digits and a unit of powers of 1000: `10k`, `1_000_000`.
 pub fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
     let wanted = || {
         let example = if high < 1_000_000 { "8" } else { "10M" };
@@ -18,7 +18,7 @@ pub fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
     value.filter(|value| (low..=high).contains(value)).ok_or_else(wanted)
 }
 
-/// A client count, or several separated by commas, none twice.
+/// One client count, or several separated by commas without repetition.
 pub fn client_counts(text: &str, most: u64) -> Result<Vec<u32>, String> {
     let mut counts = Vec::new();
     for word in text.split(',').map(str::trim) {
@@ -50,7 +50,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     value.filter(|value| (8 << 20..=64 << 40).contains(value)).ok_or_else(wanted)
 }
 
-/// A limit on memory, or `none`. Less than a server needs to start is refused.
+/// A memory limit in bytes, or `none`. Must be enough to start a server.
 pub fn memory_limit(value: &str) -> Result<Option<u64>, String> {
     if value == "none" {
         return Ok(None);
@@ -65,14 +65,14 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     number(text, 0.1, 86_400.0)
 }
 
-/// A decimal number; infinities and the like are outside any limits.
+/// A decimal number within limits; infinities are outside.
 pub fn number(text: &str, low: f64, high: f64) -> Result<f64, String> {
     let value: Option<f64> = text.parse().ok();
     let wanted = || format!("write a number from {low} to {high}");
     value.filter(|value| (low..=high).contains(value)).ok_or_else(wanted)
 }
 
-/// Digits (with `_`) and what follows them.
+/// Splits digits (with `_`) from the text after them.
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
@@ -83,7 +83,7 @@ fn whole(digits: &str) -> Option<u64> {
     digits.replace('_', "").parse().ok()
 }
 
-/// Yes or no, as any tool spells it.
+/// Yes or no, in common spellings.
 pub fn yes_or_no(text: &str) -> Result<bool, String> {
     match text {
         "yes" | "on" | "true" => Ok(true),
@@ -103,7 +103,7 @@ pub fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, String> {
     }
 }
 
-/// Words apart by commas, at least one, none twice.
+/// Words separated by commas, at least one, without repetition.
 pub fn list<T: PartialEq>(
     text: &str,
     read: impl Fn(&str) -> Result<T, String>,

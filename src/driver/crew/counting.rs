@@ -1,4 +1,4 @@
-//! The coordinator of a step whose instructions are counted: events instead of seconds.
+//! Coordinates a step of counted instructions: it has events instead of seconds.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -19,9 +19,9 @@ pub struct Events {
 }
 
 impl<T: Send + 'static> Crew<T> {
-    /// Sends all members through the events of the warm-up and through those that count, with a
-    /// pause before and after the latter in which the lab switches the counting on and off.
-    /// `settle` has what the events left to do done, before each pause.
+    /// Sends all members through the events of the warm-up and then the counted ones. Pauses before
+    /// and after the latter, so that the lab switches the counting on and off. `settle` runs before
+    /// each pause and completes work that the events left.
     pub fn count_events<W: Write>(
         &mut self,
         Events { warm_up, counted }: Events,

@@ -1,23 +1,23 @@
-//! Sends one statement: prepared with its values, or as text with literals.
+//! Sends one statement: prepared with values, or as text with literals.
 
 use crate::domain::script::{Fragment, Operation, Parameter, Protocol, Script};
 use crate::driver::connection::Connection;
 use crate::driver::script::sources::{Drawn, DrawnValue};
 use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
-/// How one statement travels.
+/// The form of one statement.
 pub enum Call {
     /// Prepared on the server.
     Prepared(Prepared),
-    /// As text, with the parameters put in.
+    /// A text with parameters to fill in.
     Text(Vec<Piece>),
 }
 
-/// Text protocol: SQL between placeholders, and the parameters (from 0) at their places.
+/// A piece of a text statement.
 pub enum Piece {
     /// SQL between two parameters.
     Sql(String),
-    /// The parameter of that index.
+    /// The parameter with this index, from 0.
     Parameter(usize),
 }
 
@@ -27,7 +27,7 @@ impl Call {
         Call::Text(vec![Piece::Sql(sql.to_owned())])
     }
 
-    /// Of `operation` on table number `table`, from 1.
+    /// Compiles `operation` for table `table`, from 1.
     pub fn compile(
         operation: &Operation,
         table: u32,
@@ -58,7 +58,7 @@ impl Call {
         }
     }
 
-    /// Sends the statement and waits for its reply.
+    /// Sends the statement and reads its reply.
     #[inline]
     pub fn go(
         &self,
@@ -79,7 +79,7 @@ impl Call {
 }
 
 impl Call {
-    /// Executes the statement and puts the columns of its only row into slots.
+    /// Executes the statement and stores the columns of its only row in slots.
     pub fn fetch(
         &self,
         (parameters, into): (&[Parameter], &[u32]),
@@ -127,21 +127,21 @@ fn pieces(sql: &str, parameters: usize) -> Vec<Piece> {
 
 /// Buffers of one client.
 pub struct ScriptBuffers {
-    /// Per parameter: the integer, or where its text begins.
+    /// By parameter: the integer, or the start of its text.
     pub slots: Vec<i64>,
-    /// The texts of the parameters, one after the other.
+    /// The texts of the parameters.
     pub texts: Vec<u8>,
     /// Values of the script's sources.
     pub drawn: Vec<Drawn>,
-    /// Kept for its allocation alone.
+    /// Empty; kept for its allocation.
     values: Vec<Value<'static>>,
     sql: String,
-    /// Rows that values are taken of.
+    /// Rows of statements whose values are used later.
     rows: RowTexts,
 }
 
 impl ScriptBuffers {
-    /// Buffers of the size that a script needs, for this number of drawn values.
+    /// Buffers for a script with this number of drawn values.
     pub fn for_script(script: &Script, drawn: usize) -> ScriptBuffers {
         let most = script.operations().map(|operation| operation.parameters.len()).max();
         let texts = script.operations().map(|operation| {
@@ -157,7 +157,7 @@ impl ScriptBuffers {
         }
     }
 
-    /// Puts the columns of the only row into slots.
+    /// Stores the columns of the only row in slots.
     pub fn keep(&mut self, rows: &RowTexts, into: &[u32]) -> Result<(), String> {
         if (rows.rows(), rows.columns()) != (1, into.len()) {
             let (count, columns, names) = (rows.rows(), rows.columns(), into.len());
@@ -179,7 +179,7 @@ impl ScriptBuffers {
         Ok(())
     }
 
-    /// Hands the values that were drawn to `use_values`.
+    /// Passes the drawn values to `use_values`.
     #[inline]
     fn with_values<T>(
         &mut self,
@@ -258,7 +258,7 @@ impl ScriptBuffers {
     }
 }
 
-/// An empty vector with the allocation of `values`: values borrow the texts of one statement, the
+/// An empty vector with the allocation of `values`. Values borrow the texts of one statement; the
 /// memory serves all. The standard library collects in place here.
 #[inline]
 fn recycle<'a>(mut values: Vec<Value<'_>>) -> Vec<Value<'a>> {

@@ -1,5 +1,5 @@
-//! Query plans of every statement kind, with the same sample values on every target so that plans
-//! compare.
+//! Query plans of all kinds of statements, with the same sample values on every target, so that
+//! plans can be compared.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::driver::script::call::ScriptBuffers;
 use crate::driver::script::sources::SharedSources;
 use crate::wire::{RowTexts, WireError};
 
-/// Seed of the values of sample statements, the same on every target.
+/// Seed of the sample values, the same on every target.
 const SAMPLE_SEED: u64 = 1;
 
-/// The plan of every kind on table 1 as text, and a note for each missing plan.
+/// The plan of each kind on table 1 as text, and a note for each missing plan.
 pub fn capture(
     job: &DriverRequest,
     (script, sources): (&Script, &SharedSources),
@@ -23,7 +23,7 @@ pub fn capture(
     let (mut plans, mut notes) = (BTreeMap::new(), Vec::new());
     let mut samples = SourceSamples::new(script, sources);
     for event in &script.events {
-        // What later statements take from the rows of others must be there, and leave no trace.
+        // Later statements need the rows of earlier ones; the rollback removes their traces.
         let is_carried_out = event.operations.iter().any(|operation| !operation.into.is_empty());
         if is_carried_out && let Err(error) = session.simple("BEGIN") {
             notes.push(format!("no query plans: failed to begin a transaction: {error}"));
@@ -48,7 +48,7 @@ pub fn capture(
                         plans.insert(format!("{} (generic)", operation.kind), plan);
                     }
                 }
-                // MySQL before 5.6.3 explains SELECT only. A step is not given up for a plan.
+                // MySQL before 5.6.3 explains only SELECT. A step goes on without plans.
                 Err(why) => {
                     notes.push(format!("no query plan of {}: failed to {why}", operation.kind));
                     if is_carried_out {
@@ -64,15 +64,15 @@ pub fn capture(
     (plans, notes)
 }
 
-/// The plan that holds for any values: Postgres may use it from the sixth execution of a prepared
-/// statement on. `None` where there is no such plan, or the server does not show it.
+/// The plan for any values: Postgres may use it from the sixth execution of a prepared statement
+/// on. `None` if there is no such plan, or if the server does not show it.
 fn generic(operation: &Operation, dialect: Dialect, session: &mut Connection) -> Option<String> {
     let values = operation.parameters.len();
     let is_prepared = operation.protocol == Protocol::Prepared && !operation.fragments.is_empty();
     if dialect != Dialect::Postgres || !is_prepared || values == 0 {
         return None;
     }
-    // Before version 12 there is no such setting. The user's own holds again after ROLLBACK.
+    // The setting exists since version 12. ROLLBACK restores the user's value.
     let setting = session.simple("BEGIN; SET LOCAL plan_cache_mode = force_generic_plan");
     let prepare = format!("PREPARE rqps_generic AS {}", operation.sql);
     let plan = setting.and_then(|_| session.simple(&prepare)).and_then(|_| {
@@ -81,13 +81,13 @@ fn generic(operation: &Operation, dialect: Dialect, session: &mut Connection) ->
         session.simple("ROLLBACK; DEALLOCATE rqps_generic").and(plan)
     });
     if plan.is_err() {
-        // No transaction is open where the plan alone failed.
+        // After a failed plan there may be no open transaction.
         session.simple("ROLLBACK").ok()?;
     }
     plan.ok()
 }
 
-/// The plan of one statement that needs no parameters.
+/// The plan of one statement without parameters.
 pub fn explain_one(
     dialect: Dialect,
     sql: &str,
@@ -97,7 +97,7 @@ pub fn explain_one(
     Ok(spell(dialect, &rows))
 }
 
-/// One line a row, without columns that differ between two targets although the plan is one.
+/// One line per row, without columns that differ between two targets with the same plan.
 fn spell(dialect: Dialect, rows: &[Vec<Option<String>>]) -> String {
     let lines = rows.iter().map(|row| {
         let all: Vec<usize> = (0..row.len()).collect();
@@ -116,7 +116,7 @@ struct SourceSamples(ScriptBuffers);
 impl SourceSamples {
     fn new(script: &Script, sources: &SharedSources) -> SourceSamples {
         let mut scratch = ScriptBuffers::for_script(script, sources.slots());
-        // Another stream than that of any client: a sequence is not used up. One that cannot be
+        // Another stream than any client's, so that no sequence is used up. A source that cannot be
         // drawn fails the step a moment later.
         let mut client = sources.of_client(SAMPLE_SEED, 0);
         let all: Vec<u32> = (0..script.sources.len() as u32).collect();
@@ -124,7 +124,7 @@ impl SourceSamples {
         SourceSamples(scratch)
     }
 
-    /// Executes a statement whose row gives values to others.
+    /// Executes a statement whose row gives values to later ones.
     fn take(&mut self, sql: &str, into: &[u32], session: &mut Connection) -> Result<(), String> {
         let mut rows = RowTexts::default();
         session.simple_rows(sql, &mut rows).map_err(|error| error.to_string())?;
@@ -144,8 +144,8 @@ impl SourceSamples {
     }
 }
 
-/// The statement on table 1 with literals for its placeholders: `{n}` in text protocol, `$n` or
-/// `?` as the dialect has it.
+/// The statement on table 1 with literals for its placeholders: `{n}` in text protocol, `$n` or `?`
+/// by dialect.
 fn with_samples(operation: &Operation, dialect: Dialect, rows: u64) -> String {
     let sql = operation.sql.replace("{table}", "1");
     let values = samples(&operation.parameters, rows);
@@ -167,14 +167,14 @@ fn with_samples(operation: &Operation, dialect: Dialect, rows: u64) -> String {
     }
 }
 
-/// From the last number down, so that `$1` does not eat the beginning of `$12`.
+/// Replaces from the last number down, so that `$1` does not match the beginning of `$12`.
 fn numbered(sql: &str, values: &[String], mark: impl Fn(usize) -> String) -> String {
     (1..=values.len())
         .rev()
         .fold(sql.to_owned(), |text, number| text.replace(&mark(number), &values[number - 1]))
 }
 
-/// Values from the middle of the table on, each id another.
+/// Values from the middle of the table on; each id differs.
 fn samples(parameters: &[Parameter], rows: u64) -> Vec<String> {
     let middle = (rows / 2).max(1);
     let (mut last_id, mut start) = (middle, middle);

@@ -1,11 +1,11 @@
-//! Which records hashed keys are of, and what a client knows of those that it inserted.
+//! Chooses the records of hashed keys, and remembers which records a client has inserted.
 
 use crate::datagen::distribution::Zipfian;
 use crate::datagen::hashed::HashedZipfian;
 use crate::datagen::rng::Rng;
 use crate::domain::value_source::KeyChoice;
 
-/// How the record of a hashed key is chosen.
+/// The choice of the record of a hashed key.
 pub(super) enum KeyDraws {
     Uniform { loaded: u64 },
     HashedZipfian { zipfian: HashedZipfian, loaded: u64 },
@@ -14,7 +14,7 @@ pub(super) enum KeyDraws {
 }
 
 impl KeyDraws {
-    /// `first_new` tells the first new record of a source before.
+    /// `first_new` returns the first new record of an earlier source.
     pub(super) fn of(
         records: &KeyChoice,
         first_new: impl Fn(usize) -> Option<u64>,
@@ -34,7 +34,7 @@ impl KeyDraws {
         })
     }
 
-    /// The first record that it adds, if it adds records.
+    /// The first record that the source adds, if it adds any.
     pub(super) fn first_new(&self) -> Option<u64> {
         match self {
             KeyDraws::New { from } => Some(*from),
@@ -43,44 +43,44 @@ impl KeyDraws {
     }
 }
 
-/// A sequence as one client draws it, and which of its places are in the database.
+/// A sequence as drawn by one client, and which of its places are in the database.
 #[derive(Default)]
 pub(super) struct DrawnSequence {
-    /// How many places were drawn.
+    /// Number of places drawn.
     drawn: u64,
-    /// Places before this one were confirmed, or are gaps.
+    /// Places before this one are confirmed or gaps.
     settled: u64,
     /// Numbers that were never inserted, ascending.
     gaps: Vec<u64>,
 }
 
 impl DrawnSequence {
-    /// The next place.
+    /// Draws the next place.
     #[inline]
     pub(super) fn next(&mut self) -> u64 {
         self.drawn += 1;
         self.drawn - 1
     }
 
-    /// The drawn key was inserted.
+    /// Confirms that the drawn key is in the database.
     #[inline]
     pub(super) fn confirm(&mut self) {
         self.settled = self.drawn;
     }
 
-    /// A new attempt begins: what was drawn and not confirmed never comes in.
+    /// Begins a new attempt: unconfirmed places become gaps.
     #[inline]
     pub(super) fn begin(&mut self) {
         self.gaps.extend(self.settled..self.drawn);
         self.settled = self.drawn;
     }
 
-    /// Places that came in, gaps included.
+    /// Places that are confirmed or gaps.
     pub(super) fn settled(&self) -> u64 {
         self.settled
     }
 
-    /// The place that so many others follow; the error is how far it lies before the first.
+    /// The place that `rank` others follow. The error is its distance before the first place.
     pub(super) fn ranked(&self, rank: u64) -> Result<u64, u64> {
         let mut rank = rank;
         while let Some(place) = self.settled.checked_sub(1 + rank) {
@@ -93,11 +93,11 @@ impl DrawnSequence {
     }
 }
 
-/// The client that draws, and what it has drawn.
+/// The client that draws, and its sequences.
 pub(super) struct KeyHistory<'a> {
     pub(super) client: u64,
     pub(super) clients: u64,
-    /// By source.
+    /// Sequences by source.
     pub(super) sequences: &'a mut [DrawnSequence],
 }
 

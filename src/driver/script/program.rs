@@ -1,5 +1,5 @@
-//! A script compiled for one client: statements prepared, tables resolved, parameters drawn
-//! straight into buffers that are allocated once.
+//! A script compiled for one client: statements are prepared, tables resolved, and parameters are
+//! drawn into buffers that are allocated once.
 
 use crate::datagen::distribution::{Sampler, Zipfian};
 use crate::datagen::rng::Rng;
@@ -15,14 +15,14 @@ use crate::driver::script::call::{Call, ScriptBuffers};
 use crate::driver::script::sources::{ClientSources, SharedSources};
 use crate::wire::{Reply, WireError};
 
-/// What a client carries out per event.
+/// The work of a client per event.
 pub struct Program {
     events: Vec<CompiledEvent>,
-    /// Draws the next event; `None` where there is only one.
+    /// Draws the next event; `None` if there is only one.
     choice: Option<EventChoice>,
-    /// The event at work.
+    /// The current event.
     current: usize,
-    /// True if the event at work failed and begins again.
+    /// True if the current event failed and is repeated.
     again: bool,
     tables: u64,
     draw: Draw,
@@ -56,9 +56,9 @@ struct CompiledOperation {
     table: Table,
     draws: Vec<u32>,
     expect: Option<[u64; 2]>,
-    /// Slots that the columns of its only row go to.
+    /// Slots for the columns of its only row.
     into: Vec<u32>,
-    /// By table; `None` where the operation never goes.
+    /// Statements by table; `None` for tables that the operation never uses.
     statements: Vec<Option<Call>>,
 }
 
@@ -96,25 +96,25 @@ impl EventChoice {
     }
 }
 
-/// The data and dialect for which a script is compiled.
+/// The data and the dialect of a compiled script.
 pub struct ScriptData<'a> {
     /// The seed of the block.
     pub seed: u64,
-    /// Tables.
+    /// Number of tables.
     pub tables: u32,
     /// Rows of each table.
     pub rows: u64,
-    /// What the server speaks.
+    /// The dialect of the server.
     pub dialect: Dialect,
-    /// What the sources of all clients share.
+    /// The clients' shared part of the sources.
     pub sources: &'a SharedSources,
     /// True if an event counts as one operation.
     pub counts_events: bool,
 }
 
 impl Program {
-    /// Prepares everything that `script` needs on `session`, for client `client` (from 0). The
-    /// error is a complete message.
+    /// Prepares all that `script` needs on `session`, for client `client` (from 0). The error is a
+    /// complete message.
     pub fn compile(
         script: &Script,
         client: u32,
@@ -305,7 +305,7 @@ fn stumble(kind: &str, error: WireError) -> StatementError {
     StatementError { kind: kind.to_owned(), error }
 }
 
-/// A statement that returned another number of rows than it may.
+/// The error of a statement that returned an unexpected number of rows.
 #[cold]
 fn surprise(operation: &CompiledOperation, rows: u64, scratch: &ScriptBuffers) -> StatementError {
     let wanted = match operation.expect {
@@ -325,8 +325,8 @@ fn surprise(operation: &CompiledOperation, rows: u64, scratch: &ScriptBuffers) -
 }
 
 impl Bracket {
-    /// BEGIN and COMMIT are prepared where the dialect can, as sysbench does; not without a
-    /// dialect, where no statement is.
+    /// Prepares BEGIN and COMMIT if the dialect can, as sysbench does; as text where no statement
+    /// is prepared.
     fn compile(
         sql: &str,
         dialect: Option<Dialect>,
@@ -357,7 +357,7 @@ impl Bracket {
     }
 }
 
-/// Draws parameters. The stream depends on seed and client alone.
+/// Draws parameters from a stream that depends only on seed and client.
 struct Draw {
     rng: Rng,
     sampler: Sampler,
@@ -407,7 +407,7 @@ impl Draw {
     }
 }
 
-/// The work of client `index` in a script.
+/// The events of client `index` in a script.
 pub fn compile(
     job: &DriverRequest,
     (script, sources): (&Script, &SharedSources),

@@ -14,10 +14,10 @@ use crate::driver::script::keys::{DrawnSequence, KeyDraws, KeyHistory};
 use crate::driver::script::spreading::Spreading;
 use crate::driver::script::table::{self, Choices};
 
-/// Draws that all fall on values which were drawn before, until a source is given up.
+/// Most draws in a row that repeat earlier values before a source fails.
 const TRIES: u32 = 10_000;
 
-/// What the sources of a script share among all clients: lists and files are held once.
+/// The clients' shared part of a script's sources: lists and files are held once.
 #[derive(Clone)]
 pub struct SharedSources(Arc<Inner>);
 
@@ -25,13 +25,13 @@ struct Inner {
     sources: Vec<SharedSource>,
     clients: u32,
     slots: usize,
-    /// Sequences of which others draw the latest values.
+    /// Sequences whose latest values other sources draw.
     followed: Vec<usize>,
 }
 
 struct SharedSource {
     name: String,
-    /// Index of its first parameter among the parameters of the event.
+    /// Index of its first parameter in the event.
     slot: usize,
     count: usize,
     distinct: bool,
@@ -40,7 +40,7 @@ struct SharedSource {
     draws: Draws,
 }
 
-/// How a source makes a value.
+/// A way to make values.
 enum Draws {
     Whole {
         from: i64,
@@ -52,7 +52,7 @@ enum Draws {
         values: u64,
         wrap: bool,
     },
-    /// Members of a list or rows of a file. Sources of one group share the row.
+    /// A member of a list or a row of a file. Sources of one group share the row.
     Choice {
         choices: Choices,
         sequential: bool,
@@ -86,14 +86,13 @@ enum Draws {
         plus: i64,
     },
     Client,
-    /// The number of values: those of the sequence `of`, and the `before` values before it; at
-    /// least 1.
+    /// The number of values: those of sequence `of`, and `before` values before it; at least 1.
     Latest {
         of: usize,
         before: u64,
         ranks: Zipfian,
     },
-    /// A statement returns it.
+    /// A column of the reply to a statement.
     Reply,
     HashedKey {
         prefix: String,
@@ -104,16 +103,16 @@ enum Draws {
     },
 }
 
-/// The current value of a source.
+/// The current value of a source, for one slot.
 #[derive(Default)]
 pub struct Drawn {
-    /// The kind of source.
+    /// The value, if it is not a text.
     pub value: DrawnValue,
-    /// The text, if it is one; kept for its allocation otherwise.
+    /// The text; otherwise empty, and kept for its allocation.
     pub text: Vec<u8>,
 }
 
-/// What a value is.
+/// The kind of a value, or the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DrawnValue {
     /// NULL.
@@ -149,7 +148,7 @@ impl SharedSources {
         Ok(SharedSources(Arc::new(Inner { sources, clients, slots: slot, followed })))
     }
 
-    /// Slots of all sources together.
+    /// Number of slots of all sources.
     pub fn slots(&self) -> usize {
         self.0.slots
     }
@@ -173,12 +172,12 @@ pub struct ClientSources {
     client: u64,
     /// By source.
     sequences: Vec<DrawnSequence>,
-    /// By group: the row that its sources take fields of.
+    /// By group: the current row of its sources.
     rows: Vec<usize>,
 }
 
 impl ClientSources {
-    /// Draws what is drawn once per client.
+    /// Draws the values that are drawn once per client.
     pub fn start(&mut self, drawn: &mut [Drawn]) -> Result<(), String> {
         let once = |source: &SharedSource| source.freshness == Freshness::Client;
         let sources = self.shared.sources.iter().enumerate();
@@ -187,13 +186,13 @@ impl ClientSources {
         self.draw(&all, drawn)
     }
 
-    /// An attempt at an event begins.
+    /// Begins an attempt at an event.
     #[inline]
     pub fn begin(&mut self) {
         self.shared.followed.iter().for_each(|number| self.sequences[*number].begin());
     }
 
-    /// The event whose values were drawn last was carried out.
+    /// Confirms that the last event was carried out.
     #[inline]
     pub fn confirm(&mut self) {
         self.shared.followed.iter().for_each(|number| self.sequences[*number].confirm());
@@ -353,7 +352,7 @@ impl ClientSources {
     }
 }
 
-/// Appends a decimal number, given in units of its last digit, with this number of decimals.
+/// Appends a decimal number with `digits` decimals; `value` is in units of its last digit.
 fn write_decimal(out: &mut Vec<u8>, value: i128, digits: u32) -> std::io::Result<()> {
     let (scale, sign) = (10i128.pow(digits), if value < 0 { "-" } else { "" });
     let (whole, part) = (value.abs() / scale, value.abs() % scale);
@@ -381,7 +380,7 @@ fn is_new(drawn: &[Drawn]) -> bool {
 }
 
 impl Draws {
-    /// The sequence of which it draws the latest values.
+    /// The sequence whose latest values it draws.
     fn follows(&self) -> Option<usize> {
         match self {
             Draws::Latest { of, .. } => Some(*of),
@@ -390,7 +389,7 @@ impl Draws {
         }
     }
 
-    /// The values of a source that draws the latest values of source `of`.
+    /// A source that draws the latest values of source `of`.
     fn latest(of: usize, other: Option<&Draws>, exponent: f64) -> Result<Draws, String> {
         let Some(Draws::Sequential { from, .. }) = other else {
             return Err("it follows no sequence".to_owned());

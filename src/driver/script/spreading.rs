@@ -22,7 +22,7 @@ impl Spreading {
             ValueSpread::Uniform => Spreading::Uniform,
             ValueSpread::Zipfian { exponent, scramble } => {
                 let n = span.saturating_add(1);
-                // The key is fixed: a hot value is the same one for all clients, steps and targets.
+                // The key is fixed: a hot value is the same for all clients, steps and targets.
                 let permutation = scramble.then(|| Permutation::new(n, 1));
                 Spreading::Zipfian(Zipfian::new(n, exponent), permutation)
             }
@@ -33,7 +33,7 @@ impl Spreading {
         }
     }
 
-    /// A value of 0..=span.
+    /// Draws a value of 0..=span.
     pub(super) fn draw(&self, rng: &mut Rng, span: u64) -> u64 {
         match self {
             Spreading::Uniform => rng.below(span.wrapping_add(1)),

@@ -1,4 +1,4 @@
-//! Values that a source chooses from: of a list, or of a column of a CSV file.
+//! The values that a source chooses from: a list, or a column of a CSV file.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -9,19 +9,19 @@ use flate2::bufread::MultiGzDecoder;
 use crate::datagen::rng::Rng;
 use crate::user_text::{CsvReader, CsvRecord};
 
-/// Texts to choose from, in one piece of memory.
+/// Texts to choose from, in one allocation.
 pub struct Choices {
     text: String,
-    /// Where each text ends.
+    /// The end of each text.
     ends: Vec<usize>,
-    /// The same as numbers, where all are.
+    /// The texts as numbers, if all are numbers.
     numbers: Vec<i64>,
-    /// Sums of the weights up to each text; empty for all alike.
+    /// Cumulative weights; empty if all weights are equal.
     sums: Vec<f64>,
 }
 
 impl Choices {
-    /// Of these texts with these weights, as whole numbers if `whole`.
+    /// Makes choices of texts with weights; `whole`: as whole numbers.
     pub fn new(texts: Vec<String>, weights: &[f64], whole: bool) -> Result<Choices, String> {
         if texts.is_empty() {
             return Err("there is no value to choose".to_owned());
@@ -50,7 +50,7 @@ impl Choices {
         self.ends.len()
     }
 
-    /// Draws the number of a text.
+    /// Draws the index of a text.
     pub fn draw(&self, rng: &mut Rng) -> usize {
         match self.sums.last() {
             None => rng.below(self.len() as u64) as usize,
@@ -61,24 +61,24 @@ impl Choices {
         }
     }
 
-    /// The text of that index.
+    /// The text with this index.
     pub fn text(&self, index: usize) -> &str {
         let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[begin..self.ends[index]]
     }
 
-    /// The text as a number, where all are.
+    /// The text with this index as a number, if all are numbers.
     pub fn number(&self, index: usize) -> Option<i64> {
         self.numbers.get(index).copied()
     }
 }
 
-/// True if the name of a file says that gzip compressed it.
+/// True if the file's name has gzip's ending.
 pub fn is_compressed(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "gz")
 }
 
-/// Opens a file, which may be compressed by gzip.
+/// Opens a file, compressed by gzip or not.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
     let file = File::open(path).map_err(|error| format!("open {}: {error}", path.display()))?;
     let file = BufReader::with_capacity(256 << 10, file);
@@ -88,7 +88,7 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
     })
 }
 
-/// A column of a CSV file with a header, and the weights of its rows.
+/// Reads a column of a CSV file with a header, and the weights of its rows.
 pub fn read(
     path: &Path,
     column: &str,

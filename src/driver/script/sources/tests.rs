@@ -1,11 +1,11 @@
-//! Values are drawn as their source says, the same for the same seed.
+//! Tests that sources draw the declared values, the same for the same seed.
 
 use super::*;
 use crate::domain::script::Distribution;
 use crate::domain::value_source::{KeyChoice, ValueSpread};
 use crate::stats::goodness_of_fit;
 
-/// At 1 in 100,000: seeds are fixed.
+/// Chi-squared test at a level of 1 in 100,000; seeds are fixed.
 fn assert_fits(counts: &[u64], weights: &[f64]) {
     assert!(goodness_of_fit(counts, weights) > 1e-5, "{counts:?}");
 }
@@ -26,7 +26,7 @@ fn open(sources: Vec<ValueSource>, clients: u32) -> SharedSources {
     SharedSources::open(&script, clients).unwrap()
 }
 
-/// Values of all slots of so many events of a client, as text.
+/// Values of all slots in `events` events of a client, as text.
 fn values(shared: &SharedSources, seed: u64, client: u32, events: u32) -> Vec<Vec<String>> {
     let mut sources = shared.of_client(seed, client);
     let mut drawn: Vec<Drawn> = (0..shared.slots()).map(|_| Drawn::default()).collect();
@@ -249,11 +249,11 @@ fn the_latest_values_of_a_sequence_are_the_ones_that_were_confirmed() {
     let mut confirmed = Vec::new();
     for event in 0..40 {
         sources.begin();
-        // Before anything came in, values are those of the load.
+        // Before any insert, values are those of the load.
         sources.draw(&[1], &mut drawn).unwrap();
         let old = whole(&drawn, 1);
         assert!((1..=100).contains(&old) || confirmed.contains(&old), "{old}");
-        // Two of one event come in together, or none of them.
+        // Two inserts of one event succeed together or not at all.
         for _ in 0..2 {
             sources.draw(&[0], &mut drawn).unwrap();
             if event % 3 != 2 {
@@ -286,7 +286,7 @@ fn the_latest_of_few_values_have_the_shares_of_their_ranks() {
     };
     let mut sources = open(16).unwrap().of_client(5, 0);
     let mut drawn: Vec<Drawn> = (0..2).map(|_| Drawn::default()).collect();
-    // 15 are loaded, 5 come in.
+    // 15 are loaded and 5 inserted.
     for _ in 0..5 {
         sources.begin();
         sources.draw(&[0], &mut drawn).unwrap();
