@@ -1,19 +1,19 @@
-//! The number of events that a counted run executes in a step that is a script of statements.
+//! Computes how many events of a script a counted run executes.
 
 use crate::benchmarks::spec::Counting;
 use crate::domain::benchmark::{RateUnit, Step, Workload};
 use crate::domain::counted::StepCount;
 use crate::domain::script::{Parameter, Script};
 
-/// Limit of the rows that the events of a step read, for each of its `--statements`:
-/// without it, long scans and ranges would take most of the time of a counted run. They need fewer
-/// events, because every row that an event reads adds to its mean.
+/// Most rows that the events of a step read per `--statements`; otherwise long scans and ranges
+/// would take most of a counted run. They need fewer events, because each row that an event reads
+/// adds to its mean.
 const ROWS_PER_STATEMENT: u64 = 30;
-/// Rows of a range or a scan that take as many instructions as the search for one row.
+/// Rows of a range or scan that take as many instructions as the search for one row.
 const ROWS_PER_SEARCH: u64 = 5;
 
 impl Counting {
-    /// Counts steps that are scripts, on few rows and in windows of a second: their seconds only
+    /// Counting of steps that are scripts, on few rows and in windows of 1 s; the seconds only
     /// enter the estimate.
     pub const SCRIPTS: Counting = Counting {
         step: of_script,
@@ -32,7 +32,7 @@ fn of_script(step: &Step, workload: &Workload, statements: u64) -> StepCount {
     }
 }
 
-/// Events of which the statements are counted.
+/// The number of events whose statements are counted.
 fn events(script: &Script, rate: RateUnit, statements: u64, rows: u64) -> u64 {
     let events = statements / script.statements_per_event().max(1);
     let spans = script.operations().map(|operation| {

@@ -1,5 +1,4 @@
-//! Hands the hooks of all benchmarks down to the modules that call them: analysis, reports and
-//! importers name no benchmark.
+//! Passes the hooks of all benchmarks to analysis, reports and importers, which name no benchmark.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,28 +14,30 @@ fn extensions() -> Vec<&'static Extension> {
     ALL.iter().map(|spec| &spec.extension).collect()
 }
 
-/// Hooks of all benchmarks in a report.
+/// Report hooks of all benchmarks.
 pub fn sections() -> Vec<&'static Sections> {
     ALL.iter().map(|spec| &spec.sections).collect()
 }
 
-/// Formats of all benchmarks.
+/// Import formats of all benchmarks.
 pub fn import_formats() -> Vec<ImportFormat> {
     ALL.iter().flat_map(|spec| spec.imports).copied().collect()
 }
 
-/// See [`analyze::compare`].
+/// [`analyze::compare`] with the hooks of all benchmarks.
 ///
 /// # Errors
-/// As there.
+///
+/// Those of [`analyze::compare`].
 pub fn compare(dataset: &Dataset, options: &VerdictOptions) -> Result<Comparison, AnalyzeError> {
     analyze::compare(dataset, options, &extensions())
 }
 
-/// See [`analyze::compare_measured`].
+/// [`analyze::compare_measured`] with the hooks of all benchmarks.
 ///
 /// # Errors
-/// As there.
+///
+/// Those of [`analyze::compare_measured`].
 pub fn compare_measured(
     dataset: &Dataset,
     measured: Vec<Vec<Option<Measurement>>>,
@@ -45,30 +46,31 @@ pub fn compare_measured(
     analyze::compare_measured(dataset, measured, options, &extensions())
 }
 
-/// See [`analyze::digest`].
+/// [`analyze::digest`] with the hooks of all benchmarks.
 pub fn digest(run: &mut Run, seconds: ReadSeconds) -> Vec<Option<Measurement>> {
     analyze::digest(run, seconds, &extensions())
 }
 
-/// See [`analyze::measure_step`].
+/// [`analyze::measure_step`] with the hooks of all benchmarks.
 pub fn measure(step: &StepRecord) -> Measurement {
     analyze::measure_step(&Arc::new(step.clone()), &extensions())
 }
 
-/// See [`mod@report::document`].
+/// [`mod@report::document`] with the hooks of all benchmarks.
 pub fn document(comparison: &Comparison, options: &ReportOptions) -> Document {
     report::document(comparison, options, &sections())
 }
 
-/// See [`report::render`].
+/// [`report::render`] with the hooks of all benchmarks.
 pub fn render(comparison: &Comparison, format: report::Format) -> String {
     report::render(comparison, format, &sections())
 }
 
-/// See [`report::write`].
+/// [`report::write`] with the hooks of all benchmarks.
 ///
 /// # Errors
-/// As there.
+///
+/// Those of [`report::write`].
 pub fn write_report(
     comparison: &Comparison,
     format: report::Format,
@@ -77,10 +79,11 @@ pub fn write_report(
     report::write(comparison, format, &sections(), out)
 }
 
-/// See [`report::write_families`].
+/// [`report::write_families`] with the hooks of all benchmarks.
 ///
 /// # Errors
-/// As there.
+///
+/// Those of [`report::write_families`].
 pub fn write_families(
     parts: &[FamilyReport],
     format: report::Format,
@@ -89,10 +92,11 @@ pub fn write_families(
     report::write_families(parts, format, &sections(), out)
 }
 
-/// Finds what a word of `rqps import` reads.
+/// The import format with this name.
 ///
 /// # Errors
-/// See [`ImportFormat::named`].
+///
+/// Those of [`ImportFormat::named`].
 pub fn import_format(word: &str) -> Result<ImportFormat, ImportError> {
     ImportFormat::named(word, &import_formats())
 }

@@ -1,4 +1,4 @@
-//! All benchmarks, and what is asked of whichever a workload belongs to.
+//! The list of all benchmarks, and calls of their hooks by workload.
 
 use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
 use crate::benchmarks::{custom, insert, kv, lua, orders, pgbench, sysbench, vector, ycsb};
@@ -11,7 +11,7 @@ use crate::workload::client_counts::at_each_count;
 use crate::workload::select::SelectError;
 use crate::workload::settings::SetError;
 
-/// All benchmarks, in the order of listings.
+/// All benchmarks in the order of lists.
 pub static ALL: [&BenchmarkSpec; 9] = [
     &sysbench::SPEC,
     &insert::SPEC,
@@ -24,15 +24,16 @@ pub static ALL: [&BenchmarkSpec; 9] = [
     &orders::SPEC,
 ];
 
-/// What benchmarks have of their own in the driver.
+/// Driver hooks of all benchmarks.
 pub fn driver_parts() -> Vec<&'static DriverPart> {
     ALL.iter().map(|spec| &spec.driver).collect()
 }
 
-/// The benchmark of that name.
+/// The benchmark with this name.
 ///
 /// # Errors
-/// No such benchmark; the text lists those there are.
+///
+/// No such benchmark; the text lists the valid ones.
 pub fn named(name: &str) -> Result<&'static BenchmarkSpec, String> {
     ALL.into_iter().find(|spec| spec.name == name).ok_or_else(|| {
         let known = ALL.map(|spec| spec.name).join(", ");
@@ -40,37 +41,38 @@ pub fn named(name: &str) -> Result<&'static BenchmarkSpec, String> {
     })
 }
 
-/// The benchmark that a workload belongs to.
+/// The benchmark of a workload.
 pub fn of(workload: &Workload) -> &'static BenchmarkSpec {
     let name = workload.shape.benchmark();
-    // A workload is made by a row of the list, or read as one of the same names.
+    // A row of the list makes each workload, or reads one of the same name.
     ALL.into_iter().find(|spec| spec.name == name).unwrap_or(&sysbench::SPEC)
 }
 
-/// The workload of a preset of a benchmark, and the set of steps that goes with it.
+/// The workload of a preset, and its set of steps.
 ///
 /// # Errors
-/// No such benchmark or preset; the text lists those there are.
+///
+/// No such benchmark or preset; the text lists the valid ones.
 pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, StepSet), String> {
     (named(benchmark)?.workload)(preset)
 }
 
-/// What a benchmark does after its load, in order: see [`BenchmarkSpec::phases`].
+/// The phases of a workload after its load, in order (see [`BenchmarkSpec::phases`]).
 ///
-/// Every step of the order is a [`Phase::Measure`], warm-up steps with `reported` false.
-/// [`Phase::Settle`] stands where the published work runs its post-write step after the last
-/// read-write step. The one after the load is not among them: what is measured starts from a
-/// snapshot that was taken after it.
+/// Each step is a [`Phase::Measure`]; warm-up steps have `reported` false. [`Phase::Settle`] stands
+/// where the published work runs its post-write step after the last read-write step. The settling
+/// after the load is left out, because runs start from a snapshot taken after it.
 ///
-/// With several client counts, each reported step but loads is there once per count.
+/// With several client counts, each reported step except loads occurs once per count.
 pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
     at_each_count(workload, |single| (of(single).phases)(dialect, order, single))
 }
 
-/// Keeps the steps that `globs` choose and the steps that they build on.
+/// Keeps the steps that `globs` select, and the steps that these need.
 ///
 /// # Errors
-/// As [`crate::workload::select::select`].
+///
+/// Those of [`crate::workload::select::select`].
 pub fn choose(
     phases: Vec<Phase>,
     globs: &[String],
@@ -82,27 +84,28 @@ pub fn choose(
 /// Applies `key=value` to a workload.
 ///
 /// # Errors
-/// What [`SetError`] says.
+///
+/// See [`SetError`].
 pub fn set(workload: &mut Workload, setting: &str) -> Result<(), SetError> {
     (of(workload).set)(workload, setting)
 }
 
-/// Fills in what follows from other settings, when all are known.
+/// Computes values that follow from other settings, after all settings.
 pub fn finish(workload: &mut Workload) {
     (of(workload).finish)(workload);
 }
 
-/// Refuses a workload that its benchmark cannot carry out on a DBMS of this dialect.
+/// Refuses a workload that cannot run on a DBMS of this dialect.
 ///
 /// # Errors
-/// The text says which settings are at fault and what to do.
+///
+/// The text names the settings and a way out.
 pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
     (of(workload).check)(workload, dialect)
 }
 
-/// How the tables are made and filled before the first step: see [`BenchmarkSpec::load`].
-/// `storage_engine` goes into MySQL's ENGINE clause as it is given; the other dialects have no such
-/// choice.
+/// The load before the first step (see [`BenchmarkSpec::load`]). `storage_engine` goes into MySQL's
+/// ENGINE clause unchanged; the other dialects have no such choice.
 pub fn load_task(
     dialect: Dialect,
     workload: &Workload,
@@ -111,7 +114,7 @@ pub fn load_task(
     of(workload).load.map(|load| load(dialect, workload, storage_engine))
 }
 
-/// What a counted run does with a step. A workload that is not counted counts nothing.
+/// What a counted run does with a step. A benchmark without counting counts no step.
 pub fn counted(step: &Step, workload: &Workload) -> StepCount {
     match workload.counted_statements {
         Some(statements) => (of(workload).counting.step)(step, workload, statements),
@@ -119,12 +122,12 @@ pub fn counted(step: &Step, workload: &Workload) -> StepCount {
     }
 }
 
-/// Every name that the benchmark gives in a database: see [`BenchmarkSpec::names_made`].
+/// Names of all objects in a database (see [`BenchmarkSpec::names_made`]).
 pub fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
     (of(workload).names_made)(dialect, workload)
 }
 
-/// Memory that a target with the page cache of its files may take, bytes.
+/// Memory limit of a target including the page cache of its files, bytes.
 pub fn memory_limit(workload: &Workload) -> Option<u64> {
     (of(workload).memory_limit)(workload)
 }

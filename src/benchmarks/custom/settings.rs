@@ -1,4 +1,4 @@
-//! What the command line says of a workload file: the file itself, and its variables.
+//! Settings of a workload file: the file itself, and its variables.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlShape};
 use crate::workload::settings::{self as shared, SetError};
 
-/// Bytes of a row in a file, where nothing tells the number of rows.
+/// Assumed bytes of a row in a file, if its number of rows is unknown.
 const ROW_BYTES: u64 = 100;
 
-/// Times the bytes of its files that data take on disk with their indexes, at most.
+/// Most disk space of loaded data with indexes, as a multiple of the bytes of their files.
 const GROWTH: f64 = 4.0;
 
-/// Bytes that data may have of which nothing is known.
+/// Assumed bytes of data of unknown size.
 const UNKNOWN_BYTES: u64 = 64 << 20;
 
 fn shape_of(workload: &mut Workload) -> Option<&mut SqlShape> {
@@ -25,16 +25,17 @@ fn shape_of(workload: &mut Workload) -> Option<&mut SqlShape> {
     }
 }
 
-/// Puts the workload of a file in.
+/// Reads a workload file into the workload.
 ///
 /// # Errors
+///
 /// The text names the place in the file.
 pub fn read(workload: &mut Workload, text: &str) -> Result<(), String> {
     workload.shape = BenchmarkParameters::Sql(Box::new(steps::read(text)?));
     Ok(())
 }
 
-/// The files that the workload reads, with what is known of each.
+/// The files that the workload reads; `None` until they are pinned.
 pub fn files(workload: &Workload) -> BTreeMap<String, Option<PinnedFile>> {
     let Some(shape) = steps::shape(workload) else { return BTreeMap::new() };
     let pinned = |name: String| {
@@ -44,7 +45,7 @@ pub fn files(workload: &Workload) -> BTreeMap<String, Option<PinnedFile>> {
     steps::files(shape).into_iter().map(pinned).collect()
 }
 
-/// Notes the folder and the files that were found in it.
+/// Stores the folder and the pinned files.
 pub fn pin(workload: &mut Workload, folder: &Path, files: BTreeMap<String, PinnedFile>) {
     let Some(shape) = shape_of(workload) else { return };
     if !files.is_empty() {
@@ -53,7 +54,7 @@ pub fn pin(workload: &mut Workload, folder: &Path, files: BTreeMap<String, Pinne
     shape.files = files;
 }
 
-/// The folder that files are relative to, where the workload says one.
+/// The folder of relative paths, if the workload has one.
 pub fn folder(workload: &Workload) -> Option<PathBuf> {
     steps::shape(workload)?.load.as_ref()?.folder.clone()
 }
@@ -82,7 +83,7 @@ pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     Err(SetError::UnknownKeyOf { key, benchmark: "sql", known })
 }
 
-/// Fills in how much there is to load.
+/// Computes the size of the load.
 pub fn finish(workload: &mut Workload) {
     let Some(shape) = steps::shape(workload) else { return };
     let expected = |shape: &SqlShape| {
@@ -93,10 +94,10 @@ pub fn finish(workload: &mut Workload) {
     workload.rows = expected(shape).filter(|rows| *rows > 0).unwrap_or(by_bytes).max(1);
 }
 
-/// How large the data are, by their files.
+/// The size of the data, estimated from its files.
 pub fn data_size(workload: &Workload) -> DataSize {
     let bytes = steps::shape(workload).map_or(0, bytes_of_files).max(UNKNOWN_BYTES);
-    // Data and snapshot.
+    // The data, and its snapshot.
     DataSize { disk_bytes: 2.0 * GROWTH * bytes as f64, cached_bytes: GROWTH as u64 * bytes }
 }
 

@@ -1,4 +1,4 @@
-//! Workload files become scripts, or say what is wrong with them.
+//! Tests that workload files become scripts, or explain their errors.
 
 use super::{presets, settings, steps};
 use crate::domain::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
@@ -156,7 +156,7 @@ fn a_workload_survives_a_record() {
     assert_eq!(serde_json::from_str::<Workload>(&json).unwrap(), workload);
 }
 
-/// The refusal of the shop after an edit, for Postgres.
+/// The error after an edit of the shop's file, for Postgres.
 fn refusal(from: &str, to: &str) -> String {
     assert!(SHOP.contains(from), "{from}");
     let text = SHOP.replacen(from, to, 1);

@@ -1,7 +1,7 @@
-//! Scripts for sysbench, unmodified: `--bench lua:oltp_read_write.lua -- --tables=4`.
+//! Unmodified sysbench scripts: `--bench lua:oltp_read_write.lua -- --tables=4`.
 //!
-//! sysbench itself takes no part: LuaJIT runs the scripts in the driver process, and what they find
-//! around them is written from the documented behaviour. None of its scripts is shipped.
+//! rqps does not use sysbench: LuaJIT runs the scripts in the driver process, and the functions
+//! that they call are written from the documented behaviour. rqps ships none of sysbench's scripts.
 
 pub mod driver;
 mod presets;

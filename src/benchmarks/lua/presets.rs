@@ -1,4 +1,4 @@
-//! How long the steps of scripts last, by name.
+//! Named lengths of the steps of scripts.
 
 use crate::benchmarks::spec::StepSet;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
@@ -10,10 +10,11 @@ const ALL: [ScalePreset; 3] = [
     ScalePreset::lasting("full", 300.0, 30.0),
 ];
 
-/// The workload of a preset, still without scripts.
+/// The workload of a preset, without scripts.
 ///
 /// # Errors
-/// No such preset; the text lists those there are.
+///
+/// No such preset; the text lists the valid ones.
 pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
     let shape = BenchmarkParameters::Lua(Box::default());
     Ok((named(&ALL, name)?.workload(shape), StepSet::default()))

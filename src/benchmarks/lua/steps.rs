@@ -1,4 +1,4 @@
-//! Scripts as steps, in the order in which they were named.
+//! Scripts as steps, in the order given.
 
 use crate::benchmarks::spec::Counting;
 use crate::domain::benchmark::{
@@ -9,7 +9,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::lua::{LuaScript, LuaShape, LuaWork};
 use crate::domain::step_parameters::StepParameters;
 
-/// Scripts of sysbench that only read, with what they read. Any other script may write.
+/// Scripts of sysbench that only read, and their groups. Any other script may write.
 const READERS: [(&str, Group); 11] = [
     ("oltp_point_select", Group::Point),
     ("oltp_points_covered", Group::Point),
@@ -32,10 +32,11 @@ pub fn shape(workload: &Workload) -> Option<&LuaShape> {
     }
 }
 
-/// Refuses a workload that cannot be carried out on a DBMS of this dialect.
+/// Refuses a workload that cannot run on a DBMS of this dialect.
 ///
 /// # Errors
-/// The dialect has no driver for scripts, or there is none.
+///
+/// Scripts have no driver for the dialect, or there is no script.
 pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
     let Some(shape) = shape(workload) else { return Ok(()) };
     if shape.declared.is_empty() {
@@ -58,7 +59,7 @@ pub fn writes(workload: &Workload) -> Vec<String> {
     writing.map(|script| script.name.clone()).collect()
 }
 
-/// Steps are counted by events.
+/// Which steps are counted; by events.
 pub const COUNTING: Counting = Counting { step: counted, ..Counting::SCRIPTS };
 
 /// Fewest events of a counted step.
@@ -81,7 +82,7 @@ fn group(script: &LuaScript) -> Group {
     known.map_or(Group::Write, |(_, group)| *group)
 }
 
-/// All that the workload does after its load.
+/// All phases after the load.
 pub fn phases(workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     let step = |script: &LuaScript| Phase::Measure(Box::new(step(workload, shape, script)));
@@ -114,11 +115,11 @@ fn step(workload: &Workload, shape: &LuaShape, script: &LuaScript) -> Step {
     }
 }
 
-/// Remark in reports on scripts of that name.
+/// The note in reports on scripts with sysbench's names.
 const DERIVED: &str =
     "; a workload derived from TPC-C; not comparable with published TPC-C results";
 
-/// The options that were given, as they were.
+/// The options as given.
 fn detail(shape: &LuaShape, script: &LuaScript) -> String {
     let file = script.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let of_script =
@@ -154,7 +155,7 @@ fn work(
     }
 }
 
-/// The `prepare` of the first script, which loads for all of them.
+/// The load by `prepare` of the first script, for all scripts.
 pub fn load_work(workload: &Workload) -> LuaWork {
     let none = LuaShape::default();
     let shape = shape(workload).unwrap_or(&none);

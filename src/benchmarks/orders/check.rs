@@ -4,10 +4,11 @@ use crate::benchmarks::orders::steps;
 use crate::domain::benchmark::Workload;
 use crate::domain::dialect::Dialect;
 
-/// Refuses a workload that cannot be carried out on a DBMS of this dialect.
+/// Refuses a workload that cannot run on a DBMS of this dialect.
 ///
 /// # Errors
-/// The text says which setting is at fault.
+///
+/// The text names the setting.
 pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
     let Some(shape) = steps::shape(workload) else { return Ok(()) };
     match dialect {

@@ -5,7 +5,7 @@ use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::orders::{OrdersShape, WarehouseSpread};
 use crate::workload::preset::{ScalePreset, named};
 
-/// The size is that of warehouses; `standard` has the usual five and two minutes.
+/// Sizes are numbers of warehouses. `standard` has the usual five, for two minutes.
 const ALL: [ScalePreset; 3] = [
     ScalePreset { name: "quick", size: 1, clients: 2, seconds: 5.0, warmup_seconds: 1.0 },
     ScalePreset { name: "standard", size: 10, clients: 4, seconds: 300.0, warmup_seconds: 120.0 },
@@ -15,7 +15,8 @@ const ALL: [ScalePreset; 3] = [
 /// The workload of a preset.
 ///
 /// # Errors
-/// No such preset; the text lists those there are.
+///
+/// No such preset; the text lists the valid ones.
 pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
     let scale = named(&ALL, name)?;
     let shape = BenchmarkParameters::Orders(OrdersShape {

@@ -1,4 +1,4 @@
-//! Report sections: the workload, and the response times of each kind of transaction.
+//! Report sections of the order mix: the workload, and response times by kind of transaction.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::domain::run::Outcome;
 use crate::report::Sections;
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 
-/// The hooks of this benchmark.
+/// The hooks.
 pub(super) const SECTIONS: Sections =
     Sections { workload: line, sections: |comparison| Vec::from_iter(section(comparison)) };
 
-/// Quantiles of response times, and their heads.
+/// Quantiles of response times with their heads.
 const QUANTILES: [(f64, &str); 4] =
     [(0.5, "p50_ms"), (0.95, "p95_ms"), (0.99, "p99_ms"), (1.0, "max_ms")];
 
@@ -42,7 +42,7 @@ fn line(workload: &Workload, cache: &str) -> Option<String> {
     Some(format!("{} ({DERIVED})", parts.join(", ")))
 }
 
-/// The section; `None` where no step is an order mix.
+/// The section; `None` without a step of the order mix.
 fn section(comparison: &Comparison) -> Option<Section> {
     let tables: Vec<Table> = comparison.steps.iter().filter_map(response_times).collect();
     if tables.is_empty() {
@@ -81,8 +81,8 @@ fn response_times(step: &StepComparison) -> Option<Table> {
     Some(Table { caption: step.name.clone(), columns, rows })
 }
 
-/// One kind of transactions on one target. If a run has no record of it, the cells have no numbers,
-/// because the rate would still contain its seconds.
+/// One kind of transaction on one target. If a run has no record of the kind, its cells have no
+/// numbers, because the rate would still contain the seconds of that run.
 fn row(label: &str, outcomes: &[&Outcome], (kind, name): (&str, &str)) -> Vec<Cell> {
     let (mut operations, mut seconds) = (0, 0.0);
     let (mut times, mut broken) = (BTreeMap::new(), None);
@@ -116,7 +116,7 @@ fn row(label: &str, outcomes: &[&Outcome], (kind, name): (&str, &str)) -> Vec<Ce
     cells
 }
 
-/// The value below or at which this share of all values lies.
+/// The smallest value with at least this share of all values at or below it.
 fn quantile(counts: &BTreeMap<u64, u64>, share: f64) -> Option<u64> {
     let total: u64 = counts.values().sum();
     let rank = (share * total as f64).ceil().max(1.0) as u64;

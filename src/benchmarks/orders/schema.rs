@@ -1,27 +1,27 @@
-//! The nine tables.
+//! The nine tables of the order mix.
 
 use crate::domain::dialect::Dialect;
 
-/// Districts of a warehouse.
+/// Districts per warehouse.
 pub(super) const DISTRICTS: u32 = 10;
-/// Customers of a district, and its orders after the load.
+/// Customers per district, and orders per district after the load.
 pub(super) const CUSTOMERS: u32 = 3000;
-/// Orders of a district that were delivered before the load.
+/// Orders per district that are delivered in the load.
 pub(super) const DELIVERED: u32 = 2100;
-/// Items, of which each warehouse has a stock.
+/// Items; each warehouse has a stock of each.
 pub(super) const ITEMS: u32 = 100_000;
 
 /// A table: its columns with their types, and its key.
 pub(super) struct OrdersTable {
     pub(super) name: &'static str,
     pub(super) columns: &'static [(&'static str, &'static str)],
-    /// Columns of its primary key; empty without one.
+    /// Columns of the primary key; empty without one.
     pub(super) key: &'static str,
-    /// A second index: its name and its columns.
+    /// Name and columns of a second index.
     pub(super) index: Option<(&'static str, &'static str)>,
 }
 
-/// All tables in the order in which a part of the load fills them.
+/// All tables in the order of the load.
 pub(super) const TABLES: [OrdersTable; 9] = [
     OrdersTable {
         name: "item",
@@ -181,7 +181,7 @@ pub(super) const TABLES: [OrdersTable; 9] = [
 ];
 
 impl OrdersTable {
-    /// The statement that makes it, and those for its partitions.
+    /// The statements that create the table and its partitions.
     pub(super) fn create(
         &self,
         dialect: Dialect,
@@ -195,7 +195,7 @@ impl OrdersTable {
         };
         let column = |(name, holds): &(&str, &str)| format!("{name} {holds}");
         let mut parts: Vec<String> = self.columns.iter().map(column).collect();
-        // Postgres sorts its indexes faster on the filled table.
+        // Postgres builds indexes faster on a loaded table.
         if dialect != Dialect::Postgres && !self.key.is_empty() {
             parts.push(format!("PRIMARY KEY ({})", self.key));
         }
@@ -203,7 +203,7 @@ impl OrdersTable {
         sql = sql.replace("{moment}", moment);
         match (dialect, engine) {
             (Dialect::Mysql, Some(engine)) => sql.push_str(&format!(" ENGINE = {engine}")),
-            // Rows are sorted by the key, as they are in InnoDB.
+            // Rows are stored in key order, as in InnoDB.
             (Dialect::Sqlite, _) if !self.key.is_empty() => sql.push_str(" WITHOUT ROWID"),
             _ => {}
         }
@@ -224,7 +224,7 @@ impl OrdersTable {
             .collect()
     }
 
-    /// What follows its rows: indexes, and what the planner is to know.
+    /// Statements after the load: indexes and statistics.
     pub(super) fn finish(&self, dialect: Dialect) -> Vec<String> {
         let name = self.name;
         let mut statements = Vec::new();
@@ -243,7 +243,7 @@ impl OrdersTable {
     }
 }
 
-/// Every name that is made in a database.
+/// Names of all objects in the database.
 pub(super) fn names_made(dialect: Dialect, partitions: u32) -> Vec<String> {
     let mut names: Vec<String> = TABLES.iter().map(|table| table.name.to_owned()).collect();
     if dialect != Dialect::Mysql {

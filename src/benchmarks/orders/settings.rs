@@ -1,4 +1,4 @@
-//! Single settings of the order mix: `key=value`.
+//! Settings `key=value` of the order mix.
 
 use crate::benchmarks::orders::steps;
 use crate::benchmarks::spec::DataSize;
@@ -8,7 +8,7 @@ use crate::workload::own::{Settings, own_settings};
 use crate::workload::settings::SetError;
 use crate::workload::value::{choice, count};
 
-/// `on` or `off`.
+/// Reads `on` or `off`.
 fn switch(value: &str) -> Result<bool, String> {
     choice(value, &[("on", true), ("off", false)])
 }
@@ -37,31 +37,32 @@ const SETTINGS: Settings<OrdersShape> = Settings {
     },
 };
 
-/// Rows that a load makes for each warehouse, about, and once.
+/// Rows per warehouse, approximately, and rows of the load besides.
 const ROWS_PER_WAREHOUSE: u64 = 499_011;
 const ROWS_ONCE: u64 = 100_000;
 
-/// Bytes of a warehouse on disk, and in a cache.
+/// Bytes of a warehouse, on disk and in a cache.
 const WAREHOUSE_BYTES: u64 = 110 << 20;
 
 /// Changes a workload of this benchmark by one `key=value`.
 ///
 /// # Errors
-/// What [`SetError`] says.
+///
+/// See [`SetError`].
 pub(super) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     SETTINGS.set(workload, assignment)
 }
 
-/// Fills in how much there is to load.
+/// Computes the size of the load.
 pub(super) fn finish(workload: &mut Workload) {
     let Some(shape) = steps::shape(workload) else { return };
     workload.rows = ROWS_ONCE + u64::from(shape.warehouses) * ROWS_PER_WAREHOUSE;
 }
 
-/// How large the data are.
+/// The size of the data.
 pub(super) fn data_size(workload: &Workload) -> DataSize {
     let warehouses = steps::shape(workload).map_or(1, |shape| u64::from(shape.warehouses));
     let bytes = (warehouses + 1) * WAREHOUSE_BYTES;
-    // Data and snapshot, and what the step adds.
+    // The data, its snapshot, and the growth during the step.
     DataSize { disk_bytes: 2.5 * bytes as f64, cached_bytes: bytes }
 }

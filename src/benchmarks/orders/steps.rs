@@ -1,4 +1,4 @@
-//! The only step.
+//! The only step of the order mix.
 
 use crate::domain::benchmark::{
     BenchmarkParameters, Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload,
@@ -6,11 +6,11 @@ use crate::domain::benchmark::{
 use crate::domain::orders::OrdersShape;
 use crate::domain::step_parameters::StepParameters;
 
-/// What every report says of the workload.
+/// The note on the workload in each report.
 pub(super) const DERIVED: &str =
     "a workload derived from TPC-C; not comparable with published TPC-C results";
 
-/// The kinds of transactions in the order of records: names in records, and for readers.
+/// Kinds of transactions in the order of records: names in records, and in reports.
 pub(super) const KINDS: [(&str, &str); 5] = [
     ("new_order", "new order"),
     ("payment", "payment"),
@@ -19,7 +19,7 @@ pub(super) const KINDS: [(&str, &str); 5] = [
     ("order_status", "order status"),
 ];
 
-/// The shape, if the workload is the order mix.
+/// The parameters of this benchmark; `None` for another workload.
 pub(super) fn shape(workload: &Workload) -> Option<&OrdersShape> {
     match &workload.shape {
         BenchmarkParameters::Orders(shape) => Some(shape),
@@ -27,7 +27,7 @@ pub(super) fn shape(workload: &Workload) -> Option<&OrdersShape> {
     }
 }
 
-/// All that the workload does after its load.
+/// All phases after the load.
 pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     let step = Step {
@@ -46,7 +46,7 @@ pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
         makes: None,
         needs: None,
         restart_before: false,
-        // Waits for keys that nobody presses would fill the turns.
+        // The waits of keying would fill the turns.
         takes_turns: !shape.keying,
         only_reads: false,
         work: StepBody::Own(OwnWork::new("orders", shape)),

@@ -1,7 +1,7 @@
-//! Scripts of pgbench, unmodified: built-in ones and files, with options of the program.
+//! Unmodified pgbench scripts: built-in ones and files, with the program's options.
 //!
-//! A script is read by `user_text::pgbench` when a plan is made, and interpreted by each client of
-//! the driver with the random numbers of the real program.
+//! `user_text::pgbench` reads a script when a plan is made. Each client of the driver interprets it
+//! with the random numbers of the real program.
 
 pub mod driver;
 mod presets;

@@ -1,4 +1,4 @@
-//! How long steps last, by name.
+//! Named lengths of the steps of pgbench scripts.
 
 use crate::benchmarks::spec::StepSet;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
@@ -11,10 +11,11 @@ const ALL: [ScalePreset; 3] = [
     ScalePreset::lasting("full", 300.0, 10.0),
 ];
 
-/// The workload of a preset, still without scripts.
+/// The workload of a preset, without scripts.
 ///
 /// # Errors
-/// No such preset; the text lists those there are.
+///
+/// No such preset; the text lists the valid ones.
 pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
     let shape = PgbenchShape { scale: 1, max_tries: 1, vacuum: true, ..PgbenchShape::default() };
     let shape = BenchmarkParameters::Pgbench(Box::new(shape));

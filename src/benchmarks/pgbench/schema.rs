@@ -1,23 +1,23 @@
-//! The standard tables and the built-in scripts of pgbench, for each dialect.
+//! The standard tables and the built-in scripts of pgbench by dialect.
 
 use crate::domain::dialect::Dialect;
 use crate::domain::pgbench::PgbenchLoad;
 
-/// Rows for each unit of scale: branches, tellers, accounts.
+/// Branches per unit of scale.
 pub const BRANCHES: u64 = 1;
-/// See [`BRANCHES`].
+/// Tellers per unit of scale.
 pub const TELLERS: u64 = 10;
-/// See [`BRANCHES`].
+/// Accounts per unit of scale.
 pub const ACCOUNTS: u64 = 100_000;
 
-/// From this scale on the numbers of accounts need 64 bits.
+/// The scale from which on account numbers need 64 bits.
 const WIDE_SCALE: u32 = 20_000;
 
 /// All tables.
 pub const TABLES: [&str; 4] =
     ["pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers"];
 
-/// The built-in scripts: names, and what they do.
+/// The built-in scripts: name and commands.
 pub const BUILTINS: [(&str, &[&str]); 3] = [
     (
         "tpcb-like",
@@ -48,21 +48,21 @@ pub fn builtin(name: &str, dialect: Dialect) -> Option<String> {
     Some(lines.iter().map(line).collect())
 }
 
-/// A table that is filled, and its rows for each unit of scale.
+/// A table with rows in the load.
 pub struct FilledTable {
     /// Its name.
     pub name: &'static str,
-    /// The columns that get values.
+    /// The columns with values.
     pub columns: &'static str,
-    /// Rows for each unit of scale.
+    /// Rows per unit of scale.
     pub rows: u64,
-    /// True if the column of the branch comes after the row's own number.
+    /// True if the branch column follows the row's own number.
     pub has_branch: bool,
-    /// True if the column of blanks is filled, too.
+    /// True if the column of blanks is filled too.
     pub has_filler: bool,
 }
 
-/// In the order in which they are filled.
+/// The tables in the order of the load.
 pub const FILLED: [FilledTable; 3] = [
     FilledTable {
         name: "pgbench_branches",
@@ -87,27 +87,27 @@ pub const FILLED: [FilledTable; 3] = [
     },
 ];
 
-/// How a row is written.
+/// The text form of a row.
 pub struct RowForm {
-    /// Before the first value.
+    /// Text before the first value.
     pub begin: &'static str,
-    /// Between two values.
+    /// Text between two values.
     pub between: &'static str,
     /// A text of blanks.
     pub blank: &'static str,
-    /// After the last value.
+    /// Text after the last value.
     pub end: &'static str,
 }
 
 impl RowForm {
-    /// Of COPY.
+    /// The form of COPY.
     pub const COPY: RowForm = RowForm { begin: "", between: "\t", blank: "", end: "\n" };
-    /// Of VALUES.
+    /// The form of VALUES.
     pub const VALUES: RowForm = RowForm { begin: "(", between: ", ", blank: "''", end: ")" };
 }
 
 impl FilledTable {
-    /// Appends the row of that number, from 1.
+    /// Appends the row with this number, from 1.
     pub fn write(&self, out: &mut String, id: u64, form: &RowForm) {
         use std::fmt::Write;
         let RowForm { begin, between, blank, end } = form;
@@ -125,18 +125,18 @@ impl FilledTable {
     }
 }
 
-/// A thing to do while tables are made.
+/// An action while tables are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitStep {
     /// A statement that makes or drops a table.
     Make(String),
     /// Another statement.
     Run(String),
-    /// The rows, sent by the client.
+    /// Loads the rows from the client.
     Fill,
 }
 
-/// The columns of a table after its name: with those of the primary key first.
+/// The columns of a table after its name; with the primary key, its columns first.
 fn columns(table: &str, dialect: Dialect, scale: u32) -> &'static str {
     let is_wide = scale >= WIDE_SCALE && dialect != Dialect::Sqlite;
     match (table, is_wide) {
@@ -153,7 +153,7 @@ fn columns(table: &str, dialect: Dialect, scale: u32) -> &'static str {
     }
 }
 
-/// All that is done to make the tables, in its order.
+/// All actions that create the tables, in order.
 pub fn init(dialect: Dialect, load: &PgbenchLoad) -> Vec<InitStep> {
     let mut steps = Vec::new();
     for letter in load.tables.steps.chars() {
@@ -168,7 +168,7 @@ pub fn init(dialect: Dialect, load: &PgbenchLoad) -> Vec<InitStep> {
                 ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"]
                     .map(|table| InitStep::Run(analyze(dialect, table))),
             ),
-            // Tables of other dialects are made with their keys.
+            // On other dialects, tables are created with their keys.
             'p' if dialect == Dialect::Postgres => primary_keys(load, &mut steps),
             'f' => foreign_keys(dialect, &mut steps),
             _ => {}
@@ -216,7 +216,7 @@ fn create(dialect: Dialect, load: &PgbenchLoad, steps: &mut Vec<InitStep>) {
             }
             _ => String::new(),
         };
-        // A table that is split stores nothing itself.
+        // A partitioned table stores nothing itself.
         let word = if is_split { "TABLE" } else { word };
         steps.push(InitStep::Make(format!("CREATE {word} {table} ({columns}){end}")));
         if is_split && dialect == Dialect::Postgres {
@@ -225,7 +225,7 @@ fn create(dialect: Dialect, load: &PgbenchLoad, steps: &mut Vec<InitStep>) {
     }
 }
 
-/// The last account of each partition but the last.
+/// The last account of each partition except the last.
 fn bounds(load: &PgbenchLoad) -> Vec<u64> {
     let all = ACCOUNTS * u64::from(load.scale);
     let size = all.div_ceil(u64::from(load.tables.partitions));
@@ -274,7 +274,7 @@ fn mysql_partitions(load: &PgbenchLoad, is_split: bool) -> String {
     }
 }
 
-/// Rows that the server makes itself.
+/// Statements with which the server makes the rows itself.
 fn generate(dialect: Dialect, scale: u32, steps: &mut Vec<InitStep>) {
     if dialect != Dialect::Postgres {
         steps.push(InitStep::Fill);
@@ -309,7 +309,7 @@ fn primary_keys(load: &PgbenchLoad, steps: &mut Vec<InitStep>) {
     }
 }
 
-/// Table, column, and the table that it refers to.
+/// Table, column, and the referenced table.
 const FOREIGN_KEYS: [[&str; 3]; 5] = [
     ["pgbench_tellers", "bid", "pgbench_branches"],
     ["pgbench_accounts", "bid", "pgbench_branches"],

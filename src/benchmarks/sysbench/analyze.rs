@@ -1,8 +1,8 @@
-//! Hooks of the microbenchmarks in the analysis.
+//! The microbenchmarks' hooks in the analysis.
 
 use super::steps::parameters_of_name;
 use crate::analyze::Extension;
 
-/// The hooks of this benchmark.
+/// The hooks.
 pub(crate) const EXTENSION: Extension =
     Extension { upgrade: parameters_of_name, ..Extension::none("sysbench") };

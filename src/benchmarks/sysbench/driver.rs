@@ -1,4 +1,4 @@
-//! Creates and fills the tables.
+//! The load of the sysbench tables.
 
 use crate::benchmarks::sysbench::rows::SbtestTable;
 use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
@@ -30,15 +30,15 @@ pub fn columns() -> Vec<LoadColumn> {
     all.map(|(name, holds)| LoadColumn { name: name.to_owned(), holds }).into()
 }
 
-/// Tables loaded at the same time at most: more connections than that do not load faster.
+/// Most tables loaded at the same time; more connections do not load faster.
 const LOAD_PARALLEL_MAX: u32 = 4;
 
-/// The load as a request.
+/// The load for a workload.
 pub(super) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) -> RequestBody {
     RequestBody::Load(load_task(dialect, workload, engine))
 }
 
-/// How the tables are made and filled.
+/// The load for these tables.
 pub fn load_task(
     dialect: Dialect,
     workload: &Workload,
@@ -57,8 +57,7 @@ pub fn load_task(
     };
     let mut index_sql = vec!["CREATE INDEX k_{table} ON sbtest{table} (k)".to_string()];
     if dialect == Dialect::Postgres {
-        // COPY supplied the ids, so the sequence still stands at 1 and the first insert would
-        // collide.
+        // COPY supplied the ids, so the sequence is still at 1 and the first insert would collide.
         index_sql.push(format!(
             "SELECT setval(pg_get_serial_sequence('sbtest{{table}}', 'id'), {})",
             workload.rows
@@ -75,7 +74,7 @@ pub fn load_task(
         rows_of: "sysbench".to_owned(),
         columns: columns(),
         parallel: match dialect {
-            // One writer at a time.
+            // SQLite has one writer at a time.
             Dialect::Sqlite => 1,
             _ => workload.tables.clamp(1, LOAD_PARALLEL_MAX),
         },

@@ -1,4 +1,4 @@
-//! The sysbench microbenchmarks: 42 steps of one statement each, and the rows under them.
+//! The sysbench microbenchmarks: 42 steps of one statement each, and their tables.
 
 mod analyze;
 pub mod driver;

@@ -1,4 +1,4 @@
-//! Shapes of load by name.
+//! Named shapes of the sysbench microbenchmarks.
 
 use crate::benchmarks::spec::{PresetFacts, StepSet};
 use crate::domain::benchmark::{BenchmarkParameters, Placement, Workload};
@@ -7,13 +7,13 @@ use crate::workload::preset::{NamedPreset, named};
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SysbenchPreset {
-    /// The word after `--preset`.
+    /// The name after `--preset`.
     pub name: &'static str,
     /// Other names of the same shape.
     pub aliases: &'static [&'static str],
-    /// One line for listings.
+    /// One line for lists.
     pub about: &'static str,
-    /// The order of steps that goes with it.
+    /// Its set of steps.
     pub order: StepSet,
     /// Number of tables.
     pub tables: u32,
@@ -25,14 +25,13 @@ pub struct SysbenchPreset {
     pub read_seconds: f64,
     /// Measured seconds of write steps.
     pub write_seconds: f64,
-    /// Seconds before each window.
+    /// Seconds of warm-up before each window.
     pub warmup_seconds: f64,
     /// Share of the published waits after loading and writing.
     pub settle_scale: f64,
-    /// Memory of the DBMS's own cache; `None` sizes it from the data.
+    /// Bytes of the DBMS's own cache; `None` derives them from the data.
     pub cache_bytes: Option<u64>,
-    /// Configuration that targets get whose word names none, where their DBMS has one of that
-    /// name.
+    /// Default configuration of targets, if their DBMS has one of this name.
     pub config: Option<&'static str>,
 }
 
@@ -53,7 +52,7 @@ impl SysbenchPreset {
     }
 
     /// The shape as a workload: closed pace, CPUs kept awake. Its placement is
-    /// [`default_placement`] of one CPU; correct it when the number of CPUs is known.
+    /// [`default_placement`] for one CPU; correct it when the number of CPUs is known.
     pub fn workload(&self) -> Workload {
         Workload {
             tables: self.tables,
@@ -70,15 +69,16 @@ impl SysbenchPreset {
     }
 }
 
-/// The workload of a preset and its set of steps.
+/// The workload of a preset, and its set of steps.
 ///
 /// # Errors
-/// No such preset; the text lists those there are.
+///
+/// No such preset; the text lists the valid ones.
 pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
     named(ALL, name).map(|preset| (preset.workload(), preset.order))
 }
 
-/// What a preset asks for beside its workload.
+/// Further facts about a preset.
 pub(super) fn facts(name: &str) -> PresetFacts {
     match named(ALL, name) {
         Ok(preset) => PresetFacts { config: preset.config, is_published: preset.is_published() },
@@ -86,12 +86,12 @@ pub(super) fn facts(name: &str) -> PresetFacts {
     }
 }
 
-/// Together while every client can have a CPU of its own, else left to the operating system.
+/// Together while each client can have its own CPU, otherwise left to the operating system.
 pub fn default_placement(clients: u32, cpus: u32) -> Placement {
     if clients <= cpus { Placement::Together } else { Placement::Os }
 }
 
-/// The published way: cached by the DBMS, waits as long as published.
+/// The published shape: cached by the DBMS, with the published waits.
 pub const FULL: SysbenchPreset = SysbenchPreset {
     name: "full",
     aliases: &[],
@@ -120,7 +120,7 @@ pub const QUICK: SysbenchPreset = SysbenchPreset {
     ..FULL
 };
 
-/// For a decision in an evening.
+/// For a decision within an evening.
 pub const STANDARD: SysbenchPreset = SysbenchPreset {
     name: "standard",
     about: "2M rows, 10 s per step: about 8 minutes per run",
@@ -155,7 +155,7 @@ const C2S60: SysbenchPreset = SysbenchPreset {
     ..FULL
 };
 
-/// The variant of [`C2S60`] whose data are cached by the operating system only.
+/// [`C2S60`] with data cached only by the operating system.
 const C2S60_4G: SysbenchPreset = SysbenchPreset {
     name: "c2s60-4g",
     aliases: &["c2-standard-60-4g"],
@@ -201,7 +201,7 @@ const C32R128: SysbenchPreset = SysbenchPreset {
     ..C24R64
 };
 
-/// Its published windows are 630 and 930 s, 600 and 900 by name.
+/// Its published windows are 630 and 930 s; their names say 600 and 900.
 const HETZ48: SysbenchPreset = SysbenchPreset {
     name: "hetz48",
     aliases: &["ax162s", "ax162-s"],
@@ -222,7 +222,7 @@ const GCP32: SysbenchPreset = SysbenchPreset {
     ..C24R64
 };
 
-/// All presets, in the order of listings.
+/// All presets in the order of lists.
 pub const ALL: &[&SysbenchPreset] = &[
     &QUICK, &STANDARD, &FULL, &NUC, &C2S60, &C2S60_4G, &C8R16, &C8R32, &C24R64, &C32R128, &HETZ48,
     &GCP32,

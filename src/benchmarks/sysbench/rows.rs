@@ -1,10 +1,10 @@
-//! Rows of the tables sbtest1 … sbtestT: a row depends on seed, table and id alone, so a load may
-//! be split in any way and still makes the same data.
+//! Rows of the tables sbtest1 … sbtestT. A row depends only on seed, table and id, so a load may be
+//! split in any way.
 
 pub use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
 use crate::datagen::rng::StreamKey;
 
-/// One row but for its id.
+/// One row without its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SbtestRow {
     /// Uniform in 1..=rows.
@@ -29,12 +29,12 @@ pub struct SbtestTable {
 }
 
 impl SbtestTable {
-    /// Table number `table` (from 1) with ids 1..=`rows`.
+    /// Table `table` (from 1) with ids 1..=`rows`.
     pub fn new(seed: u64, table: u32, rows: u64) -> SbtestTable {
         SbtestTable { key: StreamKey::new(seed, "sbtest").and(u64::from(table)), rows: rows.max(1) }
     }
 
-    /// Writes the row of `id` into `row`. Nothing is allocated.
+    /// Writes the row with this id into `row`. Allocates nothing.
     #[inline]
     pub fn row(&self, id: u64, row: &mut SbtestRow) {
         let mut rng = self.key.at(id);
@@ -43,8 +43,8 @@ impl SbtestTable {
         rng.digit_groups(&mut row.pad);
     }
 
-    /// Writes the texts of the row of `id` into `text`, c and pad one after the other, and returns
-    /// its k. Nothing is allocated.
+    /// Writes the texts c and pad of the row with this id into `text` and returns its k. Allocates
+    /// nothing.
     #[inline]
     pub fn texts(&self, id: u64, text: &mut [u8; C_LEN + PAD_LEN]) -> u64 {
         let mut rng = self.key.at(id);
@@ -55,8 +55,8 @@ impl SbtestTable {
         k
     }
 
-    /// Appends the row of `id` as a line for COPY … FROM STDIN in text format: `id k c pad` with
-    /// tabs between. Digits and `-` need no escapes.
+    /// Appends the row with this id as a line of COPY … FROM STDIN in text format: `id k c pad`
+    /// with tabs between. Digits and `-` need no escapes.
     pub fn copy_line(&self, out: &mut Vec<u8>, id: u64) {
         let mut row = SbtestRow::default();
         self.row(id, &mut row);
@@ -70,7 +70,7 @@ impl SbtestTable {
         out.push(b'\n');
     }
 
-    /// Appends the row of `id` as a tuple of a multi-row INSERT, `(id,k,'c','pad')`, without a
+    /// Appends the row with this id as a tuple of a multi-row INSERT, `(id,k,'c','pad')`, without a
     /// comma after it.
     pub fn insert_tuple(&self, out: &mut Vec<u8>, id: u64) {
         let mut row = SbtestRow::default();
@@ -87,13 +87,14 @@ impl SbtestTable {
     }
 }
 
-/// The row of `id` in table `table` (from 1) of `rows` rows. For many rows, keep a [`SbtestTable`].
+/// The row with this id in table `table` (from 1) of `rows` rows. For many rows, keep a
+/// [`SbtestTable`].
 pub fn row(seed: u64, table: u32, id: u64, rows: u64, row: &mut SbtestRow) {
     SbtestTable::new(seed, table, rows).row(id, row);
 }
 
-/// Appends `number` in decimal. The formatting of the standard library costs as much as the rest of
-/// the row.
+/// Appends `number` in decimal. The standard library's formatting costs as much as the rest of the
+/// row.
 fn append_number(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut start = digits.len();

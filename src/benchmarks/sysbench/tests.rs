@@ -1,5 +1,5 @@
-//! What the published work says of its microbenchmarks, held against ours; and docs/sysbench.md
-//! held against the code.
+//! Compares the microbenchmarks with the facts of the published work, and docs/sysbench.md with the
+//! code.
 
 mod choice;
 mod settings;
@@ -129,7 +129,7 @@ fn orders_have_the_published_numbers_of_rows() {
     };
     let all = |order: StepSet| [Group::Point, Group::Range, Group::Write].map(|g| rows(order, g));
     assert_eq!(all(StepSet::Full), [17, 15, 10]);
-    // 33 with scan.warm, which the author deletes by hand and we never report.
+    // 33 with scan.warm, which the author deletes by hand and rqps never reports.
     assert_eq!(all(StepSet::Abbreviated), [9, 13, 10]);
     // The files of January 2025 have 27 rows: without those of one range each.
     assert_eq!(all(StepSet::January2025), [9, 8, 10]);

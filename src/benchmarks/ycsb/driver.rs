@@ -1,4 +1,4 @@
-//! How the driver makes and fills the table.
+//! The load of the YCSB table.
 
 use std::io::Write;
 
@@ -11,12 +11,12 @@ use crate::domain::ycsb::YcsbShape;
 use crate::driver::part::{FieldRow, PartRows};
 use crate::driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
 
-/// Connections that fill the table at the same time.
+/// Connections that load the table at the same time.
 const PARALLEL: u32 = 4;
-/// Records of a part that is sorted in memory.
+/// Records per part; a part is sorted in memory.
 const RECORDS_PER_PART: u64 = 500_000;
 
-/// The load as a request.
+/// The load for a workload.
 pub(super) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) -> RequestBody {
     let shape = shape(workload).cloned();
     let columns = shape.as_ref().map(columns).unwrap_or_default();
@@ -25,7 +25,7 @@ pub(super) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
         (Dialect::Mysql, Some(engine)) => format!(" ENGINE = {engine}"),
         _ => String::new(),
     };
-    // Postgres keeps rows where they arrive and sorts its index faster afterwards.
+    // Postgres keeps rows where they arrive and builds its index faster afterwards.
     let (key, finish) = match dialect {
         Dialect::Postgres => {
             let key = format!("ALTER TABLE {TABLE} ADD PRIMARY KEY (ycsb_key)");
@@ -62,7 +62,7 @@ pub(super) fn part_rows(
     let shape: YcsbShape = serde_json::from_value(task.shape.clone())
         .map_err(|error| format!("failed to read the shape of the load: {error}"))?;
     let numbers: Box<dyn Iterator<Item = u64>> = match job.dialect {
-        // InnoDB sorts by the key: a part is a range of keys, in their order.
+        // InnoDB sorts by the key: a part is a range of keys in order.
         Dialect::Mysql => Box::new(in_order_of_keys(job.rows, part, task.parts).into_iter()),
         _ => {
             let bound = |part: u32| {
@@ -75,10 +75,10 @@ pub(super) fn part_rows(
     Ok(Some(Box::new(Records { shape, stream, numbers })))
 }
 
-/// The numbers of the records whose keys are in a range, in the order of their keys as texts.
+/// The numbers of the records in one range of keys, in the order of keys as texts.
 pub(super) fn in_order_of_keys(records: u64, part: u32, parts: u32) -> Vec<u64> {
     let is_of_part = |(place, _): &(u64, u64)| {
-        // Nearly all hashes have the length at which texts begin with 1 to 9.
+        // Nearly all hashes have the length of texts that begin with 1 to 9.
         const FIRST: u64 = 1_000_000_000_000_000_000;
         const WIDTH: u128 = 8_300_000_000_000_000_000;
         let share = u128::from(place.saturating_sub(FIRST)) * u128::from(parts) / WIDTH;
@@ -90,7 +90,7 @@ pub(super) fn in_order_of_keys(records: u64, part: u32, parts: u32) -> Vec<u64> 
     places.into_iter().map(|(_, number)| number).collect()
 }
 
-/// A number that sorts as the digits of `hash` do as text: filled up with zeros to 19 digits.
+/// A number that sorts like the digits of `hash` as text: extended with zeros to 19 digits.
 fn place_of_text(hash: u64) -> u64 {
     let digits = hash.checked_ilog10().unwrap_or(0) + 1;
     match digits {

@@ -1,11 +1,11 @@
-//! How many records there are and how long steps last, by name.
+//! Presets of YCSB: number of records and length of steps.
 
 use crate::benchmarks::spec::StepSet;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::ycsb::{YcsbShape, YcsbWorkload};
 use crate::workload::preset::{ScalePreset, named};
 
-/// The size is that of records.
+/// Sizes are numbers of records.
 const ALL: [ScalePreset; 3] = [
     ScalePreset { name: "quick", size: 20_000, clients: 2, seconds: 2.0, warmup_seconds: 0.5 },
     ScalePreset {
@@ -27,7 +27,8 @@ const ALL: [ScalePreset; 3] = [
 /// The workload of a preset.
 ///
 /// # Errors
-/// No such preset; the text lists those there are.
+///
+/// No such preset; the text lists the valid ones.
 pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
     let scale = named(&ALL, name)?;
     let shape = BenchmarkParameters::Ycsb(YcsbShape {

@@ -1,9 +1,9 @@
-//! What reports say of the workload.
+//! Describes a YCSB workload in reports.
 
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::report::Sections;
 
-/// The hooks of this benchmark.
+/// The hooks.
 pub(super) const SECTIONS: Sections = Sections { workload: line, ..Sections::NONE };
 
 fn line(workload: &Workload, cache: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! What the command line says of YCSB: the core workloads, and single settings.
+//! Settings of YCSB: the core workloads, and `key=value`.
 
 use crate::benchmarks::spec::{DataSize, SaidWords};
 use crate::benchmarks::ycsb::steps;
@@ -34,21 +34,23 @@ const SETTINGS: Settings<YcsbShape> = Settings {
     },
 };
 
-/// Bytes of a record beside its fields: the key twice, and what pages and rows cost.
+/// Bytes of a record beside its fields: the key twice, and overhead of pages and rows.
 const RECORD_BYTES: u64 = 120;
 
 /// Changes a workload of this benchmark by one `key=value`.
 ///
 /// # Errors
-/// What [`SetError`] says.
+///
+/// See [`SetError`].
 pub(super) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     SETTINGS.set(workload, assignment)
 }
 
-/// Takes what follows `ycsb:`: letters of core workloads in the order of their steps.
+/// Reads the letters of core workloads after `ycsb:`, in the order of their steps.
 ///
 /// # Errors
-/// A letter that is no workload, or one that is there twice.
+///
+/// An unknown or repeated letter.
 pub(super) fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String> {
     if let Some(option) = said.options.first() {
         return Err(format!(
@@ -81,11 +83,11 @@ pub(super) fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), 
     Ok(())
 }
 
-/// How large the data are.
+/// The size of the data.
 pub(super) fn data_size(workload: &Workload) -> DataSize {
     let Some(shape) = steps::shape(workload) else { return DataSize::of_tables(workload, 0) };
     let record = u64::from(shape.fields) * (u64::from(shape.field_bytes) + 8) + RECORD_BYTES;
     let bytes = workload.rows * record * 3 / 2;
-    // Data and snapshot.
+    // The data, and its snapshot.
     DataSize { disk_bytes: 2.0 * bytes as f64, cached_bytes: bytes }
 }

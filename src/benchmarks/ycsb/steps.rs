@@ -1,4 +1,4 @@
-//! The core workloads as scripts of statements.
+//! The core workloads of YCSB as scripts of statements.
 
 use crate::domain::benchmark::{
     BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, Workload,
@@ -11,19 +11,19 @@ use crate::domain::ycsb::{YcsbKeys, YcsbShape, YcsbWorkload};
 
 /// The table.
 pub(super) const TABLE: &str = "usertable";
-/// What stands before the hash in a key.
+/// The prefix of keys, before the hash.
 pub(super) const KEY_PREFIX: &str = "user";
-/// θ of the popularity of records.
+/// θ of the Zipf distribution of records.
 const EXPONENT: f64 = 0.99;
 
-/// Numbers of the sources of values.
+/// Indexes of sources of values.
 const NEW_KEY: u32 = 0;
 const ALL_FIELDS: u32 = 1;
 const KEY: u32 = 2;
 const FIELD: u32 = 3;
 const SCAN_ROWS: u32 = 4;
 
-/// The shape, if the workload is one of YCSB.
+/// The parameters of this benchmark; `None` for another workload.
 pub(super) fn shape(workload: &Workload) -> Option<&YcsbShape> {
     match &workload.shape {
         BenchmarkParameters::Ycsb(shape) => Some(shape),
@@ -31,8 +31,8 @@ pub(super) fn shape(workload: &Workload) -> Option<&YcsbShape> {
     }
 }
 
-/// All that the workload does after its load. A scan of records after others were inserted would
-/// depend on how many: it starts from the loaded ones again.
+/// All phases after the load. A workload with scans starts from the loaded records again, because
+/// its cost would depend on the number of inserted ones.
 pub(super) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     let (mut phases, mut has_inserted) = (Vec::new(), false);
@@ -95,7 +95,7 @@ fn script(dialect: Dialect, workload: &Workload, shape: &YcsbShape, core: YcsbWo
         YcsbWorkload::B | YcsbWorkload::D | YcsbWorkload::E => (95, 5),
         YcsbWorkload::C => (100, 0),
     };
-    // Each field is updated by a statement of its own, all alike often.
+    // A statement per field, all with the same weight.
     let fields = shape.fields;
     let mut events = vec![match core {
         YcsbWorkload::E => statements.scan(main),
@@ -123,7 +123,7 @@ fn script(dialect: Dialect, workload: &Workload, shape: &YcsbShape, core: YcsbWo
 
 fn sources(workload: &Workload, shape: &YcsbShape, core: YcsbWorkload) -> Vec<ValueSource> {
     let loaded = workload.rows;
-    // Steps of one copy insert records that differ: e after d, and each count of clients.
+    // Steps on one copy insert different records: e after d, and each count of clients.
     let apart = u64::from(workload.clients - 1) << 40 | u64::from(core == YcsbWorkload::E) << 60;
     let keys = shape.keys.unwrap_or(match core {
         YcsbWorkload::D => YcsbKeys::Latest,
@@ -141,7 +141,7 @@ fn sources(workload: &Workload, shape: &YcsbShape, core: YcsbWorkload) -> Vec<Va
         to: i64::from(shape.scan_rows),
         spread: ValueSpread::Uniform,
     };
-    // In the order of their numbers.
+    // Sources in the order of their indexes.
     [
         ("new key", key(KeyChoice::New { from: loaded + apart }), 1),
         ("fields", field.clone(), shape.fields),
@@ -177,7 +177,7 @@ impl Statements<'_> {
         Operation { expect: Some([1, 1]), ..self.operation("read", &sql) }
     }
 
-    /// An update of one field, after a read of the record or alone.
+    /// An update of one field, alone or after reading the record.
     fn update(&self, field: u32, weight: u32, after_read: bool) -> ScriptEvent {
         let begin = format!("UPDATE usertable SET field{field} = ");
         let sql = [
@@ -228,7 +228,7 @@ impl Statements<'_> {
                 }
                 Piece::Field(field) => Parameter::Value { slot: 1 + field, whole: false },
                 Piece::Value(source) => {
-                    // All fields take as many slots as there are.
+                    // All fields take as many slots as there are fields.
                     let slot = if source < KEY { source } else { source + self.shape.fields - 1 };
                     Parameter::Value { slot, whole: source == SCAN_ROWS }
                 }
@@ -245,13 +245,13 @@ impl Statements<'_> {
     }
 }
 
-/// A part of a statement.
+/// A piece of a statement.
 #[derive(Clone, Copy)]
 enum Piece<'a> {
     Sql(&'a str),
     /// The value of a source.
     Value(u32),
-    /// One of the values of all fields.
+    /// One value of the source of all fields.
     Field(u32),
 }
 

@@ -1,4 +1,4 @@
-//! The scripts of the core workloads, their keys, and the order in which records are loaded.
+//! Tests of the core workloads' scripts, keys, and order of loaded records.
 
 use super::driver::{in_order_of_keys, load};
 use super::presets::workload;

@@ -1,4 +1,4 @@
-//! A workload file from what a database holds, with comments for the person who edits it.
+//! Drafts a workload file from the survey of a database, with comments for its editor.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::facts::{ColumnFacts, ColumnValues, DatabaseSurvey, TableFacts, TopSta
 use super::statements::{StatementPart, ValueGuess, guesses, parts};
 use crate::domain::dialect::Dialect;
 
-/// Tables with a step of their own where there are no statements.
+/// Most tables with a step of their own if there are no statements.
 const STEPS: usize = 12;
 
-/// The text of a workload file. `from` says where it comes from, without a password.
+/// The text of a workload file. `from` names the database, without a password.
 pub fn draft(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
     let mut draft = Draft { parameters: BTreeMap::new(), steps: String::new() };
     if !found.statements.is_empty() {
@@ -63,7 +63,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// One step for each statement, and one that mixes them as the server saw them.
+    /// One step per statement, and one that mixes them in the proportion of their calls.
     fn top_statements(&mut self, found: &DatabaseSurvey) {
         let mut mix = String::from("\n# All of them, as often as the server saw them.\n[[step]]\n");
         mix.push_str("name = \"mix\"\n");
@@ -150,7 +150,7 @@ fn is_dense(column: &ColumnFacts, rows: u64) -> bool {
     }
 }
 
-/// A parameter for a value, and a comment.
+/// A parameter for a value, and its comment.
 fn value(guess: &ValueGuess, type_name: &str, tables: &[TableFacts]) -> (String, String) {
     match guess {
         ValueGuess::Column(table, column) => {
@@ -179,7 +179,7 @@ fn of_column(values: &ColumnValues, type_name: &str, name: &str) -> (String, Str
     }
 }
 
-/// A value of a type of which nothing else is known.
+/// A parameter for a value whose column is unknown.
 fn unknown(type_name: &str, why: &str) -> (String, String) {
     let lower = type_name.to_lowercase();
     let value = match lower.as_str() {

@@ -1,39 +1,39 @@
-//! What a database holds, as far as a draft of a workload needs it.
+//! The facts about a database that a draft of a workload needs.
 
-/// What was found.
+/// The facts about a database.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DatabaseSurvey {
-    /// The largest first.
+    /// Tables, the largest first.
     pub(super) tables: Vec<TableFacts>,
-    /// Those that took most time first.
+    /// Statements, that with most total time first.
     pub(super) statements: Vec<TopStatement>,
-    /// What could not be found.
+    /// Facts that could not be read.
     pub(super) notes: Vec<String>,
 }
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TableFacts {
-    /// As SQL names it.
+    /// The name in SQL.
     pub(super) name: String,
     pub(super) rows: u64,
     pub(super) bytes: Option<u64>,
     pub(super) columns: Vec<ColumnFacts>,
-    /// Numbers of the columns of the primary key in its order.
+    /// Indexes of the columns of the primary key, in its order.
     pub(super) key: Vec<usize>,
 }
 
 /// A column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ColumnFacts {
-    /// As SQL names it.
+    /// The name in SQL.
     pub(super) name: String,
     pub(super) type_name: String,
-    /// What it holds; unknown until somebody asks for it.
+    /// Its values; unknown until [`super::survey`] reads them.
     pub(super) values: ColumnValues,
 }
 
-/// What a column holds.
+/// The values of a column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum ColumnValues {
     #[default]
@@ -44,14 +44,14 @@ pub(super) enum ColumnValues {
     Sample(Vec<String>),
 }
 
-/// A statement of the database's own statistics.
+/// A statement from the database's statistics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TopStatement {
-    /// With `$1` or `?` for values.
+    /// The text, with `$1` or `?` for values.
     pub(super) sql: String,
     pub(super) calls: u64,
     pub(super) mean_ms: f64,
-    /// Types of its values, where the server tells.
+    /// Types of its values, if the server tells them.
     pub(super) types: Vec<String>,
 }
 

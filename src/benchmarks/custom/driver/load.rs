@@ -1,4 +1,4 @@
-//! How the driver makes and fills the tables of a workload file.
+//! The load of a workload file.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
-//! What needs a server or files: how tables are filled, and a draft of a workload from a running
-//! database.
+//! Loads of workload files, and drafts of them from a running database.
 
 mod draft;
 mod facts;

@@ -1,18 +1,17 @@
-//! Statements of a server's statistics as statements of a workload file: which column each value
-//! is compared with.
+//! Finds the column of each value in statements from a server's statistics.
 
 use super::facts::{DatabaseSurvey, TableFacts, TopStatement};
 use crate::domain::dialect::Dialect;
 use crate::user_text::words;
 
-/// A value of a statement.
+/// The meaning of a value in a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ValueGuess {
-    /// Of a column: numbers of its table and its column.
+    /// A value of a column: indexes of its table and its column.
     Column(usize, usize),
     /// A number of rows.
     Limit,
-    /// Nothing tells.
+    /// Unknown.
     Unknown,
 }
 
@@ -24,7 +23,7 @@ pub(super) enum StatementPart {
     Value(usize),
 }
 
-/// True for a statement that reads or writes tables of the user's.
+/// True for a statement that uses the user's tables.
 pub(super) fn is_of_tables(sql: &str) -> bool {
     const FIRST: [&str; 5] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH"];
     let words = words(Dialect::Fake, sql);
@@ -65,7 +64,7 @@ pub(super) fn parts(sql: &str) -> Vec<StatementPart> {
     parts
 }
 
-/// Asks for the columns that values of statements are compared with.
+/// Reads the values of the columns with which statements compare.
 pub(super) fn learn_columns(
     found: &mut DatabaseSurvey,
     learn: &mut dyn FnMut(&mut TableFacts, usize),
@@ -79,7 +78,7 @@ pub(super) fn learn_columns(
     }
 }
 
-/// What each value of a statement is, by its number.
+/// The meaning of each value of a statement, in order.
 pub(super) fn guesses(statement: &TopStatement, tables: &[TableFacts]) -> Vec<ValueGuess> {
     let mentioned: Vec<usize> =
         (0..tables.len()).filter(|index| mentions(&statement.sql, &tables[*index].name)).collect();
@@ -93,7 +92,7 @@ pub(super) fn guesses(statement: &TopStatement, tables: &[TableFacts]) -> Vec<Va
                 if guesses[number] == ValueGuess::Unknown {
                     guesses[number] = guess(&before, &mentioned, tables);
                 }
-                // So that the next value of a list is that of the same column.
+                // The next value of a list belongs to the same column.
                 before.push('~');
             }
         }
@@ -120,7 +119,8 @@ fn guess(before: &str, mentioned: &[usize], tables: &[TableFacts]) -> ValueGuess
     if ["LIMIT", "OFFSET"].contains(&upper.as_str()) {
         return ValueGuess::Limit;
     }
-    // A value that is added, or that names a member of a document, is none of the column.
+    // A value that is added to a column, or that names a member of a document, is not a value of
+    // the column.
     let operator = before[last_at + last.len()..].trim_matches(['~', ' ', '(', ',', '\n']);
     let compares = operator.chars().all(|letter| "=<>!\"`)[".contains(letter));
     let is_member = operator.contains("->") || operator.contains("#>");
@@ -153,7 +153,7 @@ fn guess(before: &str, mentioned: &[usize], tables: &[TableFacts]) -> ValueGuess
     ValueGuess::Unknown
 }
 
-/// The words of a text, and where each begins.
+/// The words of a text, with their positions.
 fn places_of_words(text: &str) -> Vec<(usize, &str)> {
     let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
     let (mut words, mut begin) = (Vec::new(), None);

@@ -1,32 +1,33 @@
-//! What a database holds: tables with their sizes and keys, values of columns, and the statements
-//! that took most of its time.
+//! Surveys a database: sizes and keys of tables, values of columns, and the statements with most
+//! total time.
 
 use super::facts::{ColumnFacts, ColumnValues, DatabaseSurvey, TableFacts, TopStatement};
 use super::statements::{is_of_tables, learn_columns};
 use crate::domain::dialect::Dialect;
 
-/// Tables that are looked at; the largest.
+/// Most tables in a survey; the largest.
 const TABLES: usize = 40;
 
-/// Statements that are looked at; those that took most time.
+/// Most statements in a survey; those with most total time.
 const STATEMENTS: usize = 15;
 
-/// Values that stand for a column.
+/// Sampled values per column.
 const SAMPLE: usize = 20;
 
-/// Longest value that stands for a column.
+/// Longest sampled value, characters.
 const LONGEST: usize = 60;
 
-/// Rows up to which a table is searched for the smallest and the largest value of a column.
+/// Most rows of a table that is searched for the smallest and the largest value of a column.
 const SEARCHED_ROWS: u64 = 20_000_000;
 
 /// Asks a database; the rows are text.
 pub type AskDatabase<'a> = dyn FnMut(&str) -> Result<Vec<Vec<Option<String>>>, String> + 'a;
 
-/// Looks at a database.
+/// Surveys a database.
 ///
 /// # Errors
-/// It does not tell its tables.
+///
+/// The database does not list its tables.
 pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSurvey, String> {
     let mut found = DatabaseSurvey { tables: tables(dialect, ask)?, ..DatabaseSurvey::default() };
     match statements(dialect, ask) {
@@ -144,7 +145,7 @@ fn columns(
     Ok(())
 }
 
-/// Finds what a column holds. One that cannot be read stays unknown, and the draft says so.
+/// Reads the values of a column. A failure leaves them unknown, and the draft says so.
 fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, number: usize) {
     let Some(column) = table.columns.get(number) else { return };
     if column.values != ColumnValues::Unknown || table.rows == 0 {
@@ -182,7 +183,7 @@ fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, nu
     }
 }
 
-/// The statements that took most time.
+/// The statements with most total time.
 fn statements(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<Vec<TopStatement>, String> {
     let rows = match dialect {
         Dialect::Postgres => postgres_statements(ask)?,
@@ -225,13 +226,13 @@ fn postgres_statements(ask: &mut AskDatabase<'_>) -> Result<Vec<Vec<Option<Strin
              ORDER BY {total} DESC LIMIT 100"
         )
     };
-    // Named so since 13.
+    // The name since version 13.
     ask(&sql("mean_exec_time", "total_exec_time"))
         .or_else(|_| ask(&sql("mean_time", "total_time")))
         .map_err(|why| format!("pg_stat_statements has no statements: {why}"))
 }
 
-/// A statement with the types of its values. `None` for one that the server does not prepare.
+/// A statement with the types of its values. `None` if the server does not prepare it.
 fn described(
     dialect: Dialect,
     ask: &mut AskDatabase<'_>,
@@ -244,7 +245,7 @@ fn described(
     let types = ask("SELECT unnest(parameter_types)::text FROM pg_prepared_statements \
          WHERE name = 'rqps_draft'");
     statement.types = types.unwrap_or_default().into_iter().flatten().flatten().collect();
-    // It ends with the session at the latest.
+    // The end of the session frees it if this fails.
     ask("DEALLOCATE rqps_draft").ok()?;
     Some(statement)
 }

@@ -1,4 +1,4 @@
-//! Numbers of a workload file: as they stand, by the name of a variable, or as a sum or product.
+//! Numbers of a workload file: literals, variables, sums and products.
 
 use std::collections::BTreeMap;
 

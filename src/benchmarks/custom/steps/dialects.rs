@@ -1,4 +1,4 @@
-//! What a workload file says for each dialect.
+//! Values of a workload file by dialect.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use crate::domain::build::Dbms;
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_workload::{ByDialect, SqlShape};
 
-/// Keys of tables by dialect. MariaDB speaks MySQL's dialect, so `mysql` is for both where nothing
-/// stands under `mariadb`.
+/// Keys of tables by dialect. MariaDB speaks MySQL's dialect and uses `mysql` if there is no
+/// `mariadb`.
 const KEYS: [&str; 5] = ["postgres", "mysql", "mariadb", "sqlite", "any"];
 
 /// The key of a dialect in tables by dialect.
@@ -22,7 +22,7 @@ pub(super) fn dialect_key(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The value for a dialect: that of its key, else that of `any`.
+/// The value for a dialect; without one, that of `any`.
 pub fn of_dialect<T>(said: &ByDialect<T>, dialect: Dialect) -> Option<&T> {
     match said {
         ByDialect::All(all) => Some(all),
@@ -47,9 +47,8 @@ pub(super) fn check_dialects<T>(said: &ByDialect<T>) -> Result<(), String> {
     }
 }
 
-/// The workload as a DBMS takes it: what stands under its own name changes places with what stands
-/// under its dialect's, as `mariadb` with `mysql`. Nothing is left out, so that all targets draw
-/// the same values.
+/// The workload for a DBMS: exchanges the values under its own name with those under its dialect,
+/// as `mariadb` with `mysql`. Keeps all values, so that all targets draw the same ones.
 pub fn of_dbms(workload: &Workload, dbms: Dbms) -> Cow<'_, Workload> {
     let keys = (dbms.name(), dialect_key(dbms.dialect()));
     let BenchmarkParameters::Sql(shape) = &workload.shape else { return Cow::Borrowed(workload) };

@@ -1,12 +1,12 @@
-//! Where a key stands in a text of TOML.
+//! Positions of keys in TOML text.
 
 use toml::de::{DeTable, DeValue};
 
 use crate::domain::sql_workload::TextPosition;
 use crate::user_text::toml_reader;
 
-/// The position of the value under a path of keys and indexes such as `step.0.event.1.name`; that
-/// of the innermost part that there is.
+/// The position of the value at a path such as `step.0.event.1.name`; if it is missing, that of the
+/// innermost part that exists.
 pub(super) fn of_path(text: &str, path: &str) -> TextPosition {
     let Ok(table) = DeTable::parse(text) else { return TextPosition::default() };
     let mut offset = 0;

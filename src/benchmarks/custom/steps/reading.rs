@@ -1,4 +1,4 @@
-//! A workload file as text, and the files that it names.
+//! Reads a workload file and lists the files that it names.
 
 use super::dialects::all;
 use super::positions;
@@ -24,7 +24,7 @@ pub fn read(text: &str) -> Result<SqlShape, String> {
     let shape: SqlShape = toml_reader::read(text, &mut |field| unknown.push(field))
         .map_err(|error| error.to_string())?;
     if let Some(key) = unknown.first() {
-        // Optional parts are steps of their own there.
+        // Optional parts add steps to the path.
         let key = key.replace(".?", "");
         let at = positions::of_path(text, &key).prefix();
         let key = key.rsplit('.').next().unwrap_or(&key);
@@ -33,7 +33,7 @@ pub fn read(text: &str) -> Result<SqlShape, String> {
     Ok(placed(text, shape))
 }
 
-/// The workload with the positions of its parts in the text that it was read from.
+/// Adds to the workload the positions of its parts in `text`.
 pub fn placed(text: &str, mut shape: SqlShape) -> SqlShape {
     let at = |path: &str| positions::of_path(text, path);
     if let Some(load) = &mut shape.load {

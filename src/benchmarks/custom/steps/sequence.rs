@@ -1,4 +1,4 @@
-//! The steps of a workload file in their order, as phases.
+//! The phases of a workload file: its steps in order.
 
 use std::collections::BTreeSet;
 
@@ -17,15 +17,16 @@ use crate::domain::step_parameters::{StepParameters, StepPurpose};
 use crate::domain::value_source::Freshness;
 use crate::user_text::words;
 
-/// Isolation levels as SQL names them.
+/// Isolation levels in SQL.
 const LEVELS: [&str; 4] = ["read uncommitted", "read committed", "repeatable read", "serializable"];
 
-/// Longest SQL that describes a step, in characters.
+/// Longest SQL in the description of a step, characters.
 const DETAIL: usize = 100;
 
-/// Refuses a workload that cannot be carried out on a DBMS of this dialect.
+/// Refuses a workload that cannot run on a DBMS of this dialect.
 ///
 /// # Errors
+///
 /// The text names the place in the file.
 pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
     let Some(shape) = shape(workload) else { return Ok(()) };
@@ -77,10 +78,10 @@ pub fn writes(workload: &Workload) -> Vec<String> {
     writing.map(|step| step.name.clone()).collect()
 }
 
-/// All that the workload does after its load.
+/// All phases after the load.
 pub fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape(workload) else { return Vec::new() };
-    // A plan was checked before.
+    // The plan was checked before.
     let Ok(named) = NamedSources::of(shape) else { return Vec::new() };
     let mut phases = Vec::with_capacity(shape.step.len());
     for step in &shape.step {
@@ -126,7 +127,7 @@ fn measured(workload: &Workload, step: &SqlStep, script: Script) -> Step {
     }
 }
 
-/// The only statement as it stands in the file, or how many there are.
+/// The text of the only statement, or the number of statements.
 fn detail(step: &SqlStep, script: &Script) -> String {
     let operations: Vec<_> = script.operations().collect();
     let mut said = step.event.iter().flat_map(|event| &event.statement);
@@ -167,7 +168,7 @@ fn is_writing(step: &SqlStep) -> bool {
     of_events.flat_map(|statement| all(&statement.sql)).any(|sql| sql_writes(sql))
 }
 
-/// True unless the statement only reads, as far as its words tell.
+/// True unless the words of the statement show that it only reads.
 fn sql_writes(sql: &str) -> bool {
     const READS: [&str; 8] =
         ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "("];
@@ -184,7 +185,7 @@ fn sql_writes(sql: &str) -> bool {
     words.iter().enumerate().any(verb) || words.iter().any(|word| word == "INTO")
 }
 
-/// Refuses what no dialect can make sense of.
+/// Refuses a step that is invalid in every dialect.
 fn check_step(step: &SqlStep) -> Result<(), String> {
     let name = &step.name;
     let is_of_name = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
@@ -255,7 +256,7 @@ fn compiled(
     })
 }
 
-/// What every session says first: a workload file is UTF-8.
+/// The first statements of each session: a workload file is UTF-8.
 fn session_setup(dialect: Dialect) -> impl Iterator<Item = &'static str> {
     (dialect == Dialect::Mysql).then_some("SET NAMES utf8mb4").into_iter()
 }

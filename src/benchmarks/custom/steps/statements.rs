@@ -1,4 +1,4 @@
-//! A statement of a workload file as an operation of a script.
+//! Compiles a statement of a workload file to an operation of a script.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,11 @@ use crate::domain::sql_workload::{SqlShape, SqlStatement};
 use crate::domain::value_source::Freshness;
 use crate::user_text::{SqlPart, parts, words};
 
-/// First words of statements that only a transaction of the event may send.
+/// First words of statements that rqps refuses inside an event, because the event's transaction
+/// sends them.
 const BRACKETS: [&str; 7] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT"];
 
-/// What the statements of one dialect are compiled with.
+/// Compiles statements for one dialect.
 pub(super) struct Compiler<'a> {
     pub(super) shape: &'a SqlShape,
     pub(super) dialect: Dialect,
@@ -21,7 +22,7 @@ pub(super) struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// The statement as an operation that plans and logs call `kind`.
+    /// The operation for a statement; `kind` is its name in plans and logs.
     pub(super) fn operation(
         &self,
         statement: &SqlStatement,
@@ -68,7 +69,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// The sources of this freshness that a statement uses in any dialect, with those they copy.
+    /// The sources of this freshness that a statement uses in any dialect, including those they
+    /// copy.
     pub(super) fn used(
         &self,
         statement: &SqlStatement,

@@ -1,4 +1,4 @@
-//! Parameters of a workload file as sources of values.
+//! Turns parameters of a workload file into sources of values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::amounts::Variables;
 use crate::domain::sql_workload::{Amount, CountOrRange, SqlParameter, SqlShape};
 use crate::domain::value_source::{Freshness, SourceValues, ValueSource, ValueSpread};
 
-/// Kinds of parameters, each with the keys that mean something to it.
+/// Kinds of parameters, with their keys.
 const KINDS: &[(&str, &[&str])] = &[
     ("uniform", &["from", "to"]),
     ("zipfian", &["from", "to", "exponent", "scramble"]),
@@ -27,18 +27,17 @@ const KINDS: &[(&str, &[&str])] = &[
     ("client", &[]),
 ];
 
-/// Keys that every kind has.
+/// Keys of every kind.
 const SHARED: [&str; 6] = ["kind", "each", "count", "distinct", "null", "type"];
 
-/// Most values that one parameter gives at once.
+/// Most values that one parameter draws at once.
 const MOST_VALUES: u32 = 10_000;
 
-/// All sources in an order in which each stands after the one it copies; with the number of each
-/// name.
+/// All sources, each after the one that it copies, and the index of each name.
 pub(super) struct NamedSources {
     pub(super) sources: Vec<ValueSource>,
     pub(super) numbers: BTreeMap<String, u32>,
-    /// By source: its first slot.
+    /// First slot by source.
     pub(super) slots: Vec<u32>,
 }
 
@@ -63,7 +62,7 @@ impl NamedSources {
         Ok(named)
     }
 
-    /// Adds a name that the row of a statement gives a value to.
+    /// Adds a name that gets its value from the row of a statement.
     fn reply(&mut self, shape: &SqlShape, name: &str, slot: &mut u32) -> Result<(), String> {
         let fault = |why: &str| Err(format!("`into = [\"{name}\"]`: {why}"));
         if let Err(why) = check_name(name) {
@@ -73,7 +72,7 @@ impl NamedSources {
             return fault("a parameter has that name");
         }
         if self.numbers.contains_key(name) {
-            // Another event has it, too.
+            // Another event has the same name.
             return Ok(());
         }
         self.numbers.insert(name.to_owned(), self.sources.len() as u32);
@@ -90,7 +89,7 @@ impl NamedSources {
         Ok(())
     }
 
-    /// The source of a name that the row of a statement gives a value to.
+    /// The source of a name that gets its value from the row of a statement.
     pub(super) fn is_reply(&self, name: &str) -> bool {
         let source = self.numbers.get(name).map(|number| &self.sources[*number as usize]);
         source.is_some_and(|source| source.freshness == Freshness::Reply)
@@ -138,7 +137,7 @@ impl NamedSources {
     }
 }
 
-/// Names so that a copy stands after its original, else by the alphabet.
+/// Names in alphabetical order, but a copy after its original.
 fn order(parameters: &BTreeMap<String, SqlParameter>) -> Result<Vec<&String>, String> {
     let mut done: Vec<&String> = Vec::new();
     let mut left: Vec<&String> = parameters.keys().collect();
@@ -171,7 +170,7 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses an unknown kind, and keys that belong to another.
+/// Refuses an unknown kind, and keys of other kinds.
 fn check_keys(parameter: &SqlParameter) -> Result<(), String> {
     let kind = parameter.kind.as_str();
     let Some((_, keys)) = KINDS.iter().find(|(known, _)| *known == kind) else {
@@ -191,7 +190,7 @@ fn check_keys(parameter: &SqlParameter) -> Result<(), String> {
     }
 }
 
-/// Reads what a parameter draws.
+/// Reads the source of a parameter.
 struct ParameterReader<'a> {
     parameter: &'a SqlParameter,
     variables: Variables<'a>,
@@ -399,7 +398,7 @@ impl ParameterReader<'_> {
     }
 }
 
-/// The value, if it is in its range.
+/// The value, if it is within its limits.
 fn within(key: &str, value: f64, least: f64, most: f64) -> Result<f64, String> {
     match (least..=most).contains(&value) {
         true => Ok(value),
@@ -414,7 +413,7 @@ fn ascending(kind: &str, from: i64, to: i64) -> Result<(), String> {
     }
 }
 
-/// Days from 1970-01-01 to a day as `2024-02-29`, if there is such a day.
+/// Days from 1970-01-01 to a day such as `2024-02-29`, if it exists.
 fn day_number(text: &str) -> Option<i64> {
     let date: jiff::civil::Date = text.parse().ok()?;
     let days = date.since(jiff::civil::date(1970, 1, 1)).ok()?.get_days();

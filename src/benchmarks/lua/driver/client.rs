@@ -1,4 +1,4 @@
-//! What a client does per event: it calls the script's event().
+//! A client's event: a call of the script's event().
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ pub(super) struct ScriptClient {
     /// Name of the script, for faults.
     name: String,
     client: u32,
-    /// Where reports of the script's own read.
+    /// Sums for the script's own reports.
     figures: Arc<Figures>,
-    /// True if it has any.
+    /// True if the script has reports.
     reports: bool,
-    /// Statements of the last event, for these reports.
+    /// Statements of the last event, for the reports.
     last: Tally,
     /// The events that all clients together may carry out.
     cap: EventCap,
@@ -32,8 +32,8 @@ pub(super) struct ScriptClient {
 }
 
 impl ScriptClient {
-    /// Opens the state of client `client`, loads the script and lets it connect. The error is a
-    /// complete message.
+    /// Opens the state of client `client`, loads the script and connects. The error is a complete
+    /// message.
     pub(super) fn begin(
         surroundings: &Surroundings,
         work: &LuaWork,
@@ -66,7 +66,7 @@ impl ScriptClient {
         StatementError { kind: self.name.clone(), error: WireError::Protocol(said) }
     }
 
-    /// An event that begins again: the script puts its connection in order first.
+    /// Repeats an event after the script has restored its connection.
     #[cold]
     fn restart(&mut self) -> StatementError {
         let error = self.state.host().last.take();
@@ -124,7 +124,7 @@ impl ClientEvent for ScriptClient {
     }
 
     fn after_error(&self, _: &str) -> Option<AfterError> {
-        // Only errors that begin the event again come as those of a server.
+        // Only errors after which the event begins again have the form of a server's error.
         Some(AfterError::Repeat)
     }
 

@@ -1,4 +1,4 @@
-//! What a script reaches: connections, statements and random numbers of one state.
+//! Everything that a script can call: connections, statements and random numbers of one state.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,44 +19,44 @@ use crate::driver::fake::Fake;
 use crate::embed::lua::{Binding, RandomDraw, Report, RowCells, ScriptHost, StatementEnd};
 use crate::wire::{Prepared, Reply, RowTexts, ValueType, WireError};
 
-/// Longest statement of a bulk insert, bytes with the zero at its end.
+/// Longest statement of a bulk insert, bytes including the final zero.
 const BULK_BYTES: usize = 512 << 10;
 
-/// Bytes that scripts of one state may print.
+/// Most bytes that the scripts of one state may print.
 const PRINTED: usize = 16 << 20;
 
-/// MySQL's code of a statement that cannot be prepared.
+/// MySQL's code for a statement that cannot be prepared.
 const NOT_PREPARABLE: &str = "1295";
 
-/// Where a script's own text goes: beside what the driver process says, never into its protocol.
+/// The destination of a script's output: the log of the driver process, never its protocol.
 const LOG: &str = "/proc/self/fd/2";
 
-/// The counters that a script may add to, by sysbench's numbers.
+/// Number of error counters that a script may use.
 const ERRORS: u32 = 4;
 
-/// What one state has.
+/// The calls available to a script, for one state.
 pub(super) struct SqlHost {
     connector: Connector,
     dialect: Dialect,
-    /// True if the script treats it as Postgres.
+    /// True if the script treats the DBMS as Postgres.
     is_postgres: bool,
     client: u32,
     slots: Vec<Slot>,
-    /// The session of the client while no connection of the script has it.
+    /// The session of the client, unless a connection of the script has it.
     home: Option<Connection>,
-    /// The connection that has it.
+    /// The script's connection with the client's session.
     home_slot: Option<usize>,
-    /// What stands in the client's place meanwhile.
+    /// Stands in for the client's session meanwhile.
     spare: Option<Connection>,
     statements: Vec<HostStatement>,
     random: Random,
     ignored: Vec<String>,
     plain: bool,
-    /// What statements added up to since the last look.
+    /// Sum of the statements since the last look.
     pub(super) tally: Tally,
-    /// Errors that the script counted itself since the last look.
+    /// Errors that the script counted since the last look.
     pub(super) own_errors: u64,
-    /// Where rows are counted that statements changed, during a load.
+    /// Counter of changed rows during a load.
     pub(super) inserted: Option<Arc<AtomicU64>>,
     /// The last error of a server.
     pub(super) last: Option<WireError>,
@@ -82,7 +82,7 @@ struct HostStatement {
     pieces: Vec<String>,
     types: Vec<ValueType>,
     handle: Option<Prepared>,
-    /// True if it changes rows where it finds some.
+    /// True if it may change rows and find none.
     may_miss: bool,
     /// True if it is sent as text.
     plain: bool,
@@ -119,7 +119,7 @@ impl SqlHost {
         }
     }
 
-    /// Takes the client's session for as long as the script runs.
+    /// Takes the client's session while the script runs.
     #[inline]
     pub(super) fn borrow(&mut self, session: &mut Connection) {
         let Some(spare) = self.spare.take() else { return };
@@ -130,7 +130,7 @@ impl SqlHost {
         }
     }
 
-    /// Gives it back.
+    /// Returns the client's session.
     #[inline]
     pub(super) fn give_back(&mut self, session: &mut Connection) {
         let own = match self.home_slot {
@@ -142,13 +142,13 @@ impl SqlHost {
         }
     }
 
-    /// Between two events sysbench draws a number for itself.
+    /// sysbench draws a number between two events.
     #[inline]
     pub(super) fn event_ended(&mut self) {
         self.random.bits();
     }
 
-    /// The connection of that number, if it is open.
+    /// The connection with this number, if it is open.
     fn slot(&mut self, connection: u32, report: &mut Report) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(connection as usize);
         let open = slot.filter(|slot| slot.session.is_some() && !slot.is_closed);
@@ -170,7 +170,7 @@ impl SqlHost {
             Ok(reply) => {
                 self.tally.count(reply);
                 if !may_miss && !reply.result_set && reply.affected == 0 {
-                    // BEGIN, COMMIT and SET change no row, and miss none either.
+                    // BEGIN, COMMIT and SET change no row and do not miss one.
                     self.tally.no_ops -= 1;
                 }
                 if let Some(inserted) = &self.inserted {
@@ -186,7 +186,7 @@ impl SqlHost {
     #[cold]
     fn refused(&mut self, connection: u32, error: WireError, report: &mut Report) -> StatementEnd {
         let WireError::Server { code, message } = error else {
-            // The connection is gone, as MySQL's client library would number it.
+            // The connection is gone; the number is that of MySQL's client library.
             report.failed(2013, "HY000", error.to_string());
             return StatementEnd::Failed;
         };
@@ -196,7 +196,7 @@ impl SqlHost {
         let (number, state) = match state {
             Some(state) => (code.parse().unwrap_or_default(), state.to_owned()),
             None if self.dialect == Dialect::Postgres => (0, code.clone()),
-            // SQLite has only error numbers; the state is that of an error without one.
+            // SQLite has only error numbers; this is the state of an error without one.
             None => (code.parse().unwrap_or_default(), "HY000".to_owned()),
         };
         report.failed(number, &state, message.clone());
@@ -204,7 +204,7 @@ impl SqlHost {
         if !restarts {
             return StatementEnd::Failed;
         }
-        // Without a transaction this is an error, which is harmless.
+        // Without a transaction, this is a harmless error.
         if let (Dialect::Postgres | Dialect::Sqlite, Some(session)) = (self.dialect, session)
             && let Err(error @ (WireError::Io { .. } | WireError::Protocol(_))) =
                 session.simple("ROLLBACK")
@@ -215,7 +215,7 @@ impl SqlHost {
         StatementEnd::Restart
     }
 
-    /// Prepares a statement whose types are known, unless it cannot be.
+    /// Prepares a statement with known types, or leaves it as text if the server cannot prepare it.
     fn prepare_now(&mut self, number: usize, report: &mut Report) -> StatementEnd {
         let statement = &mut self.statements[number];
         let connection = statement.connection;
@@ -241,7 +241,7 @@ impl SqlHost {
     }
 }
 
-/// 31 bits, as `--rand-seed` takes them; 0 would mean the time there.
+/// The seed as `--rand-seed` accepts it: 31 bits, and not 0, which would mean the time.
 pub(super) fn seed_of(seed: u64) -> u32 {
     ((seed & 0x7fff_ffff) as u32).max(1)
 }
@@ -466,7 +466,7 @@ impl ScriptHost for SqlHost {
         let left = PRINTED.saturating_sub(self.printed);
         self.printed += text.len();
         if let (Some(log), true) = (&mut self.log, left > 0) {
-            // A log that cannot be written to must not end a measurement.
+            // A failure to write a log must not end a measurement.
             let _ = log.write_all(&text[..text.len().min(left)]);
         }
     }

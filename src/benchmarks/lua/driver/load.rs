@@ -1,4 +1,4 @@
-//! Commands of a script: `prepare`, which loads, and those before a step.
+//! Runs commands of a script: `prepare`, which loads the data, and commands before a step.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::driver::loaders::gather_statistics;
 use crate::driver::request::{DriverRequest, RequestBody};
 use crate::os::tree;
 
-/// Enough for the library's compiler; the pages are only taken when used.
+/// Bytes of a thread's stack: enough for LuaJIT's compiler. Only used pages take memory.
 const STACK: usize = 1 << 20;
 
-/// Between two looks at the threads of a command.
+/// Time between two looks at the threads of a command.
 const BEAT: Duration = Duration::from_millis(500);
 
-/// The `prepare` of the first script, which loads for all of them.
+/// The load by `prepare` of the first script, for all scripts.
 pub(crate) fn request(_: Dialect, workload: &Workload, _: Option<&str>) -> RequestBody {
     RequestBody::LoadOwn(OwnWork::new("lua", &steps::load_work(workload)))
 }
 
-/// Loads by the script's commands, and says how it went.
+/// Loads by the script's commands and sends the progress.
 pub(crate) fn own_load(
     job: &DriverRequest,
     own: &OwnWork,
@@ -56,11 +56,11 @@ pub(crate) fn own_load(
     Ok(())
 }
 
-/// Says how many rows there are so far.
+/// Sends the number of rows so far.
 type Progress<'a> = &'a mut dyn FnMut(u64, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
 
-/// Runs a command of the script: on all threads at once if it is made for that. Returns the rows
-/// that its statements sent as INSERTs.
+/// Runs a command, on all threads at once if it is made for that. Returns the rows that its
+/// statements sent as INSERTs.
 pub(super) fn run_command(
     surroundings: &Surroundings,
     work: &LuaWork,

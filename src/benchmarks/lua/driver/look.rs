@@ -1,4 +1,4 @@
-//! What a script declares, found by running it without a database.
+//! Reads the declarations of a script by running it without a database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use crate::embed::lua::{
     Binding, LuaJit, LuaState, RandomDraw, Report, RowCells, ScriptHost, StatementEnd,
 };
 
-/// The hidden command by which a process looks at a script.
+/// The hidden command that reads a script's declarations in its own process.
 pub const LUA_COMMAND: &str = "look-at-lua";
 
-/// Runs a script and returns what it declares, as JSON.
+/// Runs a script and returns its declarations as JSON.
 ///
 /// # Errors
-/// There is no LuaJIT, or the script fails; with file and line.
+///
+/// There is no LuaJIT, or the script fails; the text has file and line.
 pub fn declared(script: &Path) -> Result<String, String> {
     let jit = Arc::new(LuaJit::load().map_err(|error| error.to_string())?);
     let mut state =
@@ -61,7 +62,7 @@ fn take(declared: &mut LuaDeclared, record: &str) {
     }
 }
 
-/// No database: whatever a script asks for fails with the reason.
+/// No database: each call fails with the reason.
 struct Nothing;
 
 impl Nothing {

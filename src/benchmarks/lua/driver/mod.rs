@@ -1,4 +1,4 @@
-//! Scripts at work: a state of LuaJIT for each client, and what it reaches.
+//! Runs scripts: a state of LuaJIT per client, and the functions that scripts call.
 
 mod client;
 mod event_cap;

@@ -1,4 +1,4 @@
-//! Placeholders of statements: `?` in scripts, `$1` on Postgres, literals where nothing is
+//! Rewrites placeholders: `?` in scripts, `$1` on Postgres, literals for statements that are not
 //! prepared.
 
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::domain::dialect::Dialect;
 use crate::embed::lua::Binding;
 
-/// The SQL between placeholders: one piece more than there are placeholders.
+/// The SQL between placeholders: one more piece than placeholders.
 pub(super) fn pieces(sql: &str) -> Vec<String> {
     let bytes = sql.as_bytes();
     let (mut pieces, mut start, mut at) = (Vec::new(), 0, 0);
@@ -35,7 +35,7 @@ pub(super) fn pieces(sql: &str) -> Vec<String> {
     pieces
 }
 
-/// The statement as it is prepared.
+/// The statement to prepare.
 pub(super) fn prepared(pieces: &[String], dialect: Dialect) -> String {
     let mut sql = String::new();
     for (number, piece) in pieces.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The random numbers of sysbench 1.0: the same seed gives the same numbers in the same order.
+//! The random numbers of sysbench 1.0: the same seed gives the same sequence.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::domain::lua::{LuaRandom, RandomType};
 use crate::embed::lua::RandomDraw;
 
-/// Numbers per state that `random()` of the C library gives.
+/// Numbers of the C library's `random()` that seed a state.
 const WORDS: usize = 4;
 
 /// Largest prime below 2³².
 const PRIME: u64 = 4_294_967_291;
 
-/// The generator of one state: xoroshiro128+ as it was in 2016.
+/// The generator of one state: xoroshiro128+ in its version of 2016.
 pub(super) struct Random {
     state: [u64; 2],
     options: LuaRandom,
@@ -20,7 +20,7 @@ pub(super) struct Random {
     unique: Arc<Unique>,
 }
 
-/// Numbers that no client gets twice.
+/// Numbers that no two clients get.
 #[derive(Debug, Default)]
 pub(super) struct Unique {
     base: u32,
@@ -38,7 +38,7 @@ impl Unique {
     }
 }
 
-/// Quadratic residues modulo a prime: a permutation of 32 bits without a pattern.
+/// Quadratic residues modulo a prime: a permutation of 32 bits without a visible pattern.
 fn permuted(number: u32) -> u32 {
     let wide = u64::from(number);
     if wide >= PRIME {
@@ -62,7 +62,7 @@ impl LibcRandom {
         let mut words = Vec::with_capacity(Self::DEGREE);
         for _ in 0..Self::DEGREE {
             words.push(word as u32);
-            // The remainder has the sign of the number, as in C.
+            // The remainder has the sign of the dividend, as in C.
             word = 16_807 * i64::from(word as i32) % 2_147_483_647;
             if word < 0 {
                 word += 2_147_483_647;
@@ -86,7 +86,7 @@ impl LibcRandom {
 }
 
 impl Random {
-    /// The generator of client `client`: states are seeded in the order of the clients.
+    /// The generator of client `client`; states are seeded in the order of clients.
     pub(super) fn of_client(
         options: LuaRandom,
         seed: u32,
@@ -185,7 +185,7 @@ impl Random {
         }
     }
 
-    /// `#` becomes a digit and `@` a letter; the rest stays.
+    /// Replaces `#` by a digit and `@` by a letter.
     pub(super) fn fill(&mut self, template: &[u8], output: &mut [u8]) {
         for (place, byte) in output.iter_mut().zip(template) {
             *place = match byte {
@@ -247,7 +247,7 @@ mod tests {
         Random::of_client(LuaRandom::default(), seed, client, unique)
     }
 
-    /// Printed by sysbench 1.0.20 with one thread.
+    /// As printed by sysbench 1.0.20 with one thread.
     #[test]
     fn the_numbers_are_those_of_sysbench() {
         let mut one = random(1, 0);

@@ -13,13 +13,13 @@ use crate::driver::attempt::Tally;
 use crate::driver::recorder::{Recorder, Snapshot};
 use crate::embed::lua::LuaState;
 
-/// Seconds between two reports by default.
+/// Default seconds between two reports.
 const EVERY: f64 = 10.0;
 
 /// Quantiles in reports: the minimum, the one that sysbench calls percentile, the maximum.
 const QUANTILES: [f64; 3] = [0.0, 0.95, 1.0];
 
-/// Sums of the clients of a step so far.
+/// Sums of all clients since the start of the step.
 pub(super) struct Figures {
     threads: u32,
     /// Set once a client has found that the script has reports.
@@ -54,7 +54,7 @@ impl ClientFigures {
 }
 
 impl Figures {
-    /// Nothing yet.
+    /// Sums of `threads` clients, all zero.
     pub(super) fn of(threads: u32) -> Arc<Figures> {
         Arc::new(Figures {
             threads,
@@ -64,7 +64,7 @@ impl Figures {
         })
     }
 
-    /// The script has hooks.
+    /// Notes that the script has report hooks.
     pub(super) fn want(&self) {
         let client = |_| ClientFigures { recorder: Recorder::new(false), sums: Mutex::default() };
         self.clients.get_or_init(|| (0..self.threads).map(client).collect());
@@ -75,12 +75,12 @@ impl Figures {
         self.clients.get().is_some()
     }
 
-    /// A client has drawn numbers with sysbench's own distribution.
+    /// Notes that a client has used sysbench's default distribution.
     pub(super) fn note_default(&self) {
         self.drew_by_default.store(true, Ordering::Relaxed);
     }
 
-    /// True if one has.
+    /// True if a client has used sysbench's default distribution.
     pub(super) fn drew_by_default(&self) -> bool {
         self.drew_by_default.load(Ordering::Relaxed)
     }
@@ -101,7 +101,7 @@ impl Figures {
         sums.latency_ns += latency_ns;
     }
 
-    /// Records that an event of a client begins again.
+    /// Records that a client repeats an event.
     pub(super) fn error(&self, client: u32) {
         if let Some(own) = self.all().get(client as usize) {
             own.sums().errors += 1;
@@ -133,7 +133,7 @@ struct Moment {
     sums: Sums,
 }
 
-/// Calls the hooks.
+/// Calls the report hooks.
 pub(super) struct Reporter {
     state: LuaState<SqlHost>,
     figures: Arc<Figures>,
@@ -143,7 +143,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Opens a state and loads the script into it. The error is a complete message.
+    /// Opens a state and loads the script. The error is a complete message.
     pub(super) fn open(
         surroundings: &Surroundings,
         work: &LuaWork,
@@ -158,7 +158,7 @@ impl Reporter {
         Ok(Reporter { state, figures: Arc::clone(figures), name, every, last })
     }
 
-    /// Calls `report_intermediate` if it is time.
+    /// Calls `report_intermediate` when it is due.
     pub(super) fn look(&mut self) -> Result<(), String> {
         let now = self.figures.now();
         if now.seconds - self.last.seconds < self.every {

@@ -1,4 +1,4 @@
-//! Errors of a server after which sysbench begins an event again.
+//! Server errors after which sysbench repeats an event.
 
 use crate::domain::dialect::Dialect;
 
@@ -6,14 +6,14 @@ use crate::domain::dialect::Dialect;
 const MYSQL: [&str; 3] = ["1213", "1020", "1205"];
 
 /// A database or a table locked by another connection. sysbench has no driver for SQLite; these
-/// codes match those of the other drivers.
+/// codes correspond to those above.
 const SQLITE: [&str; 2] = ["5", "6"];
 
 /// Deadlock, duplicate key, serialization failure.
 const POSTGRES: [&str; 3] = ["40P01", "23505", "40001"];
 
-/// True if an event begins again after an error of this code. `ignored` are the codes of MySQL that
-/// the command line names instead.
+/// True if an event is repeated after an error with this code. `ignored`: codes of MySQL from the
+/// command line, instead of the default ones.
 pub(super) fn begins_again(dialect: Dialect, code: &str, ignored: &[String]) -> bool {
     match dialect {
         Dialect::Postgres => POSTGRES.contains(&code),

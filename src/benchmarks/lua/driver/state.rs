@@ -1,4 +1,4 @@
-//! A state for one client: its facts and options, then the script itself.
+//! Opens the Lua state of a client: its facts and options, then the script.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::domain::lua::{LuaRandom, LuaRights, LuaWork, RandomType};
 use crate::driver::connection::Connector;
 use crate::embed::lua::{LuaJit, LuaState, ScriptHost};
 
-/// What stands around every script.
+/// The Lua code around every script.
 pub(super) const PREAMBLE: &str = include_str!("preamble.lua");
 
-/// Memory that a state may take, bytes.
+/// Memory limit of a state, bytes.
 pub(super) const HEAP: usize = 1 << 30;
 
-/// Where sysbench's own scripts lie, for `require`.
+/// Search path of sysbench's own scripts, for `require`.
 pub(super) const INSTALLED: &str = "/usr/share/sysbench/?.lua;/usr/local/share/sysbench/?.lua";
 
 const UNIT: char = '\u{1f}';
 
-/// What all states of a job share.
+/// Shared by all states of a request.
 #[derive(Clone)]
 pub(super) struct Surroundings {
     pub(super) jit: Arc<LuaJit>,
@@ -39,7 +39,7 @@ impl Surroundings {
         Ok(Surroundings { jit: Arc::new(jit), connector, seed, unique })
     }
 
-    /// Opens the state of client `client` for a command. The script is not loaded yet.
+    /// Opens the state of client `client` for a command, without the script.
     pub(super) fn open(
         &self,
         work: &LuaWork,
@@ -79,7 +79,7 @@ impl Surroundings {
     }
 }
 
-/// Gives a command of several fields.
+/// Sends a command with several fields.
 pub(super) fn tell<H: ScriptHost>(
     state: &mut LuaState<H>,
     command: &str,
@@ -97,7 +97,7 @@ pub(super) fn load_script<H: ScriptHost>(
     state.command("script", &path).map(|_| ())
 }
 
-/// Options of sysbench itself, which scripts read: name, kind, value.
+/// Options of sysbench that scripts read: name, kind, value.
 fn options(work: &LuaWork, dialect: Dialect, seed: u64) -> Vec<(String, &'static str, String)> {
     let LuaRandom { iterations, percent, hot_percent, pareto_h, zipfian_exponent, .. } =
         work.random;
@@ -125,7 +125,7 @@ fn options(work: &LuaWork, dialect: Dialect, seed: u64) -> Vec<(String, &'static
         ("db_driver", text(driver_name(dialect, work))),
         ("db_ps_mode", text(if work.plain_statements { "disable" } else { "auto" })),
     ];
-    // The password is always empty: a target's own is no business of a script.
+    // The password is always empty: a script must not see the target's.
     for (names, value) in [
         (["mysql_host", "pgsql_host"], "localhost"),
         (["mysql_user", "pgsql_user"], "sbtest"),

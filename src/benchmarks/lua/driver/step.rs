@@ -1,4 +1,4 @@
-//! A step of a script: one state for each client.
+//! Runs a step of a script, with one state per client.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::driver::step::{Clients, MakeActs, measure};
 use crate::driver::watch::ClientWatch;
 use crate::embed::lua::LuaState;
 
-/// What a step says whose script leaves the distribution to sysbench.
+/// The note on a step whose script uses sysbench's default distribution.
 const SPECIAL: &str = "numbers were drawn with `special`, the default of sysbench 1.0, which \
                        prefers a few; --set api=1.1 draws uniformly";
 
-/// Between two looks whether a report is due.
+/// Time between two checks whether a report is due.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Of the thread that reports: enough for the compiler of LuaJIT.
+/// Bytes of the reporting thread's stack: enough for LuaJIT's compiler.
 const STACK: usize = 1 << 20;
 
 /// The loop of the benchmark's steps.
@@ -84,7 +84,7 @@ pub(crate) fn step_loop(
     Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
 }
 
-/// The state in which a script's init() and done() run, which know of no client.
+/// The state of a script's init() and done(), which belong to no client.
 struct Around<'a> {
     state: LuaState<SqlHost>,
     script: &'a str,
@@ -99,7 +99,7 @@ impl<'a> Around<'a> {
         Ok(Around { state, script })
     }
 
-    /// Calls a function, if the script has that one.
+    /// Calls a function if the script has it.
     fn call(&mut self, function: &str) -> Result<(), String> {
         let called = self.state.command("call_once", function);
         let fault = |what| format!("failed to call {function}() of {}: {what}", self.script);
@@ -107,7 +107,7 @@ impl<'a> Around<'a> {
     }
 }
 
-/// Has the script report.
+/// The thread that calls the report hooks.
 fn reporter(
     task: &StepRequest<LuaWork>,
     surroundings: Surroundings,

@@ -1,11 +1,11 @@
-//! Translates between scripts and the wire: values of placeholders, names of drivers.
+//! Converts values of placeholders and names of dialects between scripts and the wire.
 
 use crate::domain::dialect::Dialect;
 use crate::domain::lua::LuaWork;
 use crate::embed::lua::Binding;
 use crate::wire::{Value, ValueType};
 
-/// Values of a statement that need no memory of their own.
+/// Most values of a statement that need no allocation.
 const FEW: usize = 16;
 
 /// True for a statement that changes the rows that it finds.
@@ -25,7 +25,7 @@ pub(super) fn driver_name(dialect: Dialect, work: &LuaWork) -> &str {
     }
 }
 
-/// The type of a placeholder that gets such values.
+/// The type of a placeholder for such a value.
 pub(super) fn type_of(value: Binding<'_>) -> ValueType {
     match value {
         Binding::Whole(_) => ValueType::Int,
@@ -34,7 +34,7 @@ pub(super) fn type_of(value: Binding<'_>) -> ValueType {
     }
 }
 
-/// Calls `act` with the values as they are sent.
+/// Calls `act` with the values in wire form.
 #[inline]
 pub(super) fn with_values<'a, R>(
     given: impl ExactSizeIterator<Item = Binding<'a>>,

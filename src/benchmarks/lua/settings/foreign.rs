@@ -1,5 +1,5 @@
-//! Options of sysbench after `--`: those of the scripts, those that mean something to rqps, and
-//! those that it answers itself.
+//! sysbench options after `--`: those of the scripts, those that rqps supports, and those that it
+//! refuses with a hint.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::domain::lua::{LuaDeclared, LuaOption, LuaScript, LuaShape, RandomType
 use crate::domain::sql_workload::PinnedFile;
 use crate::json;
 
-/// Options that say how rqps measures: sysbench's name, rqps's way to say it.
+/// Options about measuring: sysbench's name, and rqps's own way.
 const OWN_WAY: [(&str, &str); 8] = [
     ("threads", "--clients"),
     ("num_threads", "--clients"),
@@ -24,7 +24,7 @@ const OWN_WAY: [(&str, &str); 8] = [
     ("rand_seed", "--seed"),
 ];
 
-/// Options about what rqps records anyway.
+/// Options for facts that rqps always records.
 const WITHOUT_EFFECT: [&str; 8] = [
     "histogram",
     "percentile",
@@ -45,7 +45,7 @@ const NOT_SUPPORTED: [&str; 6] = [
     "mysql_debug",
 ];
 
-/// Options of sysbench's drivers: where the server is, and as whom.
+/// Options of sysbench's drivers: address and login of the server.
 const OF_SERVERS: [&str; 9] =
     ["host", "port", "socket", "user", "password", "db", "ssl", "sslmode", "compression"];
 
@@ -55,10 +55,11 @@ const COMMANDS: [&str; 5] = ["prepare", "run", "cleanup", "prewarm", "warmup"];
 /// The command that asks for the options of a script.
 const HELP: &str = "help";
 
-/// Puts scripts and options into the workload.
+/// Adds scripts and options to the workload.
 ///
 /// # Errors
-/// A script or an option cannot be used; the text has the way out.
+///
+/// A script or an option cannot be used; the text has a way out.
 pub fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String> {
     let mut shape = LuaShape::default();
     let names = said.what.iter().flat_map(|what| what.split(','));
@@ -90,7 +91,7 @@ pub fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String>
     Ok(())
 }
 
-/// Name as given, file, what it declares.
+/// A script: name as given, file, declarations.
 type Looked = (String, PathBuf, LuaDeclared);
 
 fn script(name: &str, said: &SaidWords<'_>, shape: &mut LuaShape) -> Result<Looked, String> {
@@ -111,7 +112,7 @@ fn script(name: &str, said: &SaidWords<'_>, shape: &mut LuaShape) -> Result<Look
     Ok((name.to_owned(), path, declared))
 }
 
-/// One word after `--`.
+/// Handles one word after `--`.
 fn take_word(
     word: &str,
     said: &SaidWords<'_>,
@@ -176,7 +177,7 @@ fn is_of_server(key: &str) -> bool {
     of.is_some_and(|of| OF_SERVERS.contains(&of))
 }
 
-/// An option of sysbench that rqps has, too. False if it is none.
+/// Handles an option of sysbench that rqps also has. False if it is none.
 fn take_own(
     key: &str,
     name: &str,

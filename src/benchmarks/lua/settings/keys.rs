@@ -1,4 +1,4 @@
-//! Settings of scripts, and the files that they are.
+//! Settings `key=value` of scripts, and the files of scripts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::workload::own::{Settings, own_settings};
 use crate::workload::settings::SetError;
 use crate::workload::value::choice;
 
-/// Bytes of data that scripts may make, of which nothing is known before.
+/// Assumed bytes of the data, which only the scripts know.
 const UNKNOWN_BYTES: u64 = 1 << 30;
 
-/// The scripts, to be changed.
+/// The scripts, mutable.
 pub(super) fn shape_of(workload: &mut Workload) -> Option<&mut LuaShape> {
     match &mut workload.shape {
         BenchmarkParameters::Lua(shape) => Some(shape),
@@ -23,15 +23,16 @@ pub(super) fn shape_of(workload: &mut Workload) -> Option<&mut LuaShape> {
     }
 }
 
-/// Scripts are named after the colon, not read from a workload file.
+/// Refuses a workload file: scripts are named after the colon.
 ///
 /// # Errors
+///
 /// Always.
 pub fn no_file(_: &mut Workload, _: &str) -> Result<(), String> {
     Err("scripts are named after `lua:`".to_owned())
 }
 
-/// The scripts and modules that the workload reads, with what is known of each.
+/// The scripts and modules that the workload reads; `None` until they are pinned.
 pub fn files(workload: &Workload) -> BTreeMap<String, Option<PinnedFile>> {
     let Some(shape) = steps::shape(workload) else { return BTreeMap::new() };
     let scripts = shape.declared.iter().map(|script| script.path.display().to_string());
@@ -44,14 +45,14 @@ pub fn files(workload: &Workload) -> BTreeMap<String, Option<PinnedFile>> {
     files
 }
 
-/// Notes what the files are.
+/// Stores the pinned files.
 pub fn pin(workload: &mut Workload, _: &Path, files: BTreeMap<String, PinnedFile>) {
     if let Some(shape) = shape_of(workload) {
         shape.files = files;
     }
 }
 
-/// How large the data may be: only the scripts know.
+/// The assumed size of the data, which only the scripts know.
 pub fn data_size(_: &Workload) -> DataSize {
     DataSize { disk_bytes: 2.0 * UNKNOWN_BYTES as f64, cached_bytes: UNKNOWN_BYTES }
 }
@@ -60,7 +61,7 @@ own_settings! { LuaShape:
     "rights", |_, shape, value| {
         shape.rights = choice(value, &[("full", LuaRights::Full), ("none", LuaRights::None)])?;
     };
-    // `--rand-type` chose another distribution; sysbench 1.1 has no `special`.
+    // `--rand-type` sets another distribution; sysbench 1.1 has no `special`.
     "api", |_, shape, value| {
         let is_newer = choice(value, &[("1.0", false), ("1.1", true)])?;
         if is_newer && shape.random.kind == RandomType::Special {
@@ -78,7 +79,7 @@ own_settings! { LuaShape:
     "after", |_, shape, value| shape.after = commands(shape, value)?;
 }
 
-/// Commands that scripts have.
+/// Reads names of commands.
 fn commands(shape: &LuaShape, value: &str) -> Result<Vec<String>, String> {
     let commands: Vec<String> = value.split(',').map(str::to_owned).collect();
     let known = |command: &String| {
@@ -105,18 +106,20 @@ const SETTINGS: Settings<LuaShape> = Settings {
 /// Changes the workload by one `key=value`.
 ///
 /// # Errors
+///
 /// See [`SetError`].
 pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     SETTINGS.set(workload, assignment)
 }
 
-/// Where sysbench's own scripts lie.
+/// Folders of sysbench's own scripts.
 const INSTALLED: [&str; 2] = ["/usr/share/sysbench", "/usr/local/share/sysbench"];
 
-/// The file that a script's name means: as it stands, or in the folder of an installed sysbench.
+/// The file of a script: the name as a path, or in the folder of an installed sysbench.
 ///
 /// # Errors
-/// There is none.
+///
+/// No such file.
 pub(super) fn found(name: &str) -> Result<PathBuf, String> {
     let with_end = match name.ends_with(".lua") {
         true => name.to_owned(),

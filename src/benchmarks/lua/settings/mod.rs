@@ -1,4 +1,4 @@
-//! What the command line says of scripts: their names, their options, rqps's own settings.
+//! Settings of scripts: their names, their options, rqps's own settings.
 
 mod foreign;
 mod keys;

@@ -1,9 +1,10 @@
-//! Values of options, checked by their kind.
+//! Checks values of script options by their kind.
 
-/// The value as scripts get it.
+/// The value in the form for scripts.
 ///
 /// # Errors
-/// It is none of the kind; the text names the option.
+///
+/// The value is not of its kind; the text names the option.
 pub(super) fn checked(name: &str, kind: &str, value: Option<&str>) -> Result<String, String> {
     let fault = |what: &str| {
         Err(format!("invalid option `--{name}={}`: {what}", value.unwrap_or_default()))

@@ -15,12 +15,12 @@ pub(super) struct OrdersCalls {
     prepared: Vec<Prepared>,
     dialect: Dialect,
     rows: RowTexts,
-    /// Text of the lists of a new order: items, supplying warehouses, quantities.
+    /// Texts of the lists of a new order: items, supplying warehouses, quantities.
     lists: [Vec<u8>; 3],
 }
 
 impl OrdersCalls {
-    /// Prepares all. The error is a complete message.
+    /// Prepares all calls. The error is a complete message.
     pub(super) fn prepare(
         dialect: Dialect,
         session: &mut Connection,
@@ -106,7 +106,7 @@ impl OrdersCalls {
         }
     }
 
-    /// Writes the lines of an order as lists: arrays on Postgres.
+    /// Writes the lines of an order as lists; as arrays on Postgres.
     fn list(&mut self, lines: &[OrderedLine]) {
         let is_array = self.dialect == Dialect::Postgres;
         let columns: [fn(&OrderedLine) -> u32; 3] =

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::driver::connection::Connection;
 
-/// Two amounts that differ by less are equal: SQLite adds them up in binary.
+/// Amounts that differ by less are equal, because SQLite adds in binary floating point.
 const CENT: f64 = 0.005;
 
-/// Holds the conditions. The error names the first place where one does not hold.
+/// Checks the conditions. The error names the first violation.
 pub(super) fn check(session: &mut Connection) -> Result<(), String> {
     years(session)?;
     numbers(session)?;
@@ -18,14 +18,14 @@ fn fault(place: &str, what: &str) -> String {
     format!("orders are inconsistent after the step: {place}: {what}")
 }
 
-/// The rows of a question as numbers; NULL is none.
+/// The rows of a query as numbers; NULL is `None`.
 fn ask(session: &mut Connection, sql: &str) -> Result<Vec<Vec<Option<f64>>>, String> {
     let rows = session.rows(sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
     let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
     Ok(rows.into_iter().map(|row| row.into_iter().map(number).collect()).collect())
 }
 
-/// 1: the year of a warehouse is that of its districts.
+/// Condition 1: the year of a warehouse is the sum of its districts.
 fn years(session: &mut Connection) -> Result<(), String> {
     let sql = "SELECT w_id, w_ytd, (SELECT SUM(d_ytd) FROM district WHERE d_w_id = w_id) \
                FROM warehouse ORDER BY w_id";
@@ -40,7 +40,7 @@ fn years(session: &mut Connection) -> Result<(), String> {
     Ok(())
 }
 
-/// 2 and 3: the next number follows the last order, and new orders have no gap.
+/// Conditions 2 and 3: the next number follows the last order, and new orders have no gap.
 fn numbers(session: &mut Connection) -> Result<(), String> {
     let of_new = |what: &str| {
         format!("(SELECT {what} FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id)")
@@ -76,7 +76,7 @@ fn numbers(session: &mut Connection) -> Result<(), String> {
     Ok(())
 }
 
-/// 4: orders have as many lines as they say.
+/// Condition 4: orders have the stated number of lines.
 fn lines(session: &mut Connection) -> Result<(), String> {
     let mut of = |sql: &str| -> Result<BTreeMap<(u64, u64), u64>, String> {
         let rows = ask(session, sql)?;

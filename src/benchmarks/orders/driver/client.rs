@@ -11,8 +11,8 @@ use crate::driver::clock::SECOND;
 use crate::driver::connection::Connection;
 use crate::driver::recorder::Recorder;
 
-/// Figures of a client for the coordinator: response times by kind, and all new orders, warm-up
-/// included.
+/// Figures of a client for the coordinator: response times by kind, and all new orders including
+/// the warm-up.
 pub(super) struct ClientFigures {
     pub(super) by_kind: [Recorder; 5],
     pub(super) new_orders: AtomicU64,
@@ -25,7 +25,7 @@ impl ClientFigures {
     }
 }
 
-/// How a client executes transactions.
+/// The way to execute transactions.
 pub(super) enum OrdersWay {
     /// Statement by statement.
     Statements(Box<OrdersStatements>),
@@ -51,7 +51,7 @@ impl ClientEvent for OrdersClient {
         if !self.is_drawn {
             self.source.next();
         }
-        // A transaction that is repeated has the same inputs.
+        // A repeated transaction has the same inputs.
         self.is_drawn = true;
         let inputs = &self.source.inputs;
         let is_done = match &mut self.way {

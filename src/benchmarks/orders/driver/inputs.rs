@@ -6,24 +6,24 @@ use crate::benchmarks::orders::steps::KINDS;
 use crate::datagen::rng::Rng;
 use crate::domain::orders::{OrdersShape, WarehouseSpread};
 
-/// An item that nobody sells.
+/// An item that does not exist.
 pub(crate) const UNUSED_ITEM: u32 = ITEMS + 1;
 
-/// C of the uneven distribution.
+/// C of the non-uniform distribution.
 const UNEVEN: u64 = 123;
 
 /// Parts of last names.
 const SYLLABLES: [&[u8]; 10] =
     [b"BAR", b"OUGHT", b"ABLE", b"PRI", b"PRES", b"ESE", b"ANTI", b"CALLY", b"ATION", b"EING"];
 
-/// The last name of a number below 1000: a syllable for each digit.
+/// Appends the last name for a number below 1000: a syllable per digit.
 pub(crate) fn last_name(out: &mut Vec<u8>, number: u64) {
     for digit in [number / 100, number / 10 % 10, number % 10] {
         out.extend_from_slice(SYLLABLES[(digit % 10) as usize]);
     }
 }
 
-/// The uneven distribution over first..=last: some values much more often.
+/// The non-uniform distribution over first..=last: some values are much more frequent.
 pub(crate) fn non_uniform(rng: &mut Rng, bits: u64, first: u64, last: u64) -> u64 {
     let mixed = rng.uniform(0, bits) | rng.uniform(first, last);
     (mixed + UNEVEN) % (last - first + 1) + first
@@ -54,7 +54,7 @@ impl TransactionKind {
         KINDS[self as usize].0
     }
 
-    /// Seconds of keying before it, and of thinking after it on average.
+    /// Seconds: keying before it, and mean thinking after it.
     fn waits(self) -> (f64, f64) {
         match self {
             TransactionKind::NewOrder => (18.0, 12.0),
@@ -73,16 +73,16 @@ pub(crate) struct OrderedLine {
     pub(crate) quantity: u32,
 }
 
-/// All that one transaction is about. What its kind does not need keeps old values.
+/// The inputs of one transaction. Fields that its kind does not use keep old values.
 #[derive(Clone, Debug)]
 pub(crate) struct TransactionInputs {
     pub(crate) kind: TransactionKind,
     pub(crate) warehouse: u32,
     pub(crate) district: u32,
-    /// Where the customer belongs.
+    /// The customer's warehouse.
     pub(crate) customer_warehouse: u32,
     pub(crate) customer_district: u32,
-    /// 0 where the customer is asked for by the last name.
+    /// 0 if the customer is selected by last name.
     pub(crate) customer: u32,
     pub(crate) last_name: Vec<u8>,
     pub(crate) lines: Vec<OrderedLine>,
@@ -93,7 +93,7 @@ pub(crate) struct TransactionInputs {
 }
 
 impl TransactionInputs {
-    /// True for a new order that ends with an item that nobody sells.
+    /// True for a new order that ends with an item that does not exist.
     pub(crate) fn is_unsold(&self) -> bool {
         self.lines.last().is_some_and(|line| line.item == UNUSED_ITEM)
     }
@@ -106,9 +106,9 @@ pub(crate) struct OrdersSource {
     client: u32,
     clients: u32,
     home: u32,
-    /// The district whose stock the client looks at.
+    /// The district whose stock level the client checks.
     district: u32,
-    /// Seconds that the transaction at work asks to wait after it.
+    /// Seconds to wait after the current transaction.
     thinking: f64,
     pub(crate) inputs: TransactionInputs,
 }
@@ -274,7 +274,7 @@ mod tests {
         OrdersSource::new(&shape, seed, (client, 2))
     }
 
-    /// What so many transactions of a client are about.
+    /// `count` transactions of a client.
     fn drawn(seed: u64, client: u32, count: usize) -> Vec<TransactionInputs> {
         let mut source = source(seed, client);
         (0..count)
@@ -299,7 +299,7 @@ mod tests {
         let mut kinds = [0; 5];
         all.iter().for_each(|one| kinds[one.kind as usize] += 1);
         assert!(goodness_of_fit(&kinds, &[10.0, 10.0, 1.0, 1.0, 1.0]) > 1e-5, "{kinds:?}");
-        // Client 1 of 2 works for every second of five warehouses.
+        // Client 1 of 2 works on every second of five warehouses.
         assert!(all.iter().all(|one| [2, 4].contains(&one.warehouse)));
         let orders: Vec<_> =
             all.iter().filter(|one| one.kind == TransactionKind::NewOrder).collect();

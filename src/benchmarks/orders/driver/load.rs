@@ -1,4 +1,4 @@
-//! The load as a request: one part for the items, one for each warehouse.
+//! The load request: one part for the items, one per warehouse.
 
 use crate::benchmarks::orders::driver::procedures;
 use crate::benchmarks::orders::driver::rows::rows_of;
@@ -9,10 +9,10 @@ use crate::domain::dialect::Dialect;
 use crate::driver::part::PartRows;
 use crate::driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
 
-/// Connections that fill warehouses at the same time.
+/// Connections that load warehouses at the same time.
 const PARALLEL: u32 = 4;
 
-/// How the tables are made and filled.
+/// The load for a dialect.
 pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) -> RequestBody {
     let (warehouses, partitions) =
         shape(workload).map_or((1, 0), |shape| (shape.warehouses, shape.partitions));
@@ -24,7 +24,7 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
         setup.extend(procedures::create(dialect));
     }
     let mut finish: Vec<Vec<String>> = TABLES.iter().map(|table| table.finish(dialect)).collect();
-    // The largest first.
+    // The largest table first.
     finish.reverse();
     let task = PartLoad {
         shape: warehouses.into(),

@@ -2,13 +2,13 @@
 
 use crate::domain::dialect::Dialect;
 
-/// SQLSTATE that the function of a new order raises for an item that does not exist.
+/// SQLSTATE raised by the function of a new order for an item that does not exist.
 pub(super) const UNSOLD: &str = "ORD01";
 
 /// A transaction as a stored function of Postgres and a stored procedure of MySQL.
 pub(super) struct Stored {
     pub(super) name: &'static str,
-    /// Types of the placeholders of the call: `i` whole number, `t` text.
+    /// Types of the call's placeholders: `i` whole number, `t` text.
     pub(super) types: &'static str,
     postgres: &'static str,
     mysql: &'static str,
@@ -42,10 +42,10 @@ pub(super) fn create(dialect: Dialect) -> Vec<String> {
     STORED.iter().flat_map(|stored| stored.create(dialect)).collect()
 }
 
-/// All of them, in the order of the kinds of transactions.
+/// All of them, in the order of transaction kinds.
 pub(super) const STORED: [Stored; 5] = [NEW_ORDER, PAYMENT, DELIVERY, STOCK_LEVEL, ORDER_STATUS];
 
-/// Parameters are lists of items, of their supplying warehouses, and of quantities.
+/// Its parameters are lists: items, supplying warehouses, quantities.
 const NEW_ORDER: Stored = Stored {
     name: "orders_new_order",
     types: "iiiittt",

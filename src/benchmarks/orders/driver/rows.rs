@@ -1,4 +1,4 @@
-//! The rows that are loaded: each depends on the seed and its key alone.
+//! The rows of the load: each depends only on the seed and its key.
 
 use crate::benchmarks::orders::driver::inputs::{last_name, non_uniform};
 use crate::benchmarks::orders::schema::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS};
@@ -7,13 +7,13 @@ use crate::datagen::hashed::printable;
 use crate::datagen::rng::{Rng, StreamKey};
 use crate::driver::part::{FieldRow, PartRows};
 
-/// The moment of everything that was there before.
+/// The time of all loaded records.
 const MOMENT: &[u8] = b"2026-01-01 00:00:00";
 
-/// One of ten customers has bad credit, and one of ten items and stocks is an original.
+/// One of ten customers has bad credit; one of ten items and stocks is an original.
 const TENTH: u64 = 10;
 
-/// The rows of a part in a table: part 0 is that of the items, part w that of warehouse w.
+/// The rows of a part in a table: part 0 has the items, part w warehouse w.
 pub(crate) fn rows_of(seed: u64, part: u32, table: &str) -> Option<Box<dyn PartRows>> {
     let rows = |count: u32, write: fn(&LoadedPlace, u32, &mut FieldRow)| {
         let key = StreamKey::new(seed, table).and(u64::from(part));
@@ -41,7 +41,7 @@ pub(crate) fn rows_of(seed: u64, part: u32, table: &str) -> Option<Box<dyn PartR
     }
 }
 
-/// Where rows belong, and what they are drawn from.
+/// The place of rows, and the source of their values.
 struct LoadedPlace {
     warehouse: u32,
     key: StreamKey,
@@ -68,7 +68,7 @@ impl PartRows for CountedRows {
     }
 }
 
-/// District and number of a row, both from 1, where a district has `each`.
+/// District and number of a row, both from 1, with `each` rows per district.
 fn in_district(index: u32, each: u32) -> (u64, u32) {
     (u64::from(index / each + 1), index % each + 1)
 }
@@ -82,7 +82,7 @@ fn text(rng: &mut Rng, row: &mut FieldRow, least: u64, most: u64) {
     });
 }
 
-/// A number of cents or of other parts, with a point before the last `digits` digits.
+/// Appends a number in units of its last digit, with `digits` decimals.
 pub(crate) fn decimal(out: &mut Vec<u8>, number: i64, digits: u32) {
     use std::io::Write;
     let scale = 10u64.pow(digits);
@@ -96,13 +96,13 @@ fn money(row: &mut FieldRow, cents: i64) {
     row.written(|out| decimal(out, cents, 2));
 }
 
-/// A rate of 0 to `most` ten-thousandths.
+/// Adds a rate of 0 to `most` ten-thousandths.
 fn share(rng: &mut Rng, row: &mut FieldRow, most: u64) {
     let parts = rng.uniform(0, most) as i64;
     row.written(|out| decimal(out, parts, 4));
 }
 
-/// Streets, city, state and zip code.
+/// Adds streets, city, state and zip code.
 fn address(rng: &mut Rng, row: &mut FieldRow) {
     for _ in 0..3 {
         text(rng, row, 10, 20);
@@ -113,7 +113,7 @@ fn address(rng: &mut Rng, row: &mut FieldRow) {
     row.text(&zip);
 }
 
-/// Text with ORIGINAL in it for one of ten.
+/// Adds a text; one of ten contains ORIGINAL.
 fn original(rng: &mut Rng, row: &mut FieldRow) {
     const WORD: &[u8] = b"ORIGINAL";
     let is_original = rng.below(TENTH) == 0;
@@ -180,7 +180,7 @@ fn customer(place: &LoadedPlace, index: u32, row: &mut FieldRow) {
     row.number(u64::from(customer));
     text(&mut rng, row, 8, 16);
     row.text(b"OE");
-    // The first thousand have all names, the others those that are drawn in the run.
+    // The first thousand have each name once; the others have names drawn as in the run.
     let name = match customer {
         1..=1000 => u64::from(customer) - 1,
         _ => non_uniform(&mut rng, 255, 0, 999),
@@ -214,7 +214,7 @@ fn history(place: &LoadedPlace, index: u32, row: &mut FieldRow) {
     text(&mut rng, row, 12, 24);
 }
 
-/// Lines of an order.
+/// Number of lines of an order.
 fn lines_of(place: &LoadedPlace, index: u32) -> u32 {
     place.order_key.at(u64::from(index)).uniform(5, 15) as u32
 }
@@ -249,7 +249,7 @@ fn new_order(place: &LoadedPlace, index: u32, row: &mut FieldRow) {
 /// The lines of all orders of a warehouse.
 struct LoadedLines {
     place: LoadedPlace,
-    /// The order at work, from 0; its lines that are written, and all of them.
+    /// The current order, from 0; its lines written so far, and all its lines.
     order: u32,
     line: u32,
     lines: u32,

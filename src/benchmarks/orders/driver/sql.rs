@@ -1,8 +1,7 @@
-//! The statements of all transactions.
+//! The statements of the transactions.
 
-/// Statements in the order of their numbers: name, types of the placeholders (`i` whole number, `t`
-/// text), SQL. `{lock}` locks the rows that are read where the dialect
-/// can.
+/// Statements by number: name, types of the placeholders (`i` whole number, `t` text), SQL.
+/// `{lock}` locks the read rows if the dialect can.
 pub(super) const SQL: [(&str, &str, &str); 29] = [
     (
         "the customer of a new order",
@@ -189,5 +188,5 @@ pub(super) const LAST_ORDER: usize = 25;
 pub(super) const LINES_OF: usize = 26;
 pub(super) const ORDER_NUMBER_READ: usize = 27;
 pub(super) const CUSTOMER: usize = 28;
-/// The statement of the stock for district 1; the others follow.
+/// The stock statement for district 1; those for the other districts follow.
 pub(super) const STOCK: usize = SQL.len();

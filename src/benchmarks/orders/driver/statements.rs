@@ -9,11 +9,11 @@ use crate::driver::attempt::{StatementError, Tally};
 use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
-/// Columns of a customer who pays.
+/// Columns of a customer with bad credit.
 const CREDIT: usize = 13;
 const DATA: usize = 14;
 
-/// The longest text about a customer.
+/// Longest text about a customer, bytes.
 const DATA_MOST: usize = 500;
 
 /// The statements of a session.
@@ -43,7 +43,7 @@ struct OrdersTransaction<'a> {
 }
 
 impl OrdersStatements {
-    /// Prepares all. The error is a complete message.
+    /// Prepares all statements. The error is a complete message.
     pub(super) fn prepare(
         dialect: Dialect,
         session: &mut Connection,
@@ -172,7 +172,7 @@ pub(super) fn failed(kind: &str, error: WireError) -> StatementError {
     StatementError { kind: kind.to_owned(), error }
 }
 
-/// The name of a statement, for messages.
+/// The name of a statement for messages.
 fn name_of(statement: usize) -> &'static str {
     SQL.get(statement).map_or("the stock of an item", |(name, ..)| name)
 }
@@ -182,7 +182,7 @@ fn whole(number: u32) -> Value<'static> {
     Value::Int(i64::from(number))
 }
 
-/// A number of cents from text such as `12.5` or `-10`.
+/// A number of cents from a text such as `12.5` or `-10`.
 pub(super) fn cents(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     let (sign, digits) = match text.strip_prefix('-') {
@@ -199,7 +199,7 @@ pub(super) fn cents(text: &[u8]) -> Option<i64> {
 }
 
 impl OrdersTransaction<'_> {
-    /// Executes a statement whose rows nobody needs.
+    /// Executes a statement without using its rows.
     fn send(&mut self, statement: usize, values: &[Value<'_>]) -> Result<Reply, StatementError> {
         let sent = self.session.execute(self.statements[statement], values);
         let reply = sent.map_err(|error| failed(name_of(statement), error))?;
@@ -308,7 +308,7 @@ impl OrdersTransaction<'_> {
         Ok(true)
     }
 
-    /// Copies the name in the first row to `at`; returns where it ends.
+    /// Copies the name in the first row to `at`; returns its end.
     fn keep_name(&self, names: &mut [u8; 24], at: usize) -> usize {
         let name = self.rows.value(0, 0).unwrap_or_default();
         let name = &name[..name.len().min(10)];
@@ -316,7 +316,8 @@ impl OrdersTransaction<'_> {
         at + name.len()
     }
 
-    /// The customer of the inputs; of several with one name the middle one, by the first name.
+    /// The customer of the inputs; of several with the same last name, the middle one by first
+    /// name.
     fn customer(
         &mut self,
         inputs: &TransactionInputs,
@@ -379,7 +380,7 @@ impl OrdersTransaction<'_> {
     }
 }
 
-/// The text about a customer with bad credit: this payment, then the old text.
+/// The new text about a customer with bad credit: this payment, then the old text.
 fn about_customer(text: &mut Vec<u8>, inputs: &TransactionInputs, customer: i64, old: &[u8]) {
     use std::io::Write;
     text.clear();

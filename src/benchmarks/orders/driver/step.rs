@@ -1,4 +1,4 @@
-//! The step: clients through warm-up and window, then the checks.
+//! The step of the order mix: clients through warm-up and window, then the checks.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::step::{Clients, MakeActs};
 use crate::driver::{Stop, step};
 
-/// Number of the connection that asks what clients left.
+/// Number of the connection for the checks.
 const ASKS: u32 = 1 << 20;
 
 /// The loop of the benchmark's step.
@@ -60,7 +60,7 @@ pub(crate) fn step_loop(
     Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
 }
 
-/// Orders that all districts have given numbers to.
+/// Number of orders by the counters of all districts.
 fn orders_of_districts(session: &mut Connection) -> Result<i64, String> {
     let sql = "SELECT SUM(d_next_o_id) FROM district";
     let rows = session.rows(sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
@@ -68,7 +68,7 @@ fn orders_of_districts(session: &mut Connection) -> Result<i64, String> {
     sum.ok_or_else(|| format!("failed to execute {sql:?}: it returned no number"))
 }
 
-/// Adds what only this benchmark has.
+/// Adds the metrics of this benchmark.
 fn add(
     outcome: &mut Outcome,
     task: &StepRequest<OrdersShape>,

@@ -1,11 +1,11 @@
-//! What operators do with values: whole numbers of 64 bits that never wrap, doubles, NULL.
+//! Operators on values: 64-bit whole numbers with overflow errors, doubles, NULL.
 
 use crate::user_text::pgbench::{PgbenchFunction, PgbenchValue};
 
 use PgbenchFunction as F;
 use PgbenchValue::{Boolean, Double, Integer, Null};
 
-/// The name of the type of a value, for messages.
+/// The name of a value's type, for messages.
 fn kind(value: PgbenchValue) -> &'static str {
     match value {
         Null => "NULL",
@@ -15,13 +15,13 @@ fn kind(value: PgbenchValue) -> &'static str {
     }
 }
 
-/// A whole number; a double is rounded, halves to the even one.
+/// Converts to a whole number; a double is rounded, halves to the even number.
 pub(super) fn whole(value: PgbenchValue) -> Result<i64, String> {
     match value {
         Integer(number) => Ok(number),
         Double(number) => {
             let rounded = number.round_ties_even();
-            // 2⁶³ as a double is exact, and just too large.
+            // 2⁶³ is exact as a double, and just too large.
             let fits = rounded >= i64::MIN as f64 && rounded < -(i64::MIN as f64);
             match fits {
                 true => Ok(rounded as i64),
@@ -32,7 +32,7 @@ pub(super) fn whole(value: PgbenchValue) -> Result<i64, String> {
     }
 }
 
-/// A double.
+/// Converts to a double.
 pub(super) fn double(value: PgbenchValue) -> Result<f64, String> {
     match value {
         Double(number) => Ok(number),
@@ -41,7 +41,7 @@ pub(super) fn double(value: PgbenchValue) -> Result<f64, String> {
     }
 }
 
-/// A boolean, and nothing else.
+/// Returns a boolean; any other type is an error.
 pub(super) fn boolean(value: PgbenchValue) -> Result<bool, String> {
     match value {
         Boolean(truth) => Ok(truth),
@@ -49,7 +49,7 @@ pub(super) fn boolean(value: PgbenchValue) -> Result<bool, String> {
     }
 }
 
-/// Whether a condition holds: numbers other than zero do, NULL does not.
+/// True if a value holds as a condition: numbers except zero do, NULL does not.
 pub(super) fn holds(value: PgbenchValue) -> bool {
     match value {
         Null => false,
@@ -59,7 +59,7 @@ pub(super) fn holds(value: PgbenchValue) -> bool {
     }
 }
 
-/// `+ - * / %` and comparisons.
+/// Computes `+ - * / %` and comparisons.
 pub(super) fn arithmetic(
     function: F,
     left: PgbenchValue,
@@ -103,7 +103,7 @@ fn of_whole(function: F, left: i64, right: i64) -> Result<PgbenchValue, String> 
     }
 }
 
-/// `& | # << >>` of whole numbers.
+/// Computes `& | # << >>` of whole numbers.
 pub(super) fn bits(
     function: F,
     left: PgbenchValue,
@@ -114,13 +114,13 @@ pub(super) fn bits(
         F::BitAnd => left & right,
         F::BitOr => left | right,
         F::BitXor => left ^ right,
-        // Processors look at six bits of the distance.
+        // Processors use six bits of the distance.
         F::ShiftLeft => left.wrapping_shl(right as u32),
         _ => left.wrapping_shr(right as u32),
     }))
 }
 
-/// The smallest or the greatest.
+/// The smallest or the greatest value.
 pub(super) fn extreme(values: &[PgbenchValue], is_greatest: bool) -> Result<PgbenchValue, String> {
     if values.iter().any(|value| matches!(value, Double(_))) {
         let mut best = double(values[0])?;

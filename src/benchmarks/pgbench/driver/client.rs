@@ -1,4 +1,4 @@
-//! One client: it draws a script, and carries out one command after the other.
+//! A client of pgbench scripts: draws a script and carries out its commands.
 
 use std::sync::Arc;
 use std::thread;
@@ -18,13 +18,13 @@ use crate::user_text::pgbench::{
 use crate::wire::postgres::TextCall;
 use crate::wire::{LastRows, Prepared, Reply, Value, WireError};
 
-/// Codes of failures to serialize and of deadlocks: Postgres, MySQL, SQLite.
+/// Codes of serialization failures and deadlocks: Postgres, MySQL, SQLite.
 const TRANSIENT: [&str; 8] = ["40001", "40P01", "1213", "1205", "5", "6", "261", "517"];
 
-/// Code of MySQL for a statement that cannot be prepared.
+/// MySQL's code for a statement that cannot be prepared.
 const UNPREPARED: &str = "1295";
 
-/// Values that a statement takes without an allocation.
+/// Most values of a statement that need no allocation.
 const FEW: usize = 16;
 
 /// One client.
@@ -33,28 +33,28 @@ pub(super) struct ScriptClient {
     shared: Arc<Arc<StepScripts>>,
     number: u32,
     variables: Variables,
-    /// What functions draw from.
+    /// The generator of functions.
     random: Xoroshiro128,
-    /// What the choice of scripts draws from.
+    /// The generator of the choice of scripts.
     choice: Xoroshiro128,
-    /// The script at work.
+    /// The current script.
     current: usize,
-    /// Tries of the transaction so far; 0 before the first.
+    /// Attempts at the transaction so far; 0 before the first.
     tries: u32,
-    /// What functions drew from at the beginning of the transaction.
+    /// The generator of functions at the start of the transaction.
     before: Xoroshiro128,
-    /// By script and command.
+    /// Prepared statements by script and command.
     prepared: Vec<Vec<Option<Way>>>,
     results: LastRows,
     sql: String,
-    /// With a new connection for each transaction: where it leads.
+    /// Opens connections, if each transaction has its own.
     connector: Option<Connector>,
     /// True after the first transaction.
     is_used: bool,
 }
 
 impl ScriptClient {
-    /// Client `number`, from 0.
+    /// Makes client `number`, from 0.
     pub(super) fn new(
         shared: &Arc<StepScripts>,
         number: u32,
@@ -78,7 +78,7 @@ impl ScriptClient {
         }
     }
 
-    /// Draws the script of a new transaction, or goes back to the beginning of one that failed.
+    /// Draws the script of a new transaction, or repeats a failed one.
     fn begin(&mut self) {
         self.tries += 1;
         if self.tries > 1 {
@@ -94,7 +94,7 @@ impl ScriptClient {
         }
     }
 
-    /// Connects anew, if each transaction has a connection of its own.
+    /// Connects again if each transaction has its own connection.
     fn connect(&mut self, session: &mut Connection) -> Result<(), WireError> {
         let Some(connector) = &self.connector else { return Ok(()) };
         if self.is_used {
@@ -106,11 +106,11 @@ impl ScriptClient {
     }
 }
 
-/// How a statement travels that was to be prepared.
+/// The form of a statement that was to be prepared.
 #[derive(Clone, Copy)]
 enum Way {
     Prepared(Prepared),
-    /// The server prepares no statement of that kind.
+    /// Text, because the server cannot prepare it.
     Text,
 }
 
@@ -168,7 +168,7 @@ impl ScriptClient {
     ) -> StatementError {
         let line = script.program.commands.get(at).map_or(0, |command| command.line);
         let kind = format!("{}, line {line}", script.name);
-        // Elsewhere a transaction that is not there is no error that matters.
+        // On other DBMSs, a missing transaction is a harmless error.
         if error.code().is_some()
             && session.is_in_transaction() != Some(false)
             && let Err(error @ (WireError::Io { .. } | WireError::Protocol(_))) =
@@ -187,7 +187,7 @@ impl ScriptClient {
         evaluation.value(expression).map_err(WireError::Protocol)
     }
 
-    /// Sets a variable of a sample. One whose value only a server knows stays as it is.
+    /// Sets a variable of a sample. A variable with a value from the server stays as it is.
     pub(super) fn try_set(&mut self, variable: u32, value: &PgbenchExpression) {
         if let Ok(value) = self.value(value) {
             self.variables.set(variable, value);
@@ -229,7 +229,7 @@ impl ScriptClient {
         Ok(())
     }
 
-    /// The text of a message with the values of its variables.
+    /// Writes the text of a message with the values of its variables.
     fn spell(&mut self, sql: &PgbenchSql) {
         let mut out = std::mem::take(&mut self.sql);
         out.clear();
@@ -244,7 +244,7 @@ impl ScriptClient {
                             let text = self.variables.text(*number).unwrap_or_default();
                             out.push_str(&String::from_utf8_lossy(text));
                         }
-                        // A variable that nobody set is none.
+                        // A variable that is not set is none.
                         None => {
                             out.push(':');
                             out.push_str(&self.shared.names.all()[*number as usize]);
@@ -256,7 +256,7 @@ impl ScriptClient {
         self.sql = out;
     }
 
-    /// Puts the row of a reply into variables.
+    /// Stores the row of a reply in variables.
     fn keep(&mut self, stored: &StoredRow) -> Result<(), WireError> {
         let fault = |what: String| Err(WireError::Protocol(what));
         let results = std::mem::take(&mut self.results);
@@ -291,7 +291,7 @@ impl ScriptClient {
             self.variables.set_text(number as u32, value);
             return Ok(());
         }
-        // Nobody reads it, but pgbench would refuse the name.
+        // No script reads it, but pgbench would refuse the name.
         let whole = String::from_utf8_lossy(&[prefix, column].concat()).into_owned();
         match is_variable_name(&whole) {
             true => Ok(()),
@@ -300,7 +300,7 @@ impl ScriptClient {
     }
 }
 
-/// The number that a text begins with, as C's `atoi` reads it; `None` without a digit.
+/// The number at the start of a text, as C's `atoi` reads it; `None` without a digit.
 fn leading_number(text: &[u8]) -> Option<i64> {
     let text = text.trim_ascii_start();
     let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
@@ -314,9 +314,9 @@ struct Run<'a> {
     script: &'a CompiledScript,
     session: &'a mut Connection,
     tally: &'a mut Tally,
-    /// Syncs of the open pipeline so far.
+    /// Syncs of the open pipeline.
     pipeline: Option<u32>,
-    /// The command at work.
+    /// The current command.
     at: usize,
 }
 
@@ -376,7 +376,7 @@ impl Run<'_> {
         let no_ops = self.tally.no_ops;
         self.tally.count(reply);
         if !script.changes[self.at] {
-            // BEGIN and END are not there to change rows.
+            // BEGIN and END change no rows by design.
             self.tally.no_ops = no_ops;
         }
         match &sql.stored {
@@ -385,10 +385,10 @@ impl Run<'_> {
         }
     }
 
-    /// Executes a statement whose values travel apart.
+    /// Executes a statement with separate values.
     #[inline]
     fn call(&mut self, message: &Message, sql: &PgbenchSql) -> Result<Reply, WireError> {
-        // Only Postgres tells the names of columns where rows are text and values travel apart.
+        // Only on Postgres do rows as text with separate values have column names.
         let keeps = sql.stored.is_some() && self.session.is_in_transaction().is_none();
         let way = if keeps { Some(Way::Text) } else { self.prepared(self.at, message)? };
         if let Some(Way::Text) = way {
@@ -402,7 +402,7 @@ impl Run<'_> {
         })
     }
 
-    /// Executes a message as text, with the values of its variables in it.
+    /// Executes a message as text that contains the values of its variables.
     #[inline]
     fn send_text(&mut self, sql: &PgbenchSql) -> Result<Reply, WireError> {
         self.client.spell(sql);
@@ -415,7 +415,7 @@ impl Run<'_> {
         }
     }
 
-    /// The prepared statement of a command, in that protocol.
+    /// The prepared statement of a command, if the protocol prepares it.
     #[inline]
     fn prepared(&mut self, at: usize, message: &Message) -> Result<Option<Way>, WireError> {
         if self.client.shared.work.protocol != PgbenchProtocol::Prepared {
@@ -480,7 +480,7 @@ fn protocol(what: &str) -> WireError {
     WireError::Protocol(what.to_owned())
 }
 
-/// Hands the values of variables to `use_values`; NULL for those that are not set.
+/// Passes the values of variables to `use_values`; NULL for those that are not set.
 #[inline]
 fn with_values<T>(
     variables: &Variables,

@@ -1,4 +1,4 @@
-//! Evaluates expressions. Nothing is allocated unless one fails.
+//! Evaluates expressions. Only an error allocates memory.
 
 use super::arithmetic::{arithmetic, bits, boolean, double, extreme, holds, whole};
 use super::functions;
@@ -9,16 +9,16 @@ use crate::user_text::pgbench::{PgbenchExpression, PgbenchFunction, PgbenchValue
 use PgbenchFunction as F;
 use PgbenchValue::{Boolean, Double, Integer, Null};
 
-/// Most arguments of a function that all are evaluated.
+/// Most arguments of a function.
 const MOST: usize = 16;
 
-/// Exponents of zipfian numbers, least and most.
+/// Smallest and largest exponent of zipfian numbers.
 const ZIPFIAN: [f64; 2] = [1.001, 1000.0];
 
-/// The smallest parameter of gaussian numbers.
+/// Smallest parameter of gaussian numbers.
 const GAUSSIAN: f64 = 2.0;
 
-/// What expressions read and draw from.
+/// The variables and the generator of expressions.
 pub(super) struct Evaluation<'a> {
     pub(super) variables: &'a Variables,
     pub(super) names: &'a [String],
@@ -29,7 +29,8 @@ impl Evaluation<'_> {
     /// The value of an expression.
     ///
     /// # Errors
-    /// Why it has none.
+    ///
+    /// The reason why it has none.
     pub(super) fn value(&mut self, expression: &PgbenchExpression) -> Result<PgbenchValue, String> {
         match expression {
             PgbenchExpression::Constant(value) => Ok(*value),
@@ -48,12 +49,14 @@ impl Evaluation<'_> {
     /// True if a condition holds.
     ///
     /// # Errors
-    /// As [`Evaluation::value`].
+    ///
+    /// Those of [`Evaluation::value`].
     pub(super) fn holds(&mut self, condition: &PgbenchExpression) -> Result<bool, String> {
         Ok(holds(self.value(condition)?))
     }
 
-    /// AND and OR. The right side is not looked at where the left one decides, NULL included.
+    /// AND and OR. If the left side decides, the right side is not evaluated, even if it would be
+    /// NULL.
     fn connect(
         &mut self,
         is_and: bool,
@@ -165,7 +168,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// The range of random numbers.
+/// The range of a random function.
 fn range(least: PgbenchValue, most: PgbenchValue) -> Result<[i64; 2], String> {
     let (least, most) = (whole(least)?, whole(most)?);
     if least > most {
@@ -204,10 +207,10 @@ mod tests {
     use crate::domain::pgbench::{PgbenchProtocol, PgbenchWork, WeightedText};
     use crate::user_text::pgbench::PgbenchAction;
 
-    /// Expressions, and the values that the real program printed.
+    /// Expressions with the values that the real program printed.
     const TABLE: &str = include_str!("../../../../tests/data/pgbench/expressions.tsv");
 
-    /// The value of an expression as `debug()` prints it; `error` if there is none.
+    /// The value of an expression as `debug()` prints it; `error` for an error.
     fn evaluated(expression: &str) -> String {
         let defined = [
             ("answer", "42"),

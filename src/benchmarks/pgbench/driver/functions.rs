@@ -1,22 +1,23 @@
-//! Random numbers, hashes and permutations as pgbench 15 and later compute them.
+//! Random numbers, hashes and permutations, computed as in pgbench 15 and later.
 
 use std::f64::consts::PI;
 
 use crate::datagen::xoroshiro::Xoroshiro128;
 
-/// A number from `least` to `most`, all alike.
+/// A uniform number from `least` to `most`.
 #[inline]
 pub(super) fn uniform(random: &mut Xoroshiro128, least: i64, most: i64) -> i64 {
     least.wrapping_add(random.up_to(most.wrapping_sub(least) as u64) as i64)
 }
 
-/// The number at a share of the range.
+/// The number at a share (0 to 1) of the range.
 fn at_share(least: i64, most: i64, share: f64) -> i64 {
     let numbers = (most - least + 1) as f64;
     least + (numbers * share) as i64
 }
 
-/// More often small numbers, by an exponential function cut at `parameter`.
+/// Exponentially distributed; the distribution is cut at `parameter`. Small numbers are more
+/// frequent.
 pub(super) fn exponential(random: &mut Xoroshiro128, least: i64, most: i64, parameter: f64) -> i64 {
     let cut = (-parameter).exp();
     let drawn = 1.0 - random.fraction();
@@ -24,7 +25,7 @@ pub(super) fn exponential(random: &mut Xoroshiro128, least: i64, most: i64, para
     at_share(least, most, share)
 }
 
-/// More often numbers of the middle, by a bell curve cut at `parameter` deviations.
+/// Normally distributed; the distribution is cut at `parameter` standard deviations.
 pub(super) fn gaussian(random: &mut Xoroshiro128, least: i64, most: i64, parameter: f64) -> i64 {
     loop {
         let length = 1.0 - random.fraction();
@@ -37,8 +38,8 @@ pub(super) fn gaussian(random: &mut Xoroshiro128, least: i64, most: i64, paramet
     }
 }
 
-/// Rank k with a probability in proportion to k^−exponent (Devroye's rejection for exponents
-/// above 1), from `least` on.
+/// Zipf distributed: rank k, from `least` on, with a probability in proportion to k^−exponent
+/// (Devroye's rejection for exponents above 1).
 pub(super) fn zipfian(random: &mut Xoroshiro128, least: i64, most: i64, exponent: f64) -> i64 {
     let ranks = most - least + 1;
     if ranks <= 1 {
@@ -58,7 +59,7 @@ pub(super) fn zipfian(random: &mut Xoroshiro128, least: i64, most: i64, exponent
     }
 }
 
-/// FNV-1a of the eight octets of a number, the lowest first.
+/// FNV-1a of the eight octets of a number, from the lowest.
 pub(super) fn fnv1a(number: i64, seed: i64) -> i64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -66,7 +67,7 @@ pub(super) fn fnv1a(number: i64, seed: i64) -> i64 {
     number.to_le_bytes().into_iter().fold(BASIS ^ seed as u64, mix) as i64
 }
 
-/// MurmurHash2 of 64 bits (by Austin Appleby, public domain) of a number.
+/// 64-bit MurmurHash2 of a number (by Austin Appleby, public domain).
 pub(super) fn murmur2(number: i64, seed: i64) -> i64 {
     const FACTOR: u64 = 0xc6a4_a793_5bd1_e995;
     const SHIFT: u32 = 47;
@@ -79,17 +80,17 @@ pub(super) fn murmur2(number: i64, seed: i64) -> i64 {
     (hash ^ (hash >> SHIFT)) as i64
 }
 
-/// Rounds of a permutation.
+/// Rounds of the permutation.
 const ROUNDS: u32 = 6;
 
-/// Where a number goes in a permutation of `size` numbers that the seed chooses.
+/// The position of `number` in the permutation of `size` numbers by `seed`.
 pub(super) fn permuted(number: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;
     }
     let mut random = Xoroshiro128::seeded(seed as u64);
     let size = size as u64;
-    // As C divides: the number is taken as one without a sign.
+    // C divides it as an unsigned number.
     let mut place = number as u64 % size;
     let half = HalfPermutation { bits: size.ilog2(), mask: (1u64 << size.ilog2()) - 1 };
     for _ in 0..ROUNDS {
@@ -103,14 +104,14 @@ pub(super) fn permuted(number: i64, size: i64, seed: i64) -> i64 {
     place as i64
 }
 
-/// Scatters the numbers below the largest power of two that is not above the size.
+/// Scatters numbers below the largest power of two up to the size.
 struct HalfPermutation {
     bits: u32,
     mask: u64,
 }
 
 impl HalfPermutation {
-    /// Draws, whether the number is one of the half or not.
+    /// Draws in any case; scatters the number if it is below the power of two.
     fn scatter(&self, number: u64, random: &mut Xoroshiro128) -> u64 {
         let factor = (random.next_u64() & self.mask) | 1;
         let toggled = random.next_u64() & self.mask;

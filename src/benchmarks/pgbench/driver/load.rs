@@ -1,4 +1,4 @@
-//! Makes and fills the standard tables, as `pgbench -i` does.
+//! Creates and fills the standard tables like `pgbench -i`.
 
 use std::io::Write;
 use std::time::Instant;
@@ -17,16 +17,16 @@ use crate::driver::loaders::{COPY_BYTES, speed_up};
 use crate::driver::request::{DriverRequest, RequestBody};
 use crate::os::tree;
 
-/// Rows of one INSERT.
+/// Rows per INSERT.
 const ROWS: u64 = 1000;
 
-/// INSERTs of one transaction.
+/// INSERTs per transaction.
 const INSERTS: u64 = 50;
 
-/// The first version of Postgres whose COPY freezes rows so that pgbench asks for it.
+/// The first Postgres version for which pgbench asks COPY to freeze rows.
 const FREEZES: u32 = 14;
 
-/// How the tables of a workload are made.
+/// The load for a workload.
 pub(crate) fn load(_: Dialect, workload: &Workload, storage_engine: Option<&str>) -> RequestBody {
     let load = match &workload.shape {
         BenchmarkParameters::Pgbench(shape) => PgbenchLoad {
@@ -84,7 +84,7 @@ fn carry_out(
         InitStep::Make(sql) => {
             connector.make(session, sql).map_err(|error| fault(sql, error))?;
         }
-        // ANALYZE of MySQL answers with rows.
+        // MySQL's ANALYZE returns rows.
         InitStep::Run(sql) if job.dialect == Dialect::Mysql => {
             session.rows(sql).map_err(|error| fault(sql, error))?;
         }
@@ -107,7 +107,7 @@ fn execute(session: &mut Connection, sql: &str) -> Result<(), String> {
     done.map_err(|error| format!("failed to execute {sql:?}: {error}"))
 }
 
-/// All rows in one transaction.
+/// Loads all rows in one transaction.
 fn copy_all(load: &PgbenchLoad, session: &mut Connection) -> Result<(), String> {
     let server = session.postgres("copies rows").map_err(|error| error.to_string())?;
     let digits = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().map(str::to_owned);
@@ -116,7 +116,7 @@ fn copy_all(load: &PgbenchLoad, session: &mut Connection) -> Result<(), String> 
     execute(session, "begin")?;
     execute(session, &format!("truncate table {}", TABLES.join(", ")))?;
     for table in &FILLED {
-        // pgbench freezes the accounts, which are the table with a filled filler.
+        // pgbench freezes the accounts: the only table with a filled filler.
         copy(session, table, freezes && table.has_filler, table.rows * u64::from(load.scale))?;
     }
     execute(session, "commit")
@@ -149,7 +149,7 @@ fn copy(
     }
 }
 
-/// All rows as INSERTs of many.
+/// Loads all rows as multi-row INSERTs.
 fn insert_all(
     load: &PgbenchLoad,
     session: &mut Connection,

@@ -1,4 +1,4 @@
-//! Carries out scripts of pgbench: the interpreter of a client, and the standard tables.
+//! Runs pgbench scripts: the interpreter of a client, and the standard tables.
 
 mod arithmetic;
 mod client;

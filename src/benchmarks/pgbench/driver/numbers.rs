@@ -1,10 +1,10 @@
-//! Numbers as text, as pgbench prints and reads them.
+//! Writes and reads numbers as text like pgbench.
 
 use std::io::Write;
 
 use crate::user_text::pgbench::PgbenchValue;
 
-/// Digits of a double in a variable.
+/// Significant digits of a double in a variable.
 const DIGITS: usize = 15;
 
 /// Appends the text of a value.
@@ -22,7 +22,7 @@ pub(super) fn spell(out: &mut Vec<u8>, value: PgbenchValue) {
     };
 }
 
-/// Appends a double with 15 significant digits and no zeros at its end: `%.15g` of pgbench.
+/// Appends a double with 15 significant digits, without trailing zeros: pgbench's `%.15g`.
 fn spell_double(out: &mut Vec<u8>, number: f64) {
     if !number.is_finite() {
         let text: &[u8] = match (number.is_nan(), number > 0.0) {
@@ -52,7 +52,7 @@ fn spell_double(out: &mut Vec<u8>, number: f64) {
     let _ = write!(out, "e{sign}{:02}", exponent.unsigned_abs());
 }
 
-/// Takes off zeros at the end of a fraction, and its point.
+/// Removes trailing zeros of a fraction, and its point.
 fn trim_zeros(out: &mut Vec<u8>, begin: usize) {
     if !out[begin..].contains(&b'.') {
         return;
@@ -65,7 +65,7 @@ fn trim_zeros(out: &mut Vec<u8>, begin: usize) {
     }
 }
 
-/// The value that a text stands for: NULL, a truth, a whole number or a double; `None` if none.
+/// The value of a text: NULL, a boolean, a whole number or a double; `None` for anything else.
 pub(super) fn read(text: &[u8]) -> Option<PgbenchValue> {
     let text = std::str::from_utf8(text).ok()?;
     let is = |word: &str| text.eq_ignore_ascii_case(word);

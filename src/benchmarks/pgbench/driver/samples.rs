@@ -1,4 +1,4 @@
-//! A sample of each statement, whose query plan is asked for. All targets get the same.
+//! Makes a sample of each statement for its query plan, the same on all targets.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::domain::pgbench::PgbenchWork;
 use crate::domain::script::{Distribution, Fragment, Operation, Protocol, Script};
 use crate::user_text::pgbench::PgbenchAction;
 
-/// Seed of the values.
+/// Seed of the sample values.
 const SEED: u64 = 1;
 
-/// What a DBMS explains.
+/// First words of statements that a DBMS explains.
 const EXPLAINED: [&str; 7] = ["SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "MERGE"];
 
-/// The statements of all scripts with values in them: of each branch, and not those whose values
-/// only a server knows.
+/// The statements of all scripts and branches with values, except statements with values that come
+/// from the server.
 pub(super) fn samples(work: &PgbenchWork, dialect: Dialect) -> Result<Script, String> {
     let shared = Arc::new(StepScripts::read(work, dialect, SEED, 1)?);
     let mut client = ScriptClient::new(&shared, 0, None);

@@ -1,4 +1,4 @@
-//! The scripts of a step, read once for all clients, and what each client begins with.
+//! The scripts of a step, read once for all clients, and the initial state of each client.
 
 use super::variables::Variables;
 use crate::datagen::xoroshiro::Xoroshiro128;
@@ -9,19 +9,19 @@ use crate::user_text::pgbench::{
     PgbenchAction, PgbenchProgram, PgbenchSql, SqlPiece, VariableNames,
 };
 
-/// Bits of the seed: as many as the option of the real program shows without a doubt.
+/// Mask of the seed: as many bits as the real program's option shows unambiguously.
 const SEED: u64 = (1 << 31) - 1;
 
-/// All that clients share.
+/// Shared by the clients.
 pub(super) struct StepScripts {
     pub(super) scripts: Vec<CompiledScript>,
-    /// Sums of the weights up to each script.
+    /// Cumulative weights of the scripts.
     pub(super) sums: Vec<i64>,
     pub(super) names: VariableNames,
     pub(super) work: PgbenchWork,
-    /// The number after `--random-seed` by which the real program draws the same.
+    /// The number for `--random-seed` with which the real program draws the same values.
     pub(super) seed: u64,
-    /// Per client: what its functions draw from, and what its choice of scripts does.
+    /// Generators by client: for functions, and for the choice of scripts.
     generators: Vec<[Xoroshiro128; 2]>,
     default_seed: i64,
 }
@@ -30,24 +30,25 @@ pub(super) struct StepScripts {
 pub(super) struct CompiledScript {
     pub(super) name: String,
     pub(super) program: PgbenchProgram,
-    /// Per command: the message with placeholders, where the protocol has them.
+    /// By command: the message with placeholders, if the protocol has them.
     pub(super) messages: Vec<Option<Message>>,
-    /// Per command: true if it is a statement that is there to change rows.
+    /// By command: true for a statement that changes rows.
     pub(super) changes: Vec<bool>,
 }
 
-/// A message whose values travel apart.
+/// A message with separate values.
 pub(super) struct Message {
     pub(super) sql: String,
-    /// Variables by their numbers, one for each placeholder.
+    /// Variables by number, one per placeholder.
     pub(super) values: Vec<u32>,
 }
 
 impl StepScripts {
-    /// Reads the scripts of a step for so many clients.
+    /// Reads the scripts of a step for this number of clients.
     ///
     /// # Errors
-    /// A script cannot be read; a plan that was checked has none.
+    ///
+    /// A script is invalid; a checked plan has none.
     pub(super) fn read(
         work: &PgbenchWork,
         dialect: Dialect,
@@ -73,7 +74,7 @@ impl StepScripts {
             sums.push(sum);
         }
         let seed = seed & SEED;
-        // As pgbench seeds with one thread for each client.
+        // Like pgbench with one thread per client.
         let mut base = Xoroshiro128::seeded(seed);
         let functions: Vec<Xoroshiro128> = (0..clients).map(|_| base.branch()).collect();
         let default_seed = match work.define.contains_key("default_seed") {
@@ -82,7 +83,7 @@ impl StepScripts {
         };
         let generators = functions.into_iter().map(|functions| {
             let choice = base.branch();
-            // Those of its throttle and of its samples.
+            // Draws that pgbench uses for its throttle and its samples.
             let _ = (base.next_u64(), base.next_u64());
             [functions, choice]
         });
@@ -91,12 +92,12 @@ impl StepScripts {
         Ok(StepScripts { scripts, sums, names, work, seed, generators, default_seed })
     }
 
-    /// The generators of a client: of functions, and of the choice of scripts.
+    /// The generators of a client: for functions, and for the choice of scripts.
     pub(super) fn generators(&self, client: u32) -> [Xoroshiro128; 2] {
         self.generators[client as usize]
     }
 
-    /// The variables with which a client begins.
+    /// The initial variables of a client.
     pub(super) fn variables(&self, client: u32) -> Variables {
         let mut variables = Variables::new(self.names.all().len());
         let own = [

@@ -1,4 +1,4 @@
-//! A step: its scripts, on one thread and one connection per client.
+//! Runs the scripts of a step, with one thread and one connection per client.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::driver::step::{Clients, MakeActs};
 use crate::driver::watch::ClientWatch;
 use crate::driver::{Stop, step};
 
-/// What pgbench does before it measures. It does not matter whether it can be done.
+/// Statements that pgbench executes before it measures; failures are ignored.
 const BEFORE: [&str; 3] =
     ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"];
 

@@ -3,7 +3,7 @@
 use super::numbers;
 use crate::user_text::pgbench::PgbenchValue;
 
-/// What a variable holds.
+/// The content of a variable.
 #[derive(Clone, Debug, Default)]
 struct Variable {
     content: Content,
@@ -14,31 +14,31 @@ struct Variable {
 enum Content {
     #[default]
     Unset,
-    /// Only a text, which an expression reads when it needs it.
+    /// Only a text; an expression parses it when needed.
     Text,
-    /// A value whose text was not needed yet.
+    /// Only a value; its text is made when needed.
     Value(PgbenchValue),
     /// A value with its text.
     Both(PgbenchValue),
 }
 
-/// The variables of one client by their numbers.
+/// The variables of one client by number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Variables(Vec<Variable>);
 
 impl Variables {
-    /// So many, none set.
+    /// Makes this number of variables, none set.
     pub(super) fn new(count: usize) -> Variables {
         Variables(vec![Variable::default(); count])
     }
 
-    /// Gives a variable a value.
+    /// Sets a variable to a value.
     #[inline]
     pub(super) fn set(&mut self, number: u32, value: PgbenchValue) {
         self.0[number as usize].content = Content::Value(value);
     }
 
-    /// Gives a variable a text.
+    /// Sets a variable to a text.
     pub(super) fn set_text(&mut self, number: u32, text: &[u8]) {
         let variable = &mut self.0[number as usize];
         variable.text.clear();
@@ -57,7 +57,7 @@ impl Variables {
         }
     }
 
-    /// The text of a variable that [`Variables::spell`] made; `None` if it is not set.
+    /// The text that [`Variables::spell`] made; `None` if the variable is not set.
     #[inline]
     pub(super) fn text(&self, number: u32) -> Option<&[u8]> {
         let variable = &self.0[number as usize];
@@ -70,7 +70,9 @@ impl Variables {
     /// The value of a variable.
     ///
     /// # Errors
-    /// It is not set, or its text is no value. The text follows the name of the variable.
+    ///
+    /// It is not set, or its text is not a value. The error completes a sentence that begins with
+    /// the name of the variable.
     #[inline]
     pub(super) fn value(&self, number: u32) -> Result<PgbenchValue, String> {
         let variable = &self.0[number as usize];

@@ -1,4 +1,4 @@
-//! Settings of the form `key=value`, and what follows from them.
+//! Settings `key=value` of pgbench scripts, and values derived from them.
 
 use crate::benchmarks::spec::DataSize;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
@@ -6,16 +6,16 @@ use crate::domain::pgbench::PgbenchShape;
 use crate::workload::own::{Settings, own_settings};
 use crate::workload::settings::SetError;
 
-/// Bytes of the standard tables and their indexes for each unit of scale.
+/// Bytes of the standard tables with indexes, per unit of scale.
 const SCALE_BYTES: u64 = 16 << 20;
 
-/// Bytes of a history that steps write.
+/// Bytes of the history that steps write.
 const GROWTH_BYTES: u64 = 256 << 20;
 
-/// Accounts for each unit of scale.
+/// Accounts per unit of scale.
 const ACCOUNTS: u64 = 100_000;
 
-/// The shape of the workload, if it consists of scripts.
+/// The parameters of this benchmark, mutable; `None` for another workload.
 pub(super) fn shape_of(workload: &mut Workload) -> Option<&mut PgbenchShape> {
     match &mut workload.shape {
         BenchmarkParameters::Pgbench(shape) => Some(shape),
@@ -46,25 +46,26 @@ const SETTINGS: Settings<PgbenchShape> = Settings {
 /// Changes the workload by one `key=value`.
 ///
 /// # Errors
+///
 /// See [`SetError`].
 pub(crate) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     SETTINGS.set(workload, assignment)
 }
 
-/// Fills in how many rows there are.
+/// Computes the number of rows.
 pub(crate) fn finish(workload: &mut Workload) {
     if let BenchmarkParameters::Pgbench(shape) = &workload.shape {
         workload.rows = ACCOUNTS * u64::from(shape.scale);
     }
 }
 
-/// How large the data are.
+/// The size of the data.
 pub(crate) fn data_size(workload: &Workload) -> DataSize {
     let scale = match &workload.shape {
         BenchmarkParameters::Pgbench(shape) if shape.tables.made => u64::from(shape.scale),
         _ => 0,
     };
     let cached_bytes = scale * SCALE_BYTES;
-    // Data and snapshot.
+    // The data, and its snapshot.
     DataSize { disk_bytes: 2.0 * (cached_bytes + GROWTH_BYTES) as f64, cached_bytes }
 }

@@ -1,4 +1,4 @@
-//! What the command line says of scripts of pgbench.
+//! Settings of pgbench scripts: scripts, the program's options, rqps's own settings.
 
 mod keys;
 mod options;

@@ -1,4 +1,4 @@
-//! Options of pgbench after `--`: taken, or refused in rqps's own words.
+//! pgbench options after `--`: accepted, or refused with a hint.
 
 use std::collections::VecDeque;
 
@@ -7,28 +7,28 @@ use crate::domain::pgbench::{PgbenchProtocol, PgbenchShape};
 
 /// An option that names a script.
 pub(super) struct NamedScript {
-    /// As it was written.
+    /// The option as written.
     pub(super) said: String,
-    /// What `--bench pgbench:` would say.
+    /// Its value in the form of `--bench pgbench:`.
     pub(super) script: String,
 }
 
-/// What is done with an option.
+/// The effect of an option.
 enum Answer {
-    /// Takes effect without a value.
+    /// Takes effect; has no value.
     Flag(fn(&mut PgbenchShape)),
-    /// Takes effect with its value; the error says what the value must be.
+    /// Takes effect with its value; the error names the valid values.
     Value(fn(&mut PgbenchShape, &str) -> Result<(), String>),
-    /// Names a script: a value, or the script itself.
+    /// Names a script: by its value, or by the option itself.
     Script(Option<&'static str>),
-    /// Means nothing here, and does no harm; true if a value follows.
+    /// Has no effect and is harmless; true if a value follows.
     Idle(bool),
-    /// Refused: the value as `{}` in the answer; true if a value follows.
+    /// Refused; the answer contains the value as `{}`. True if a value follows.
     Refused(bool, &'static str),
 }
 
 struct PgbenchOption {
-    /// One letter, or a blank.
+    /// The letter, or a blank.
     short: char,
     /// The long name, without `--`.
     long: &'static str,
@@ -39,10 +39,10 @@ const fn option(short: char, long: &'static str, answer: Answer) -> PgbenchOptio
     PgbenchOption { short, long, answer }
 }
 
-/// What is said of options that name the server.
+/// The answer to options about the server.
 const SERVER: &str = "a target says where its server is: leave it out";
 
-/// What is said of options that ask for something that rqps does anyway.
+/// The answer to options about facts that rqps always records.
 const IDLE: &str = "rqps records latencies, seconds and errors itself";
 
 /// All options.
@@ -195,7 +195,7 @@ fn number(value: &str, least: u32, most: u32) -> Result<u32, String> {
     number.ok_or_else(|| format!("write a whole number from {least} to {most}"))
 }
 
-/// A name that needs no quotes.
+/// Accepts a name that needs no quotes.
 fn plain_name(value: &str) -> Result<String, String> {
     match crate::user_text::pgbench::is_variable_name(value) {
         true => Ok(value.to_owned()),
@@ -203,10 +203,11 @@ fn plain_name(value: &str) -> Result<String, String> {
     }
 }
 
-/// Takes the options. Returns those that name scripts.
+/// Handles the options. Returns those that name scripts.
 ///
 /// # Errors
-/// An option is unknown, refused, or its value is wrong.
+///
+/// An option is unknown or refused, or its value is invalid.
 pub(super) fn take(
     shape: &mut PgbenchShape,
     said: &SaidWords<'_>,
@@ -225,7 +226,7 @@ pub(super) fn take(
             (true, None) => {
                 words.pop_front().ok_or_else(|| format!("a value must follow `{name}`"))?
             }
-            // Letters without values may stand together: `-nS`.
+            // Letters without values may be joined: `-nS`.
             (false, Some(rest)) if !word.starts_with("--") => {
                 words.push_front(format!("-{rest}"));
                 String::new()
@@ -257,7 +258,7 @@ pub(super) fn take(
     Ok(named)
 }
 
-/// The option that a word begins with, as it is written, and a value that is attached to it.
+/// The option at the start of a word, as written, and its attached value.
 fn find(word: &str) -> Result<(&'static PgbenchOption, String, Option<String>), String> {
     let unknown = || format!("pgbench has no option `{word}`");
     if let Some(long) = word.strip_prefix("--") {

@@ -1,4 +1,4 @@
-//! The scripts that a step names: `select-only`, `new_order.sql@5,browse.sql@20`.
+//! Parses the scripts of a step: `select-only`, `new_order.sql@5,browse.sql@20`.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::units;
 /// Most scripts of a mix.
 const MOST_SCRIPTS: usize = 128;
 
-/// Largest script.
+/// Largest script, bytes.
 const LARGEST: usize = 1 << 20;
 
-/// The step of a list of scripts. Files are read into the shape.
+/// The step for a list of scripts. Reads files into the shape.
 pub(super) fn step(
     shape: &mut PgbenchShape,
     list: &str,
@@ -50,12 +50,12 @@ pub(super) fn step(
     Ok(step)
 }
 
-/// SHA-256 of a text, in hex.
+/// SHA-256 of a text in hexadecimal digits.
 pub(crate) fn sha256(text: &str) -> String {
     units::hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// Splits off the weight behind the last `@`.
+/// Splits the weight after the last `@` off.
 fn weighted(word: &str) -> Result<(&str, u32), String> {
     let Some((name, weight)) = word.rsplit_once('@') else { return Ok((word, 1)) };
     match weight.parse::<i32>().map(u32::try_from) {
@@ -66,7 +66,7 @@ fn weighted(word: &str) -> Result<(&str, u32), String> {
     }
 }
 
-/// The built-in script of which the word is the beginning and of no other.
+/// The built-in script with this unambiguous prefix.
 fn builtin(word: &str) -> Result<Option<&'static str>, String> {
     let mut found =
         BUILTINS.iter().filter(|(name, _)| name.starts_with(word)).map(|(name, _)| *name);

@@ -1,14 +1,15 @@
-//! Scripts and options of a command line.
+//! Adds the scripts and options of a command line to a workload.
 
 use super::keys::shape_of;
 use super::{options, scripts};
 use crate::benchmarks::spec::SaidWords;
 use crate::domain::benchmark::Workload;
 
-/// Puts scripts and options in.
+/// Adds scripts and options.
 ///
 /// # Errors
-/// A word means nothing, or a script cannot be read; the text says the way out.
+///
+/// A word is unknown, or a script cannot be read; the text has a way out.
 pub(crate) fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String> {
     let Some(shape) = shape_of(workload) else { return Ok(()) };
     let named = options::take(shape, said)?;

@@ -1,4 +1,4 @@
-//! The steps of a workload of scripts: read, refused, made into what the driver carries out.
+//! Reads and checks pgbench scripts, and makes steps of them.
 
 mod reading;
 mod sequence;

@@ -1,4 +1,4 @@
-//! Reads the scripts of a workload, and refuses what cannot be carried out.
+//! Reads the scripts of a workload and refuses those that cannot run.
 
 use crate::benchmarks::pgbench::schema::builtin;
 use crate::benchmarks::pgbench::settings::sha256;
@@ -9,10 +9,10 @@ use crate::user_text::pgbench::{
     PgbenchAction, PgbenchCommand, PgbenchProgram, PgbenchSql, SqlPiece, VariableNames,
 };
 
-/// Values of a statement at most.
+/// Most values of a statement.
 const MOST_VALUES: usize = 255;
 
-/// The shape of the workload, if it consists of scripts.
+/// The parameters of this benchmark; `None` for another workload.
 pub(super) fn shape(workload: &Workload) -> Option<&PgbenchShape> {
     match &workload.shape {
         BenchmarkParameters::Pgbench(shape) => Some(shape),
@@ -20,12 +20,12 @@ pub(super) fn shape(workload: &Workload) -> Option<&PgbenchShape> {
     }
 }
 
-/// True if the standard tables are made.
+/// True if rqps creates the standard tables.
 pub(crate) fn has_tables(workload: &Workload) -> bool {
     shape(workload).is_some_and(|shape| shape.tables.made)
 }
 
-/// The text of a script in a dialect: of a file, or of one that is built in.
+/// The text of a script for a dialect: from a file, or built in.
 pub(super) fn text(shape: &PgbenchShape, name: &str, dialect: Dialect) -> Option<String> {
     match shape.files.get(name) {
         Some(file) => Some(file.text.clone()),
@@ -33,9 +33,10 @@ pub(super) fn text(shape: &PgbenchShape, name: &str, dialect: Dialect) -> Option
     }
 }
 
-/// Refuses a workload that cannot be carried out on a DBMS of this dialect.
+/// Refuses a workload that cannot run on a DBMS of this dialect.
 ///
 /// # Errors
+///
 /// The text names the script and the place in it.
 pub(crate) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
     let Some(shape) = shape(workload) else { return Ok(()) };
@@ -113,7 +114,8 @@ fn check_command(
     }
 }
 
-/// Scripts are split as Postgres reads them. MySQL takes a backslash in quotes for an escape.
+/// Refuses literals that MySQL reads differently: scripts are split by Postgres's rules, but MySQL
+/// treats a backslash in quotes as an escape.
 fn check_literals(sql: &PgbenchSql, dialect: Dialect) -> Result<(), String> {
     let has_backslash = |piece: &SqlPiece| match piece {
         SqlPiece::Sql(text) => text.contains("\\'") || text.contains("\\\""),

@@ -1,4 +1,4 @@
-//! The steps in their order, as phases.
+//! The steps of pgbench scripts in order, as phases.
 
 use super::reading::{shape, text};
 use crate::benchmarks::spec::Counting;
@@ -10,16 +10,16 @@ use crate::domain::step_parameters::{StepParameters, StepPurpose};
 use crate::user_text::pgbench::{PgbenchAction, PgbenchProgram, PgbenchSql, VariableNames};
 use crate::user_text::words;
 
-/// The built-in scripts that take after TPC-B.
+/// The built-in scripts derived from TPC-B.
 const LIKE_TPC_B: [&str; 2] = ["tpcb-like", "simple-update"];
 
-/// Longest name of a step.
+/// Longest name of a step, characters.
 const NAME: usize = 60;
 
-/// Counts so many transactions that their statements are those that were asked for.
+/// Which steps are counted; by transactions that contain the requested statements.
 pub(crate) const COUNTING: Counting = Counting { step: counted, ..Counting::SCRIPTS };
 
-/// Events of a step that is counted, at least.
+/// Fewest events of a counted step.
 const EVENTS_LEAST: u64 = 3;
 
 fn counted(step: &Step, workload: &Workload, statements: u64) -> StepCount {
@@ -32,7 +32,7 @@ fn counted(step: &Step, workload: &Workload, statements: u64) -> StepCount {
     }
 }
 
-/// All that the workload does after its load.
+/// All phases after the load.
 pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     let mut names: Vec<String> = Vec::new();
@@ -51,7 +51,7 @@ pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     phases
 }
 
-/// The names of the steps that write, by their statements.
+/// The names of the steps that write, judged by their statements.
 pub(crate) fn writes(workload: &Workload) -> Vec<String> {
     let writing = |phase| match phase {
         Phase::Measure(step) if step.group == Group::Write => Some(step.name),
@@ -60,7 +60,7 @@ pub(crate) fn writes(workload: &Workload) -> Vec<String> {
     phases(Dialect::Postgres, workload).into_iter().filter_map(writing).collect()
 }
 
-/// The name of a step by its scripts.
+/// The name of a step, made of its scripts.
 fn name(step: &PgbenchStep) -> String {
     let of_script = |name: &str| {
         let name = name.rsplit('/').next().unwrap_or(name);
@@ -80,7 +80,7 @@ fn work(shape: &PgbenchShape, step: &PgbenchStep, dialect: Dialect) -> PgbenchWo
     let script = |script: &crate::domain::pgbench::PgbenchScript| WeightedText {
         name: script.name.clone(),
         weight: script.weight,
-        // A plan was checked before.
+        // The plan was checked before.
         text: text(shape, &script.name, dialect).unwrap_or_default(),
     };
     let mut define = shape.define.clone();
@@ -135,14 +135,14 @@ fn measured(workload: &Workload, name: String, step: &PgbenchStep, work: Pgbench
         makes: None,
         needs: None,
         restart_before: false,
-        // Others would wait while a client sleeps.
+        // While a client sleeps, the other targets would wait.
         takes_turns: sleeps == 0 && !work.connect,
         only_reads: group != Group::Write,
         work: StepBody::Own(OwnWork::new("pgbench", &work)),
     }
 }
 
-/// The scripts that can be read: a plan was checked before.
+/// The valid scripts; all are, because the plan was checked before.
 fn programs(work: &PgbenchWork) -> Vec<PgbenchProgram> {
     let read = |script: &WeightedText| {
         PgbenchProgram::read(&script.text, &mut VariableNames::default()).ok()
@@ -160,7 +160,7 @@ fn group(programs: &[PgbenchProgram]) -> Group {
     }
 }
 
-/// True for a query, false for what only begins or ends transactions, `None` for what may write.
+/// True for a query, false for the edge of a transaction, `None` for a statement that may write.
 fn reads(sql: &PgbenchSql) -> Option<bool> {
     const QUERIES: [&str; 6] = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "("];
     const BRACKETS: [&str; 5] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK"];

@@ -1,4 +1,4 @@
-//! The columns of published sysbench tables: targets, and numbers of clients.
+//! Names the columns of published sysbench tables: targets, and numbers of clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,11 +12,12 @@ use crate::import::published::Published;
 use crate::import::text::Text;
 use crate::import::{ImportError, ImportOptions};
 
-/// Gives names to the columns of tables that have none in their file: those that were asked for, or
-/// those of the table of the same name that has a legend.
+/// Names the columns of tables without names: by the user's labels, or by the table of the same
+/// name with a legend.
 ///
 /// # Errors
-/// Nothing else is there, and the columns have no names.
+///
+/// There are neither.
 pub(crate) fn name(
     sources: &mut Sources,
     options: &ImportOptions,
@@ -39,7 +40,7 @@ pub(crate) fn name(
         } else if labels.len() == table.width() {
             table.targets.clone_from(labels);
         } else if relative && labels.len() == table.width() + 1 {
-            // Tables of ratios leave their base out.
+            // Tables of ratios leave their baseline out.
             table.base = labels.first().cloned();
             table.targets = labels[1..].to_vec();
         } else {
@@ -68,7 +69,7 @@ pub(crate) fn name(
     }
 }
 
-/// Ratios have two decimals throughout; rates have none, or three where a scan counts millions.
+/// True for ratios: all have two decimals; rates have none, or three if a scan counts millions.
 fn ratios_only(table: &RateTable) -> bool {
     let mut cells = table.rows.iter().flat_map(|row| &row.cells);
     cells.all(|cell| {
@@ -77,7 +78,7 @@ fn ratios_only(table: &RateTable) -> bool {
     })
 }
 
-/// `qps.abs.all.csv` and `qps.abs.all.tsv` are one table.
+/// The common name of `qps.abs.all.csv` and `qps.abs.all.tsv`, which are one table.
 fn stem(path: &Path) -> PathBuf {
     let name = path.with_extension("");
     match path.extension().is_some_and(|end| end == "gz") {
@@ -86,29 +87,29 @@ fn stem(path: &Path) -> PathBuf {
     }
 }
 
-/// Numbers of clients: of the columns of blocks, and of whole tables.
+/// Numbers of clients of columns of blocks, and of whole tables.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
-    /// Clients of each column of a block, where they are known.
+    /// Clients by column of a block, if known.
     clients: Vec<Option<u32>>,
-    /// Clients of tables with a legend, where their rates tell.
+    /// Clients of tables with a legend, if their rates show them.
     tables: BTreeMap<PathBuf, u32>,
-    /// True if no step was measured with several numbers of clients, so that names of steps need
-    /// not tell them.
+    /// True if each step has one number of clients, so that names need not contain it.
     single: bool,
-    /// True if all steps were measured with one number of clients.
+    /// True if all steps have the same number of clients.
     pub same_clients: bool,
-    /// True if the clients of some column or table are not known.
+    /// True if the clients of a column or table are unknown.
     pub unknown: bool,
     /// A file with such columns.
     pub file: String,
 }
 
 impl Columns {
-    /// Finds them by what was asked for, by file names, and by rates that stand under both.
+    /// Finds the clients by the user's numbers, by file names, and by rates that occur under both.
     ///
     /// # Errors
-    /// `--clients` names fewer than there are columns.
+    ///
+    /// `--clients` has fewer numbers than there are columns.
     pub(crate) fn resolve(
         sources: &Sources,
         raw: &[RawStep],
@@ -121,7 +122,7 @@ impl Columns {
         for (step, clients) in named.filter(|(step, _)| *step != LOAD) {
             of_step.entry(step).or_default().extend(clients);
         }
-        // Steps that warm have clients of their own and no column.
+        // Warm-up steps have their own clients and no column.
         let measured = of_step.iter().filter(|(step, _)| !step.contains(".warm"));
         let known: BTreeSet<u32> = measured.flat_map(|(_, clients)| clients).copied().collect();
         let width_of = |(_, blocks): &(Text, Vec<StepBlock>)| {
@@ -173,7 +174,7 @@ impl Columns {
                 left.remove(clients);
             }
         }
-        // As many numbers as columns that no rate tells of: in their order.
+        // One number for each unmatched column, in order.
         let open: Vec<&mut Option<u32>> =
             self.clients.iter_mut().filter(|clients| clients.is_none()).collect();
         if open.len() == left.len() {
@@ -183,7 +184,7 @@ impl Columns {
         }
     }
 
-    /// Clients of a table with a legend, where its rates tell.
+    /// Clients of a table with a legend, if its rates show them.
     pub(crate) fn of_table(&self, text: &Text) -> Option<u32> {
         self.tables.get(text.path()).copied()
     }
@@ -197,7 +198,7 @@ impl Columns {
         }
     }
 
-    /// The name of a step where the clients are told.
+    /// The name of a step with known clients.
     pub(crate) fn name_with(&self, step: &str, clients: Option<u32>) -> String {
         match clients {
             _ if self.single || step == LOAD => step.to_owned(),

@@ -1,5 +1,5 @@
-//! Published tables of hardware metrics (`o.met`): absolute values and ratios to the first target,
-//! a block for each microbenchmark.
+//! Reads published tables of hardware metrics (`o.met`): absolute values and ratios to the first
+//! target, in a block per microbenchmark.
 
 use crate::benchmarks::sysbench::import::names::{FileName, file_name};
 use crate::domain::metric::Metric;
@@ -11,43 +11,43 @@ use crate::stats::ratio::follows;
 /// One microbenchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetBlock {
-    /// Step and clients, from the name at its head.
+    /// Step and clients, from the name in the head.
     pub name: FileName,
-    /// Line of the head.
+    /// Line number of the head.
     pub line: usize,
-    /// Names of the columns but the last: `cpu/o`, `cs/o`, …, `o/s`.
+    /// Heads of the columns except the last: `cpu/o`, `cs/o`, …, `o/s`.
     pub heads: Vec<String>,
-    /// One for each target.
+    /// Absolute values: one row per target.
     pub absolute: Vec<MetRow>,
-    /// One for each target but the first.
+    /// Ratios: one row per target except the first.
     pub relative: Vec<MetRow>,
 }
 
-/// One line of it.
+/// A row of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetRow {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
     /// The target.
     pub target: String,
-    /// Cells as they were printed.
+    /// Cells as printed.
     pub cells: Vec<String>,
 }
 
-/// A ratio that does not follow from the absolute values.
+/// A ratio that contradicts the absolute values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Its line.
+    /// Its line number.
     pub line: usize,
-    /// What differs, in words.
+    /// The difference in words.
     pub text: String,
 }
 
-/// A table that compares two numbers of clients, each of which is a target, says so under the head
-/// of a block, which names the first: `base1 sb.met.x.dop1 and base2 sb.met.x.dop48`.
+/// The start of the line in a table that compares two numbers of clients as targets: it follows the
+/// head of a block and names the first target: `base1 sb.met.x.dop1 and base2 sb.met.x.dop48`.
 const PAIR: &str = "base1 ";
 
-/// True if the text begins as such a table.
+/// True if the text begins with the head of such a table.
 pub fn is_met(text: &Text) -> bool {
     let mut lines = text.lines().map(|(_, line)| line.trim()).filter(|line| !line.is_empty());
     lines.next().is_some_and(|line| file_name(line).is_some())
@@ -57,10 +57,10 @@ pub fn is_met(text: &Text) -> bool {
         })
 }
 
-/// Heads that stand for a metric.
+/// Heads of columns with metrics.
 pub const HEADS: [&str; 6] = ["cpu/o", "cs/o", "r/o", "rKB/o", "wKB/o", "o/s"];
 
-/// The metric of a column, where it is one of ours in the same unit.
+/// The metric of a column, if one has the same unit.
 pub fn metric(head: &str) -> Option<Metric> {
     Some(match head {
         "cpu/o" => Metric::CpuPerOp,
@@ -82,8 +82,9 @@ enum Part {
 /// Reads all blocks.
 ///
 /// # Errors
-/// A line that belongs to no block, a line with another number of cells than there are heads, an
-/// absolute value that is no number, a block without values.
+///
+/// A line outside a block or with a wrong number of cells, an invalid absolute value, a block
+/// without values.
 pub fn parse(text: &Text) -> Result<Vec<MetBlock>, ImportError> {
     text.at_most(METRICS_MAX)?;
     let mut blocks: Vec<MetBlock> = Vec::new();
@@ -142,7 +143,7 @@ fn take_line(
     part: Part,
     block: &mut MetBlock,
 ) -> Result<(), ImportError> {
-    // The first two columns are two tabs apart.
+    // Two tabs separate the first two columns.
     let mut cells: Vec<String> =
         row.split('\t').map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect();
     let last = cells.pop().unwrap_or_default();
@@ -179,7 +180,7 @@ fn take_line(
     Ok(())
 }
 
-/// Ratios of a block that do not follow from its absolute values.
+/// Ratios of a block that contradict its absolute values.
 pub fn check(block: &MetBlock) -> Vec<Difference> {
     let Some(base) = block.absolute.first() else { return Vec::new() };
     let mut differences = Vec::new();
@@ -218,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    /// The published rows of a scan, whose ratios use every convention.
+    /// The published rows of a scan; its ratios show every convention.
     const MET: &str = "sb.met.scan.range100.pk1.dop1\n--- absolute\n\
         cpu/o\t\tcs/o\tr/o\trKB/o\twKB/o\to/s\tdbms\n\
         0.222553\t2.534\t0\t0.001\t0.035\t55\tx.my8028\n\

@@ -1,5 +1,5 @@
-//! `sysbench-mytools`: tables of rates and of hardware metrics, and folders of targets, put
-//! together and checked against each other.
+//! Importer `sysbench-mytools`: combines tables of rates and hardware metrics with folders of
+//! targets, and checks them against each other.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ use crate::import::tag;
 use crate::import::text::Text;
 use crate::import::{ImportError, ImportFormat, ImportOptions, unnamed};
 
-/// Published results: tables and folders of targets.
+/// The importer of published tables and folders of targets.
 pub const FORMAT: ImportFormat = ImportFormat {
     word: "sysbench-mytools",
     read: |paths, options| read(&unnamed(paths)?, options),
@@ -33,8 +33,9 @@ pub const FORMAT: ImportFormat = ImportFormat {
 /// Reads files and folders.
 ///
 /// # Errors
-/// A damaged file with its line; nothing of this format; ratios without absolute rates; as many
-/// `--clients` as there are columns were not given.
+///
+/// A damaged file, with its line; no file of this format; ratios without absolute rates;
+/// `--clients` has another count than there are columns.
 fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut sources = sources::find(paths)?;
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
@@ -68,19 +69,19 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportE
     Ok(published)
 }
 
-/// A published number and where it stands.
+/// A published number and its place.
 struct Cell<'a> {
     text: &'a Text,
     line: usize,
     printed: &'a str,
-    /// How many of the metric's unit the number counts.
+    /// Factor from the number to the metric's unit.
     unit: f64,
 }
 
 struct Taker {
     published: Published,
     columns: Columns,
-    /// True if no file has a rate: ratios are facts then, not checks.
+    /// True if no file has rates; ratios are then facts instead of checks.
     only_ratios: bool,
 }
 
@@ -103,8 +104,8 @@ impl Taker {
         record
     }
 
-    /// Takes a number, unless another file told it before: then both must agree as far as both are
-    /// printed.
+    /// Takes a number. If another file gave it before, both must agree within the printed
+    /// precision.
     fn put(&mut self, target: &str, step: &str, metric: Metric, cell: &Cell<'_>) {
         let name = cell.text.name();
         let record = self.step(target, step);
@@ -153,8 +154,8 @@ impl Taker {
         }
     }
 
-    /// Takes a cell of a table of hardware metrics: as a metric, or beside the metrics where none
-    /// stands for its column.
+    /// Takes a cell of a table of hardware metrics: as a metric, or as an annotation if no metric
+    /// fits.
     fn put_under(&mut self, head: &str, target: &str, step: &str, cell: &Cell<'_>) {
         if let Some(metric) = met_tables::metric(head) {
             return self.put(target, step, metric, cell);
@@ -168,7 +169,8 @@ impl Taker {
         }
     }
 
-    /// Keeps what the author wrote beside a row: of the targets whose columns it names, or of all.
+    /// Keeps the author's remark on a row, for the targets of the columns that it names, or for
+    /// all.
     fn remark(&mut self, text: &Text, targets: &[String], step: &str, words: &str) {
         if words.is_empty() {
             return;
@@ -215,7 +217,7 @@ impl Taker {
         }
     }
 
-    /// Ratios without rates, as they were published: the base is 1 by what a ratio is.
+    /// Takes published ratios without rates; the baseline is 1 by definition.
     fn take_ratios(&mut self, sources: &Sources, options: &ImportOptions) {
         const UNNAMED: &str = "unnamed baseline";
         for (text, table) in &sources.relative {
@@ -263,7 +265,7 @@ impl Taker {
         record.outcome.extra.insert(Metric::Rate, 1.0);
     }
 
-    /// What the author wrote beside rows of ratios, to the steps of the rows.
+    /// Adds the author's remarks on rows of ratios to their steps.
     fn remark_ratios(&mut self, sources: &Sources) {
         for (text, table) in &sources.relative {
             for row in table.rows.iter().filter(|row| !row.remark.is_empty()) {
@@ -343,7 +345,7 @@ impl Taker {
         self.correct(raw, options);
     }
 
-    /// Per-operation values of vmstat and iostat where nobody published them.
+    /// Computes per-operation values from vmstat and iostat if none were published.
     fn take_samples(&mut self, step: &RawStep, name: &str, options: &ImportOptions) {
         let Some(rate) = step.rate().and_then(number).filter(|rate| *rate > 0.0) else { return };
         if let Some((_, mean, _)) = step.device(options.device.as_deref()) {
@@ -373,8 +375,8 @@ impl Taker {
         }
     }
 
-    /// Mends cpu/o and cs/o of a step where every target that has them has its vmstat file too, so
-    /// that all ratios are of one kind.
+    /// Corrects cpu/o and cs/o of a step if each target with these values has its vmstat file, so
+    /// that all ratios are comparable.
     fn correct(&mut self, raw: &[RawStep], options: &ImportOptions) {
         let mut mended = 0;
         let mut left = 0;
@@ -428,21 +430,21 @@ impl Taker {
     }
 }
 
-/// How many of our unit the published rates of a step stand for. Until 2024 scans were published in
-/// millions of rows per second with decimals, since then in thousands without any.
+/// The factor of a step's published rates. Until 2024, scans were published in millions of rows per
+/// second with decimals; since then in thousands without decimals.
 fn unit<'a>(step: &str, mut cells: impl Iterator<Item = &'a String>) -> f64 {
     let decimals = cells.any(|cell| number(cell).is_some() && cell.contains('.'));
     if counts_rows(step) && decimals { 1000.0 } else { 1.0 }
 }
 
-/// True for one rate in rows and in thousands or millions of them: published files of one scan
-/// have both.
+/// True for the same rate in rows and in thousands or millions of rows: published files of one scan
+/// contain both.
 fn in_other_unit(a: f64, b: f64) -> bool {
     let (large, small) = (a.max(b), a.min(b).to_string());
     [1e3, 1e6].iter().any(|unit| decimals_agree(large / unit, &small))
 }
 
-/// What outputs and tags tell of the machine; the first that tells.
+/// The host according to outputs and tags; the first answer counts.
 fn host(published: &Published, raw: &[RawStep]) -> crate::domain::host::Host {
     let machine =
         published.runs.iter().find_map(|run| tag::decode(&run.record.manifest.reported).machine);

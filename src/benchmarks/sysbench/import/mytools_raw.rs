@@ -1,4 +1,4 @@
-//! The files of one target and step: `sb.o`, `sb.met`, `sb.vm`, `sb.io`, `sb.r.qps`.
+//! Reads the files of one target and step: `sb.o`, `sb.met`, `sb.vm`, `sb.io`, `sb.r.qps`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::import::notice::{Notice, NoticeKind};
 use crate::import::text::Text;
 use crate::import::vmstat::{self, VmstatFile};
 
-/// What was measured of one step of one target.
+/// The files of one step of one target.
 #[derive(Debug, Default)]
 pub(crate) struct RawStep {
     pub label: String,
@@ -23,14 +23,15 @@ pub(crate) struct RawStep {
     pub met: Option<(Text, SbMet)>,
     pub vm: Option<(Text, VmstatFile)>,
     pub io: Option<(Text, IostatFile)>,
-    /// Rates of `sb.r.qps`, one for each number of clients, as printed.
+    /// Rates of `sb.r.qps` as printed, one per number of clients.
     pub qps: Option<(Text, Vec<String>)>,
 }
 
-/// Reads all files, and groups them by target, step and clients. Kinds that hold nothing of ours
-/// (ps, top, sizes …) are counted in one notice for each target.
+/// Reads all files and groups them by target, step and clients. One notice per target counts files
+/// of other kinds (ps, top, sizes …).
 ///
 /// # Errors
+///
 /// A damaged file, with its line.
 pub(crate) fn read(
     files: &[(String, PathBuf)],
@@ -46,7 +47,7 @@ pub(crate) fn read(
             *unused.entry(label).or_default().entry(name.kind.clone()).or_default() += 1;
             continue;
         }
-        // What sb.prepare.o prints differs from DBMS to DBMS and has no form.
+        // The output of sb.prepare.o differs by DBMS and has no fixed form.
         if name.step == LOAD && kind == "o" {
             *unused.entry(label).or_default().entry(name.kind.clone()).or_default() += 1;
             continue;
@@ -87,7 +88,7 @@ fn take(step: &mut RawStep, kind: &str, text: Text) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// `1022937 TAB … TAB pgsql point-query range=100`.
+/// Reads `1022937 TAB … TAB pgsql point-query range=100`.
 fn rates(text: &Text) -> Result<Vec<String>, ImportError> {
     let mut lines = text.lines().filter(|(_, line)| !line.trim().is_empty());
     let Some((line, row)) = lines.next() else { return Err(text.cut_short("the rates")) };
@@ -103,7 +104,7 @@ fn rates(text: &Text) -> Result<Vec<String>, ImportError> {
 }
 
 impl RawStep {
-    /// Counts every cell of its tables and samples. Outputs of sysbench are no tables.
+    /// Counts the cells of its tables and samples. Output of sysbench is not a table.
     pub(crate) fn count_cells(&self, cells: &mut Cells) {
         if let Some((text, met)) = &self.met {
             cells.read(text.path(), met.io.len() + met.vm.len());
@@ -119,14 +120,14 @@ impl RawStep {
         }
     }
 
-    /// The rate by which per-operation values are made, as it was printed.
+    /// The rate for per-operation values, as printed.
     pub(crate) fn rate(&self) -> Option<&str> {
         let met = self.met.as_ref().and_then(|(_, met)| met.rate());
         met.or_else(|| self.output.as_ref().and_then(|(_, output)| output.qps.as_deref()))
     }
 
-    /// The device whose lines give the published means: the one asked for, or the first that
-    /// does. Without published means, the only one that moved.
+    /// The device whose lines give the published means: the requested one, or the first. Without
+    /// published means, the only active device.
     pub(crate) fn device(&self, asked: Option<&str>) -> Option<(String, Iostat, usize)> {
         let (_, io) = self.io.as_ref()?;
         let of = |name: &str| io.mean(name).map(|(mean, n)| (name.to_owned(), mean, n));
@@ -144,7 +145,7 @@ impl RawStep {
             }),
             None => devices.retain(|(_, mean, _)| mean.reads > 0.0 || mean.writes > 0.0),
         }
-        // Several with the same means, such as the halves of a mirror, are as good as one.
+        // Several with the same means, such as both halves of a mirror, are equivalent.
         let one = devices.len() == 1 || (asked_by_means && !devices.is_empty());
         one.then(|| devices.remove(0))
     }

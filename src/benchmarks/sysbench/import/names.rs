@@ -1,22 +1,22 @@
-//! Names of microbenchmarks in published files, and the group of the report each belongs to.
+//! Parses names of microbenchmarks in published files, and groups them as the reports do.
 
 use crate::domain::benchmark::Group;
 
-/// What a file name or a line of heads tells: `sb.met.point-query.pre.range100.pk1.dop40`.
+/// The parts of a file name or head: `sb.met.point-query.pre.range100.pk1.dop40`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileName {
-    /// Which measurement: `met`, `o`, `r.qps`, `vm`; `prepare.o` of the load.
+    /// The kind of measurement: `met`, `o`, `r.qps`, `vm`; `prepare.o` for the load.
     pub kind: String,
-    /// The step, as tables label it: `point-query.pre_range=100`; [`LOAD`] for the load.
+    /// The step as in labels of tables: `point-query.pre_range=100`; [`LOAD`] for the load.
     pub step: String,
-    /// Clients, where the name tells.
+    /// Clients, if the name has them.
     pub clients: Option<u32>,
 }
 
-/// The step that stands for loading and indexing.
+/// The step of loading and indexing.
 pub const LOAD: &str = "load";
 
-/// Kinds of measurements, longest first.
+/// Kinds of measurements, the longest first.
 const KINDS: [&str; 30] = [
     "prepare.met",
     "prepare.vm",
@@ -50,7 +50,7 @@ const KINDS: [&str; 30] = [
     "o",
 ];
 
-/// Takes a name apart, with or without `.gz`. `None` if it is not of this form.
+/// Parses a name with or without `.gz`. `None` for another form.
 pub fn file_name(name: &str) -> Option<FileName> {
     let name = name.strip_suffix(".gz").unwrap_or(name);
     let rest = name.strip_prefix("sb.")?;
@@ -72,7 +72,8 @@ pub fn file_name(name: &str) -> Option<FileName> {
     Some(FileName { kind: (*kind).to_owned(), step, clients })
 }
 
-/// The published rule, on the label's text: point, then write, the rest is range.
+/// The group of a step by the published rule on the text of its label: point, then write, the rest
+/// is range.
 pub fn group(step: &str) -> Group {
     if step == LOAD {
         Group::Load
@@ -85,7 +86,7 @@ pub fn group(step: &str) -> Group {
     }
 }
 
-/// True for the step whose rate is thousands of rows per second.
+/// True for the step whose rate is in thousands of rows per second.
 pub fn counts_rows(step: &str) -> bool {
     step == "scan" || step.starts_with("scan.") || step.starts_with("scan_")
 }

@@ -1,4 +1,4 @@
-//! What sysbench 1.0 and 1.1 print: options, intermediate reports, statistics, histogram.
+//! Reads the output of sysbench 1.0 and 1.1: options, intermediate reports, statistics, histogram.
 
 use sha2::{Digest, Sha256};
 
@@ -6,79 +6,79 @@ use crate::import::ImportError;
 use crate::import::number::{count, number};
 use crate::import::text::Text;
 
-/// One run of sysbench. What its output does not tell is `None` or empty.
+/// One run of sysbench; `None` or empty for values that the output lacks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Output {
-    /// Its first line in the file.
+    /// Its first line number in the file.
     pub line: usize,
-    /// The command line, where a script wrote it before the output.
+    /// The command line, if a script wrote it before the output.
     pub command: Option<String>,
-    /// CPUs of the host, where a script wrote `N CPUs`.
+    /// CPUs of the host, if a script wrote `N CPUs`.
     pub cpus: Option<u32>,
     /// Version of sysbench.
     pub version: Option<String>,
     /// Client threads.
     pub clients: Option<u32>,
-    /// Warm-up in seconds.
+    /// Seconds of warm-up.
     pub warmup_seconds: Option<f64>,
-    /// Statements: those with a result set, those that changed rows, others, all.
+    /// Statements by kind.
     pub statements: Option<Statements>,
-    /// Transactions, which are events.
+    /// Transactions, that is events.
     pub transactions: Option<u64>,
     /// Queries per second, as printed.
     pub qps: Option<String>,
-    /// Events per second, as printed: what tests without SQL have.
+    /// Events per second, as printed; for tests without SQL.
     pub eps: Option<f64>,
-    /// Errors after which the event began again.
+    /// Errors after which the event was repeated.
     pub ignored_errors: Option<u64>,
     /// Connections made again.
     pub reconnects: Option<u64>,
-    /// Length of the window without warm-up, s.
+    /// Length of the window without warm-up, seconds.
     pub seconds: Option<f64>,
     /// Events.
     pub events: Option<u64>,
     /// Mean latency of an event, ms.
     pub latency_avg: Option<f64>,
-    /// Smallest, ms.
+    /// Smallest latency of an event, ms.
     pub latency_min: Option<f64>,
-    /// Largest, ms.
+    /// Largest latency of an event, ms.
     pub latency_max: Option<f64>,
-    /// Sum over all events, ms.
+    /// Sum of the latencies of all events, ms.
     pub latency_sum: Option<f64>,
-    /// Which percentile was asked for, and its value, ms.
+    /// The requested percentile (per cent), and its value, ms.
     pub percentile: Option<(u32, f64)>,
     /// Intermediate reports: seconds since the start, queries (or events) per second.
     pub intervals: Vec<(f64, f64)>,
-    /// Latency in ms, how many events; of `--histogram`.
+    /// Bins of `--histogram`: latency in ms, number of events.
     pub histogram: Vec<(f64, u64)>,
-    /// Transactions that `--forced-shutdown` did not wait for.
+    /// Transactions in flight that `--forced-shutdown` did not wait for.
     pub unfinished: Option<u64>,
-    /// Seconds since the start of the last report of `--report-checkpoints`: what follows tells of
+    /// Seconds from the start to the last report of `--report-checkpoints`; the statistics cover
     /// the time since then.
     pub checkpoint: Option<f64>,
 }
 
-/// How many statements of each kind.
+/// Numbers of statements by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statements {
-    /// With a result set.
+    /// Statements with a result set.
     pub reads: u64,
-    /// That changed rows.
+    /// Statements that changed rows.
     pub writes: u64,
-    /// BEGIN, COMMIT and the rest.
+    /// Other statements: BEGIN, COMMIT and the rest.
     pub others: u64,
-    /// All.
+    /// All statements.
     pub total: u64,
 }
 
 impl Output {
-    /// An option of the command line: `option("table-size")`.
+    /// An option in the command line: `option("table-size")`.
     pub fn option(&self, name: &str) -> Option<&str> {
         let words = self.command.as_deref()?.split_whitespace();
         words.rev().find_map(|word| word.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Name of the script on the command line, without folders and ending: `oltp_read_only`.
+    /// Name of the script in the command line, without folders and extension: `oltp_read_only`.
     pub fn script(&self) -> Option<&str> {
         let words = self.command.as_deref()?.split_whitespace();
         let words = words.filter(|word| !word.starts_with('-') && !word.contains('='));
@@ -100,20 +100,20 @@ impl Output {
         Some(name.strip_suffix(".lua").unwrap_or(name)).filter(|name| !name.is_empty())
     }
 
-    /// A digest of what was measured, whatever the file is called and what a script wrote above
-    /// it. Times and counts of two runs never agree to the last digit, so two outputs of one digest
-    /// are copies of one measurement.
+    /// A digest of the results, independent of the file's name and of lines that a script wrote
+    /// above. Times and counts of two runs never agree in all digits, so outputs with one digest
+    /// are copies.
     pub fn digest(&self) -> [u8; 32] {
         let measured = Output { line: 0, command: None, cpus: None, ..self.clone() };
         Sha256::digest(format!("{measured:?}").as_bytes()).into()
     }
 
-    /// What must be there in a run that came to its end.
+    /// True if the run has the statistics of a complete one.
     fn is_complete(&self) -> bool {
         self.seconds.is_some() && (self.qps.is_some() || self.events.is_some())
     }
 
-    /// True if the latencies begin and do not come to their end, which is their sum.
+    /// True if the latencies begin and lack their last line, the sum.
     fn is_cut(&self) -> bool {
         self.latency_min.is_some() && self.latency_sum.is_none()
     }
@@ -129,10 +129,11 @@ pub fn is_output(text: &Text) -> bool {
     text.lines().any(|(_, line)| begins(line) || line.trim() == "SQL statistics:")
 }
 
-/// Reads all runs of a file, in order.
+/// Reads all runs of a file in order.
 ///
 /// # Errors
-/// A statistic that is no number, and a run that ends before its statistics; both with the line.
+///
+/// An invalid number, or a run that ends before its statistics; both with the line.
 pub fn parse(text: &Text) -> Result<Vec<Output>, ImportError> {
     let mut outputs: Vec<Output> = Vec::new();
     let mut current = Output { line: 1, ..Output::default() };
@@ -167,14 +168,14 @@ pub fn parse(text: &Text) -> Result<Vec<Output>, ImportError> {
     Ok(outputs)
 }
 
-/// What sysbench said when it gave up a run that begins at a line.
+/// The message with which sysbench aborted a run that begins at this line.
 fn fatal(text: &Text, begin: usize) -> Option<(usize, &str)> {
     let mut lines = text.lines().filter(|(line, _)| *line >= begin);
     let (line, said) = lines.find(|(_, row)| row.trim_start().starts_with("FATAL:"))?;
     Some((line, said.trim()))
 }
 
-/// The command line that scripts write before the output.
+/// True for the command line that scripts write before the output.
 fn is_command(line: &str) -> bool {
     line.contains("sysbench") && line.contains(" --") && line.contains(" run")
 }
@@ -231,7 +232,7 @@ fn take_line(
     }
 }
 
-/// Options, and whatever scripts print about themselves.
+/// Reads an option, or a line that a script prints.
 fn head(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), ImportError> {
     let bad = |what: &str| text.bad_word(line, what, format!("`{what}` is not a number"));
     if let Some(clients) = row.strip_prefix("Number of threads:") {
@@ -246,8 +247,8 @@ fn head(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), 
     Ok(())
 }
 
-/// `[ 10s ] thds: 8 tps: 123.40 qps: 2468.00 (r/w/o: …`, or `eps:` of a test without SQL. Reports
-/// of a rate's queue and of checkpoints have neither.
+/// Reads `[ 10s ] thds: 8 tps: 123.40 qps: 2468.00 (r/w/o: …`, or `eps:` for a test without SQL.
+/// Reports of a rate's queue and of checkpoints have neither.
 fn interval(text: &Text, line: usize, row: &str) -> Result<Option<(f64, f64)>, ImportError> {
     let rate = ["qps:", "eps:"].iter().find_map(|name| row.split_once(name).map(|(_, rest)| rest));
     let Some(rate) = rate else { return Ok(None) };
@@ -261,7 +262,7 @@ fn interval(text: &Text, line: usize, row: &str) -> Result<Option<(f64, f64)>, I
     }
 }
 
-/// `[ 10s ] …` → 10.
+/// Reads 10 from `[ 10s ] …`.
 fn time(text: &Text, line: usize, row: &str) -> Result<f64, ImportError> {
     let time = row.trim_start_matches('[').split(']').next().unwrap_or("");
     let time = time.trim().trim_end_matches('s');
@@ -269,7 +270,7 @@ fn time(text: &Text, line: usize, row: &str) -> Result<f64, ImportError> {
         .ok_or_else(|| text.bad_word(line, time, format!("`{time}` is not a time of a report")))
 }
 
-/// `     0.123 |****          42`.
+/// Reads `     0.123 |****          42`.
 fn histogram(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), ImportError> {
     let Some((value, rest)) = row.split_once('|') else { return Ok(()) };
     let events = rest.split_whitespace().last().and_then(|word| count(word.trim_matches('*')));
@@ -280,7 +281,7 @@ fn histogram(text: &Text, line: usize, row: &str, output: &mut Output) -> Result
     Ok(())
 }
 
-/// `name:   value (… per sec.)`.
+/// Reads `name:   value (… per sec.)`.
 fn statistic(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), ImportError> {
     let Some((name, rest)) = row.split_once(':') else { return Ok(()) };
     let value = rest.split_whitespace().next().unwrap_or("");
@@ -347,7 +348,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A run of version 1.1 with all that it can print.
+    /// A run of version 1.1 with all optional output.
     pub(crate) const NEW: &str = "\
 /opt/sysbench --table-size=1000 --tables=2 --threads=4 --time=10 /s/oltp_read_only.lua run
 8 CPUs
@@ -396,7 +397,7 @@ Threads fairness:
 
 ";
 
-    /// The end of version 1.0, without percentile.
+    /// The end of version 1.0's output, without percentile.
     const OLD: &str = "\
 sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
 
@@ -460,7 +461,7 @@ Latency (ms):
         assert_eq!(of(&OLD.replace('\n', "\r\n")).unwrap(), of(OLD).unwrap());
     }
 
-    /// What version 1.1 prints of files: two parts are called Throughput.
+    /// Version 1.1's output for files: two parts are called Throughput.
     const FILES: &str = "\
 sysbench 1.1.0-de18a036cc (using bundled LuaJIT 2.1.0-beta3)
 

@@ -1,4 +1,4 @@
-//! `sysbench`: the output of sysbench 1.0 and 1.1, one file for each run, or several runs in one.
+//! Importer `sysbench`: output of sysbench 1.0 and 1.1, with one or several runs per file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,24 +17,25 @@ use crate::import::tag::{self, Tag};
 use crate::import::text::{Text, names};
 use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
 
-/// A run, with the label of its target and what the user named.
+/// A run with the label of its target.
 struct SysbenchOutput {
     text: Text,
     label: String,
     /// True if the user named the target before the path.
     said: bool,
-    /// As said, or as the file's name or the command line tells.
+    /// The step: the user's name, that of the file, or that in the command line.
     step: Option<String>,
     output: Output,
 }
 
-/// What sysbench 1.0 and 1.1 print.
+/// The importer.
 pub const FORMAT: ImportFormat = ImportFormat { word: "sysbench", read };
 
 /// Reads files and folders.
 ///
 /// # Errors
-/// A file that is no output, or ends before its statistics; a folder without an output.
+///
+/// A file is not output of sysbench or ends before its statistics; a folder has no output.
 fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
     let mut runs = Vec::new();
@@ -95,7 +96,7 @@ fn take_text(text: Text, named: &Named, runs: &mut Vec<SysbenchOutput>) -> Resul
     let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
     for output in output::parse(&text)? {
         let label = named.label.clone().unwrap_or_else(|| match (&of_name, &folder) {
-            // Files of one target stand in a folder of its name.
+            // The folder of a target's files has its name.
             (Some(_), Some(folder)) => folder.clone(),
             _ => stem(path),
         });
@@ -116,11 +117,12 @@ fn stem(path: &Path) -> String {
     stem.to_owned()
 }
 
-/// A run that is there twice, as a copy, a link or under another name, is one measurement and no
-/// repetition.
+/// Removes copies: a run that occurs twice, as a copy, a link or under another name, is one
+/// measurement.
 ///
 /// # Errors
-/// One measurement that the user named as two targets or two steps.
+///
+/// The user gave one measurement two targets or two steps.
 fn leave_copies(
     runs: &mut Vec<SysbenchOutput>,
     published: &mut Published,
@@ -156,8 +158,8 @@ fn leave_copies(
     Ok(())
 }
 
-/// Runs of one target with different numbers of clients are no repetitions of one step: its steps
-/// end in `.dopN`. Targets that differ in it are told.
+/// Runs of one target with different numbers of clients are different steps: their names end with
+/// `.dopN`. Notes targets that differ in it.
 fn name_clients(runs: &mut [SysbenchOutput], published: &mut Published) {
     let mut clients: BTreeMap<String, BTreeMap<String, BTreeSet<u32>>> = BTreeMap::new();
     for run in runs.iter() {
@@ -185,7 +187,7 @@ fn name_clients(runs: &mut [SysbenchOutput], published: &mut Published) {
     }
 }
 
-/// Runs whose step nobody tells: `sysbench` where each target has one file, else the file's name.
+/// Names runs without a step: `sysbench` if each target has one file, else the file's name.
 fn name_steps(runs: &mut [SysbenchOutput]) {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.step.is_none()) {
@@ -227,7 +229,7 @@ fn put(
     add_file(record, &run.text.name());
     record::fill(record, output);
     let rate = output.qps.as_deref().and_then(number).filter(|rate| *rate > 0.0);
-    // Tests without SQL have events only.
+    // Tests without SQL only have events.
     let rate = rate.or(output.eps).or_else(|| {
         let events = output.events? as f64;
         output.seconds.filter(|seconds| *seconds > 0.0).map(|seconds| events / seconds)
@@ -249,7 +251,7 @@ fn put(
     }
 }
 
-/// The product, from the label's tag or the driver on the command line.
+/// The product, from the label's tag or the driver in the command line.
 fn tag_of(run: &SysbenchOutput) -> Tag {
     let tag = tag::decode(&run.label);
     if tag.dbms != Dbms::Other {
@@ -261,7 +263,7 @@ fn tag_of(run: &SysbenchOutput) -> Tag {
         Some("mysql") => Some(Dbms::Mysql),
         _ => None,
     };
-    // `mariadb` speaks through MySQL's driver.
+    // `mariadb` uses MySQL's driver.
     let label = run.label.to_lowercase();
     let named = Dbms::ALL.into_iter().find(|dbms| label.starts_with(dbms.name()));
     untagged(&run.label, named.or(dbms).unwrap_or(Dbms::Other))

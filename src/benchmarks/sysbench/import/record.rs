@@ -1,4 +1,4 @@
-//! The record of a step from the output of sysbench.
+//! Makes the record of a step from sysbench output.
 
 use base64::Engine;
 use hdrhistogram::Histogram;
@@ -11,11 +11,11 @@ use crate::domain::run::StepRecord;
 use crate::import::notice::NoticeKind;
 use crate::import::number::each_second;
 
-/// Fills counts, errors and latencies. Percentiles are taken over as printed; a printed histogram
-/// becomes one of ours, with each event at the value that its line names.
+/// Sets counts, errors and latencies. Percentiles are kept as printed; a printed histogram becomes
+/// one of rqps with each event at the value of its line.
 pub(crate) fn fill(step: &mut StepRecord, output: &Output) {
     let outcome = &mut step.outcome;
-    // After a checkpoint, counts are those of the time since then.
+    // After a checkpoint, counts cover the time since then.
     let before = output.checkpoint.unwrap_or(0.0);
     outcome.seconds = (output.seconds.unwrap_or(0.0) - before).max(0.0);
     outcome.events = output.events.or(output.transactions).unwrap_or(0);
@@ -40,14 +40,14 @@ pub(crate) fn fill(step: &mut StepRecord, output: &Output) {
     if let Some(histogram) = histogram(&output.histogram) {
         outcome.latency = histogram;
     }
-    // A rate each second; reports further apart say nothing about seconds.
+    // Intermediate reports further apart than a second are not used as seconds.
     if each_second(&output.intervals) {
         step.per_second = output.intervals.iter().map(|(_, rate)| *rate).collect();
     }
 }
 
-/// What was printed and is in no record: another percentile than ours, reports further apart than a
-/// second; and what to know of the numbers.
+/// Remarks on the output: values that no record holds (another percentile, reports further apart
+/// than a second), and facts about the numbers.
 pub(crate) fn remarks(output: &Output) -> Vec<(NoticeKind, String)> {
     let mut remarks = Vec::new();
     if let Some((which, value)) = output.percentile
@@ -104,7 +104,7 @@ pub(crate) fn command_line(step: &str, output: &Output) -> Option<String> {
     Some(format!("{step}\t{}\n", words.join(" ")))
 }
 
-/// Takes over what the command line tells of the scale. Clients only where all steps have the same.
+/// Copies the scale from the command line. Copies clients only if all steps have the same.
 pub(crate) fn fill_workload(workload: &mut Workload, output: &Output, same_clients: bool) {
     let option = |name: &str| output.option(name).and_then(|value| value.parse::<u64>().ok());
     if let Some(tables) = option("tables") {

@@ -1,5 +1,5 @@
-//! `sb.met` files: what the published scripts made of vmstat, iostat and a rate, and the same made
-//! again.
+//! Reads `sb.met` files, which published scripts compute from vmstat, iostat and a rate; and
+//! computes them again.
 
 use crate::import::ImportError;
 use crate::import::iostat::Iostat;
@@ -7,14 +7,14 @@ use crate::import::number::number;
 use crate::import::text::{Text, counted};
 use crate::import::vmstat::Vmstat;
 
-/// Cells of an sb.met file, as text: head → cell. Both blocks together.
+/// Cells of an sb.met file by head, as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SbMet {
     /// The block of iostat: `samp r/s rMB/s w/s wMB/s r/o rKB/o wKB/o o/s`.
     pub io: Vec<(String, String)>,
     /// The block of vmstat: `samp cs/s cpu/s cs/o cpu/o`.
     pub vm: Vec<(String, String)>,
-    /// Lines of the cells of both blocks, from 1; 0 if a block is not there.
+    /// Line numbers of the cells of both blocks, from 1; 0 for a missing block.
     pub lines: [usize; 2],
 }
 
@@ -25,13 +25,13 @@ impl SbMet {
         cells.filter(|(name, _)| name == head).find_map(|(_, cell)| number(cell))
     }
 
-    /// The rate by which everything was divided, as it was given.
+    /// The rate that all values were divided by, as printed.
     pub fn rate(&self) -> Option<&str> {
         self.io.iter().find(|(name, _)| name == "o/s").map(|(_, cell)| cell.as_str())
     }
 }
 
-/// The heads of both blocks in their order, for those who write the file again.
+/// Heads of the block of iostat in order.
 const IO_HEADS: [&str; 9] =
     ["samp", "r/s", "rMB/s", "w/s", "wMB/s", "r/o", "rKB/o", "wKB/o", "o/s"];
 const VM_HEADS: [&str; 5] = ["samp", "cs/s", "cpu/s", "cs/o", "cpu/o"];
@@ -41,10 +41,11 @@ pub fn is_head(head: &str) -> bool {
     IO_HEADS.contains(&head) || VM_HEADS.contains(&head)
 }
 
-/// Reads a file: a line of heads that begins with `samp`, then one line of cells, for each block.
+/// Reads a file: per block a line of heads that begins with `samp`, then a line of cells.
 ///
 /// # Errors
-/// A line that is neither, and a file without both blocks.
+///
+/// A line is neither, or the file lacks both blocks.
 pub fn parse(text: &Text) -> Result<SbMet, ImportError> {
     let mut met = SbMet::default();
     let mut heads: Option<Vec<&str>> = None;
@@ -83,8 +84,8 @@ pub fn parse(text: &Text) -> Result<SbMet, ImportError> {
     Ok(met)
 }
 
-/// The block of iostat as the published script prints it: means and lines, and the rate as text.
-/// `None` if the rate is no positive number.
+/// The block of iostat as the published script prints it, from means, number of lines and the rate
+/// as text. `None` unless the rate is positive.
 pub fn io_block(mean: &Iostat, lines: usize, rate: &str) -> Option<Vec<(String, String)>> {
     let ops = number(rate).filter(|ops| *ops > 0.0)?;
     let cells = [
@@ -115,7 +116,7 @@ pub fn vm_block(mean: &Vmstat, samples: usize, rate: &str) -> Option<Vec<(String
     Some(VM_HEADS.iter().map(|head| (*head).to_owned()).zip(cells).collect())
 }
 
-/// Heads and cells in which two blocks differ: head, published, made again.
+/// Cells in which two blocks differ: head, published, computed.
 pub fn differences(
     published: &[(String, String)],
     again: &[(String, String)],

@@ -1,4 +1,4 @@
-//! Finds the files of a folder that belong to a published sysbench result, by their content.
+//! Finds the files of a published sysbench result in folders by their content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,30 +11,30 @@ use crate::import::cells::Cells;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::text::{Text, names};
 
-/// All that was found, parsed as far as it is tables.
+/// All files found; tables are parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// Absolute rates and ratios, tables with a legend.
+    /// Tables of rates with a legend.
     pub absolute: Vec<(Text, RateTable)>,
     pub relative: Vec<(Text, RateTable)>,
-    /// Tables whose columns have no names in the file: CSV as the published scripts write it.
+    /// CSV tables of the published scripts without names of columns.
     pub unnamed: Vec<(Text, RateTable)>,
-    /// The same in blocks.
+    /// Blocks of rates.
     pub absolute_blocks: Vec<(Text, Vec<StepBlock>)>,
     pub relative_blocks: Vec<(Text, Vec<StepBlock>)>,
     /// Hardware metrics.
     pub met: Vec<(Text, Vec<MetBlock>)>,
-    /// Files of targets' own folders: label, file.
+    /// Files in folders of targets: label, file.
     pub raw: Vec<(String, PathBuf)>,
-    /// What was not taken.
+    /// Files that were left out.
     pub notices: Vec<Notice>,
 }
 
-/// Looks at files and folders.
+/// Searches files and folders.
 ///
 /// # Errors
-/// What cannot be read or is damaged; a file, named by the user, of none of the forms; a folder
-/// without any.
+///
+/// A file is unreadable or damaged; a named file has no known form; a folder has no such file.
 pub(crate) fn find(paths: &[PathBuf]) -> Result<Sources, ImportError> {
     let mut sources = Sources::default();
     for path in paths {
@@ -64,13 +64,13 @@ impl Sources {
 }
 
 impl Sources {
-    /// True if nobody published a rate here, but ratios of rates.
+    /// True if the files have ratios of rates but no rates.
     pub(crate) fn only_ratios(&self) -> bool {
         let absolute = self.absolute.len() + self.absolute_blocks.len();
         absolute + self.met.len() + self.raw.len() == 0
     }
 
-    /// Counts every cell that was read, remarks beside rows among them.
+    /// Counts all cells, including remarks beside rows.
     pub(crate) fn count_cells(&self, cells: &mut Cells) {
         let tables = self.absolute.iter().chain(&self.relative).chain(&self.unnamed);
         for (text, table) in tables {
@@ -88,7 +88,7 @@ impl Sources {
     }
 }
 
-/// True for a folder of one target: it holds files such as `sb.o.…`.
+/// True for the folder of one target: it contains files such as `sb.o.…`.
 fn is_target(folder: &Path) -> Result<bool, ImportError> {
     Ok(names(folder)?.iter().any(|name| file_name(name).is_some()))
 }
@@ -110,7 +110,7 @@ fn nothing_in(folder: &Path) -> Result<String, ImportError> {
     })
 }
 
-/// True if a folder, itself or one level below, holds something of ours.
+/// True if the folder, or one directly in it, contains results.
 fn holds_results(folder: &Path) -> Result<bool, ImportError> {
     for name in names(folder)? {
         let path = folder.join(&name);
@@ -173,7 +173,7 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
 }
 
 fn take_target(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> {
-    // `.` and `..` have no name of their own.
+    // `.` and `..` have no name.
     let real = fs::canonicalize(folder).map_err(ImportError::io(folder))?;
     let label = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut left = Vec::new();
@@ -191,12 +191,12 @@ fn take_target(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
     Ok(())
 }
 
-/// `false` if the file is of none of the forms.
+/// False if the file has no known form.
 fn take_named(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
     Ok(take_raw(path, sources)? || take_text(Text::read(path)?, sources)?)
 }
 
-/// A file of one target by its name, which is that of its folder; `false` if it is none.
+/// Takes a file of one target by its name; the target has the folder's name. False if it is none.
 fn take_raw(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if file_name(&name).is_none() {
@@ -210,7 +210,7 @@ fn take_raw(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
     Ok(true)
 }
 
-/// A table of any form; `false` if the text is none.
+/// Takes a table; false if the text is none.
 fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
     if tables::is_table(&text) {
         let table = tables::parse_table(&text)?;

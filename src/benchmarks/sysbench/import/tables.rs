@@ -1,30 +1,30 @@
-//! Published tables of rates: `qps.abs` and `qps.rel` with a legend of columns (TSV and CSV), and
-//! the blocks of 2021, one for each microbenchmark.
+//! Reads published tables of rates: `qps.abs` and `qps.rel` with a legend of columns (TSV and CSV),
+//! and the blocks of 2021, one per microbenchmark.
 
 use crate::benchmarks::sysbench::import::names::{LOAD, file_name};
 use crate::import::ImportError;
 use crate::import::number::{self, Fault, is_word};
 use crate::import::text::{RATES_MAX, Text, counted};
 
-/// A table with one column for each target.
+/// A table with a column per target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateTable {
-    /// `Relative to:` of a table of ratios.
+    /// The baseline in `Relative to:` of a table of ratios.
     pub base: Option<String>,
-    /// Targets in the order of the columns; none in a table that does not name them.
+    /// Targets in the order of columns; empty if the table does not name them.
     pub targets: Vec<String>,
-    /// One for each microbenchmark.
+    /// One row per microbenchmark.
     pub rows: Vec<RateRow>,
 }
 
 impl RateTable {
-    /// True for ratios: the head says so, or the first target is 1.00 throughout. Steps that warm
-    /// have a word in some archives.
+    /// True for ratios: the head says so, or the first target is 1.00 in all rows. In some
+    /// archives, warm-up steps have words.
     pub fn is_relative(&self) -> bool {
         self.base.is_some() || self.has_ones()
     }
 
-    /// True if the first target is the base of the ratios: 1.00 throughout.
+    /// True if the first target is the baseline of ratios: 1.00 in all rows.
     pub fn has_ones(&self) -> bool {
         let mut first = self.rows.iter().filter_map(|row| row.cells.first());
         let ones = first.clone().filter(|cell| *cell == "1.00").count();
@@ -38,29 +38,29 @@ impl RateTable {
     }
 }
 
-/// One row of it.
+/// A row of rates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateRow {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
     /// Label of the microbenchmark: `point-query_range=100`.
     pub step: String,
-    /// Cells as they were printed, one for each target.
+    /// Cells as printed, one per target.
     pub cells: Vec<String>,
-    /// The column of the first cell, from 1: TSV has the name last, CSV first.
+    /// Column number of the first cell, from 1: the name is last in TSV, first in CSV.
     pub first: usize,
-    /// What somebody wrote after the label: `-> 10.4.8, col4`.
+    /// The author's remark after the label: `-> 10.4.8, col4`.
     pub remark: String,
 }
 
-/// One block: a microbenchmark, a line for each target, a column for each number of clients.
+/// A microbenchmark: a line per target, a column per number of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepBlock {
-    /// The step that its head names.
+    /// The step in its head.
     pub step: String,
-    /// The line of the head.
+    /// Line number of the head.
     pub line: usize,
-    /// Line, target, cells as they were printed.
+    /// Lines: number, target, cells as printed.
     pub rows: Vec<(usize, String, Vec<String>)>,
 }
 
@@ -70,7 +70,7 @@ pub fn is_table(text: &Text) -> bool {
     first.starts_with("Relative to:") || legend(first).is_some()
 }
 
-/// True if the text begins as blocks of rates.
+/// True if the text begins with blocks of rates.
 pub fn is_blocks(text: &Text) -> bool {
     let mut lines = text.lines().map(|(_, line)| line.trim()).filter(|line| !line.is_empty());
     let head = lines.next().is_some_and(|line| file_name(line).is_some());
@@ -78,7 +78,7 @@ pub fn is_blocks(text: &Text) -> bool {
     head && lines.next().is_some_and(|line| !of_met.iter().any(|begin| line.starts_with(begin)))
 }
 
-/// `col-1 : DIR` of the tables since 2023, `db_1 =TAB DIR` of those before.
+/// Reads `col-1 : DIR` of tables since 2023, or the earlier `db_1 =TAB DIR`.
 fn legend(line: &str) -> Option<(usize, &str)> {
     let (name, target) = match line.split_once(" : ") {
         Some((name, target)) => (name.strip_prefix("col-")?, target),
@@ -95,9 +95,9 @@ fn legend(line: &str) -> Option<(usize, &str)> {
 /// Reads a table with a legend.
 ///
 /// # Errors
-/// A legend with a gap, a row with another number of cells than the legend has columns, a row
-/// without a name or without any number, a rate below zero, a microbenchmark that has a row
-/// already, a table without rows.
+///
+/// A legend with a gap, a row with a wrong number of cells, without a name or without a number, a
+/// negative rate, a repeated microbenchmark, a table without rows.
 pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
     text.at_most(RATES_MAX)?;
     let mut table = RateTable::default();
@@ -128,8 +128,8 @@ pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
     }
 }
 
-/// Refuses what is neither a number nor a word: `-1`, `-0`, 10^24, and `inf` but for a ratio to
-/// zero; and a last row that was cut within its name.
+/// Refuses cells that are neither a number nor a word: `-1`, `-0`, 10^24, `inf` except for a ratio
+/// to zero; and a last row with an incomplete name.
 fn checked(text: &Text, table: RateTable) -> Result<RateTable, ImportError> {
     let relative = table.is_relative();
     for row in &table.rows {
@@ -152,7 +152,7 @@ fn checked(text: &Text, table: RateTable) -> Result<RateTable, ImportError> {
     Ok(table)
 }
 
-/// Words are published where somebody mistyped a folder; steps without a number fail.
+/// A mistyped folder gives words in published tables; a step without a number fails.
 fn check_cell(
     text: &Text,
     line: usize,
@@ -168,7 +168,7 @@ fn check_cell(
     }
 }
 
-/// `col-1 col-2 …`, `db_1 db_2 …`.
+/// True for `col-1 col-2 …`, `db_1 db_2 …`.
 fn is_heads(line: &str) -> bool {
     let mut words = line.split(['\t', ',']).map(str::trim).filter(|word| !word.is_empty());
     let head = |word: &str| {
@@ -178,12 +178,12 @@ fn is_heads(line: &str) -> bool {
     words.next().is_some_and(head) && words.all(head)
 }
 
-/// `- point queries`: what somebody wrote between the groups of rows.
+/// True for the author's headings between rows: `- point queries`.
 fn is_heading(line: &str) -> bool {
     line.starts_with("- ") || line.starts_with('#')
 }
 
-/// A row of TSV has its name last, one of CSV first.
+/// Reads a row; the name is last in TSV, first in CSV.
 fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateRow, ImportError> {
     let separator = if row.contains('\t') { '\t' } else { ',' };
     let row = row.trim_end().trim_end_matches(',');
@@ -191,7 +191,7 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
     if columns == 0 {
         return Err(text.malformed(line, "a row before the legend (`col-1 : TARGET`)"));
     }
-    // A remark stands after the name, apart by tabs or by blanks.
+    // Tabs or blanks separate a remark from the name.
     let mut remark = String::new();
     if separator == '\t' && cells.len() > columns + 1 && is_word(&cells[columns]) {
         remark = cells.split_off(columns + 1).join(" ").trim().to_owned();
@@ -218,7 +218,7 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
     if step.is_empty() || !is_word(&step) {
         return Err(text.malformed(line, "the row has no name of a microbenchmark"));
     }
-    // Steps that warm carry words in some archives.
+    // In some archives, warm-up steps have words.
     let words = cells.iter().all(|cell| is_word(cell));
     if words && !step.contains(".warm") {
         return Err(text.malformed(line, "the row has no number"));
@@ -227,7 +227,7 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
     Ok(RateRow { line, step, cells, first, remark })
 }
 
-/// The columns that an author's remark names: `-> 10.5.29, col7` is of 7.
+/// The columns that an author's remark names: 7 for `-> 10.5.29, col7`.
 pub fn columns_in(remark: &str) -> Vec<usize> {
     let words = remark.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     words
@@ -235,15 +235,15 @@ pub fn columns_in(remark: &str) -> Vec<usize> {
         .collect()
 }
 
-/// True if the text begins with a row of rates whose columns have no names: CSV as the published
-/// scripts write it, or TSV whose head was left out.
+/// True if the text begins with rates whose columns have no names: CSV of the published scripts, or
+/// TSV without its head.
 pub fn is_unnamed(text: &Text) -> bool {
     let first = text.first();
     let columns = columns_of(first);
     columns > 0 && rate_row(text, 1, first, columns).is_ok_and(|row| row.step.contains("_range="))
 }
 
-/// How many cells a row has beside its name.
+/// The number of cells in a row besides its name.
 fn columns_of(row: &str) -> usize {
     let row = row.trim_end().trim_end_matches(',');
     match row.contains('\t') {
@@ -252,10 +252,11 @@ fn columns_of(row: &str) -> usize {
     }
 }
 
-/// Reads such a table; its columns are those of its first row.
+/// Reads such a table; its first row has the number of columns.
 ///
 /// # Errors
-/// As [`parse_table`]; a microbenchmark that has a row already.
+///
+/// Those of [`parse_table`].
 pub fn parse_unnamed(text: &Text) -> Result<RateTable, ImportError> {
     text.at_most(RATES_MAX)?;
     let mut table = RateTable::default();
@@ -278,11 +279,12 @@ fn push_row(text: &Text, row: RateRow, table: &mut RateTable) -> Result<(), Impo
     Ok(())
 }
 
-/// Reads blocks: a file name, then `v1 TAB v2 … TAB dir` lines, then a blank line.
+/// Reads blocks: a file name, lines `v1 TAB v2 … TAB dir`, a blank line.
 ///
 /// # Errors
-/// A line of values before a head or without a target, a number of values that changes within a
-/// block, a target twice in one, a rate below zero, a block without a line, a file without a block.
+///
+/// A line of values before a head or without a target, a varying number of values in a block, a
+/// repeated target, a negative rate, a block without lines, a file without blocks.
 pub fn parse_blocks(text: &Text) -> Result<Vec<StepBlock>, ImportError> {
     text.at_most(RATES_MAX)?;
     let mut blocks: Vec<StepBlock> = Vec::new();
@@ -314,7 +316,7 @@ pub fn parse_blocks(text: &Text) -> Result<Vec<StepBlock>, ImportError> {
         let targets = targets_before.iter().map(String::as_str);
         text.check_label(line, &target, targets)?;
         targets_before.push(target.clone());
-        // Warm steps of some archives carry a word in place of a number.
+        // In some archives, warm-up steps have a word instead of a number.
         if let Some((_, _, first)) = block.rows.first()
             && first.len() != cells.len()
         {
@@ -339,7 +341,7 @@ pub fn parse_blocks(text: &Text) -> Result<Vec<StepBlock>, ImportError> {
     Ok(blocks)
 }
 
-/// True if blocks hold ratios: all with two decimals, which no rate but that of a scan has.
+/// True if blocks hold ratios: all have two decimals, unlike rates except those of a scan.
 pub fn are_ratios(blocks: &[StepBlock]) -> bool {
     let cells = blocks.iter().filter(|block| block.step != LOAD).flat_map(|block| &block.rows);
     let mut cells = cells.flat_map(|(_, _, cells)| cells).peekable();

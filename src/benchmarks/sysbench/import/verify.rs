@@ -1,4 +1,4 @@
-//! Published sysbench numbers made again from others, cell by cell.
+//! Recomputes published sysbench numbers from others and compares them cell by cell.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ use crate::import::published::Published;
 use crate::import::text::Text;
 use crate::stats::ratio::{follows, printed_ratio};
 
-/// The rate of a step and target. Tables that somebody edited leave out `_range=100` where it says
-/// little, and what stands around the tag of every target.
+/// The rate of a step and target. Edited tables leave out `_range=100`, and text around the tags of
+/// targets.
 fn find<'a>(rates: &Rates<'a>, step: &str, target: &str, column: usize) -> Option<&'a str> {
     if let Some(rate) = rates.get(&(step, target, column)) {
         return Some(rate);
@@ -37,11 +37,11 @@ fn find<'a>(rates: &Rates<'a>, step: &str, target: &str, column: usize) -> Optio
     found.next().is_none().then_some(*rate)
 }
 
-/// Step, target, column → rate as printed.
+/// Printed rates by step, target and column.
 type Rates<'a> = BTreeMap<(&'a str, &'a str, usize), &'a str>;
 
-/// Checks ratios against absolute rates, and ratios of hardware metrics against absolute ones.
-/// Without any absolute rates, ratios are facts.
+/// Checks ratios against absolute values, of rates and of hardware metrics. Without absolute rates,
+/// ratios are facts.
 pub(crate) fn tables(sources: &Sources, published: &mut Published) {
     let rates = absolute_rates(sources);
     for (text, table) in sources.relative.iter().filter(|_| !sources.only_ratios()) {
@@ -114,7 +114,7 @@ fn absolute_rates(sources: &Sources) -> Rates<'_> {
     rates
 }
 
-/// The target that the blocks of ratios leave out: the first of the blocks of rates.
+/// The target that blocks of ratios leave out: the first one of the blocks of rates.
 fn base_of_blocks<'a>(
     sources: &'a Sources,
     ratios: &[crate::benchmarks::sysbench::import::tables::StepBlock],
@@ -144,7 +144,7 @@ fn check_ratios(
             without += 1;
             continue;
         };
-        // A word in place of a rate is printed as 0.00, by AWK's arithmetic.
+        // AWK's arithmetic turns a word into 0.00.
         let (value, of_base) = (number(value).unwrap_or(0.0), number(of_base).unwrap_or(0.0));
         of += 1;
         if follows(ratio.printed, value, of_base) {
@@ -166,7 +166,7 @@ fn check_ratios(
     published.cells.leave(text.path(), why, without);
 }
 
-/// The number of clients whose metrics rest on the rates of a table; `None` if none or several do.
+/// The number of clients whose metrics use the rates of a table; `None` unless exactly one does.
 pub(crate) fn clients_of(
     table: &RateTable,
     known: &BTreeSet<u32>,
@@ -198,13 +198,14 @@ pub(crate) fn clients_of(
     found.next().is_none().then_some(*first)
 }
 
-/// The column of the rate, where it is in the unit of tables of rates: that of a scan need not be.
+/// The column of the rate, if it has the unit of tables of rates; the rate of a scan may have
+/// another.
 fn place_of_rate(block: &MetBlock) -> Option<usize> {
     let place = block.heads.iter().position(|head| head == "o/s");
     place.filter(|_| !counts_rows(&block.name.step))
 }
 
-/// The column of the blocks whose rates are those that the metrics of these clients rest on.
+/// The column of the blocks with the rates in the metrics for this number of clients.
 pub(crate) fn column_of(clients: u32, sources: &Sources) -> Option<usize> {
     let rates = absolute_rates(sources);
     let mut by_column: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
@@ -228,7 +229,7 @@ pub(crate) fn column_of(clients: u32, sources: &Sources) -> Option<usize> {
     whole.next().is_none().then_some(first)
 }
 
-/// `sb.met` of a step from its samples and rate.
+/// Checks `sb.met` of a step against its samples and rate.
 pub(crate) fn met_of_step(step: &RawStep, options: &ImportOptions, published: &mut Published) {
     let Some((text, met)) = &step.met else { return };
     let Some(rate) = met.rate() else { return };

@@ -1,10 +1,9 @@
-//! Statements as a reader sees them: long lists cut short, repeats counted.
+//! Lists statements for readers: long lists are shortened, repetitions counted.
 
 use crate::domain::dialect::Dialect;
 use crate::domain::script::{Operation, Script};
 
-/// The statements of one event for people: BEGIN and COMMIT shown, long lists cut short, repeats
-/// counted.
+/// The statements of one event for readers, with BEGIN and COMMIT.
 pub fn statements(dialect: Dialect, script: &Script) -> Vec<String> {
     let mut lines = operations(dialect, script);
     if script.has_transaction() {
@@ -14,7 +13,7 @@ pub fn statements(dialect: Dialect, script: &Script) -> Vec<String> {
     lines
 }
 
-/// As [`statements`], without BEGIN and COMMIT: one line for each operation.
+/// The statements of one event for readers, without BEGIN and COMMIT: one line per operation.
 pub fn operations(dialect: Dialect, script: &Script) -> Vec<String> {
     let line = |operation: &Operation| {
         let sql = shortened(dialect, &operation.sql);
@@ -24,7 +23,7 @@ pub fn operations(dialect: Dialect, script: &Script) -> Vec<String> {
     script.operations().map(line).collect()
 }
 
-/// `IN (?, ?, … ?)` of more than three members as `IN (100 × ?)` or `IN ($1, …, $100)`.
+/// Shortens `IN (?, ?, … ?)` of more than three members to `IN (100 × ?)` or `IN ($1, …, $100)`.
 fn shortened(dialect: Dialect, sql: &str) -> String {
     let parts = sql
         .split_once(" IN (")

@@ -1,24 +1,24 @@
-//! The test types of published relative-QPS work: a row for each microbenchmark. docs/sysbench.md
-//! is generated from here.
+//! The test types of published work on relative QPS: a row per microbenchmark. docs/sysbench.md is
+//! generated from this file.
 
 use crate::domain::benchmark::Group;
 
-/// A test type with its range: what the published work calls a microbenchmark.
+/// A test type with its range; a microbenchmark in the words of the published work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Microbenchmark {
-    /// Test type: `random-points`.
+    /// Name of the test type: `random-points`.
     pub test: &'static str,
-    /// The integer of its label. It is a parameter only where [`StatementShape`] says so.
+    /// The number in its label. It is a parameter only if [`StatementShape`] says so.
     pub range: u32,
     /// Group of the report.
     pub group: Group,
-    /// Which of the two durations it runs for.
+    /// Which of the two durations of the workload it has.
     pub lasts: Lasts,
-    /// What it executes.
+    /// Its statements.
     pub kind: StatementShape,
 }
 
-/// Which duration of the workload a test type runs for.
+/// A duration of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasts {
     /// `read_seconds`.
@@ -27,52 +27,52 @@ pub enum Lasts {
     Write,
 }
 
-/// What one event of a test type is. N is the range of the label.
+/// The statements of one event. N is the range of the label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementShape {
-    /// One row by id.
+    /// Select one row by id.
     PointQuery,
-    /// N random ids in a list.
+    /// Select N random ids in a list.
     RandomPoints,
-    /// The same N adjacent ids in the middle of the table, always.
+    /// Select the same N adjacent ids in the middle of the table.
     HotPoints,
-    /// N random values in a list on an index.
+    /// Select N random values in a list on an index.
     Points {
-        /// Which index.
+        /// The index.
         on: SbtestIndex,
-        /// True if the index has all columns that are read.
+        /// True if the index has all selected columns.
         covered: bool,
     },
-    /// m … m + N on an index: N + 1 keys.
+    /// Select the N + 1 keys m … m + N on an index.
     Range {
-        /// Which index.
+        /// The index.
         on: SbtestIndex,
-        /// True if the index has all columns that are read.
+        /// True if the index has all selected columns.
         covered: bool,
     },
-    /// One table from end to end, no row passes the filter.
+    /// Scan a table; no row passes the filter.
     Scan,
-    /// In a transaction, ten point selects and these ranges of N rows.
+    /// Ten point selects and these ranges of N rows in a transaction.
     ReadOnly(&'static [Ranged]),
-    /// One aggregate over N rows, no transaction.
+    /// Count N rows, without a transaction.
     Count,
-    /// The whole of read-only and write-only in one transaction.
+    /// The statements of read-only and write-only in one transaction.
     ReadWrite,
     /// Four writes in a transaction.
     WriteOnly,
     /// k = k + 1.
     UpdateIndex,
-    /// New c by uniform id.
+    /// Update c by a uniform id.
     UpdateNonindex,
-    /// New c, always id 1.
+    /// Update c of id 1.
     UpdateOne,
-    /// New c by zipfian id.
+    /// Update c by a Zipf distributed id.
     UpdateZipf,
-    /// One new c for ten random ids; N is only the label.
+    /// Update c of ten random ids; N is only the label.
     UpdateInlist,
-    /// By id, drawn with replacement.
+    /// Delete by a uniform id, drawn with replacement.
     Delete,
-    /// One row at the end.
+    /// Insert one row at the end.
     Insert,
 }
 
@@ -85,10 +85,10 @@ pub enum SbtestIndex {
     Secondary,
 }
 
-/// The range queries of read-only.
+/// A range query of read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ranged {
-    /// The rows.
+    /// Select the rows.
     Simple,
     /// SUM(k).
     Sum,
@@ -102,9 +102,9 @@ use Lasts::{Read, Write};
 use SbtestIndex::{Primary, Secondary};
 
 /// Ids of one update-inlist statement. The published scripts label it 100 but never pass that on,
-/// so the default of ten is what all published figures measure.
+/// so all published figures measure the default of ten.
 pub const UPDATE_INLIST_IDS: u32 = 10;
-/// Exponent of update-zipf.
+/// Exponent of update-zipf's distribution.
 pub const ZIPF_EXPONENT: f64 = 0.8;
 /// Point selects in a transaction of read-only and read-write.
 pub(super) const POINT_SELECTS: u32 = 10;
@@ -112,7 +112,7 @@ pub(super) const POINT_SELECTS: u32 = 10;
 pub(super) const ALL_RANGES: &[Ranged] =
     &[Ranged::Simple, Ranged::Sum, Ranged::Order, Ranged::Distinct];
 
-/// All test types that the published suites run, by group; ranges of one test type ascend.
+/// All test types of the published suites by group; ranges of one test type ascend.
 pub const MICROBENCHMARKS: &[Microbenchmark] = &[
     point("point-query", 100, StatementShape::PointQuery),
     point("random-points", 10, StatementShape::RandomPoints),
@@ -166,7 +166,7 @@ const fn write(
     Microbenchmark { test, range, group: Group::Write, lasts, kind }
 }
 
-/// The true parameters of a test type.
+/// The parameters of a test type, which its label may not tell.
 pub(super) fn detail(benchmark: &Microbenchmark) -> String {
     let n = benchmark.range;
     match benchmark.kind {

@@ -1,5 +1,5 @@
-//! The steps of the sysbench microbenchmarks, as data: one table of test types, two orders of
-//! steps, exact SQL for each dialect.
+//! The steps of the sysbench microbenchmarks as data: a table of test types, two orders of steps,
+//! and their SQL by dialect.
 
 mod listing;
 mod microbenchmarks;

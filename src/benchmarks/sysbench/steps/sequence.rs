@@ -1,4 +1,4 @@
-//! The two published orders of steps, and the steps of a workload in one of them.
+//! The two published orders of steps, and the steps of a workload in these orders.
 
 use super::microbenchmarks::{Lasts, MICROBENCHMARKS, Microbenchmark, StatementShape, detail};
 use super::statements::script;
@@ -8,7 +8,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::step_parameters::{StepParameters, StepPurpose};
 use crate::workload::select::{Companions, SelectError, select};
 
-/// As for other scripts, with so few rows that a scan under valgrind takes seconds.
+/// Counting of scripts, on so few rows that a scan under valgrind takes seconds.
 pub(crate) const COUNTING: Counting = Counting {
     settings: &[
         "rows=100000",
@@ -20,25 +20,25 @@ pub(crate) const COUNTING: Counting = Counting {
     ..Counting::SCRIPTS
 };
 
-/// Longest time for a scan that only warms, seconds.
+/// Longest warm-up scan, seconds.
 const SCAN_WARM_SECONDS_MAX: f64 = 60.0;
 
-/// One line of an order: a test type stands for all its ranges.
+/// An entry of an order; a test type stands for all its ranges.
 enum Entry {
     Settle,
-    /// Fills caches after the load or before the step of the same test; its results are discarded.
+    /// Fills caches after the load or before the step of the same test; not reported.
     Warm(&'static str),
-    /// As `Warm`, before the reads that precede the writes.
+    /// Like `Warm`, before the reads that precede the writes.
     WarmPre(&'static str),
-    /// Before the writes.
+    /// Measured before the writes.
     Pre(&'static str),
     Run(&'static str),
 }
 
 use Entry::{Pre, Run, Settle, Warm, WarmPre};
 
-/// Of December 2020 to 2024, with the scan of January 2021. The original ran update-nonindex twice
-/// in a row by a slip and kept the second result; here it runs once.
+/// From December 2020 to 2024, with the scan of January 2021. The original ran update-nonindex
+/// twice in a row by mistake and kept the second result; here it runs once.
 const FULL: &[Entry] = &[
     Warm("point-query"),
     Pre("point-query"),
@@ -116,8 +116,8 @@ const ABBREVIATED: &[Entry] = &[
     Run("insert"),
 ];
 
-/// Test types that joined the abbreviated order on 23 March 2025, between reads that they do not
-/// change.
+/// Test types added to the abbreviated order on 23 March 2025, between reads that they do not
+/// affect.
 const SINCE_MARCH_2025: [&str; 5] = [
     "read-only-simple",
     "read-only-sum",
@@ -126,14 +126,14 @@ const SINCE_MARCH_2025: [&str; 5] = [
     "read-only-count",
 ];
 
-/// Ends of the names of steps that only warm.
+/// Ending of the names of warm-up steps.
 const WARM: &str = ".warm";
-/// The same, before the writes.
+/// Ending of the names of warm-up steps before the writes.
 const WARM_PRE: &str = ".warmpre";
-/// End of the names of steps before the writes.
+/// Ending of the names of steps before the writes.
 const PRE: &str = ".pre";
 
-/// Steps that only warm → patterns of the steps that they warm.
+/// Warm-up steps, with patterns of the steps that they warm.
 const WARM_UPS: &[(&str, &[&str])] = &[
     ("point-query.warm", &["*"]),
     ("scan.warmpre", &["*.pre*"]),
@@ -141,10 +141,11 @@ const WARM_UPS: &[(&str, &[&str])] = &[
     ("points-covered-si.warm", &["points-*-si", "range-*-si"]),
 ];
 
-/// Keeps the steps that `globs` choose, with the steps that warm them.
+/// Keeps the steps that `globs` select, and the steps that warm them.
 ///
 /// # Errors
-/// As [`select`].
+///
+/// Those of [`select`].
 pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     select(phases, globs, &Companions { warm_ups: WARM_UPS, ..Companions::NONE })
 }
@@ -187,7 +188,8 @@ pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
     phases
 }
 
-/// What the name alone says of a step, in published files and in records of older versions.
+/// The parameters that follow from a step's name alone, in published files and in records of older
+/// versions.
 pub(crate) fn parameters_of_name(name: &str) -> Option<StepParameters> {
     let purpose = if name.contains(WARM) {
         StepPurpose::Warming
@@ -199,7 +201,7 @@ pub(crate) fn parameters_of_name(name: &str) -> Option<StepParameters> {
     Some(StepParameters { purpose, ..StepParameters::default() })
 }
 
-/// `test` + suffix, and the range where the test type has more than one: the last published labels.
+/// `test` + suffix, and the range if the test type has several: the latest published labels.
 fn step_name(benchmark: &Microbenchmark, suffix: &str) -> String {
     let Microbenchmark { test, range, .. } = benchmark;
     let ranges = MICROBENCHMARKS.iter().filter(|other| other.test == *test).count();
@@ -225,7 +227,7 @@ fn step(
         group: benchmark.group,
         reported: true,
         seconds: if warms && scans { seconds.min(SCAN_WARM_SECONDS_MAX) } else { seconds },
-        // What only warms needs no warm-up of its own.
+        // A warm-up step needs no warm-up of its own.
         warmup_seconds: if warms { 0.0 } else { workload.warmup_seconds },
         rate: if scans { RateUnit::RowsScanned } else { RateUnit::Queries },
         detail: detail(benchmark),

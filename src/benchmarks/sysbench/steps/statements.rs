@@ -1,4 +1,4 @@
-//! The statements of each microbenchmark, exact for each dialect.
+//! The statements of each microbenchmark by dialect.
 
 use super::microbenchmarks::{
     ALL_RANGES, Microbenchmark, POINT_SELECTS, Ranged, SbtestIndex, StatementShape,
@@ -8,12 +8,12 @@ use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
 use crate::domain::dialect::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 
-/// New text for column c.
+/// A new text for column c.
 pub const COLUMN_C: Parameter = Parameter::Digits { bytes: C_LEN as u32 };
-/// New text for column pad.
+/// A new text for column pad.
 pub const COLUMN_PAD: Parameter = Parameter::Digits { bytes: PAD_LEN as u32 };
 
-/// The statements of a microbenchmark: prepared as far as sysbench prepares them, or all as text.
+/// The statements of a microbenchmark: prepared like those of sysbench, or all as text.
 pub(super) fn script(dialect: Dialect, benchmark: &Microbenchmark, as_text: bool) -> Script {
     let script = prepared_script(dialect, benchmark);
     if as_text { plain(dialect, script) } else { script }
@@ -97,7 +97,7 @@ fn index_range(dialect: Dialect, on: SbtestIndex, covered: bool, n: u32) -> Oper
     prepared(dialect, "ranges", &sql, parameters)
 }
 
-/// The column that is searched and the columns that are read.
+/// The searched column and the selected columns.
 fn index_columns(on: SbtestIndex, covered: bool) -> (&'static str, &'static str) {
     match (on, covered) {
         (SbtestIndex::Primary, true) => ("id", "id"),
@@ -134,7 +134,7 @@ fn read_only(dialect: Dialect, ranges: &[Ranged], n: u32) -> Vec<Operation> {
     operations
 }
 
-/// BETWEEN a AND a + n - 1: n rows.
+/// The parameters of BETWEEN a AND a + n - 1: n rows.
 fn rows_range(n: u32) -> Vec<Parameter> {
     vec![Parameter::RangeStart, Parameter::RangeEnd { span: n - 1 }]
 }
@@ -192,7 +192,7 @@ fn insert_text(dialect: Dialect) -> Operation {
     }
 }
 
-/// A prepared statement on a table of its own choice; `?` becomes the dialect's placeholder.
+/// A prepared statement on a table that it draws; `?` becomes the dialect's placeholder.
 fn prepared(dialect: Dialect, kind: &str, sql: &str, parameters: Vec<Parameter>) -> Operation {
     Operation {
         kind: kind.to_string(),
@@ -217,14 +217,14 @@ fn placeholders(dialect: Dialect, sql: &str) -> String {
     numbered
 }
 
-/// The same statements as text with literals, which the server parses and plans each time:
+/// The statements as text with literals, which the server parses and plans each time, like
 /// `--db-ps-mode=disable` of sysbench.
 fn plain(dialect: Dialect, mut script: Script) -> Script {
     for operation in script.events.iter_mut().flat_map(|event| &mut event.operations) {
         if operation.protocol == Protocol::Prepared {
             let count = operation.parameters.len();
             operation.sql = match dialect {
-                // From the last down, so that `$1` does not eat the beginning of `$12`.
+                // From the last number down, so that `$1` does not match the beginning of `$12`.
                 Dialect::Postgres => {
                     (1..=count).rev().fold(operation.sql.clone(), |sql, number| {
                         sql.replace(&format!("${number}"), &format!("{{{number}}}"))

@@ -1,4 +1,4 @@
-//! Choosing steps by name, with the steps that only warm.
+//! Tests of selecting steps by name, with their warm-up steps.
 
 use crate::benchmarks::spec::StepSet;
 use crate::benchmarks::sysbench::presets;

@@ -1,4 +1,4 @@
-//! Settings that all benchmarks share, on a workload of this one.
+//! Tests of the settings of all benchmarks on a workload of this one.
 
 use crate::benchmarks::sysbench::presets::QUICK;
 use crate::domain::benchmark::{Idle, Pace, Placement, Waiting, Workload};
