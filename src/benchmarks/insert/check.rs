@@ -1,4 +1,4 @@
-//! Refuses what the Insert Benchmark cannot measure, before anything starts.
+//! Refuses Insert Benchmark workloads that cannot be measured, before anything starts.
 
 use thiserror::Error;
 
@@ -7,7 +7,7 @@ use crate::domain::benchmark::{Pace, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::insert::InsertShape;
 
-/// A shape that makes no sense.
+/// An invalid shape.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ShapeError {
     /// Two settings exclude each other, or one is out of proportion.
@@ -15,10 +15,11 @@ pub enum ShapeError {
     Impossible(String),
 }
 
-/// Refuses a workload of this benchmark that cannot be measured on a target of `dialect`.
+/// Refuses a workload that cannot be measured on a target of `dialect`.
 ///
 /// # Errors
-/// Names the settings and what to do.
+///
+/// Names the settings and a way out.
 pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), ShapeError> {
     let Some(shape) = shape(workload) else { return Ok(()) };
     let faults = [

@@ -1,8 +1,8 @@
-//! The Insert Benchmark as data: the steps of both eras, with every statement spelled out.
+//! The Insert Benchmark as data: the steps of its published versions, with all statements.
 //!
-//! Rows go in at one end in the order of the primary key; three secondary indexes take them at
-//! random places; in the newer era as many rows leave at the other end, so that a table is a queue
-//! of constant length. Query steps query as fast as they can while writers keep a rate.
+//! Rows enter at one end in primary-key order; three secondary indexes receive them at random
+//! places. In newer versions, as many rows leave at the other end, so that the table is a queue of
+//! constant length. Query steps query as fast as possible while writers keep a rate.
 
 pub mod analyze;
 mod check;

@@ -1,4 +1,4 @@
-//! Shapes of the Insert Benchmark by name, and what a profile says where nothing else does.
+//! Named shapes of the Insert Benchmark, and the defaults of its profiles.
 
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::insert::{InsertShape, Pacing, Profile, QueryKind, QueryStep, RowsPerCommit};
@@ -7,16 +7,15 @@ use crate::workload::preset::{NamedPreset, named};
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InsertPreset {
-    /// The word after `--preset`.
+    /// The name after `--preset`.
     pub name: &'static str,
     /// Other names of the same shape.
     pub aliases: &'static [&'static str],
-    /// One line for listings.
+    /// One line for lists.
     pub about: &'static str,
-    /// Rows that l.i0 inserts for each client.
+    /// Rows per client in l.i0.
     pub rows: u64,
-    /// Rows that l.i1 and l.i2 insert for each client together: all in l.i1 in 2021, four fifths
-    /// since.
+    /// Rows per client in l.i1 and l.i2 together: all in l.i1 in 2021, four fifths since.
     pub more_rows: u64,
     /// Seconds of a query step.
     pub query_seconds: f64,
@@ -24,7 +23,7 @@ pub struct InsertPreset {
     pub clients: u32,
     /// Share of the published wait between writing and querying.
     pub settle_scale: f64,
-    /// Memory of the DBMS's own cache; `None` sizes it from the data.
+    /// Bytes of the DBMS's own cache; `None` derives them from the data.
     pub cache_bytes: Option<u64>,
 }
 
@@ -38,11 +37,11 @@ impl NamedPreset for InsertPreset {
     }
 }
 
-/// Times its planned length that a step may take unless the user sets another limit. A query step
-/// that takes more than 1.05 times as long has missed its write rate already.
+/// Default time limit of a step as a multiple of its planned length. A query step that takes more
+/// than 1.05 times as long has already missed its write rate.
 const STEP_LIMIT: f64 = 4.0;
 
-/// For a first look.
+/// The shape for a first look.
 const QUICK: InsertPreset = InsertPreset {
     name: "quick",
     aliases: &[],
@@ -55,7 +54,7 @@ const QUICK: InsertPreset = InsertPreset {
     cache_bytes: None,
 };
 
-/// All shapes, in the order of listings.
+/// All shapes in the order of lists.
 pub const PRESETS: &[InsertPreset] = &[
     QUICK,
     InsertPreset {
@@ -137,7 +136,7 @@ pub const PRESETS: &[InsertPreset] = &[
     },
 ];
 
-/// A published shape of several clients, each with a table of its own.
+/// A published shape of several clients with a table each.
 const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> InsertPreset {
     InsertPreset { rows, more_rows, clients, query_seconds: 1800.0, settle_scale: 1.0, ..QUICK }
 }
@@ -145,7 +144,8 @@ const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> InsertPreset {
 /// The workload of a preset in the newest profile.
 ///
 /// # Errors
-/// No such preset; the text lists those there are.
+///
+/// No such preset; the text lists the valid ones.
 pub fn workload(preset: &str) -> Result<Workload, String> {
     let found = named(PRESETS, preset)?;
     let mut shape = InsertShape {
@@ -180,13 +180,13 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
     })
 }
 
-/// Shares the rows after l.i0 as the profile does.
+/// Splits the rows after l.i0 by the rule of the profile.
 pub(super) fn share_rows(shape: &mut InsertShape, rows: u64) {
     shape.i2_rows = if shape.profile.is_2021() { 0 } else { rows / 5 };
     shape.i1_rows = rows - shape.i2_rows;
 }
 
-/// Takes over all that a profile decides: steps, deletes, and how the rows are shared.
+/// Sets all that a profile decides: steps, deletes, and the split of the rows.
 pub(super) fn take_profile(shape: &mut InsertShape, profile: Profile) {
     let rows = shape.i1_rows + shape.i2_rows;
     shape.profile = profile;

@@ -18,30 +18,30 @@ pub const MAX_PRICE: u64 = 500;
 /// Bytes of a date and time: `2026-01-31 08:05:09`.
 pub const TIME_LEN: usize = 19;
 
-/// Shortest and longest filler of the standard runs.
+/// Shortest and longest filler of the standard runs, bytes.
 const DATA_LENGTHS: (u64, u64) = (10, 20);
-/// Characters of the longest filler.
+/// Bytes of the longest filler.
 const DATA_MAX: usize = 20;
-/// The random characters, with which base64 is written.
+/// The random characters: those of base64.
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// How prices are drawn.
+/// The distribution of prices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Price {
     /// Until December 2023: (500 u + customerid) / 100 with u uniform in [0, 1), two decimals.
     Correlated,
-    /// Since then: a whole number in 0..500, spelled with two decimals.
+    /// Since then: a whole number in 0..500, printed with two decimals.
     Whole,
 }
 
-/// The rows of one client, in order.
+/// The rows of one client in order.
 #[derive(Clone, Debug)]
 pub struct Rows {
     rng: Rng,
     price: Price,
 }
 
-/// One row but for its key and time.
+/// One row without its key and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurchaseRow {
     /// In 0..1000.
@@ -50,7 +50,7 @@ pub struct PurchaseRow {
     pub product: u64,
     /// In 0..100000.
     pub customer: u64,
-    /// In hundredths.
+    /// In hundredths of the unit.
     pub price: u64,
     data: [u8; DATA_MAX],
     data_length: usize,
@@ -64,13 +64,13 @@ impl PurchaseRow {
 }
 
 impl Rows {
-    /// The rows of client `client` in the step of `seed`.
+    /// The rows of client `client` in the step with `seed`.
     pub fn new(seed: u64, client: u32, price: Price) -> Rows {
         Rows { rng: Rng::stream(seed, "iibench rows", u64::from(client)), price }
     }
 
-    /// The next row. Drawn in the published order: cash register, product, customer, price,
-    /// length, random characters.
+    /// Draws the next row in the published order: cash register, product, customer, price, length,
+    /// random characters.
     #[inline]
     pub fn next_row(&mut self) -> PurchaseRow {
         let rng = &mut self.rng;
@@ -112,13 +112,13 @@ impl Rows {
     }
 }
 
-/// Of a filler of `length`, the characters that are random: 50 per cent of three quarters.
+/// The number of random characters in a filler of `length`: 50 per cent of three quarters.
 fn random_length(length: usize) -> usize {
     // floor(length × 0.75 × 0.50)
     length * 3 / 8
 }
 
-/// A price in hundredths.
+/// Draws a price in hundredths.
 #[inline]
 fn price(rng: &mut Rng, price: Price, customer: u64) -> u64 {
     match price {
@@ -127,7 +127,7 @@ fn price(rng: &mut Rng, price: Price, customer: u64) -> u64 {
     }
 }
 
-/// A price as a query draws it, in hundredths: like that of a row.
+/// Draws a price for a query, in hundredths, like that of a row.
 pub fn query_price(rng: &mut Rng, kind: Price) -> u64 {
     let customer = match kind {
         Price::Whole => 0,
@@ -142,7 +142,7 @@ fn put(text: &mut [u8; 96], at: &mut usize, bytes: &[u8]) {
     *at += bytes.len();
 }
 
-/// Spells a number below 1 000 000.
+/// Writes a number below 1,000,000.
 #[inline]
 fn put_number(text: &mut [u8; 96], at: &mut usize, number: u64) {
     let mut digits = [0; 6];
@@ -166,7 +166,7 @@ fn put_price(text: &mut [u8; 96], at: &mut usize, hundredths: u64) {
     put(text, at, &[b'.', b'0' + (cents / 10) as u8, b'0' + (cents % 10) as u8]);
 }
 
-/// Appends any number.
+/// Appends a number in decimal digits.
 #[inline]
 pub fn append_number(out: &mut Vec<u8>, number: u64) {
     let mut digits = [0; 20];
@@ -217,7 +217,7 @@ mod tests {
         (0..count).map(one).collect()
     }
 
-    // The golden values are those of an independent program in another language.
+    // An independent program in another language made the golden values.
 
     #[test]
     fn rows_keep_their_text() {

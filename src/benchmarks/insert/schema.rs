@@ -1,4 +1,4 @@
-//! The tables of the Insert Benchmark, their indexes, and the statements on them, per dialect.
+//! Tables, indexes and statements of the Insert Benchmark, by dialect.
 
 use crate::benchmarks::insert::settings::shape;
 use crate::benchmarks::spec::DataSize;
@@ -7,22 +7,22 @@ use crate::domain::dialect::Dialect;
 use crate::domain::insert::{Deletes, Draw, InsertShape, Profile, Queries, Query, QueryKind};
 use crate::domain::script::Protocol;
 
-/// Rows that a query asks for.
+/// Rows that a query requests.
 pub(super) const ROWS_PER_QUERY: u32 = 10;
 
 /// The name of a table.
 pub(super) const TABLE: &str = "pi{table}";
 
-/// How a table is split by its primary key.
+/// Partitioning of a table by its primary key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Partitioning {
-    /// Ranges; 1 for a plain table.
+    /// Number of ranges; 1 for a plain table.
     pub(super) parts: u32,
-    /// Keys of a range.
+    /// Keys per range.
     pub(super) rows: u64,
 }
 
-/// What makes a table anew, in order.
+/// The statements that drop and create a table, in order.
 pub(super) fn create(
     dialect: Dialect,
     profile: Profile,
@@ -41,7 +41,7 @@ pub(super) fn create(
                  data varchar(4000)){split}"
             ));
             statements.extend(postgres_partitions(partitioning));
-            // Each session takes a thousand keys at a time; what it leaves is a gap.
+            // Each session takes a thousand keys at a time; unused ones become gaps.
             statements.push(format!("ALTER SEQUENCE {TABLE}_transactionid_seq CACHE 1000"));
         }
         Dialect::Mysql => {
@@ -97,7 +97,7 @@ fn mysql_partitions(Partitioning { parts, rows }: Partitioning) -> String {
     format!(" PARTITION BY RANGE (transactionid) ({})", parts.join(", "))
 }
 
-/// Names of sequence, indexes and partitions of a table of Postgres.
+/// Names of the sequence, indexes and partitions of a Postgres table.
 pub(super) fn names_beside(profile: Profile, partitions: u32) -> Vec<String> {
     let mut names = vec![format!("{TABLE}_transactionid_seq")];
     names.extend(index_columns(profile).map(|(name, _)| format!("{TABLE}_{name}")));
@@ -107,7 +107,7 @@ pub(super) fn names_beside(profile: Profile, partitions: u32) -> Vec<String> {
     names
 }
 
-/// Name and columns of the secondary indexes in the order in which they are made.
+/// Names and columns of the secondary indexes in the order of their creation.
 fn index_columns(profile: Profile) -> [(&'static str, &'static str); 3] {
     if profile.is_2021() {
         [
@@ -124,8 +124,8 @@ fn index_columns(profile: Profile) -> [(&'static str, &'static str); 3] {
     }
 }
 
-/// The statements that make the first `count` secondary indexes: one for all of them where the DBMS
-/// can, and one for each.
+/// The statements that make the first `count` secondary indexes: a single one if the DBMS supports
+/// that, otherwise one each.
 pub(super) fn indexes(
     dialect: Dialect,
     profile: Profile,
@@ -154,8 +154,8 @@ pub(super) fn insert_sql() -> String {
     )
 }
 
-/// The deleter's statements: exactly `{rows}` rows in spite of gaps between keys; the lower bound
-/// only keeps the scan off what is deleted already.
+/// The deleter's statements. They delete exactly `{rows}` rows in spite of gaps between keys; the
+/// lower bound keeps the scan off deleted rows.
 pub(super) fn deletes(dialect: Dialect, resync_every: u32) -> Deletes {
     let sql = if dialect == Dialect::Mysql {
         format!(
@@ -189,15 +189,15 @@ pub(super) fn queries(
     Queries { workers, kinds, rows_per_query: ROWS_PER_QUERY, max_sql }
 }
 
-/// A range query before it is spelled for a dialect.
+/// A range query before it is written for a dialect.
 struct Range {
     name: &'static str,
-    /// Of the index, in its order.
+    /// Columns of the index, in order.
     columns: &'static str,
     /// `productid >=`
     condition: &'static str,
     draw: Draw,
-    /// Of the parameter, for Postgres.
+    /// Type of the parameter on Postgres.
     kind: &'static str,
 }
 
@@ -261,8 +261,9 @@ fn point_query(dialect: Dialect, profile: Profile) -> Query {
     query(dialect, profile, "point", &draws, "bigint", &spelled)
 }
 
-/// Postgres prepares its queries in the era that did, MySQL sends text, and SQLite prepares through
-/// its own interface, since compiling would be most of a query.
+/// A query for a dialect. Postgres prepares it in the versions of the benchmark that did, MySQL
+/// gets text, and SQLite prepares it through its own interface, because compiling would take most
+/// of the time.
 fn query(
     dialect: Dialect,
     profile: Profile,
@@ -284,7 +285,7 @@ fn query(
             (Some(prepare), format!("EXECUTE {name}({text})"), Protocol::Text)
         }
         Dialect::Sqlite => {
-            // What is bound is a whole number: of hundredths where there are such.
+            // The bound value is a whole number; a price is in hundredths.
             let place = if draws.contains(&Draw::Price) { "?/100.0" } else { "?" };
             (None, spelled(&list(&|_| place.to_owned())), Protocol::Prepared)
         }
@@ -295,9 +296,9 @@ fn query(
     Query { name: name.to_owned(), prepare, sql, protocol, parameters: draws.to_vec() }
 }
 
-/// Counters and levels of the server that tell what it does beside the clients: rows of name and
-/// value, of which names that end in `_total` count up; and InnoDB's own status. Of the groups of
-/// statements the first is used of which a version answers each with a row.
+/// Queries for the background activity of the server: rows of name and value, where names with the
+/// ending `_total` are counters and others levels; and InnoDB's own status. A version uses the
+/// first group of queries that it answers with rows.
 pub(super) fn observe(dialect: Dialect) -> Vec<Vec<String>> {
     match dialect {
         Dialect::Postgres => {
@@ -320,8 +321,8 @@ pub(super) fn observe(dialect: Dialect) -> Vec<Vec<String>> {
             vec![vec![checkpointer], vec![bgwriter]]
         }
         Dialect::Mysql => {
-            // One question for all that the status has: it costs up to 1 ms of the server's CPU.
-            // The redo log is told by it since MySQL 8.0.30, and by MariaDB.
+            // One query for all status variables: it costs the server up to 1 ms of CPU. MySQL
+            // since 8.0.30 and MariaDB report the redo log in it.
             let status = "SHOW GLOBAL STATUS WHERE Variable_name IN \
                           ('Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_pages_flushed', \
                           'Innodb_log_waits', 'Innodb_buffer_pool_wait_free', \
@@ -342,8 +343,8 @@ pub(super) fn observe(dialect: Dialect) -> Vec<Vec<String>> {
     }
 }
 
-/// What asks for the bytes of the database: as published for Postgres. The tables of a MySQL that
-/// rqps runs are measured on disk, as published; one elsewhere tells by its statistics.
+/// The queries for the bytes of the database, as published for Postgres. rqps measures the tables
+/// of its own MySQL on disk, as published; another MySQL reports its statistics.
 pub(super) fn size(dialect: Dialect) -> Vec<String> {
     let sql = match dialect {
         Dialect::Postgres => "SELECT pg_database_size(current_database())",
@@ -359,7 +360,7 @@ pub(super) fn size(dialect: Dialect) -> Vec<String> {
     vec![sql.to_owned()]
 }
 
-/// Names of all tables, and of what shares a name space with them.
+/// Names of all tables and of objects in the same name space.
 pub(super) fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     let tables = if shape.shared { 1 } else { workload.clients };
@@ -374,13 +375,13 @@ pub(super) fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
     (1..=tables).flat_map(of_table).collect()
 }
 
-/// How large the data become.
+/// The size of the data.
 pub(super) fn data_size(workload: &Workload) -> DataSize {
     let rows = shape(workload).map_or(0, |shape| rows_written(workload, shape));
     DataSize::of_tables(workload, rows)
 }
 
-/// Rows that are inserted and not deleted again.
+/// Rows that are inserted and not deleted.
 fn rows_written(workload: &Workload, shape: &InsertShape) -> u64 {
     let clients = u64::from(workload.clients);
     if shape.deletes {

@@ -1,4 +1,4 @@
-//! Single settings of the Insert Benchmark: `key=value`.
+//! Settings `key=value` of the Insert Benchmark.
 
 use crate::benchmarks::insert::presets;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
@@ -9,7 +9,7 @@ use crate::workload::value::{
     choice, client_counts, count, memory_limit, number, seconds, yes_or_no,
 };
 
-/// The most rows that anything may have.
+/// Most rows of any step or table.
 const MOST_ROWS: u64 = 100_000_000_000;
 
 own_settings! { InsertShape:
@@ -59,9 +59,10 @@ const SETTINGS: Settings<InsertShape> = Settings {
     },
 };
 
-/// Changes a workload of this benchmark by one `key=value`. Nothing is changed on an error.
+/// Changes a workload of this benchmark by one `key=value`. On an error, nothing changes.
 ///
 /// # Errors
+///
 /// See [`SetError`].
 pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     SETTINGS.set(workload, assignment)
@@ -75,17 +76,18 @@ fn pacing(value: &str) -> Result<Pacing, String> {
     choice(value, &[("open", Pacing::Open), ("compat", Pacing::Compat)])
 }
 
-/// All steps are separated by commas.
+/// Query steps separated by commas.
 fn query_steps(value: &str) -> Result<Vec<QueryStep>, String> {
     value.split(',').map(|word| QueryStep::try_from(word.trim().to_owned())).collect()
 }
 
-/// More would not fit into a statement that every server takes.
+/// Rows per commit. More would not fit into a statement that every server accepts.
 fn commit(value: &str) -> Result<u32, String> {
     Ok(count(value, 1, 10_000)? as u32)
 }
 
-/// Times the planned length. Below 1.5 a step that keeps its rate could reach the limit.
+/// A time limit as a multiple of the planned length, or none. Below 1.5, a step that keeps its rate
+/// could reach it.
 fn step_limit(value: &str) -> Result<Option<f64>, String> {
     if value == "none" {
         return Ok(None);
@@ -94,7 +96,7 @@ fn step_limit(value: &str) -> Result<Option<f64>, String> {
     number(value, 1.5, 1000.0).map(Some).map_err(why)
 }
 
-/// The parameters of this benchmark, if the workload is of it.
+/// The parameters of this benchmark; `None` for another workload.
 pub fn shape(workload: &Workload) -> Option<&InsertShape> {
     match &workload.shape {
         BenchmarkParameters::Insert(shape) => Some(shape),
@@ -102,7 +104,7 @@ pub fn shape(workload: &Workload) -> Option<&InsertShape> {
     }
 }
 
-/// Settles what follows from other settings: the number of tables.
+/// Computes the number of tables from other settings.
 pub fn finish(workload: &mut Workload) {
     let Some(shape) = shape(workload) else { return };
     workload.tables = shape.tables.unwrap_or(if shape.shared { 1 } else { workload.clients });

@@ -1,4 +1,4 @@
-//! The steps in their order, with the work of their clients.
+//! The steps of the Insert Benchmark in order, with the work of their clients.
 
 use crate::benchmarks::insert::schema::{self, Partitioning};
 use crate::benchmarks::insert::settings::shape;
@@ -14,21 +14,22 @@ use crate::domain::insert::{
 use crate::domain::step_parameters::StepParameters;
 use crate::workload::select::{Companions, SelectError, select};
 
-/// Statements between generator and worker, 2021 and since.
+/// Statements between generator and worker: in 2021, and since.
 const QUEUES: (u32, u32) = (4, 8);
-/// Rows that l.x inserts before it makes indexes in 2021, all clients together.
+/// Rows that l.x inserts in 2021 before it makes indexes, over all clients.
 const LX_ROWS_2021: u64 = 100_000;
-/// The same since 2023; at least one batch per client.
+/// Rows that l.x inserts since 2023 before it makes indexes, over all clients; at least one batch
+/// per client.
 const LX_ROWS: u64 = 100;
-/// Rows that are counted for each statement that is asked for: an operation here is a row.
+/// Counted rows per `--statements`: an operation here is one row.
 const ROWS_PER_STATEMENT: u64 = 5;
-/// Rows beyond those that the steps insert which the ranges of partitions are made for.
+/// Spare rows of the last partition beyond the rows that the steps insert.
 const SPARE_ROWS: u64 = 100;
-/// For its time limit a step without a rate is taken to be so many times as slow as estimated, and
-/// to take a minute more: how fast a server loads is not known before.
+/// Slow-down and extra minute that the time limit allows a step without a rate, because the loading
+/// speed of a server is unknown.
 const LOAD_SLOWER: f64 = 10.0;
 const LOAD_MORE_SECONDS: f64 = 60.0;
-/// Rows per second that a step without a rate is expected to write, for estimates alone.
+/// Estimated rows per second of a step without a rate.
 const GUESSED_RATES: (f64, f64) = (80_000.0, 20_000.0);
 
 /// All phases of the benchmark.
@@ -45,11 +46,12 @@ pub fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     phases
 }
 
-/// Keeps the steps that `globs` choose. A step works on what those before it left, so all up to the
-/// last chosen one that load are carried out; the comparison leaves out the other steps.
+/// Keeps the steps that `globs` select. A step needs the data of earlier ones, so all load steps
+/// before the last selected one also run; the comparison leaves the others out.
 ///
 /// # Errors
-/// As [`select`].
+///
+/// Those of [`select`].
 pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     let kept = select(phases.clone(), globs, &Companions::NONE)?;
     let is_kept = |step: &Step| {
@@ -72,7 +74,7 @@ pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, Select
     Ok(chosen)
 }
 
-/// Which steps are counted, and at which size.
+/// Which steps are counted, on how many rows.
 pub(super) const COUNTING: Counting = Counting {
     step: counted,
     settings: &[
@@ -85,7 +87,8 @@ pub(super) const COUNTING: Counting = Counting {
     ],
 };
 
-/// What a counted run does with a step: it counts the batches of an inserter that is alone.
+/// The number of counted batches of a step with a single inserter; the reason why other steps are
+/// not counted.
 fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
     let Some(work) = step.own::<InsertWork>() else {
         return StepCount::LeftOut("its work is not known".to_owned());
@@ -179,10 +182,10 @@ impl Maker<'_> {
         }))
     }
 
-    /// In 2021 the rows of l.x were for all clients together.
+    /// In 2021, the rows of l.x were over all clients.
     fn lx_rows(&self) -> u64 {
         if self.shape.profile.is_2021() {
-            // A small load is not to be drowned by it.
+            // A small load must remain the larger part.
             LX_ROWS_2021.min(self.loaded_rows().max(1))
         } else {
             LX_ROWS
@@ -228,7 +231,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// Work with writers that have no rate.
+    /// Work of writers without a rate.
     fn work(&self, rows: u64, rows_per_commit: u32) -> InsertWork {
         let shape = self.shape;
         let deletes = shape.deletes.then(|| schema::deletes(self.dialect, shape.resync_every));
@@ -256,13 +259,13 @@ impl Maker<'_> {
         }
     }
 
-    /// When a step of so many planned seconds ends although rows are left.
+    /// The time limit, in seconds, of a step with this planned length.
     fn limit(&self, planned_seconds: f64) -> Option<f64> {
         self.shape.step_limit.map(|times| times * planned_seconds)
     }
 
-    /// In 2021 MySQL carried its debt into the first query step; Postgres was vacuumed before it,
-    /// and twice at the beginning of each later one.
+    /// In 2021, MySQL carried its maintenance debt into the first query step. Postgres was vacuumed
+    /// before it, and twice at the start of each later one.
     fn maintenance(&self, index: usize) -> Vec<Maintenance> {
         if !self.shape.profile.is_2021() || self.dialect != Dialect::Postgres {
             return Vec::new();
@@ -276,7 +279,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Ranges for all rows that will ever be inserted into a table.
+    /// Partitions for all rows that will ever be inserted into a table.
     fn partitioning(&self) -> Partitioning {
         let shape = self.shape;
         let clients = u64::from(self.workload.clients);
@@ -290,7 +293,7 @@ impl Maker<'_> {
     }
 }
 
-/// `q100.1` of 2021, whose suffix is that of its twin in January; `qr100.L1` since.
+/// The name of a step: `q100.1` in 2021, with the suffix of January's reports; `qr100.L1` since.
 fn step_name(shape: &InsertShape, index: usize, step: QueryStep) -> String {
     let rate = step.rows_per_second;
     if shape.profile == Profile::Y2026 {

@@ -1,4 +1,5 @@
-//! Both eras as the published client (github.com/mdcallag/mytools, bench/ibench) has them.
+//! Compares both versions of the sequence with the published client (github.com/mdcallag/mytools,
+//! bench/ibench).
 
 use crate::benchmarks::insert::*;
 use crate::domain::benchmark::{Phase, Step, Workload};

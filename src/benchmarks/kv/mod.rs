@@ -25,7 +25,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     set: settings::set,
     speaks: Interface::KeyValue,
     phases: |_, _, workload| steps::phases(workload),
-    // Threads of one process beside those of the library: nothing is placed.
+    // Clients are threads of the library's process, so nothing is placed.
     placement: Some(|_| Placement::Os),
     choose: steps::choose,
     turns: DefaultTurns::Within,

@@ -1,4 +1,4 @@
-//! Shapes of the RocksDB sequence by name.
+//! Named shapes of the RocksDB sequence.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::kv::{Compression, Data, KvShape, Style};
 use crate::workload::value::choice;
 
-/// A machine of the published runs: flushes and compactions at a time, block cache, and so on.
+/// A machine of the published runs: parallel flushes and compactions, block cache, and so on.
 struct Hardware {
     name: &'static str,
     jobs: u32,
@@ -20,7 +20,7 @@ const fn hardware(name: &'static str, jobs: u32, cache_gb: u64, subs: u32, c: u3
     Hardware { name, jobs, cache_gb, subcompactions: subs, clients: c }
 }
 
-/// The published profiles. Clients are a choice of each run; here as many as cores, 40 on 48.
+/// The published profiles. Published runs choose the clients; here as many as cores, 40 on 48.
 const HARDWARE: [Hardware; 17] = [
     hardware("c4r16", 3, 10, 2, 4),
     hardware("c4bc1g", 3, 1, 2, 4),
@@ -41,19 +41,20 @@ const HARDWARE: [Hardware; 17] = [
     hardware("c2r24", 3, 4, 2, 2),
 ];
 
-/// The machine of the published runs by which `quick`, `standard` and `full` are made.
+/// The published machine that `quick`, `standard` and `full` are derived from.
 const LARGEST: &str = "c48r128";
 
-/// Keys of the published runs: those that fit in memory, and those that do not.
+/// Keys of the published runs that fit in memory, and those that do not.
 const KEYS_CACHED: u64 = 100_000_000;
 const KEYS_IO: u64 = 2_000_000_000;
 const GIB: u64 = 1 << 30;
 
-/// The workload of a preset: `quick`, `standard`, `full` or a machine of the published runs, each
-/// with a shape of data after a dash: `c48r128-iodir_zstd`, `quick-iobuf`.
+/// The workload of a preset: `quick`, `standard`, `full` or a published machine, each with a data
+/// shape after a dash: `c48r128-iodir_zstd`, `quick-iobuf`.
 ///
 /// # Errors
-/// No such preset; the text lists those there are.
+///
+/// No such preset; the text lists the valid ones.
 pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
     let (workload, shape) = parts(name)?;
     Ok((Workload { shape: BenchmarkParameters::Kv(shape), ..workload }, StepSet::Full))
@@ -79,15 +80,15 @@ pub(crate) fn parts(name: &str) -> Result<(Workload, KvShape), String> {
     Ok((workload, shape))
 }
 
-/// A scale at which data that shall not fit must be told what not to fit in: the published number
-/// of keys is larger than the memory of the published machines, and these are not.
+/// Limits for small scales, so that the data do not fit in memory: only the published number of
+/// keys exceeds the memory of the published machines.
 struct Small {
     name: &'static str,
-    /// Keys that neither the cache nor the limit holds, even if all are compressed by half.
+    /// Keys that exceed both cache and limit, even if values are compressed by half.
     keys_io: u64,
-    /// RocksDB's cache where it is not to hold the data.
+    /// Bytes of RocksDB's cache if the data must not fit in it.
     cache_bytes: u64,
-    /// Memory for the process and the page cache of its files; room for the cache, and for eight
+    /// Bytes for the process and the page cache of its files: enough for the cache and eight
     /// memtables of 16 MiB.
     limit_bytes: u64,
 }
@@ -105,14 +106,14 @@ impl Small {
         }
         workload.cache_bytes = Some(self.cache_bytes);
         if shape.data == Data::Byos {
-            // The page cache holds what this does not.
+            // The page cache holds the rest.
             return;
         }
-        // Limits of compaction debt grow with the data.
+        // Limits of compaction debt are proportional to the data.
         shape.limits_scale *= self.keys_io as f64 / workload.rows as f64;
         workload.rows = self.keys_io;
         if shape.data == Data::Iobuf {
-            // With O_DIRECT there is no page cache that could hold them.
+            // With O_DIRECT, no page cache can hold them.
             workload.memory_limit = Some(self.limit_bytes);
         }
     }
@@ -152,7 +153,7 @@ fn sized(size: &str) -> Option<(Workload, KvShape)> {
             shape.target_file_bytes = 8 << 20;
         }
         "c2r24" => {
-            // The published shape at the size of a small virtual machine.
+            // The published shape for a small virtual machine.
             set_scale(&mut workload, 5_000_000, 2, 300.0);
             workload.cache_bytes = Some(4 * GIB);
             shape.limits_scale = 0.0025;
@@ -203,7 +204,7 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
     (workload, shape)
 }
 
-/// `byrx`, `iodir`, `iodir_zstd`: what the data are to fit in, and how they are compressed.
+/// Sets the data shape `byrx`, `iodir` or `iodir_zstd`: where the data fit, and their compression.
 pub(super) fn set_data(shape: &mut KvShape, word: &str) -> Result<(), String> {
     let (data, compression) = match word.split_once('_') {
         Some((data, compression)) => (data, Some(compression)),
@@ -249,7 +250,7 @@ mod tests {
         assert!(parts("quick-byox").unwrap_err().contains("no such preset"));
     }
 
-    /// Bytes of the data at the least: values compressed by half, no index or filter.
+    /// Smallest size of the data, bytes: values compressed by half, without indexes and filters.
     fn least_bytes(workload: &Workload, shape: &KvShape) -> u64 {
         let value = u64::from(shape.value_bytes);
         let value = if shape.compression == Compression::None { value } else { value / 2 };

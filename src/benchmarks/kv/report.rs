@@ -1,5 +1,5 @@
-//! The RocksDB sequence in a report: the columns of db_bench's own report, the tree by level, why
-//! writes were held back, disk and CPU as iostat and vmstat tell, and what to keep in mind.
+//! Report section of the RocksDB sequence: the columns of db_bench's own report, the tree by level,
+//! causes of write stalls, and disk and CPU as in iostat and vmstat.
 
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
@@ -10,7 +10,7 @@ use crate::domain::metric::{Class, Metric};
 use crate::report::Sections;
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 
-/// A metric in a table, and how it is written there.
+/// A metric of a table, and its digits.
 type MetricColumn = (Metric, Digits);
 
 /// The order of db_bench's own report, then what rqps adds.
@@ -30,7 +30,7 @@ const SPEED: [Metric; 13] = [
     Metric::ClientOverhead,
 ];
 
-/// The order of db_bench's own report, which has each corrected column before the published one.
+/// The order of db_bench's own report, with each corrected column before the published one.
 const TREE: [Metric; 11] = [
     Metric::LsmSize,
     Metric::CompactionWritten,
@@ -45,7 +45,7 @@ const TREE: [Metric; 11] = [
     Metric::StallCount,
 ];
 
-/// Columns of the compaction table that are shown.
+/// Columns of the compaction table in the report.
 const LEVEL_COLUMNS: [(&str, usize); 9] = [
     ("Score", 1),
     ("Read(GB)", 1),
@@ -58,7 +58,7 @@ const LEVEL_COLUMNS: [(&str, usize); 9] = [
     ("Comp(cnt)", 0),
 ];
 
-/// The columns of published reports, in their order and with their digits.
+/// The columns of published reports, with their digits.
 const PUBLISHED: [(Metric, Digits); 17] = [
     (Metric::LsmSize, Digits::Fixed(3)),
     (Metric::BlobSize, Digits::Fixed(3)),
@@ -79,7 +79,7 @@ const PUBLISHED: [(Metric, Digits); 17] = [
     (Metric::StallCount, Digits::Fixed(0)),
 ];
 
-/// What was published of the sequence; `None` where nothing but rates was.
+/// The published columns; `None` if only rates were published.
 fn published(comparison: &Comparison) -> Option<Section> {
     let has = |metric| pairs(comparison).any(|(_, target)| target.absolute(metric).is_some());
     if !has(Metric::MicrosPerOp) {
@@ -98,11 +98,11 @@ fn published(comparison: &Comparison) -> Option<Section> {
     Some(Section { id: "kv", heading: "RocksDB: speed, tree, stalls".to_owned(), blocks })
 }
 
-/// The hooks of this benchmark.
+/// The hooks.
 pub(crate) const SECTIONS: Sections =
     Sections { sections: |comparison| Vec::from_iter(section(comparison)), ..Sections::NONE };
 
-/// The section; `None` where no step is one of the sequence.
+/// The section; `None` without a step of the sequence.
 fn section(comparison: &Comparison) -> Option<Section> {
     let ours = comparison.steps.iter().flat_map(|step| &step.targets);
     let mut samples = ours.flat_map(|target| &target.samples);
@@ -130,7 +130,7 @@ fn notes(texts: &[&str]) -> Block {
 const SPEED_CAPTION: &str = "Speed and CPU (percentiles by db_bench's histogram, us)";
 const HOST_CAPTION: &str = "Disk and CPU: means over seconds, as in iostat and vmstat";
 
-/// What must be known of our measuring to compare these numbers with others.
+/// Facts about rqps's measurement that matter when numbers are compared with others.
 const MEASURING_NOTES: [&str; 4] = [
     "The libraries of Java packages are portable builds: CRC32C in software, no io_uring, malloc \
      of the C library. Their rates are lower than those of machine-specific builds.",
@@ -141,7 +141,7 @@ const MEASURING_NOTES: [&str; 4] = [
     "Rates and percentiles of the clients exclude the background writer's operations.",
 ];
 
-/// Meaning of the columns, for measured and imported results.
+/// Meaning of the columns in measured and imported results.
 const COLUMN_NOTES: [&str; 2] = [
     "w_amp is the bytes written by flushes and compactions per byte put; the log adds 1. \
      w_amp_compat, c_wsecs_compat and similar columns follow the published scripts, which count \
@@ -169,7 +169,7 @@ fn has_stalls(target: &TargetResult) -> bool {
     target.absolute(Metric::StallCount).is_some_and(|count| count > 0.0)
 }
 
-/// Metrics with their own digits.
+/// Metrics with their default digits.
 fn columns(metrics: impl IntoIterator<Item = Metric>) -> Vec<MetricColumn> {
     metrics.into_iter().map(|metric| (metric, metric.digits())).collect()
 }
@@ -178,7 +178,7 @@ fn of_class(class: Class) -> Vec<MetricColumn> {
     columns(Metric::which(|spec| spec.class == class))
 }
 
-/// A row for each step and target that `shown` lets through; `None` without any.
+/// A row for each step and target that `shown` accepts; `None` without rows.
 fn table(
     comparison: &Comparison,
     caption: &str,
@@ -212,7 +212,7 @@ fn absolute(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
     }
 }
 
-/// The background writer, apart from the clients.
+/// The background writer, separate from the clients.
 fn writers(comparison: &Comparison) -> Option<Table> {
     let mut rows = Vec::new();
     for (step, target) in pairs(comparison) {
@@ -248,7 +248,7 @@ fn writers(comparison: &Comparison) -> Option<Table> {
     (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
 }
 
-/// The tree by level after the last step that writes, one table for each target: of its first run.
+/// The tree by level after the last step that writes: a table per target, from its first run.
 fn levels(comparison: &Comparison) -> Vec<Table> {
     let writes = |step: &&StepComparison| matches!(step.group, Group::Write | Group::Load);
     let last = |index: usize| {

@@ -1,4 +1,4 @@
-//! Single settings of the RocksDB sequence: `key=value`.
+//! Settings `key=value` of the RocksDB sequence.
 
 use crate::benchmarks::kv::presets::{parse_compression, set_data};
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
@@ -7,7 +7,7 @@ use crate::workload::own::{Settings, own_settings};
 use crate::workload::settings::{self, SetError};
 use crate::workload::value::{choice, count, number, yes_or_no};
 
-/// The option of the library that makes each level so many times as large as the one above.
+/// The option for the ratio between the sizes of neighbouring levels.
 const FANOUT: &str = "max_bytes_for_level_multiplier";
 
 own_settings! { KvShape:
@@ -28,7 +28,7 @@ own_settings! { KvShape:
     "writer_mb", |_, shape, value| {
         let rates = value.split(',').map(|word| number(word.trim(), 0.0, 100_000.0));
         let rates = rates.collect::<Result<Vec<f64>, String>>()?;
-        // The first has the plain names of steps.
+        // The first rate keeps the plain names of steps.
         (shape.writer_mb, shape.writer_sweep) = (rates[0], rates[1..].to_vec());
     };
     "fanout", |_, shape, value| {
@@ -73,7 +73,8 @@ const SETTINGS: Settings<KvShape> = Settings {
 /// the library on all targets.
 ///
 /// # Errors
-/// What [`SetError`] says.
+///
+/// See [`SetError`].
 pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     let (key, value) = settings::parts(assignment)?;
     let (Some(name), BenchmarkParameters::Kv(shape)) =

@@ -1,4 +1,4 @@
-//! The steps in their order, with their options.
+//! The steps of the RocksDB sequence in order, with their options.
 
 use crate::benchmarks::spec::{Counting, DataSize, all_rows};
 use crate::domain::benchmark::{
@@ -10,21 +10,21 @@ use crate::domain::rocksdb::{KEY_BYTES, KvOption, READAHEAD_BYTES, READAHEAD_OPT
 use crate::domain::step_parameters::StepParameters;
 use crate::workload::select::{Companions, SelectError, select};
 
-/// Keys read by the one client that idles while compaction catches up.
+/// Keys that the only client reads while compaction catches up.
 const DRAIN_KEYS: u64 = 100;
-/// Keys of a call of multireadrandom.
+/// Keys per call of multireadrandom.
 const BATCH: u32 = 10;
-/// Counted operations of a step for each statement that is asked for: they are shorter than those
-/// of SQL, and the flush of too few puts is mostly its overhead.
+/// Counted operations per `--statements`: they are shorter than SQL statements, and a flush of too
+/// few puts is mostly overhead.
 const OPERATIONS_PER_STATEMENT: u64 = 10;
-/// Puts per second that a step with a count is expected to make at least: for estimates only.
+/// Expected puts per second at least; for estimates.
 const EXPECTED_RATE: f64 = 200_000.0;
-/// Seconds that putting the tree in order is expected to take: for estimates only.
+/// Expected seconds of maintenance; for estimates.
 const MAINTENANCE_SECONDS: f64 = 5.0;
 /// Bytes of a block.
 pub const BLOCK_BYTES: u64 = 8192;
 
-/// A tree that is overwritten is up to so many times as large as its keys and values.
+/// Largest size of an overwritten tree as a multiple of its keys and values.
 const SPACE: f64 = 2.0;
 
 /// The parameters of this benchmark, if the workload is of it.
@@ -35,13 +35,13 @@ fn shape(workload: &Workload) -> Option<&KvShape> {
     }
 }
 
-/// How large the data become. The snapshot is an empty folder: loading is a step.
+/// The size of the data. The snapshot is an empty folder: loading is a step.
 pub(super) fn size(workload: &Workload) -> DataSize {
     let value = shape(workload).map_or(0, |shape| u64::from(shape.value_bytes));
     let entry = KEY_BYTES as u64 + value;
     DataSize {
         disk_bytes: workload.rows as f64 * entry as f64 * SPACE,
-        // Overwrites grow the tree by 10 to 15 %, and index and filter want room.
+        // Overwrites grow the tree by 10 to 15 %; indexes and filters need room too.
         cached_bytes: all_rows(workload) * (entry * 3 / 2),
     }
 }
@@ -77,18 +77,19 @@ fn measured(steps: Vec<Step>) -> Vec<Phase> {
     steps.into_iter().map(|step| Phase::Measure(Box::new(step))).collect()
 }
 
-/// Keeps the steps that `globs` choose, and the load, without which no other can be.
+/// Keeps the steps that `globs` select, and the load, which all need.
 pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     select(phases, globs, &Companions { is_needed: fills, ..Companions::NONE })
 }
 
-/// Which steps are counted, and at which size.
+/// Which steps are counted, on how many keys.
 pub(super) const COUNTING: Counting = Counting {
     step: counted,
     settings: &["keys=100000", "clients=1", "seconds=1", "drain_seconds=1"],
 };
 
-/// What a counted run does with a step: it counts reads and writes of the one client alone.
+/// The number of counted operations of a step with a single client; the reason why other steps are
+/// not counted.
 fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
     let Some(work) = step.own::<KvWork>() else {
         return StepCount::LeftOut("its work is not known".to_owned());
@@ -155,7 +156,7 @@ impl Sequence<'_> {
         }
     }
 
-    /// The load: one client, keys in order, no log, a memtable that only collects.
+    /// The load: one client, keys in order, no log, a vector memtable.
     fn fill(&self) -> Step {
         let mut work = self.work(KvOperation::FillSequential);
         work.clients = 1;
@@ -164,7 +165,7 @@ impl Sequence<'_> {
         work.options.push(KvOption::new("memtable", "vector"));
         work.options.push(KvOption::new("allow_concurrent_memtable_write", false));
         if self.shape.style == Style::Leveled {
-            // Trivially moved files keep the compression that they were written with.
+            // Trivially moved files keep their compression.
             let same = [self.shape.compression.option(); LEVELS];
             let all = KvOption::new("compression_per_level", same.join(":"));
             work.options.retain(|option| option.key != all.key);
@@ -174,7 +175,7 @@ impl Sequence<'_> {
         self.step("fillseq", Group::Load, seconds.max(1.0), work)
     }
 
-    /// Compaction pays the debt of the load while one client does next to nothing.
+    /// Compacts the debt of the load while one client is almost idle.
     fn drain(&self) -> Step {
         let mut work = self.work(self.range(true));
         work.clients = 1;
@@ -184,7 +185,7 @@ impl Sequence<'_> {
         step
     }
 
-    /// Work that is compared and lasts as long as its window: at the pace that was asked for.
+    /// Measured work that lasts as long as its window, at the requested pace.
     fn paced(&self, action: KvOperation) -> KvWork {
         KvWork { pace: self.workload.pace, ..self.work(action) }
     }
@@ -236,7 +237,7 @@ impl Sequence<'_> {
         step
     }
 
-    /// The three steps beside a writer of that rate, which they are named after if `named`.
+    /// The three steps beside a writer of this rate; `named`: with the rate in their names.
     fn all_while_writing(&self, rate: f64, named: bool) -> [Step; 3] {
         let step = |name: &str, group: Group, action: KvOperation| {
             let mut work = self.paced(action);
@@ -282,7 +283,7 @@ fn detail(work: &KvWork) -> String {
 const LEVELS: usize = 8;
 /// Levels of universal compaction.
 const RUNS: usize = 40;
-/// The levels from here on are compressed; they are counted from the base level.
+/// The first compressed level, counted from the base level.
 const FIRST_COMPRESSED: usize = 3;
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -290,8 +291,8 @@ fn set(key: &str, value: impl ToString) -> KvOption {
     KvOption::new(key, value)
 }
 
-/// The options of every step, whatever the target: those of the published runs, with what their
-/// db_bench sets, and the same checksum for all versions.
+/// The options of all steps and targets: those of the published runs, those that their db_bench
+/// sets, and the same checksum for all versions.
 fn options(shape: &KvShape) -> Vec<KvOption> {
     let mut all = vec![
         set("create_if_missing", true),
@@ -310,9 +311,9 @@ fn options(shape: &KvShape) -> Vec<KvOption> {
         set(READAHEAD_OPTION, READAHEAD_BYTES),
         KvOption::optional("new_table_reader_for_compaction_inputs", true),
         set("table.block_size", BLOCK_BYTES),
-        // As a string: the C function for it makes another filter up to 6.6.
+        // As a string, because its C function makes another filter up to 6.6.
         set("table.filter_policy", "bloomfilter:10:false"),
-        // Without hardware CRC32C, which these builds lack, the old default would tax reads.
+        // Without hardware CRC32C, which these builds lack, the old default would slow reads.
         set("table.checksum", "kxxHash64"),
         KvOption::optional("table.index_shortening", "kShortenSeparatorsAndSuccessor"),
     ];
@@ -361,7 +362,7 @@ fn universal(shape: &KvShape) -> Vec<KvOption> {
         set("level0_stop_writes_trigger", 200),
         set("max_subcompactions", shape.subcompactions),
         set("compression", shape.compression.option()),
-        // One group: some versions read it anew each time.
+        // One group, because some versions parse it anew each time.
         set(
             "compaction_options_universal",
             "{size_ratio=10;min_merge_width=2;max_merge_width=20;\
@@ -463,7 +464,7 @@ mod tests {
         assert_eq!(all.iter().filter(|step| step.name.contains("whilewriting")).count(), 9);
         let names: std::collections::BTreeSet<_> = all.iter().map(|step| &step.name).collect();
         assert_eq!(names.len(), all.len());
-        // What is compared over time is paced, what ends by itself is not.
+        // Steps that last as long as their window have the pace, others do not.
         let open = |step: &&Step| work(step).pace != Pace::Closed;
         let paced: Vec<_> = all.iter().filter(open).map(|step| step.name.as_str()).collect();
         assert!(paced.contains(&"readrandom") && paced.contains(&"overwriteandwait"), "{paced:?}");

@@ -1,4 +1,4 @@
-//! Reasons for doubt that only the Insert Benchmark has.
+//! Caveats of the Insert Benchmark.
 
 use super::rules::{SLA_SHARE, counts_queries};
 use crate::analyze::caveat::{
@@ -6,7 +6,7 @@ use crate::analyze::caveat::{
 };
 use crate::domain::run::StepRecord;
 
-/// Inserters that were too slow, and dirty pages of the step before.
+/// Caveats on missed write rates and on dirty pages of the step before.
 pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Caveat> {
     let of_target = |(target, label)| {
         let found = [missed_pace(evidence, target, label), dirty_pages(evidence, target, label)];
@@ -15,7 +15,7 @@ pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Caveat> {
     evidence.targets().flat_map(of_target).collect()
 }
 
-/// Of steps without queries; the others have a rate to keep.
+/// Missed rates in steps without queries; steps with queries have the write rate as a metric.
 fn missed_pace(evidence: &Evidence<'_>, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, 0.0, |record| missed_target(record).filter(|_| !counts_queries(record.rate)))
@@ -25,8 +25,8 @@ fn missed_pace(evidence: &Evidence<'_>, target: usize, label: &str) -> Option<Ca
     })
 }
 
-/// The share of its operations that the inserters did not make in time, if that is more than the
-/// published rule allows.
+/// The share of the operations that inserters failed to make in time, if it exceeds the published
+/// limit.
 fn missed_target(record: &StepRecord) -> Option<f64> {
     let inserts = record.outcome.roles.get("inserts")?;
     let due = inserts.target_per_second? * record.outcome.seconds;
@@ -34,10 +34,10 @@ fn missed_target(record: &StepRecord) -> Option<f64> {
     (missed > 1.0 - SLA_SHARE).then_some(missed)
 }
 
-/// Dirty pages that a server wrote back, beside the writes asked for, in query steps: it ended them
-/// with fewer than it began with.
+/// Query steps in which the server wrote back dirty pages of earlier steps: it ended with fewer
+/// than it began with.
 fn dirty_pages(evidence: &Evidence<'_>, target: usize, label: &str) -> Option<Caveat> {
-    /// Bytes of a page of InnoDB unless it is set otherwise, in KiB.
+    /// Default size of an InnoDB page, KiB.
     const PAGE_KB: f64 = 16.0;
     let found = evidence.each_step(target, |records| {
         most(records, WRITE_BACK_MIN_KB, |record| {

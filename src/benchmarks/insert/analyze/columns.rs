@@ -12,16 +12,16 @@ use crate::stats::summary::median;
 /// A column of a metrics row.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnSpec {
-    /// Its head.
+    /// The head of the column.
     pub head: &'static str,
-    /// Digits after the point with which it is printed.
+    /// Digits after the decimal point.
     pub digits: usize,
-    /// Unit of its numbers.
+    /// The unit of its numbers.
     pub unit: &'static str,
-    /// The metric that it shows, perhaps in another unit.
+    /// Its metric, which may have another unit.
     pub metric: Metric,
-    /// What the numbers are, as a formula where they follow from others. `rate` is ips in l steps
-    /// and qps in q steps.
+    /// The meaning of its numbers, as a formula if they follow from others. `rate` is ips in l
+    /// steps and qps in q steps.
     pub legend: &'static str,
 }
 
@@ -35,7 +35,7 @@ const fn column(
     ColumnSpec { head, digits, unit, metric, legend }
 }
 
-/// The columns of a metrics row, in their order; after them stands the target.
+/// The columns of a metrics row in order; the target follows them.
 #[rustfmt::skip]
 pub const COLUMNS: [ColumnSpec; 20] = [
     column("ips", 0, "1/s", Metric::InsertRate, "rows inserted / s; in l.x rows indexed / s"),
@@ -64,9 +64,9 @@ pub const COLUMNS: [ColumnSpec; 20] = [
         "rate that 99 of 100 seconds reached; windows from 10 s"),
 ];
 
-/// The numbers of a metrics row but for its target, as the published tables of the benchmark have
-/// them. "Per operation" is per inserted row in steps that load and per query in query steps; `wpi`
-/// and `wkbpi` are per inserted row always. The rate of `l.x` is that of indexed rows.
+/// The numbers of a metrics row without its target, as in published tables. "Per operation" means
+/// per inserted row in l steps and per query in query steps; `wpi` and `wkbpi` are always per
+/// inserted row. The rate of `l.x` is that of indexed rows.
 pub fn columns(values: &Measurement, is_query: bool, cpus: u32) -> [Option<f64>; 20] {
     let get = |metric| values.get(metric);
     let rate = get(Metric::Rate);
@@ -77,7 +77,7 @@ pub fn columns(values: &Measurement, is_query: bool, cpus: u32) -> [Option<f64>;
     let read_kb = per_operation(Metric::ReadKbPerOp);
     let mib = |kib: Option<f64>| kib.map(|kib| kib / 1024.0);
     let gib = |metric| mib(get(metric));
-    // What was published as such stands above what follows from other columns.
+    // A published value takes precedence over a computed one.
     let published = |metric, computed: Option<f64>| get(metric).or(computed);
     let cpu = per_operation(Metric::CpuPerOp);
     let switches = per_operation(Metric::ContextSwitchesPerOp);
@@ -111,7 +111,7 @@ pub fn columns(values: &Measurement, is_query: bool, cpus: u32) -> [Option<f64>;
     ]
 }
 
-/// Medians of [`columns`] over the samples of a target, in the order of the columns.
+/// Medians of [`columns`] over the samples of a target.
 pub fn median_columns(
     comparison: &Comparison,
     step: &StepComparison,
@@ -134,8 +134,8 @@ fn cpus_of(comparison: &Comparison, sample: &Measurement) -> u32 {
     comparison.hosts.get(&run.host_fingerprint).map_or(1, |host| host.cpus)
 }
 
-/// Ratios of [`columns`] to those of the base, in the order of the columns: over the pairs that the
-/// comparison has, by the rules of its own ratios ([`crate::analyze::compare`]).
+/// Ratios of [`columns`] to those of the baseline, over the pairs of the comparison, by the rules
+/// of its own ratios ([`crate::analyze::compare`]).
 pub fn relative_columns(
     comparison: &Comparison,
     step: &StepComparison,
@@ -163,7 +163,7 @@ pub fn relative_columns(
     })
 }
 
-/// Target / base over pairs of base and target.
+/// Target / baseline over pairs (baseline, target).
 fn paired_ratio(pairs: &[(f64, f64)]) -> Option<f64> {
     let medians = || {
         let (bases, targets): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();

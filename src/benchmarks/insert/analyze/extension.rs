@@ -1,11 +1,11 @@
-//! Hooks of the Insert Benchmark in the analysis.
+//! The Insert Benchmark's hooks in the analysis.
 
 use super::{caveats, metrics, stalls, write_rate};
 use crate::analyze::Extension;
 use crate::analyze::extension::{BySecond, SecondFigures};
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 
-/// The hooks of this benchmark.
+/// The hooks.
 pub(crate) const EXTENSION: Extension = Extension {
     in_sequence: true,
     by_second: Some(BySecond {
@@ -19,7 +19,7 @@ pub(crate) const EXTENSION: Extension = Extension {
     ..Extension::none("insert")
 };
 
-/// A limit changes no step that stays below it, and a step that reaches it says so.
+/// Removes the step limit: it changes no step below it, and a step that reaches it says so.
 fn comparable(workload: &mut Workload) {
     if let BenchmarkParameters::Insert(shape) = &mut workload.shape {
         shape.step_limit = None;

@@ -1,5 +1,5 @@
-//! Metrics of the Insert Benchmark: its own, the 21 columns of the published perf reports, and the
-//! classes of response times.
+//! Metrics of the Insert Benchmark: the columns of the published perf reports, and classes of
+//! response times.
 
 use crate::analyze::comparison::{Comparison, StepComparison};
 use crate::analyze::histogram::Histogram;
@@ -9,7 +9,7 @@ use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 
-/// Heads of the ten classes of response times.
+/// Heads of the ten response-time classes.
 pub const CLASSES: [&str; 10] =
     ["256us", "1ms", "4ms", "16ms", "64ms", "256ms", "1s", "4s", "16s", "gt"];
 
@@ -105,7 +105,7 @@ fn reached(seconds: &[f64], percent: f64) -> f64 {
     sorted[place.clamp(1, sorted.len()) - 1]
 }
 
-/// The target rate of inserts of a query step, rows per second.
+/// The target rate of inserts in a query step, rows per second.
 pub fn insert_target(comparison: &Comparison, step: &StepComparison, target: usize) -> Option<f64> {
     let workload = comparison.targets[target].workloads.first();
     let clients = workload.map_or(0, |workload| workload.clients);

@@ -1,6 +1,6 @@
-//! The published rules of the Insert Benchmark's reports: which rates meet their target, which
-//! cells of the summary tables have which colour, and what the columns of a metrics row say of each
-//! other. Pure functions of values; they do not know where those came from.
+//! The published rules of the Insert Benchmark's reports: which rates meet their target, the
+//! colours of the summary tables, and the identities between columns of a metrics row. Pure
+//! functions of values.
 
 use serde::Serialize;
 
@@ -9,26 +9,26 @@ use crate::domain::benchmark::RateUnit;
 /// Share of the target rate of inserts that a query step must achieve.
 pub const SLA_SHARE: f64 = 0.95;
 
-/// Colour of a cell in a summary table.
+/// The colour of a cell in a summary table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shade {
-    /// None.
+    /// No colour.
     Plain,
-    /// Among the lowest quarter; in the table of insert rates: the target was missed.
+    /// In the lowest quarter; in the table of insert rates: the target was missed.
     Red,
-    /// The target rate of inserts was missed, so the rate of queries says little.
+    /// The target rate of inserts was missed, so the query rate has little meaning.
     Gray,
-    /// Among the highest quarter.
+    /// In the highest quarter.
     Green,
-    /// More than 5 % above the base.
+    /// More than 5 % above the baseline.
     Blue,
-    /// More than 5 % below the base.
+    /// More than 5 % below the baseline.
     Yellow,
 }
 
 impl Shade {
-    /// The colour that published reports use, as CSS writes it.
+    /// The CSS colour of published reports.
     pub fn css(self) -> &'static str {
         match self {
             Shade::Plain => "",
@@ -41,8 +41,8 @@ impl Shade {
     }
 }
 
-/// Rows per second that a step asks for: `q100.1`, `qr500.L3` and `qp1000.L6` with their clients.
-/// `None` for steps without a target.
+/// The requested rows per second in the name of a step: `q100.1`, `qr500.L3` and `qp1000.L6`, times
+/// the clients. `None` for steps without a target.
 pub fn target_rate(step: &str, clients: u32) -> Option<f64> {
     let rest = step.strip_prefix('q')?;
     let rest = rest.strip_prefix(['r', 'p']).unwrap_or(rest);
@@ -51,17 +51,17 @@ pub fn target_rate(step: &str, clients: u32) -> Option<f64> {
     Some(f64::from(rate) * f64::from(clients))
 }
 
-/// True for the name of a step whose operations are queries, as published tables have it.
+/// True for the name of a step of queries, as in published tables.
 pub fn is_query_step(step: &str) -> bool {
     target_rate(step, 1).is_some()
 }
 
-/// True if the operations of a step are queries.
+/// True if the operations of a step with this unit are queries.
 pub fn counts_queries(rate: RateUnit) -> bool {
     rate == RateUnit::Queries
 }
 
-/// True if a rate of inserts meets its target: at least 95 % of it, rounded to a whole row.
+/// True if an insert rate is at least 95 % of its target, rounded to a whole row.
 pub fn meets_sla(inserts_per_second: f64, target: f64) -> bool {
     inserts_per_second >= (SLA_SHARE * target).round()
 }
@@ -69,24 +69,24 @@ pub fn meets_sla(inserts_per_second: f64, target: f64) -> bool {
 /// A cell of the table of absolute throughput.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
-    /// Rows inserted per second in l steps, queries per second in q steps.
+    /// Rows inserted per second in l steps; queries per second in q steps.
     pub rate: f64,
-    /// Whether the step met its target; `None` for l steps, which have none.
+    /// True if the step met its target; `None` for l steps, which have no target.
     pub meets_sla: Option<bool>,
 }
 
 /// Colours of one column (one step, all targets) of the table of absolute throughput.
 ///
-/// The span is from the smallest of all rates to the largest of those that met their target. Its
-/// lowest quarter is red unless the smallest is at least 80 % of the largest; what missed its
-/// target is gray; the highest quarter is green. The first that applies counts.
+/// The span is from the smallest rate to the largest rate that met its target. Its lowest quarter
+/// is red, unless the smallest rate is at least 80 % of the largest; rates that missed their target
+/// are gray; the highest quarter is green. The first match counts.
 pub fn absolute_shades(column: &[Throughput]) -> Vec<Shade> {
     let good = |cell: &&Throughput| cell.meets_sla != Some(false);
     let all = || column.iter().map(|cell| cell.rate);
     let min = all().fold(f64::INFINITY, f64::min);
     let of_good = column.iter().filter(good).map(|cell| cell.rate);
     let max = of_good.fold(f64::NEG_INFINITY, f64::max);
-    // Where nobody met the target, all are measured against each other.
+    // If no target met its rate, all rates define the span.
     let max = if max.is_finite() { max } else { all().fold(f64::NEG_INFINITY, f64::max) };
     let quarter = (0.25 * (max - min)).floor();
     let top = max - quarter;
@@ -105,8 +105,8 @@ pub fn absolute_shades(column: &[Throughput]) -> Vec<Shade> {
     column.iter().map(shade).collect()
 }
 
-/// Colours of a column as the reports of November 2021 have them: they did not find the insert
-/// rates of their targets and took every query step for one that missed its own.
+/// Colours of a column by the rules of the reports of November 2021, which did not find the target
+/// rates and treated every query step as one that missed its target.
 pub fn absolute_shades_2021(column: &[Throughput]) -> Vec<Shade> {
     let shades = absolute_shades(column);
     let gray = |(shade, cell): (Shade, &Throughput)| match (shade, cell.meets_sla) {
@@ -116,7 +116,7 @@ pub fn absolute_shades_2021(column: &[Throughput]) -> Vec<Shade> {
     shades.into_iter().zip(column).map(gray).collect()
 }
 
-/// Colour of a relative throughput: by the ratio in whole per cent, 95 and 105 themselves plain.
+/// Colour of a relative throughput by the ratio in whole per cent; 95 and 105 are plain.
 pub fn relative_shade(ratio: f64) -> Shade {
     match (100.0 * ratio).round() {
         percent if percent > 105.0 => Shade::Blue,
@@ -125,14 +125,14 @@ pub fn relative_shade(ratio: f64) -> Shade {
     }
 }
 
-/// Colour of a rate of inserts in a query step.
+/// Colour of an insert rate in a query step.
 pub fn insert_rate_shade(inserts_per_second: f64, target: f64) -> Shade {
     if meets_sla(inserts_per_second, target) { Shade::Plain } else { Shade::Red }
 }
 
-/// Colours of the column of longest response times, in seconds, of one step: the highest quarter of
-/// the span is red, the lowest green unless the shortest is at least 80 % of the longest. Compared
-/// in whole milliseconds.
+/// Colours of the longest response times of one step, in seconds. The highest quarter of the span
+/// is red; the lowest is green, unless the shortest is at least 80 % of the longest. Compared in
+/// whole milliseconds.
 pub fn longest_shades(seconds: &[f64]) -> Vec<Shade> {
     let milliseconds = |seconds: f64| (seconds * 1000.0).round() as i64;
     let min = seconds.iter().copied().fold(f64::INFINITY, f64::min);
@@ -159,19 +159,19 @@ const GRAYS: [&str; 21] = [
     "#dedede", "#dcdcdc", "#dadada", "#d8d8d8", "#d6d6d6",
 ];
 
-/// Gray of a percentage in a table of response times, as CSS writes it: darker is more, k =
+/// The CSS gray of a percentage in a table of response times: a darker gray for a larger k =
 /// round(percent / 5). `None` for an empty cell.
 pub fn share_gray(percent: f64) -> Option<&'static str> {
     let step = (percent / 5.0).round().clamp(0.0, 20.0) as usize;
     (percent > 0.0).then(|| GRAYS[step])
 }
 
-/// A printed number: its value, and half a unit of its last place.
+/// A printed number: its value, and half a unit of its last digit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrintedNumber {
     /// The value.
     pub value: f64,
-    /// How far the exact number may be from it.
+    /// Largest distance of the exact number.
     pub half: f64,
 }
 
@@ -184,7 +184,7 @@ impl PrintedNumber {
         value.is_finite().then_some(PrintedNumber { value, half })
     }
 
-    /// True if factor × this / divisor can be `quotient`, as far as the three were printed.
+    /// True if factor × this / divisor can be `quotient` within the printed precision.
     pub fn over(self, factor: f64, divisor: PrintedNumber, quotient: PrintedNumber) -> bool {
         let low = factor * (self.value - self.half) / (divisor.value + divisor.half);
         let below = divisor.value - divisor.half;
@@ -196,8 +196,8 @@ impl PrintedNumber {
     }
 }
 
-/// What columns of a metrics row say of each other: column, numerator, factor, and whether the
-/// divisor is the rate of inserts in every step (`wpi`, `wkbpi`) or the rate of the step.
+/// Identities between columns of a metrics row: column, numerator, factor, and true if the divisor
+/// is the insert rate in every step (`wpi`, `wkbpi`), false if it is the rate of the step.
 const IDENTITIES: [(&str, &str, f64, bool); 6] = [
     ("rpq", "rps", 1.0, false),
     ("rkbpq", "rmbps", 1024.0, false),
@@ -207,8 +207,8 @@ const IDENTITIES: [(&str, &str, f64, bool); 6] = [
     ("cpupq", "cpups", 10_000.0, false),
 ];
 
-/// Columns of a metrics row that do not follow from the others. `get` gives a cell by its column's
-/// name; columns that are missing or `NA` are left out. CPUs of the host are needed for `cpupq`.
+/// Columns of a metrics row that contradict the others. `get` returns a cell by its column's name;
+/// missing columns and `NA` are not checked. `cpupq` needs the number of CPUs of the host.
 pub fn broken_identities<'a>(
     is_query: bool,
     cpus: Option<u32>,
@@ -239,7 +239,7 @@ pub fn broken_identities<'a>(
     broken
 }
 
-/// CPUs of the host from the column `cpupq`: the number that all rows allow, if there is one.
+/// CPUs of the host computed from `cpupq`: the number that fits all rows, if there is one.
 pub fn cpus_of_rows<'a>(
     rows: impl Iterator<Item = (&'a str, &'a str, &'a str)> + Clone,
 ) -> Option<u32> {

@@ -1,6 +1,5 @@
-//! Stalls and longest operations of the Insert Benchmark, dated, with what the server and the host
-//! did then: from the server's log, from counters that an observer reads each second, and from
-//! those of the host.
+//! Stalls and longest operations with their times, and the activity of server and host then: from
+//! the server's log, its counters of each second, and the host's counters.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,11 +12,11 @@ use crate::domain::run::{
 use crate::stats::stability;
 use crate::stats::summary::median;
 
-/// Kinds of workers: the column of their rate, and what one operation is called.
+/// Roles: the column of their rate, and the name of one operation.
 pub const ROLES: [(&str, &str); 3] =
     [("inserts", "insert"), ("deletes", "delete"), ("queries", "query")];
 
-/// A stretch of seconds in which hardly anything was done.
+/// Consecutive seconds with hardly any operations of a role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stall {
     /// `inserts`, `deletes`, `queries`.
@@ -26,15 +25,15 @@ pub struct Stall {
     pub from: usize,
     /// Its length in whole seconds.
     pub seconds: usize,
-    /// The longest operation that ended in it or in the second after it, ms.
+    /// The longest operation that ended in the stall or in the second after it, ms.
     pub longest_ms: f64,
-    /// What the server and the host did from the beginning of that operation on, or from that of
-    /// the stall if it is earlier, to its end.
+    /// Activity of server and host until the end of the stall, from its start or from the start of
+    /// that operation if earlier.
     pub doings: String,
 }
 
-/// Stretches of seconds in which a role of a step stalled, from 0. A step that makes indexes has
-/// none: it inserts nothing meanwhile.
+/// The stalls of a role in a step, as ranges of seconds from 0. None in a step that makes indexes,
+/// because it inserts nothing meanwhile.
 pub fn stretches(step: &StepRecord, role: &str) -> Vec<Range<usize>> {
     match step.outcome.series.get(role) {
         Some(series) if !makes_indexes(step) => stability::stalls(series),
@@ -42,12 +41,12 @@ pub fn stretches(step: &StepRecord, role: &str) -> Vec<Range<usize>> {
     }
 }
 
-/// True of a step that makes indexes.
+/// True for a step that makes indexes.
 pub fn makes_indexes(step: &StepRecord) -> bool {
     step.outcome.extra.contains_key(&Metric::IndexSeconds)
 }
 
-/// All stalls of a sample, in the order of time.
+/// All stalls of a sample in time order.
 pub fn stalls(sample: &Measurement) -> Vec<Stall> {
     let mut stalls = Vec::new();
     for (role, _) in ROLES {
@@ -67,12 +66,13 @@ pub fn stalls(sample: &Measurement) -> Vec<Stall> {
     stalls
 }
 
-/// When an operation of so many ms that ended in a second, from 0, began at the earliest, s.
+/// Earliest start, in seconds, of an operation of `ms` milliseconds that ended in `second` (from
+/// 0).
 pub fn begun(second: usize, ms: f64) -> f64 {
     second as f64 - ms / 1e3
 }
 
-/// The second in which the longest operation of a role ended, and its length in ms.
+/// The second in which the longest operation of a role ended, from 0, and its length in ms.
 pub fn longest(sample: &Measurement, role: &str) -> Option<(usize, f64)> {
     longest_in(sample, role, 0, usize::MAX)
 }
@@ -84,7 +84,7 @@ fn longest_in(sample: &Measurement, role: &str, from: usize, to: usize) -> Optio
     Some((place, series[place] / 1e3))
 }
 
-/// The longest operation of a role by its metric, s: a step shorter than a second has no series.
+/// The longest operation of a role by its metric, s. Steps of less than a second have no series.
 pub fn longest_of(sample: &Measurement, role: &str) -> f64 {
     let metric = match role {
         "inserts" => Metric::InsertMax,
@@ -94,8 +94,8 @@ pub fn longest_of(sample: &Measurement, role: &str) -> f64 {
     sample.get(metric).unwrap_or(0.0) / 1e3
 }
 
-/// From when to when, in seconds of the window, the server's log tells of checkpoints and of
-/// flushing. Not of vacuum, which never rests.
+/// Checkpoints and flushing in the server's log: start and end in seconds of the window, and kind.
+/// Without vacuum, which never rests.
 pub fn flushing(sample: &Measurement) -> Vec<(f64, f64, &str)> {
     let mut spans = Vec::new();
     for event in &sample.record.outcome.server_log {
@@ -108,8 +108,8 @@ pub fn flushing(sample: &Measurement) -> Vec<(f64, f64, &str)> {
     spans
 }
 
-/// What the server and the host did in the seconds from `from` to `to` of the window, as far as is
-/// known; of counters, what was out of the ordinary.
+/// Activity of server and host in the seconds `from` to `to` of the window; counters only if they
+/// are unusual.
 pub fn doings(sample: &Measurement, from: f64, to: f64) -> String {
     let outcome = &sample.record.outcome;
     let from = from.max(0.0);
@@ -118,12 +118,12 @@ pub fn doings(sample: &Measurement, from: f64, to: f64) -> String {
     if all.is_empty() { "no known cause".to_owned() } else { all.join("; ") }
 }
 
-/// How the line begins with which Postgres says that a checkpoint begins; its end has a line, too.
+/// The start of Postgres's log line about the start of a checkpoint; its end has its own line.
 const CHECKPOINT_BEGINS: &str = "checkpoint starting";
 
 fn logged(events: &[ServerEvent], from: f64, to: f64) -> Vec<String> {
     let begun = |event: &ServerEvent| event.at_seconds - event.took_seconds.unwrap_or(0.0);
-    // Of a checkpoint whose end is not in the log of this step only its beginning is.
+    // A checkpoint whose end is not in the log of this step has only a start.
     let is_under_way = |place: usize| {
         events[place].text.starts_with(CHECKPOINT_BEGINS)
             && !events[place..]
@@ -148,38 +148,38 @@ fn logged(events: &[ServerEvent], from: f64, to: f64) -> Vec<String> {
     all
 }
 
-/// A share of all CPUs below which waiting and stealing are not told.
+/// Smallest reported share of all CPUs that waits or is stolen.
 const NOTABLE_SHARE: f64 = 0.05;
-/// Mean milliseconds of a read or a write of the disk below which they are not told.
+/// Smallest reported mean time of a disk read or write, ms.
 const DISK_NOTABLE_MS: f64 = 0.05;
-/// Share of the redo log in use from which it is told: InnoDB flushes the harder the fuller it is,
-/// and holds writes back when it is full.
+/// Smallest reported share of the redo log in use. The fuller it is, the more InnoDB flushes; when
+/// it is full, InnoDB stops writes.
 const REDO_NOTABLE: f64 = 0.7;
 
-/// When a counter is worth a word.
+/// When to report a counter.
 #[derive(Clone, Copy, PartialEq)]
 enum Worth {
-    /// It moved at all.
+    /// If it moved at all.
     Moved,
-    /// Its highest second is more than twice the median second, and at least this.
+    /// If its highest second is more than twice the median second, and at least this.
     Unusual(f64),
 }
 
 /// A counter in the seconds of a stall.
 #[derive(Clone, Copy)]
 struct Reading {
-    /// Over those seconds.
+    /// The sum over those seconds.
     sum: f64,
-    /// The highest of them.
+    /// The highest second.
     top: f64,
     /// The median second of the step.
     usual: f64,
 }
 
-/// The text about a counter.
+/// Makes the text about a counter.
 type Words = fn(Reading) -> String;
 
-/// Columns of seconds that show background work, and their texts.
+/// Columns that show background work, with their texts.
 const TOLD: [(&str, Worth, Words); 12] = [
     ("min_key_s", Worth::Unusual(0.1), |it| {
         format!("writers waited {:.1} s for the smallest key", it.sum)
@@ -233,14 +233,14 @@ fn counted(series: &BTreeMap<String, Vec<f64>>, from: usize, to: usize) -> Vec<S
     redo.into_iter().chain(TOLD.iter().filter_map(told)).collect()
 }
 
-/// The share of the redo log that is in use in each second, where the server told both.
+/// The share of the redo log in use in each second, if the server reported both numbers.
 fn redo_in_use(series: &BTreeMap<String, Vec<f64>>) -> Option<Vec<f64>> {
     let (used, capacity) = (series.get("server_redo_used")?, series.get("server_redo_capacity")?);
     let share = |(used, capacity): (&f64, &f64)| used / capacity.max(1.0);
     Some(used.iter().zip(capacity).map(share).collect())
 }
 
-/// A median second without any has 0.
+/// A mean time per operation; 0 in a median second without operations.
 fn usually_ms(usual: f64) -> String {
     if usual > 0.0 { format!("usually {usual:.2}") } else { "usually none".to_owned() }
 }
@@ -249,10 +249,9 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// What the host did in each second of a step, to be told of its stalls: shares of all CPUs
-/// that waited for a disk and that the hypervisor took, and the mean milliseconds that a read and a
-/// write of the disk under the data took. Empty if any of them was not sampled; without remnants of
-/// seconds, as the other series.
+/// The host's activity in each second of a step, to explain its stalls: shares of all CPUs that
+/// waited for a disk and that the hypervisor took, and mean milliseconds per read and write of the
+/// data's disk. Empty if any of them was not sampled. Without partial seconds, like other series.
 pub fn host_series(seconds: &[Second]) -> BTreeMap<String, Vec<f64>> {
     let whole = seconds.iter().filter(|second| second.seconds >= SECOND_MIN);
     let sampled: Option<Vec<&Usage>> = whole.map(|second| second.usage.as_ref()).collect();

@@ -1,4 +1,5 @@
-//! A step of one inserter whose instructions are counted: all batches but the last ones warm up.
+//! A step with one inserter whose instructions are counted. All batches except the last ones are
+//! warm-up.
 
 use std::io::Write;
 
@@ -11,7 +12,7 @@ use crate::driver::clock::Clock;
 use crate::driver::crew::{Crew, Events};
 use crate::driver::link::LabLink;
 
-/// Leads the inserter through its batches and returns what those that count did.
+/// Leads the inserter through its batches and returns the counts of the last ones.
 pub(super) fn lead<W: Write>(
     work: &InsertWork,
     batches: u64,
@@ -33,8 +34,8 @@ pub(super) fn lead<W: Write>(
     })
 }
 
-/// Writes the counted batches. Before each, waits until `thread` of the server, which serves the
-/// inserter, sleeps.
+/// Writes the counted batches. Before each, waits until the server's `thread` of the inserter
+/// sleeps.
 pub(super) fn count(
     worker: &mut Worker,
     batches: u64,

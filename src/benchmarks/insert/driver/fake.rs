@@ -1,5 +1,5 @@
-//! The step on the fake DBMS: one thread, the worker whose clock is furthest behind goes next, so
-//! that neither threads nor the host have a say in the result.
+//! Runs a step on the fake DBMS in one thread: the worker whose clock is furthest behind goes next,
+//! so that neither threads nor the host affect the result.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
 
-/// What a fake statement costs the client, microseconds: scripted like its latency.
+/// CPU time of the client per fake statement, microseconds.
 const CPU_PER_STATEMENT_US: f64 = 5.0;
 
-/// One worker with what is known of it.
+/// One worker and its state.
 struct Member {
     post: Post,
     worker: Worker,
     clock: Clock,
     over: bool,
     blocked: bool,
-    /// A batch that was taken and whose time had not come: intended, ready.
+    /// A batch taken before its time: intended, ready.
     pending: Option<(u64, u64)>,
 }
 
@@ -109,7 +109,7 @@ fn members(
     Ok(members)
 }
 
-/// The one that goes next.
+/// The worker that goes next.
 fn earliest(members: &[Member]) -> Option<usize> {
     let able = |member: &Member| !member.over && !member.blocked;
     let all = members.iter().enumerate().filter(|(_, member)| able(member));
@@ -143,7 +143,7 @@ fn step(
         }
         Worker::Writer(writer, side) => match pair.look(*side, now) {
             WriterTurn::Go { intended, ready, .. } => {
-                // Others come first while this one waits.
+                // Others go first while this one waits.
                 member.clock.wait_until(ready);
                 member.pending = Some((intended, ready));
             }
@@ -167,7 +167,7 @@ fn step(
             }
         },
     }
-    // Whoever waited for this one may look again.
+    // A worker that waited for this one may look again.
     for other in members.iter_mut().filter(|other| other.post.client == client) {
         other.blocked = false;
     }

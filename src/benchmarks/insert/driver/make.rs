@@ -1,5 +1,4 @@
-//! Makes the workers of a step from its description: who there is, on which table, with which
-//! streams of random numbers.
+//! Makes the workers of a step: their roles, tables and random streams.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -18,7 +17,7 @@ use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::request::{DriverRequest, StepRequest};
 
-/// The stack of a worker. Enough for SQLite's parser; pages are taken only when used.
+/// Bytes of a worker's stack: enough for SQLite's parser. Only used pages take memory.
 pub(crate) const STACK: usize = 1 << 20;
 
 /// One worker of a step.
@@ -26,11 +25,11 @@ pub(crate) const STACK: usize = 1 << 20;
 pub(crate) struct Post {
     pub(crate) role: RoleKind,
     pub(crate) client: u32,
-    /// Among the query workers of the client.
+    /// Index among the query workers of the client.
     pub(crate) thread: u32,
 }
 
-/// All workers of a step: of each client the inserter, the deleter, the query workers.
+/// All workers of a step: for each client the inserter, the deleter, the query workers.
 pub(crate) fn posts(task: &StepRequest<InsertWork>) -> Vec<Post> {
     let mut posts = Vec::new();
     for client in 0..task.clients {
@@ -45,12 +44,12 @@ pub(crate) fn posts(task: &StepRequest<InsertWork>) -> Vec<Post> {
     posts
 }
 
-/// Batches of each client.
+/// Number of batches of each client.
 pub(crate) fn batches(work: &InsertWork) -> u64 {
     work.writes.rows.div_ceil(u64::from(work.writes.rows_per_commit.max(1)))
 }
 
-/// Operations per second that a client's writers are to make, if there is a rate.
+/// Requested operations per second of a client's writers, if there is a rate.
 pub(crate) fn batches_per_second(work: &InsertWork) -> Option<f64> {
     let rate = work.writes.rows_per_second?;
     Some(f64::from(rate) / f64::from(work.writes.rows_per_commit.max(1)))
@@ -82,7 +81,7 @@ pub(crate) fn recorders(task: &StepRequest<InsertWork>) -> Vec<Arc<WorkerRecorde
     posts(task).into_iter().map(recorder).collect()
 }
 
-/// What does the work of a post.
+/// The worker for a post.
 pub(crate) enum Worker {
     Writer(Box<Writer>, Side),
     Querier(Box<Querier>),
@@ -98,18 +97,18 @@ impl Worker {
     }
 }
 
-/// What all workers are made from.
+/// Makes the workers of a step.
 pub(crate) struct Maker<'a> {
     pub(crate) job: &'a DriverRequest,
     pub(crate) task: &'a StepRequest<InsertWork>,
     pub(crate) connector: &'a Connector,
-    /// Unix seconds when the clock stood at zero.
+    /// Unix seconds at zero of the clock.
     pub(crate) epoch: i64,
     pub(crate) gate: Option<Arc<Mutex<()>>>,
 }
 
 impl Maker<'_> {
-    /// The table that a client works on.
+    /// The table of a client.
     pub(crate) fn table(&self, client: u32) -> u32 {
         if self.task.work.shared { 1 } else { client + 1 }
     }
@@ -140,7 +139,7 @@ impl Maker<'_> {
                     let why = "failed to start a query worker: the step has no queries";
                     return Err(why.to_owned());
                 };
-                // Streams of their own: no two workers ask the same questions.
+                // Own streams: no two workers send the same queries.
                 let stream = u64::from(post.client) << 32 | u64::from(post.thread);
                 let rng = Rng::stream(job.seed, "iibench queries", stream);
                 let min_key = Arc::clone(&pair.min_key);
@@ -191,7 +190,7 @@ impl Maker<'_> {
     }
 }
 
-/// The statements that make the indexes of a client's table, as its storage engine likes them.
+/// The statements that make the indexes of a client's table, for its storage engine.
 pub(crate) fn index_statements(
     work: &InsertWork,
     table: u32,
@@ -202,12 +201,12 @@ pub(crate) fn index_statements(
     statements.iter().map(|sql| for_table(sql, table, storage_engine)).collect()
 }
 
-/// One writer at a time: what others would wait for by polling, they take turns at.
+/// A lock for DBMSs with one writer at a time: writers wait for it instead of polling.
 pub(crate) fn gate(dialect: Dialect) -> Option<Arc<Mutex<()>>> {
     (dialect == Dialect::Sqlite).then(Arc::default)
 }
 
-/// A worker in words: `the inserter of client 2`.
+/// The name of a worker: `the inserter of client 2`.
 pub(crate) fn said(post: Post) -> String {
     let who = match post.role {
         RoleKind::Insert => "inserter",

@@ -1,5 +1,4 @@
-//! What the workers of a step write and the coordinator reads each second: a recorder for each
-//! worker, and their sums by role.
+//! Records of the workers, which the coordinator reads each second, and their sums by role.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use crate::driver::clock::SECOND;
 use crate::driver::event::StepInterval;
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
 
-/// Kinds of workers, in the order of columns.
+/// Kinds of workers in the order of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RoleKind {
     Insert,
@@ -21,7 +20,7 @@ pub(crate) enum RoleKind {
 impl RoleKind {
     pub(crate) const ALL: [RoleKind; 3] = [RoleKind::Insert, RoleKind::Delete, RoleKind::Query];
 
-    /// Its name in records and columns.
+    /// The name in records and columns.
     pub(crate) fn name(self) -> &'static str {
         match self {
             RoleKind::Insert => "inserts",
@@ -31,7 +30,7 @@ impl RoleKind {
     }
 }
 
-/// Upper bounds of the published classes of response times, nanoseconds; beyond is one more.
+/// Upper bounds of the published response-time classes, nanoseconds; one more class follows.
 const BUCKETS_NS: [u64; 9] = [
     256_000,
     1_000_000,
@@ -51,14 +50,14 @@ pub(crate) struct WorkerRecorder {
     recorder: Recorder,
     operations: AtomicU64,
     rows: AtomicU64,
-    /// Nanoseconds of all answered questions for the smallest key.
+    /// Nanoseconds of all answered queries for the smallest key.
     asked_ns: AtomicU64,
-    /// When the one began that is not answered yet; 0 if there is none.
+    /// Start of the unanswered query for the smallest key; 0 if there is none.
     asking_from_ns: AtomicU64,
 }
 
 impl WorkerRecorder {
-    /// With service times apart if operations have a schedule.
+    /// `scheduled`: with separate service times, for operations on a schedule.
     pub(crate) fn new(role: RoleKind, scheduled: bool) -> WorkerRecorder {
         WorkerRecorder {
             role,
@@ -71,7 +70,7 @@ impl WorkerRecorder {
         }
     }
 
-    /// One operation, by the only thread that writes here.
+    /// Records one operation. Only the worker's thread calls this.
     #[inline]
     pub(crate) fn record(&self, latency_ns: u64, service_ns: u64, rows: u64) {
         let operations = self.operations.load(Ordering::Relaxed) + 1;
@@ -86,19 +85,19 @@ impl WorkerRecorder {
         self.recorder.error();
     }
 
-    /// A question for the smallest key begins.
+    /// A query for the smallest key begins.
     pub(crate) fn ask(&self, now_ns: u64) {
         self.asking_from_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// It was answered.
+    /// The query was answered.
     pub(crate) fn answered(&self, now_ns: u64) {
         let from = self.asking_from_ns.swap(0, Ordering::Relaxed);
         let before = self.asked_ns.load(Ordering::Relaxed);
         self.asked_ns.store(before + now_ns.saturating_sub(from), Ordering::Relaxed);
     }
 
-    /// Nanoseconds of all questions until now, the one that is not answered yet included.
+    /// Nanoseconds of all queries for the smallest key until now, including an unanswered one.
     fn asked_until(&self, now_ns: u64) -> u64 {
         let from = self.asking_from_ns.load(Ordering::Relaxed);
         let open = if from > 0 { now_ns.saturating_sub(from) } else { 0 };
@@ -114,21 +113,21 @@ impl WorkerRecorder {
     }
 }
 
-/// CPU that one worker used, when it was done.
+/// CPU time of one worker at its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkerCpu {
     pub(crate) used_ns: u64,
     pub(crate) share: f64,
 }
 
-/// The role's sums at one moment.
+/// A role's sums at one moment.
 #[derive(Clone, Default)]
 struct Sums {
     rows: u64,
     snapshot: Snapshot,
 }
 
-/// Turns recorders into intervals.
+/// Turns records into intervals.
 pub(crate) struct RoleMeter {
     recorders: Vec<Arc<WorkerRecorder>>,
     main: RoleKind,
@@ -139,7 +138,7 @@ pub(crate) struct RoleMeter {
 }
 
 impl RoleMeter {
-    /// Starts at the start of the window. `main` is the role that the step's rate counts.
+    /// Begins at the start of the window. `main`: the role that the step's rate counts.
     pub(crate) fn new(
         recorders: &[Arc<WorkerRecorder>],
         main: RoleKind,
@@ -155,7 +154,7 @@ impl RoleMeter {
         self.second
     }
 
-    /// What happened since the last call, with columns of each role.
+    /// The interval since the last call, with columns of each role.
     pub(crate) fn interval(&mut self, now_ns: u64) -> StepInterval {
         self.second += 1;
         let mut interval = StepInterval {
@@ -193,7 +192,7 @@ impl RoleMeter {
     }
 
     /// Seconds since the last call in which a client waited for its smallest key: the mean over the
-    /// clients. `None` where nobody deletes.
+    /// clients. `None` without deletes.
     fn asked(&mut self, now_ns: u64) -> Option<f64> {
         let deleters = self.recorders.iter().filter(|recorder| recorder.role == RoleKind::Delete);
         let all: Vec<u64> = deleters.map(|recorder| recorder.asked_until(now_ns)).collect();
@@ -204,7 +203,7 @@ impl RoleMeter {
     }
 }
 
-/// Operations of each role in the published classes.
+/// Operations of each role by published class.
 pub(crate) fn buckets(recorders: &[Arc<WorkerRecorder>]) -> BTreeMap<String, Vec<u64>> {
     let mut all = BTreeMap::new();
     for recorder in recorders {
@@ -218,18 +217,18 @@ pub(crate) fn buckets(recorders: &[Arc<WorkerRecorder>]) -> BTreeMap<String, Vec
     all
 }
 
-/// Columns of intervals, as series over the whole seconds.
+/// Columns of intervals as series over whole seconds.
 #[derive(Default)]
 pub(crate) struct SeriesOf(BTreeMap<String, Vec<f64>>);
 
 impl SeriesOf {
-    /// Adds an interval, unless it is a remnant of a second.
+    /// Adds an interval unless it is a partial second.
     pub(crate) fn add(&mut self, interval: &StepInterval) {
         if interval.seconds < SECOND_MIN {
             return;
         }
         for (name, value) in &interval.extra {
-            // Rates are by the second, whatever the length of this one.
+            // Counts become rates per second, whatever the length of this one.
             let is_count = RoleKind::ALL.iter().any(|role| role.name() == name);
             let value = if is_count { value / interval.seconds } else { *value };
             self.0.entry(name.clone()).or_default().push((value * 10.0).round() / 10.0);
@@ -242,7 +241,7 @@ impl SeriesOf {
     }
 }
 
-/// What each role did in the whole step. `targets` are operations per second asked for.
+/// The totals of each role. `targets`: requested operations per second.
 pub(crate) fn roles(
     recorders: &[Arc<WorkerRecorder>],
     cpu: &[WorkerCpu],

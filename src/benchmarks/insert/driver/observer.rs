@@ -1,4 +1,5 @@
-//! The observer of a step: asks the server once a second what it does beside the clients.
+//! Observes the background activity of the server: queries its counters once a second during a
+//! step.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,27 +13,27 @@ use crate::domain::insert::InsertWork;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::request::{DriverRequest, StepRequest};
 
-/// How often the observer asks.
+/// Time between two queries.
 const OBSERVE: Duration = Duration::from_secs(1);
-/// How often it looks whether it is to end.
+/// Time between two checks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
-/// The end of names of counters; all others are levels.
+/// The ending of names of counters; all other names are levels.
 const COUNTER: &str = "_total";
 
-/// What the observer saw last.
+/// Values of the last query.
 type Seen = BTreeMap<String, f64>;
 
-/// A thread that asks the server once a second, on a connection of its own.
+/// A thread that queries the server once a second on its own connection.
 pub(super) struct Observer {
     latest: Arc<Mutex<Seen>>,
-    /// What was there when columns were last made.
+    /// Values when columns were last made.
     before: Mutex<Seen>,
     stop: Arc<AtomicBool>,
     note: Option<String>,
 }
 
 impl Observer {
-    /// Asks for the first time, to learn which of the questions the server understands.
+    /// Queries once, to find the queries that the server supports.
     pub(super) fn start(
         job: &DriverRequest,
         task: &StepRequest<InsertWork>,
@@ -50,7 +51,7 @@ impl Observer {
         let (tell, told) = channel();
         let (latest, stop) = (Arc::clone(&observer.latest), Arc::clone(&observer.stop));
         let (connector, groups) = (Arc::clone(connector), task.work.observe.clone());
-        // Not joined: it ends within a question of the end of the step.
+        // Not joined: it ends at most one query after the step.
         std::thread::spawn(move || observe(&connector, &groups, &tell, &latest, &stop));
         match told.recv() {
             Ok(Ok(seen)) => observer.before = Mutex::new(seen),
@@ -60,8 +61,7 @@ impl Observer {
         observer
     }
 
-    /// Adds a column for each thing that is observed: levels as they are, counters by how far they
-    /// moved since the last call.
+    /// Adds a column per value: levels as they are, counters as their change since the last call.
     pub(super) fn add_to(&self, columns: &mut Seen) {
         let latest = lock(&self.latest).clone();
         let mut before = lock(&self.before);
@@ -79,7 +79,7 @@ impl Observer {
         *before = latest;
     }
 
-    /// Ends it. Returns a note if it could not observe.
+    /// Ends the thread. Returns a note if it could not observe.
     pub(super) fn end(self) -> Option<String> {
         self.stop.store(true, Ordering::Relaxed);
         self.note
@@ -90,7 +90,7 @@ fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first group of questions that the server answers, each with something.
+/// The first group of queries that the server answers with rows.
 fn first(
     groups: &[Vec<String>],
     connector: &Connector,
@@ -119,7 +119,7 @@ fn ask(session: &mut Connection, questions: &[String]) -> Result<Seen, String> {
     Ok(all)
 }
 
-/// A row of name and value; or of the name of an engine, nothing, and its status.
+/// Reads a row of name and value, or of an engine's name, nothing, and its status.
 fn reading(row: Vec<Option<String>>) -> Option<(String, f64)> {
     let mut cells = row.into_iter().flatten();
     let (name, value) = (cells.next()?, cells.next()?);
@@ -138,7 +138,7 @@ fn redo_used(status: &str) -> Option<f64> {
     Some(number("Log sequence number")? - number("Last checkpoint at")?)
 }
 
-/// A status variable of MySQL as a column; counters among them are known by name.
+/// A MySQL status variable as a column; counters are known by name.
 fn column(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     let short = name.strip_prefix("innodb_").unwrap_or(&name);
@@ -154,7 +154,8 @@ fn column(name: &str) -> String {
     }
 }
 
-/// The life of the observer's thread. `tell` hears the first answer, or why there is none.
+/// The work of the observer's thread. `tell` receives the first answer, or the reason why there is
+/// none.
 fn observe(
     connector: &Connector,
     groups: &[Vec<String>],
@@ -180,7 +181,7 @@ fn observe(
             continue;
         }
         next += OBSERVE;
-        // A server that does not answer is the workers' fault to tell.
+        // The workers report a server that does not answer.
         let Ok(seen) = ask(&mut session, &questions) else { return };
         *lock(latest) = seen;
     }

@@ -1,4 +1,4 @@
-//! Puts together what the workers of a step counted.
+//! Adds up the counts of a step's workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::domain::run::{OpenOutcome, Outcome, Role};
 use crate::driver::clock::SECOND;
 use crate::driver::request::StepRequest;
 
-/// Below this share of the rows that queries should return something is wrong with the data. Gaps
-/// between keys and ranges at the end of an index cost a few per cent.
+/// If queries return a smaller share of the expected rows, the data are wrong. Gaps between keys
+/// and ranges at the end of an index cost a few per cent.
 const FEW_ROWS: f64 = 0.5;
 
-/// What a worker says at its end.
+/// Counts of a worker at its end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ended {
     pub(crate) notes: Notes,
@@ -27,7 +27,7 @@ pub(crate) struct Ended {
     pub(crate) cpu: WorkerCpu,
 }
 
-/// Takes what a worker says from it.
+/// Takes the counts from a worker.
 pub(crate) fn ended(worker: Worker, cpu: WorkerCpu) -> Ended {
     let mut ended = Ended { cpu, ..Ended::default() };
     match worker {
@@ -102,7 +102,7 @@ pub(crate) fn outcome(
     outcome
 }
 
-/// Metrics that only this benchmark has and that the driver alone knows.
+/// Metrics of this benchmark that only the driver knows.
 fn extra(
     work: &InsertWork,
     roles: &BTreeMap<String, Role>,
@@ -133,7 +133,7 @@ fn extra(
     extra
 }
 
-/// Why a step ended before all rows were in: its limit, and how far it came.
+/// Says why a step ended before all rows were in: its limit, and its progress.
 pub(crate) fn cut(task: &StepRequest<InsertWork>, outcome: &Outcome) -> Option<String> {
     let rows = |kind: RoleKind| outcome.roles.get(kind.name()).map_or(0, |role| role.rows);
     let of_client = make::batches(&task.work) * u64::from(task.work.writes.rows_per_commit.max(1));

@@ -1,5 +1,4 @@
-//! State that the workers of one client share: whose turn it is, the smallest key, and whether the
-//! writers are done.
+//! Shared state of one client's workers: turns, the smallest key, and the end of the writers.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +6,7 @@ use std::time::Duration;
 
 use crate::benchmarks::insert::driver::turns::{Side, Turns, WriterTurn};
 
-/// How often one who waits looks whether the step was given up.
+/// Time between two checks whether the step was aborted.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The shared part of one client.
@@ -26,7 +25,7 @@ struct State {
 }
 
 impl Pair {
-    /// For `writers` workers that write.
+    /// For `writers` writing workers.
     pub(crate) fn new(turns: Turns, writers: u32) -> Pair {
         Pair {
             state: Mutex::new(State { turns, waiting: 0, writers }),
@@ -40,13 +39,13 @@ impl Pair {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the schedule in place once the start is known.
+    /// Sets the schedule once the start is known.
     pub(crate) fn begin(&self, turns: Turns) {
         self.lock().turns = turns;
     }
 
-    /// The next turn of `side`, waiting for the other side if need be. `None` if the step was given
-    /// up meanwhile.
+    /// The next turn of `side`; waits for the other side if necessary. `None` if the step was
+    /// aborted meanwhile.
     pub(crate) fn wait(
         &self,
         side: Side,
@@ -73,7 +72,7 @@ impl Pair {
         }
     }
 
-    /// The next turn of `side`, whatever it is.
+    /// The next turn of `side`, without waiting.
     pub(crate) fn look(&self, side: Side, now: u64) -> WriterTurn {
         self.lock().turns.take(side, now)
     }
@@ -87,7 +86,7 @@ impl Pair {
         }
     }
 
-    /// One of the writers is done; with the last of them the step of this client is over.
+    /// One writer is done; the last one ends the step of this client.
     pub(crate) fn done(&self) {
         let mut state = self.lock();
         state.writers = state.writers.saturating_sub(1);
@@ -96,7 +95,7 @@ impl Pair {
         }
     }
 
-    /// Whether all writers are done: then queries end too.
+    /// True if all writers are done; then queries end too.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }

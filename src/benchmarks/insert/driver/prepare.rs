@@ -1,4 +1,4 @@
-//! Work before the window of a step: tables, maintenance, query plans.
+//! Work before the window: tables, maintenance, query plans.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,19 +16,20 @@ use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::explain as plans;
 
-/// How often the lab hears that maintenance is not over.
+/// Time between two progress messages during maintenance.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
-/// Numbers of connections that are no workers begin here.
+/// First number of connections that are not workers.
 pub(super) const BESIDE: u32 = 1 << 20;
 
-/// The tables of a step.
+/// Numbers of the step's tables.
 fn table_numbers(task: &StepRequest<InsertWork>) -> std::ops::RangeInclusive<u32> {
     1..=if task.work.shared { 1 } else { task.clients }
 }
 
-/// Makes tables and does the maintenance that precedes a step. Returns notes.
+/// Makes tables and does the maintenance before a step. Returns notes.
 ///
 /// # Errors
+///
 /// A statement fails, or the lab is gone.
 pub(super) fn tables<W: Write>(
     task: &StepRequest<InsertWork>,
@@ -63,7 +64,7 @@ pub(super) fn tables<W: Write>(
     Ok(notes)
 }
 
-/// One statement on all tables at the same time.
+/// Runs one statement on all tables at the same time.
 fn maintain<W: Write>(
     task: &StepRequest<InsertWork>,
     maintenance: &Maintenance,
@@ -84,7 +85,7 @@ fn maintain<W: Write>(
     };
     let mut crew = Crew::start(Instant::now(), table_numbers(task).map(member).collect())?;
     if !maintenance.wait {
-        // It goes on beside the step, which does not depend on how it ends.
+        // It continues beside the step, which does not depend on its end.
         return Ok(());
     }
     let what = maintenance.sql.clone();
@@ -108,12 +109,12 @@ pub(super) fn plans(
     };
     for query in &queries.kinds {
         if let Some(prepare) = &query.prepare {
-            // If it fails, the plan fails, and says so.
+            // If it fails, the plan fails too and reports the error.
             let _ = session.simple(&for_table(prepare, 1, None));
         }
         let mut sql = for_table(&query.sql, 1, None).replace('?', "7");
         for number in 1..=query.parameters.len() {
-            // Ten different keys: MariaDB looks one key up while it plans.
+            // Ten different keys, because MariaDB looks a key up while it plans.
             sql = sql.replace(&format!("{{{number}}}"), &(number * 100).to_string());
         }
         match plans::explain_one(job.dialect, &sql, &mut session) {
@@ -126,7 +127,7 @@ pub(super) fn plans(
     (plans, notes)
 }
 
-/// Bytes of the tables and their indexes; `None` where no question is understood.
+/// Bytes of the tables and their indexes; `None` if the DBMS supports no query for it.
 pub(super) fn database_bytes(task: &StepRequest<InsertWork>, connector: &Connector) -> Option<f64> {
     if task.work.size.is_empty() {
         return None;
@@ -134,7 +135,8 @@ pub(super) fn database_bytes(task: &StepRequest<InsertWork>, connector: &Connect
     let mut session = connector.open(BESIDE).ok()?;
     let marked: Vec<String> = connector.size_of_marked().into_iter().collect();
     if !marked.is_empty() {
-        // MySQL 8 answers with statistics of up to a day before; others do not know the setting.
+        // MySQL 8 otherwise answers with statistics up to a day old; other versions do not know the
+        // setting.
         session.simple("SET SESSION information_schema_stats_expiry = 0").ok();
     }
     let questions = if marked.is_empty() { &task.work.size } else { &marked };

@@ -1,4 +1,4 @@
-//! One query worker: the next query after the reply, of a kind that is drawn anew for each.
+//! One query worker: sends the next query after the reply; draws the kind of each query.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
 
 /// Most parameters of a query.
 const PARAMETERS: usize = 16;
-/// So many queries may fail in a row before the step is given up.
+/// Most failures in a row before the step fails.
 const TRIES: u32 = 1000;
 
-/// A kind of query, ready to be executed.
+/// A prepared kind of query.
 struct PreparedQuery {
     name: String,
     draws: Vec<Draw>,
@@ -51,7 +51,7 @@ pub(crate) struct Querier {
     pub(crate) bytes: u64,
 }
 
-/// What a query worker is made of.
+/// The parts of a query worker.
 pub(crate) struct QuerierParts<'a> {
     pub(crate) session: Connection,
     pub(crate) clock: Clock,
@@ -68,7 +68,8 @@ impl Querier {
     /// Prepares all kinds of queries.
     ///
     /// # Errors
-    /// A complete message.
+    ///
+    /// Complete messages.
     pub(crate) fn new(parts: QuerierParts<'_>) -> Result<Querier, String> {
         let QuerierParts {
             mut session,
@@ -104,11 +105,12 @@ impl Querier {
         })
     }
 
-    /// Executes one query. Its time begins before its text is made and ends after the last row; the
-    /// question for the largest key is outside.
+    /// Executes one query. Its time begins before its text is made and ends after the last row,
+    /// without the query for the largest key.
     ///
     /// # Errors
-    /// A complete message.
+    ///
+    /// Complete messages.
     pub(crate) fn query(&mut self) -> Result<(), String> {
         if let Some(sql) = &self.max_sql {
             if self.until_refresh == 0 {
@@ -178,7 +180,7 @@ impl Querier {
     }
 }
 
-/// A parameter; prices in hundredths but for [`Draw::WholePrice`].
+/// Draws a parameter; prices are in hundredths, except for [`Draw::WholePrice`].
 #[inline]
 fn drawn(rng: &mut Rng, draw: Draw, price: Price, (low, high): (i64, i64)) -> i64 {
     match draw {

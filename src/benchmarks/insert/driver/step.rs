@@ -1,9 +1,9 @@
-//! A step of the Insert Benchmark: for each client an inserter, a deleter and query workers, each
-//! a thread with a connection of its own, in one process.
+//! A step of the Insert Benchmark: per client an inserter, a deleter and query workers, each a
+//! thread with its own connection, in one process.
 //!
-//! The published client is a group of processes per client, one of which does nothing but make
-//! statements. Here the one who sends a statement makes it. What they agree on, the order of turns
-//! and the pace, is in `turns.rs` as data; threads and the fake DBMS go through the same code.
+//! The published client is a group of processes per client; one of them only makes statements. Here
+//! each worker makes its own statements. `turns.rs` has their common order of turns and pace as
+//! data; threads and the fake DBMS use the same code.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use crate::driver::window::Window;
 use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
 
-/// Statements by which rqps finds the server's thread of a connection.
+/// Number of statements that identify the server's thread of a connection.
 const PINGS: u32 = 50;
 
 /// The loop of the benchmark's steps.
@@ -48,7 +48,7 @@ pub(crate) fn step_loop(
     measure(job, &task.own()?, Connector::new(job)?, link)
 }
 
-/// Carries out a step and says how it went.
+/// Carries out a step and sends its progress.
 fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<InsertWork>,
@@ -62,7 +62,7 @@ fn measure<W: Write>(
     }
 }
 
-/// Refuses what could never end.
+/// Refuses a step that would never end.
 fn check(task: &StepRequest<InsertWork>) -> Result<(), String> {
     let writes = &task.work.writes;
     let wrong = if task.clients == 0 {
@@ -81,7 +81,7 @@ fn check(task: &StepRequest<InsertWork>) -> Result<(), String> {
     Err(format!("failed to measure: the request has {wrong}"))
 }
 
-/// All that the threads share.
+/// Shared by the threads.
 struct Shared {
     job: DriverRequest,
     task: StepRequest<InsertWork>,
@@ -90,10 +90,10 @@ struct Shared {
     recorders: Vec<Arc<WorkerRecorder>>,
     pairs: Vec<Pair>,
     clock: Clock,
-    /// Unix seconds when the clock stood at zero.
+    /// Unix seconds at zero of the clock.
     epoch: i64,
     gate: Option<Arc<std::sync::Mutex<()>>>,
-    /// Where each worker and the server's side of its connection run.
+    /// The CPUs of each worker and of the server's side of its connection.
     seats: Vec<CpuAssignment>,
 }
 
@@ -205,7 +205,7 @@ fn run<W: Write>(
     outcome.notes.splice(..0, notes);
     outcome.client_cpu = finished.cpu;
     if finished.limited {
-        // A server that is this far behind may not answer any more questions.
+        // A server this far behind may not answer further queries.
         outcome.cut = outcome::cut(task, &outcome);
         return Ok(outcome);
     }
@@ -216,7 +216,7 @@ fn run<W: Write>(
     Ok(outcome)
 }
 
-/// An interval each second, until all workers are done or the step reaches its limit.
+/// Cuts an interval each second until all workers are done or the step reaches its limit.
 struct Seconds<'a> {
     start: u64,
     limit: Option<u64>,
@@ -242,7 +242,7 @@ impl Intervals for Seconds<'_> {
     }
 }
 
-/// The life of one worker. The error is a complete message.
+/// The whole work of one worker. The error is a complete message.
 fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), String> {
     let post = shared.posts[index];
     let maker = shared.maker();
@@ -274,14 +274,14 @@ fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), Strin
     worked.map_err(|fault| format!("{}: {fault}", said(post)))?;
     let cpu = WorkerCpu { used_ns: spent.cpu_ns, share: spent.share() };
     if post.role == RoleKind::Query {
-        // The window ends with the last writer; a query that is in flight then counts.
+        // The window ends with the last writer; a query in flight then counts.
         spent.to = start;
     }
     stand.done(outcome::ended(worker, cpu), spent);
     Ok(())
 }
 
-/// Answers pings and warms up until the order to measure comes; `None` if the step ends before.
+/// Answers pings and warms up until the order to measure; `None` if the step ends before.
 fn first_order(
     shared: &Shared,
     worker: &mut Worker,
@@ -300,7 +300,7 @@ fn first_order(
     Ok(None)
 }
 
-/// All that a worker does in the window.
+/// The work of a worker in the window.
 fn work(
     shared: &Shared,
     post: Post,
@@ -325,7 +325,7 @@ fn work(
     Ok(())
 }
 
-/// All batches of one side. False if the step ended meanwhile.
+/// Writes all batches of one side. False if the step ended meanwhile.
 fn write_all(
     shared: &Shared,
     pair: &Pair,
@@ -350,7 +350,7 @@ fn write_all(
     }
 }
 
-/// What follows a writer's rows: the end of its schedule, and indexes.
+/// Work after a writer's rows: waits for the end of the schedule, makes indexes.
 fn finish(
     shared: &Shared,
     post: Post,
@@ -360,7 +360,7 @@ fn finish(
 ) -> Result<(), String> {
     let Shared { job, task, .. } = shared;
     let last = make::pacer(job, &task.work, post.client, start).end(make::batches(&task.work));
-    // A schedule that was kept lasts as long as it says, not one batch less.
+    // A kept schedule lasts for its whole length, including the last gap.
     shared.clock.wait_until(last);
     let own_table = !task.work.shared || post.client == 0;
     if side == Side::Insert && own_table && !task.work.indexes.is_empty() {

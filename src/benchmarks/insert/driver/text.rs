@@ -1,17 +1,16 @@
-//! Statements as text with numbers in them, cut apart once so that spelling one copies bytes and
-//! allocates nothing.
+//! Statement templates: cut once, so that filling one in copies bytes and allocates nothing.
 
 use crate::benchmarks::insert::rows::{TIME_LEN, append_number};
 
-/// Text between numbered places.
+/// A text with numbered places.
 pub(crate) struct Template {
-    /// What stands before each place, and the place's number.
+    /// The text before each place, and the place's number.
     parts: Vec<(Vec<u8>, usize)>,
     last: Vec<u8>,
 }
 
 impl Template {
-    /// Cuts `sql` at every one of `places`, which are numbered from 0 in this list.
+    /// Cuts `sql` at each of `places`; a place's number is its index in this list.
     pub(crate) fn new(sql: &str, places: &[&str]) -> Template {
         let mut parts = Vec::new();
         let mut rest = sql;
@@ -29,7 +28,7 @@ impl Template {
         Template { parts, last: rest.as_bytes().to_vec() }
     }
 
-    /// Spells it: `put` appends what belongs to a place.
+    /// Appends the text; `put` appends the content of a place.
     #[inline]
     pub(crate) fn spell(&self, out: &mut Vec<u8>, mut put: impl FnMut(&mut Vec<u8>, usize)) {
         for (text, place) in &self.parts {
@@ -40,7 +39,7 @@ impl Template {
     }
 }
 
-/// SQL with the table's number and the storage engine in place.
+/// SQL with the table's number and the storage engine filled in.
 pub(crate) fn for_table(sql: &str, table: u32, storage_engine: Option<&str>) -> String {
     let engine = match storage_engine {
         Some("myrocks" | "rocksdb") => "rocksdb",
@@ -50,9 +49,9 @@ pub(crate) fn for_table(sql: &str, table: u32, storage_engine: Option<&str>) -> 
     sql.replace("{table}", &table.to_string()).replace("{engine}", engine)
 }
 
-/// Date and time of batches: the wall clock in whole seconds, UTC, spelled once a second.
+/// Date and time of batches: the wall clock in whole seconds, UTC, formatted once a second.
 pub(crate) struct WallTime {
-    /// Unix seconds when the driver's clock stood at zero.
+    /// Unix seconds at zero of the driver's clock.
     epoch: i64,
     spelled: i64,
     text: [u8; TIME_LEN],
@@ -63,7 +62,7 @@ impl WallTime {
         WallTime { epoch, spelled: i64::MIN, text: [b'0'; TIME_LEN] }
     }
 
-    /// The time at `now_ns` of the driver's clock.
+    /// The time at `now_ns` on the driver's clock.
     #[inline]
     pub(crate) fn at(&mut self, now_ns: u64) -> &[u8; TIME_LEN] {
         let second = self.epoch + (now_ns / 1_000_000_000) as i64;
@@ -75,7 +74,7 @@ impl WallTime {
     }
 }
 
-/// `2026-01-31 08:05:09` of Unix seconds.
+/// Unix seconds as `2026-01-31 08:05:09`.
 fn spell_time(seconds: i64) -> [u8; TIME_LEN] {
     let time = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let text = time.strftime("%Y-%m-%d %H:%M:%S").to_string();

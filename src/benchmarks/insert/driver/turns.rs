@@ -1,52 +1,51 @@
-//! When the inserter and the deleter of a client may go on: the published client's generator with
-//! its two bounded queues, as a state machine without a thread.
+//! Decides when the inserter and the deleter of a client may continue: the published client's
+//! generator with its two bounded queues, as a state machine without a thread.
 //!
-//! The published client has a process that makes batches, waits for its pace, and puts each into
-//! the queue of the inserter and that of the deleter; either side waits for the other when a queue
-//! is full. Here batches are made when somebody asks for one: text costs so little that whoever
-//! sends it makes it, and no thread has to be woken for it. The times at which batches appear are
-//! those that the generator would have had.
+//! In the published client, one process makes batches, waits for its pace, and puts each batch into
+//! the queues of the inserter and the deleter; each side waits for the other when a queue is full.
+//! Here a worker makes a batch when it needs one: text costs so little that no thread need be woken
+//! for it. The times of the batches are those of the generator.
 
 use crate::domain::insert::Pacing;
 
 const SECOND: u64 = 1_000_000_000;
-/// A second that took this long already is not waited out (published).
+/// A second that has already taken this long is not slept out (published).
 const WHOLE_SECOND: u64 = SECOND / 100 * 95;
 
-/// The two workers that write.
+/// A writing worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Insert,
     Delete,
 }
 
-/// What one side is to do now.
+/// The next action of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriterTurn {
-    /// Execute this batch, not before `ready`. Response time counts from `intended`.
+    /// Execute this batch, not before `ready`. The response time counts from `intended`.
     Go { batch: u64, intended: u64, ready: u64 },
     /// Wait for the other side.
     Blocked,
-    /// Ask for the smallest key first: all batches wait for the answer. Only for the deleter.
+    /// Query the smallest key first; all batches wait for the answer. Only for the deleter.
     Resync,
     /// All batches are taken.
     Over,
 }
 
-/// How the generator is paced.
+/// The pace of the generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pacer {
-    /// As fast as the queues take batches.
+    /// As fast as the queues accept batches.
     Closed,
-    /// Batch i is meant for `start + (phase + i) × gap`, whatever happens.
+    /// Batch i is due at `start + (phase + i) × gap`.
     Open { start: f64, phase: f64, gap: f64 },
     /// The published rule: see [`Pacer::after`].
     Compat { batches_per_second: u64, last_check: u64 },
 }
 
 impl Pacer {
-    /// The pace of one client: `rate` rows a second, batches of `rows`, beginning at `start`.
-    /// `phase` in [0, 1) shifts an open schedule by that share of a gap, so that clients do not
+    /// The pace of one client: `rate` rows per second in batches of `rows`, from `start` on.
+    /// `phase` in [0, 1) delays an open schedule by that share of a gap, so that clients do not
     /// write in step.
     pub(crate) fn new(
         rate: Option<u32>,
@@ -68,7 +67,7 @@ impl Pacer {
         }
     }
 
-    /// When a batch is meant to be there, if the pace alone says so.
+    /// The due time of a batch under a pace that fixes it.
     fn intended(&self, batch: u64) -> u64 {
         match self {
             Pacer::Open { start, phase, gap } => (start + (phase + batch as f64) * gap) as u64,
@@ -76,10 +75,10 @@ impl Pacer {
         }
     }
 
-    /// When the generator goes on after it made `batch` at `made`. Published: after every b-th
-    /// batch, b those of a second, the rest of a second is slept if less than 0.95 s of it has
-    /// passed; in all cases the second begins anew. So the first second has one batch, the others
-    /// begin with a burst of b, and what a stall has cost is not caught up.
+    /// When the generator continues after it made `batch` at `made`. Published: after every b-th
+    /// batch, b being those of a second, it sleeps for the rest of the second if less than 0.95 s
+    /// have passed; in any case a new second begins. So the first second has one batch, later ones
+    /// begin with a burst of b, and the loss of a stall is not made up for.
     fn after(&mut self, batch: u64, made: u64) -> u64 {
         let Pacer::Compat { batches_per_second, last_check } = self else { return made };
         if !batch.is_multiple_of(*batches_per_second) {
@@ -91,7 +90,7 @@ impl Pacer {
         next
     }
 
-    /// The end of an open schedule of `batches`: as long as they take at the rate.
+    /// The end of an open schedule of `batches` at its rate.
     pub(crate) fn end(&self, batches: u64) -> u64 {
         match self {
             Pacer::Open { start, gap, .. } => (start + batches as f64 * gap) as u64,
@@ -100,11 +99,11 @@ impl Pacer {
     }
 }
 
-/// Turns that one side has taken.
+/// Turns taken by one side.
 #[derive(Clone, Debug)]
 struct Queue {
     taken: u64,
-    /// When batch i was taken, at i modulo the length.
+    /// When batch i was taken, at index i modulo the length.
     taken_at: Vec<u64>,
 }
 
@@ -114,24 +113,24 @@ pub(crate) struct Turns {
     batches: u64,
     depth: u64,
     pacer: Pacer,
-    /// Batches made.
+    /// Number of batches made.
     made: u64,
-    /// When batch i was put into the queues, at i modulo the length.
+    /// When batch i entered the queues, at index i modulo the length.
     ready: Vec<u64>,
-    /// When the generator is free to make the next one.
+    /// When the generator can make the next batch.
     free: u64,
     inserts: Queue,
     /// `None` without deletes.
     deletes: Option<Queue>,
-    /// Batches between two questions for the smallest key; 0 for one at the start.
+    /// Batches between two queries for the smallest key; 0 for one query at the start.
     resync_every: u64,
-    /// The batch that the last question was asked for.
+    /// The batch of the last such query.
     resynced: Option<u64>,
 }
 
 impl Turns {
-    /// For `batches` batches from `start` on; either side may be `depth` statements ahead, besides
-    /// the one in flight. `deletes` holds the batches between two questions for the smallest key.
+    /// For `batches` batches from `start` on. Each side may be `depth` statements ahead, besides
+    /// the one in flight. `deletes`: batches between two queries for the smallest key.
     pub(crate) fn new(
         batches: u64,
         depth: u32,
@@ -156,7 +155,7 @@ impl Turns {
         }
     }
 
-    /// What `side` is to do at `now`. [`WriterTurn::Go`] takes the batch.
+    /// The action of `side` at `now`. [`WriterTurn::Go`] takes the batch.
     pub(crate) fn take(&mut self, side: Side, now: u64) -> WriterTurn {
         let batch = match (side, &self.deletes) {
             (Side::Insert, _) => self.inserts.taken,
@@ -189,7 +188,7 @@ impl Turns {
         WriterTurn::Go { batch, intended, ready }
     }
 
-    /// Makes the next batch, or says what it waits for.
+    /// Makes the next batch, or returns what it waits for.
     fn make(&mut self, side: Side) -> Option<WriterTurn> {
         let batch = self.made;
         let queues = [Some(&self.inserts), self.deletes.as_ref()];
@@ -204,7 +203,7 @@ impl Turns {
                 WriterTurn::Blocked
             });
         }
-        // A full queue had room again when the batch `depth` before was taken.
+        // A full queue got room when the batch `depth` earlier was taken.
         let room = batch.checked_sub(self.depth).map_or(0, |freed| {
             let at = |queue: &Queue| queue.taken_at[slot(&queue.taken_at, freed)];
             at(&self.inserts).max(self.deletes.as_ref().map_or(0, at))
@@ -224,7 +223,7 @@ impl Turns {
         self.deletes.is_some() && due && self.resynced != Some(batch)
     }
 
-    /// The question for the smallest key was answered at `now`.
+    /// The query for the smallest key was answered at `now`.
     pub(crate) fn resynced(&mut self, now: u64) {
         self.resynced = Some(self.made);
         self.free = self.free.max(now);
@@ -241,13 +240,13 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// One side of a client on a server whose statements take as long as `service` says.
+    /// One side of a client on a server with statements of this `service` time.
     struct Worker {
         side: Side,
         now: u64,
         blocked: bool,
         over: bool,
-        /// When its statements began and were meant to begin.
+        /// Actual and intended start of its statements.
         started: Vec<(u64, u64)>,
     }
 
@@ -255,8 +254,8 @@ mod tests {
         Worker { side, now: 0, blocked: false, over: false, started: Vec::new() }
     }
 
-    /// Runs both sides, always the one that is furthest behind; `check` sees the batches that were
-    /// done after each statement.
+    /// Runs both sides, always the one furthest behind. `check` gets the number of completed
+    /// batches after each statement.
     fn run(
         turns: &mut Turns,
         workers: &mut [Worker],

@@ -12,10 +12,10 @@ use crate::driver::clock::Clock;
 use crate::driver::connection::Connection;
 use crate::wire::{Reply, WireError};
 
-/// So often in a row a statement is begun again before the step is given up.
+/// Most repetitions of a statement before the step fails.
 const TRIES: u32 = 1000;
 
-/// What a batch is.
+/// The content of a batch.
 pub(crate) enum Batch {
     /// The next rows.
     Insert {
@@ -43,27 +43,27 @@ pub(crate) struct Writer {
     rows_per_batch: u32,
     /// The guess of the smallest key, for query workers.
     min_key: Arc<AtomicI64>,
-    /// Where a DBMS has one writer at a time: its turn.
+    /// A lock, if the DBMS has one writer at a time.
     gate: Option<Arc<Mutex<()>>>,
     text: Vec<u8>,
     pub(crate) notes: Notes,
 }
 
-/// What a writer saw beside its work.
+/// Observations of a writer beside its counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) errors: BTreeMap<String, u64>,
-    /// Deletes that did not delete as many rows as they were to.
+    /// Deletes that removed fewer rows than requested.
     pub(crate) short_deletes: u64,
-    /// The longest question for the smallest key.
+    /// The longest query for the smallest key, nanoseconds.
     pub(crate) resync_longest_ns: u64,
-    /// Making indexes.
+    /// The time for making indexes, nanoseconds.
     pub(crate) index_ns: u64,
-    /// The furthest behind the schedule.
+    /// The largest delay behind the schedule, nanoseconds.
     pub(crate) behind_ns: u64,
 }
 
-/// What a writer is made of.
+/// The parts of a writer.
 pub(crate) struct WriterParts {
     pub(crate) session: Connection,
     pub(crate) clock: Clock,
@@ -93,10 +93,11 @@ impl Writer {
         }
     }
 
-    /// Executes the next batch, not before `ready`; its response time counts from `intended`.
+    /// Executes the next batch, not before `ready`. Its response time counts from `intended`.
     ///
     /// # Errors
-    /// A complete message: the statement and the server's message.
+    ///
+    /// Complete messages: the statement and the server's message.
     pub(crate) fn write(&mut self, intended: u64, ready: u64) -> Result<(), String> {
         let now = self.clock.now();
         let start = if ready > now { self.clock.wait_until(ready) } else { now };
@@ -110,7 +111,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Spells the text of the next batch.
+    /// Writes the text of the next batch.
     fn spell(&mut self, now: u64) {
         self.text.clear();
         match &mut self.batch {
@@ -163,11 +164,11 @@ impl Writer {
         }
     }
 
-    /// The rows that the server says it changed, which for an insert are all.
+    /// Checks the number of changed rows; an insert must change all.
     fn check(&mut self, affected: u64) -> Result<u64, String> {
         let wanted = u64::from(self.rows_per_batch);
         match self.batch {
-            // The fake one takes any statement for one row.
+            // The fake DBMS reports one row for any statement.
             _ if self.dialect == Dialect::Fake => Ok(wanted),
             Batch::Insert { .. } if affected != wanted => Err(format!(
                 "failed to insert a batch: the server reports {affected} inserted rows of {wanted}"
@@ -180,10 +181,11 @@ impl Writer {
         }
     }
 
-    /// Asks for the smallest key, and takes it as the new guess. An empty table has 0.
+    /// Queries the smallest key, the new guess; 0 for an empty table.
     ///
     /// # Errors
-    /// A complete message.
+    ///
+    /// Complete messages.
     pub(crate) fn resync(&mut self) -> Result<(), String> {
         let Batch::Delete { min_sql, key, .. } = &mut self.batch else { return Ok(()) };
         let start = self.clock.now();
@@ -206,7 +208,8 @@ impl Writer {
     /// Makes the indexes.
     ///
     /// # Errors
-    /// A complete message.
+    ///
+    /// Complete messages.
     pub(crate) fn make_indexes(&mut self, statements: &[String]) -> Result<(), String> {
         let start = self.clock.now();
         for sql in statements {

@@ -27,7 +27,7 @@ pub(super) fn check(
     }
 }
 
-/// Checks the columns of a row against each other.
+/// Checks the identities between columns of a row.
 fn check_identities(
     metrics: &[(PathBuf, MetricsRow)],
     cpus: Option<u32>,
@@ -55,10 +55,10 @@ fn check_identities(
     published.checks.push(Check { what, agree, of: metrics.len() });
 }
 
-/// Query steps that did not reach 95 % of their insert rate.
+/// Notes query steps that did not reach 95 % of their insert rate.
 fn note_missed_targets(published: &mut Published) {
     let mut missed = Vec::new();
-    // Unknown client counts are 0.
+    // 0 means that the clients are unknown.
     let clients = |run: &PublishedRun| run.record.workload.clients;
     for run in published.runs.iter().filter(|run| clients(run) > 0) {
         for step in &run.steps {
@@ -89,7 +89,7 @@ fn check_colours(path: &Path, table: &SummaryTable, clients: u32, published: &mu
     let wrong = |shades: &[Vec<Shade>]| -> Vec<(usize, String)> {
         let mut wrong = Vec::new();
         for (place, (line, target, cells)) in table.rows.iter().enumerate() {
-            // The target value has the gray of its row.
+            // A target rate has the gray of its row.
             if table.is_target_row(target) {
                 continue;
             }

@@ -1,22 +1,22 @@
-//! Output of one client of the Insert Benchmark (`o.ib.dopN.K`): a row of numbers for each second,
-//! then its histograms of response times, and the word Done.
+//! Reads the output of one client of the Insert Benchmark (`o.ib.dopN.K`): a row of numbers per
+//! second, histograms of response times, and the word Done.
 
 use crate::benchmarks::insert::import::histograms::BUCKETS;
 use crate::import::ImportError;
 use crate::import::number::{count, number, shown};
 use crate::import::text::{Text, counted};
 
-/// Kinds of operations, in the order of columns: the letter of their columns, what their counter is
-/// called, and the head of their histogram.
+/// Kinds of operations in the order of columns: letter of the columns, name of the counter, head of
+/// the histogram.
 pub const KINDS: [(char, &str, &str); 3] =
     [('i', "t_ins", "Insert"), ('d', "t_del", "Delete"), ('q', "t_query", "Query")];
 
-/// Columns since 2023; the 12 of 2021 are those without deletes.
+/// Columns since 2023. The 12 columns of 2021 lack those of deletes.
 const HEADS: [&str; 17] = [
     "i_sec", "t_sec", "i_ips", "t_ips", "i_dps", "t_dps", "i_qps", "t_qps", "max_i", "max_d",
     "max_q", "t_ins", "t_del", "t_query", "retry_i", "retry_d", "retry_q",
 ];
-/// Columns that only the newer form has.
+/// Columns that only the form since 2023 has.
 const OF_DELETES: [&str; 5] = ["i_dps", "t_dps", "max_d", "t_del", "retry_d"];
 
 /// The whole output of one client.
@@ -24,45 +24,45 @@ const OF_DELETES: [&str; 5] = ["i_dps", "t_dps", "max_d", "t_del", "retry_d"];
 pub struct ClientOutput {
     /// Its command line.
     pub command: String,
-    /// A row for each interval.
+    /// One row per interval.
     pub rows: Vec<IntervalRow>,
-    /// Of inserts, deletes and queries, where there are such.
+    /// Histograms of inserts, deletes and queries that exist.
     pub histograms: Vec<ResponseTimes>,
-    /// Seconds of making the secondary indexes.
+    /// Seconds for making the secondary indexes.
     pub index_seconds: Option<f64>,
-    /// Lines of no form that is described: line from 1, text.
+    /// Lines of an unknown form: number from 1, text.
     pub others: Vec<(usize, String)>,
-    /// False if the last word is missing: the client died, or the file was cut short.
+    /// False if the last word is missing: the client died, or the file is incomplete.
     pub is_done: bool,
 }
 
-/// One interval. Of each of [`KINDS`]; `None` where the form has no such column.
+/// One interval, with values for each of [`KINDS`]; `None` if the form has no such column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntervalRow {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Seconds of the interval, one decimal.
+    /// Length of the interval in seconds, with one decimal.
     pub seconds: f64,
-    /// Seconds since the client's start, one decimal.
+    /// Seconds since the client's start, with one decimal.
     pub at: f64,
-    /// Rows or queries per second in the interval, whole.
+    /// Rows or queries per second, whole numbers.
     pub rates: [Option<f64>; 3],
-    /// Longest operation that ended in the interval, microseconds; 0 if none did.
+    /// Longest operation that ended in the interval, microseconds; 0 without operations.
     pub longest_us: [Option<f64>; 3],
     /// Rows or queries since the start.
     pub totals: [Option<u64>; 3],
-    /// Operations that were tried again.
+    /// Repeated operations.
     pub retries: [Option<u64>; 3],
 }
 
-/// A histogram of response times of one client and step.
+/// A response-time histogram of one client and step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseTimes {
-    /// Place in [`KINDS`].
+    /// Index in [`KINDS`].
     pub kind: usize,
-    /// The line of the counts, from 1.
+    /// Line number of the counts, from 1.
     pub line: usize,
-    /// Operations in each of [`BUCKETS`].
+    /// Number of operations in each of [`BUCKETS`].
     pub counts: Vec<u64>,
     /// The longest, seconds.
     pub longest: f64,
@@ -71,9 +71,9 @@ pub struct ResponseTimes {
 /// Reads a file.
 ///
 /// # Errors
-/// Heads of an unknown form; a row with another number of cells, a cell that is not a number, times
-/// or counters that go back; a histogram that is not a pair of ten classes; anything after the last
-/// word; a file without heads.
+///
+/// Heads of an unknown form; a row with a wrong number of cells, an invalid number, times or
+/// counters that decrease; an incomplete histogram; text after the last word; a file without heads.
 pub fn parse(text: &Text) -> Result<ClientOutput, ImportError> {
     let mut reader = Reader { text, heads: Vec::new(), output: ClientOutput::default() };
     let mut histograms = Histograms::default();
@@ -95,7 +95,7 @@ pub fn parse(text: &Text) -> Result<ClientOutput, ImportError> {
         } else if line == 1 {
             reader.output.command = without_secrets(row);
         } else if row.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') {
-            // The line of totals comes last, and nobody describes its form.
+            // The line of totals comes last; its form is not documented.
             match reader.row(line, row) {
                 Err(_) if last == Some(line) && !reader.heads.is_empty() => {
                     reader.output.others.push((line, row.to_owned()));
@@ -126,7 +126,7 @@ fn last_but_done(text: &Text) -> Option<usize> {
     None
 }
 
-/// Command lines hold passwords.
+/// The command line without its passwords.
 fn without_secrets(row: &str) -> String {
     let words = row.split_whitespace().filter(|word| !word.contains("pass"));
     words.collect::<Vec<_>>().join(" ")
@@ -206,14 +206,14 @@ impl Reader<'_> {
             interval.longest_us[place] = value(&format!("max_{letter}"))?;
             interval.totals[place] = whole(total)?;
             interval.retries[place] = whole(&format!("retry_{letter}"))?;
-            // Not used but by those who look for damage.
+            // Unused, but read to detect damage.
             value(&format!("t_{letter}ps"))?;
         }
         self.check_order(&interval)?;
         Ok(interval)
     }
 
-    /// Clocks and counters only go forward.
+    /// Checks that clocks and counters only increase.
     fn check_order(&self, row: &IntervalRow) -> Result<(), ImportError> {
         let Some(before) = self.output.rows.last() else { return Ok(()) };
         if row.at < before.at {
@@ -248,8 +248,8 @@ impl Reader<'_> {
     }
 }
 
-/// Histograms as they come: a line of labels, then one of counts, each after `Insert rt:` or its
-/// kin.
+/// Reads histograms: a line of labels, then one of counts, each after `Insert rt:` or a similar
+/// word.
 #[derive(Debug, Default)]
 pub(crate) struct Histograms {
     labels: Option<(usize, usize)>,
@@ -257,7 +257,7 @@ pub(crate) struct Histograms {
 }
 
 impl Histograms {
-    /// True if the line is of a histogram.
+    /// True if the line belongs to a histogram.
     pub(crate) fn take(
         &mut self,
         text: &Text,
@@ -294,7 +294,7 @@ impl Histograms {
         Ok(true)
     }
 
-    /// All of them.
+    /// Returns all histograms.
     pub(crate) fn end(self, text: &Text) -> Result<Vec<ResponseTimes>, ImportError> {
         match self.labels {
             Some((_, line)) => Err(text.malformed(line, "histogram labels without counts")),

@@ -1,46 +1,47 @@
-//! Response-time histograms of the Insert Benchmark: a row of ten buckets and the longest time for
-//! each target or client, as counts or as per cent.
+//! Reads response-time tables of the Insert Benchmark: a row of ten buckets and the longest time
+//! per target or client, as counts or per cent.
 
 use crate::import::ImportError;
 use crate::import::number::number;
 use crate::import::text::{Text, counted};
 
-/// Names of the buckets: their upper bounds, and what is beyond.
+/// Names of the buckets: their upper bounds, and the one for all longer times.
 pub const BUCKETS: [&str; 10] =
     ["256us", "1ms", "4ms", "16ms", "64ms", "256ms", "1s", "4s", "16s", "gt"];
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistogramRow {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// `20m.my`, where a column tells.
+    /// `20m.my`, if there is such a column.
     pub report: Option<String>,
-    /// The step, where a column tells.
+    /// The step, if there is such a column.
     pub step: Option<String>,
-    /// `insert`, `delete` or `query`, where a column tells.
+    /// `insert`, `delete` or `query`, if there is such a column.
     pub op: Option<String>,
-    /// One cell for each of [`BUCKETS`]: a count, a percentage, or `nonzero`.
+    /// One cell per bucket of [`BUCKETS`]: a count, a percentage, or `nonzero`.
     pub cells: Vec<String>,
     /// Longest response time in seconds, as printed.
     pub max: String,
-    /// The column of the first bucket, from 1.
+    /// Column number of the first bucket, from 1.
     pub first: usize,
-    /// The target; `t1:TARGET`, `sum:TARGET` and `pct:TARGET` in files of one step.
+    /// The target; in files of one step `t1:TARGET`, `sum:TARGET` and `pct:TARGET`.
     pub tag: String,
 }
 
-/// True if the text begins as such a table.
+/// True if the text begins with the heads of such a table.
 pub fn is_histogram(text: &Text) -> bool {
     let heads: Vec<&str> = text.first().split_whitespace().collect();
     BUCKETS.iter().all(|bucket| heads.contains(bucket)) && heads.contains(&"max")
 }
 
-/// Reads a table; a line of heads may come again.
+/// Reads a table; the line of heads may repeat.
 ///
 /// # Errors
-/// A row with another number of cells than there are heads, a cell that is neither a number nor
-/// `nonzero`, percentages that do not add up to 100 ± 0.1, a table without a row.
+///
+/// A row with a wrong number of cells, a cell that is neither a number nor `nonzero`, percentages
+/// that do not add up to 100 ± 0.1, a table without rows.
 pub fn parse(text: &Text) -> Result<Vec<HistogramRow>, ImportError> {
     let mut heads: Vec<String> = Vec::new();
     let mut rows = Vec::new();
@@ -56,7 +57,7 @@ pub fn parse(text: &Text) -> Result<Vec<HistogramRow>, ImportError> {
         if heads.is_empty() {
             return Err(text.malformed(line, "a row before the header (`256us 1ms … max tag`)"));
         }
-        // Some heads leave out the word tag.
+        // Some heads omit the word tag.
         if cells.len() != heads.len() && cells.len() != heads.len() + 1 {
             let why =
                 format!("{} for {}", counted(cells.len(), "cell"), counted(heads.len(), "column"));

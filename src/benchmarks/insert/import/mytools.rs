@@ -1,5 +1,5 @@
-//! `ibench-mytools`: tables of the Insert Benchmark's perf reports and the raw files behind them,
-//! put together and checked against each other.
+//! Importer `ibench-mytools`: combines the tables of the Insert Benchmark's perf reports and the
+//! raw files behind them, and checks them against each other.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::import::text::Text;
 use crate::import::{ImportError, ImportFormat, ImportOptions, tag, unnamed};
 use crate::stats::ratio::follows;
 
-/// Published results: tables of perf reports, and raw files.
+/// The importer of published tables and raw files.
 pub const FORMAT: ImportFormat =
     ImportFormat { word: WORD, read: |paths, options| read(&unnamed(paths)?, options) };
 
@@ -34,7 +34,8 @@ const RESPONSE_TIMES: &str = "response-times.tsv";
 /// Reads files and folders.
 ///
 /// # Errors
-/// As [`sources::find`]; and where there are ratios, histograms or summaries only.
+///
+/// Those of [`sources::find`]; there are only ratios, histograms or summaries.
 fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut sources = sources::find(paths, &options.steps)?;
     let mut published = Published { benchmark: "insert", ..Published::default() };
@@ -94,10 +95,11 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportE
 }
 
 impl Taker {
-    /// Steps of one size and one number of clients, after the tables, whose numbers stand.
+    /// Takes steps of one size and one number of clients, after the tables, whose numbers take
+    /// precedence.
     fn take_raw(&mut self, raw: &[RawInsertStep], options: &ImportOptions) {
         let of_tables = !self.published.runs.is_empty();
-        // Either none has the published fault of vmstat's means or all have it: ratios are to be
+        // All runs have the published error of vmstat's means, or none has, so that ratios are
         // right.
         let corrected = !options.compat && !of_tables && raw.iter().all(|raw| raw.vm.is_some());
         let mut taken: Option<u32> = None;
@@ -150,7 +152,7 @@ impl Taker {
         }
     }
 
-    /// Longest times into the metrics, all rows into the logs of their targets.
+    /// Puts longest times into the metrics, and all rows into the logs of their targets.
     fn take_histograms(&mut self, sources: &InsertSources) {
         for (text, rows) in &sources.histograms {
             for row in rows {
@@ -211,13 +213,13 @@ impl Taker {
     }
 }
 
-/// Cells of a row as text.
+/// The cells of a row as text.
 fn printed(row: &MetricsRow) -> String {
     let cells: Vec<&str> = row.cells.iter().map(|(_, cell)| cell.as_str()).collect();
     format!("{}\t{}", cells.join("\t"), row.tag)
 }
 
-/// Merged tables from the sums of the targets, as text.
+/// Checks merged tables, as text, against the sums of the targets.
 fn check_merged(sources: &InsertSources, published: &mut Published) {
     for (text, table) in &sources.merged {
         let (mut agree, mut of) = (0, 0);
@@ -240,7 +242,7 @@ fn check_merged(sources: &InsertSources, published: &mut Published) {
     }
 }
 
-/// Relative tables from the merged ones, cell by cell.
+/// Checks relative tables against the merged ones, cell by cell.
 fn check_relative(sources: &InsertSources, published: &mut Published) {
     for (text, table) in &sources.relative {
         let file = |text: &Text| {

@@ -1,5 +1,5 @@
-//! Raw files of a run of the Insert Benchmark: which folder is a target, which a step, and what of
-//! its files is read.
+//! Reads the raw files of an Insert Benchmark run: finds folders of targets and steps, and parses
+//! their files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,21 +18,21 @@ use crate::import::vmstat::{self, VmstatFile};
 #[derive(Debug, Default)]
 pub(crate) struct RawInsertStep {
     pub folder: PathBuf,
-    /// `20m`, where the target's folder tells.
+    /// `20m`, if the folder of the target tells the size.
     pub size: Option<String>,
     pub target: String,
     pub step: String,
     pub clients: u32,
-    /// By the number of the client, from 1.
+    /// Outputs by client number, from 1.
     pub outputs: BTreeMap<u32, (Text, ClientOutput)>,
     pub summary: Option<(Text, StepSummary)>,
     pub vm: Option<(Text, VmstatFile)>,
     pub io: Option<(Text, IostatFile)>,
-    /// Operation and its histograms.
+    /// Operation, file and rows of each histogram file.
     pub times: Vec<(String, Text, Vec<HistogramRow>)>,
 }
 
-/// `o.ib.dop4.2` → `ib`, 4 clients, number 2. `None` if it is not of this form.
+/// Parses `o.ib.dop4.2` as `ib`, 4 clients, number 2. `None` for another form.
 pub fn file_name(name: &str) -> Option<(&str, Option<u32>, Option<u32>)> {
     let name = name.strip_suffix(".gz").unwrap_or(name);
     let rest = name.strip_prefix("o.").filter(|rest| !rest.is_empty())?;
@@ -45,13 +45,13 @@ pub fn file_name(name: &str) -> Option<(&str, Option<u32>, Option<u32>)> {
     Some((kind, Some(clients), number))
 }
 
-/// True for a folder of a step: it has the output of a client, or a summary.
+/// True for the folder of a step: it contains the output of a client, or a summary.
 pub(crate) fn is_step(folder: &Path) -> Result<bool, ImportError> {
     let is = |name: &String| matches!(file_name(name), Some(("ib" | "res", Some(_), _)));
     Ok(names(folder)?.iter().any(is))
 }
 
-/// The steps in a folder of a target; none if it is no such folder.
+/// The folders of steps in the folder of a target; empty if there are none.
 pub(crate) fn steps_of(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let mut steps = Vec::new();
     for name in names(folder)? {
@@ -64,7 +64,7 @@ pub(crate) fn steps_of(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(steps)
 }
 
-/// True for the folder of all targets with so many clients: `4u.1tno`.
+/// True for the folder of all targets with one number of clients: `4u.1tno`.
 pub(crate) fn is_of_clients(name: &str) -> bool {
     let Some((clients, tables)) = name.split_once("u.1t") else { return false };
     clients.parse::<u32>().is_ok() && ["yes", "no"].contains(&tables)
@@ -74,7 +74,7 @@ fn file(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Where a step is in the sequence: those that load, then queries by the number after `L`.
+/// The order of a step: first loads, then queries by the number after `L`.
 fn place(step: &str) -> (u32, u32, String) {
     let load = ["l.i0", "l.x", "l.i1", "l.i2"].iter().position(|load| *load == step);
     let number = step
@@ -87,7 +87,7 @@ fn place(step: &str) -> (u32, u32, String) {
     }
 }
 
-/// Names of steps from those of their folders, in their order: in 2021 the second of 100 rows/s,
+/// Names of steps from their folders, in order. In 2021, the second folder of 100 rows/s,
 /// `q.L2.ips100`, was reported as `q100.2`.
 fn step_names(folders: &[String]) -> Vec<String> {
     let rate = |name: &str| -> Option<u32> {
@@ -104,16 +104,17 @@ fn step_names(folders: &[String]) -> Vec<String> {
     folders.iter().enumerate().map(named).collect()
 }
 
-/// Reads the steps of a target. `folder` is that of the target, `steps` are those wanted of it.
+/// Reads `steps` of the target in `folder`.
 ///
 /// # Errors
-/// A damaged file, with its line; files of several numbers of clients in one folder.
+///
+/// A damaged file, with its line; a folder with files for several numbers of clients.
 pub(crate) fn read(
     folder: &Path,
     steps: &[PathBuf],
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<RawInsertStep>, ImportError> {
-    // `.` and `..` have no name of their own.
+    // `.` and `..` have no name.
     let real = std::fs::canonicalize(folder).map_err(ImportError::io(folder))?;
     let name = file(&real);
     let (size, target) = split_size(&name);

@@ -7,7 +7,8 @@ use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::decimals_agree;
 use crate::import::published::Published;
 
-/// Rates of intervals from the counters, as far as seconds were printed: one decimal.
+/// Checks the rates of intervals against the counters, as far as the printed seconds (one decimal)
+/// allow.
 pub(super) fn check_intervals(raw: &RawInsertStep, published: &mut Published) {
     let follows = |row: &IntervalRow, before: Option<&IntervalRow>, kind: usize| {
         let (rate, total) = (row.rates[kind]?, row.totals[kind]?);
@@ -21,7 +22,7 @@ pub(super) fn check_intervals(raw: &RawInsertStep, published: &mut Published) {
         let (mut agree, mut of) = (0, 0);
         for (place, row) in output.rows.iter().enumerate() {
             let before = place.checked_sub(1).map(|before| &output.rows[before]);
-            // Queries are counted in lots of 16.
+            // Queries are counted 16 at a time.
             for kind in [0, 1] {
                 let Some(good) = follows(row, before, kind) else { continue };
                 (agree, of) = (agree + usize::from(good), of + 1);
@@ -40,7 +41,7 @@ pub(super) fn check_intervals(raw: &RawInsertStep, published: &mut Published) {
     }
 }
 
-/// Means and histograms that the summary and the step's table tell again.
+/// Checks the means and histograms that the summary and the step's table repeat.
 pub(super) fn check_times(raw: &RawInsertStep, published: &mut Published) {
     let sums = |kind: usize| -> Option<Vec<u64>> {
         let own = raw.outputs.values().flat_map(|(_, output)| &output.histograms);

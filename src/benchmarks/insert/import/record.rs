@@ -1,4 +1,4 @@
-//! The record of a step from its raw files.
+//! Makes the record of a step from its raw files.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +18,21 @@ use crate::import::text::Text;
 
 /// Kinds of workers, in the order of [`KINDS`].
 const ROLES: [&str; 3] = ["inserts", "deletes", "queries"];
-/// Longer intervals say nothing about seconds.
+/// Longest interval that counts as a second, seconds.
 const SECOND_MOST: f64 = 1.5;
-/// No client ran longer, seconds.
+/// Longest run of a client, seconds.
 const SERIES_MOST: usize = 1_000_000;
 
-/// How to read the raw files: what their own text does not tell.
+/// Facts for reading raw files that are not in them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
     pub options: &'a ImportOptions,
     pub cpus: Option<u32>,
-    /// Means of vmstat without the published fault: where all numbers can be had so.
+    /// True to correct the published error of vmstat's means, if all runs allow it.
     pub corrected: bool,
 }
 
-/// Fills a record. What numbers of the files say of each other is checked.
+/// Fills a record and checks the files against each other.
 pub(crate) fn fill(
     record: &mut StepRecord,
     raw: &RawInsertStep,
@@ -69,7 +69,7 @@ fn texts(raw: &RawInsertStep) -> Vec<&Text> {
     texts
 }
 
-/// Why the step cannot be used, if it cannot.
+/// The reason why a step cannot be used; `None` if it can.
 fn fault(raw: &RawInsertStep) -> Option<String> {
     if raw.outputs.is_empty() {
         return None;
@@ -87,7 +87,7 @@ fn fault(raw: &RawInsertStep) -> Option<String> {
     })
 }
 
-/// All clients together at their end, of each kind; `None` where no client counts it.
+/// The final count of all clients of one kind; `None` if no client counts it.
 fn total(outputs: &[&ClientOutput], kind: usize) -> Option<u64> {
     let last = outputs.iter().map(|output| output.rows.last()?.totals[kind]);
     last.sum::<Option<u64>>().filter(|_| !outputs.is_empty())
@@ -100,7 +100,7 @@ struct Filler<'a> {
     published: &'a mut Published,
     /// Rows inserted per second.
     ips: Option<f64>,
-    /// What the step counts, per second.
+    /// The step's rate, in its own unit per second.
     rate: Option<f64>,
 }
 
@@ -109,14 +109,14 @@ impl Filler<'_> {
         self.record.rate == RateUnit::Queries
     }
 
-    /// Takes a number unless a table told it before, which stands.
+    /// Sets a metric, unless a table gave it before.
     fn put(&mut self, metric: Metric, value: Option<f64>) {
         if let Some(value) = value.filter(|value| value.is_finite()) {
             self.record.outcome.extra.entry(metric).or_insert(value);
         }
     }
 
-    /// A printed number, which must be that of a table if one told it before.
+    /// Sets a metric from a printed number, which must agree with an earlier one from a table.
     fn put_printed(&mut self, metric: Metric, printed: &str, line: usize) {
         let (Some(value), Some((text, _))) = (number(printed), &self.raw.summary) else { return };
         let before = *self.record.outcome.extra.entry(metric).or_insert(value);
@@ -140,8 +140,8 @@ impl Filler<'_> {
         let seconds = summary.map_or(longest, |summary| summary.seconds);
         self.record.outcome.seconds = seconds;
         let per_second = |kind| total(outputs, kind).map(|total| total as f64 / seconds);
-        // Rows indexed follow from the rows before and the time of the indexes: only the summary
-        // knows both.
+        // The rate of indexed rows depends on earlier rows and the time for indexes, which only the
+        // summary has.
         let counted = if raw.step == "l.x" { None } else { per_second(0) };
         self.ips = summary.map_or(counted, |summary| number(&summary.ips));
         let queries = summary.map_or(per_second(2), |summary| number(&summary.qps));
@@ -167,7 +167,7 @@ impl Filler<'_> {
         self.put(Metric::DeleteRate, deleted);
     }
 
-    /// Classes of response times of all clients, and the longest.
+    /// Sets the response-time classes of all clients, and the longest time.
     fn response_times(&mut self, outputs: &[&ClientOutput]) {
         let raw = self.raw;
         let of_summary = raw.summary.iter().flat_map(|(_, summary)| &summary.histograms);
@@ -211,7 +211,7 @@ impl Filler<'_> {
         }
     }
 
-    /// Rates and longest operations by the second.
+    /// Sets the rates and longest operations of each second.
     fn series(&mut self, outputs: &[&ClientOutput]) {
         let index = outputs.iter().filter_map(|output| output.index_seconds);
         let index = index.fold(None, |most: Option<f64>, seconds| {
@@ -221,7 +221,7 @@ impl Filler<'_> {
         let raw = self.raw;
         let series = match (outputs.is_empty(), &*raw.step, index) {
             (true, _, _) => return,
-            // While indexes are made nothing is inserted, which nobody is to take for a stall.
+            // Making indexes inserts nothing; that is not a stall.
             (_, "l.x", None) => Err("the time to make indexes is unknown".to_owned()),
             _ => series(outputs),
         };
@@ -299,7 +299,7 @@ impl Filler<'_> {
             self.put(Metric::WriteKbPerInsert, ips.map(|ips| mean.write_kb / ips));
             return;
         }
-        // Printed with more digits than their quotients would have.
+        // Printed with more digits than the quotients would have.
         let Some((_, summary)) = &raw.summary else { return };
         let block = if self.is_query() { &summary.io_by_query } else { &summary.io_by_row };
         let cell = |block: &[(String, String)], place: usize| {
@@ -312,13 +312,13 @@ impl Filler<'_> {
         self.put(Metric::WriteKbPerInsert, cell(&summary.io_by_row, 8));
     }
 
-    /// Sizes, the client's CPU, what the seconds reached, and lines that nobody describes.
+    /// Sets sizes, client CPU time and rate quantiles, and keeps unknown lines.
     fn rest(&mut self, outputs: &[&ClientOutput]) {
         let raw = self.raw;
         if let Some((text, summary)) = &raw.summary {
             self.put(Metric::DatabaseSize, summary.database_gb);
             self.put(Metric::DataSize, summary.folder_gb.map(|size| size * 1024.0));
-            // Of client 1 alone.
+            // Only of client 1.
             let rows = self.rate.unwrap_or(0.0) * summary.seconds;
             if raw.clients == 1 && rows > 0.0 {
                 let used = summary.client_cpu.map(|[user, system]| user + system);
@@ -343,7 +343,7 @@ impl Filler<'_> {
         }
     }
 
-    /// Keeps lines whose form nobody describes, and says so.
+    /// Keeps lines of an unknown form and says so.
     fn keep(&mut self, text: &Text, lines: &[(usize, String)]) {
         if lines.is_empty() {
             return;
@@ -363,7 +363,7 @@ impl Filler<'_> {
     }
 }
 
-/// Rates and longest operations of all clients by the second. Rates are added by each client's own
+/// Rates and longest operations of all clients by second. Rates are added by each client's own
 /// clock.
 fn series(outputs: &[&ClientOutput]) -> Result<BTreeMap<String, Vec<f64>>, String> {
     let mut columns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -378,7 +378,7 @@ fn series(outputs: &[&ClientOutput]) -> Result<BTreeMap<String, Vec<f64>>, Strin
         }
         let mut from = 0usize;
         for row in &output.rows {
-            // What is left of a second after the last whole one is left out.
+            // The partial second at the end is left out.
             let seconds = row.seconds.round() as usize;
             if seconds == 0 {
                 continue;
@@ -412,13 +412,13 @@ fn add(
     }
     let column = columns.entry(format!("{role}_max_us")).or_default();
     column.resize(column.len().max(seconds.end), 0.0);
-    // It ended within, nobody says when.
+    // It ended in one of these seconds; which one is unknown.
     let last = &mut column[seconds.end - 1];
     *last = last.max(longest_us.unwrap_or(0.0));
 }
 
-/// The means of the device under the data: the one asked for, the one that gives the printed
-/// means, or the only one that moved. Else the names of all.
+/// The device of the data: the requested one, the one that matches the printed means, or the only
+/// active one. Otherwise the names of all devices.
 fn device(raw: &RawInsertStep, asked: Option<&str>) -> Result<Iostat, Vec<String>> {
     let Some((_, io)) = &raw.io else { return Err(Vec::new()) };
     let all = || io.devices.keys().cloned().collect::<Vec<_>>();
@@ -437,7 +437,7 @@ fn device(raw: &RawInsertStep, asked: Option<&str>) -> Result<Iostat, Vec<String
     let found: Vec<Iostat> = io.devices.keys().filter_map(|name| mean(name)).filter(fits).collect();
     match found.as_slice() {
         [one] => Ok(*one),
-        // Halves of a mirror.
+        // Both halves of a mirror match.
         [first, ..] if summary.is_some() => Ok(*first),
         _ => Err(all()),
     }

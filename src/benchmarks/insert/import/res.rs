@@ -1,12 +1,12 @@
-//! Summary of one step of the Insert Benchmark (`o.res.dopN`): what was made of its clients' output
-//! and of vmstat and iostat. Its first 15 lines go by their numbers.
+//! Reads the summary of one step of the Insert Benchmark (`o.res.dopN`), computed from client
+//! output, vmstat and iostat. The numbers of its first 15 lines identify them.
 
 use crate::benchmarks::insert::import::client::{Histograms, ResponseTimes};
 use crate::import::ImportError;
 use crate::import::number::number;
 use crate::import::text::{Text, counted};
 
-/// Words after the numbers of the first line.
+/// Words after the numbers in the first line.
 const WORDS: [&str; 8] = [
     "processes",
     "rows-per-process",
@@ -26,46 +26,47 @@ const VM_HEADS: [&str; 5] = ["nsamp", "cs/s", "cpu/s", "cs/q", "cpu/q"];
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepSummary {
-    /// Clients.
+    /// Number of clients.
     pub clients: u32,
-    /// Rows of each client that were asked for.
+    /// Requested rows per client.
     pub rows_per_client: u64,
-    /// From before the first client to after the last one, whole seconds.
+    /// Seconds from before the first client's start to after the last one's end, whole.
     pub seconds: f64,
-    /// Rows inserted per second, in l.x indexed, as printed.
+    /// Rows inserted per second (in l.x: indexed), as printed.
     pub ips: String,
-    /// Queries.
+    /// Number of queries.
     pub queries: u64,
     /// Queries per second, as printed.
     pub qps: String,
-    /// Block of iostat per inserted row: head, cell.
+    /// Block of iostat per inserted row: heads and cells.
     pub io_by_row: Vec<(String, String)>,
-    /// Block of vmstat per inserted row.
+    /// Block of vmstat per inserted row: heads and cells.
     pub vm_by_row: Vec<(String, String)>,
-    /// The same by queries: of l steps, which have none, not to be used.
+    /// Block of iostat per query; meaningless in l steps, which have no queries.
     pub io_by_query: Vec<(String, String)>,
-    /// Block of vmstat per query.
+    /// Block of vmstat per query; meaningless in l steps.
     pub vm_by_query: Vec<(String, String)>,
     /// Size of the database, GiB.
     pub database_gb: Option<f64>,
     /// Size of the data folder, GiB.
     pub folder_gb: Option<f64>,
-    /// Of client 1: per cent of the seconds, and the rates of inserts, deletes and queries that
-    /// they reached. `None` for `NA`.
+    /// Rate quantiles of client 1: per cent of seconds, and the rates of inserts, deletes and
+    /// queries reached in them. `None` for `NA`.
     pub reached: Vec<(u32, [Option<f64>; 3])>,
     /// User and system CPU seconds of client 1.
     pub client_cpu: Option<[f64; 2]>,
-    /// Those of the clients, one after the other.
+    /// Histograms of the clients in order.
     pub histograms: Vec<ResponseTimes>,
-    /// Lines of no form that is described: line from 1, text.
+    /// Lines of an unknown form: number from 1, text.
     pub others: Vec<(usize, String)>,
 }
 
 /// Reads a file.
 ///
 /// # Errors
-/// A line among the first 15 that is not what its number asks for; a line that begins as a known
-/// one and goes on otherwise.
+///
+/// One of the first 15 lines is not of its form; a line begins as a known one and continues
+/// differently.
 pub fn parse(text: &Text) -> Result<StepSummary, ImportError> {
     let mut summary = first_line(text)?;
     let io = |head, cells| block(text, [head, cells], &IO_HEADS);
@@ -89,7 +90,7 @@ pub fn parse(text: &Text) -> Result<StepSummary, ImportError> {
     Ok(summary)
 }
 
-/// A line by its number, from 1.
+/// The cells of a line by its number, from 1.
 fn row(text: &Text, line: usize) -> Result<Vec<&str>, ImportError> {
     match text.lines().nth(line - 1) {
         Some((_, row)) => Ok(row.split_whitespace().collect()),
@@ -97,7 +98,7 @@ fn row(text: &Text, line: usize) -> Result<Vec<&str>, ImportError> {
     }
 }
 
-/// `C processes, R rows-per-process, T seconds, …`.
+/// Reads `C processes, R rows-per-process, T seconds, …`.
 fn first_line(text: &Text) -> Result<StepSummary, ImportError> {
     let cells = row(text, 1)?;
     let expected = || {
@@ -112,7 +113,7 @@ fn first_line(text: &Text) -> Result<StepSummary, ImportError> {
             return Err(expected());
         }
     }
-    // `deletes` is yes or no.
+    // `deletes` has the value yes or no.
     let numbers: Option<Vec<f64>> =
         cells.iter().step_by(2).take(WORDS.len() - 1).map(|cell| number(cell)).collect();
     let whole = |place: usize| cells[2 * place].parse::<u64>().ok();
@@ -136,7 +137,7 @@ fn first_line(text: &Text) -> Result<StepSummary, ImportError> {
     })
 }
 
-/// Heads and numbers.
+/// Reads a block of heads and numbers.
 fn block(
     text: &Text,
     [heads, cells]: [usize; 2],
@@ -159,7 +160,7 @@ fn block(
     Ok(pairs.map(|(name, value)| ((*name).to_owned(), value.to_owned())).collect())
 }
 
-/// The same divided by the rate of queries, which l steps do not have: there it may be anything.
+/// Reads a block per query. In l steps its content is arbitrary, because there is no query rate.
 fn by_query(
     text: &Text,
     [heads, cells]: [usize; 2],
@@ -179,13 +180,13 @@ fn by_query(
 }
 
 impl StepSummary {
-    /// A cell of the blocks per inserted row, as a number.
+    /// A cell of the blocks per inserted row as a number.
     pub fn value(&self, head: &str) -> Option<f64> {
         let cells = self.io_by_row.iter().chain(self.vm_by_row.iter());
         cells.skip(1).find(|(name, _)| name == head).and_then(|(_, cell)| number(cell))
     }
 
-    /// A line after the 15th.
+    /// Reads a line after the 15th.
     fn take(&mut self, text: &Text, line: usize, row: &str) -> Result<(), ImportError> {
         let words: Vec<&str> = row.split_whitespace().collect();
         let expected = |form: &str| text.malformed(line, format!("expected `{form}`"));
@@ -210,7 +211,7 @@ impl StepSummary {
             first if first.ends_with("th,") && first.starts_with(|c: char| c.is_ascii_digit()) => {
                 let reached = reached(&words)
                     .ok_or_else(|| expected("Nth, OFFSET / LINES = A insert, B delete, C query"))?;
-                // Those of client 1 come first.
+                // Client 1 comes first.
                 if !self.reached.iter().any(|(percent, _)| *percent == reached.0) {
                     self.reached.push(reached);
                 }
@@ -221,7 +222,7 @@ impl StepSummary {
     }
 }
 
-/// `99th, 1782 / 1800 = 40123 insert, 0 delete, 0 query`.
+/// Reads `99th, 1782 / 1800 = 40123 insert, 0 delete, 0 query`.
 fn reached(words: &[&str]) -> Option<(u32, [Option<f64>; 3])> {
     let [percent, _, "/", _, "=", insert, "insert,", delete, "delete,", query, "query"] = words
     else {

@@ -1,4 +1,4 @@
-//! Sizes of published results of the Insert Benchmark: results of two sizes are two results.
+//! Chooses the data size of published Insert Benchmark results: results of two sizes are separate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,21 +7,22 @@ use crate::benchmarks::insert::import::sources::InsertSources;
 use crate::benchmarks::insert::import::tables::split_size;
 use crate::import::{ImportError, ImportOptions};
 
-/// The sizes of all rows, and which of them are taken.
+/// The sizes of all rows, and the chosen ones.
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
-    /// Size → its targets, of tables and raw files.
+    /// Targets by size, from tables and raw files.
     targets: BTreeMap<String, BTreeSet<String>>,
-    /// Sizes that are taken; empty if no size is known.
+    /// Chosen sizes; empty if no size is known.
     taken: BTreeSet<String>,
 }
 
 impl Sizes {
-    /// Finds the sizes that tags and names of files and folders tell, and decides which to take.
+    /// Finds sizes in tags and names of files and folders, and chooses among them.
     ///
     /// # Errors
-    /// Several files were named and are of different sizes, and nobody asked for ratios across
-    /// sizes; the size that was asked for is not there.
+    ///
+    /// The named files have different sizes, and ratios across sizes were not requested; the
+    /// requested size does not exist.
     pub(crate) fn resolve(
         sources: &InsertSources,
         named: usize,
@@ -77,20 +78,21 @@ impl Sizes {
         Ok(sizes)
     }
 
-    /// The size of a row and the label of its target; why the row is left out if it is.
+    /// The size of a row and the label of its target; the error is the reason for leaving the row
+    /// out.
     pub(crate) fn take(&self, tag: &str, path: &Path) -> Result<(Option<String>, String), String> {
         let target = split_size(tag).1;
         self.label(size_of(tag, path), target)
     }
 
-    /// The same where the size is known by other means.
+    /// The label of a target with a known size.
     pub(crate) fn label(
         &self,
         size: Option<String>,
         target: &str,
     ) -> Result<(Option<String>, String), String> {
         let size = size.or_else(|| {
-            // A merged table leaves the size out; its targets are those of one size.
+            // Merged tables omit the size; their targets have one size.
             let mut with = self.targets.iter().filter(|(_, targets)| targets.contains(target));
             let first = with.next()?.0.clone();
             with.next().is_none().then_some(first)
@@ -111,8 +113,8 @@ impl Sizes {
     }
 }
 
-/// True if a table of metrics or a raw file tells its size. A summary is a page of several reports:
-/// its sizes count where nothing else tells one.
+/// True if a table of metrics or a raw file tells its size. A summary covers several reports, so
+/// its sizes count only if nothing else tells one.
 fn tables_have_sizes(sources: &InsertSources) -> bool {
     let tables = sources.sums.iter().chain(&sources.tables).chain(&sources.merged);
     let mut tables = tables.chain(&sources.relative);
@@ -121,12 +123,12 @@ fn tables_have_sizes(sources: &InsertSources) -> bool {
         || sources.raw.iter().any(|raw| raw.size.is_some())
 }
 
-/// `20m` of a tag `20m.my5649.cy8`, or of the file `24_03_17.30m.metrics.tsv` or its folders.
+/// `20m` of the tag `20m.my5649.cy8`, the file `24_03_17.30m.metrics.tsv` or its folders.
 pub(crate) fn size_of(tag: &str, path: &Path) -> Option<String> {
     if let (Some(size), _) = split_size(tag) {
         return Some(size.to_owned());
     }
-    // Further up are folders that have nothing to do with the results.
+    // Higher folders are unrelated to the results.
     let near = path.components().rev().take(3);
     let names = near.map(|part| part.as_os_str().to_string_lossy().into_owned());
     names.into_iter().find_map(|name| {
@@ -135,7 +137,7 @@ pub(crate) fn size_of(tag: &str, path: &Path) -> Option<String> {
     })
 }
 
-/// Rows that a size stands for: `20m` is 20 million.
+/// The number of rows for a size: `20m` is 20 million.
 pub(crate) fn rows(size: &str) -> Option<u64> {
     size.strip_suffix('m')?.parse::<u64>().ok()?.checked_mul(1_000_000)
 }

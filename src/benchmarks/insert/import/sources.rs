@@ -1,4 +1,4 @@
-//! Finds the files of a folder that belong to a published result of the Insert Benchmark.
+//! Finds the files of a published Insert Benchmark result in folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use crate::import::cells::Cells;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::text::{Text, names};
 
-/// Steps of the three published sequences; the number of rows identifies a table without steps.
+/// Steps of the three published sequences; the number of rows identifies the sequence of a table
+/// without steps.
 const SEQUENCES: [&[&str]; 3] = [
     &["l.i0", "l.x", "l.i1", "q100.1", "q500.1", "q1000.1"],
     &[
@@ -33,36 +34,36 @@ const SEQUENCES: [&[&str]; 3] = [
     ],
 ];
 
-/// All that was found.
+/// All files found, by form.
 #[derive(Debug, Default)]
 pub(crate) struct InsertSources {
-    /// One target, all steps: `o.sum`.
+    /// Tables of one target with all steps: `o.sum`.
     pub sums: Vec<(Text, MetricsTable)>,
     /// Tables with steps in a column or above the heads.
     pub tables: Vec<(Text, MetricsTable)>,
-    /// One step, all targets: `mrg.STEP`.
+    /// Tables of one step with all targets: `mrg.STEP`.
     pub merged: Vec<(Text, MetricsTable)>,
-    /// The same relative: `rel.STEP`.
+    /// Relative tables of one step with all targets: `rel.STEP`.
     pub relative: Vec<(Text, MetricsTable)>,
-    /// Response times; step and operation from the file's name where the rows have none.
+    /// Response times; step and operation come from the file's name if the rows have none.
     pub histograms: Vec<(Text, Vec<HistogramRow>)>,
     /// Summary tables with colours.
     pub summaries: Vec<(Text, Vec<SummaryTable>)>,
-    /// Steps of targets, from the files that were written while they ran.
+    /// Steps of targets from raw files.
     pub raw: Vec<RawInsertStep>,
-    /// What was not taken.
+    /// Files that were left out.
     pub notices: Vec<Notice>,
 }
 
 impl InsertSources {
-    /// True if nobody published a rate here, but ratios of rates.
+    /// True if the files have ratios of rates but no rates.
     pub(crate) fn only_ratios(&self) -> bool {
         let rates = self.sums.len() + self.tables.len() + self.merged.len() + self.raw.len();
         let tables = self.summaries.iter().flat_map(|(_, tables)| tables);
         rates == 0 && tables.into_iter().all(|table| table.kind == SummaryKind::Relative)
     }
 
-    /// Counts every cell of tables that was read; raw files of steps are no tables.
+    /// Counts the cells of all tables; raw files are not tables.
     pub(crate) fn count_cells(&self, cells: &mut Cells) {
         let tables = self.sums.iter().chain(&self.tables).chain(&self.merged);
         for (text, table) in tables.chain(&self.relative) {
@@ -83,18 +84,19 @@ impl InsertSources {
     }
 }
 
-/// Looks at files and folders.
+/// Searches files and folders.
 ///
 /// # Errors
-/// What cannot be read or is damaged; a file, named by the user, of none of the forms; a folder
-/// without any; a table whose steps cannot be told.
+///
+/// A file is unreadable or damaged; a named file has no known form; a folder has no such file; the
+/// steps of a table are unknown.
 pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<InsertSources, ImportError> {
     let mut sources = InsertSources::default();
     for path in paths {
         let before = sources.count();
         if path.is_dir() {
             if raw::is_step(path)? {
-                // A step by itself is of the target whose folder it is in.
+                // A step named alone belongs to the target of the folder above.
                 let above = fs::canonicalize(path).map_err(ImportError::io(path))?;
                 let above = above.parent().unwrap_or(Path::new("/"));
                 let own = std::slice::from_ref(path);
@@ -116,7 +118,7 @@ pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<InsertSources,
     Ok(sources)
 }
 
-/// `false` if the folder has no steps.
+/// False if the folder has no steps.
 fn take_target(folder: &Path, sources: &mut InsertSources) -> Result<bool, ImportError> {
     let steps = raw::steps_of(folder)?;
     sources.raw.extend(raw::read(folder, &steps, &mut sources.notices)?);
@@ -160,7 +162,7 @@ fn take_folder(
     Ok(())
 }
 
-/// `false` if the text is of none of the forms.
+/// False if the text has no known form.
 fn take_text(
     text: Text,
     steps: &[String],
@@ -205,7 +207,7 @@ fn take_text(
     Ok(true)
 }
 
-/// `mrg.l.i0`, `mrg.q100.1.some`, `mrg.l.x.ips` → the step.
+/// Sets the step of `mrg.l.i0`, `mrg.q100.1.some`, `mrg.l.x.ips`.
 fn set_step(table: &mut MetricsTable, name: Option<&str>) {
     let Some(mut step) = name else { return };
     for suffix in [".some", ".ips", ".qps"] {
@@ -216,7 +218,7 @@ fn set_step(table: &mut MetricsTable, name: Option<&str>) {
     }
 }
 
-/// `mrg.l.i0.rt.insert`, `o.rt.t.query` → step and operation.
+/// Step and operation of `mrg.l.i0.rt.insert`, `o.rt.t.query`.
 fn step_and_op(path: &Path) -> (Option<String>, Option<String>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let op = ["insert", "delete", "query"].into_iter().find(|op| name.contains(&format!(".{op}")));
@@ -224,7 +226,7 @@ fn step_and_op(path: &Path) -> (Option<String>, Option<String>) {
     (step.map(|(step, _)| step.to_owned()), op.map(str::to_owned))
 }
 
-/// Names the rows of a table that has one row for each step, in the order of a published sequence.
+/// Names the rows of a table with one row per step, in the order of a published sequence.
 fn number_steps(
     text: &Text,
     table: &mut MetricsTable,
@@ -264,7 +266,7 @@ fn number_steps(
     Ok(())
 }
 
-/// The folder of a file, for pairs of tables that belong together.
+/// The folder of a file; tables in it belong together.
 pub(crate) fn folder_of(text: &Text) -> PathBuf {
     let parent = text.path().parent().unwrap_or(Path::new("."));
     fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned())

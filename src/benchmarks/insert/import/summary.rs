@@ -1,4 +1,4 @@
-//! Summary tables of perf reports with the colour of each cell, as text: `value:class`.
+//! Reads the summary tables of perf reports with the colour of each cell, as text: `value:class`.
 
 use crate::benchmarks::insert::import::tables::split_size;
 use crate::import::ImportError;
@@ -8,29 +8,29 @@ use crate::import::text::{Text, counted};
 /// One table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryTable {
-    /// Which of the three: `abs`, `rel`, or the insert rates.
+    /// The kind of table.
     pub kind: SummaryKind,
-    /// What it is of: `20m.my`.
+    /// The report: `20m.my`.
     pub name: String,
     /// Steps in the order of the columns.
     pub steps: Vec<String>,
-    /// Line, target, cells.
+    /// Rows: line, target, cells.
     pub rows: Vec<(usize, String, Vec<SummaryCell>)>,
 }
 
-/// Which of the three summary tables.
+/// The three kinds of summary tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SummaryKind {
     /// Rates of all steps.
     Absolute,
-    /// The same relative to the first target.
+    /// Rates relative to the first target.
     Relative,
     /// Insert rates of query steps.
     InsertRate,
 }
 
 impl SummaryKind {
-    /// The kind of its cells in words.
+    /// The kind of its numbers in words.
     pub fn words(self) -> &'static str {
         match self {
             SummaryKind::Absolute => "rate",
@@ -41,19 +41,19 @@ impl SummaryKind {
 }
 
 impl SummaryTable {
-    /// `20m` of `20m.my`; empty if the name begins with no size.
+    /// The size at the start of the name: `20m` of `20m.my`; empty if there is none.
     pub fn size(&self) -> &str {
         split_size(&format!("{}.", self.name)).0.map_or("", |size| &self.name[..size.len()])
     }
 
-    /// True for the row below a table of insert rates with the target rates.
+    /// True for the row of target rates below a table of insert rates.
     pub fn is_target_row(&self, target: &str) -> bool {
         self.kind == SummaryKind::InsertRate && target == "target"
     }
 }
 
 impl SummaryCell {
-    /// The word for its colour, if it has one. Gray and yellow share a letter.
+    /// The name of its colour, if it has one. Gray and yellow share a letter.
     pub fn colour(&self) -> Option<&'static str> {
         match self.class {
             'g' => Some("green"),
@@ -68,20 +68,20 @@ impl SummaryCell {
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryCell {
-    /// As printed.
+    /// The number as printed.
     pub printed: String,
     /// `g` green, `r` red, `y` gray (or yellow in a relative table), `b` blue, `-` none.
     pub class: char,
 }
 
-/// True if the text begins as such tables.
+/// True if the text begins with the head of such a table.
 pub fn is_summary(text: &Text) -> bool {
     let mut lines = text.lines().map(|(_, line)| line.trim());
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
     first.is_some_and(|line| head(line).is_some())
 }
 
-/// `abs:20m.my TAB l.i0 TAB …`.
+/// Reads `abs:20m.my TAB l.i0 TAB …`.
 fn head(line: &str) -> Option<(SummaryKind, &str, Vec<String>)> {
     let mut cells = line.split('\t').map(str::trim);
     let (kind, name) = cells.next()?.split_once(':')?;
@@ -95,11 +95,12 @@ fn head(line: &str) -> Option<(SummaryKind, &str, Vec<String>)> {
     (!steps.is_empty()).then_some((kind, name, steps))
 }
 
-/// Reads all tables of a file; lines that begin with `#` are remarks.
+/// Reads all tables of a file; lines with `#` are comments.
 ///
 /// # Errors
-/// A row before a head, one with another number of cells, a cell that is not a number with a class,
-/// a table without rows.
+///
+/// A row before a head or with a wrong number of cells, a cell without a number and class, a table
+/// without rows.
 pub fn parse(text: &Text) -> Result<Vec<SummaryTable>, ImportError> {
     let mut tables: Vec<SummaryTable> = Vec::new();
     for (line, row) in text.lines() {

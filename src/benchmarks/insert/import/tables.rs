@@ -1,35 +1,35 @@
-//! Tables of the Insert Benchmark's perf reports: one row of metrics for a target and step
-//! (`o.sum`, `mrg`, metrics tables), and the same relative to a base (`rel`).
+//! Reads the tables of the Insert Benchmark's perf reports: a row of metrics per target and step
+//! (`o.sum`, `mrg`, metrics tables), or of ratios to a baseline (`rel`).
 
 use crate::import::ImportError;
 use crate::import::number::{is_word, number};
 use crate::import::text::{METRICS_MAX, Text, counted};
 use crate::stats::ratio::printed_ratio;
 
-/// A file of metrics rows.
+/// The rows of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricsTable {
     /// Its rows in order.
     pub rows: Vec<MetricsRow>,
 }
 
-/// One of them.
+/// A row of metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricsRow {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Rows between two `-` lines are of one group.
+    /// Group number; `-` lines separate groups.
     pub group: usize,
-    /// The step, where a column or a line above the heads tells.
+    /// The step, if a column or a line above the heads tells it.
     pub step: Option<String>,
-    /// Column and cell as it was printed, without step and tag.
+    /// Columns and printed cells, without step and tag.
     pub cells: Vec<(String, String)>,
     /// The target.
     pub tag: String,
 }
 
 impl MetricsRow {
-    /// A cell as it was printed.
+    /// A cell as printed.
     pub fn cell(&self, column: &str) -> Option<&str> {
         self.cells.iter().find(|(name, _)| name == column).map(|(_, cell)| cell.as_str())
     }
@@ -40,24 +40,25 @@ impl MetricsRow {
     }
 }
 
-/// True for a line of heads: it has `ips` and ends in `tag`.
+/// True for a line of heads: it contains `ips` and ends with `tag`.
 fn is_heads(cells: &[&str]) -> bool {
     cells.contains(&"ips") && cells.last() == Some(&"tag")
 }
 
-/// True if the text holds metrics rows.
+/// True if the text has rows of metrics.
 pub fn is_metrics(text: &Text) -> bool {
     let mut lines = text.lines().map(|(_, line)| line).filter(|line| !line.trim().is_empty());
     let heads = |line: &str| is_heads(&line.split_whitespace().collect::<Vec<_>>());
     lines.by_ref().take(2).any(heads)
 }
 
-/// Reads a file. Columns go by their names, so older tables with other columns are fine; cells are
-/// apart by tabs or blanks.
+/// Reads a file. Columns are found by their names, so older tables with other columns are accepted.
+/// Tabs or blanks separate cells.
 ///
 /// # Errors
-/// A row before the heads, one with another number of cells than there are heads, a cell that is
-/// neither a number nor `NA`; heads with a column twice; a file without a row.
+///
+/// A row before the heads or with a wrong number of cells, a cell that is neither a number nor
+/// `NA`; heads with a repeated column; a file without rows.
 pub fn parse(text: &Text) -> Result<MetricsTable, ImportError> {
     text.at_most(METRICS_MAX)?;
     let mut table = MetricsTable::default();
@@ -94,8 +95,8 @@ pub fn parse(text: &Text) -> Result<MetricsTable, ImportError> {
     }
 }
 
-/// True for ratios: by the name of the file, or because the first column has two decimals, which
-/// rates of inserts have not.
+/// True for a table of ratios: by the name of the file, or because its first column has two
+/// decimals, unlike insert rates.
 pub fn is_relative(text: &Text) -> bool {
     let name = text.path().file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with("rel.") {
@@ -141,7 +142,7 @@ fn metrics_row(
             "step" => row.step = Some((*cell).to_owned()),
             "tag" => row.tag = (*cell).to_owned(),
             _ => {
-                // Tables of ratios print `inf` where only the base is zero.
+                // Tables of ratios print `inf` if only the baseline is zero.
                 if *cell != "NA" && (*cell != "inf" || !ratios) {
                     text.number(line, place + 1, head, cell)?;
                 }
@@ -152,7 +153,7 @@ fn metrics_row(
     Ok(row)
 }
 
-/// A tag without the size before it: `20m.my5649.cy8` is `my5649.cy8` of 20 million rows.
+/// Splits the size off a tag: `20m.my5649.cy8` is `my5649.cy8` with 20 million rows.
 pub fn split_size(tag: &str) -> (Option<&str>, &str) {
     match tag.split_once('.') {
         Some((size, rest))
@@ -166,7 +167,7 @@ pub fn split_size(tag: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The row of a merged table: rates in whole numbers, the tag without its size.
+/// The row of a merged table: rates as whole numbers, the tag without its size.
 pub fn merged(row: &MetricsRow) -> String {
     let cell = |(column, cell): &(String, String)| match column.as_str() {
         "ips" | "qps" | "rps" => match number(cell) {
@@ -180,7 +181,7 @@ pub fn merged(row: &MetricsRow) -> String {
     cells.join("\t")
 }
 
-/// The row of a relative table: each cell divided by that of the base. `NA` if either is.
+/// The row of a relative table: each cell divided by that of the baseline; `NA` if either is.
 pub fn relative(row: &MetricsRow, base: &MetricsRow) -> String {
     let ratio = |(column, cell): &(String, String)| match (number(cell), base.value(column)) {
         (Some(value), Some(of_base)) => printed_ratio(value, of_base),
@@ -191,7 +192,7 @@ pub fn relative(row: &MetricsRow, base: &MetricsRow) -> String {
     cells.join("\t")
 }
 
-/// The relative table of a merged one: in each group the first row is the base and is left out.
+/// The relative table of a merged one: the first row of each group is the baseline and is left out.
 pub fn relative_rows(table: &MetricsTable) -> Vec<(&MetricsRow, String)> {
     let mut rows = Vec::new();
     let mut base: Option<&MetricsRow> = None;

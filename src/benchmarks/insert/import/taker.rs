@@ -1,5 +1,4 @@
-//! What tables and summaries of the Insert Benchmark become: steps of targets with metrics, and
-//! everything else beside them.
+//! Takes numbers from tables and summaries of the Insert Benchmark as metrics of steps.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,34 +17,34 @@ use crate::import::text::Text;
 use crate::import::{ImportError, ImportOptions, tag};
 use crate::stats::ratio::{follows, printed_ratio};
 
-/// Columns that published tables have had.
+/// Columns of published tables.
 const COLUMNS: [&str; 26] = [
     "ips", "qps", "rps", "rmbps", "wps", "wmbps", "rpq", "rkbpq", "wpi", "wkbpi", "csps", "cpups",
     "cspq", "cpupq", "dbgb1", "dbgb2", "rss", "maxop", "p50", "p99", "rkbps", "wkbps", "ccpupq",
     "vsz", "p90", "dps",
 ];
-/// The label of a base that a table of ratios leaves out.
+/// The label of a baseline that a table of ratios leaves out.
 pub(crate) const UNNAMED_BASE: &str = "unnamed baseline";
-/// The annotation of a cell's colour.
+/// Name of the annotation with a cell's colour.
 const COLOUR: &str = "colour of the summary";
 
 /// The word of the command line.
 pub(super) const WORD: &str = "ibench-mytools";
 
-/// Takes rows, each number once. A number that another row contradicts is an error.
+/// Takes rows, each number once. Contradicting rows are an error.
 pub(crate) struct Taker {
     pub published: Published,
-    /// The rows of metrics that were taken, with their files.
+    /// The rows of metrics taken, with their files.
     pub rows: Vec<(PathBuf, MetricsRow)>,
     pub sizes: Sizes,
     pub clients: Option<u32>,
-    /// True if no file has a rate: ratios are facts then, not checks.
+    /// True if no file has rates; ratios are then facts instead of checks.
     pub only_ratios: bool,
-    /// Where each number of a target and step stands.
+    /// The origin of each number, by target and step.
     pub places: BTreeMap<(String, String, Metric), TakenNumber>,
 }
 
-/// A number that was taken, as it was printed.
+/// A number taken, as printed.
 #[derive(Clone, Debug)]
 pub(crate) struct TakenNumber {
     file: String,
@@ -54,7 +53,7 @@ pub(crate) struct TakenNumber {
     factor: f64,
 }
 
-/// Where a number stands.
+/// The position of a number.
 struct FilePosition<'a> {
     text: &'a Text,
     line: usize,
@@ -85,7 +84,7 @@ impl Taker {
         run.step(WORD, step, StepKind { group, rate })
     }
 
-    /// Takes a number; `factor` makes the metric's unit of the printed one.
+    /// Takes a number and multiplies it with `factor` to get the metric's unit.
     fn put(
         &mut self,
         place: &FilePosition<'_>,
@@ -112,7 +111,7 @@ impl Taker {
         let other = self.places.get(&key).cloned();
         let decimals = |text: &str| text.split_once('.').map(|(_, decimals)| decimals.len());
         let agrees = match &other {
-            // Nobody rounded one of them.
+            // Neither of them was rounded.
             Some(other) if decimals(&other.cell) == decimals(printed) && other.factor == factor => {
                 number(&other.cell) == Some(value)
             }
@@ -142,8 +141,8 @@ impl Taker {
     /// Takes a row of metrics.
     ///
     /// # Errors
-    /// Another row says something else; a step of queries without their rate while there is a
-    /// column that nobody knows.
+    ///
+    /// Another row contradicts it; a query step has an unknown column and no query rate.
     pub(crate) fn take(&mut self, text: &Text, row: &MetricsRow) -> Result<(), ImportError> {
         let (path, cells) = (text.path(), row.cells.len());
         let Some(step) = row.step.clone() else {
@@ -177,7 +176,7 @@ impl Taker {
                 kept.get_or_insert(self.put(&place, *metric, printed, *factor)?);
             }
             let kept = kept.unwrap_or_else(|| {
-                // Steps that load have no queries, which tables write as 0.
+                // Load steps have no queries; tables print 0.
                 if head == "qps" && number(printed) == Some(0.0) {
                     return Kept::Compared;
                 }
@@ -189,7 +188,8 @@ impl Taker {
                 self.published.cells.unknown_head(path, head, &COLUMNS);
             }
         }
-        // vmstat's share over the rate: what cpu/o is, and finer than the printed cpupq.
+        // vmstat's share divided by the rate, as cpu/o is defined, is more precise than the printed
+        // cpupq.
         let rate = row.value(if is_query { "qps" } else { "ips" }).filter(|rate| *rate > 0.0);
         if let (Some(busy), Some(rate)) = (row.value("cpups"), rate) {
             let record = self.step(&label, size, &step);
@@ -198,11 +198,12 @@ impl Taker {
         Ok(())
     }
 
-    /// Takes a row of ratios where nobody published a rate. Its base is the one that tables of
-    /// ratios leave out.
+    /// Takes a row of ratios if there are no rates. Its baseline is the one that tables of ratios
+    /// leave out.
     ///
     /// # Errors
-    /// Another row says something else.
+    ///
+    /// Another row contradicts it.
     pub(crate) fn take_ratios(
         &mut self,
         text: &Text,
@@ -251,10 +252,11 @@ impl Taker {
         record.outcome.extra.insert(Metric::Rate, 1.0);
     }
 
-    /// Takes summary tables, with the colours of their cells.
+    /// Takes summary tables with the colours of their cells.
     ///
     /// # Errors
-    /// A number that a row of metrics contradicts.
+    ///
+    /// A row of metrics contradicts a number.
     pub(crate) fn take_summary(
         &mut self,
         text: &Text,
@@ -308,7 +310,7 @@ impl Taker {
         Ok(())
     }
 
-    /// A ratio of a summary from the rates of its target and of the first row.
+    /// Checks a ratio of a summary against the rates of its target and of the first row.
     fn compare(
         &mut self,
         place: &FilePosition<'_>,
@@ -347,8 +349,8 @@ impl Taker {
         Kept::Compared
     }
 
-    /// The last row of a table of insert rates says what was asked for: the rate that steps are
-    /// named for, of all clients.
+    /// Reads the last row of a table of insert rates: the requested rates, those in the names of
+    /// the steps times the clients.
     fn target_rates(
         &mut self,
         text: &Text,
@@ -390,15 +392,15 @@ impl Taker {
     }
 }
 
-/// Rows per second that a step is named for: 100 of `q100.1`, 500 of `qr500.L3`.
+/// Rows per second in a step's name: 100 of `q100.1`, 500 of `qr500.L3`.
 fn rate_of_name(step: &str) -> Option<f64> {
     let rest = step.strip_prefix('q')?.trim_start_matches(['r', 'p']);
     let digits = rest.split('.').next()?;
     number(digits).filter(|rate| *rate > 0.0)
 }
 
-/// Metrics of a column, and what its unit is multiplied with: seconds and gigabytes become
-/// milliseconds and MiB, KiB per second MiB.
+/// Metrics of a column, and the factors to their units: seconds become milliseconds, gigabytes MiB,
+/// KiB per second MiB per second.
 fn metrics(column: &str, is_query: bool) -> &'static [(Metric, f64)] {
     match (column, is_query) {
         ("ips", false) | ("qps", true) => &[(Metric::Rate, 1.0)],

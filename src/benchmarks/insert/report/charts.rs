@@ -1,4 +1,4 @@
-//! Rates and longest response times by the second.
+//! Charts of rates and longest response times by second.
 
 use super::shades::section;
 use crate::analyze::Comparison;
@@ -8,10 +8,10 @@ use crate::benchmarks::insert::analyze::stalls::{self, ROLES};
 use crate::report::chart::{Axis, Chart, Form, Line, Point, STALL, Series, Span};
 use crate::report::document::{Block, Section};
 
-/// Points of one series of a chart.
+/// Most points per series of a chart.
 const POINTS_MAX: usize = 600;
 
-/// Rates and longest response times of each role by the second: one chart each per step, a line for
+/// Charts of rates and longest response times by second: one per step and role, with a line for
 /// each run.
 pub(super) fn over_time(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
@@ -46,7 +46,7 @@ fn chart(
             series.push(line);
         }
     }
-    // One point makes no line.
+    // One point does not make a line.
     let long = series.iter().any(|line| line.points.len() > 1);
     long.then(|| {
         let title = format!("{}: {} over time", step.name, y.name);
@@ -56,8 +56,7 @@ fn chart(
     })
 }
 
-/// What is marked of a run: stalls of the role whose rate is in `column`, and when the server
-/// flushed.
+/// Marks of a run: stalls of the role whose rate is in `column`, and flushing of the server.
 fn marked(sample: &Measurement, column: &str, series: usize) -> Vec<Span> {
     let stretches = stalls::stretches(&sample.record, column).into_iter();
     let stalled = stretches.map(|stall| (stall.start as f64, stall.end as f64, STALL));
@@ -81,7 +80,7 @@ fn notes_on(spans: &[Span]) -> String {
     text
 }
 
-/// Neighbouring seconds as one point where there are too many: their mean, or the longest.
+/// Merges neighbouring seconds if there are too many points: their mean, or the longest.
 fn thinned(values: &[f64], factor: f64, longest: bool) -> Vec<Point> {
     let width = values.len().div_ceil(POINTS_MAX).max(1);
     let point = |(place, part): (usize, &[f64])| {

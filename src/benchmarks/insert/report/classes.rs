@@ -1,4 +1,4 @@
-//! Shares of operations by classes of response time.
+//! Shares of operations by response-time class.
 
 use super::shades::{gray, mark, section, with_heads};
 use crate::analyze::Comparison;
@@ -8,7 +8,7 @@ use crate::benchmarks::insert::analyze::rules::{Shade, longest_shades};
 use crate::benchmarks::insert::analyze::stalls::{self, ROLES, longest_of};
 use crate::report::document::{Block, Cell, Digits, Section, Table};
 
-/// Shares of operations in the published classes of response times, all blocks together.
+/// Shares of operations by published response-time class, over all blocks.
 pub(super) fn response_times(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for step in &comparison.steps {
@@ -38,7 +38,7 @@ fn class_table(
         let mut sums = vec![0u64; CLASSES.len()];
         let mut longest: f64 = 0.0;
         for sample in &of_target.samples {
-            // One run that lacks the role, such as one of an older version, hides no other.
+            // A run without the role, such as one of an older version, does not hide the others.
             let Some(buckets) = sample.record.outcome.buckets.get(role) else { continue };
             sums.iter_mut().zip(buckets).for_each(|(sum, count)| *sum += count);
             let of_step = stalls::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);

@@ -8,7 +8,7 @@ use crate::benchmarks::insert::analyze::columns::{
 };
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 
-/// The metrics rows of every step, absolute and relative to the base.
+/// The metrics rows of each step, absolute and relative to the baseline.
 pub(super) fn metrics(comparison: &Comparison) -> Section {
     let words = "The columns of the published perf reports: medians over the blocks. The rate is \
                  ips in l steps and qps in q steps; an operation (op) is an inserted row or a \
@@ -64,7 +64,7 @@ fn metrics_table(
     }
 }
 
-/// Over the pairs, like every ratio of the report. Published convention: 0/0 is 1, x/0 inf.
+/// Ratios over pairs, as everywhere in the report. Published convention: 0/0 is 1, x/0 is inf.
 fn metrics_relative(comparison: &Comparison, step: &StepComparison) -> Table {
     let cell = |ratio: Option<f64>| match ratio {
         Some(ratio) => Cell::number(ratio, Digits::Ratio, "ratio"),

@@ -1,6 +1,6 @@
-//! Sections of the Insert Benchmark: the three summary tables and the metrics rows of the published
-//! perf reports with their colours, classes of response times, longest operations and stalls with
-//! what server and host did then, and rates and response times by the second as charts.
+//! Report sections of the Insert Benchmark: the summary tables and metrics rows of the published
+//! perf reports with their colours, response-time classes, longest operations and stalls with the
+//! activity of server and host, and charts by second.
 
 mod charts;
 mod classes;

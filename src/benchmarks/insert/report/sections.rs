@@ -1,4 +1,4 @@
-//! All sections of the Insert Benchmark in their order.
+//! The order of the Insert Benchmark's report sections.
 
 use super::{charts, classes, columns, stalls, summary, workload};
 use crate::analyze::Comparison;
@@ -7,12 +7,12 @@ use crate::domain::benchmark::RateUnit;
 use crate::report::Sections;
 use crate::report::document::Section;
 
-/// The hooks of this benchmark.
+/// The hooks.
 pub(crate) const SECTIONS: Sections = Sections { workload: workload::workload_line, sections };
 
 /// All sections of this benchmark; none for others.
 fn sections(comparison: &Comparison) -> Vec<Section> {
-    // Of ratios alone no column of these tables is known.
+    // A comparison of published ratios has no columns for these tables.
     let only_ratios = comparison.steps.iter().all(|step| step.rate == RateUnit::Relative);
     if !is_insert(comparison) || comparison.steps.is_empty() || only_ratios {
         return Vec::new();

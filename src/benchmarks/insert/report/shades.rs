@@ -1,4 +1,4 @@
-//! What the sections of the Insert Benchmark have in common: published colours, heads of tables.
+//! Marks for published colours in report cells.
 
 use crate::benchmarks::insert::analyze::rules::{Shade, share_gray};
 use crate::report::document::{Block, Column, Mark, Section};

@@ -1,4 +1,4 @@
-//! Longest operations and stalls, dated, with what server and host did then.
+//! Longest operations and stalls with their times, and the activity of server and host then.
 
 use super::shades::section;
 use crate::analyze::Comparison;
@@ -8,11 +8,10 @@ use crate::domain::metric::{Class, Metric, MetricSpec};
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::report::tables;
 
-/// Largest number of stalls in a table. Of a server that stalls all the time, the number of stalls
-/// says enough.
+/// Most stalls in a table; of a server that stalls all the time, their number says enough.
 const STALLS_MAX: usize = 40;
 
-/// Longest operations and stalls, dated, with what server and host did then.
+/// Longest operations and stalls with their times, and the activity of server and host then.
 pub(super) fn variance(comparison: &Comparison) -> Section {
     let text = "Averages hide stalls. The longest insert is a separate metric (max_insert_ms, with \
                 interval and verdict), which shows a jump even where the average is flat. A stall \
@@ -31,8 +30,8 @@ pub(super) fn variance(comparison: &Comparison) -> Section {
     section("insert-variance", "Insert Benchmark: stalls and longest operations", blocks)
 }
 
-/// Verdicts on what averages hide: on the longest insert in every step, on other stability metrics
-/// where they differ. `None` without a comparison.
+/// Verdicts on stability: on the longest insert in every step, and on other stability metrics if
+/// they differ. `None` without a comparison.
 fn judged_table(comparison: &Comparison) -> Option<Table> {
     let own = |spec: &MetricSpec| spec.owner == "insert" && spec.class == Class::Stability;
     let metrics: Vec<Metric> = Metric::which(own).collect();
@@ -119,7 +118,7 @@ fn longest_table(comparison: &Comparison) -> Table {
     Table { caption: "Longest operations of all blocks".to_owned(), columns, rows }
 }
 
-/// The table of stalls if there are any, and how many are left out of it.
+/// The table of stalls, and the number of stalls left out of it.
 fn stall_table(comparison: &Comparison) -> (Option<Table>, usize) {
     let mut rows = Vec::new();
     for step in &comparison.steps {

@@ -1,4 +1,4 @@
-//! The tables of throughput, and of the inserts beside the queries.
+//! Tables of throughput and of insert rates beside queries.
 
 use super::shades::{mark, section, with_heads};
 use crate::analyze::Comparison;
@@ -11,7 +11,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::report::document::{Block, Cell, Digits, Section, Table};
 
-/// The tables of absolute and of relative throughput, and of the inserts beside the queries.
+/// Tables of absolute and relative throughput, and of insert rates beside queries.
 pub(super) fn summary(comparison: &Comparison) -> Section {
     let rules = "Rates of inserted rows (l steps; indexed rows in l.x) and of queries (q steps): \
                  medians over the blocks, with the published colours. Absolute: the lowest quarter \
@@ -42,7 +42,7 @@ pub(super) fn summary(comparison: &Comparison) -> Section {
     section("insert-summary", "Insert Benchmark: summary", blocks)
 }
 
-/// Turns columns of cells into rows that begin with the target.
+/// Turns columns of cells into rows, each with its target first.
 fn by_target(comparison: &Comparison, columns: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
     let row = |(index, target): (usize, &TargetFacts)| {
         let cells = columns.iter().map(|column| column[index].clone());
@@ -51,7 +51,7 @@ fn by_target(comparison: &Comparison, columns: Vec<Vec<Cell>>) -> Vec<Vec<Cell>>
     comparison.targets.iter().enumerate().map(row).collect()
 }
 
-/// Whether the writers of a target met their rate in a step, in all blocks.
+/// True if the writers of a target met their rate in a step in all blocks.
 fn is_met(step: &StepComparison, target: usize) -> bool {
     step.targets[target].missed_rate.is_none()
 }

@@ -1,4 +1,4 @@
-//! The workload of the Insert Benchmark in words.
+//! Describes the workload of the Insert Benchmark.
 
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::insert::Pacing;

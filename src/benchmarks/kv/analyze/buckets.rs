@@ -1,5 +1,5 @@
-//! db_bench's histogram: 109 limits in whole microseconds, percentiles by linear interpolation
-//! between them. Coarse, and what published percentiles are.
+//! db_bench's histogram: 109 limits in whole microseconds, with percentiles by linear interpolation
+//! between them. It is coarse, and published percentiles come from it.
 
 use crate::analyze::histogram::Histogram;
 
@@ -13,7 +13,7 @@ pub struct Buckets {
     max: u64,
 }
 
-/// 1, 2, then each 1.5 times the one before, cut to its two leading digits.
+/// The limits, µs: 1, 2, then each 1.5 times the one before, cut to two leading digits.
 fn limits() -> Vec<u64> {
     let mut limits = vec![1, 2];
     let mut exact = 2.0f64;
@@ -29,7 +29,7 @@ fn limits() -> Vec<u64> {
 }
 
 impl Buckets {
-    /// The same latencies in db_bench's form: nanoseconds become whole microseconds.
+    /// Converts latencies to db_bench's form: nanoseconds become whole microseconds.
     pub fn of(histogram: &Histogram) -> Buckets {
         let limits = limits();
         let mut buckets =
@@ -45,7 +45,7 @@ impl Buckets {
         buckets
     }
 
-    /// The percentile, 0 to 100, µs; 0 of nothing.
+    /// A percentile (0 to 100), µs; 0 without events.
     pub fn percentile(&self, percent: f64) -> f64 {
         let wanted = self.total as f64 * percent / 100.0;
         let mut below = 0.0;
@@ -62,7 +62,7 @@ impl Buckets {
         self.max as f64
     }
 
-    /// The largest, whole µs.
+    /// The largest latency, whole µs.
     pub fn max(&self) -> f64 {
         self.max as f64
     }

@@ -1,4 +1,4 @@
-//! Reasons for doubt that only the RocksDB sequence has.
+//! Caveats of the RocksDB sequence.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::rocksdb::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 use crate::domain::run::RunRecord;
 
-/// Readahead of compactions that asks for more than the disk takes at once.
+/// The caveat on compaction readahead that exceeds one request of the disk.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Caveat> {
     let mut caveats: Vec<Caveat> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -23,13 +23,13 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Caveat> {
     caveats
 }
 
-/// What settings or else the configuration ask for; `None` for other benchmarks.
+/// The readahead of the settings or else the configuration, KiB; `None` for other benchmarks.
 fn readahead_kb(record: &RunRecord) -> Option<u64> {
     let BenchmarkParameters::Kv(shape) = &record.workload.shape else { return None };
     let user = shape.options.get(READAHEAD_OPTION).cloned();
     let mut lines = record.config.text.lines().filter_map(|line| KvOption::parse(line).ok());
     let config = lines.rfind(|option| option.key == READAHEAD_OPTION);
-    // What is unset is the library's own, which differs by version.
+    // Without a setting, the library's default holds, which differs by version.
     let bytes = match user.or(config.map(|option| option.value)) {
         Some(text) => text.parse().ok()?,
         None => READAHEAD_BYTES,

@@ -1,5 +1,5 @@
-//! Metrics of the RocksDB sequence, from what the library said of itself at the end of a step, and
-//! from the step's own counts. docs/kv.md has every formula, and where the published one is wrong.
+//! Metrics of the RocksDB sequence, from the library's statistics at the end of a step and from the
+//! step's own counts. docs/kv.md has each formula, and the errors of the published ones.
 
 use super::buckets::Buckets;
 use super::caveats;
@@ -17,10 +17,10 @@ use crate::stats::stability;
 const MIB: f64 = (1 << 20) as f64;
 const GIB: f64 = (1 << 30) as f64;
 
-/// Name of the text with the library's statistics in a step's record.
+/// Name of the library's statistics in the texts of a step's record.
 pub const STATS: &str = "stats";
 
-/// The hooks of this benchmark.
+/// The hooks.
 pub(crate) const EXTENSION: Extension = Extension {
     by_second: Some(BySecond {
         compute: |rows| SecondFigures { means: averages(rows), ..Default::default() },
@@ -31,8 +31,7 @@ pub(crate) const EXTENSION: Extension = Extension {
     ..Extension::none("kv")
 };
 
-/// The metrics of the RocksDB sequence; none if the step is not one of it, or if others measured
-/// it.
+/// The metrics of a step; none for other benchmarks and for imported results.
 fn own_metrics(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
     let text = step.outcome.facts.get(STATS).filter(|_| step.imported.is_none());
     let Some(text) = text else { return Vec::new() };
@@ -53,13 +52,14 @@ fn own_metrics(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
     values.into_iter().map(|(metric, number)| (metric, Ok(number))).collect()
 }
 
-/// Bytes of the keys and values that the clients and the background writer put.
+/// Bytes of the keys and values put by the clients and the background writer.
 fn written_bytes(step: &StepRecord) -> f64 {
     let outcome = &step.outcome;
     let clients = if outcome.writes > 0 { outcome.bytes as f64 } else { 0.0 };
     let writer = outcome.roles.get("writer").map_or(0, |role| role.operations) as f64;
     let per_put = match &outcome.roles.get("writer") {
-        // The writer's puts are as long as everybody's; a read counts key and value, too.
+        // The writer's puts are as long as those of clients; `bytes` of a read counts key and value
+        // too.
         Some(_) if outcome.rows > 0 => outcome.bytes as f64 / outcome.rows as f64,
         _ => 0.0,
     };
@@ -80,7 +80,7 @@ fn tree(stats: &Stats, written_bytes: f64) -> Vec<(Metric, f64)> {
     put(Metric::CompactionCpuSeconds, sum.and_then(|sum| sum.get("CompMergeCPU(sec)")));
     put(Metric::BlobRead, sum.and_then(|sum| sum.get("Rblob(GB)")));
     put(Metric::BlobWritten, sum.and_then(|sum| sum.get("Wblob(GB)")));
-    // Fields of the line as awk counts them, name and both parts of the size included.
+    // Field positions as awk counts them, with the name and both parts of the size.
     put(Metric::CompactionWallSecondsCompat, sum.and_then(|sum| sum.field(15)));
     put(Metric::CompactionCpuSecondsCompat, sum.and_then(|sum| sum.field(16)));
     put(Metric::BlobReadCompat, sum.and_then(|sum| sum.field(21)));
@@ -113,7 +113,7 @@ pub(super) fn stalls(stats: &Stats) -> Vec<(Metric, f64)> {
             sum = Some(sum.unwrap_or(0.0) + *count as f64);
         }
     }
-    // These are among the l0 counts, and so not added.
+    // They are part of the l0 counts, and so not added.
     let among = [
         (Metric::StallL0DelaysBusy, "cf-l0-file-count-limit-delays-with-ongoing-compaction"),
         (Metric::StallL0StopsBusy, "cf-l0-file-count-limit-stops-with-ongoing-compaction"),
@@ -148,5 +148,5 @@ fn latency(histogram: &Histogram) -> Vec<(Metric, f64)> {
     values
 }
 
-/// A 99.99th percentile rests on one event in so many.
+/// Fewest events for a 99.99th percentile.
 const P9999_EVENTS: u64 = 10_000;

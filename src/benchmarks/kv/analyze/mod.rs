@@ -1,5 +1,5 @@
-//! What the RocksDB sequence adds to an analysis: metrics from the library's own statistics and
-//! from seconds, and caveats.
+//! The RocksDB sequence in the analysis: metrics from the library's statistics and from seconds,
+//! and caveats.
 
 mod buckets;
 mod caveats;

@@ -1,5 +1,5 @@
-//! iostat's and vmstat's columns as the published tables have them: plain means over one-second
-//! samples, not weighted by what happened in them.
+//! Means of iostat and vmstat columns as in the published tables: plain means over one-second
+//! samples, not weighted by activity.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::domain::metric::Metric;
 use crate::domain::run::{DiskUsage, SECOND_MIN, Second, Usage};
 use crate::stats::summary;
 
-/// The means of a step; empty without samples.
+/// The means over the seconds of a step; empty without samples.
 pub fn averages(seconds: &[Second]) -> BTreeMap<Metric, f64> {
     let mut columns: BTreeMap<Metric, Vec<f64>> = BTreeMap::new();
     let sampled = seconds.iter().filter_map(|second| second.usage.as_ref());
@@ -34,8 +34,7 @@ fn disk_columns(disk: &DiskUsage, seconds: f64) -> [(Metric, f64); 8] {
     ]
 }
 
-/// vmstat's columns in per cent of all CPUs, without the processes that only keep CPUs awake: those
-/// count as idle.
+/// vmstat's columns in per cent of all CPUs. Processes that only keep CPUs awake count as idle.
 fn host_columns(usage: &Usage) -> Vec<(Metric, f64)> {
     let host = &usage.host;
     if host.cpus == 0 {

@@ -1,20 +1,20 @@
-//! RocksDB's statistics as text (property `rocksdb.stats`), of all versions since 6.0: columns are
-//! found by their heads, since 10.3 put one in the middle.
+//! Reads RocksDB's statistics text (property `rocksdb.stats`) of all versions since 6.0. Columns
+//! are found by their heads, because 10.3 inserted one.
 
 use std::collections::BTreeMap;
 
 const KIB: f64 = 1024.0;
 
-/// What was read. `None` where the text does not tell.
+/// RocksDB's statistics; `None` for values that the text does not have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// The compaction table by level, without its sums.
+    /// Rows of the compaction table by level, without its sums.
     pub levels: Vec<TreeLevel>,
     /// The row ` Sum`.
     pub sum: Option<TreeLevel>,
     /// Written by flushes and compactions since opening, GiB.
     pub compaction_written_gb: Option<f64>,
-    /// The same, MiB per second of uptime.
+    /// Rate of these writes, MiB per second of uptime.
     pub compaction_mb_per_second: Option<f64>,
     /// Written by flushes alone, GiB.
     pub flush_gb: Option<f64>,
@@ -24,10 +24,10 @@ pub struct Stats {
     pub blob_gb: Option<f64>,
     /// Seconds since opening.
     pub uptime_seconds: Option<f64>,
-    /// Share of the uptime in which the leader of a write group was held back.
+    /// Share of the uptime in which the leader of a write group was delayed or stopped, per cent.
     pub stall_percent: Option<f64>,
-    /// Reason for holding writes back, by its name since 8.1 → how often it was found. Says nothing
-    /// of time, nor of how many writes met it.
+    /// Number of delays and stops of writes by cause, with the names of 8.1 and later. Neither
+    /// their time nor the affected writes.
     pub stalls: BTreeMap<String, u64>,
 }
 
@@ -36,29 +36,29 @@ pub struct Stats {
 pub struct TreeLevel {
     /// `L0`, `Sum`.
     pub name: String,
-    /// Files, and how many of them are being compacted: `4/0`.
+    /// Number of files, and how many of them are being compacted: `4/0`.
     pub files: String,
     /// Bytes of the files.
     pub bytes: f64,
-    /// Heads → numbers, from `Score` on.
+    /// Numbers by head, from `Score` on.
     columns: Vec<(String, f64)>,
-    /// All fields as they stand in the line.
+    /// All fields of the line.
     fields: Vec<String>,
 }
 
 impl TreeLevel {
-    /// A column by its head: `Comp(sec)`.
+    /// A number by the head of its column: `Comp(sec)`.
     pub fn get(&self, head: &str) -> Option<f64> {
         self.columns.iter().find(|(name, _)| name == head).map(|(_, value)| *value)
     }
 
-    /// A field by its place in the line, from 1, as published scripts read it.
+    /// A field by its position in the line, from 1, as published scripts read it.
     pub fn field(&self, place: usize) -> Option<f64> {
         number(self.fields.get(place.checked_sub(1)?)?)
     }
 }
 
-/// Reads the text. Lines of an unknown form are passed over; of lines of one kind the last holds.
+/// Reads the text. Skips lines of an unknown form; the last line of a kind counts.
 pub fn parse(text: &str) -> Stats {
     let mut stats = Stats::default();
     let mut heads: Vec<String> = Vec::new();
@@ -126,7 +126,7 @@ fn before<'a>(text: &'a str, end: &str) -> Option<&'a str> {
     text.split_once(end).map(|(before, _)| before)
 }
 
-/// `name: n, name: n, …`, since 8.1.
+/// Reads `name: n, name: n, …`, the form since 8.1.
 fn new_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
     text.split(", ").filter_map(|part| {
         let (name, count) = part.split_once(": ")?;
@@ -134,7 +134,7 @@ fn new_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// Names of before 8.1, in the order of their line, and those of since.
+/// Causes before 8.1 in the order of their line, and their names since.
 const OLD_STALLS: [(&str, &str); 8] = [
     ("level0_slowdown", "l0-file-count-limit-delays"),
     ("level0_slowdown_with_compaction", "cf-l0-file-count-limit-delays-with-ongoing-compaction"),
@@ -146,7 +146,7 @@ const OLD_STALLS: [(&str, &str); 8] = [
     ("memtable_slowdown", "memtable-limit-delays"),
 ];
 
-/// `n name, n name, …`, until 8.0.
+/// Reads `n name, n name, …`, the form until 8.0.
 fn old_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
     text.split(", ").filter_map(|part| {
         let (count, name) = part.trim().split_once(' ')?;
@@ -155,7 +155,7 @@ fn old_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// `12`, `12K`, `3M`, `1G`: counts are shortened by powers of 1000.
+/// Reads `12`, `12K`, `3M`, `1G`: counts are shortened by powers of 1000.
 fn number(word: &str) -> Option<f64> {
     let (digits, factor) = match word.as_bytes().last()? {
         b'K' => (&word[..word.len() - 1], 1e3),
@@ -166,7 +166,7 @@ fn number(word: &str) -> Option<f64> {
     digits.parse::<f64>().ok().map(|value| value * factor)
 }
 
-/// `0.28 GB`, `1.5 TB`, `512.00 MB` in GiB.
+/// Reads `0.28 GB`, `1.5 TB`, `512.00 MB` as GiB.
 fn gigabytes(text: &str) -> Option<f64> {
     let (size, unit) = text.trim().split_once(' ')?;
     scaled(size, unit).map(|bytes| bytes / KIB.powi(3))

@@ -1,4 +1,4 @@
-//! Statistics as three generations of the library print them.
+//! Tests with the statistics of three generations of RocksDB.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ fn columns_are_found_by_their_heads() {
     let sum = stats.sum.as_ref().unwrap();
     assert_eq!((sum.get("Comp(sec)"), sum.get("CompMergeCPU(sec)")), (Some(12.96), Some(8.44)));
     assert_eq!((sum.get("Rblob(GB)"), sum.get("Wblob(GB)")), (Some(0.5), Some(0.7)));
-    // What the published scripts read there: Wr(MB/s) and Comp(sec), KeyDrop and Rblob.
+    // Fields as the published scripts read them: Wr(MB/s) and Comp(sec), KeyDrop and Rblob.
     assert_eq!((sum.field(15), sum.field(16)), (Some(238.5), Some(12.96)));
     assert_eq!((sum.field(21), sum.field(22)), (Some(194e3), Some(0.5)));
     let names: Vec<&str> = stats.levels.iter().map(|level| level.name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! The loop of one client. Per operation it reads the clock once and writes only memory of its own;
-//! what it allocates, the library does.
+//! The loop of one client. Per operation it reads the clock once and writes only its own memory;
+//! only the library allocates.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,15 +13,16 @@ use crate::driver::recorder::Recorder;
 use crate::driver::schedule::ArrivalSchedule;
 use crate::embed::rocksdb::{BATCH_MAX, EntryCounts, Handle, RocksdbError};
 
-/// Operations that measure the client's own time.
+/// Number of operations that measure the client's own time.
 const CALIBRATION: u64 = 100_000;
 
-/// What a client calls. An implementation that does nothing tells what the loop costs.
+/// The library as a client calls it. An implementation that does nothing measures the cost of the
+/// loop.
 pub(super) trait Store {
     /// A batch of one entry, as db_bench writes.
     fn write(&mut self, key: &[u8; KEY_BYTES], value: &[u8]) -> Result<(), RocksdbError>;
 
-    /// A plain put, as the background writer of db_bench calls it.
+    /// A plain put, as in db_bench's background writer.
     fn put(&mut self, key: &[u8; KEY_BYTES], value: &[u8]) -> Result<(), RocksdbError> {
         self.write(key, value)
     }
@@ -67,7 +68,7 @@ impl Store for Handle {
     }
 }
 
-/// A store that holds everything and does nothing.
+/// A store that finds every key and does nothing.
 struct Nothing;
 
 impl Store for Nothing {
@@ -100,25 +101,25 @@ impl Store for Nothing {
     }
 }
 
-/// What one client did.
+/// Counts of one client.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counts {
-    /// Calls, each with its latency.
+    /// Calls; each has a latency.
     pub(super) events: u64,
-    /// Operations: keys got at once count each.
+    /// Operations: each key of a batch counts.
     pub(super) operations: u64,
     /// Keys found or entries read.
     pub(super) entries: u64,
-    /// Keys that should have been there and were not.
+    /// Keys that should exist and were not found.
     pub(super) missed: u64,
-    /// Puts of a YCSB core workload.
+    /// Puts of a core workload of YCSB.
     pub(super) puts: u64,
     /// Bytes of keys and values.
     pub(super) bytes: u64,
-    /// First and last nanosecond.
+    /// Start and end, nanoseconds.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Under an open pace: calls that were due, and the furthest behind, nanoseconds.
+    /// Under an open pace: calls that were due, and the largest delay, nanoseconds.
     pub(super) due: u64,
     pub(super) behind_ns: u64,
 }
@@ -130,30 +131,30 @@ pub(super) struct Client<S> {
     pub(super) values: ValuePool,
     pub(super) clock: Clock,
     pub(super) recorder: Arc<Recorder>,
-    /// When calls are due, under an open pace.
+    /// The schedule of calls under an open pace.
     pub(super) schedule: Option<ArrivalSchedule>,
-    /// Operations that earlier runs have counted in the recorder.
+    /// Operations of earlier runs that are in the recorder.
     pub(super) before: u64,
 }
 
-/// When a client stops: at a time or after a number of operations, whichever comes first.
+/// The end of a run: a time or a number of operations, whichever comes first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Until {
     pub(super) time: u64,
     pub(super) operations: u64,
-    /// Operations that it makes whatever the time is.
+    /// Fewest operations, even after the time.
     pub(super) least: u64,
 }
 
 impl Until {
-    /// After so many operations, however long they take.
+    /// After this number of operations, however long they take.
     pub(super) fn operations(operations: u64) -> Until {
         Until { time: u64::MAX, operations, least: 0 }
     }
 }
 
 impl<S: Store> Client<S> {
-    /// Runs so many operations, which go before those of later runs.
+    /// Runs this number of operations before those of later runs.
     pub(super) fn warm_up(&mut self, work: &KvWork, operations: u64) -> Result<(), String> {
         let counts = self.run(work, Until::operations(operations))?;
         self.before += counts.operations;
@@ -245,7 +246,7 @@ fn mixed<S: Store>(
     Ok(found)
 }
 
-/// What drives the calls of a client.
+/// The state of a client's calls.
 struct Pacer<'a> {
     clock: &'a Clock,
     recorder: &'a Recorder,
@@ -255,7 +256,7 @@ struct Pacer<'a> {
 }
 
 impl Pacer<'_> {
-    /// Makes calls until the end, one after the other or as they are due.
+    /// Makes calls until the end: without pauses, or on a schedule.
     #[inline]
     fn drive(
         &mut self,
@@ -268,8 +269,8 @@ impl Pacer<'_> {
         }
     }
 
-    /// Each latency is the time since the call before, as db_bench counts it, with the making of
-    /// key and value in it.
+    /// Each latency is the time since the call before, as in db_bench, and includes the making of
+    /// key and value.
     #[inline]
     fn drive_closed(
         &self,
@@ -289,8 +290,8 @@ impl Pacer<'_> {
         Ok(counts)
     }
 
-    /// Each latency counts from when the call was due, so that a stall is seen by all that had to
-    /// wait for it. The client stays to the end of the window, whenever its last call was.
+    /// Each latency counts from the due time, so that a stall is visible in all delayed calls. The
+    /// client stays until the end of the window.
     fn drive_open(
         &self,
         schedule: &mut ArrivalSchedule,
@@ -322,7 +323,7 @@ impl Pacer<'_> {
 }
 
 impl Counts {
-    /// Adds a turn: `start` and `end` span the time of all turns without the gaps between them.
+    /// Adds a turn: `start` and `end` then span the time of all turns without the gaps.
     pub(super) fn add_turn(&mut self, turn: &Counts) {
         self.events += turn.events;
         self.operations += turn.operations;
@@ -342,8 +343,8 @@ impl Counts {
     }
 }
 
-/// The loop's own time for an operation of this step, nanoseconds: the same loop on a store that
-/// does nothing. `None` for steps without operations.
+/// Nanoseconds per operation of the loop itself, measured on a store that does nothing. `None` for
+/// steps without operations.
 pub(super) fn overhead(work: &KvWork) -> Option<f64> {
     if work.action == KvOperation::Maintain {
         return None;
@@ -368,7 +369,7 @@ pub(super) mod tests {
     use super::*;
     use crate::domain::benchmark::Pace;
 
-    /// Remembers keys, lacks every tenth.
+    /// Remembers keys; every tenth is missing.
     #[derive(Default)]
     struct Notebook {
         keys: Vec<u64>,
@@ -457,7 +458,7 @@ pub(super) mod tests {
 
     #[test]
     fn each_action_draws_its_keys_as_db_bench_does() {
-        // Seed 1000: docs of datagen::dbbench have the sequence.
+        // Seed 1000; the tests of `key_numbers.rs` have the sequence.
         assert_eq!(run(KvOperation::FillSequential, 4).1.keys, [0, 1, 2, 3]);
         let (mut filler, fill) = (client(), work(KvOperation::FillSequential));
         filler.warm_up(&fill, 2).unwrap();
@@ -467,7 +468,7 @@ pub(super) mod tests {
         assert_eq!(run(KvOperation::Read, 3).1.keys, [239_071, 130_198, 572_195]);
         let range = KvOperation::Range { nexts: 10, reverse: false };
         assert_eq!(run(range, 2).1.keys, [921_198, 239_071]);
-        // One draw before a batch, then one for each key.
+        // One draw before the batch, then one per key.
         let batch = run(KvOperation::MultiRead { batch: 3 }, 3);
         assert_eq!(batch.1.keys, [239_071, 793_948, 130_198]);
         assert_eq!((batch.0.events, batch.0.operations), (1, 3));
@@ -479,7 +480,7 @@ pub(super) mod tests {
             let action = KvOperation::Mix { mix };
             assert_eq!(work(action).takes_turns(), mix == CoreMix::C, "{letter}: only reads");
             let (counts, notebook) = run(action, 2000);
-            // A put after a get notes its key twice.
+            // A put after a get records its key twice.
             let (calls, puts) = (notebook.keys.len() as u64, counts.puts);
             let expected = match mix {
                 CoreMix::F => 2900..3100,
@@ -523,7 +524,7 @@ pub(super) mod tests {
         assert!(counts.end >= time && counts.operations > 0, "{counts:?}");
     }
 
-    /// A client at 1000 calls a second on a clock that only waiting and the store move.
+    /// A client at 1000 calls per second on a clock that only waiting and the store advance.
     fn open(window_ns: u64, call_ns: u64) -> (Counts, Arc<Recorder>) {
         struct Slow(Clock, u64);
         impl Store for Slow {

@@ -1,5 +1,5 @@
-//! A step whose instructions are counted: what comes before its operations, and what of their work
-//! threads of the library do later.
+//! Preparation and end of a step whose instructions are counted: background work of the library
+//! that would vary or would be missed.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::driver::crew::Events;
 use crate::driver::link::LabLink;
 use crate::embed::rocksdb::{Database, Durability, Handle};
 
-/// Leaves the library nothing to do, and has the block cache filled by a scan of all keys, so that
-/// reads do not differ by what they find in it.
+/// Completes the library's background work, and fills the block cache by a scan of all keys, so
+/// that reads do not differ by its content.
 pub(super) fn prepare<W: Write>(
     database: &Arc<Database>,
     work: &KvWork,
@@ -29,8 +29,8 @@ pub(super) fn prepare<W: Write>(
     Ok(())
 }
 
-/// Has all written keys flushed, and the compactions done that follow: the work of the same puts in
-/// each repeat. Reads leave nothing.
+/// Flushes all written keys and completes the compactions that follow: the same work after the same
+/// puts. Reads leave none.
 pub(super) fn settle<W: Write>(
     database: &Database,
     work: &KvWork,
@@ -49,7 +49,7 @@ fn writes(work: &KvWork) -> bool {
     )
 }
 
-/// The operations of the warm-up: as many as count, and for a load all that it begins with.
+/// The operations of the warm-up: as many as are counted; for a load, all at its start.
 pub(super) fn events(work: &KvWork, counted: u64) -> Events {
     match work.action {
         KvOperation::FillSequential => {

@@ -36,42 +36,42 @@ use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
 use crate::os::tree::{self, Cpu};
 
-/// RocksDB reads and writes with the stack of its callers.
+/// Bytes of a thread's stack; RocksDB uses the stack of its callers.
 const STACK: usize = 2 << 20;
 
-/// Opens the store of a thread.
+/// Opens the store for a thread.
 type Open<S> = Box<dyn Fn() -> S + Send + Sync>;
 
-/// What the tree of the database is like at one moment: columns of an interval.
+/// Reads the current state of the tree: columns of an interval.
 type TreeState<'a> = dyn Fn() -> Vec<(&'static str, f64)> + 'a;
 
-/// State that all threads share.
+/// Shared by the threads.
 struct Shared<S> {
     work: KvWork,
     seed: u64,
     clock: Clock,
     open: Open<S>,
     clients: Vec<Arc<Recorder>>,
-    /// Recorder and limit in MB per second.
+    /// Recorder and limit, MB per second.
     writer: Option<(Arc<Recorder>, f64)>,
-    /// Where the clients run, and after them the writer.
+    /// The CPUs of the clients, and after them those of the writer.
     seats: Vec<CpuAssignment>,
-    /// How the clients take turns with other targets' clients, if they do.
+    /// The turns with other targets' clients, if they take turns.
     team: Option<Team>,
 }
 
-/// How a step runs.
+/// The course of a step.
 enum ClientCourse<'a, W> {
-    /// Through a window.
+    /// One window.
     Window,
-    /// In turns with other targets.
+    /// Turns with other targets.
     Turns(&'a TurnRequest),
-    /// Through so many operations that count. The function has the work done that operations leave
-    /// to the threads of the library.
+    /// This number of counted operations. The function completes the background work that they
+    /// leave.
     Counted(u64, &'a mut dyn FnMut(&mut LabLink<W>) -> Result<(), Stop>),
 }
 
-/// Runs the clients of a step, and the writer if there is a limit for one.
+/// Runs the clients of a step, and the writer if it has a limit.
 pub(super) fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<KvWork>,
@@ -142,7 +142,7 @@ fn run<S: Store + 'static, W: Write>(
             crew.measure(window, &mut Seconds::new(&shared, window, tree), link)?
         }
     };
-    // The database is closed by its connector, so the threads must let go of it first.
+    // The connector closes the database, so the threads must release it first.
     crew.join(link)?;
     let mut outcome = shared.outcome(finished);
     if let Some(team) = &shared.team {
@@ -152,7 +152,7 @@ fn run<S: Store + 'static, W: Write>(
     Ok(outcome)
 }
 
-/// Threads count from 1, the writer first where there is one, as in db_bench.
+/// Threads count from 1, with the writer first if there is one, as in db_bench.
 fn members<S: Store + 'static>(shared: &Arc<Shared<S>>) -> Vec<Member<Counts>> {
     let mut members = Vec::new();
     let mut thread = 1;
@@ -173,7 +173,7 @@ fn members<S: Store + 'static>(shared: &Arc<Shared<S>>) -> Vec<Member<Counts>> {
 }
 
 impl<S: Store> Shared<S> {
-    /// Puts the calling thread in its seat.
+    /// Pins the calling thread to its CPUs.
     fn sit(&self, index: usize) -> Result<(), String> {
         self.seats.get(index).map_or(Ok(()), placement::seat_client)
     }
@@ -299,7 +299,7 @@ impl<S: Store> Shared<S> {
     }
 }
 
-/// Client `index` takes its turns when the order comes.
+/// Client `index` takes turns when the order comes.
 fn play<S: Store>(
     team: &Team,
     index: u32,
@@ -315,7 +315,7 @@ fn play<S: Store>(
     Ok(())
 }
 
-/// Largest share of its CPU that one thread used.
+/// The largest share of a CPU that one thread used.
 fn busiest(threads: &[Done<Counts>]) -> f64 {
     threads.iter().map(|done| done.spent.share()).fold(0.0, f64::max).min(1.0)
 }
@@ -334,7 +334,7 @@ fn role(recorder: &Recorder, done: &Done<Counts>, target: f64) -> Role {
     }
 }
 
-/// Cuts seconds: what the clients did, and the state of the tree at that moment.
+/// Cuts seconds with the counts of the clients and the state of the tree.
 struct Seconds<'a> {
     meter: IntervalMeter,
     writer: Option<IntervalMeter>,
@@ -392,7 +392,7 @@ mod tests {
     use crate::domain::benchmark::{Placement, RateUnit};
     use crate::embed::rocksdb::{EntryCounts, RocksdbError};
 
-    /// Holds everything. Panics at the operation that is due, if one is: 0 is the opening.
+    /// Finds every key. Panics at this operation, if given; 0 is the opening.
     struct Brittle(Option<u32>);
 
     impl Brittle {
@@ -435,8 +435,7 @@ mod tests {
         }
     }
 
-    /// Runs two reading clients and a writer. The store panics that is the `brittle`th to open,
-    /// counted from 0.
+    /// Runs two reading clients and a writer. The store opened as number `brittle`, from 0, panics.
     fn step(operations: Option<u64>, brittle: Option<u32>) -> Result<Outcome, String> {
         let work = KvWork {
             action: KvOperation::Read,
@@ -491,7 +490,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_a_client_or_the_writer_ends_the_step_with_its_message() {
-        // Counted: the others would never end.
+        // With a count, the others would never end.
         for operations in [None, Some(u64::MAX)] {
             for brittle in 0..3 {
                 let fault = step(operations, Some(brittle)).unwrap_err();

@@ -1,10 +1,10 @@
-//! The limit of the background writer: bytes are granted in portions, ten a second, as RocksDB's
-//! own rate limiter grants them, so the writer is as bursty as db_bench's.
+//! Limits the background writer: grants bytes in portions, ten per second, like RocksDB's own rate
+//! limiter, so that the writer is as bursty as db_bench's.
 
-/// Nanoseconds of a portion.
+/// Time per portion, nanoseconds.
 const PERIOD_NS: u64 = 100_000_000;
 
-/// A bucket that is filled once in a period; what was not used is lost, and so is time.
+/// Grants one portion per period; unused bytes and time are lost.
 pub(super) struct Limiter {
     portion: u64,
     available: u64,
@@ -12,14 +12,14 @@ pub(super) struct Limiter {
 }
 
 impl Limiter {
-    /// `mb_per_second` MiB/s, from `now` on.
+    /// Grants `mb_per_second` MiB/s from `now` on.
     pub(super) fn new(mb_per_second: f64, now: u64) -> Limiter {
         let portion = ((mb_per_second * f64::from(1 << 20)) as u64 / 10).max(1);
         Limiter { portion, available: 0, next_fill: now }
     }
 
-    /// Takes `bytes`, of which some may have to be waited for: `wait_until` is called with a time
-    /// and returns the time then.
+    /// Takes `bytes`. Calls `wait_until` with a time for each portion that it must wait for; the
+    /// call returns the time then.
     pub(super) fn take(&mut self, bytes: u64, now: u64, mut wait_until: impl FnMut(u64) -> u64) {
         let mut wanted = bytes;
         let mut now = now;
@@ -40,7 +40,7 @@ impl Limiter {
 mod tests {
     use super::*;
 
-    /// Times of `count` takes of 420 bytes where the work itself takes `work_ns`.
+    /// Times of `count` calls for 420 bytes with `work_ns` of work each.
     fn times(count: usize, work_ns: u64) -> Vec<u64> {
         let mut limiter = Limiter::new(2.0, 0);
         let mut now = 0;
@@ -66,7 +66,7 @@ mod tests {
         for second in 1..3 {
             assert!((4985..=5000).contains(&in_second(second)), "{}", in_second(second));
         }
-        // A tenth of it comes at once, then the writer sleeps.
+        // A tenth comes at once, then the writer sleeps.
         let burst = times.iter().filter(|time| (100..101).contains(&(*time / 1_000_000))).count();
         assert!((490..=500).contains(&burst), "{burst}");
     }

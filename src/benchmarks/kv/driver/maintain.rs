@@ -1,4 +1,4 @@
-//! Compacts and flushes the tree, after the window or as a separate step.
+//! Compacts and flushes the tree, after the window or in a step of its own.
 
 use std::ffi::CStr;
 use std::io::Write;
@@ -10,16 +10,16 @@ use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::embed::rocksdb::{Database, RocksdbError};
 
-/// How often the tree is looked at.
+/// Time between two looks at the tree.
 const LOOK: Duration = Duration::from_millis(20);
-/// Looks in a row that must find nothing to do: a compaction may begin right after a flush.
+/// Looks in a row that must find no work: a compaction may begin right after a flush.
 const QUIET_LOOKS: u32 = 10;
-/// How often the driver tells the lab that it is still working.
+/// Time between two messages to the lab during maintenance.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 /// The trigger of level 0 that all runs have.
 const TRIGGER: &CStr = c"level0_file_num_compaction_trigger";
 
-/// What there may be to do, by property.
+/// Properties that are above zero while there is work.
 const WORK: [&CStr; 4] = [
     c"rocksdb.mem-table-flush-pending",
     c"rocksdb.num-running-flushes",
@@ -27,7 +27,7 @@ const WORK: [&CStr; 4] = [
     c"rocksdb.num-running-compactions",
 ];
 
-/// Carries out all of it, in order.
+/// Carries out all maintenance in order.
 pub(super) fn carry_out<W: Write>(
     database: &Database,
     all: &[KvMaintenance],
@@ -65,13 +65,13 @@ fn is_quiet(database: &Database) -> bool {
     WORK.iter().all(|property| database.number(property) == Some(0))
 }
 
-/// Files in level 0.
+/// Number of files in level 0.
 pub(super) fn level0_files(database: &Database) -> Option<u64> {
     database.property(c"rocksdb.num-files-at-level0")?.trim().parse().ok()
 }
 
-/// Has level 0 compacted into the level below by making a single file reason enough: the C API can
-/// name the files to compact only since 11.8, and options can be changed in all versions.
+/// Compacts level 0 into the level below by lowering the trigger to a single file: the C API can
+/// name files to compact only since 11.8, but all versions can change options.
 fn compact_level0<W: Write>(database: &Database, link: &mut LabLink<W>) -> Result<(), Stop> {
     if level0_files(database) == Some(0) {
         return Ok(());

@@ -7,7 +7,7 @@ use crate::domain::kv::KvWork;
 use crate::driver::recorder::Recorder;
 use crate::driver::turns::Player;
 
-/// A client and what it has counted in its turns.
+/// A client, with its counts over all turns.
 pub(super) struct TurnClient<'a, S> {
     client: Client<S>,
     work: &'a KvWork,
@@ -66,7 +66,7 @@ mod tests {
         let mut events = 0;
         for _ in 0..3 {
             let begun = clock.now();
-            // No time is left: one call is made all the same.
+            // Without time left, it still makes one call.
             let (ended, calls) = player.turn(begun).unwrap();
             assert!(calls >= 1 && ended > begun);
             own += ended - begun;

@@ -1,4 +1,4 @@
-//! Before a step: which options, which block cache, and whether the folder is ours.
+//! Prepares the opening of the database: options, block cache, and a check of the folder.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,17 +11,16 @@ use crate::embed::rocksdb::marker::{Marker, State, database_folder};
 use crate::embed::rocksdb::{CacheKind, Database, Rocksdb, RocksdbOptions};
 use crate::os::proc;
 
-/// Share of the LRU cache for indexes and filters, where those are in the cache, as db_bench has
-/// it.
+/// Share of the LRU cache for indexes and filters that are in the cache, as in db_bench.
 const HIGH_PRIORITY: f64 = 0.5;
 
-/// All that is needed to open the database.
+/// Everything that opening the database needs.
 pub(super) struct Setup {
-    /// The data folder: ours by its marker.
+    /// The data folder, with rqps's marker.
     pub(super) data: PathBuf,
     /// The database's own folder in it.
     pub(super) database: PathBuf,
-    /// What could not be done, in words.
+    /// Settings that could not be made, in words.
     pub(super) notes: Vec<String>,
     library: PathBuf,
     settings: DriverSettings,
@@ -29,7 +28,7 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    /// Reads the job. The error is a complete message, as in all calls here.
+    /// Reads the request. Errors are complete messages, here and below.
     pub(super) fn of(job: &DriverRequest, work: &KvWork) -> Result<Setup, String> {
         let Endpoint::File { path: data, library: Some(library) } = &job.endpoint else {
             return Err("failed to measure: the benchmark kv needs RocksDB or Speedb".to_owned());
@@ -54,14 +53,14 @@ impl Setup {
         Ok(setup)
     }
 
-    /// The limit of the background writer: the config's, else the workload's; that of a step which
-    /// is named after it holds whatever the config says.
+    /// The limit of the background writer, MB/s: the config's, or else the workload's. A step that
+    /// is named after its limit ignores the config.
     pub(super) fn writer_mb(&self, work: &KvWork) -> Option<f64> {
         let config = self.settings.writer_mb.filter(|_| !work.writer_named);
         work.writer_mb.map(|mb| config.unwrap_or(mb)).filter(|mb| *mb > 0.0)
     }
 
-    /// Never opens or fills what rqps did not make, nor measures on half a database.
+    /// Refuses a folder that rqps did not make, and a half-loaded database.
     fn check_folder(&self, action: KvOperation) -> Result<(), String> {
         let folder = self.data.display();
         let marker = Marker::read(&self.data)
@@ -135,7 +134,7 @@ impl Setup {
         self.options.iter().find(|option| option.key == key).map(|option| option.value.as_str())
     }
 
-    /// The kind of cache that this version can have.
+    /// The kind of cache that this version supports.
     fn cache_kind(&mut self) -> Result<CacheKind, String> {
         let version = crate::domain::build::Version::new(
             self.settings.version.iter().map(u32::to_string).collect::<Vec<_>>().join("."),

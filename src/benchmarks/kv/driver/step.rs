@@ -1,5 +1,5 @@
 //! A step of the RocksDB sequence: opens the database, runs clients and the background writer,
-//! puts the tree in order, and tells what the library says of it all.
+//! maintains the tree, and reads the library's statistics.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::embed::rocksdb::marker::{Marker, State};
 use crate::embed::rocksdb::{Database, facts};
 use crate::os::{affinity, clock, tree};
 
-/// Properties that are kept whole: name of the text, names of the property that may have it.
+/// Properties to keep as texts: name of the text, names of the property in different versions.
 const TEXTS: &[(&str, &[&std::ffi::CStr])] = &[
     ("stats", &[c"rocksdb.stats"]),
     ("levelstats", &[c"rocksdb.levelstats"]),
@@ -36,7 +36,7 @@ pub(crate) fn step_loop(
     measure(job, &task.own()?, link)
 }
 
-/// Carries out a step and says how it went.
+/// Carries out a step and sends its progress.
 fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<KvWork>,
@@ -50,7 +50,7 @@ fn measure<W: Write>(
     }
     let measured = run(job, task, &mut setup, link);
     if let (true, Err(Stop::Fault(why))) = (fills, &measured) {
-        // What comes after cannot be measured on half a database.
+        // Later steps must not measure a half-loaded database.
         let _ = mark(&setup, State::Broken(why.clone()));
     }
     let outcome = measured?;
@@ -75,7 +75,7 @@ fn run<W: Write>(
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let work = &task.work;
-    // Time under valgrind means nothing, and what operations leave to do is counted with them.
+    // Time under valgrind is meaningless, and the work that operations leave is counted with them.
     let is_timed = job.counted_events.is_none();
     let overhead = is_timed.then(|| client::overhead(work)).flatten();
     let opened = Instant::now();
@@ -102,7 +102,7 @@ fn run<W: Write>(
     }
     outcome.facts = texts(&database);
     outcome.extra.insert(Metric::Uptime, opened.elapsed().as_secs_f64());
-    // Closing writes what is only in memory, and is part of what the process costs.
+    // Closing writes unsaved data, which is part of the cost of the process.
     drop(database);
     if let Ok(Some(facts)) = facts(&setup.database) {
         outcome.facts.insert("library".to_owned(), facts.line());
@@ -112,7 +112,7 @@ fn run<W: Write>(
     Ok(outcome)
 }
 
-/// What the whole process used, opening, maintenance and closing included.
+/// Adds the costs of the whole process, including opening, maintenance and closing.
 fn put_process(outcome: &mut Outcome) {
     let cpu = tree::own_cpu().since(tree::Cpu::default());
     outcome.extra.insert(Metric::UserCpu, cpu.user_us / 1e9);
@@ -141,7 +141,7 @@ fn texts(database: &Database) -> BTreeMap<String, String> {
     found.collect()
 }
 
-/// A step that is nothing but maintenance: its window is as long as that takes.
+/// A step of maintenance only; its window is the maintenance.
 fn maintain_alone<W: Write>(
     database: &Database,
     work: &KvWork,

@@ -1,5 +1,5 @@
 //! The background writer of the steps while writing: it overwrites random keys at a limited rate
-//! until the clients are done, and its operations are counted apart.
+//! until the clients are done. Its operations count separately.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct Writer<S> {
 }
 
 impl<S: Store> Writer<S> {
-    /// Writes until `is_over`. The error is a complete message.
+    /// Writes until `is_over` is true. The error is a complete message.
     pub(super) fn run(&mut self, is_over: impl Fn() -> bool) -> Result<Counts, String> {
         let Writer { store, numbers, values, clock, recorder, mb_per_second } = self;
         let start = clock.now();

@@ -1,11 +1,11 @@
-//! Reads the names of published files, and the dates in them.
+//! Reads workloads and dates in the names of published files.
 
 use std::path::{Path, PathBuf};
 
-/// Workloads of the published scripts, as names of files and folders tell them.
+/// Workloads in names of published files and folders.
 const WORKLOADS: [&str; 4] = ["byrx", "byos", "iobuf", "iodir"];
 
-/// `res.byrx`, `sum.iobuf.8x.txt` → the workload.
+/// The workload of `res.byrx` or `sum.iobuf.8x.txt`.
 pub(super) fn workload_of(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_string_lossy().into_owned();
     let folder = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
@@ -14,7 +14,7 @@ pub(super) fn workload_of(path: &Path) -> Option<&'static str> {
     of(&parts).or_else(|| of(&folder.split('.').collect::<Vec<_>>()))
 }
 
-/// What files have in common that the published scripts made of one report: `sum.iobuf.8x.txt`,
+/// The common part of the names of files made from one report: `sum.iobuf.8x.txt`,
 /// `abs.iobuf.8x.tsv`, `rel2.iobuf.8x.csv`, `fmt.iobuf.8x.abs0.tsv`.
 pub(super) fn kin(path: &Path) -> (PathBuf, String) {
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -31,7 +31,7 @@ pub(super) fn kin(path: &Path) -> (PathBuf, String) {
     (folder, parts.join("."))
 }
 
-/// `2025-05-9T01:44:24`, whose day has one digit or two.
+/// Converts a date such as `2025-05-9T01:44:24`, whose day has one or two digits.
 pub(super) fn rfc3339(date: &str) -> Option<String> {
     let (day, time) = date.split_once('T')?;
     let mut parts = day.split('-');

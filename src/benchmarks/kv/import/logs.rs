@@ -1,4 +1,4 @@
-//! Results in db_bench's own output.
+//! Takes results from db_bench's own output.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ impl Taker<'_> {
         let own = version.map(|version| format!("{}-{version}", log.product));
         let own = own.unwrap_or(stem);
         let label = match label {
-            // Several files of one label were said to be repetitions.
+            // Several files with one given label are repetitions.
             Some(label) => label.to_owned(),
             None if self.options.repeats => own,
             None => {
@@ -65,10 +65,11 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// True for results that were read before, whatever the file is called: one measurement.
+    /// True for results that were read before under any file name.
     ///
     /// # Errors
-    /// The same results under two labels that were said.
+    ///
+    /// The same results have two given labels.
     fn is_copy(
         &mut self,
         text: &Text,
@@ -93,7 +94,7 @@ impl Taker<'_> {
         Ok(true)
     }
 
-    /// Operations by the second from the file beside a log of one benchmark, and its name.
+    /// Operations by second from the file beside the log of one benchmark, and its name.
     fn seconds_beside(
         &mut self,
         text: &Text,

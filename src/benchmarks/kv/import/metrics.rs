@@ -1,4 +1,4 @@
-//! Metrics of db_bench: columns of published reports, and what its own output tells.
+//! Converts columns of published db_bench reports, and values of its output, to metrics.
 
 use crate::benchmarks::kv::import::output::DbBench;
 use crate::benchmarks::kv::import::size::gib;
@@ -10,8 +10,8 @@ use crate::import::number::number;
 use crate::import::published::untagged;
 use crate::import::tag::Tag;
 
-/// From this version on, the published columns of the compaction table are those beside the named
-/// ones.
+/// From this version on, the published values of the compaction table are those of neighbouring
+/// columns.
 const SHIFTED_SINCE: [u32; 2] = [10, 3];
 
 pub(crate) fn tag_of(label: &str, version: Option<&str>) -> Tag {
@@ -34,11 +34,11 @@ pub(crate) fn group(step: &str) -> Group {
     }
 }
 
-/// Columns of a report that describe the run and hold no number.
+/// Columns of a report without numbers, which describe the run.
 const IDENTITY: [&str; 5] = ["test", "date", "version", "job_id", "githash"];
 
-/// Columns of a report that stand for metrics: the one that the head names, and the one that holds
-/// what is wrong by its formula or position.
+/// Columns of a report with metrics: the metric of the head, and the metric for a value with the
+/// wrong formula or position.
 const COLUMNS: [(&str, Option<Metric>, Option<Metric>); 23] = [
     ("ops_sec", Some(Metric::Rate), None),
     ("mb_sec", Some(Metric::MbPerSecond), None),
@@ -65,20 +65,20 @@ const COLUMNS: [(&str, Option<Metric>, Option<Metric>); 23] = [
     ("rss", Some(Metric::PeakRss), None),
 ];
 
-/// What becomes of a cell of a report.
+/// The meaning of a cell of a report.
 pub(crate) enum ReportCell {
-    /// Its metrics. Those that are wrong by their formula or position go under their `_compat`
-    /// names, and under the plain ones as well where they are right.
+    /// Values of metrics. A value with the wrong formula or position has the `_compat` metric, and
+    /// also the plain one if it is right.
     Values(Vec<(Metric, f64)>),
-    /// There is no number: empty, `NA`, `-1` of a server that was not found.
+    /// No number: empty, `NA`, or `-1` for a server that was not found.
     Absent,
-    /// It describes the run.
+    /// A description of the run.
     Identity,
-    /// Nobody knows the head of its column.
+    /// An unknown column.
     Unknown,
 }
 
-/// Takes a cell of a report by the head of its column.
+/// The meaning of a cell under this head.
 pub(crate) fn report_cell(column: &str, cell: &str, version: Option<&str>) -> ReportCell {
     if IDENTITY.contains(&column) {
         return ReportCell::Identity;
@@ -96,13 +96,13 @@ pub(crate) fn report_cell(column: &str, cell: &str, version: Option<&str>) -> Re
     ReportCell::Values(compat.into_iter().chain(plain).map(|metric| (metric, value)).collect())
 }
 
-/// Heads that stand for metrics.
+/// Heads of columns with metrics.
 pub(crate) fn known_heads() -> Vec<&'static str> {
     COLUMNS.iter().map(|(head, _, _)| *head).collect()
 }
 
-/// What a plain log tells. Columns of the compaction table go by their names, so nothing is
-/// shifted; the write amplification is that of its definition.
+/// Sets the metrics from db_bench's output. Its compaction table has heads, so values are in their
+/// columns; the write amplification follows its definition.
 pub(crate) fn fill(record: &mut StepRecord, result: &DbBench) {
     let stats = &result.stats;
     let outcome = &mut record.outcome;
@@ -124,7 +124,7 @@ pub(crate) fn fill(record: &mut StepRecord, result: &DbBench) {
         let found = stats.stalls.iter().find(|(cause, _)| cause == name);
         found.map(|(_, count)| *count as f64)
     };
-    // Before RocksDB 8.1, and in what was made from it, the line has no totals.
+    // Before RocksDB 8.1 and in its forks, the line has no totals.
     let counted = stats.stalls.iter().filter(|(cause, _)| !cause.starts_with("cf-"));
     let published_stalls = stall("total-delays").zip(stall("total-stops")).map(|(a, b)| a + b);
     let published_stalls = published_stalls.or_else(|| {

@@ -1,4 +1,4 @@
-//! What db_bench prints: a result line for each benchmark, percentiles, and RocksDB's statistics.
+//! Reads db_bench's output: a result line per benchmark, percentiles, and RocksDB's statistics.
 
 use sha2::{Digest, Sha256};
 
@@ -6,14 +6,14 @@ use crate::import::ImportError;
 use crate::import::number::number;
 use crate::import::text::Text;
 
-/// One benchmark of a run. What was not printed is `None`.
+/// The printed results of one benchmark; `None` for values that were not printed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DbBench {
-    /// Line of its result.
+    /// Line number of its result.
     pub line: usize,
-    /// `readwhilewriting`.
+    /// Its name: `readwhilewriting`.
     pub name: String,
-    /// Microseconds of a thread per operation.
+    /// Microseconds per operation of a thread.
     pub micros_per_op: f64,
     /// Operations per second of all threads.
     pub ops_per_second: f64,
@@ -23,34 +23,34 @@ pub struct DbBench {
     pub operations: Option<u64>,
     /// Keys and values per second, MiB.
     pub mb_per_second: Option<f64>,
-    /// 50, 99, 99.9 and 99.99 per cent, µs.
+    /// Percentiles (per cent, µs): 50, 99, 99.9 and 99.99.
     pub percentiles: Vec<(f64, f64)>,
-    /// Largest, µs.
+    /// Largest latency, µs.
     pub max_micros: Option<f64>,
-    /// Operations in the histogram.
+    /// Number of operations in the histogram.
     pub observed: Option<u64>,
-    /// Statistics of the database, those printed last.
+    /// The last printed statistics of the database.
     pub stats: PrintedStats,
 }
 
 /// RocksDB's own statistics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PrintedStats {
-    /// Cells of the row `Sum` of the compaction table, by the names of its columns.
+    /// Cells of the row `Sum` in the compaction table, by column.
     pub sum: Vec<(String, String)>,
     /// Written by flushes and compactions, GiB.
     pub compaction_gib: Option<f64>,
-    /// The same per second of uptime, MiB.
+    /// Rate of these writes, MiB per second of uptime.
     pub compaction_mb_per_second: Option<f64>,
     /// Put by clients, GiB.
     pub ingest_gib: Option<f64>,
     /// Written by flushes, GiB.
     pub flush_gib: Option<f64>,
-    /// Seconds the database was open.
+    /// Seconds since the database was opened.
     pub uptime: Option<f64>,
-    /// Share of the uptime in which writes were stalled, per cent.
+    /// Share of the uptime with stalled writes, per cent.
     pub stall_percent: Option<f64>,
-    /// Causes of stalls, and how often.
+    /// Causes of stalls, and their numbers.
     pub stalls: Vec<(String, u64)>,
     /// Blob files, GiB.
     pub blob_gib: Option<f64>,
@@ -59,23 +59,23 @@ pub struct PrintedStats {
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
-    /// The command line, if it is the first line.
+    /// The command line, if it is in the first line.
     pub command: Option<String>,
     /// `rocksdb` or `speedb`.
     pub product: String,
     /// Its version.
     pub version: Option<String>,
-    /// As printed.
+    /// The date as printed.
     pub date: Option<String>,
     /// Benchmarks in order.
     pub results: Vec<DbBench>,
-    /// Lines and names of what is no benchmark: warm-up runs (`fillseq[X3-W1]`), and work between
-    /// benchmarks such as flush and compact.
+    /// Lines and names of other work: warm-up runs (`fillseq[X3-W1]`), and work between benchmarks
+    /// such as flush and compact.
     pub passed: Vec<(usize, String)>,
 }
 
 impl Log {
-    /// A digest of the results. Those of two runs never agree to the last digit.
+    /// A digest of the results. Two runs never agree in all digits.
     pub fn digest(&self) -> [u8; 32] {
         let measured = |result: &DbBench| DbBench { line: 0, ..result.clone() };
         let results: Vec<DbBench> = self.results.iter().map(measured).collect();
@@ -83,7 +83,7 @@ impl Log {
     }
 }
 
-/// What `--benchmarks` can name that is work on the tree and no load of clients.
+/// Names in `--benchmarks` of work on the tree without clients.
 const CHORES: [&str; 9] = [
     "flush",
     "compact",
@@ -105,25 +105,26 @@ fn is_result(line: &str) -> bool {
     line.contains(" micros/op ") && line.contains("ops/sec")
 }
 
-/// Where a line stands.
+/// The parser's state.
 #[derive(Default)]
 struct LineRange {
-    /// Names of the columns of the compaction table.
+    /// Heads of the compaction table.
     heads: Vec<String>,
-    /// True below a result and `Microseconds per write:`, until the statistics of the database:
-    /// files of each level have histograms of the same form.
+    /// True between a result with `Microseconds per write:` and the statistics of the database.
+    /// Later histograms of the same form belong to the files of levels.
     histogram: bool,
     /// True between `Warming up benchmark` and `Running benchmark`.
     warming: bool,
-    /// Statistics that were printed while a benchmark ran, before its result.
+    /// Statistics printed while a benchmark ran, before its result.
     running: Option<DbBench>,
 }
 
-/// Reads a file. Statistics that are printed while a benchmark runs (`--stats_per_interval`) are
-/// those of its end where none are printed after it.
+/// Reads a file. Statistics printed during a benchmark (`--stats_per_interval`) count if none
+/// follow its end.
 ///
 /// # Errors
-/// A result line without its numbers, percentiles that are none, a file without a result.
+///
+/// A result line without its numbers, invalid percentiles, a file without a result.
 pub fn parse(text: &Text) -> Result<Log, ImportError> {
     let mut log = Log::default();
     let mut place = LineRange::default();
@@ -167,7 +168,7 @@ pub fn parse(text: &Text) -> Result<Log, ImportError> {
     }
 }
 
-/// Gives a statistic to the benchmark that runs, or to the one whose result was printed last.
+/// Adds a statistic to the running benchmark, or to the one with the last result.
 fn take_statistic_of(
     text: &Text,
     line: usize,
@@ -175,7 +176,7 @@ fn take_statistic_of(
     place: &mut LineRange,
     log: &mut Log,
 ) -> Result<(), ImportError> {
-    // `… thread 0: (100000,200000) ops and (…) ops/second in (…) seconds`.
+    // A line of progress: `… thread 0: (100000,200000) ops and (…) ops/second in (…) seconds`.
     let runs = row.contains(") ops and (");
     if runs || place.running.is_some() || log.results.is_empty() {
         let before = runs || place.running.is_some();
@@ -191,12 +192,12 @@ fn take_statistic_of(
     }
 }
 
-/// The command line that scripts write before the output.
+/// True for the command line that scripts write before the output.
 fn is_command(line: &str) -> bool {
     line.contains("db_bench") && line.contains("--benchmarks")
 }
 
-/// `RocksDB:    version 6.29`, `Speedb: version 2.8.0`.
+/// Reads `RocksDB:    version 6.29`, `Speedb: version 2.8.0`.
 fn version(line: &str) -> Option<(String, String)> {
     let (product, rest) = line.split_once(':')?;
     let version = rest.trim().strip_prefix("version ")?;
@@ -208,8 +209,8 @@ fn version(line: &str) -> Option<(String, String)> {
     (known && digit).then(|| (product, version.to_owned()))
 }
 
-/// Old: `name : X micros/op N ops/sec; Y MB/s (a of b found)`. Since 7.3: `… N ops/sec S seconds K
-/// operations; Y MB/s`.
+/// Reads a result: `name : X micros/op N ops/sec; Y MB/s (a of b found)`; since 7.3 `… N ops/sec S
+/// seconds K operations; Y MB/s`.
 fn result(row: &str) -> Option<DbBench> {
     // A carriage return ends the progress line before the result.
     let row = row.rsplit('\r').next()?;
@@ -284,7 +285,7 @@ fn take_statistic(
         let causes = causes
             .filter_map(|(name, count)| Some((name.trim().to_owned(), count.trim().parse().ok()?)));
         for (name, count) in causes {
-            // Statistics may be printed many times; the last are those of the end.
+            // Statistics may be printed repeatedly; the last ones count.
             match stats.stalls.iter_mut().find(|(other, _)| *other == name) {
                 Some((_, before)) => *before = count,
                 None => stats.stalls.push((name, count)),
@@ -294,7 +295,7 @@ fn take_statistic(
     Ok(())
 }
 
-/// `P50: 1.22 P75: 1.60 P99: 5.87 P99.9: 8.1 P99.99: 14.0`.
+/// Reads `P50: 1.22 P75: 1.60 P99: 5.87 P99.9: 8.1 P99.99: 14.0`.
 fn percentiles(rest: &str) -> Option<Vec<(f64, f64)>> {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let pairs = words.chunks(2).map(|pair| {
@@ -305,8 +306,7 @@ fn percentiles(rest: &str) -> Option<Vec<(f64, f64)>> {
     pairs.collect()
 }
 
-/// The cells of `Sum 5/0 439.88 GB 0.0 …` under their heads: the size is two words, and the files
-/// are a pair.
+/// The cells of `Sum 5/0 439.88 GB 0.0 …` by head. The size has two words; the files are a pair.
 fn sum_row(row: &str, heads: &[String]) -> Vec<(String, String)> {
     let mut cells: Vec<String> = row.split_whitespace().map(str::to_owned).collect();
     let size = heads.iter().position(|head| head == "Size");
@@ -319,7 +319,7 @@ fn sum_row(row: &str, heads: &[String]) -> Vec<(String, String)> {
     heads.iter().cloned().zip(cells).collect()
 }
 
-/// The number before a unit and a word: `19.95 GB write` in GiB.
+/// The number before a unit and a word: `19.95 GB write`, in GiB.
 fn size(text: &str, before: &str) -> Option<f64> {
     let part = match before {
         "," => text.split(',').next()?,
@@ -330,7 +330,7 @@ fn size(text: &str, before: &str) -> Option<f64> {
     crate::benchmarks::kv::import::size::gib(&format!("{value}{}", words.next()?))
 }
 
-/// Names of the old line's causes, as the newer one has them.
+/// Reads causes in the old form, with their new names.
 fn old_stalls(rest: &str) -> Vec<(String, u64)> {
     let names = [
         ("level0_slowdown", "l0-file-count-limit-delays"),
@@ -353,9 +353,10 @@ fn old_stalls(rest: &str) -> Vec<(String, u64)> {
     known.collect()
 }
 
-/// The per-second file beside a log: `secs_elapsed,interval_qps`.
+/// Reads the file of seconds beside a log: `secs_elapsed,interval_qps`.
 ///
 /// # Errors
+///
 /// Another head, a line that is not two numbers.
 pub fn parse_seconds(text: &Text) -> Result<Vec<(f64, f64)>, ImportError> {
     let mut rows = Vec::new();

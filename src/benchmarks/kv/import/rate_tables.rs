@@ -1,4 +1,4 @@
-//! Tables of rates and of ratios, which are taken when all reports are known.
+//! Takes tables of rates and ratios, after all reports.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::import::text::Text;
 use crate::stats::ratio::{follows, printed_ratio};
 
 impl Taker<'_> {
-    /// Rates of tables without reports; where there are reports, both must agree.
+    /// Takes rates that no report has; rates in both must agree.
     pub(super) fn take_tables(&mut self) -> Result<(), ImportError> {
         let tables = std::mem::take(&mut self.tables);
         let mut nameless: Option<String> = None;
@@ -85,7 +85,8 @@ impl Taker<'_> {
         }
     }
 
-    /// Labels of the columns: as asked, as the heads say, as the report of the same name says.
+    /// Labels of the columns: those given, else those of the heads, else those of the report with
+    /// the same name.
     fn labels_of(
         &self,
         text: &Text,
@@ -115,7 +116,7 @@ impl Taker<'_> {
         }
     }
 
-    /// Tables of ratios against the rates; one column is the base.
+    /// Checks tables of ratios against the rates; one column is the baseline.
     pub(super) fn check_ratios(&mut self) {
         for (text, ratios) in std::mem::take(&mut self.tables) {
             let first = self.published.runs.iter().filter(|run| run.record.key.block == 1);
@@ -142,7 +143,7 @@ impl Taker<'_> {
         }
     }
 
-    /// Leaves out a whole table, and counts its cells.
+    /// Leaves a table out and counts its cells.
     fn leave_table(&mut self, text: &Text, table: &RatesOnly, why: &str) {
         let cells = table.rows.iter().map(|(_, _, cells)| cells.len()).sum();
         self.published.cells.read(text.path(), cells);

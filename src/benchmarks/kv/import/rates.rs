@@ -1,15 +1,15 @@
-//! Tables of rates or ratios of db_bench: a row for each step, a column for each version.
+//! Reads tables of db_bench rates or ratios: a row per step, a column per version.
 
 use crate::import::ImportError;
 use crate::import::number::is_word;
 use crate::import::text::{RATES_MAX, Text, counted};
 
-/// Such a table; names stand last (TSV) or first (CSV).
+/// A table of rates or ratios. Step names are in the last column (TSV) or the first (CSV).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RatesOnly {
-    /// Versions of the columns, where a line of heads tells them: `test,6.29.5,7.0.4`.
+    /// Versions of the columns, if there are heads: `test,6.29.5,7.0.4`.
     pub labels: Vec<String>,
-    /// Line, step, cells as printed.
+    /// Rows: line, step, cells as printed.
     pub rows: Vec<(usize, String, Vec<String>)>,
 }
 
@@ -25,7 +25,7 @@ impl RatesOnly {
         self.rows.iter().map(|(_, _, cells)| cells.len()).max().unwrap_or(0)
     }
 
-    /// The column that ratios are relative to: 1.00 throughout. `None` if it was left out.
+    /// The baseline column, with 1.00 in all rows; `None` if it was left out.
     pub fn base(&self) -> Option<usize> {
         let is_base =
             |column: &usize| self.rows.iter().all(|(_, _, cells)| cells[*column] == "1.00");
@@ -33,7 +33,7 @@ impl RatesOnly {
     }
 }
 
-/// True if the text begins as a row of rates with a name of a step, or as heads of such rows.
+/// True if the text begins with rates and the name of a step, or with heads.
 pub fn is_rates(text: &Text) -> bool {
     let mut lines = text.lines().map(|(_, line)| line).filter(|line| !line.trim().is_empty());
     let Some(first) = lines.next() else { return false };
@@ -43,7 +43,7 @@ pub fn is_rates(text: &Text) -> bool {
     }
 }
 
-/// `test,6.29.5,7.0.4,` or `6.29.5 TAB 7.0.4 TAB test`.
+/// Reads `test,6.29.5,7.0.4,` or `6.29.5 TAB 7.0.4 TAB test`.
 fn heads(line: &str) -> Option<Vec<String>> {
     let mut cells = cells(line);
     if cells.first().is_some_and(|cell| cell == "test") {
@@ -55,7 +55,7 @@ fn heads(line: &str) -> Option<Vec<String>> {
     whole.then_some(cells)
 }
 
-/// Some tables end their lines with a comma or a tab.
+/// The cells of a line; some tables end lines with a comma or a tab.
 fn cells(line: &str) -> Vec<String> {
     let line = line.trim_end().trim_end_matches(',');
     let separator = if line.contains('\t') { '\t' } else { ',' };
@@ -72,15 +72,16 @@ fn split(line: &str) -> Option<(String, Vec<String>)> {
         true => cells.remove(0),
     };
     let named = is_word(&name) && name.starts_with(|c: char| c.is_ascii_alphabetic());
-    // What is no rate for another reason than being a word is refused with its place.
+    // An invalid number that is not a word is an error with its position.
     let numbers = cells.iter().all(|cell| !is_word(cell) || cell == "failed");
     (named && numbers && !name.contains(char::is_whitespace)).then_some((name, cells))
 }
 
-/// Reads such a table. A version that has several columns is `10.2.1`, `10.2.1#2`.
+/// Reads a table. Several columns of one version become `10.2.1`, `10.2.1#2`.
 ///
 /// # Errors
-/// A line that is no row, rows of different widths, a step twice, an empty table.
+///
+/// An invalid line, rows of different widths, a repeated step, an empty table.
 pub fn parse_rates(text: &Text) -> Result<RatesOnly, ImportError> {
     text.at_most(RATES_MAX)?;
     let mut table = RatesOnly::default();

@@ -1,4 +1,4 @@
-//! Rows of published report tables.
+//! Takes the rows of published report tables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,7 +30,7 @@ impl Taker<'_> {
             let label = self.take_row(text, row, &label)?;
             labels.entry(&row.test).or_default().push(label);
         }
-        // Tables of rates have one column for each row.
+        // Tables of rates have a column per row.
         let mut of_steps = labels.into_values();
         if let Some(first) = of_steps.next().filter(|first| of_steps.all(|other| other == *first)) {
             self.reports.push((text.path().to_owned(), first));
@@ -39,7 +39,7 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// Ratios, means and deviations that somebody wrote below the rows.
+    /// Checks the ratios, means and deviations below the rows.
     fn check_derived(&mut self, text: &Text, table: &ReportTable) {
         let (mut agree, mut of, mut unknown) = (0, 0, 0);
         for derived in &table.derived {
@@ -65,7 +65,7 @@ impl Taker<'_> {
         }
     }
 
-    /// The label of a row: as asked, by the path above the rows, by its version.
+    /// The label of a row: the given one, that of the path above the rows, or its version.
     fn label(&self, table: &ReportTable, row: &ReportRow, place: usize) -> String {
         if let Some(label) = self.options.labels.get(place) {
             return label.clone();
@@ -79,7 +79,7 @@ impl Taker<'_> {
         row.cell("version").unwrap_or("unknown").to_owned()
     }
 
-    /// Takes a row and returns the label that its run got.
+    /// Takes a row and returns the label of its run.
     fn take_row(
         &mut self,
         text: &Text,
@@ -137,7 +137,7 @@ impl Taker<'_> {
         Ok(label)
     }
 
-    /// Records the outcome of the cells of a row.
+    /// Counts the cells of a row by what became of them.
     fn count(&mut self, file: &Path, counted: &[(&String, ReportCell)]) {
         let cells = &mut self.published.cells;
         let known = known_heads();
@@ -155,10 +155,11 @@ impl Taker<'_> {
         }
     }
 
-    /// Rows of one step of one version, begun in one second, are copies of one row.
+    /// Rows with the same step, version and starting second are copies.
     ///
     /// # Errors
-    /// The same step with other numbers, with both places.
+    ///
+    /// A copy has other numbers; the text has both places.
     fn check_row(&mut self, text: &Text, row: &ReportRow, label: &str) -> Result<(), ImportError> {
         let Some(date) = row.cell("date") else { return Ok(()) };
         let of = ["version", "githash"].map(|name| row.cell(name).unwrap_or(""));

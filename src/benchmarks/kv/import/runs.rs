@@ -1,4 +1,4 @@
-//! Assigns rows and outputs of db_bench to runs: one version may have several runs.
+//! Assigns rows and outputs of db_bench to runs. One version may have several runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ pub(crate) struct Runs {
     of_label: BTreeMap<String, Vec<ParsedRun>>,
 }
 
-/// One run of a label: what tells its row of a test from others, and when it was.
+/// One run of a label: the rows of its tests, and its time.
 #[derive(Debug, Default)]
 struct ParsedRun {
     tests: BTreeMap<String, String>,
@@ -16,9 +16,9 @@ struct ParsedRun {
 }
 
 impl Runs {
-    /// The place of the run that a row belongs to, from 0, and whether the row was seen before: the
-    /// same row stands in several tables. A run has a test once; of several without it, the one
-    /// whose rows are nearest in time has it.
+    /// The number of the run (from 0) that a row belongs to, and true if the row was seen before,
+    /// because several tables contain it. A run has each test once. Among several runs without the
+    /// test, the one nearest in time gets the row.
     pub(crate) fn place(
         &mut self,
         label: &str,
@@ -48,7 +48,8 @@ impl Runs {
         (place, false)
     }
 
-    /// The place of the first run of a label that has none of these tests: a file is of one run.
+    /// The number of the first run of a label without any of these tests: a file belongs to one
+    /// run.
     pub(crate) fn place_of_file(&mut self, label: &str, tests: &BTreeSet<&str>) -> usize {
         let runs = self.of_label.entry(label.to_owned()).or_default();
         let open = |run: &ParsedRun| tests.iter().all(|test| !run.tests.contains_key(*test));
@@ -62,7 +63,7 @@ impl Runs {
     }
 }
 
-/// `2025-05-09T01:44:24Z` as a number that grows with time: months of 31 days will do.
+/// A number that grows with `2025-05-09T01:44:24Z`; months of 31 days suffice.
 fn seconds(date: &str) -> Option<i64> {
     let parts: Option<Vec<i64>> = date
         .trim_end_matches('Z')
@@ -88,7 +89,7 @@ mod tests {
         let (lru, hcc) = (Some("2025-05-09T01:44:24Z"), Some("2025-05-01T00:54:23Z"));
         assert_eq!(runs.place("9.9.3", "fillseq", "a", lru), (0, false));
         assert_eq!(runs.place("9.9.3", "fillseq", "b", hcc), (1, false));
-        // The second run's row comes alone, and then again in another table.
+        // The second run's row appears alone, then again in another table.
         assert_eq!(runs.place("9.9.3", "overwrite", "c", Some("2025-05-01T02:00:00Z")), (1, false));
         assert_eq!(runs.place("9.9.3", "overwrite", "c", Some("2025-05-01T02:00:00Z")), (1, true));
         assert_eq!(runs.place("9.9.3", "overwrite", "d", None), (0, false));

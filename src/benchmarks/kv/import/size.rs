@@ -1,8 +1,8 @@
-//! Sizes as db_bench and its reports print them.
+//! Reads sizes as db_bench and its reports print them.
 
 use crate::import::number::number;
 
-/// A size as reports print it, `439GB`, in GiB: RocksDB's units are powers of two.
+/// A size such as `439GB` in GiB: RocksDB's units are powers of two.
 pub(crate) fn gib(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number_text, unit) = text.split_at(end);

@@ -1,5 +1,4 @@
-//! Published tables of db_bench: the report's columns with a line of heads (tabs or aligned text),
-//! and tables of rates alone.
+//! Reads published db_bench tables with a line of heads, as tabs or aligned text.
 
 use crate::benchmarks::kv::import::metrics::known_heads;
 use crate::benchmarks::kv::import::size::gib;
@@ -7,31 +6,30 @@ use crate::import::ImportError;
 use crate::import::number::number;
 use crate::import::text::{METRICS_MAX, Text, counted};
 
-/// A file of report rows.
+/// The rows of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportTable {
-    /// Paths above the rows, in their order: each names the report of one version.
+    /// Paths above the rows in order; each names the report of one version.
     pub paths: Vec<String>,
     /// Rows in order.
     pub rows: Vec<ReportRow>,
-    /// Lines below the rows of a step: what somebody computed from their rates.
+    /// Lines below the rows of a step, with values computed from their rates.
     pub derived: Vec<Derived>,
 }
 
-/// A ratio, or mean and deviation, of the rows above.
+/// A ratio, or a mean and deviation, of the rows above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Derived {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// The rows that it is of: places in the table, end not included.
+    /// The range of its rows: indexes in the table, without the end.
     pub rows: (usize, usize),
-    /// As printed: the second rate / the first; or mean, deviation, deviation / mean.
+    /// Printed cells: the second rate / the first; or mean, deviation, deviation / mean.
     pub cells: Vec<String>,
 }
 
 impl Derived {
-    /// What follows from the rates of its rows, in the order of its cells; `None` if it is not
-    /// known how it was made.
+    /// Recomputes the cells from the rates of its rows; `None` if the formula is unknown.
     pub fn again(&self, table: &ReportTable) -> Option<Vec<f64>> {
         let rows = table.rows.get(self.rows.0..self.rows.1)?;
         let rates: Option<Vec<f64>> =
@@ -42,7 +40,7 @@ impl Derived {
             (3, [_, ..]) => {
                 let n = rates.len() as f64;
                 let mean = rates.iter().sum::<f64>() / n;
-                // Of these repetitions, not of all that could have been.
+                // The deviation of these repetitions, not of a population.
                 let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
                 let deviation = (squares / n).sqrt();
                 Some(vec![mean, deviation, deviation / mean])
@@ -52,8 +50,8 @@ impl Derived {
     }
 }
 
-/// `0.981`; `mean=616072 TAB stddev=832.9 TAB sdev/mean=0.001`, with or without the names. A row
-/// that was cut short begins with a whole number.
+/// Reads `0.981`, or `mean=616072 TAB stddev=832.9 TAB sdev/mean=0.001` with or without the names.
+/// An incomplete row begins with a whole number.
 fn derived(line: &str) -> Option<Vec<String>> {
     let cells: Vec<&str> = line.split_whitespace().collect();
     let value = |cell: &&str| cell.rsplit_once('=').map_or(*cell, |(_, value)| value).to_owned();
@@ -72,9 +70,9 @@ fn derived(line: &str) -> Option<Vec<String>> {
 /// One row: a step of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportRow {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Column and cell as printed; a missing cell is empty.
+    /// Columns and printed cells; a missing cell is empty.
     pub cells: Vec<(String, String)>,
     /// The step: `readwhilewriting.t24`.
     pub test: String,
@@ -83,14 +81,14 @@ pub struct ReportRow {
 }
 
 impl ReportRow {
-    /// A cell that is not empty.
+    /// The cell of a column, if it is not empty.
     pub fn cell(&self, column: &str) -> Option<&str> {
         let found = self.cells.iter().find(|(name, _)| name == column);
         found.map(|(_, cell)| cell.as_str()).filter(|cell| !cell.is_empty())
     }
 }
 
-/// True if the text holds report rows: a line of heads that begins with `ops_sec`.
+/// True if the text has report rows: a line of heads that begins with `ops_sec`.
 pub fn is_report(text: &Text) -> bool {
     text.lines().any(|(_, line)| is_heads(line))
 }
@@ -100,20 +98,21 @@ fn is_heads(line: &str) -> bool {
     words.next() == Some("ops_sec") && words.any(|word| word == "test")
 }
 
-/// Columns of a report: published ones have up to 28.
+/// Most columns of a report; published ones have up to 28.
 const HEADS_MAX: usize = 100;
 
-/// A head and where it stands in its line, in characters.
+/// A head and its position in the line, in characters.
 struct Head {
     name: String,
     span: (usize, usize),
 }
 
-/// Reads report rows. The line of heads comes again before each step; columns go by their names.
+/// Reads report rows. The heads repeat before each step; columns are found by name.
 ///
 /// # Errors
-/// A row before the heads, one with more or fewer cells than heads, a cell that is no number where
-/// one belongs, a row without a step, a file without rows.
+///
+/// A row before the heads or with a wrong number of cells, an invalid number, a row without a step,
+/// a file without rows.
 pub fn parse_report(text: &Text) -> Result<ReportTable, ImportError> {
     text.at_most(METRICS_MAX)?;
     let mut table = ReportTable::default();
@@ -186,8 +185,7 @@ fn by_tabs(text: &Text, line: usize, row: &str, heads: &[Head]) -> Result<Cells,
     Ok(pairs.map(|(head, cell)| (head.name.clone(), cell.to_owned())).collect())
 }
 
-/// Aligned text has nothing where a cell is empty: each word belongs to the head that it stands
-/// under, or next to.
+/// Aligned text leaves empty cells out: each word belongs to the nearest head.
 fn by_place(text: &Text, line: usize, row: &str, heads: &[Head]) -> Result<Cells, ImportError> {
     let words = words(row);
     let mut cells: Cells = heads.iter().map(|head| (head.name.clone(), String::new())).collect();
@@ -214,12 +212,12 @@ fn by_place(text: &Text, line: usize, row: &str, heads: &[Head]) -> Result<Cells
         }
         cells[place].1 = word.name;
     }
-    // A row holds what is there, so that heads by the thousand cost nothing.
+    // A row holds only existing cells, so that thousands of heads cost nothing.
     cells.retain(|(_, cell)| !cell.is_empty());
     Ok(cells)
 }
 
-/// Columns that hold no number.
+/// Columns without numbers.
 const TEXTS: [&str; 7] = ["lsm_sz", "blob_sz", "test", "date", "version", "job_id", "githash"];
 
 fn report_row(text: &Text, line: usize, cells: Cells) -> Result<ReportRow, ImportError> {
@@ -227,14 +225,14 @@ fn report_row(text: &Text, line: usize, cells: Cells) -> Result<ReportRow, Impor
     row.failed = row.cell("ops_sec") == Some("failed");
     let known = known_heads();
     for (place, (name, cell)) in row.cells.iter().enumerate().filter(|_| !row.failed) {
-        // The published scripts write -1 where they found no server to ask for its memory.
+        // The published scripts print -1 for the memory of a server that they did not find.
         let none = cell.is_empty() || cell == "NA" || (name == "rss" && cell == "-1");
         let size = ["lsm_sz", "blob_sz"].contains(&name.as_str());
         if size && !none && gib(cell).is_none() {
             let why = format!("`{cell}` under `{name}` is not a size (`439GB`)");
             return Err(text.bad_cell(line, place + 1, why));
         }
-        // A column that nobody knows may hold anything.
+        // An unknown column may contain anything.
         let is_text = none || TEXTS.contains(&name.as_str()) || !known.contains(&name.as_str());
         if !is_text || name == "ops_sec" {
             text.number(line, place + 1, name, cell)?;

@@ -1,4 +1,4 @@
-//! `dbbench`: published tables of db_bench reports and plain output of db_bench.
+//! Importer `dbbench`: published tables of db_bench reports, and db_bench's output.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,14 +11,15 @@ use crate::import::published::{self, Published};
 use crate::import::text::{Text, names};
 use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
 
-/// Published report tables, and db_bench's own output.
+/// The importer.
 pub const FORMAT: ImportFormat = ImportFormat { word: WORD, read };
 
 /// Reads files and folders.
 ///
 /// # Errors
-/// A damaged file with its line; a file, named by the user, of none of the forms; a folder without
-/// any; ratios alone; `--labels` that do not fit.
+///
+/// A damaged file, with its line; a named file of an unknown form; a folder without known files;
+/// only ratios; `--labels` that do not fit.
 fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
     let published = Published { benchmark: "kv", ..Published::default() };
     let mut taker = Taker {
@@ -86,9 +87,9 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// `false` if the text is of none of the forms.
+    /// False if the text has no known form.
     fn take_text(&mut self, text: Text, label: Option<&str>) -> Result<bool, ImportError> {
-        // Belongs to the log beside it.
+        // It belongs to the log beside it.
         if text.first().starts_with("secs_elapsed") {
             return Ok(true);
         }

@@ -1,4 +1,4 @@
-//! Collects values from files of all forms.
+//! Collects values from db_bench files of all forms.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,19 +22,20 @@ pub(super) type Cells = Vec<(String, String)>;
 pub(super) struct Taker<'a> {
     pub(super) published: Published,
     pub(super) options: &'a ImportOptions,
-    /// The workload whose files are taken: results of two are two results.
+    /// The workload of all files; results of two workloads are separate.
     pub(super) workload: Option<&'static str>,
-    /// Tables of rates and ratios, which are looked at when all reports are known.
+    /// Tables of rates and ratios, taken after all reports.
     pub(super) tables: Vec<(Text, RatesOnly)>,
-    /// What reports tell of their tables' columns: file, labels of the rows of a step.
+    /// Labels of a table's columns, from the report of the same name: file, labels of the rows of a
+    /// step.
     pub(super) reports: Vec<(PathBuf, Vec<String>)>,
     pub(super) rows: Runs,
     pub(super) logs: Runs,
     /// Rows by label, step, version and second: file, line, cells.
     pub(super) dated: BTreeMap<String, (String, usize, Cells)>,
-    /// Digest of the results of a log, the log's name and the label that was said.
+    /// Digest of a log's results, with the log's name and the given label.
     pub(super) digests: BTreeMap<[u8; 32], (String, Option<String>)>,
-    /// Label and step → how many repetitions.
+    /// Number of repetitions by label and step.
     pub(super) blocks: BTreeMap<(String, String), u32>,
 }
 
@@ -43,7 +44,7 @@ impl Taker<'_> {
         self.published.notices.push(Notice::of(NoticeKind::Left, path, what));
     }
 
-    /// The label and block of the run at a place: a target of its own, or a repetition.
+    /// The label and block of a run by its number: a target of its own, or a repetition.
     pub(super) fn numbered(&self, label: &str, place: usize) -> (String, u32) {
         match (place, self.options.repeats) {
             (0, _) => (label.to_owned(), 1),
