@@ -1,4 +1,4 @@
-//! Refuses what vector search cannot measure.
+//! Refuses vector workloads that cannot be measured.
 
 use super::steps::{self, shape_of};
 use crate::domain::benchmark::Workload;
@@ -7,10 +7,11 @@ use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::domain::vector::{Case, DataSource};
 
-/// Refuses what cannot be measured.
+/// Refuses a workload that cannot be measured.
 ///
 /// # Errors
-/// The text says which settings are at fault and what to do.
+///
+/// The text names the settings and a way out.
 pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
     let Some(shape) = shape_of(workload) else { return Ok(()) };
     match dialect {
@@ -53,10 +54,11 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
     Ok(())
 }
 
-/// Refuses a DBMS that has no vectors, before anything is fetched.
+/// Refuses a DBMS without vectors before its build is fetched.
 ///
 /// # Errors
-/// The text names the DBMS that would do.
+///
+/// The text names DBMSs with vectors.
 pub fn check_target(target: &Target) -> Result<(), String> {
     match target.dbms {
         Dbms::Mysql => Err(format!(

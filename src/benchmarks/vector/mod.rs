@@ -1,5 +1,5 @@
-//! Vector search: steps as data. A table is filled, indexes are built on it one after the other,
-//! and each is asked with every width; then come the cases that filter, write and restart.
+//! Vector search: steps as data. They load a table, build indexes on it one after another, and
+//! query each with all widths; then they filter, write and restart.
 
 pub mod analyze;
 mod check;

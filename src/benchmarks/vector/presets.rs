@@ -1,10 +1,10 @@
-//! Presets.
+//! Presets of vector search.
 
 use crate::domain::benchmark::{BenchmarkParameters, Idle, Workload};
 use crate::domain::vector::{Case, DataSource, Iterative, PgBuild, Variant, VectorShape};
 use crate::workload::preset::{NamedPreset, named};
 
-/// A size, and how much of the published grid it covers.
+/// A size, and its part of the published grid.
 struct Preset {
     name: &'static str,
     rows: u64,
@@ -23,7 +23,7 @@ impl NamedPreset for Preset {
     }
 }
 
-/// In the order of listings.
+/// All presets in the order of lists.
 const PRESETS: [Preset; 3] = [
     Preset {
         name: "quick",
@@ -81,14 +81,15 @@ const PRESETS: [Preset; 3] = [
     },
 ];
 
-/// Seed of the generated set unless another is asked for: the first with which the set passes all
-/// checks of `rqps vector verify-data` (docs/vector.md).
+/// Default seed of the generated set: the first one that passes all checks of `rqps vector
+/// verify-data` (docs/vector.md).
 pub(super) const DATA_SEED: u64 = 2;
 
 /// The workload of a preset.
 ///
 /// # Errors
-/// No such preset; the text lists those there are.
+///
+/// No such preset; the text lists the valid ones.
 pub fn workload(preset: &str) -> Result<Workload, String> {
     let found = named(&PRESETS, preset)?;
     let shape = VectorShape {

@@ -1,5 +1,5 @@
-//! Report sections of vector search: recall that was lost, the best rate for a recall, curves,
-//! indexes, and the cases that filter, write and restart.
+//! Report sections of vector search: lost recall, best rates by recall, curves, indexes, and the
+//! cases that filter, write and restart.
 
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
@@ -12,10 +12,10 @@ use crate::report::Sections;
 use crate::report::chart::{Axis, Chart, Form, Line, Point as ChartPoint, Series};
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 
-/// The hooks of this benchmark.
+/// The hooks.
 pub(crate) const SECTIONS: Sections = Sections { sections, ..Sections::NONE };
 
-/// All sections; none where nothing has a recall.
+/// All sections; none without a recall.
 fn sections(comparison: &Comparison) -> Vec<Section> {
     let curves = recall::curves(comparison);
     let mut sections = Vec::new();
@@ -29,7 +29,7 @@ fn sections(comparison: &Comparison) -> Vec<Section> {
     sections
 }
 
-/// Rows of other transactions are the worst of wrong answers.
+/// Isolation violations come first: they are the worst of wrong answers.
 fn violated(comparison: &Comparison) -> Option<Section> {
     let mut lines = Vec::new();
     for step in &comparison.steps {
@@ -62,7 +62,7 @@ fn violated(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// Wrong answers outrank slow ones.
+/// Wrong answers come before slow ones.
 fn lost(comparison: &Comparison) -> Option<Section> {
     let drops = recall::drops(comparison);
     let line = |drop: &recall::Drop| {
@@ -93,7 +93,7 @@ fn lost(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// The published table: the best rate for a wanted recall, one for each number of clients.
+/// The published table: the best rate by required recall, per number of clients.
 fn best(comparison: &Comparison, curves: &[Curve]) -> Option<Section> {
     let mut blocks = Vec::new();
     for clients in clients_of(curves) {
@@ -166,7 +166,7 @@ fn best_row(comparison: &Comparison, curve: &Curve, target: f64) -> Vec<Cell> {
     ]
 }
 
-/// How long it takes until a recall can be had, and at which rate.
+/// Build time until a recall is available, and its rate.
 fn soonest(curves: &[Curve]) -> Option<Section> {
     let mut blocks = Vec::new();
     for clients in clients_of(curves) {
@@ -230,7 +230,7 @@ fn mode(clients: u32) -> String {
     }
 }
 
-/// What was searched, in words.
+/// Describes the data set.
 fn data(comparison: &Comparison) -> Option<String> {
     let mut workloads = comparison.targets.iter().flat_map(|target| &target.workloads);
     let (shape, rows) = workloads.find_map(|workload| match &workload.shape {
@@ -249,7 +249,7 @@ fn data(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// One chart and one table for each number of clients.
+/// A chart and a table per number of clients.
 fn points(comparison: &Comparison, curves: &[Curve]) -> Option<Section> {
     let mut blocks = Vec::new();
     for clients in clients_of(curves) {
@@ -337,9 +337,9 @@ fn maybe(number: Option<f64>, digits: Digits, unit: &'static str) -> Cell {
     }
 }
 
-/// What each index took.
+/// The cost of each index.
 fn indexes(comparison: &Comparison) -> Option<Section> {
-    // In the order in which an index is built.
+    // In the order of a build.
     let metrics = [
         Metric::LoadSeconds,
         Metric::IndexSeconds,
@@ -363,9 +363,9 @@ fn indexes(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// Everything with a recall that is no point of a curve, and what goes with it.
+/// Steps with a recall that are no point of a curve, and related metrics.
 fn cases(comparison: &Comparison) -> Option<Section> {
-    // Answers before speed, and the lower figure of recall beside recall itself.
+    // Correctness before speed; the lower bound of recall beside recall.
     let metrics = [
         Metric::Recall,
         Metric::RecallLow,
@@ -401,8 +401,8 @@ fn cases(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// The table of cases with one more column: the index of steps that are not named after it, so that
-/// they pair between DBMSs.
+/// Adds a column to the table of cases: the index of steps without its name, which pair between
+/// DBMSs.
 fn with_index(comparison: &Comparison, steps: &[&StepComparison], mut table: Table) -> Table {
     let measured = steps.iter().flat_map(|step| {
         let targets = step.targets.iter().enumerate();
@@ -422,7 +422,7 @@ fn with_index(comparison: &Comparison, steps: &[&StepComparison], mut table: Tab
     table
 }
 
-/// The first of a target's list, which all cases of one index take: `m=8.ec=32`.
+/// The first index in a target's list, which all such cases use: `m=8.ec=32`.
 fn first_index(comparison: &Comparison, place: usize) -> Option<String> {
     let facts = &comparison.targets[place];
     let BenchmarkParameters::Vector(shape) = &facts.workloads.first()?.shape else { return None };
@@ -439,7 +439,7 @@ fn first_index(comparison: &Comparison, place: usize) -> Option<String> {
     Some(point.index())
 }
 
-/// True if it is neither a point of a curve nor a choice among them.
+/// True for a step that is neither a point of a curve nor a choice among points.
 fn is_no_point(step: &StepComparison) -> bool {
     SearchPoint::of(&step.parameters).is_none() && !step.is_choice()
 }
@@ -448,7 +448,7 @@ fn value(target: &TargetResult, metric: Metric) -> Option<f64> {
     target.metrics.get(&metric)?.absolute
 }
 
-/// A row for each step and target; columns that nobody has are left out.
+/// A row for each step and target; empty columns are left out.
 fn metric_table(steps: &[&StepComparison], metrics: &[Metric], caption: &str) -> Option<Table> {
     let targets = || steps.iter().flat_map(|step| &step.targets);
     let is_used = |metric: &Metric| targets().any(|target| value(target, *metric).is_some());

@@ -1,4 +1,4 @@
-//! Single settings of vector search: `key=value`.
+//! Settings `key=value` of vector search.
 
 use std::path::PathBuf;
 
@@ -86,15 +86,16 @@ pub(super) fn own_data(workload: &Workload) -> Vec<PathBuf> {
     }
 }
 
-/// Changes a workload of this benchmark by one `key=value`. Nothing is changed on an error.
+/// Changes a workload of this benchmark by one `key=value`. On an error, nothing changes.
 ///
 /// # Errors
+///
 /// An unknown key, or a value outside its limits; the text lists keys or limits.
 pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     SETTINGS.set(workload, assignment)
 }
 
-/// `fashion`, `fashion-float`, or a file. What is set of the set before stays as far as it can.
+/// Reads `fashion`, `fashion-float`, or a file. Keeps settings of the earlier set where possible.
 fn data(value: &str, before: &DataSource) -> DataSource {
     let (dims, queries, seed) = match before {
         DataSource::Fashion { dims, queries, seed, .. } => (*dims, *queries, *seed),
@@ -124,7 +125,7 @@ fn rows(workload: &mut Workload, shape: &mut VectorShape, value: &str) -> Result
     Ok(())
 }
 
-/// A number; or a file, beside a file of rows.
+/// Reads a number, or a file beside a file of rows.
 fn queries(shape: &mut VectorShape, value: &str) -> Result<(), String> {
     match &mut shape.data {
         DataSource::Fashion { queries, .. } => {
@@ -173,7 +174,7 @@ fn distance(shape: &mut VectorShape, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A file of row numbers, or `none`.
+/// Reads a file of row numbers, or `none`.
 fn neighbours(shape: &mut VectorShape, value: &str) -> Result<(), String> {
     match &mut shape.data {
         DataSource::Fashion { .. } => {

@@ -1,4 +1,4 @@
-//! The steps of a workload in their order.
+//! The steps of vector search in order.
 
 mod counted;
 
@@ -15,7 +15,7 @@ use crate::domain::vector::{
 };
 use crate::workload::select::{Companions, SelectError, select};
 
-/// The parameters of this benchmark, if the workload is of it.
+/// The parameters of this benchmark; `None` for another workload.
 pub(super) fn shape_of(workload: &Workload) -> Option<&VectorShape> {
     match &workload.shape {
         BenchmarkParameters::Vector(shape) => Some(shape),
@@ -39,7 +39,7 @@ pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
                 of_index(index),
             );
             steps.curves(index);
-            // One index is enough to show what filters and restarts do.
+            // One index is enough for filters and restarts.
             if number == 0 {
                 steps.filters();
                 steps.cold(index);
@@ -56,17 +56,17 @@ pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     steps.phases
 }
 
-/// Which steps are counted, and at which size.
+/// Which steps are counted, on how many rows.
 pub(super) const COUNTING: Counting = Counting {
     step: counted::counted,
     settings: &["rows=5000", "queries=500", "seconds=1", "warmup_seconds=0"],
 };
 
-/// Rows that are left out of the table when the case `mixed` begins: what it can insert in its
-/// warm-up and window, and half as much again.
+/// Rows left out of the table before the case `mixed`: those that it can insert in its warm-up and
+/// window, and half as many in addition.
 pub(super) fn spare(workload: &Workload, shape: &VectorShape) -> u64 {
     let seconds = workload.warmup_seconds + workload.write_seconds;
-    // Recall is collected before, while nothing is inserted; connecting takes a moment.
+    // Recall is collected before, without inserts; connecting takes a moment.
     ((seconds + 2.0) * shape.insert_rate * 1.5).ceil() as u64
 }
 
@@ -92,7 +92,7 @@ fn point(index: &Index, ef: u32, clients: u32) -> SearchPoint {
     SearchPoint { m: index.m, ef_construction: index.ef_construction, ef, clients }
 }
 
-/// What is known of a step that is named after its index.
+/// Parameters of a step that is named after its index.
 fn of_index(index: &Index) -> VectorParameters {
     let Index { m, ef_construction, .. } = *index;
     VectorParameters { m: Some(m), ef_construction, ..VectorParameters::default() }
@@ -105,12 +105,12 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// A step that each DBMS has, on an index of its own.
+    /// Adds a step that each DBMS has on an index of its own.
     fn push(&mut self, name: &str, group: Group, act: VectorOperation) {
         self.push_with(name, group, act, VectorParameters::default());
     }
 
-    /// A step with parameters that its work does not tell.
+    /// Adds a step with parameters that its work does not contain.
     fn push_with(
         &mut self,
         name: &str,
@@ -180,11 +180,11 @@ impl Steps<'_> {
             },
             None => own,
         };
-        // The options of an index mean something else in another DBMS.
+        // Options of an index have another meaning in another DBMS.
         StepParameters { of_one_dbms: own.m.is_some(), ..StepParameters::of(&own) }
     }
 
-    /// How long work takes that ends by itself: for the plan's estimate only.
+    /// Estimated seconds of work that ends by itself.
     fn work_seconds(&self, act: &VectorOperation) -> f64 {
         let rows = self.workload.rows as f64;
         match act {
@@ -209,7 +209,7 @@ impl Steps<'_> {
 
     fn clients(&self) -> Vec<u32> {
         let (mut clients, asked) = (self.shape.ramp.clone(), self.workload.clients);
-        // `--clients` adds to a preset's ramp; one client is what nobody has to ask for.
+        // `--clients` extends a preset's list; one client is the default.
         if clients.is_empty() || (asked > 1 && !clients.contains(&asked)) {
             clients.push(asked);
         }
@@ -220,7 +220,7 @@ impl Steps<'_> {
         self.shape.cases.contains(&case)
     }
 
-    /// A width from the middle of the list, for cases that take one.
+    /// A middle width of the list, for cases with a single one.
     fn middle_ef(&self) -> u32 {
         let ef = &self.shape.ef;
         ef.get(ef.len() / 2).copied().unwrap_or(40)
@@ -248,8 +248,8 @@ impl Steps<'_> {
         }
     }
 
-    /// Named without the index, as all steps of one index below: another DBMS has the same steps on
-    /// an index of its own, and they pair.
+    /// Named without the index, like all steps below on a single index: another DBMS has the same
+    /// steps on its own index, and they pair.
     fn filters(&mut self) {
         if !self.has(Case::Filter) {
             return;
@@ -260,7 +260,7 @@ impl Steps<'_> {
             .iter()
             .map(|&percent| (format!("random={percent}"), Filter::Random { percent }))
             .collect();
-        // Of the rows of a file no classes are known.
+        // The rows of a file have no known classes.
         if let DataSource::Fashion { .. } = self.shape.data {
             filters.push(("own-class".to_owned(), Filter::OwnClass));
             filters.push(("other-class".to_owned(), Filter::OtherClass));
@@ -378,7 +378,7 @@ fn clients_of(clients: u32) -> String {
     format!("{clients} client{}", if clients == 1 { "" } else { "s" })
 }
 
-/// What the name does not tell.
+/// Facts that the name does not contain.
 fn detail(act: &VectorOperation) -> String {
     match act {
         VectorOperation::Load { spare: 0 } => {
@@ -411,8 +411,8 @@ fn detail(act: &VectorOperation) -> String {
     }
 }
 
-/// Tells the steps what the config of a target says: `postgres@17+pgvector:halfvec` keeps half
-/// precision in its index. A config whose name begins with the word and a hyphen does so too.
+/// Adds the config of a target to its steps: `postgres@17+pgvector:halfvec` keeps half precision in
+/// its index, and so does a config whose name begins with the word and a hyphen.
 pub(super) fn for_target(phases: &mut [Phase], target: &Target) {
     let Some(variant) = Variant::of_config(&target.config) else { return };
     for phase in phases {
@@ -422,7 +422,7 @@ pub(super) fn for_target(phases: &mut [Phase], target: &Target) {
     }
 }
 
-/// What the clients of a step do.
+/// The work of a step's clients.
 pub(super) fn work_of(phase: &Phase) -> Option<VectorWork> {
     match phase {
         Phase::Measure(step) => step.own(),
@@ -430,10 +430,11 @@ pub(super) fn work_of(phase: &Phase) -> Option<VectorWork> {
     }
 }
 
-/// Keeps the steps that `globs` choose, with the loads, builds and deletes that they rest on.
+/// Keeps the steps that `globs` select, with the loads, builds and deletes that they need.
 ///
 /// # Errors
-/// A glob that matches no step.
+///
+/// A glob matches no step.
 pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     let chosen = select(phases.clone(), globs, &Companions::NONE)?;
     let name = |phase: &Phase| match phase {
@@ -441,8 +442,8 @@ pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
         Phase::Settle | Phase::Restore => String::new(),
     };
     let mut wanted: Vec<String> = chosen.iter().map(name).collect();
-    // From the end on: a step needs the build before it, a build the load before it, and what is
-    // asked after deletes needs the deletes.
+    // Backwards: a step needs the build before it, a build the load before it, and queries after
+    // deletes the deletes.
     let (mut build, mut load, mut deletes, mut fill) = (false, false, false, false);
     for phase in phases.iter().rev() {
         let step = name(phase);
@@ -461,7 +462,7 @@ pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
                     (build, load, deletes, fill) = (false, false, false, false);
                 }
                 VectorOperation::Build(_) => (build, load, deletes) = (false, true, false),
-                // What a table was filled with rests on the filling alone.
+                // It needs only the steps that filled the table.
                 VectorOperation::Search(search) if search.rows == Present::Found => fill = true,
                 VectorOperation::Search(search) => {
                     (build, load) = (true, true);

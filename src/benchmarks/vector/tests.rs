@@ -1,4 +1,4 @@
-//! Steps, settings and refusals of vector search.
+//! Tests of steps, settings and refusals of vector search.
 
 use crate::benchmarks::vector::steps::{choose, for_target, phases, work_of};
 use crate::benchmarks::vector::{set, workload};
@@ -60,7 +60,7 @@ fn cases_bring_what_they_need() {
     assert!(all[position("cold.m=8.ec=32.ef=20")].restart_before);
     assert!(!all[position("search.m=8.ec=32.ef=20")].restart_before);
     assert!(position("mixed.load") < position("mixed.inserts=50.ef=20"));
-    // Shares ascend, whatever was written.
+    // Shares ascend in any case.
     assert!(position("churn.cleaned=10.ef=20") < position("churn.delete=50"));
     assert!(position("isolation.load") < position("isolation.serializable.m=8.ec=32.ef=20"));
     assert!(position("payload.m=8.ec=32") < position("index.m=16.ec=64"));

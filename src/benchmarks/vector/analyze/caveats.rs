@@ -1,13 +1,13 @@
-//! Reasons for doubt that only vector search has.
+//! Caveats of vector search.
 
 use crate::analyze::caveat::{Caveat, CaveatKind, Evidence};
 use crate::domain::metric::Metric;
 
-/// Recalls of searches that count as the same.
+/// Largest difference between recalls that count as equal.
 const RECALL_NEAR: f64 = 0.005;
 
-/// Searches of two DBMSs whose recalls are further apart than two builds of one index are. Between
-/// builds of one DBMS a lower recall is a finding of its own.
+/// The caveat on searches of two DBMSs whose recalls differ by more than those of two builds of one
+/// index. Between builds of one DBMS, a lower recall is a finding of its own.
 pub(super) fn recalls(evidence: &Evidence<'_>) -> Vec<Caveat> {
     let comparison = evidence.comparison;
     let dbms = |place: usize| {

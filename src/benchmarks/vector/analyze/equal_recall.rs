@@ -1,5 +1,5 @@
-//! Each target at its best for one recall, compared like a step: what a user who needs that recall
-//! gets from each, whatever the parameters of its indexes are called and mean.
+//! Compares each target at its fastest configuration for one recall, as a step: the rate that a
+//! user with a required recall gets, whatever the parameters of the indexes.
 
 use super::recall::{self, Curve, CurvePoint, TARGETS};
 use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
@@ -7,10 +7,10 @@ use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::step_parameters::StepParameters;
 use crate::domain::vector::of_clients;
 
-/// A step for each of the published recalls that the base and another target reach, named
-/// `recall=0.99` (`recall=0.99.clients=4` for more clients than one). Each target is in it with the
-/// measurements of its fastest configuration of at least that recall. A recall for which all have
-/// the same configurations as for the one above it adds nothing and has none.
+/// A step for each of the published recalls that the baseline and another target reach, named
+/// `recall=0.99`, or `recall=0.99.clients=4` for several clients. Each target is in it with the
+/// measurements of its fastest configuration of at least that recall. A recall with the same
+/// configurations as the one above it gives no step.
 ///
 /// Ratios are not filled in.
 pub(crate) fn steps(comparison: &Comparison) -> Vec<StepComparison> {
@@ -33,7 +33,7 @@ pub(crate) fn steps(comparison: &Comparison) -> Vec<StepComparison> {
     steps
 }
 
-/// For each target of the comparison the step of its best point.
+/// By target: the step of its best point.
 fn choices(curves: &[&Curve], targets: usize, recall: f64) -> Vec<Option<String>> {
     let of = |place: usize| {
         let curve = curves.iter().find(|curve| curve.place == place)?;

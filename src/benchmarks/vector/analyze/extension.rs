@@ -1,9 +1,9 @@
-//! Hooks of vector search in the analysis.
+//! Vector search's hooks in the analysis.
 
 use super::{caveats, equal_recall, upgrade};
 use crate::analyze::Extension;
 
-/// The hooks of this benchmark.
+/// The hooks.
 pub(crate) const EXTENSION: Extension = Extension {
     upgrade: upgrade::parameters_of_name,
     derive: equal_recall::steps,

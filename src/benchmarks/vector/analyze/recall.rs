@@ -1,5 +1,5 @@
-//! Curves of recall and rate: points with their intervals, frontiers, the best configuration for a
-//! wanted recall and those that cannot be told from it, and recall that was lost.
+//! Curves of recall and rate: points with intervals, frontiers, the best configuration for a recall
+//! and those equal to it, and lost recall.
 
 use std::collections::BTreeMap;
 
@@ -15,30 +15,30 @@ use crate::stats::summary::median;
 /// The recalls of the published table.
 pub const TARGETS: [f64; 6] = [1.0, 0.99, 0.98, 0.97, 0.96, 0.95];
 
-/// Pairs from which on two points are told apart by a test; with fewer, by [`NEAR`].
+/// Fewest pairs for a test between two points; with fewer, [`NEAR`] decides.
 const PAIRS_MIN: usize = 3;
-/// Rates that differ by less than this share are taken for one, where nothing better is known: what
-/// builds of one index differ by.
+/// Rates that differ by a smaller share count as equal if there is no test: builds of one index
+/// differ by as much.
 const NEAR: f64 = 0.03;
-/// A smaller loss of mean recall is not worth a finding, however sure it is.
+/// Smallest loss of mean recall that is a finding, however certain.
 const DROP_MIN: f64 = 0.002;
-/// The largest difference of recall between two builds of one index in published data: with few
-/// pairs only more is a finding.
+/// The largest difference of recall between two builds of one index in published data; with few
+/// pairs, only a larger one is a finding.
 const DROP_UNSURE: f64 = 0.024;
 
 /// A mean over independent builds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
-    /// The mean; of rates the geometric one.
+    /// The arithmetic mean; for rates the geometric mean.
     pub value: f64,
-    /// 95 % t interval; `None` for fewer than two builds.
+    /// The 95 % t interval; `None` for fewer than two builds.
     pub interval: Option<Interval>,
 }
 
 /// A point of one target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurvePoint {
-    /// Parameters.
+    /// Parameters of the search.
     pub point: SearchPoint,
     /// Recall.
     pub recall: Mean,
@@ -46,9 +46,9 @@ pub struct CurvePoint {
     pub rate: Mean,
     /// Medians over the builds of [`Metric::percentiles`], ms.
     pub latency: Vec<Option<f64>>,
-    /// Seconds to build the index alone, median.
+    /// Seconds to build the index, without table and rows; median.
     pub index_seconds: Option<f64>,
-    /// Seconds for table, rows and index together, median: what published work calls isecs.
+    /// Seconds for table, rows and index, median; isecs in published work.
     pub build_seconds: Option<f64>,
     /// Size of the index, MiB, median.
     pub index_mib: Option<f64>,
@@ -56,7 +56,7 @@ pub struct CurvePoint {
     pub server_mib: Option<f64>,
     /// True if no other point of the curve is better in both recall and rate.
     pub frontier: bool,
-    /// Places of its runs in the comparison.
+    /// Indexes of its runs in the comparison.
     pub runs: Vec<usize>,
     /// ln rate of each run, in the order of `runs`.
     ln_rates: Vec<f64>,
@@ -67,37 +67,37 @@ pub struct CurvePoint {
 pub struct Curve {
     /// Label of the target.
     pub label: String,
-    /// Place of the target in the comparison.
+    /// Index of the target in the comparison.
     pub place: usize,
-    /// Clients.
+    /// Number of clients.
     pub clients: u32,
-    /// By ascending recall.
+    /// Points by ascending recall.
     pub points: Vec<CurvePoint>,
 }
 
 /// The best configuration for a recall.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Place of the point with the highest rate.
+    /// Index of the point with the highest rate.
     pub best: usize,
-    /// Places of all that cannot be told from it, itself among them, the fastest first.
+    /// Indexes of all points equal to it within the error, including it, the fastest first.
     pub tied: Vec<usize>,
-    /// Of these, the one whose index is built soonest; `None` where no build was timed.
+    /// The one of them whose index is built soonest; `None` if no build was timed.
     pub cheapest: Option<usize>,
 }
 
-/// Recall that a target has lost against the base with equal parameters.
+/// Recall that a target lost against the baseline with equal parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drop {
     /// Label of the target.
     pub label: String,
     /// The step.
     pub step: String,
-    /// Mean recall of the base and of the target over the pairs.
+    /// Mean recall of the baseline and of the target over the pairs.
     pub recall: [f64; 2],
-    /// 95 % t interval of the mean difference, target less base.
+    /// 95 % t interval of the mean difference, target − baseline.
     pub interval: Option<Interval>,
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: usize,
 }
 
@@ -154,7 +154,7 @@ fn curve_point(
             both.iter().filter_map(|(sample, _, _)| sample.get(metric)).collect();
         median(&numbers)
     };
-    // What the build of its index measured, unless the step itself brings it, as imported ones do.
+    // Measured in the build of its index, or in the step itself for imported ones.
     let of_step = |name: &str, metric: Metric| {
         let step = comparison.steps.iter().find(|step| step.name == name)?;
         step.targets.get(place)?.metrics.get(&metric)?.absolute
@@ -166,7 +166,7 @@ fn curve_point(
     let exp = |interval: Interval| Interval { low: interval.low.exp(), high: interval.high.exp() };
     let rate = mean(&ln_rates)?;
     let mut recall = mean(&recalls)?;
-    // No recall lies outside of 0 to 1.
+    // Recall is from 0 to 1.
     recall.interval = recall
         .interval
         .map(|interval| Interval { low: interval.low.max(0.0), high: interval.high.min(1.0) });
@@ -190,8 +190,9 @@ fn mean(values: &[f64]) -> Option<Mean> {
     Some(Mean { value: mean.mean, interval: mean.interval })
 }
 
-/// Points are kept that no other beats in both: best rate first, each must have a higher recall
-/// than all before it. Points without any recall or rate are none (the rule of ann-benchmarks).
+/// Marks the points that no other point exceeds in both recall and rate: in descending order of
+/// rate, each has a higher recall than all before it. Points without recall or rate do not count
+/// (the rule of ann-benchmarks).
 fn mark_frontier(points: &mut [CurvePoint]) {
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|&a, &b| {
@@ -207,7 +208,7 @@ fn mark_frontier(points: &mut [CurvePoint]) {
 }
 
 impl Curve {
-    /// The highest rate among the points whose recall is at least `recall`, not rounded; `None` if
+    /// The highest rate among points with a recall of at least `recall`, not rounded; `None` if
     /// there is none.
     pub fn best_for(&self, recall: f64) -> Option<Choice> {
         let mut enough: Vec<usize> =
@@ -222,9 +223,9 @@ impl Curve {
         Some(Choice { best, tied, cheapest })
     }
 
-    /// What a recall costs in time to build: places of the points that have it, the soonest built
-    /// first, each with a higher rate than all that are built sooner. So for any wanted rate the
-    /// first that has it tells how long it takes to get there.
+    /// The build time that a recall costs: indexes of the points with at least that recall, the
+    /// soonest built first, each with a higher rate than all before it. The first one with a wanted
+    /// rate shows how long its build takes.
     pub fn soonest_for(&self, recall: f64) -> Vec<usize> {
         let enough = (0..self.points.len()).filter(|place| self.points[*place].reaches(recall));
         let timed = |place: usize| Some((self.points[place].seconds_to_build()?, place));
@@ -242,18 +243,18 @@ impl Curve {
 }
 
 impl CurvePoint {
-    /// Seconds to build the index alone; where only the whole was timed, the whole.
+    /// Seconds to build the index; if only the whole was timed, with table and rows.
     pub fn seconds_to_build(&self) -> Option<f64> {
         self.index_seconds.or(self.build_seconds)
     }
 
     fn reaches(&self, recall: f64) -> bool {
-        // A sum of tenths may end a little below the whole.
+        // A sum of tenths may be slightly less than the whole.
         self.recall.value >= recall - 1e-9
     }
 
-    /// By the t interval on the difference of ln rates over the runs that both have; where these
-    /// are fewer than [`PAIRS_MIN`], if the rates differ by less than [`NEAR`].
+    /// True if the t interval of the differences of ln rates over common runs contains 0; with
+    /// fewer than [`PAIRS_MIN`] runs, if the rates differ by less than [`NEAR`].
     fn cannot_be_told_from(&self, best: &CurvePoint) -> bool {
         let differences: Vec<f64> = self
             .runs
@@ -272,8 +273,8 @@ impl CurvePoint {
     }
 }
 
-/// Recall that was lost with equal parameters: by an interval below zero from three pairs on, else
-/// by more than builds of one index differ by.
+/// Recall lost with equal parameters: the interval is below zero (from three pairs on), or the loss
+/// exceeds the difference between builds of one index.
 pub fn drops(comparison: &Comparison) -> Vec<Drop> {
     let mut drops = Vec::new();
     for step in comparison.measured_steps() {
@@ -282,7 +283,7 @@ pub fn drops(comparison: &Comparison) -> Vec<Drop> {
             comparison.targets.get(place).and_then(|facts| Some(facts.target.as_ref()?.dbms))
         };
         for (place, target) in (1..).zip(others) {
-            // Of another DBMS the index is another one, whatever the step is called.
+            // Another DBMS has another index in a step of the same name.
             if dbms(0) != dbms(place) {
                 continue;
             }
@@ -330,7 +331,7 @@ fn drop_of(
 mod tests {
     use super::*;
 
-    /// recall, rate, index seconds; a run for each rate.
+    /// recall, rate, index seconds; a run per rate.
     fn point(ef: u32, recall: f64, rates: &[f64], index_seconds: f64) -> CurvePoint {
         let ln_rates: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
         let rate = mean(&ln_rates).unwrap();
@@ -403,7 +404,7 @@ mod tests {
 
     #[test]
     fn with_enough_builds_ties_are_tested() {
-        // Two per cent apart, in every build: told apart. Ten per cent apart with much noise: not.
+        // Two per cent apart in every build: different. Ten per cent apart with much noise: equal.
         let curve = curve(vec![
             point(1, 1.0, &[1000.0, 1010.0, 990.0, 1000.0], 5.0),
             point(2, 1.0, &[980.0, 990.0, 970.0, 981.0], 1.0),

@@ -1,9 +1,9 @@
-//! Parameters of steps in records of older versions, which hold them in names alone.
+//! Reads parameters of steps from their names, for records of older versions.
 
 use crate::domain::step_parameters::StepParameters;
 use crate::domain::vector::VectorParameters;
 
-/// What the name of a step says; `None` unless it is named after the parameters of an index.
+/// The parameters in the name of a step; `None` without parameters of an index.
 pub(super) fn parameters_of_name(name: &str) -> Option<StepParameters> {
     let is_of_index = name.split('.').any(|part| part.starts_with("m="));
     let own = curve_point(name).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a set of vectors must be like to stand for the real one: checks, each with what was found,
-//! what is expected, how far off it may be, and where the expected value is from.
+//! Checks whether a set of vectors is as hard to search as the real one. Each check has the value
+//! found, the expected value, its limits and its source.
 
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
@@ -15,57 +15,56 @@ use crate::stats::Interval;
 use crate::stats::paired::mean_interval;
 use crate::stats::summary::mean;
 
-/// Rows and dimensions of the set whose figures are known.
+/// Rows and dimensions of the set with known figures.
 pub const SPECIFIED: (usize, usize) = (60_000, 784);
-/// Neighbours asked for.
+/// Neighbours per query.
 const K: usize = 10;
-/// Graphs of one index, each with a seed of its own for the layers of its nodes, where what single
-/// graphs differ by could decide.
+/// Graphs per index, each with its own seed for the layers of nodes, if the difference between
+/// single graphs could change the outcome.
 const GRAPHS: u64 = 5;
-/// A recall nearer to its limit than this is measured on all of them: by so much the recalls of
-/// pgvector's builds of one index ranged in published data.
+/// Recalls closer to their limit are measured on all graphs: the range of recalls of pgvector's
+/// builds of one index in published data.
 const NEAR: f64 = 0.009;
-/// Rows between two signs of life.
+/// Rows between two progress reports.
 const SIGN_OF_LIFE: usize = 500;
 
-/// Where the figures of the statistics are from.
+/// The source of expected statistics.
 const PROTOTYPE: &str = "prototype of the generator";
-/// Where the recalls are from.
+/// The source of expected recalls.
 const PUBLISHED: &str = "pgvector 0.8.0 on fashion-mnist, January 2025";
-/// Where the limits are that nobody published.
+/// The source of limits that are not published.
 const RULE: &str = "limits in docs/vector.md";
-/// Of the intervals of recalls.
+/// Level of the intervals of recalls.
 const CONFIDENCE: f64 = 0.95;
 
-/// Something that was found, and what it should be.
+/// A check of one value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataCheck {
-    /// "zeros", "recall 8/32 ef 10".
+    /// The name of the value: "zeros", "recall 8/32 ef 10".
     pub what: String,
-    /// What it is.
+    /// The value found.
     pub found: f64,
-    /// What it is elsewhere, where that is one number.
+    /// The expected value, if it is one number.
     pub expected: Option<f64>,
     /// Its allowed range; `None` for a value without a check.
     pub range: Option<RangeInclusive<f64>>,
     /// The 95 % interval of the value if it is a mean.
     pub interval: Option<Interval>,
-    /// Whose figure the expected one is.
+    /// The source of the expected value.
     pub source: &'static str,
 }
 
 impl DataCheck {
-    /// False if it is out of range.
+    /// False if the value is out of range.
     pub fn holds(&self) -> bool {
         self.range.as_ref().is_none_or(|range| range.contains(&self.found))
     }
 
-    /// True if a limit of the range lies within the interval of the mean: the other verdict could
-    /// come of other seeds.
+    /// True if the interval of the mean contains a limit: other seeds could change the outcome.
     pub fn is_close(&self) -> bool {
         let Some((range, interval)) = self.range.as_ref().zip(self.interval) else { return false };
         let within = |limit: &f64| interval.low <= *limit && *limit <= interval.high;
-        // No recall is above 1, so that is no limit.
+        // Recall is at most 1, so that is no limit.
         [range.start(), range.end()].into_iter().any(|limit| *limit < 1.0 && within(limit))
     }
 
@@ -74,11 +73,12 @@ impl DataCheck {
     }
 }
 
-/// A figure of the specified set: its name, its value, and where it is found.
+/// A figure of the set with known figures: its name, its value, and the same figure of other
+/// statistics.
 type Figure = (&'static str, f64, fn(&Statistics) -> f64);
 
-/// What the prototype of the generator had at 60,000 rows and 784 dimensions; three seeds differed
-/// by less than a per cent in dimensionality.
+/// Figures of the prototype of the generator with 60,000 rows of 784 dimensions. Its dimensionality
+/// varied by less than one per cent over three seeds.
 const FIGURES: [Figure; 8] = [
     ("zeros", 0.61, |s| s.zeros),
     ("mean", 25.6, |s| s.mean),
@@ -90,10 +90,10 @@ const FIGURES: [Figure; 8] = [
     ("skewness of 10-occurrence", 1.55, |s| s.skewness),
 ];
 
-/// How far a figure may be off, as a share of it.
+/// Allowed deviation of a figure, as a share of it.
 const ALLOWED: f64 = 0.05;
 
-/// The statistics of a set; held against the prototype's if it is `specified`.
+/// The statistics of a set; compared with those of the prototype if it is `specified`.
 pub fn statistics(found: &Statistics, specified: bool) -> Vec<DataCheck> {
     let check = |(name, value, get): Figure| {
         let allowed = value * ALLOWED;
@@ -112,9 +112,9 @@ pub fn statistics(found: &Statistics, specified: bool) -> Vec<DataCheck> {
     FIGURES.into_iter().map(check).collect()
 }
 
-/// How far a recall of the set may be from the real set's.
+/// Allowed distance between the recalls of the set and of the real set.
 const RECALL_ALLOWED: f64 = 0.03;
-/// Recall of one index of the real set: m, ef_construction, and (ef, recall) as published.
+/// Published recalls of one index of the real set: m, ef_construction, and (ef, recall).
 type Curve = (u32, u32, &'static [(u32, f64)]);
 
 const CURVES: [Curve; 8] = [
@@ -128,12 +128,12 @@ const CURVES: [Curve; 8] = [
     (64, 256, &[(10, 0.995), (20, 0.998)]),
 ];
 
-/// Search widths for indexes without a published curve.
+/// Search widths for indexes without published recalls.
 const WIDTHS: [u32; 4] = [10, 20, 40, 80];
-/// The index whose slope is held against the published one.
+/// The index whose slope is compared with the published one.
 const SLOPE_OF: PgBuild = PgBuild { m: 8, ef_construction: 32 };
 
-/// The indexes whose recall on the real set is known.
+/// The indexes with published recalls on the real set.
 pub fn published() -> Vec<PgBuild> {
     CURVES.iter().map(|&(m, ef_construction, _)| PgBuild { m, ef_construction }).collect()
 }
@@ -148,20 +148,20 @@ fn curve(build: PgBuild) -> Option<&'static [(u32, f64)]> {
 pub struct GraphPoint {
     /// The index.
     pub build: PgBuild,
-    /// Width of the search.
+    /// Width of the search (ef).
     pub ef: u32,
-    /// Recall of the 10 nearest, mean over the graphs.
+    /// Mean recall of the 10 nearest neighbours over the graphs.
     pub recall: f64,
     /// Its 95 % interval over the graphs, if there are several.
     pub interval: Option<Interval>,
-    /// Graphs.
+    /// Number of graphs.
     pub graphs: usize,
-    /// Distances computed for one query, mean.
+    /// Distances computed per query, mean.
     pub computed: f64,
 }
 
 impl GraphPoint {
-    /// The mean of what several graphs of one index have.
+    /// The mean over several graphs of one index.
     fn mean(graphs: &[GraphPoint]) -> Option<GraphPoint> {
         let recalls: Vec<f64> = graphs.iter().map(|found| found.recall).collect();
         let computed: Vec<f64> = graphs.iter().map(|found| found.computed).collect();
@@ -175,36 +175,36 @@ impl GraphPoint {
         })
     }
 
-    /// The recall of the same point on the real set.
+    /// The published recall of this point on the real set.
     fn real(&self) -> Option<f64> {
         let point = curve(self.build)?.iter().find(|(ef, _)| *ef == self.ef)?;
         Some(point.1)
     }
 
-    /// True if the recall lies near a limit of what it may be.
+    /// True if the recall is close to a limit.
     fn is_near_its_limit(&self) -> bool {
         let apart = self.real().map(|real| (self.recall - real).abs() - RECALL_ALLOWED);
         apart.is_some_and(|apart| apart.abs() < NEAR)
     }
 }
 
-/// How far the work has come: a graph, and its rows so far or its points.
+/// Progress of the work.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// So many rows are in the graph.
+    /// Number of rows in a graph so far.
     Rows(Seeded, usize),
-    /// The graph was built and asked.
+    /// The points of a complete graph.
     Asked(Seeded, Vec<GraphPoint>),
-    /// These graphs are built, too.
+    /// These graphs follow in addition.
     More(Vec<Seeded>),
 }
 
-/// One graph of an index.
+/// A graph of an index with its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seeded {
     /// The index.
     pub build: PgBuild,
-    /// The seed of its layers.
+    /// The seed of the layers.
     pub seed: u64,
 }
 
@@ -224,10 +224,10 @@ impl Seeded {
     }
 }
 
-/// Builds each index in memory and asks all queries, a graph at a time on each CPU. `truth` holds
-/// at least ten neighbours of each query. If the set is `comparable` with the real one, an index
-/// with a recall near its limit is built several times. The result does not depend on the number
-/// of CPUs.
+/// Builds each index in memory and runs all queries, one graph per CPU at a time. `truth` has at
+/// least ten neighbours per query. If the set is `comparable` with the real one, an index with a
+/// recall close to its limit is built several times. The result does not depend on the number of
+/// CPUs.
 pub fn graphs(
     data: &VectorSet,
     truth: &Truth,
@@ -252,7 +252,7 @@ pub fn graphs(
     let place = |build: PgBuild| builds.iter().position(|other| *other == build);
     points.sort_by_key(|(build, ef)| (place(*build), *ef));
     points.dedup();
-    // In the order of the seeds: sums do not depend on who was ready first.
+    // In the order of seeds, so that sums do not depend on which graph was ready first.
     found.sort_by_key(|(of, _)| of.seed);
     let of_point = |(build, ef): (PgBuild, u32)| {
         let same = found.iter().filter(|(_, point)| (point.build, point.ef) == (build, ef));
@@ -261,7 +261,7 @@ pub fn graphs(
     points.into_iter().filter_map(of_point).collect()
 }
 
-/// What all graphs are made of.
+/// The input of all graphs.
 struct VerifyPart<'a> {
     data: &'a VectorSet,
     truth: &'a Truth,
@@ -317,7 +317,7 @@ impl VerifyPart<'_> {
     }
 }
 
-/// What the indexes show. A `specified` set is held against the published recall.
+/// Checks of the recalls. A `specified` set is compared with the published ones.
 pub fn recalls(found: &[GraphPoint], specified: bool) -> Vec<DataCheck> {
     let mut checks = Vec::new();
     let (mut have, mut want) = (Vec::new(), Vec::new());
@@ -338,7 +338,7 @@ pub fn recalls(found: &[GraphPoint], specified: bool) -> Vec<DataCheck> {
             source: PUBLISHED,
         });
     }
-    // The rules are about the whole grid.
+    // These limits are for the whole grid.
     if have.len() == CURVES.iter().map(|(_, _, curve)| curve.len()).sum::<usize>() {
         checks.extend(together(&have, &want));
     }
@@ -349,7 +349,7 @@ pub fn recalls(found: &[GraphPoint], specified: bool) -> Vec<DataCheck> {
     checks
 }
 
-/// All points of the curves together: their mean distance, and whether they rank alike.
+/// All points together: mean distance of recalls, and Kendall's tau of their ranks.
 fn together(have: &[f64], want: &[f64]) -> [DataCheck; 2] {
     let sum: f64 = have.iter().zip(want).map(|(have, want)| (have - want).abs()).sum();
     let mean = DataCheck {
@@ -386,7 +386,7 @@ fn kendall(a: &[f64], b: &[f64]) -> f64 {
     sum / f64::sqrt(of_a * of_b)
 }
 
-/// A wider search finds no less, and looks at more.
+/// Checks that a wider search finds no less and computes more distances.
 fn monotone(found: &[GraphPoint]) -> [DataCheck; 2] {
     let pairs = || found.windows(2).filter(|pair| pair[0].build == pair[1].build);
     let count = |worse: fn(&GraphPoint, &GraphPoint) -> bool| {
@@ -406,7 +406,8 @@ fn monotone(found: &[GraphPoint]) -> [DataCheck; 2] {
     ]
 }
 
-/// How fast misses become fewer with the width: ln(1 − recall) against ln ef between the ends.
+/// The slope at which misses decrease with the width: ln(1 − recall) against ln ef between the
+/// ends.
 fn slope(found: &[GraphPoint], specified: bool) -> Option<DataCheck> {
     let mut points = found.iter().filter(|point| point.build == SLOPE_OF);
     let (first, last) = (points.next()?, points.next_back()?);
@@ -414,9 +415,9 @@ fn slope(found: &[GraphPoint], specified: bool) -> Option<DataCheck> {
     let width = (f64::from(last.ef) / f64::from(first.ef)).ln();
     let what = format!("slope of ln(1 - recall) of {SLOPE_OF}");
     let found = (misses(last) - misses(first)) / width;
-    // The published slope is that between these widths.
+    // The published slope is between these widths.
     Some(match specified && (first.ef, last.ef) == (10, 80) {
-        // Where nothing is missed there is no slope.
+        // Without misses there is no slope.
         false if !found.is_finite() => return None,
         false => DataCheck::told(what, found),
         true => DataCheck {
@@ -444,7 +445,7 @@ mod tests {
         assert!((tau - -0.471_404_520_791_031_7).abs() < 1e-12, "{tau}");
     }
 
-    /// The published curves, each recall moved by `shift`.
+    /// The published points, with each recall moved by `shift`.
     fn points(shift: f64) -> Vec<GraphPoint> {
         let mut found = Vec::new();
         for (build, (_, _, curve)) in published().into_iter().zip(CURVES) {
@@ -517,7 +518,7 @@ mod tests {
             graphs: 1,
             computed: 100.0,
         };
-        // 0.926 on the real set, so 0.956 is the limit.
+        // 0.926 on the real set, so the limit is 0.956.
         for (recall, near) in [(0.9567, true), (0.948, true), (0.946, false), (0.97, false)] {
             assert_eq!(point(recall).is_near_its_limit(), near, "{recall}");
         }

@@ -1,5 +1,5 @@
-//! Caches data that take long to make, in files with a SHA-256 at the end. A file that is damaged
-//! is made again.
+//! Caches data that are slow to make, in files with a SHA-256 at the end. A damaged file is made
+//! again.
 
 use std::fs;
 use std::path::Path;
@@ -13,9 +13,8 @@ use crate::units;
 
 const SHA: usize = 32;
 
-/// The content of `name` in `folder`, made if it is not there. Without a folder it is always made.
-/// A file is written whole to another name and then renamed, so that two processes that make it at
-/// once do no harm.
+/// The content of `name` in `folder`; makes it if it is missing, and always without a folder. A
+/// file is written under another name and then renamed, so that two processes may make it at once.
 pub(super) fn kept(
     folder: Option<&Path>,
     name: &str,
@@ -37,7 +36,7 @@ pub(super) fn kept(
     Ok(content)
 }
 
-/// `None` if it is missing or damaged.
+/// The content of a file; `None` if it is missing or damaged.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let mut content = fs::read(path).ok()?;
     let end = content.len().checked_sub(SHA)?;
@@ -48,7 +47,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// Neighbours of a set, kept under the set's hash.
+/// Exact neighbours of a set, cached under the set's hash.
 pub(super) fn truth(
     data: &VectorSet,
     what: &str,

@@ -1,4 +1,4 @@
-//! Vectors, queries, what is known of each row, and the exact neighbours of every query.
+//! A data set: vectors, queries, classes, and exact neighbours of the queries.
 
 use sha2::{Digest, Sha256};
 
@@ -10,22 +10,22 @@ use crate::benchmarks::vector::data::truth::{Truth, exact};
 use crate::domain::vector::{Distance, Filter, Present};
 use crate::units;
 
-/// Vectors to be indexed, queries, and how far apart they are.
+/// Vectors to index, and queries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorSet {
-    /// What it is, in words: `fashion-like v1, 10000 × 784, seed 1 (synthetic)`.
+    /// A description: `fashion-like v1, 10000 × 784, seed 1 (synthetic)`.
     pub name: String,
-    /// The first 12 hex digits of a SHA-256 over all vectors.
+    /// The first 12 hexadecimal digits of a SHA-256 over all vectors.
     pub hash: String,
-    /// Distance of vectors.
+    /// The distance between vectors.
     pub distance: Distance,
-    /// The rows; a row's number is its id.
+    /// The rows; the index of a row is its id.
     pub train: Matrix,
     /// The queries.
     pub test: Matrix,
-    /// Classes of rows and of queries, where there are any.
+    /// Classes of rows and of queries, if there are any.
     pub classes: Option<[Vec<u8>; 2]>,
-    /// Neighbours that came with the file.
+    /// Neighbours from the file.
     pub given: Option<Truth>,
 }
 
@@ -36,7 +36,8 @@ impl VectorSet {
         VectorSet { name, hash, distance, train, test, classes: None, given: None }
     }
 
-    /// The exact neighbours of all queries among the rows that are there and pass the filter.
+    /// Computes the exact neighbours of all queries among the rows that are present and pass the
+    /// filter.
     pub(crate) fn compute_truth(
         &self,
         filter: Filter,
@@ -94,7 +95,8 @@ impl VectorSet {
     /// The exact neighbours of all queries among the rows `ids`, which ascend.
     ///
     /// # Errors
-    /// Fewer than `k` rows, or rows that the set has not.
+    ///
+    /// Fewer than `k` rows, or rows that do not exist.
     pub fn truth_among(&self, ids: &[u32], k: usize) -> Result<Truth, DataError> {
         let unfit = |what: String| Err(DataError::Unfit { name: self.name.clone(), what });
         if ids.len() < k {
@@ -116,10 +118,11 @@ impl VectorSet {
         })
     }
 
-    /// The value that each query's filter compares with; `None` where there is no filter.
+    /// The value in each query's filter; `None` without a filter.
     ///
     /// # Errors
-    /// Classes are asked for and there are none.
+    ///
+    /// The filter needs classes and there are none.
     pub fn filter_values(&self, filter: Filter) -> Result<Option<Vec<i64>>, DataError> {
         let classes = CLASSES as i64;
         Ok(match filter {
@@ -135,7 +138,7 @@ impl VectorSet {
         })
     }
 
-    /// The class of a row; 0 where there are no classes.
+    /// The class of a row; 0 without classes.
     pub fn class_of(&self, id: u32) -> u8 {
         self.classes.as_ref().map_or(0, |[of_rows, _]| of_rows[id as usize])
     }
@@ -143,7 +146,7 @@ impl VectorSet {
     /// True if a row is in the table.
     pub fn is_present(&self, id: u32, present: Present) -> bool {
         match present {
-            // What a table holds is asked of the table.
+            // The table itself tells its rows.
             Present::All | Present::Found => true,
             Present::AllBut { spare } => {
                 u64::from(id).saturating_add(spare) < self.train.rows() as u64
@@ -153,7 +156,7 @@ impl VectorSet {
     }
 }
 
-/// Some rows of a matrix.
+/// These rows of a matrix.
 fn pick(matrix: &Matrix, rows: &[usize]) -> Matrix {
     let place = |row: &usize| row * matrix.dims..(row + 1) * matrix.dims;
     let values = match &matrix.values {
@@ -167,7 +170,7 @@ fn pick(matrix: &Matrix, rows: &[usize]) -> Matrix {
     Matrix { dims: matrix.dims, values }
 }
 
-/// The first 12 hex digits of a SHA-256 over sizes and values.
+/// The first 12 hexadecimal digits of a SHA-256 over sizes and values.
 pub(crate) fn hash(matrices: &[&Matrix]) -> String {
     let mut sha = Sha256::new();
     for matrix in matrices {

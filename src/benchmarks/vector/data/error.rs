@@ -1,36 +1,36 @@
-//! Why there are no vectors to search.
+//! Errors of vector data.
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why there is no data.
+/// An error of vector data.
 #[derive(Debug, Error)]
 pub enum DataError {
     /// A file cannot be read or written.
     #[error("{doing} {path}: {source}")]
     Io {
-        /// "read the vectors of".
+        /// The action: "read the vectors of".
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A file has another form, or a feature that is not read.
+    /// A file has an unknown form or an unsupported feature.
     #[error("read the vectors of {path}: {what}")]
     Form {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what would be right.
+        /// The problem, and the valid form.
         what: String,
     },
-    /// The vectors cannot be searched.
+    /// The vectors are unsuitable for a search.
     #[error("use the vectors of {name}: {what}")]
     Unfit {
         /// The set.
         name: String,
-        /// What is wrong, and what to do.
+        /// The problem and a way out.
         what: String,
     },
 }

@@ -1,18 +1,18 @@
-//! Vectors that a graph index finds as hard as pictures of clothes: the "fashion-like" set.
+//! The generated "fashion-like" set: as hard for a graph index as pictures of clothes.
 //!
 //! Ten classes overlap in one latent space of 24 dimensions. Each class is a union of 300 small
-//! styles (near-duplicates, as photographs of one garment are), and everything is pushed through
-//! one smooth decoder and rounded to 0..=255. Recall of HNSW on it follows that on fashion-mnist
-//! (docs/vector.md has the figures); plain gaussian blobs do not.
+//! styles (near-duplicates, like photographs of one garment). One smooth decoder maps all of them
+//! to values that are rounded to 0..=255. Recall of HNSW follows that on fashion-mnist
+//! (docs/vector.md has the figures); with plain gaussian blobs it does not.
 //!
-//! Every row is made from a stream of its own, in basic arithmetic and the functions of `libm`, in
-//! a fixed order: the bytes are the same on every machine and for any number of threads.
+//! Each row has its own random stream and uses basic arithmetic and `libm` in a fixed order, so the
+//! bytes are equal on every machine and for any number of threads.
 
 use crate::datagen::rng::{Rng, StreamKey};
 
-/// Version of the sequence: two sets of different versions are different sets.
+/// Version of the sequence; sets of different versions differ.
 pub const VERSION: u32 = 1;
-/// Dimensions of the published sizes; the parameters below were tuned with it.
+/// Dimensions of the published sizes; the parameters below were tuned for it.
 pub const DIMS: usize = 784;
 /// Number of classes.
 pub const CLASSES: usize = 10;
@@ -21,35 +21,35 @@ const LATENT: usize = 24;
 const STYLES: usize = 300;
 const STYLE_DIMS: usize = 6;
 const HIDDEN: usize = 256;
-/// Share of a class's variance that lies within its styles.
+/// Share of a class's variance within its styles.
 const WITHIN: f64 = 0.25;
-/// Where the spectrum of the latent space falls off.
+/// The dimension from which the latent spectrum falls.
 const EFFECTIVE: f64 = 12.0;
 const WIDTH: f64 = 0.5;
 const FLOOR: f64 = 0.03;
 const SCALE: f64 = 0.8;
-/// Distance of class means.
+/// Distance between class means.
 const SEPARATION: f64 = 0.4;
 const NOISE: f64 = 2.0;
 const AMPLITUDE: f64 = 90.0;
 const GAIN: f64 = 0.7;
 const OFFSET: f64 = 0.3;
-/// How much the density of a style varies.
+/// Variation of the density of styles.
 const DENSITY: f64 = 0.25;
 
-/// Which of the two independent draws from the distribution.
+/// One of two independent draws from the distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What is indexed.
+    /// The rows.
     Train,
-    /// What is asked for.
+    /// The queries.
     Test,
 }
 
-/// The generator: the decoder and the styles, from which any row can be made alone.
+/// The generator: decoder and styles. It makes any row independently.
 pub struct Fashion {
     dims: usize,
-    /// LATENT × HIDDEN, row-major, as are the others.
+    /// LATENT × HIDDEN, row-major like the others.
     w1: Vec<f64>,
     b1: Vec<f64>,
     /// HIDDEN × dims.
@@ -76,7 +76,7 @@ struct Style {
     basis: Vec<f64>,
 }
 
-/// Memory for making rows, to be used again for the next.
+/// Reusable memory for making rows.
 #[derive(Default)]
 pub struct RenderScratch {
     hidden: Vec<f64>,
@@ -84,7 +84,7 @@ pub struct RenderScratch {
 }
 
 impl Fashion {
-    /// The generator of `seed` for vectors of `dims` dimensions.
+    /// The generator with `seed` for vectors of `dims` dimensions.
     pub fn new(seed: u64, dims: usize) -> Fashion {
         let key = |purpose: &str| StreamKey::new(seed, purpose).and(u64::from(VERSION));
         let mut normal = Normal::new(key("fashion.decoder").at(dims as u64));
@@ -123,8 +123,8 @@ impl Fashion {
         self.dims
     }
 
-    /// Row `index` of `part` with values 0..=255 that are not rounded, and its class. `out` has as
-    /// many places as there are dimensions.
+    /// Makes row `index` of `part` with unrounded values 0..=255, and returns its class. `out` has
+    /// one element per dimension.
     pub fn floats(
         &self,
         part: Part,
@@ -139,7 +139,7 @@ impl Fashion {
         class
     }
 
-    /// The same rounded to integers.
+    /// Makes a row with values rounded to integers, and returns its class.
     pub fn bytes(&self, part: Part, index: u64, out: &mut [u8], scratch: &mut RenderScratch) -> u8 {
         let class = self.make(part, index, scratch);
         for (value, made) in out.iter_mut().zip(&scratch.values) {
@@ -229,8 +229,7 @@ fn spectrum() -> Vec<f64> {
     raw.iter().map(|value| value * factor).collect()
 }
 
-/// `count` random directions at right angles: Gram and Schmidt on gaussian rows, twice, which makes
-/// up for rounding.
+/// `count` random orthogonal directions: Gram-Schmidt on gaussian rows, twice because of rounding.
 fn orthonormal(normal: &mut Normal, count: usize) -> Vec<f64> {
     let mut rows: Vec<f64> = (0..count * LATENT).map(|_| normal.next()).collect();
     for index in 0..count {
@@ -248,8 +247,8 @@ fn orthonormal(normal: &mut Normal, count: usize) -> Vec<f64> {
     rows
 }
 
-/// Cumulative weights from a symmetric Dirichlet distribution: gamma variates of a whole shape are
-/// sums of exponential ones.
+/// Cumulative weights from a symmetric Dirichlet distribution. Gamma variates of an integer shape
+/// are sums of exponential ones.
 fn dirichlet(rng: &mut Rng, count: usize, shape: u32) -> Vec<f64> {
     let mut sum = 0.0;
     let mut cumulative: Vec<f64> = (0..count)
@@ -262,7 +261,7 @@ fn dirichlet(rng: &mut Rng, count: usize, shape: u32) -> Vec<f64> {
     cumulative
 }
 
-/// The first place whose cumulative weight is above `unit`.
+/// The first index whose cumulative weight is above `unit`.
 fn draw(cumulative: &[f64], unit: f64) -> usize {
     cumulative.partition_point(|weight| *weight <= unit).min(cumulative.len() - 1)
 }
@@ -323,15 +322,15 @@ mod tests {
             sum += row.iter().map(|value| f64::from(*value)).sum::<f64>();
         }
         let cells = (ROWS * DIMS as u64) as f64;
-        // 61 % zeros, mean 25.6 for the prototype's seeds; ours differ by their draw of a decoder.
+        // The prototype's seeds gave 61 % zeros and a mean of 25.6; this draw of a decoder differs.
         let (zeros, mean) = (zeros as f64 / cells, sum / cells);
         assert!((zeros / 0.61 - 1.0).abs() < 0.05, "{zeros}");
         assert!((mean / 25.6 - 1.0).abs() < 0.10, "{mean}");
         assert!(classes.iter().all(|count| (100..900).contains(count)), "{classes:?}");
     }
 
-    // The golden values are those of an independent program in another language, with the
-    // logarithm and the tangent of another library.
+    // An independent program in another language, with another library's logarithm and tangent,
+    // made the golden values.
     #[test]
     fn rows_keep_their_bytes() {
         let fashion = Fashion::new(1, 16);

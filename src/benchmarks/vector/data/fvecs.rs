@@ -1,5 +1,5 @@
-//! The files of the TEXMEX sets: each vector is its number of dimensions as a 32-bit integer, then
-//! its values; floats in fvecs, bytes in bvecs, 32-bit integers in ivecs. Little-endian.
+//! Reads the files of the TEXMEX sets. Each vector is its number of dimensions as a 32-bit integer,
+//! then its values: floats in fvecs, bytes in bvecs, 32-bit integers in ivecs. Little-endian.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,8 @@ use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 /// Reads an fvecs file.
 ///
 /// # Errors
-/// It cannot be read, or its vectors are not of one length.
+///
+/// It is unreadable, or its vectors differ in length.
 pub fn floats(path: &Path) -> Result<Matrix, DataError> {
     let (dims, values) = read(path, 4)?;
     let numbers = values.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
@@ -20,16 +21,18 @@ pub fn floats(path: &Path) -> Result<Matrix, DataError> {
 /// Reads a bvecs file.
 ///
 /// # Errors
-/// See [`floats`].
+///
+/// Those of [`floats`].
 pub fn bytes(path: &Path) -> Result<Matrix, DataError> {
     let (dims, values) = read(path, 1)?;
     Ok(Matrix { dims, values: Numbers::Bytes(values) })
 }
 
-/// Reads an ivecs file: numbers of each vector, and the numbers of all.
+/// Reads an ivecs file: numbers per vector, and all numbers.
 ///
 /// # Errors
-/// See [`floats`].
+///
+/// Those of [`floats`].
 pub fn integers(path: &Path) -> Result<(usize, Vec<i32>), DataError> {
     let (dims, values) = read(path, 4)?;
     let numbers = values.as_chunks::<4>().0.iter().map(|bytes| i32::from_le_bytes(*bytes));
@@ -52,8 +55,8 @@ fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
     let record = 4 + dims * width;
     let mut values = Vec::with_capacity(file.len());
     for (number, vector) in file.chunks(record).enumerate() {
-        // A length that differs comes first: after it nothing lies where it should, and a file
-        // that seems cut off may be whole.
+        // Report a different length first: after it, all positions are wrong, so that a complete
+        // file may seem cut off.
         if let Some((length, _)) = vector.split_first_chunk::<4>().filter(|(it, _)| *it != head) {
             let length = i32::from_le_bytes(*length);
             return Err(DataError::form(
@@ -118,7 +121,7 @@ mod tests {
         check(&[0xff; 8], "-1 dimensions");
         let longer = [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         check(&longer[..16], "vector 1 has 2 dimensions but the vectors before it have 1");
-        // Though its bytes are no whole number of vectors of one dimension either.
+        // Although its size is no multiple of a vector either.
         check(&longer, "vector 1 has 2 dimensions");
         check(&[1, 0, 0, 0, 0, 0, 0, 0, 1, 0], "truncated");
     }

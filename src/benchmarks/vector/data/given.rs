@@ -1,4 +1,4 @@
-//! Neighbours that the user supplies: read from ivecs, and held against exact ones.
+//! Reads neighbours that the user supplies from ivecs, and compares them with exact ones.
 
 use std::path::Path;
 
@@ -8,11 +8,12 @@ use crate::benchmarks::vector::data::fvecs;
 use crate::benchmarks::vector::data::truth::Truth;
 use crate::datagen::rng::Rng;
 
-/// Reads row numbers of the neighbours of every query of `data`, nearest first. Their distances are
-/// computed.
+/// Reads row numbers of the neighbours of each query of `data`, the nearest first, and computes
+/// their distances.
 ///
 /// # Errors
-/// It cannot be read, is not of as many queries as there are, or names rows that there are not.
+///
+/// The file is unreadable, has another number of queries, or names rows that do not exist.
 pub fn read(path: &Path, data: &VectorSet) -> Result<Truth, DataError> {
     let (k, numbers) = fvecs::integers(path)?;
     let (rows, queries) = (data.train.rows(), data.test.rows());
@@ -48,8 +49,8 @@ pub fn read(path: &Path, data: &VectorSet) -> Result<Truth, DataError> {
     Ok(truth)
 }
 
-/// A query whose given neighbours are wrong, in words; `None` if all of `sample` queries agree.
-/// Ids may differ where distances are equal to within 1e-3 of an absolute or 1e-5 of their size.
+/// Describes a query whose given neighbours are wrong; `None` if all of `sample` queries agree. Ids
+/// may differ if distances agree within 1e-3 or within 1e-5 of their size.
 pub fn wrong(data: &VectorSet, exact: &Truth, sample: usize) -> Option<String> {
     let given = data.given.as_ref()?;
     let queries = data.test.rows();
@@ -121,7 +122,7 @@ mod tests {
         assert!(error.contains("neighbours=none"), "{error}");
     }
 
-    /// Writes vectors of 32-bit values, each with its length before it.
+    /// Writes vectors of 32-bit values, each after its length.
     fn write(path: &Path, width: usize, values: &[[u8; 4]]) {
         let vectors = values.chunks(width).flat_map(|vector| {
             (width as i32).to_le_bytes().into_iter().chain(vector.iter().flatten().copied())
@@ -169,7 +170,7 @@ mod tests {
             other[25] = wrong;
             refused(&other, 12, 10, &format!("query 2 has row {wrong} as a neighbour"));
         }
-        // Rows that there are, and that are not the nearest.
+        // Existing rows that are not the nearest.
         let shifted: Vec<i32> = ids.iter().map(|id| (id + 200) % 400).collect();
         assert!(open(&shifted, 12, 10, 0).unwrap().check_given(&truth).is_err());
     }

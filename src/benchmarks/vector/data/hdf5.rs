@@ -1,6 +1,6 @@
-//! The subset of HDF5 that ann-benchmarks writes, and no more: superblock 0, object headers 1,
-//! groups as symbol tables, contiguous datasets, attributes 1. What is outside of it is refused by
-//! name; `h5repack -l CONTI -f NONE --low=0 --high=0` brings most files into this form.
+//! Reads the subset of HDF5 that ann-benchmarks writes: superblock 0, object headers 1, groups as
+//! symbol tables, contiguous datasets, attributes 1. Other features are refused by name; `h5repack
+//! -l CONTI -f NONE --low=0 --high=0` converts most files to this form.
 
 mod parse;
 
@@ -14,11 +14,12 @@ use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use crate::benchmarks::vector::data::truth::Truth;
 use crate::domain::vector::Distance;
 
-/// Reads a file of ann-benchmarks: `train`, `test`, and if they are there `neighbors` and
-/// `distances`; the distance from the attribute of that name.
+/// Reads a file of ann-benchmarks: `train`, `test`, and `neighbors` and `distances` if they exist;
+/// the attribute `distance` names the distance.
 ///
 /// # Errors
-/// It cannot be read, or has a feature outside the subset; the text names it.
+///
+/// The file is unreadable, or has an unsupported feature; the text names it.
 pub fn dataset(path: &Path) -> Result<VectorSet, DataError> {
     let bytes = fs::read(path).map_err(DataError::io("read the vectors of", path))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -70,7 +71,7 @@ fn matrix(file: &File<'_>, name: &str) -> Result<Matrix, String> {
     Ok(Matrix::of_floats(dims, values.into_iter().map(|value| value as f32).collect()))
 }
 
-/// Neighbours and their distances, if both are there.
+/// Neighbours and their distances, if the file has both.
 fn given(file: &File<'_>, queries: usize) -> Result<Option<Truth>, String> {
     let (Some(ids), Some(distances)) = (file.dataset("neighbors")?, file.dataset("distances")?)
     else {
@@ -87,7 +88,7 @@ fn given(file: &File<'_>, queries: usize) -> Result<Option<Truth>, String> {
     Ok(Some(Truth { k, ids, distances: numbers(&distances)? }))
 }
 
-/// All values as doubles, which hold each of them exactly (row numbers end at 2^32).
+/// All values as doubles, which are exact for them (row numbers are below 2^32).
 fn numbers(array: &Array<'_>) -> Result<Vec<f64>, String> {
     let bytes = array.bytes;
     Ok(match array.kind {

@@ -1,11 +1,11 @@
-//! Vectors in memory: bytes where all values are whole numbers from 0 to 255, else floats.
+//! Vectors in memory: bytes if all values are whole numbers from 0 to 255, otherwise floats.
 
 /// Vectors of equal length, one after the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
-    /// Dimensions of each.
+    /// Dimensions of each vector.
     pub dims: usize,
-    /// All values.
+    /// The values, vector after vector.
     pub values: Numbers,
 }
 
@@ -19,8 +19,8 @@ pub enum Numbers {
 }
 
 impl Matrix {
-    /// Floats that are all whole numbers from 0 to 255 become bytes, with which everything is exact
-    /// and four times as fast.
+    /// Makes a matrix of floats. If all are whole numbers from 0 to 255, they become bytes, which
+    /// are exact and four times as fast.
     pub fn of_floats(dims: usize, values: Vec<f32>) -> Matrix {
         let is_byte = |value: &f32| *value >= 0.0 && *value <= 255.0 && value.fract() == 0.0;
         let values = if values.iter().all(is_byte) {
@@ -40,7 +40,7 @@ impl Matrix {
         values.checked_div(self.dims).unwrap_or(0)
     }
 
-    /// The first `rows` of them only.
+    /// Keeps the first `rows` vectors.
     pub fn truncate(&mut self, rows: usize) {
         match &mut self.values {
             Numbers::Bytes(values) => values.truncate(rows * self.dims),
@@ -48,7 +48,7 @@ impl Matrix {
         }
     }
 
-    /// Vector `row` as floats.
+    /// Copies vector `row` as floats.
     pub fn copy_row(&self, row: usize, out: &mut [f32]) {
         let place = row * self.dims..(row + 1) * self.dims;
         match &self.values {
@@ -69,7 +69,7 @@ impl Matrix {
         }
     }
 
-    /// The same as floats, with `shift` added to each vector.
+    /// The vectors as floats, with `shift` added to each.
     pub fn shifted(&self, shift: &[f32]) -> Matrix {
         let mut values = vec![0.0; self.rows() * self.dims];
         for (row, out) in values.chunks_mut(self.dims.max(1)).enumerate() {
@@ -90,14 +90,14 @@ impl Matrix {
         sums.iter().map(|sum| (sum / self.rows().max(1) as f64) as f32).collect()
     }
 
-    /// The first vector with a value that is no number, or infinite.
+    /// The first value that is infinite or NaN: vector and dimension.
     pub fn first_not_finite(&self) -> Option<(usize, usize)> {
         let Numbers::Floats(values) = &self.values else { return None };
         let place = values.iter().position(|value| !value.is_finite())?;
         Some((place / self.dims, place % self.dims))
     }
 
-    /// The first vector that has no direction.
+    /// The first vector of zeros only, which has no direction.
     pub fn first_zero(&self) -> Option<usize> {
         (0..self.rows()).find(|row| (0..self.dims).all(|dim| self.at(*row, dim) == 0.0))
     }

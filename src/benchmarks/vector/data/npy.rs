@@ -1,5 +1,5 @@
-//! NumPy's array files: a head in the words of a Python dictionary, then the values as they are.
-//! Read are arrays of two dimensions in C order of float32, float64 or uint8, little-endian.
+//! Reads NumPy's array files: a header in the form of a Python dictionary, then the values.
+//! Supports little-endian float32, float64 and uint8 with two dimensions in C order.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,8 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// Reads an npy file.
 ///
 /// # Errors
-/// It cannot be read, or holds another kind of array; the text names the feature.
+///
+/// The file is unreadable, or an array of another kind; the text names the feature.
 pub fn read(path: &Path) -> Result<Matrix, DataError> {
     let file = fs::read(path).map_err(DataError::io("read the vectors of", path))?;
     parse(&file).map_err(|what| DataError::form(path, what))
@@ -67,7 +68,7 @@ fn parse(file: &[u8]) -> Result<Matrix, String> {
     })
 }
 
-/// A value of the head: `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
+/// A value of the header `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
 fn field(head: &str, name: &str) -> Result<String, String> {
     let missing = || format!("its header has no {name}");
     let (_, rest) = head.split_once(&format!("'{name}':")).ok_or_else(missing)?;

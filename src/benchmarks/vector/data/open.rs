@@ -1,5 +1,5 @@
-//! Opens a set of vectors: generates it or reads files of the user, keeps what takes long to make,
-//! and refuses what cannot be searched.
+//! Opens a data set: generates it or reads the user's files, caches data that are slow to make, and
+//! refuses unsuitable vectors.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use crate::benchmarks::vector::data::truth::Truth;
 use crate::benchmarks::vector::data::{cache, fvecs, given, hdf5, npy, synthetic};
 use crate::domain::vector::{DataSource, Distance, Filter, Neighbours, Present};
 
-/// Queries whose given neighbours are held against exact ones before anything is measured.
+/// Queries whose given neighbours are compared with exact ones before measuring.
 const GIVEN_SAMPLE: usize = 200;
 
 impl VectorSet {
-    /// Reads a set, or makes one of `rows` rows. What takes long to make is kept in
-    /// `folder` and found again by its name.
+    /// Reads a set, or generates one of `rows` rows. `folder` caches data that are slow to make.
     ///
     /// # Errors
-    /// Files that cannot be read; vectors that cannot be searched; fewer rows than `k`.
+    ///
+    /// Unreadable files; unsuitable vectors; fewer rows than `k`.
     pub fn open(
         source: &DataSource,
         rows: u64,
@@ -53,8 +53,8 @@ impl VectorSet {
         Ok(data)
     }
 
-    /// Takes the first `rows` and the first `queries` only (0: all). Neighbours that came with the
-    /// file are of all rows, so they go with the first row that does.
+    /// Keeps the first `rows` and the first `queries` (0: all). Neighbours from the file are those
+    /// among all rows, so removing a row removes them.
     fn limit(&mut self, rows: usize, queries: usize) {
         let (had, asked) = (self.train.rows(), self.test.rows());
         if rows > 0 && rows < had {
@@ -84,10 +84,11 @@ impl VectorSet {
         Ok(())
     }
 
-    /// Holds the neighbours that came with the set against exact ones.
+    /// Compares the neighbours from the file with exact ones.
     ///
     /// # Errors
-    /// They are wrong, and so may be what else is believed of the set.
+    ///
+    /// They are wrong; other parts of the file may be too.
     pub fn check_given(&self, exact: &Truth) -> Result<(), DataError> {
         match given::wrong(self, exact, GIVEN_SAMPLE) {
             None => Ok(()),
@@ -145,11 +146,12 @@ impl VectorSet {
         Ok(())
     }
 
-    /// The exact neighbours of all queries among the rows that are there and pass the filter. Kept
-    /// in `folder`, found again by the set's hash.
+    /// The exact neighbours of all queries among the rows that are present and pass the filter;
+    /// cached in `folder` under the set's hash.
     ///
     /// # Errors
-    /// Fewer than `k` rows are left for some query; classes are asked for and there are none.
+    ///
+    /// Fewer than `k` rows are left for a query; the filter needs classes and there are none.
     pub fn truth(
         &self,
         filter: Filter,
@@ -163,7 +165,7 @@ impl VectorSet {
     }
 }
 
-/// Reads files by their endings.
+/// Reads files by their extensions.
 fn from_files(
     rows: &Path,
     queries: Option<&Path>,

@@ -1,34 +1,35 @@
-//! Statistics of how hard a set is to search: the figures by which the generated set is held
-//! against those of the prototype that its parameters were tuned with.
+//! Statistics of how hard a set is to search, for comparing the generated set with the prototype.
 
 use crate::benchmarks::vector::data::dataset::VectorSet;
 use crate::benchmarks::vector::data::truth::Truth;
 use crate::datagen::rng::Rng;
 
-/// Queries that stand for all where only an average distance is asked for.
+/// Sampled queries for a mean distance.
 const SAMPLE: usize = 2000;
-/// Rows that each of these is held against.
+/// Rows compared with each sampled query.
 const SAMPLE_ROWS: usize = 50;
-/// Queries that k-occurrences are counted over: with more of them the skewness falls, and the
-/// specified one is of so many.
+/// Queries for k-occurrences: skewness falls with their number, and the expected one is for this
+/// number.
 const COUNTED: usize = 5_000;
 
-/// Figures of a set.
+/// Statistics of a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     /// Share of values that are 0.
     pub zeros: f64,
-    /// Mean of all values.
+    /// Mean of the values.
     pub mean: f64,
     /// Local intrinsic dimensionality around the queries: mean, median, 10th and 90th percentile.
     pub dimensionality: [f64; 4],
-    /// Mean over the queries of: mean distance to any row / distance to the 10th neighbour.
+    /// Relative contrast: mean over the queries of (mean distance to a row / distance to the 10th
+    /// neighbour).
     pub contrast: f64,
-    /// Skewness of how often a row is among the 10 nearest of a query, over the first 5,000.
+    /// Skewness of the number of times that a row is among the 10 nearest of the first 5,000
+    /// queries.
     pub skewness: f64,
 }
 
-/// Figures of `data`, whose nearest neighbours are `truth`, at least ten of each query (100 for the
+/// The statistics of `data` with nearest neighbours `truth`, at least ten per query (100 for the
 /// published figures).
 ///
 /// The local dimensionality is the maximum-likelihood estimate of Levina and Bickel (2004) over the
@@ -61,7 +62,7 @@ pub fn statistics(data: &VectorSet, truth: &Truth) -> Statistics {
     }
 }
 
-/// `None` where neighbours lie at distance 0: then there is no dimension.
+/// The estimate for one query; `None` if a neighbour is at distance 0.
 fn dimensionality(distances: &[f64]) -> Option<f64> {
     let (last, others) = distances.split_last()?;
     if others.first().is_none_or(|first| *first <= 0.0) {
@@ -71,7 +72,7 @@ fn dimensionality(distances: &[f64]) -> Option<f64> {
     (sum < 0.0).then(|| -(others.len() as f64) / sum)
 }
 
-/// Relative contrast, by a seeded sample. Queries that lie on their tenth neighbour have none.
+/// Relative contrast from a seeded sample, without queries whose tenth neighbour is at distance 0.
 fn contrast(data: &VectorSet, truth: &Truth) -> f64 {
     let mut rng = Rng::stream(1, "vector.statistics", 0);
     let (mut asked, mut row) = (vec![0.0; data.train.dims], vec![0.0; data.train.dims]);
@@ -133,7 +134,7 @@ mod tests {
             let (data, truth) = cube(dims);
             let found = statistics(&data, &truth);
             let ratio = found.dimensionality[0] / dims as f64;
-            // The boundary of the cube takes some away.
+            // The boundary of the cube lowers it.
             assert!((0.8..1.1).contains(&ratio), "{dims}: {found:?}");
             assert!(found.dimensionality[2] < found.dimensionality[1]);
             assert!(found.dimensionality[1] < found.dimensionality[3]);

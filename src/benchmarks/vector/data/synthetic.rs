@@ -1,4 +1,4 @@
-//! The generated set, made on all CPUs.
+//! Makes the generated set on all CPUs.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use crate::domain::vector::Distance;
 use crate::parallel;
 
-/// Which set.
+/// The parameters of the set.
 pub(super) struct Wanted {
     pub(super) rows: usize,
     pub(super) queries: usize,
@@ -19,7 +19,7 @@ pub(super) struct Wanted {
     pub(super) seed: u64,
 }
 
-/// Makes it, or finds it in `folder`.
+/// Makes the set, or reads it from `folder`.
 pub(super) fn make(wanted: &Wanted, folder: Option<&Path>) -> Result<VectorSet, DataError> {
     let Wanted { rows, queries, dims, rounded, seed } = *wanted;
     let kind = if rounded { "" } else { "-float" };
@@ -35,7 +35,7 @@ pub(super) fn make(wanted: &Wanted, folder: Option<&Path>) -> Result<VectorSet, 
     })
 }
 
-/// Classes of the rows, classes of the queries, rows, queries.
+/// Classes of the rows, classes of the queries, rows, queries, as bytes.
 fn content(wanted: &Wanted) -> Vec<u8> {
     let fashion = Fashion::new(wanted.seed, wanted.dims);
     let width = wanted.dims * if wanted.rounded { 1 } else { 4 };

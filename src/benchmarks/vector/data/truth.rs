@@ -1,9 +1,9 @@
-//! The exact nearest neighbours of every query, in process, on all CPUs.
+//! Computes the exact nearest neighbours of each query on all CPUs.
 //!
 //! Bytes are compared exactly: squared distance = |x|² + |q|² − 2 x·q in integers, ordered by
-//! (distance, id). Floats are searched in single precision for candidates, which are then ranked
-//! in double precision; where rounding could have lost one, the query is done again in double
-//! precision throughout.
+//! (distance, id). Floats are searched in single precision for candidates, which are then ranked in
+//! double precision. If rounding could have lost a neighbour, the query is repeated in double
+//! precision.
 
 use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use crate::domain::vector::{Distance, dot};
@@ -12,15 +12,15 @@ use crate::os::tiles::{
 };
 use crate::parallel;
 
-/// Candidates beyond k that single precision keeps.
+/// Candidates beyond k in single precision.
 const SPARE: usize = 50;
 
 /// The k nearest rows of each query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
-    /// Neighbours of each query.
+    /// Neighbours per query.
     pub k: usize,
-    /// Row numbers, nearest first, k for each query.
+    /// Row numbers, the nearest first, k per query.
     pub ids: Vec<u32>,
     /// Their distances.
     pub distances: Vec<f64>,
@@ -32,7 +32,7 @@ impl Truth {
         &self.ids[query * self.k..(query + 1) * self.k]
     }
 
-    /// The `k` nearest alone; all if there are fewer.
+    /// The `k` nearest; all if there are fewer.
     pub fn nearest(&self, k: usize) -> Truth {
         let k = k.min(self.k);
         let ids = self.ids.chunks(self.k).flat_map(|ids| &ids[..k]).copied().collect();
@@ -46,9 +46,9 @@ impl Truth {
     }
 }
 
-/// The `k` nearest of the rows `ids` (ascending; `None` for all) for every query, on `threads`
-/// threads (0: one for each CPU). There must be at least `k` rows, and no vector without a
-/// direction where the distance is that of cosines.
+/// The `k` nearest among the rows `ids` (ascending; `None` for all) for each query, on `threads`
+/// threads (0: one per CPU). There must be at least `k` rows, and with the cosine distance no
+/// vector of zeros.
 pub fn exact(
     train: &Matrix,
     test: &Matrix,
@@ -93,7 +93,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Cuts the queries into one part for each thread; a part begins at a whole tile.
+    /// Splits the queries into a part per thread; a part begins at a whole tile.
     fn on_threads(&self, threads: usize, part: impl Fn(usize, usize) -> Truth + Sync) -> Truth {
         let queries = self.test.rows();
         let share = queries.div_ceil(threads.max(1)).next_multiple_of(QUERIES);
@@ -184,8 +184,8 @@ impl Search<'_> {
         tiles
     }
 
-    /// Candidates by true distance. If a row that is not among them could be as near as the k-th,
-    /// within the rounding of single precision, all rows are ranked.
+    /// Ranks candidates by exact distance. If another row could be as near as the k-th within the
+    /// rounding of single precision, it ranks all rows.
     fn rank(
         &self,
         query: &[f32],
@@ -222,7 +222,7 @@ impl Search<'_> {
     }
 }
 
-/// The least keys seen so far, ascending, with the places of their rows. Rows come in ascending
+/// The smallest keys so far, ascending, with the indexes of their rows. Rows come in ascending
 /// order, so of equal keys the earlier row stays.
 #[derive(Clone)]
 struct Nearest<T> {
@@ -238,7 +238,7 @@ impl<T: Copy + PartialOrd> Nearest<T> {
 
     #[inline]
     fn take(&mut self, first: usize, keys: &[T; ROWS]) {
-        // One look at all of them, without a branch each: hardly ever is one near enough.
+        // One pass over all keys without branches: hardly any is near enough.
         let near = keys.iter().fold(false, |near, key| near | (*key < self.bound));
         if near {
             self.insert(first, keys);
@@ -267,9 +267,9 @@ impl<T: Copy + PartialOrd> Nearest<T> {
 /// Rows as panels of bytes.
 struct BytePlane {
     panels: Vec<ByteQuad>,
-    /// Quads of a panel.
+    /// Quads per panel.
     groups: usize,
-    /// |x|² − 2 · OFFSET · Σ x of each row: less twice the product of a tile it is the squared
+    /// |x|² − 2 · OFFSET · Σ x of each row. Minus twice the product of a tile, it is the squared
     /// distance without |q|².
     bases: Vec<i32>,
 }
@@ -281,7 +281,7 @@ impl BytePlane {
         let mut plane = BytePlane {
             panels: vec![ByteQuad([0; 4 * ROWS]); count * groups],
             groups,
-            // Places without a row are never near.
+            // Positions without a row are never near.
             bases: vec![i32::MAX; count * ROWS],
         };
         let share = count.div_ceil(threads.max(1)).max(1);
@@ -310,7 +310,7 @@ impl BytePlane {
     }
 }
 
-/// Queries as tiles of signed bytes. Dimensions beyond the last meet zeros of the rows.
+/// Queries as tiles of signed bytes. Dimensions beyond the last one meet zeros of the rows.
 fn pack_queries(queries: &[u8], dims: usize) -> Vec<SignedQuads> {
     let groups = dims.div_ceil(4);
     let count = (queries.len() / dims.max(1)).div_ceil(QUERIES);
@@ -329,7 +329,7 @@ fn pack_queries(queries: &[u8], dims: usize) -> Vec<SignedQuads> {
 /// Rows as panels of floats.
 struct FloatPlane {
     panels: Vec<FloatRow>,
-    /// |x|², or 0 where the distance is that of cosines: there rows have length 1.
+    /// |x|²; with the cosine distance 0, because rows have length 1.
     bases: Vec<f32>,
     /// The largest |x|².
     largest: f64,
@@ -389,7 +389,7 @@ mod tests {
         Matrix { dims, values: Numbers::Bytes(values) }
     }
 
-    /// One query after the other, in double precision.
+    /// Ranks one query after another in double precision.
     fn slowly(
         train: &Matrix,
         test: &Matrix,
@@ -439,9 +439,9 @@ mod tests {
 
     #[test]
     fn ties_go_to_the_lower_id() {
-        // Two values in three dimensions: eight different rows, so nearly all are ties.
+        // Two values in three dimensions: eight different rows, so nearly all distances are ties.
         check(&bytes(1, 500, 3, 2), &bytes(2, 11, 3, 2), Distance::Euclidean, None);
-        // Floats that single precision cannot tell apart: the whole table must be ranked.
+        // Single precision cannot distinguish these floats, so all rows must be ranked.
         let mut twins = floats(1, 300, 5);
         if let Numbers::Floats(values) = &mut twins.values {
             values.iter_mut().for_each(|value| *value = 1.0 + *value * 1e-7);

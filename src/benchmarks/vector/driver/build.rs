@@ -1,4 +1,4 @@
-//! Building an index on a filled table, with memory for it, and looking at what came of it.
+//! Builds an index on a loaded table with enough memory, and measures its size.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -15,12 +15,13 @@ use crate::driver::Stop;
 use crate::driver::connection::Connection;
 
 const MIB: f64 = (1 << 20) as f64;
-/// No build gets less memory.
+/// Smallest memory of a build, bytes.
 const FLOOR_BYTES: u64 = 64 << 20;
-/// A cache smaller than the index by this factor would measure how it is read again and again.
+/// Room of a cache as a multiple of the index. With less, the step would measure how the index is
+/// read repeatedly.
 pub(super) const ROOM: f64 = 1.5;
 
-/// Builds `index`; drops an existing one first, outside the measurement.
+/// Builds `index`. Drops an existing one first, outside the measurement.
 pub(super) fn build<W: Write>(
     bench: &mut VectorContext<'_, W>,
     index: &Index,
@@ -49,14 +50,14 @@ pub(super) fn build<W: Write>(
         outcome.facts.insert("mhnsw_max_cache_size".to_owned(), setting);
     }
     for notice in notices {
-        // "hnsw graph no longer fits into maintenance_work_mem": the build went on more slowly.
+        // "hnsw graph no longer fits into maintenance_work_mem": the build continued more slowly.
         outcome.notes.push(format!("server notice during the index build: {notice}"));
     }
     load::settle(&sql, &mut session)?;
     Ok(outcome)
 }
 
-/// Sizes of table and index.
+/// Measures the sizes of table and index.
 pub(super) fn put_sizes(
     sql: &Sql<'_>,
     session: &mut Connection,
@@ -72,15 +73,15 @@ pub(super) fn put_sizes(
 }
 
 /// Lets MariaDB's cache of the graph grow to `memory` bytes. On a server that rqps does not run,
-/// what there is may do: [`give_room`] looks.
+/// the current size may suffice; [`give_room`] checks.
 pub(super) fn allow(sql: &Sql<'_>, session: &mut Connection, memory: u64) {
     if sql.dialect == Dialect::Mysql && sql.mark.is_none() {
         let _ = session.simple(&format!("SET GLOBAL mhnsw_max_cache_size = {memory}"));
     }
 }
 
-/// What a build may need, generously: every vector as its index keeps it, its links, and half as
-/// much again.
+/// Memory for a build, bytes, estimated generously: each vector in the index's form, its links, and
+/// half as much in addition.
 pub(super) fn memory_bytes(sql: &Sql<'_>, index: &Index, rows: u64) -> u64 {
     let dims = sql.dims as u64;
     let vector = match (sql.dialect, sql.work.variant) {
@@ -89,16 +90,16 @@ pub(super) fn memory_bytes(sql: &Sql<'_>, index: &Index, rows: u64) -> u64 {
         (_, Variant::Vector) => 4 * dims,
         (_, Variant::Bit) => dims / 8,
     };
-    // pgvector: candidates of 16 bytes on each of about one layer of 2 m and a few of m.
+    // pgvector: candidates of 16 bytes, about one layer of 2 m and a few of m.
     let links = 64 * u64::from(index.m);
     (rows * (vector + links + 200) * 3 / 2).max(FLOOR_BYTES)
 }
 
-/// Settings of the session that builds.
+/// Settings of the session that builds the index.
 fn settings(sql: &Sql<'_>, index: &Index, memory: u64, seed: u64) -> Vec<String> {
     match sql.dialect {
         Dialect::Mysql => vec![
-            // The layer of a node is drawn from the session's own generator.
+            // The session's own generator draws the layer of a node.
             format!("SET rand_seed1 = {}, rand_seed2 = {}", seed & 0x3fff_ffff, seed >> 34),
         ],
         _ => vec![
@@ -108,9 +109,8 @@ fn settings(sql: &Sql<'_>, index: &Index, memory: u64, seed: u64) -> Vec<String>
     }
 }
 
-/// Sees to it that MariaDB's cache holds the graph: otherwise the graph is dropped at the end of
-/// every statement and read again by the next. Says what the setting is; `None` where there is no
-/// such cache.
+/// Makes sure that MariaDB's cache holds the graph; otherwise each statement would drop the graph
+/// and the next read it again. Returns the setting; `None` if there is no such cache.
 pub(super) fn give_room(sql: &Sql<'_>, session: &mut Connection) -> Result<Option<String>, String> {
     if sql.dialect != Dialect::Mysql {
         return Ok(None);

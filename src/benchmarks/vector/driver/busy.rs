@@ -1,4 +1,4 @@
-//! A step that is one piece of work without a time limit: loading, building, cleaning.
+//! Runs a step of one piece of work without a time limit: loading, building, cleaning.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::driver::recorder::histograms;
 use crate::driver::window::Window;
 use crate::os::clock::RealClock;
 
-/// The stack of a thread that makes rows and reads plans.
+/// Bytes of a thread's stack, for making rows and reading plans.
 const STACK: usize = 2 << 20;
 
-/// Carries out `work` on a connection of `connector` as the measured window. `work` adds to the
-/// counter what it has done; each second the count goes to the lab. Returns what the work
-/// returned, and an outcome whose statements are that count. `name` names the thread in faults.
+/// Runs `work` as the measured window on a connection of `connector`. `work` adds its progress to
+/// the counter, which the lab receives each second. Returns the result of `work`, and an outcome
+/// with the counter as its statements. Faults contain `name`.
 pub(super) fn busy<W: Write, T: Send + 'static, F>(
     bench: &mut VectorContext<'_, W>,
     connector: &Connector,
@@ -49,19 +49,19 @@ where
     ))
 }
 
-/// What a worker does on its session, once all are connected: in this window.
+/// The work on a session in this window; begins when all are connected.
 type BusyWork<T> = Box<dyn FnOnce(&mut Connection, Window) -> Result<T, String> + Send>;
 
 /// One thread with a session.
 pub(super) struct Worker<T> {
     pub(super) name: String,
     pub(super) connector: Connector,
-    /// Number of its session.
+    /// Number of its session, from 0.
     pub(super) client: u32,
     pub(super) work: BusyWork<T>,
 }
 
-/// The same with several workers, who begin together once they are connected.
+/// Runs several workers, which begin together once they are connected.
 pub(super) fn lead<W: Write, T: Send + 'static>(
     bench: &mut VectorContext<'_, W>,
     workers: Vec<Worker<T>>,
@@ -114,7 +114,7 @@ fn member<T: Send + 'static>(worker: Worker<T>, clock: Clock) -> Member<T> {
     Member { name, stack: STACK, background: false, life: Box::new(life) }
 }
 
-/// Says each second how far the counter is.
+/// Reports the counter each second.
 struct Seconds {
     start: u64,
     second: u32,

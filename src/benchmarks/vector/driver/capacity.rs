@@ -1,5 +1,4 @@
-//! How many rows go into an indexed table, and how fast: an index that is there before its rows is
-//! kept by every INSERT.
+//! Measures how many rows an indexed table accepts, and how fast: each INSERT maintains the index.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -22,8 +21,8 @@ use crate::driver::recorder::{Recorder, histograms};
 use crate::os::tree;
 use crate::wire::{Prepared, WireError};
 
-/// Makes an empty table with `index`, then inserts on `clients` connections, `commit_rows` rows a
-/// transaction, until the server refuses rows, all are in, or the time is over.
+/// Creates an empty table with `index`, then inserts on `clients` connections with `commit_rows`
+/// rows per transaction, until the server refuses rows, all are in, or the time is over.
 pub(super) fn fill<W: Write>(
     bench: &mut VectorContext<'_, W>,
     index: &Index,
@@ -63,7 +62,7 @@ pub(super) fn fill<W: Write>(
     Ok(outcome)
 }
 
-/// An empty table with its index, and room for the graph of all rows.
+/// Creates an empty table with its index, and makes room for the graph of all rows.
 fn prepare(
     sql: &Sql<'_>,
     session: &mut Connection,
@@ -75,27 +74,27 @@ fn prepare(
     run(session, &sql.create_index(index))
 }
 
-/// What the clients share while they insert.
+/// Shared by the clients.
 struct Filling {
     ground: Arc<TableContext>,
     commit_rows: usize,
-    /// The first row that nobody has taken yet.
+    /// The first row not taken by a client.
     next: AtomicUsize,
     done: Arc<AtomicU64>,
     over: AtomicBool,
-    /// What the server said when it took no more.
+    /// The server's refusal of further rows.
     refusal: Mutex<Option<String>>,
 }
 
-/// What one client did.
+/// Counts of one client.
 struct Inserter {
     recorder: Recorder,
     retries: BTreeMap<String, u64>,
-    /// Share of a CPU.
+    /// Its share of a CPU.
     used: f64,
 }
 
-/// What came of it.
+/// The sum over all clients.
 struct Filled {
     seconds: f64,
     rows: u64,
@@ -115,7 +114,7 @@ impl Filling {
         }
     }
 
-    /// One client, until it is over.
+    /// Inserts as one client until the end.
     fn insert(&self, session: &mut Connection, time: Duration) -> Result<Inserter, String> {
         let (start, cpu) = (Instant::now(), tree::thread_cpu_ns());
         let TableContext { dialect, work, data, .. } = &*self.ground;
@@ -153,8 +152,8 @@ impl Filling {
         Ok(worker)
     }
 
-    /// One transaction, again and again while another one is in its way. Returns how long it took,
-    /// ns.
+    /// Commits one transaction, and repeats it after conflicts with others. Returns its
+    /// nanoseconds.
     fn commit(
         &self,
         session: &mut Connection,
@@ -192,7 +191,7 @@ impl Filling {
 }
 
 impl Filled {
-    /// What was committed must be there, and something must be.
+    /// Checks that the committed rows are in the table, and at least one is.
     fn check(&self, found: u64) -> Result<(), String> {
         match &self.refusal {
             Some(why) if self.rows == 0 => Err(format!("failed to insert the first row: {why}")),

@@ -1,4 +1,4 @@
-//! Deletes, and what brings the table in order afterwards.
+//! Deletes rows, and cleans the table afterwards.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use crate::domain::run::Outcome;
 use crate::domain::vector::Present;
 use crate::driver::Stop;
 
-/// Deletes until `percent` of all rows are gone: always the same rows, and each share contains the
+/// Deletes until `percent` of all rows are gone: always the same rows, and each share includes the
 /// smaller ones.
 pub(super) fn delete<W: Write>(
     bench: &mut VectorContext<'_, W>,
@@ -39,7 +39,7 @@ pub(super) fn delete<W: Write>(
     Ok(outcome)
 }
 
-/// VACUUM or OPTIMIZE.
+/// Runs VACUUM or OPTIMIZE.
 pub(super) fn clean<W: Write>(bench: &mut VectorContext<'_, W>) -> Result<Outcome, Stop> {
     let (statement, connector) = (bench.sql().clean(), bench.connector.clone());
     let (_, mut outcome) = busy(bench, &connector, "the cleaning", move |session, _, done| {

@@ -1,4 +1,4 @@
-//! Context of the steps of vector search: connections, vectors, SQL of the dialect.
+//! The context of a vector step: connections, vectors, SQL of the dialect.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::driver::connection::{Connection, Connector};
 use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
 
-/// Everything that the steps work with.
+/// The context of a step.
 pub(super) struct VectorContext<'a, W> {
     pub(super) job: &'a DriverRequest,
     pub(super) task: &'a StepRequest<VectorWork>,
     pub(super) connector: Connector,
     pub(super) link: &'a mut LabLink<W>,
     pub(super) data: Arc<VectorSet>,
-    /// What stands before the names of pgvector's types and operators.
+    /// Prefix for the names of pgvector's types and operators.
     pub(super) types: String,
 }
 
-/// What the threads of a step share: the same table with the same rows.
+/// Shared by the threads of a step: table and rows.
 pub(super) struct TableContext {
     pub(super) dialect: Dialect,
     pub(super) work: VectorWork,
@@ -69,7 +69,7 @@ impl<'a, W: Write> VectorContext<'a, W> {
         }
     }
 
-    /// The same for threads.
+    /// The shared part, for threads.
     pub(super) fn ground(&self) -> Arc<TableContext> {
         Arc::new(TableContext {
             dialect: self.job.dialect,
@@ -87,8 +87,8 @@ impl<'a, W: Write> VectorContext<'a, W> {
     }
 }
 
-/// What must stand before the names of pgvector's types and operators: on a server that rqps does
-/// not run the extension may be in another schema than the tables, and sessions see only theirs.
+/// Finds the prefix for names of pgvector's types and operators. On a server that rqps does not
+/// run, the extension may be in another schema than the tables, and sessions see only the latter.
 pub(super) fn types(job: &DriverRequest, connector: &Connector) -> Result<String, String> {
     if job.mark.is_none() || job.dialect != Dialect::Postgres {
         return Ok(String::new());
@@ -102,7 +102,7 @@ pub(super) fn types(job: &DriverRequest, connector: &Connector) -> Result<String
     Ok(schema.map(|schema| format!("{schema}.")).unwrap_or_default())
 }
 
-/// Runs a statement of the step's own making.
+/// Runs a statement that the step made.
 pub(super) fn run(session: &mut Connection, sql: &str) -> Result<(), String> {
     match session.simple(sql) {
         Ok(_) => Ok(()),
@@ -110,7 +110,7 @@ pub(super) fn run(session: &mut Connection, sql: &str) -> Result<(), String> {
     }
 }
 
-/// The numbers of the first row; `None` for NULL and for what is no number.
+/// The numbers of the first row; `None` for NULL and for other text.
 pub(super) fn numbers(session: &mut Connection, sql: &str) -> Result<Vec<Option<f64>>, String> {
     let rows = session.rows(sql).map_err(|error| format!("failed to run {sql}: {error}"))?;
     let first = rows.into_iter().next().unwrap_or_default();

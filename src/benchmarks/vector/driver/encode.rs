@@ -1,32 +1,32 @@
-//! Vectors as they travel: the binary forms of pgvector and of MariaDB.
+//! Encodes vectors in the binary forms of pgvector and MariaDB.
 
 use crate::domain::dialect::Dialect;
 use crate::domain::vector::Variant;
 
-/// A binary form of one vector.
+/// A binary form of vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// pgvector's `vector`: number of dimensions and a zero, 16 bits each, then single precision,
+    /// pgvector's `vector`: number of dimensions and a zero, 16 bits each, then single precision;
     /// all big-endian.
     Vector,
-    /// pgvector's `halfvec`: the same in half precision.
+    /// pgvector's `halfvec`: the same with half precision.
     Halfvec,
-    /// MariaDB: single precision, little-endian, nothing else.
+    /// MariaDB: only single precision values, little-endian.
     Plain,
 }
 
 impl Encoding {
-    /// That of a query's parameter.
+    /// The form of a query's parameter.
     pub fn of_query(dialect: Dialect, variant: Variant) -> Encoding {
         match (dialect, variant) {
             (Dialect::Mysql, _) => Encoding::Plain,
             (_, Variant::Halfvec | Variant::HalfvecColumn) => Encoding::Halfvec,
-            // What is ranked again is ranked by single precision.
+            // Rows are ranked again in single precision.
             (_, Variant::Vector | Variant::HalfvecRerank | Variant::Bit) => Encoding::Vector,
         }
     }
 
-    /// That of a row.
+    /// The form of a row.
     pub fn of_row(dialect: Dialect, variant: Variant) -> Encoding {
         match (dialect, variant) {
             (Dialect::Mysql, _) => Encoding::Plain,
@@ -35,7 +35,7 @@ impl Encoding {
         }
     }
 
-    /// Bytes of a vector of `dims` dimensions.
+    /// Bytes of a vector with `dims` dimensions.
     pub fn size(self, dims: usize) -> usize {
         match self {
             Encoding::Vector => 4 + 4 * dims,
@@ -58,7 +58,7 @@ impl Encoding {
     }
 }
 
-/// Appends all values, room made once: the loop then runs without a check for each.
+/// Appends all values after reserving room once, so that the loop has no check per value.
 fn append<const N: usize>(out: &mut Vec<u8>, values: &[f32], bytes: impl Fn(f32) -> [u8; N]) {
     let start = out.len();
     out.resize(start + N * values.len(), 0);
@@ -67,21 +67,21 @@ fn append<const N: usize>(out: &mut Vec<u8>, values: &[f32], bytes: impl Fn(f32)
     }
 }
 
-/// The nearest number of half precision (IEEE 754 binary16), ties to even, as bits. All cases are
-/// computed and one is taken, so that many values are converted at once.
+/// The nearest half-precision number (IEEE 754 binary16), ties to even, as bits. It computes all
+/// cases and selects one, so that the compiler can convert many values at once.
 #[inline]
 fn half(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16) & 0x8000;
     let magnitude = bits & 0x7fff_ffff;
-    // 13 bits are lost: half of them rounds up, just half to even.
+    // 13 bits are lost: more than half of them rounds up, exactly half to even.
     let rounded = magnitude.wrapping_add(0xfff + ((magnitude >> 13) & 1));
     let normal = rounded.wrapping_sub(0x3800_0000) >> 13;
-    // Below 2^-14 they are multiples of 2^-24, to which adding 0.5 rounds.
+    // Below 2^-14, numbers are multiples of 2^-24; adding 0.5 rounds to these.
     let small = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let special = if magnitude > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };
     let finite = if magnitude < 0x3880_0000 { small } else { normal };
-    // 65520 and above round to infinity.
+    // 65520 and more round to infinity.
     let result = if magnitude >= 0x477f_f000 { special } else { finite };
     (sign | result) as u16
 }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn half_precision_rounds_to_nearest_even() {
-        // Values of numpy.float16.
+        // Values from numpy.float16.
         for (value, bits) in [
             (0.0, 0x0000),
             (-0.0, 0x8000),

@@ -1,10 +1,10 @@
-//! An index of vectors in memory, built and searched as pgvector's HNSW is: with it a set shows how
-//! hard it is for such indexes without any server.
+//! An in-memory index of vectors, built and searched like pgvector's HNSW. It shows without a
+//! server how hard a set is for such indexes.
 //!
-//! Malkov and Yashunin (2016): layers of ever fewer nodes; on the lowest a node has up to 2 m
-//! links, on the others m. Of the candidates for its links those are taken that are nearer to the
-//! node than to any taken before (their algorithm 4), and places that are left go to the nearest of
-//! the rest, as pgvector does it. All randomness is seeded: one seed gives one graph.
+//! Malkov and Yashunin (2016): layers of ever fewer nodes; on the lowest layer a node has up to 2 m
+//! links, on the others m. A candidate for a link is taken if it is nearer to the node than to any
+//! taken before (their algorithm 4); free places go to the nearest of the rest, as in pgvector. All
+//! randomness is seeded: one seed gives one graph.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use crate::datagen::rng::Rng;
 use crate::domain::vector::{Distance, PgBuild};
 use crate::os::tiles::{self, Instructions};
 
-/// Rows, then queries, in a form whose squared differences rank them.
+/// Rows, then queries, in a form that squared differences rank.
 pub struct Points {
     dims: usize,
     rows: usize,
@@ -24,8 +24,8 @@ pub struct Points {
 }
 
 impl Points {
-    /// Those of a set. For the cosine distance all are brought to length 1, after which the
-    /// euclidean distance ranks them alike.
+    /// The points of a set. For the cosine distance all have length 1, where the euclidean distance
+    /// has the same order.
     pub fn new(data: &VectorSet) -> Points {
         let (train, test) = (&data.train, &data.test);
         let values = match (&train.values, &test.values, data.distance) {
@@ -39,7 +39,7 @@ impl Points {
         Points { dims: train.dims, rows: train.rows(), values, by: tiles::instructions() }
     }
 
-    /// Asks for the values of a point, which are looked at next.
+    /// Prefetches the values of a point.
     #[inline]
     fn fetch(&self, point: usize) {
         if let Numbers::Bytes(values) = &self.values {
@@ -47,7 +47,7 @@ impl Points {
         }
     }
 
-    /// Squared distance of two points, each by its number: queries follow the rows.
+    /// Squared distance of two points by index; queries follow the rows.
     #[inline]
     fn between(&self, a: usize, b: usize) -> f32 {
         let place = |point: usize| point * self.dims..(point + 1) * self.dims;
@@ -72,7 +72,7 @@ fn floats(matrix: &Matrix, distance: Distance) -> Vec<f32> {
     values
 }
 
-/// Eight sums side by side, which the compiler makes one register of.
+/// Eight partial sums, which the compiler keeps in one register.
 fn squared(a: &[f32], b: &[f32]) -> f32 {
     let (a, rest_of_a) = a.as_chunks::<8>();
     let (b, rest_of_b) = b.as_chunks::<8>();
@@ -110,9 +110,10 @@ impl PartialOrd for Near {
 /// Links of a node on one layer.
 #[derive(Clone, Debug, Default)]
 struct Links {
-    /// Nearest first once `judged`.
+    /// The nearest first once `judged`.
     to: Vec<Near>,
-    /// Of each, whether it was nearer to the node than to any taken before it. Valid if `judged`.
+    /// For each link, true if it is nearer to the node than to any link taken before it. Valid if
+    /// `judged`.
     apart: Vec<bool>,
     judged: bool,
 }
@@ -121,27 +122,27 @@ struct Links {
 pub struct Graph<'a> {
     points: &'a Points,
     build: PgBuild,
-    /// Links of each node on its layers, from the lowest up.
+    /// Links of each node by layer, from the lowest.
     nodes: Vec<Vec<Links>>,
-    /// Where searches begin: a node of the highest layer.
+    /// The start of searches: a node of the highest layer.
     entry: Option<u32>,
 }
 
-/// Memory of searches, to be used again, and how much work they were.
+/// Reusable memory of searches, and a count of their work.
 #[derive(Default)]
 pub struct Scratch {
-    /// The search in which each node was seen last.
+    /// The last search that saw each node.
     seen: Vec<u32>,
     search: u32,
-    /// Neighbours of a node that this search has not met before.
+    /// Neighbours of a node that are new in this search.
     fresh: Vec<u32>,
-    /// Distances computed so far.
+    /// Number of distances computed so far.
     pub computed: u64,
 }
 
 impl<'a> Graph<'a> {
-    /// A graph of all rows, which go in in the order of their numbers. `say` hears of each row that
-    /// is in; if it returns false the work is abandoned, and what there is comes back.
+    /// Builds a graph of all rows in their order. Calls `say` after each row; if it returns false,
+    /// the build stops and returns the graph so far.
     pub fn build(
         points: &'a Points,
         build: PgBuild,
@@ -153,7 +154,7 @@ impl<'a> Graph<'a> {
         let mut scratch = Scratch::default();
         let mut rng = Rng::stream(seed, "vector.graph", u64::from(build.m));
         for row in 0..points.rows {
-            // Layers fall off by a factor of m.
+            // Each layer has 1/m of the nodes of the layer below.
             let layer = -libm::log1p(-rng.unit()) / f64::from(build.m).ln();
             graph.insert(row as u32, layer as usize, &mut scratch);
             if !say(row) {
@@ -163,7 +164,7 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// The `k` nearest rows of query `query` that a search of width `ef` finds, nearest first.
+    /// The `k` nearest rows of query `query` in a search of width `ef`, the nearest first.
     pub fn search(&self, query: usize, ef: usize, k: usize, scratch: &mut Scratch) -> Vec<u32> {
         let Some(entry) = self.entry else { return Vec::new() };
         let point = self.points.rows + query;
@@ -211,7 +212,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The `ef` nearest nodes of a layer that are found from `from` on, nearest first.
+    /// The `ef` nearest nodes of a layer reachable from `from`, the nearest first.
     fn search_layer(
         &self,
         point: usize,
@@ -231,8 +232,8 @@ impl<'a> Graph<'a> {
                 break;
             }
             let Some(links) = self.nodes[nearest.id as usize].get(layer) else { continue };
-            // First who is new, then how far they are: so the next one can be asked for while one
-            // is looked at.
+            // Collects the new nodes first, so that the next one is prefetched while one is
+            // compared.
             let mut fresh = std::mem::take(&mut scratch.fresh);
             fresh.clear();
             fresh.extend(links.to.iter().map(|link| link.id).filter(|id| scratch.is_new(*id)));
@@ -264,7 +265,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// Links for a new node out of candidates, nearest first.
+    /// Chooses links of a new node from candidates, the nearest first.
     fn choose(&self, candidates: &[Near], most: usize, scratch: &mut Scratch) -> Vec<Near> {
         if candidates.len() <= most {
             return candidates.to_vec();
@@ -284,7 +285,7 @@ impl<'a> Graph<'a> {
         taken
     }
 
-    /// Adds a link to a node; if that is one too many, the worst goes.
+    /// Adds a link to a node; drops the worst one if there are too many.
     fn link(&mut self, node: u32, new: Near, layer: usize, scratch: &mut Scratch) {
         let most = self.most(layer);
         let mut links = std::mem::take(&mut self.nodes[node as usize][layer]);
@@ -296,9 +297,9 @@ impl<'a> Graph<'a> {
         self.nodes[node as usize][layer] = links;
     }
 
-    /// Judges the links of a node together with one more, and drops the farthest of those that are
-    /// not apart, or the farthest of all. Judgements of last time stand as far as the new link
-    /// cannot have changed them, which saves most of the work.
+    /// Judges the links of a node and a new one, and drops the farthest that is not apart, or the
+    /// farthest of all. Keeps earlier judgements that the new link cannot change, which saves most
+    /// of the work.
     fn prune(&self, links: &mut Links, new: Near, scratch: &mut Scratch) {
         if !links.judged {
             links.to.sort_unstable();
@@ -366,7 +367,7 @@ mod tests {
         VectorSet::new("points".to_owned(), train, test, distance)
     }
 
-    /// Share of the 10 nearest that are found.
+    /// Share of the 10 nearest that the search finds.
     fn recall(data: &VectorSet, graph: &Graph<'_>, ef: usize) -> f64 {
         let truth = crate::benchmarks::vector::data::truth::exact(
             &data.train,
@@ -417,7 +418,7 @@ mod tests {
         assert_eq!(highest, layers.len());
     }
 
-    // What is remembered must not change what comes out.
+    // Kept judgements must give the same result as judging anew.
     #[test]
     fn remembered_judgements_are_those_of_judging_anew() {
         let data = data(300, 3, false);

@@ -1,8 +1,9 @@
-//! What transactions see through the index: one writes a row, moves it, deletes it and takes it
-//! back, another asks where it lies, and every answer is held against what its level allows.
+//! Checks the isolation of transactions through the index: one session inserts, moves and deletes a
+//! row and rolls back, another queries its place, and each answer is compared with the rules of the
+//! isolation level.
 //!
-//! Both are driven by one thread, in a fixed order, so it is known at every moment what each may
-//! see. The row lies where a query asks, nearer than any other, so an index that shows it has it
+//! One thread drives both sessions in a fixed order, so the rows that each may see are known at all
+//! times. The row lies at a query, nearer than all others, so an index that shows it returns it
 //! among the first.
 
 use std::io::Write;
@@ -28,14 +29,14 @@ use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Value, WireError};
 
 /// A second place must be farther from a query than its k-th neighbour by this factor, so that a
-/// search that misses some neighbours does not come upon it.
+/// search that misses neighbours does not find it.
 const FAR: f64 = 1.5;
 
-/// A smaller loss of recall by what was written and taken away again is not told: the graph has
-/// other links than before.
+/// Smallest reported loss of recall after written rows were removed: the graph then has other links
+/// than before.
 const LOST: f64 = 0.02;
 
-/// Measures one level.
+/// Measures one isolation level.
 pub(super) fn isolate<W: Write>(
     bench: &mut VectorContext<'_, W>,
     level: IsolationLevel,
@@ -85,7 +86,8 @@ pub(super) fn isolate<W: Write>(
     Ok(outcome)
 }
 
-/// What both sessions are told. Nobody waits for a lock: who could free it is the same thread.
+/// Settings of both sessions. Nobody waits for a lock, because the same thread would have to
+/// release it.
 fn settings(dialect: Dialect, level: IsolationLevel) -> Vec<String> {
     let words = level.name().replace('-', " ").to_uppercase();
     match dialect {
@@ -100,7 +102,7 @@ fn settings(dialect: Dialect, level: IsolationLevel) -> Vec<String> {
     }
 }
 
-/// The vectors of queries as rows.
+/// The vectors of queries, as rows.
 struct Vectors<'a> {
     data: &'a VectorSet,
     shift: Option<&'a [f32]>,
@@ -108,7 +110,7 @@ struct Vectors<'a> {
 }
 
 impl Vectors<'_> {
-    /// As numbers, as they lie in the table.
+    /// As numbers, in the form stored in the table.
     fn numbers(&self, query: usize) -> Vec<f32> {
         let mut values = vec![0.0; self.data.test.dims];
         self.data.test.copy_row(query, &mut values);
@@ -132,8 +134,8 @@ impl Vectors<'_> {
     }
 }
 
-/// The next query after `query` that is far from it, if `query` is fit for a probe: its k-th
-/// neighbour is farther than the row will be.
+/// The next query after `query` that is far from it. `None` if `query` is unsuitable for a probe:
+/// its k-th neighbour must be farther than the row.
 fn second_place(query: usize, truth: &Truth, apart: impl Fn(usize, usize) -> f64) -> Option<usize> {
     let queries = truth.ids.len() / truth.k;
     let fit = |query: usize| truth.threshold(query) > 2.0 * SLACK;
@@ -144,7 +146,7 @@ fn second_place(query: usize, truth: &Truth, apart: impl Fn(usize, usize) -> f64
     (1..queries).map(|step| (query + step) % queries).find(far).filter(|_| fit(query))
 }
 
-/// What one session asks with.
+/// A session with its prepared statements.
 struct Asker {
     session: Connection,
     ask: Prepared,
@@ -162,11 +164,11 @@ struct Pair<'a> {
     ids: Vec<u32>,
 }
 
-/// Why a cycle ended early.
+/// The reason for ending a cycle early.
 enum Broken {
-    /// The server refused a statement; the cycle is given up.
+    /// The server refused a statement; the next cycle begins.
     Refused(String),
-    /// Nothing more can be done.
+    /// A fault that ends the step.
     Fault(String),
 }
 
@@ -196,8 +198,8 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Goes through the queries until the time is over; each is used once, since what was deleted
-    /// stays in the index for a while.
+    /// Runs cycles over the queries until the time is over. Each query is used once, because a
+    /// deleted row stays in the index for a while.
     fn cycles(
         &mut self,
         level: IsolationLevel,
@@ -307,7 +309,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// True if a server keeps transactions apart by refusing one of them.
+    /// True for a code with which a server isolates transactions by refusing one.
     fn is_refusal(&self, code: &str) -> bool {
         // Lock not available: Postgres gives up after `lock_timeout`.
         self.sql.dialect.is_conflict(code) || code == "55P03"
@@ -317,7 +319,7 @@ impl<'a> Pair<'a> {
         format!("DELETE FROM {TABLE} WHERE id = {}", self.row)
     }
 
-    /// After a refusal: both transactions end, and the row goes.
+    /// Ends both transactions after a refusal and deletes the row.
     fn clean_up(&mut self) -> Result<(), String> {
         run(&mut self.reader.session, "ROLLBACK")?;
         run(&mut self.writer.session, "ROLLBACK")?;

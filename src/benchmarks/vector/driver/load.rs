@@ -1,5 +1,5 @@
-//! Filling the table: COPY in binary form on Postgres, prepared INSERTs of many rows on MariaDB,
-//! always in a random order, so that two builds of one index are independent.
+//! Loads the table: binary COPY on Postgres, prepared multi-row INSERTs on MariaDB. The order of
+//! rows is random, so that two builds of one index are independent.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,16 +20,16 @@ use crate::driver::connection::Connection;
 use crate::driver::guest;
 use crate::wire::{Value, WireError};
 
-/// Rows of one INSERT. A packet of 64 rows of 784 dimensions has 200 KB.
+/// Rows per INSERT: 64 rows of 784 dimensions are 200 KB.
 const ROWS_PER_INSERT: usize = 64;
-/// INSERTs of a transaction.
+/// INSERTs per transaction.
 const INSERTS_PER_COMMIT: usize = 32;
-/// Bytes of COPY data between two looks at the counter.
+/// Rows of COPY between two updates of the counter.
 const COPY_ROWS: usize = 64;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// A row as it goes into the table.
+/// Makes rows for the table.
 pub(super) struct RowMaker<'a> {
     data: &'a VectorSet,
     form: Encoding,
@@ -48,7 +48,7 @@ impl<'a> RowMaker<'a> {
         }
     }
 
-    /// id, class, u, fate.
+    /// The columns id, class, u, fate.
     pub(super) fn attributes(&self, id: u32) -> [i64; 4] {
         let class = i64::from(self.data.class_of(id));
         [i64::from(id), class, uniform(id) as i64, fate(id) as i64]
@@ -73,7 +73,7 @@ impl<'a> RowMaker<'a> {
         ids.iter().map(vector).collect()
     }
 
-    /// The values of an INSERT of these rows.
+    /// The values of an INSERT for these rows.
     pub(super) fn values<'v>(&self, ids: &[u32], vectors: &'v [Vec<u8>]) -> Vec<Value<'v>> {
         let mut values = Vec::with_capacity(ids.len() * 5);
         for (id, vector) in ids.iter().zip(vectors) {
@@ -84,14 +84,14 @@ impl<'a> RowMaker<'a> {
     }
 }
 
-/// What is added to all vectors: bits say on which side of zero a value lies, so values are centred
-/// on their means first. Distances between points do not change by that; angles would.
+/// The vector to add to all vectors. A bit stores the sign of a value, so values are centred on
+/// their means first. This preserves distances between points, but not angles.
 pub(super) fn shift(data: &VectorSet, variant: Variant) -> Option<Vec<f32>> {
     let centred = variant == Variant::Bit && data.distance == Distance::Euclidean;
     centred.then(|| data.train.mean().iter().map(|mean| -mean).collect())
 }
 
-/// Creates the table and fills it, but for the last `spare` rows.
+/// Creates the table and loads all rows except the last `spare`.
 pub(super) fn load<W: Write>(
     bench: &mut VectorContext<'_, W>,
     spare: u64,
@@ -128,7 +128,7 @@ pub(super) fn create(sql: &Sql<'_>, session: &mut Connection) -> Result<(), Stri
     Ok(())
 }
 
-/// What it means if the table cannot be made.
+/// The error if the table cannot be created, with a hint.
 fn explain(sql: &Sql<'_>, statement: &str, error: &WireError) -> String {
     let hint = match (sql.dialect, error.code()) {
         (Dialect::Postgres, Some("58P01" | "0A000" | "22023"))
@@ -149,7 +149,7 @@ fn explain(sql: &Sql<'_>, statement: &str, error: &WireError) -> String {
     format!("failed to run {statement}: {error}{hint}")
 }
 
-/// COPY in binary form: a head, rows of five columns, an end.
+/// Binary COPY: header, rows of five columns, trailer.
 fn copy(
     session: &mut Connection,
     mut rows: RowMaker<'_>,
@@ -186,7 +186,7 @@ fn copy(
     Ok(())
 }
 
-/// Prepared INSERTs of many rows, many of them in a transaction.
+/// Prepared multi-row INSERTs, many per transaction.
 fn insert(
     sql: &Sql<'_>,
     session: &mut Connection,
@@ -214,7 +214,7 @@ fn insert(
     session.simple("COMMIT").map(|_| ())
 }
 
-/// The rows must all be there.
+/// Checks that all rows are in the table.
 fn check_count(session: &mut Connection, expected: usize) -> Result<(), String> {
     let found = numbers(session, &format!("SELECT COUNT(*) FROM {TABLE}"))?;
     match found.first().copied().flatten() {
@@ -226,13 +226,13 @@ fn check_count(session: &mut Connection, expected: usize) -> Result<(), String> 
     }
 }
 
-/// The first query of a run pays for nothing of the load.
+/// Settles the server, so that the first query pays for no work of the load.
 pub(super) fn settle(sql: &Sql<'_>, session: &mut Connection) -> Result<(), String> {
     match sql.dialect {
         Dialect::Mysql => run(session, &format!("ANALYZE TABLE {TABLE}")),
         _ => {
             run(session, &format!("VACUUM (ANALYZE) {TABLE}"))?;
-            // Of a server that rqps does not run it would write all data.
+            // On a server that rqps does not run, it would write the data of others too.
             if sql.mark.is_some() { Ok(()) } else { run(session, "CHECKPOINT") }
         }
     }

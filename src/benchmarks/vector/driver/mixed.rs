@@ -1,5 +1,5 @@
-//! Queries while another client inserts rows at a fixed rate, with recall against what was there
-//! at the time.
+//! Measures queries while another client inserts rows at a fixed rate; recall refers to the rows
+//! that existed at the time.
 
 use std::io::Write;
 use std::sync::mpsc::{Sender, channel};
@@ -28,16 +28,16 @@ use crate::os::clock::RealClock;
 use crate::os::tree;
 use crate::wire::{Value, WireError};
 
-/// Answers that a client keeps for recall: the first ones.
+/// Most answers per client for recall: the first ones.
 const KEPT: usize = 20_000;
-/// How long the logs of clients may take to arrive after the window.
+/// Longest wait for the clients' logs after the window.
 const HAND_OVER: Duration = Duration::from_secs(5);
-/// How long the writer sleeps at most before it looks whether the step is over.
+/// Longest sleep of the writer before it checks whether the step is over, nanoseconds.
 const NAP_NS: u64 = 50_000_000;
-/// The writer's stack.
+/// Bytes of the writer's stack.
 const STACK: usize = 2 << 20;
 
-/// What the writer did: row, when it began and when it was committed.
+/// An inserted row: id, start of the transaction, and commit.
 struct Inserted {
     id: u32,
     committed: u64,
@@ -55,7 +55,7 @@ struct Writer {
     window: Option<(u64, u64)>,
 }
 
-/// Measures the queries of `search` while rows are inserted at `rate` per second.
+/// Measures the queries of `search` while `rate` rows per second are inserted.
 pub(super) fn mixed<W: Write>(
     bench: &mut VectorContext<'_, W>,
     rate: f64,
@@ -85,7 +85,7 @@ pub(super) fn mixed<W: Write>(
     Ok(outcome)
 }
 
-/// The writer as a thread in the background of the queries. It begins with their warm-up.
+/// The writer as a background thread. It begins with the warm-up of the queries.
 fn member<W: Write>(
     bench: &VectorContext<'_, W>,
     (rate, present): (f64, Present),
@@ -104,7 +104,7 @@ fn member<W: Write>(
         let mut writer =
             write(&ground.sql(), &mut session, maker, &rows, &clock, &|| stand.is_over())?;
         writer.window = stand.window().map(|window| (window.start, window.end));
-        // Without a receiver the step has failed already.
+        // Without a receiver the step has already failed.
         let _ = hand_over.send(writer);
         stand.done(Counts::default(), Spent::default());
         Ok(())
@@ -119,7 +119,7 @@ struct Rows<'a> {
     rate: f64,
 }
 
-/// Inserts the rows that are not there yet, in the order of their numbers, on a fixed schedule.
+/// Inserts the missing rows by number on a fixed schedule.
 fn write(
     sql: &Sql<'_>,
     session: &mut Connection,
@@ -147,7 +147,7 @@ fn write(
     let (mut vector, start) = (Vec::new(), clock.now());
     for (number, id) in absent.enumerate() {
         let due = start + (number as f64 / rows.rate * 1e9) as u64;
-        // Naps are short, so that the end is heard.
+        // Short naps, so that it notices the end.
         while clock.now() < due && !is_over() {
             clock.wait_until(due.min(clock.now() + NAP_NS));
         }
@@ -177,8 +177,8 @@ fn write(
     Ok(writer)
 }
 
-/// Recall of every kept answer of the window: by the rows that were committed before its query
-/// began (so an answer that is right is never blamed), and by those committed before it ended.
+/// Recall of each kept answer in the window: by the rows committed before its query began (so that
+/// no correct answer loses), and by those committed before it ended.
 fn judge<W>(
     outcome: &mut Outcome,
     bench: &VectorContext<'_, W>,
@@ -225,10 +225,10 @@ fn judge<W>(
     outcome.extra.insert(Metric::RecallLow, low / count);
 }
 
-/// Inserted rows and how far they are from each query.
+/// Distances of inserted rows from each query.
 struct Near<'a> {
     inserted: &'a [Inserted],
-    /// queries × inserted.
+    /// Distances, queries × inserted rows.
     distances: Vec<f64>,
 }
 
@@ -246,14 +246,14 @@ impl<'a> Near<'a> {
         Near { inserted: &writer.inserted, distances }
     }
 
-    /// Rows committed before `time` as (distance, id), near enough to matter.
+    /// Rows committed before `time` as (distance, id), if they are near enough to matter.
     fn before(&self, query: usize, time: u64) -> impl Iterator<Item = (f64, u32)> {
         let count = self.inserted.partition_point(|row| row.committed < time);
         let distances = &self.distances[query * self.inserted.len()..][..count];
         distances.iter().copied().zip(self.inserted.iter().map(|row| row.id))
     }
 
-    /// The distance of the true k-th among the rows that were there at `time`.
+    /// The distance of the true k-th neighbour at `time`.
     fn threshold(&self, truth: &Truth, query: usize, time: u64) -> f64 {
         let mut all = truth.distances[query * truth.k..][..truth.k].to_vec();
         let limit = truth.threshold(query);
@@ -327,8 +327,8 @@ mod tests {
 
     #[test]
     fn thresholds_follow_what_was_committed() {
-        // Rows at 0, 4, 8 are there; 1 and 2 come at times 10 and 20. Asked from 0 for the two
-        // nearest.
+        // Rows at 0, 4, 8 exist; 1 and 2 are committed at times 10 and 20. Queried from 0 for the
+        // two nearest.
         let train = Matrix::of_floats(1, vec![0.0, 4.0, 8.0, 1.0, 2.0]);
         let test = Matrix::of_floats(1, vec![0.0]);
         let data = VectorSet::new("line".to_owned(), train, test, Distance::Euclidean);

@@ -1,4 +1,4 @@
-//! Carries out the steps of vector search.
+//! Runs the steps of vector search.
 
 mod build;
 mod busy;

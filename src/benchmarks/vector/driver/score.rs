@@ -1,29 +1,29 @@
-//! Quality of answers: recall by distance and by row number.
+//! Scores answers: recall by distance and by row number.
 
 use crate::benchmarks::vector::data::VectorSet;
 use crate::benchmarks::vector::data::truth::Truth;
 
-/// A row no farther than the true k-th by this much is a hit: the rule of ann-benchmarks.
+/// Distance beyond the true k-th within which a row is a hit: the rule of ann-benchmarks.
 pub(crate) const SLACK: f64 = 1e-3;
 
-/// Answers to a set of queries.
+/// The score of answers to a set of queries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Score {
     /// Mean share of the k rows that are as near as the true k-th.
     pub recall: f64,
-    /// Mean share of the k rows that are among the true ones.
+    /// Mean share of the k rows that are true neighbours.
     pub recall_ids: f64,
-    /// Standard deviation of the first over the queries.
+    /// Standard deviation of `recall` over the queries.
     pub deviation: f64,
-    /// Mean rows returned / k.
+    /// Mean number of returned rows / k.
     pub rows_per_k: f64,
-    /// Queries that got a row twice.
+    /// Queries whose answer repeats a row.
     pub duplicates: usize,
-    /// Queries.
+    /// Number of queries.
     pub queries: usize,
 }
 
-/// Scores one answer for each query: `k` row numbers, `u32::MAX` where a row is missing.
+/// Scores one answer per query: `k` row numbers, `u32::MAX` for a missing row.
 pub(crate) fn score(data: &VectorSet, truth: &Truth, answers: &[u32]) -> Score {
     let k = truth.k;
     let (mut query, mut row) = (vec![0.0; data.train.dims], vec![0.0; data.train.dims]);
@@ -35,7 +35,7 @@ pub(crate) fn score(data: &VectorSet, truth: &Truth, answers: &[u32]) -> Score {
         let mut hits = 0;
         for (place, id) in answer.iter().enumerate().filter(|(_, id)| **id != u32::MAX) {
             if answer[..place].contains(id) {
-                // A row counts once, however often it comes.
+                // A repeated row counts once.
                 score.duplicates += 1;
                 continue;
             }
@@ -65,7 +65,7 @@ mod tests {
     use crate::benchmarks::vector::data::truth::exact;
     use crate::domain::vector::Distance;
 
-    /// Rows 0, 1, 2, 2, 3 on a line, asked from 0.
+    /// Rows 0, 1, 2, 2, 3 on a line, queried from 0.
     fn scene() -> (VectorSet, Truth) {
         let train = Matrix::of_floats(1, vec![0.0, 1.0, 2.0, 2.0, 3.0]);
         let test = Matrix::of_floats(1, vec![0.0, 0.0]);

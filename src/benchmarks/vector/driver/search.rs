@@ -1,4 +1,4 @@
-//! Points of a curve: every query is asked once for recall, then clients ask in a measured window.
+//! Measures points of a curve: runs each query once for recall, then clients in a window.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -28,19 +28,19 @@ use crate::driver::link::LabLink;
 use crate::driver::request::StepRequest;
 use crate::driver::{Stop, step};
 
-/// How often the lab hears that the answers are still being collected.
+/// Time between two progress messages while answers are collected.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
-/// The stack of a thread that asks.
+/// Bytes of a querying thread's stack.
 const STACK: usize = 512 << 10;
 
-/// One point.
+/// Measures one point.
 pub(super) fn search<W: Write>(
     bench: &mut VectorContext<'_, W>,
     search: &Search,
 ) -> Result<Outcome, Stop> {
     let ready = Ready::new(bench, search)?;
     if bench.job.counted_events.is_some() {
-        // Recall is that of the measured runs, and asking every query takes minutes under valgrind.
+        // Recall is that of the timed runs, and running every query takes minutes under valgrind.
         return ready.window(bench, search);
     }
     let cold = match search.cold {
@@ -58,7 +58,7 @@ pub(super) fn search<W: Write>(
     Ok(outcome)
 }
 
-/// The same vectors with a statement that does nothing with them: what a query takes besides the
+/// Sends the queries' vectors with a statement that ignores them: the cost of a query without its
 /// search.
 pub(super) fn payload<W: Write>(
     bench: &mut VectorContext<'_, W>,
@@ -70,7 +70,7 @@ pub(super) fn payload<W: Write>(
     ready.window(bench, search)
 }
 
-/// What the recall pass found, as metrics.
+/// Sets the metrics of the recall pass.
 pub(super) fn put_score(outcome: &mut Outcome, score: &Score) {
     outcome.extra.insert(Metric::Recall, score.recall);
     outcome.extra.insert(Metric::RecallIds, score.recall_ids);
@@ -87,17 +87,17 @@ pub(super) fn put_score(outcome: &mut Outcome, score: &Score) {
     }
 }
 
-/// Work in parallel to the queries of a window.
+/// Work beside the queries of a window.
 pub(super) struct Beside {
-    /// The zero of the clock that all share.
+    /// The zero of the common clock.
     pub(super) begun: Instant,
-    /// A thread in the background.
+    /// A background thread.
     pub(super) writer: Option<Member<Counts>>,
-    /// With it the clients keep so many answers and hand them over.
+    /// If set, clients keep this number of answers and hand them over.
     pub(super) log: Option<(Clock, usize, Sender<AnswerLog>)>,
 }
 
-/// All that is made before the first query counts.
+/// Everything prepared before the first counted query.
 pub(super) struct Ready {
     pub(super) connector: Connector,
     pub(super) statement: String,
@@ -105,16 +105,16 @@ pub(super) struct Ready {
     pub(super) queries: Arc<Encoded>,
     pub(super) truth: Truth,
     plan: String,
-    /// False if the planner prefers something else to the index.
+    /// False if the planner does not use the index.
     pub(super) uses_index: bool,
     facts: BTreeMap<String, String>,
 }
 
 impl Ready {
-    /// Exact neighbours, encoded queries, settings, and the plan, which must use the index: a point
-    /// whose query does not is no point. At a large ef the planner of Postgres may take an exact
-    /// scan, which is slow and has recall 1. With a filter a scan may be the better plan; it is
-    /// what users get.
+    /// Prepares exact neighbours, encoded queries, settings, and the plan, which must use the
+    /// index: without it the result is no point of a curve. With a large ef, Postgres may plan an
+    /// exact scan, which is slow and has recall 1. With a filter a scan may be the better plan; it
+    /// counts then, because users get it.
     pub(super) fn new<W: Write>(
         bench: &VectorContext<'_, W>,
         search: &Search,
@@ -132,7 +132,7 @@ impl Ready {
         .into())
     }
 
-    /// The same, whatever the plan is.
+    /// Prepares the same with any plan.
     pub(super) fn with_any_plan<W: Write>(
         bench: &VectorContext<'_, W>,
         search: &Search,
@@ -151,7 +151,7 @@ impl Ready {
             facts.insert("mhnsw_max_cache_size".to_owned(), setting);
         }
         if bench.job.dialect == Dialect::Mysql {
-            // What the graph's cache learnt from earlier widths would change this one's speed.
+            // The graph cache's state after earlier widths would change the speed of this one.
             if let Err(error) = session.simple(&format!("FLUSH TABLES {TABLE}")) {
                 let words =
                     format!("failed, so earlier search widths may slow this one down: {error}");
@@ -172,7 +172,7 @@ impl Ready {
         prepare(&self.statement, &self.types, session)
     }
 
-    /// The first query on a server that was just started, and the time until all were asked once.
+    /// Runs the first query on a freshly started server, and all queries once, with their times.
     fn first_pass<W: Write>(
         &self,
         bench: &mut VectorContext<'_, W>,
@@ -198,8 +198,8 @@ impl Ready {
         Ok((first, start.elapsed()))
     }
 
-    /// Asks every query once, on several connections: k row numbers each, `u32::MAX` where one is
-    /// missing.
+    /// Runs each query once on several connections: k row numbers each, `u32::MAX` for a missing
+    /// one.
     pub(super) fn ask_all<W: Write>(
         &self,
         bench: &mut VectorContext<'_, W>,
@@ -216,7 +216,7 @@ impl Ready {
         Ok(crew.finish(SIGN_OF_LIFE, &mut beat, bench.link)?.concat())
     }
 
-    /// A thread that asks some queries.
+    /// A thread that runs some of the queries.
     fn asker(&self, part: &[usize], number: u32, k: usize) -> Member<Vec<u32>> {
         let (connector, queries) = (self.connector.clone(), Arc::clone(&self.queries));
         let (statement, types) = (self.statement.clone(), self.types.clone());
@@ -239,7 +239,7 @@ impl Ready {
         Member { name, stack: STACK, background: false, life: Box::new(life) }
     }
 
-    /// The measured window.
+    /// Measures the window.
     pub(super) fn window<W: Write>(
         &self,
         bench: &mut VectorContext<'_, W>,
@@ -248,7 +248,7 @@ impl Ready {
         self.window_beside(bench, search, Beside { begun: Instant::now(), writer: None, log: None })
     }
 
-    /// The same beside a writer.
+    /// Measures the window beside a writer.
     pub(super) fn window_beside<W: Write>(
         &self,
         bench: &mut VectorContext<'_, W>,
@@ -281,7 +281,7 @@ impl Ready {
         Ok(outcome)
     }
 
-    /// Writes down the plan and the settings.
+    /// Records the plan and the settings.
     pub(super) fn tell(&self, outcome: &mut Outcome) {
         outcome.plans.insert("search".to_owned(), self.plan.clone());
         outcome.facts.extend(self.facts.clone());
@@ -324,10 +324,10 @@ fn encode<W: Write>(bench: &VectorContext<'_, W>, filters: Option<Vec<i64>>) -> 
     Encoded { bytes, stride, filters }
 }
 
-/// The exact neighbours among the rows that are there.
+/// The exact neighbours among the existing rows.
 fn truth<W: Write>(bench: &VectorContext<'_, W>, search: &Search) -> Result<Truth, String> {
     let truth = match search.rows {
-        // Never the same rows twice, so it is not kept.
+        // Not cached, because the rows differ each time.
         Present::Found => {
             let mut session = bench.connector.open(0)?;
             bench.data.truth_among(&ids(&mut session)?, bench.k())
@@ -337,7 +337,7 @@ fn truth<W: Write>(bench: &VectorContext<'_, W>, search: &Search) -> Result<Trut
     truth.map_err(|error| format!("failed to {error}"))
 }
 
-/// Row numbers of the table, ascending.
+/// Row numbers in the table, ascending.
 fn ids(session: &mut Connection) -> Result<Vec<u32>, String> {
     let sql = format!("SELECT id FROM {TABLE} ORDER BY id");
     let rows = session.rows(&sql).map_err(|error| format!("failed to run {sql}: {error}"))?;
@@ -346,7 +346,7 @@ fn ids(session: &mut Connection) -> Result<Vec<u32>, String> {
     ids.ok_or_else(|| format!("failed to read row numbers ({sql})"))
 }
 
-/// Refuses widths that the DBMS does not take, or with which it cannot return k rows.
+/// Refuses widths that the DBMS does not accept, or that cannot return k rows.
 fn check_ef(sql: &Sql<'_>, search: &Search) -> Result<(), String> {
     let (ef, k, largest) = (search.ef, sql.work.k, sql.largest_ef());
     if ef == 0 || ef > largest {
@@ -361,7 +361,7 @@ fn check_ef(sql: &Sql<'_>, search: &Search) -> Result<(), String> {
     Ok(())
 }
 
-/// The plan of the first query, and whether it uses the index.
+/// The plan of the first query, and true if it uses the index.
 fn explain<W: Write>(
     bench: &VectorContext<'_, W>,
     sql: &Sql<'_>,
@@ -378,7 +378,7 @@ fn explain<W: Write>(
     Ok(sql.plan(&rows))
 }
 
-/// Rows of the table now.
+/// Number of rows in the table.
 pub(super) fn count(session: &mut Connection) -> Result<u64, String> {
     let found = numbers(session, &format!("SELECT COUNT(*) FROM {TABLE}"))?;
     Ok(found.first().copied().flatten().unwrap_or(0.0) as u64)

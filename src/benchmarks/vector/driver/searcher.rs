@@ -1,5 +1,5 @@
-//! An event of a client of vector search: one query, encoded beforehand, and its row numbers read
-//! into memory that is there already.
+//! The event of a vector client: sends one query that is already encoded, and reads its row numbers
+//! into existing memory.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -11,12 +11,12 @@ use crate::driver::clock::SECOND;
 use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Value};
 
-/// The queries as they travel, one after the other.
+/// The encoded queries.
 pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
-    /// Bytes of each.
+    /// Bytes per query.
     pub(crate) stride: usize,
-    /// The filter's value of each, where there is one.
+    /// The value in each query's filter, if there is a filter.
     pub(crate) filters: Option<Vec<i64>>,
 }
 
@@ -31,7 +31,7 @@ impl Encoded {
         &self.bytes[index * self.stride..][..self.stride]
     }
 
-    /// Asks for the neighbours of query `index`.
+    /// Sends query `index` and reads its neighbours.
     #[inline]
     pub(crate) fn ask(
         &self,
@@ -51,17 +51,16 @@ impl Encoded {
     }
 }
 
-/// The answers of one client with their times, for recall that must be judged by what was there at
-/// the time.
+/// The answers of one client with their times, for recall that depends on the rows at the time.
 #[derive(Default)]
 pub(crate) struct AnswerLog {
-    /// Query, start and end in nanoseconds on the clients' clock.
+    /// Query, start and end; nanoseconds on the clients' clock.
     pub(crate) asked: Vec<(u32, u64, u64)>,
-    /// k row numbers of each; `u32::MAX` where a row is missing.
+    /// k row numbers per query; `u32::MAX` for a missing row.
     pub(crate) ids: Vec<u32>,
 }
 
-/// Keeps answers as long as there is room, and hands them over at its end.
+/// Keeps answers while there is room, and hands them over at the end.
 pub(crate) struct Logging {
     log: AnswerLog,
     k: usize,
@@ -70,7 +69,7 @@ pub(crate) struct Logging {
 }
 
 impl Logging {
-    /// Room for `answers` of `k` rows.
+    /// With room for `answers` of `k` rows.
     pub(crate) fn new(
         answers: usize,
         k: usize,
@@ -93,12 +92,12 @@ impl Logging {
 
 impl Drop for Logging {
     fn drop(&mut self) {
-        // Nobody waits for it if the step failed.
+        // If the step failed, nobody receives it.
         let _ = self.hand_over.send(std::mem::take(&mut self.log));
     }
 }
 
-/// One client's queries, over and over in an order of their own.
+/// One client's queries in its own order, repeatedly.
 pub(crate) struct Searcher {
     statement: Prepared,
     queries: Arc<Encoded>,
@@ -109,7 +108,7 @@ pub(crate) struct Searcher {
 }
 
 impl Searcher {
-    /// `statement` is prepared on the session that every attempt is given.
+    /// `statement` must be prepared on the session of each attempt.
     pub(crate) fn new(
         statement: Prepared,
         queries: Arc<Encoded>,
@@ -121,14 +120,14 @@ impl Searcher {
         Searcher { statement, queries, order, next: 0, ids: Vec::with_capacity(k), logging: None }
     }
 
-    /// Keeps its answers.
+    /// Also keeps answers.
     pub(crate) fn logging(self, logging: Logging) -> Searcher {
         Searcher { logging: Some(logging), ..self }
     }
 }
 
 impl ClientEvent for Searcher {
-    /// One query.
+    /// Runs one query.
     #[inline]
     fn attempt(
         &mut self,
@@ -151,7 +150,7 @@ impl ClientEvent for Searcher {
     }
 }
 
-/// 0..count in a random order (Fisher and Yates).
+/// 0..count in random order (Fisher and Yates).
 pub(crate) fn shuffled(count: usize, mut rng: Rng) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
     for last in (1..count).rev() {
@@ -160,7 +159,7 @@ pub(crate) fn shuffled(count: usize, mut rng: Rng) -> Vec<u32> {
     order
 }
 
-/// Nanoseconds as seconds.
+/// Converts nanoseconds to seconds.
 pub(crate) fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / SECOND
 }

@@ -1,5 +1,5 @@
-//! What each of two transactions may see of a row that one of them writes, and what came of asking.
-//! Pure: who carries it out is `isolation`.
+//! The rules of visibility: which of two transactions may see a row that one of them writes, and
+//! the tally of observations. Pure; `isolation.rs` runs the statements.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::vector::IsolationLevel;
 
-/// Violations that are told in words.
+/// Most violations described in words.
 const TOLD: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Side {
     Writer,
 }
 
-/// Where the row may lie: at one of two queries.
+/// The place of the row: at the first or the second query.
 pub(super) type RowIndex = usize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub(super) enum Deed {
     Ask(Side, RowIndex),
 }
 
-/// For each query: the reader asks before, during, after the writer's transaction and after its
-/// own. In the end the row is gone.
+/// For each query: the reader queries before, during and after the writer's transaction, and after
+/// its own. At the end the row is deleted.
 pub(super) const SEEN_BY_OTHERS: &[Deed] = {
     use Deed::{Ask, Begin, Commit, Delete, Insert, Move};
     use Side::{Reader, Writer};
@@ -49,7 +49,7 @@ pub(super) const SEEN_BY_OTHERS: &[Deed] = {
         Ask(Reader, 0),
         Commit(Reader),
         Ask(Reader, 0),
-        // It moves from the first place to the second.
+        // The row moves from the first place to the second.
         Begin(Reader),
         Ask(Reader, 0),
         Begin(Writer),
@@ -77,7 +77,7 @@ pub(super) const SEEN_BY_OTHERS: &[Deed] = {
     ]
 };
 
-/// What is taken back leaves nothing behind.
+/// A rollback leaves nothing behind.
 pub(super) const TAKEN_BACK: &[Deed] = {
     use Deed::{Ask, Begin, Commit, Insert, Rollback, RollbackToSavepoint, Savepoint};
     use Side::{Reader, Writer};
@@ -98,26 +98,25 @@ pub(super) const TAKEN_BACK: &[Deed] = {
     ]
 };
 
-/// Where each side must see the row.
+/// The places where each side must see the row.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     level: IsolationLevel,
-    /// READ UNCOMMITTED shows what is not committed; Postgres has no such level and takes it for
-    /// READ COMMITTED.
+    /// READ UNCOMMITTED shows uncommitted rows; Postgres treats it as READ COMMITTED.
     may_be_dirty: bool,
     committed: Option<RowIndex>,
-    /// Inside the writer's transaction.
+    /// The state inside the writer's transaction.
     pending: Option<Option<RowIndex>>,
-    /// Inside a transaction of the reader that keeps its snapshot.
+    /// The state inside a reader's transaction with a snapshot.
     snapshot: Option<Option<RowIndex>>,
 }
 
-/// What one side may see.
+/// The states that one side may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
-    /// The row at this place, or no such row.
+    /// The row at this place, or no row.
     Just(Option<RowIndex>),
-    /// Either of two states is allowed.
+    /// Two states are allowed.
     Open,
 }
 
@@ -130,7 +129,7 @@ impl Model {
     pub(super) fn follow(&mut self, deed: Deed) {
         match deed {
             Deed::Begin(Side::Writer) => self.pending = Some(self.committed),
-            // The question that follows fixes the snapshot; nothing happens in between.
+            // The next query fixes the snapshot; nothing happens in between.
             Deed::Begin(Side::Reader) => {
                 self.snapshot = self.level.keeps_snapshot().then_some(self.committed);
             }
@@ -163,23 +162,24 @@ impl Model {
     }
 }
 
-/// What came of all probes.
+/// The sum of all probes.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) probes: u64,
     pub(super) cycles: u64,
-    /// Probes in which the row was to be found, and of these, those in which it was.
+    /// Probes that had to find the row, and those of them that found it.
     wanted: u64,
     found: u64,
-    /// Question → how often the row was in the table there and the index did not show it.
+    /// By query: number of times that the row was in the table and the index did not return it.
     missed: BTreeMap<String, u64>,
-    /// The row came back where its other version lies. It is in the table, so it is no foreign row.
+    /// The row was found at its other version's place. It is in the table, so it does not count as
+    /// a foreign row.
     misplaced: u64,
     violations: u64,
     told: Vec<String>,
-    /// Error code → cycles that the server broke off: another way of keeping transactions apart.
+    /// Cycles that the server ended with an error, by code: another way of isolating transactions.
     pub(super) refused: BTreeMap<String, u64>,
-    /// Queries that are no good for it: their neighbours are as near as the row would be.
+    /// Unsuitable queries: their neighbours are as near as the row would be.
     pub(super) unfit: u64,
 }
 
@@ -191,8 +191,8 @@ impl Tally {
         }
     }
 
-    /// Judges one answer. `shows` tells, if it must be known, whether the table without its index
-    /// shows the row at that place.
+    /// Judges one answer. `shows` tells, if necessary, whether the table without its index has the
+    /// row at that place.
     pub(super) fn judge(
         &mut self,
         probe: &Probe<'_>,
@@ -232,16 +232,16 @@ impl Tally {
     }
 }
 
-/// One question.
+/// One query of a probe.
 pub(super) struct Probe<'a> {
-    /// Number of rows that are always there: all ids below.
+    /// Number of permanent rows; their ids are smaller.
     pub(super) rows: usize,
     /// The row that comes and goes.
     pub(super) row: u32,
     pub(super) side: Side,
     pub(super) place: RowIndex,
     pub(super) sight: Sight,
-    /// What was done last.
+    /// The statements before the query.
     pub(super) after: &'a [Deed],
 }
 
@@ -257,10 +257,11 @@ impl std::fmt::Display for Probe<'_> {
     }
 }
 
-/// Writes down what came of it.
+/// Records the tally.
 ///
 /// # Errors
-/// Nothing could be asked.
+///
+/// There was no probe.
 pub(super) fn put(outcome: &mut Outcome, tally: Tally) -> Result<(), String> {
     let refused: u64 = tally.refused.values().sum();
     if tally.probes == 0 {
@@ -297,8 +298,8 @@ pub(super) fn put(outcome: &mut Outcome, tally: Tally) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// What is to be seen at each question of a cycle: `1` and `2` for the places, `.` for
-    /// nothing, `?` for either.
+    /// The visible state at each query of a cycle: `1` and `2` for the places, `.` for no row, `?`
+    /// for either.
     fn sights(level: IsolationLevel, dialect: Dialect) -> String {
         let mut model = Model::new(level, dialect);
         let mut words = String::new();
@@ -320,7 +321,7 @@ mod tests {
         let check = |level: IsolationLevel, dialect: Dialect, expected: [&str; 4]| {
             assert_eq!(sights(level, dialect), expected.concat(), "{level:?} on {dialect:?}");
         };
-        // Insert, move, delete, take back.
+        // Insert, move, delete, roll back.
         let each_question = [".1.11", "122112222", "2.2..", "1.1.."];
         check(IsolationLevel::ReadCommitted, Dialect::Postgres, each_question);
         check(IsolationLevel::ReadCommitted, Dialect::Mysql, each_question);

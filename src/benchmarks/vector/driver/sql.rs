@@ -1,5 +1,5 @@
-//! SQL for each DBMS: tables, indexes, queries, settings, and queries about them. Texts only, so
-//! that they can be read and tested in one place.
+//! SQL by DBMS: tables, indexes, queries, settings. Texts only, so that they can be read and tested
+//! in one place.
 
 use crate::domain::dialect::Dialect;
 use crate::domain::vector::{Distance, Filter, Index, Iterative, Search, Variant, VectorWork};
@@ -9,25 +9,25 @@ use crate::wire::ValueType;
 pub(super) const TABLE: &str = "items";
 /// Its vector index.
 pub(super) const INDEX: &str = "items_v";
-/// Values of a page of Postgres that a row of `STORAGE PLAIN` may fill.
+/// Most values of a row with `STORAGE PLAIN` in a page of Postgres.
 const PLAIN_DIMS: usize = 1_990;
 
-/// What statements depend on.
+/// The facts that determine statements.
 pub(super) struct Sql<'a> {
     pub(super) dialect: Dialect,
     pub(super) dims: usize,
     pub(super) distance: Distance,
     pub(super) work: &'a VectorWork,
     pub(super) storage_engine: Option<&'a str>,
-    /// `public.` before the names of pgvector's types, operators and functions, where sessions do
-    /// not see the schema of the extension; else empty.
+    /// `public.` as prefix for names of pgvector's types, operators and functions if sessions do
+    /// not see the extension's schema; otherwise empty.
     pub(super) types: String,
-    /// The comment of the table on a server that rqps does not run; `None` on one that it runs.
+    /// The comment of the table on a server that rqps does not run; `None` on its own.
     pub(super) mark: Option<&'a str>,
 }
 
 impl Sql<'_> {
-    /// The empty table.
+    /// Creates the empty table.
     pub(super) fn create(&self) -> Vec<String> {
         let (dims, types) = (self.dims, &self.types);
         let drop = format!("DROP TABLE IF EXISTS {TABLE}");
@@ -41,7 +41,7 @@ impl Sql<'_> {
                 vec![drop, create]
             }
             _ => {
-                // Vectors stay in their rows where they fit: reading them elsewhere would be
+                // Vectors stay in their rows if they fit: reading them from elsewhere would be
                 // another benchmark.
                 let (column, most) = match self.work.variant {
                     Variant::HalfvecColumn => ("halfvec", 2 * PLAIN_DIMS),
@@ -61,7 +61,7 @@ impl Sql<'_> {
         }
     }
 
-    /// Takes an older index away.
+    /// Drops the index.
     pub(super) fn drop_index(&self) -> String {
         match self.dialect {
             Dialect::Mysql => format!("ALTER TABLE {TABLE} DROP INDEX IF EXISTS {INDEX}"),
@@ -69,7 +69,7 @@ impl Sql<'_> {
         }
     }
 
-    /// Builds the index.
+    /// Creates the index.
     pub(super) fn create_index(&self, index: &Index) -> String {
         let Index { m, .. } = index;
         if self.dialect == Dialect::Mysql {
@@ -99,7 +99,7 @@ impl Sql<'_> {
         format!("CREATE INDEX {INDEX} ON {TABLE} USING hnsw ({key}) WITH (m = {m}{width})")
     }
 
-    /// What pgvector's index keeps, as an expression of the column.
+    /// The content of pgvector's index, as an expression of the column.
     fn kept(&self) -> String {
         let (dims, types) = (self.dims, &self.types);
         match self.work.variant {
@@ -129,7 +129,7 @@ impl Sql<'_> {
         }
         let (kept, dims, types) = (self.kept(), self.dims, &self.types);
         let operator = self.nearness();
-        // As many as the search is wide come out of the index and are ranked again.
+        // The index returns as many rows as the search is wide; they are ranked again.
         let ranked_again = |first: &str| {
             format!(
                 "SELECT id FROM (SELECT id, v FROM {TABLE}{condition} ORDER BY {kept} {first} \
@@ -165,7 +165,7 @@ impl Sql<'_> {
         })
     }
 
-    /// An operator of pgvector's.
+    /// An operator of pgvector.
     fn operator(&self, name: &str) -> String {
         match self.types.as_str() {
             "" => name.to_owned(),
@@ -173,7 +173,7 @@ impl Sql<'_> {
         }
     }
 
-    /// The query with placeholders, and their types. A filter's value comes first.
+    /// The query with placeholders, and their types. The filter's value comes first.
     pub(super) fn prepared(&self, search: &Search) -> (String, Vec<ValueType>) {
         let filtered = search.filter != Filter::None;
         let (vector, filter) = match (self.dialect, filtered) {
@@ -201,7 +201,7 @@ impl Sql<'_> {
         (text, vec![ValueType::Bytes])
     }
 
-    /// EXPLAIN of the query with the values of one.
+    /// EXPLAIN of the query with these values.
     pub(super) fn explain(&self, search: &Search, vector: &[f32], filter: i64) -> String {
         let (numbers, filter) = (numbers(vector), filter.to_string());
         match self.dialect {
@@ -221,7 +221,7 @@ impl Sql<'_> {
         if self.dialect == Dialect::Mysql {
             return vec![self.set_ef(search.ef)];
         }
-        // The first use of the type loads the library, which then knows its settings.
+        // The first use of the type loads the library, which defines its settings.
         let load = format!("SELECT '[1]'::{}vector", self.types);
         let mut settings = vec![load, self.set_ef(search.ef)];
         if search.iterative != Iterative::Off {
@@ -230,7 +230,7 @@ impl Sql<'_> {
         settings
     }
 
-    /// Width of the search.
+    /// Sets the width of the search.
     pub(super) fn set_ef(&self, ef: u32) -> String {
         match self.dialect {
             Dialect::Mysql => format!("SET mhnsw_ef_search = {ef}"),
@@ -238,12 +238,12 @@ impl Sql<'_> {
         }
     }
 
-    /// The widest search that the DBMS takes.
+    /// The largest width that the DBMS accepts.
     pub(super) fn largest_ef(&self) -> u32 {
         if self.dialect == Dialect::Mysql { 10_000 } else { 1_000 }
     }
 
-    /// One row more.
+    /// Inserts `rows` rows.
     pub(super) fn insert(&self, rows: usize) -> (String, Vec<ValueType>) {
         let places = |row: usize| match self.dialect {
             Dialect::Mysql => "(?,?,?,?,?)".to_owned(),
@@ -262,7 +262,7 @@ impl Sql<'_> {
         (format!("INSERT INTO {TABLE} (id, class, u, fate, v) VALUES {}", values.join(",")), types)
     }
 
-    /// Moves the row with an id to another vector.
+    /// Updates the vector of the row with an id.
     pub(super) fn update(&self) -> (String, Vec<ValueType>) {
         let [vector, id] = match self.dialect {
             Dialect::Mysql => ["?", "?"],
@@ -272,8 +272,8 @@ impl Sql<'_> {
         (text, vec![ValueType::Bytes, ValueType::Int])
     }
 
-    /// The row `id` if it lies nearer than `near` to a vector. There is no ORDER BY, so no index
-    /// of vectors has a part in it.
+    /// Selects row `id` if it is nearer than `near` to a vector. Without ORDER BY, so that no
+    /// vector index is used.
     pub(super) fn shows(&self, id: u32, vector: &[f32], near: f64) -> String {
         let numbers = numbers(vector);
         let distance = match (self.dialect, self.distance) {
@@ -288,7 +288,7 @@ impl Sql<'_> {
         format!("SELECT id FROM {TABLE} WHERE id = {id} AND {distance} < {near}")
     }
 
-    /// Brings the table in order after deletes.
+    /// Cleans the table after deletes.
     pub(super) fn clean(&self) -> String {
         match self.dialect {
             Dialect::Mysql => format!("OPTIMIZE TABLE {TABLE}"),
@@ -296,10 +296,10 @@ impl Sql<'_> {
         }
     }
 
-    /// One row: bytes of the table, bytes of the vector index.
+    /// Selects bytes of the table and bytes of the vector index, in one row.
     pub(super) fn sizes(&self) -> String {
         match self.dialect {
-            // Of InnoDB: a vector index is a table of its own behind the name.
+            // In InnoDB, a vector index is a table of its own.
             Dialect::Mysql => format!(
                 "SELECT SUM(IF(name LIKE '%/{TABLE}', file_size, NULL)), \
                  SUM(IF(name LIKE '%/{TABLE}#i#%', file_size, NULL)) \
@@ -312,7 +312,7 @@ impl Sql<'_> {
         }
     }
 
-    /// One number: bytes of log written so far.
+    /// Selects the bytes of log written so far.
     pub(super) fn log_bytes(&self) -> &'static str {
         match self.dialect {
             Dialect::Mysql => {
@@ -323,7 +323,8 @@ impl Sql<'_> {
         }
     }
 
-    /// The rows of EXPLAIN as text, without the vector's numbers, and whether the index is used.
+    /// The rows of EXPLAIN as text without the vector's numbers, and true if the plan uses the
+    /// index.
     pub(super) fn plan(&self, rows: &[Vec<Option<String>>]) -> (String, bool) {
         let line = |row: &Vec<Option<String>>| {
             let cells: Vec<&str> =
@@ -332,7 +333,7 @@ impl Sql<'_> {
         };
         let text = rows.iter().map(line).collect::<Vec<_>>().join("\n");
         let used = match self.dialect {
-            // Column `key`, the sixth.
+            // Column `key` is the sixth.
             Dialect::Mysql => {
                 rows.iter().any(|row| row.iter().any(|cell| cell.as_deref() == Some(INDEX)))
             }
@@ -342,13 +343,13 @@ impl Sql<'_> {
     }
 }
 
-/// `1,2,3`.
+/// Numbers as `1,2,3`.
 fn numbers(vector: &[f32]) -> String {
     let numbers: Vec<String> = vector.iter().map(f32::to_string).collect();
     numbers.join(",")
 }
 
-/// `'[1,2,3]'` becomes `'[…]'`.
+/// Replaces `'[1,2,3]'` by `'[…]'`.
 fn without_numbers(text: &str) -> String {
     let mut short = String::new();
     let mut rest = text;

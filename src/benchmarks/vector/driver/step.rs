@@ -1,5 +1,5 @@
-//! A step of vector search: tables are filled, indexes built, queries asked, and every answer is
-//! held against the exact one.
+//! Runs a step of vector search: loads tables, builds indexes, runs queries, and compares each
+//! answer with the exact one.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) fn step_loop(
     measure(job, &task.own()?, Connector::new(job)?, link)
 }
 
-/// Carries out a step and says how it went.
+/// Carries out a step and sends its progress.
 fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<VectorWork>,

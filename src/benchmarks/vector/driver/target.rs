@@ -1,4 +1,4 @@
-//! The smallest ef with a wanted recall, by bisection, and what it costs.
+//! Finds the smallest ef with a required recall by bisection, and measures its cost.
 
 use std::io::Write;
 
@@ -10,21 +10,22 @@ use crate::domain::run::Outcome;
 use crate::domain::vector::Search;
 use crate::driver::Stop;
 
-/// One-sided 95 % quantile of the normal distribution: the recall over many queries is nearly so.
+/// One-sided 95 % quantile of the normal distribution, which approximates the mean recall over many
+/// queries.
 const ONE_SIDED: f64 = 1.645;
 
-/// The result of a search width.
+/// The result of a width.
 enum Tried {
-    /// Less than is wanted.
+    /// Its recall, which is too low.
     Below(f64),
-    /// Enough.
+    /// Its recall suffices.
     Enough,
-    /// The planner takes no index at this width: it is too large.
+    /// The planner uses no index at this width: it is too large.
     Scan,
 }
 
 /// Finds the smallest ef whose recall is at least `recall` with 95 % confidence over the queries,
-/// and measures with it.
+/// and measures it.
 pub(super) fn target<W: Write>(
     bench: &mut VectorContext<'_, W>,
     recall: f64,
@@ -64,15 +65,15 @@ pub(super) fn target<W: Write>(
     Ok(outcome)
 }
 
-/// The smallest width from `least` to `largest` that is enough; else the widest that can be used
-/// and what it gives.
+/// The smallest sufficient width from `least` to `largest`. The error is the widest usable one and
+/// its recall.
 fn smallest(
     least: u32,
     largest: u32,
     mut at: impl FnMut(u32) -> Result<Tried, Stop>,
 ) -> Result<Result<u32, (u32, f64)>, Stop> {
     let (mut below, mut best) = (least - 1, 0.0);
-    // Doubling finds an upper end soon: where ef is large, recall rises slowly.
+    // Doubling finds an upper bound quickly: for large ef, recall rises slowly.
     let (mut high, mut enough) = (least, false);
     loop {
         match at(high)? {
@@ -99,7 +100,7 @@ fn smallest(
     Ok(if enough { Ok(high) } else { Err((below, best)) })
 }
 
-/// The recall that is surpassed with 95 % confidence, as far as the choice of queries goes.
+/// Lower bound of the recall with 95 % confidence over the choice of queries.
 fn lower_bound(score: &Score) -> f64 {
     score.recall - ONE_SIDED * score.deviation / (score.queries.max(1) as f64).sqrt()
 }

@@ -1,4 +1,4 @@
-//! `ann-benchmarks`: points of recall and rate, build times, and the rows that were published.
+//! Importer `ann-benchmarks`: points of recall and rate, build times, and published rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::import::published::{self, Published, StepKind, add_file, untagged};
 use crate::import::text::{Text, names};
 use crate::import::{ImportError, ImportFormat, ImportOptions, Named, unnamed};
 
-/// All that was found.
+/// All files found, by form.
 #[derive(Default)]
 struct Sources {
     plots: Vec<(Text, Vec<PlotPoint>)>,
@@ -25,14 +25,15 @@ struct Sources {
     notices: Vec<Notice>,
 }
 
-/// Plots, builds, logs.
+/// The importer of plots, builds and logs.
 pub const FORMAT: ImportFormat = ImportFormat { word: "ann-benchmarks", read };
 
 /// Reads files and folders.
 ///
 /// # Errors
-/// A damaged file with its line; a file, named by the user, of none of the forms; a folder without
-/// any; nothing with points.
+///
+/// A damaged file, with its line; a named file of an unknown form; a folder without known files; no
+/// points.
 fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut sources = Sources::default();
     unnamed(paths)?;
@@ -92,7 +93,7 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
     Ok(())
 }
 
-/// `false` if the text is of none of the forms.
+/// False if the text has no known form.
 fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
     if ann_text::is_log(&text) {
         let builds = ann_text::parse_log(&text)?;
@@ -112,7 +113,7 @@ fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
     Ok(true)
 }
 
-/// True if the build is of the configuration's index; names of algorithms match in any case.
+/// True if the build is that of the configuration's index; names of algorithms match in any case.
 fn is_build_of(build: &ListedBuild, configuration: &Configuration) -> bool {
     build.algorithm.eq_ignore_ascii_case(&configuration.algorithm)
         && configuration.m() == Some(build.m.as_str())
@@ -123,8 +124,8 @@ fn is_build_of(build: &ListedBuild, configuration: &Configuration) -> bool {
         }
 }
 
-/// `search.m=16.ec=64.ef=20`, as steps of vector search are named; parameters of no name of ours
-/// follow.
+/// The step's name as in vector search: `search.m=16.ec=64.ef=20`, followed by parameters that rqps
+/// does not have.
 fn step_name(configuration: &Configuration, clients: u32) -> String {
     let mut name = "search".to_owned();
     let known = [
@@ -146,8 +147,8 @@ fn step_name(configuration: &Configuration, clients: u32) -> String {
     name
 }
 
-/// The same as data. Points with parameters of no name of ours lie on no curve: they would hide
-/// those without.
+/// The step's parameters. Points with parameters that rqps does not have are on no curve: they
+/// would hide others.
 fn parameters(configuration: &Configuration, clients: u32) -> StepParameters {
     let read = |value: Option<&str>| value.map(str::parse).transpose();
     let widths = [configuration.ef_construction(), configuration.ef_search()].map(read);
@@ -180,7 +181,7 @@ fn take_points(sources: &Sources, options: &ImportOptions, published: &mut Publi
         let algorithm = &configuration.algorithm;
         let step = step_name(configuration, clients);
         let seen = repeats.entry((algorithm.clone(), step.clone())).or_default();
-        // Plots of all points and of some of them are two files with the same measurements.
+        // Plots of all points and of some of them repeat the same measurements.
         if seen.iter().any(|before| before.is_copy(point)) {
             *copies.entry(text.path()).or_default() += 1;
             published.cells.keep(text.path(), Kept::Compared, 2);
@@ -242,7 +243,7 @@ fn dbms_of(algorithm: &str) -> Dbms {
     }
 }
 
-/// Builds whose M no line of the log tells belong to no point.
+/// Leaves out builds without M in the log, which belong to no point.
 fn leave_nameless(sources: &mut Sources, published: &mut Published) {
     for (text, builds) in &mut sources.builds {
         let all = builds.len();
@@ -254,7 +255,7 @@ fn leave_nameless(sources: &mut Sources, published: &mut Published) {
     }
 }
 
-/// Builds that several files tell must agree.
+/// Checks that builds in several files agree.
 fn check_builds(sources: &Sources, published: &mut Published) {
     let all =
         || {
@@ -288,12 +289,12 @@ fn check_builds(sources: &Sources, published: &mut Published) {
     published.check("build times of tables and logs", agree, of);
 }
 
-/// Equal as far as both are printed.
+/// True if the numbers are equal within the printed precision.
 fn same_number(number: f64, printed: &str) -> bool {
     decimals_agree(number, printed)
 }
 
-/// Records the outcome of the cells of builds and selected rows.
+/// Counts the cells of builds and selected rows by what became of them.
 fn count_cells(sources: &Sources, published: &mut Published) {
     let points = || sources.plots.iter().flat_map(|(_, points)| points);
     for (text, builds) in &sources.builds {
@@ -314,7 +315,7 @@ fn count_cells(sources: &Sources, published: &mut Published) {
     }
 }
 
-/// Published rows must be points, with their build times, and the best of their recall.
+/// Checks that published rows are points, agree on build times, and are the best for their recall.
 fn check_selected(sources: &Sources, published: &mut Published) {
     let mut points: Vec<&PlotPoint> = Vec::new();
     for point in sources.plots.iter().flat_map(|(_, points)| points) {

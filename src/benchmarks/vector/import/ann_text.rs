@@ -1,20 +1,20 @@
-//! Texts of ann-benchmarks: plot output, tables of builds, selected rows, logs of runs.
+//! Reads texts of ann-benchmarks: plot output, tables of builds, selected rows, logs of runs.
 
 use crate::import::ImportError;
 use crate::import::number::{Fault, number, parse};
 use crate::import::text::{RATES_MAX, Text};
 
-/// A configuration as it is displayed: `PGVector(m=16, ef_construction=64, ef_search=20)`.
+/// A configuration as displayed: `PGVector(m=16, ef_construction=64, ef_search=20)`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Configuration {
     /// Name of the algorithm.
     pub algorithm: String,
-    /// Parameter and value, both without blanks around them, in the order of the text.
+    /// Parameters and values without surrounding blanks, in the order of the text.
     pub parameters: Vec<(String, String)>,
 }
 
 impl Configuration {
-    /// A parameter under any of its names.
+    /// A parameter by any of its names.
     fn any(&self, names: &[&str]) -> Option<&str> {
         let found = self.parameters.iter().find(|(name, _)| names.contains(&name.as_str()));
         found.map(|(_, value)| value.as_str())
@@ -35,17 +35,17 @@ impl Configuration {
         self.any(&["ef_search", "hnsw_ef", "ef"])
     }
 
-    /// How vectors are shortened in the index.
+    /// Quantization of vectors in the index.
     pub fn quantization(&self) -> Option<&str> {
         self.any(&["quantization"])
     }
 
-    /// What has a best configuration of its own: the algorithm, and how vectors are shortened.
+    /// The key of best configurations: algorithm and quantization.
     pub fn kind(&self) -> (&str, Option<&str>) {
         (&self.algorithm, self.quantization())
     }
 
-    /// True for the same parameters, whatever they are called: `ef_cons` is `ef_construction`.
+    /// True for equal parameters under any of their names: `ef_cons` is `ef_construction`.
     pub fn is_same(&self, other: &Configuration) -> bool {
         let known = |of: &Configuration| {
             [of.m(), of.ef_construction(), of.ef_search()].map(|value| value.map(str::to_owned))
@@ -55,7 +55,7 @@ impl Configuration {
             && self.others() == other.others()
     }
 
-    /// Parameters that have no name of ours, as `name=value`.
+    /// Parameters that rqps does not have, as `name=value`.
     pub fn others(&self) -> Vec<String> {
         let known = [self.m(), self.ef_construction(), self.ef_search()];
         let known: Vec<&str> = known.into_iter().flatten().collect();
@@ -68,8 +68,8 @@ impl Configuration {
         others.map(|(name, value)| format!("{name}={value}")).collect()
     }
 
-    /// `Name(key=value, key=value)`; some names have two brackets before the first key. Blanks
-    /// around values are padding.
+    /// Reads `Name(key=value, key=value)`; some names have two brackets before the first key.
+    /// Blanks around values are padding.
     pub fn read(text: &str) -> Option<Configuration> {
         let (algorithm, rest) = text.trim().split_once('(')?;
         let rest = rest.trim().trim_start_matches('(');
@@ -90,20 +90,20 @@ impl Configuration {
 /// A point of the plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlotPoint {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What was measured.
+    /// The measured configuration.
     pub configuration: Configuration,
     /// Recall, with three decimals.
     pub recall: f64,
     /// Queries per second.
     pub qps: f64,
-    /// The same as printed.
+    /// The rate as printed.
     pub printed: String,
 }
 
 impl PlotPoint {
-    /// True for a copy of the point: the same numbers as far as both are printed. Repetitions
+    /// True for a copy of the point: its numbers agree within the printed precision. Repetitions
     /// differ in the last digits.
     pub fn is_copy(&self, other: &PlotPoint) -> bool {
         let decimals = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
@@ -113,7 +113,7 @@ impl PlotPoint {
     }
 }
 
-/// `Name(…)   0.999   690.259`, perhaps after `12:`.
+/// Reads `Name(…)   0.999   690.259`, also after `12:`.
 fn plot_line(line: &str) -> Option<(Configuration, f64, f64, String)> {
     let line = line.trim();
     let line = match line.split_once(':') {
@@ -135,14 +135,14 @@ pub fn is_plot(text: &Text) -> bool {
     text.lines().take(20).any(|(_, line)| plot_line(line).is_some())
 }
 
-/// What the plot program says besides.
+/// The beginnings of other lines of the plot program.
 const CHATTER: [&str; 5] = ["writing output", "Computing", "computing", "Found cached", "cached"];
 
 /// Reads output of the plot program.
 ///
 /// # Errors
-/// A line that is neither a point nor what the program is known to say, a recall beyond 0 to 1, a
-/// negative rate, a file without a point.
+///
+/// An unknown line, a recall outside 0 to 1, a negative rate, a file without points.
 pub fn parse_plot(text: &Text) -> Result<Vec<PlotPoint>, ImportError> {
     text.at_most(RATES_MAX)?;
     let mut points = Vec::new();
@@ -173,10 +173,10 @@ pub fn parse_plot(text: &Text) -> Result<Vec<PlotPoint>, ImportError> {
     }
 }
 
-/// How long an index took and how large it became.
+/// Build time and size of an index.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ListedBuild {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
     /// Name of the algorithm.
     pub algorithm: String,
@@ -184,15 +184,15 @@ pub struct ListedBuild {
     pub m: String,
     /// ef_construction, if there is one.
     pub ef_construction: Option<String>,
-    /// How vectors are shortened, where the log tells.
+    /// Quantization of vectors, if the log tells it.
     pub quantization: Option<String>,
     /// Seconds for table, rows and index, as printed.
     pub seconds: Option<String>,
     /// Size of the index, MiB.
     pub megabytes: Option<f64>,
-    /// Seconds of the rows alone.
+    /// Seconds for the rows.
     pub load_seconds: Option<f64>,
-    /// Seconds of the index alone.
+    /// Seconds for the index.
     pub index_seconds: Option<f64>,
 }
 
@@ -206,9 +206,10 @@ fn is_build_heads(line: &str) -> bool {
     words.first() == Some(&"M") && words.contains(&"secs")
 }
 
-/// Reads a table of builds: the algorithm on a line of its own, heads, rows.
+/// Reads a table of builds: the algorithm on its own line, heads, rows.
 ///
 /// # Errors
+///
 /// A row before an algorithm, a row without M and seconds, a table without rows.
 pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
     text.at_most(RATES_MAX)?;
@@ -279,26 +280,26 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
     }
 }
 
-/// A row that was selected for publication.
+/// A row selected for publication.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selected {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Smallest recall that was asked for, if the rows stand under one.
+    /// The required recall in the heading above, if there is one.
     pub target: Option<f64>,
-    /// Place among the rows of its algorithm and target, from 0.
+    /// Index among the rows of its algorithm and target, from 0.
     pub place: usize,
-    /// As printed.
+    /// Recall as printed.
     pub recall: String,
-    /// As printed.
+    /// Queries per second as printed.
     pub qps: String,
-    /// Seconds of the build, where the row has them.
+    /// Seconds of the build as printed, if there are any.
     pub seconds: Option<String>,
-    /// What was chosen.
+    /// The selected configuration.
     pub configuration: Configuration,
 }
 
-/// `0.990 2337.0     PGVector(…)`, perhaps with seconds between.
+/// Reads `0.990 2337.0     PGVector(…)`, also with seconds between.
 fn selected_line(line: &str) -> Option<(Vec<String>, Configuration)> {
     let place = line.find(|c: char| c.is_alphabetic())?;
     let numbers: Vec<String> = line[..place].split_whitespace().map(str::to_owned).collect();
@@ -306,14 +307,14 @@ fn selected_line(line: &str) -> Option<(Vec<String>, Configuration)> {
     Some((numbers, Configuration::read(&line[place..])?)).filter(|_| whole)
 }
 
-/// True if the text holds selected rows, perhaps below a legend.
+/// True if the text has selected rows, also below a legend.
 pub fn is_selected(text: &Text) -> bool {
     let mut lines = text.lines().map(|(_, line)| line.trim()).filter(|line| !line.is_empty());
     let first = lines.find(|line| !is_legend(line));
     first.is_some_and(|line| line.starts_with("Best QPS") || selected_line(line).is_some())
 }
 
-/// `Legend`, `* recall & QPS - results from the benchmark`, `recall TAB QPS TAB isecs …`.
+/// True for `Legend`, `* recall & QPS - results from the benchmark`, `recall TAB QPS TAB isecs …`.
 fn is_legend(line: &str) -> bool {
     let words: Vec<String> = line.split_whitespace().map(str::to_lowercase).collect();
     let heads = words.first().is_some_and(|word| word == "recall")
@@ -321,10 +322,11 @@ fn is_legend(line: &str) -> bool {
     line.trim_end_matches(':') == "Legend" || line.starts_with('*') || heads
 }
 
-/// Reads selected rows, under `Best QPS with recall >= X` or as a plain list.
+/// Reads selected rows, below `Best QPS with recall >= X` or as a plain list.
 ///
 /// # Errors
-/// A line that is neither, a file without a row.
+///
+/// An unknown line, a file without rows.
 pub fn parse_selected(text: &Text) -> Result<Vec<Selected>, ImportError> {
     text.at_most(RATES_MAX)?;
     let mut rows: Vec<Selected> = Vec::new();
@@ -368,11 +370,12 @@ pub fn is_log(text: &Text) -> bool {
     text.lines().any(|(_, line)| line.starts_with("Trying to instantiate"))
 }
 
-/// Reads the log of a run: each index that was built. `Trying to instantiate` says which, the next
-/// `Built index in` how long it took with table and rows; a `DDL:` line tells both apart.
+/// Reads the builds in the log of a run. `Trying to instantiate` names one; the next `Built index
+/// in` has its time with table and rows; a `DDL:` line has both parts.
 ///
 /// # Errors
-/// Seconds or sizes that are no numbers, a log without a build.
+///
+/// Invalid seconds or sizes, a log without builds.
 pub fn parse_log(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
     let mut builds: Vec<ListedBuild> = Vec::new();
     let mut current: Option<ListedBuild> = None;
@@ -407,7 +410,7 @@ pub fn parse_log(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
     }
 }
 
-/// `…algorithms.pgvector.PGVector(['euclidean', {'M': 16, 'efConstruction': 64}])`.
+/// Reads `…algorithms.pgvector.PGVector(['euclidean', {'M': 16, 'efConstruction': 64}])`.
 fn instantiated(line: usize, row: &str) -> ListedBuild {
     let (path, arguments) = row.split_once('(').unwrap_or((row, ""));
     let algorithm = path.rsplit(['.', ' ']).next().unwrap_or("").to_owned();
@@ -428,8 +431,8 @@ fn instantiated(line: usize, row: &str) -> ListedBuild {
     }
 }
 
-/// `12 M, euclidean metric`, `Qdrant: 32 ef_cons, 8 M, angular metric, none quantization`: what a
-/// module says of itself where its arguments have no names.
+/// Reads `12 M, euclidean metric`, `Qdrant: 32 ef_cons, 8 M, angular metric, none quantization`:
+/// the description by a module whose arguments have no names.
 fn name_build(row: &str, build: &mut ListedBuild) {
     if !row.contains(" metric") || !row.contains(" M,") {
         return;
@@ -450,7 +453,7 @@ fn name_build(row: &str, build: &mut ListedBuild) {
     }
 }
 
-/// `table 234 MB in 10.7 seconds, index 234 MB in 17.5 seconds`.
+/// Reads `table 234 MB in 10.7 seconds, index 234 MB in 17.5 seconds`.
 fn ddl_seconds(rest: &str) -> (Option<f64>, Option<f64>) {
     let part = |name: &str| {
         let part = rest.split(',').find(|part| part.trim_start().starts_with(name))?;

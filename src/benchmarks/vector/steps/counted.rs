@@ -1,15 +1,14 @@
-//! Which searches a counted run counts.
+//! Chooses the searches that a counted run counts.
 
 use crate::domain::benchmark::{Step, Workload};
 use crate::domain::counted::StepCount;
 use crate::domain::vector::{VectorOperation, VectorWork};
 
-/// Searches of a step that are counted: a share of the statements that are asked for, because each
-/// is worth many.
+/// `--statements` per counted search, because a search costs as much as many statements.
 const STATEMENTS_PER_SEARCH: u64 = 5;
 
-/// What a counted run does with a step: it counts the searches of one client, on whatever the steps
-/// before made.
+/// The number of counted searches of a step with one client; the reason why other steps are not
+/// counted.
 pub(super) fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
     let left_out = |why: &str| StepCount::LeftOut(why.to_owned());
     let Some(work) = step.own::<VectorWork>() else { return left_out("its work is not known") };

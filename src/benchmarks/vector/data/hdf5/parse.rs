@@ -1,17 +1,18 @@
-//! Structures of an HDF5 file, from a slice. Every offset is checked: a file may claim anything.
+//! Parses structures of an HDF5 file from a slice. It checks every offset, because a file may claim
+//! anything.
 
 use std::collections::BTreeMap;
 
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-/// An address that leads nowhere.
+/// The address of nothing.
 const UNDEFINED: u64 = u64::MAX;
-/// Headers, trees and heaps of a sound file have far fewer parts.
+/// Most parts of headers, trees and heaps; a sound file has far fewer.
 const MOST_PARTS: usize = 10_000;
 
 /// A file whose root group is open.
 pub(super) struct File<'a> {
     bytes: &'a [u8],
-    /// Name → address of the object header.
+    /// Address of the object header by name.
     links: BTreeMap<String, u64>,
     /// Attributes of the root group that are text or numbers.
     pub(super) attributes: BTreeMap<String, String>,
@@ -24,14 +25,14 @@ pub(super) struct Array<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// What values are, with their width in bytes.
+/// The type of values, with their width in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DatatypeClass {
     Float(usize),
     Signed(usize),
     Unsigned(usize),
     Text(usize),
-    /// In the global heap.
+    /// Text in the global heap.
     VariableText,
     Other(u8),
 }
@@ -161,7 +162,7 @@ impl<'a> File<'a> {
         Ok(messages)
     }
 
-    /// The links of a group: a tree whose leaves are symbol nodes, with names in a heap.
+    /// The links of a group: a tree with symbol nodes as leaves, and names in a heap.
     fn symbols(&self, tree: u64, heap: u64) -> Result<BTreeMap<String, u64>, String> {
         let heap_head = slice(self.bytes, heap, 32)?;
         if !heap_head.starts_with(b"HEAP") {
@@ -199,7 +200,7 @@ impl<'a> File<'a> {
         Ok(links)
     }
 
-    /// Name and value of an attribute of version 1; `None` for a kind that nobody asks for.
+    /// Name and value of an attribute of version 1; `None` for an unused kind.
     fn attribute(&self, body: &[u8]) -> Result<Option<(String, String)>, String> {
         let [version, _, a, b, c, d, e, f, rest @ ..] = body else { return Err(cut_off()) };
         if *version != 1 {
@@ -315,7 +316,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Result<u32, String> {
     Ok(u32::from_le_bytes(*rest.first_chunk::<4>().ok_or_else(cut_off)?))
 }
 
-/// Up to the first zero.
+/// The text up to the first zero.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

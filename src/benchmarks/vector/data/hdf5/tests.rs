@@ -1,4 +1,4 @@
-//! Files are built here byte by byte, after the format's specification; `tests/vector.rs` reads one
+//! Tests with files built byte by byte by the format's specification; `tests/vector.rs` reads one
 //! that h5py wrote.
 
 use crate::benchmarks::vector::data::hdf5::*;
@@ -52,7 +52,7 @@ impl Builder {
         self.header(&[(1, space), (3, kind), (8, layout)])
     }
 
-    /// The root with these links and an attribute `distance`.
+    /// Adds the root with these links and an attribute `distance`.
     fn finish(mut self, links: &[(&str, u64)], distance: &str) -> Vec<u8> {
         let (mut names, mut node) = (vec![0; 8], b"SNOD\x01\x00".to_vec());
         node.extend((links.len() as u16).to_le_bytes());
@@ -116,7 +116,7 @@ fn singles(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// A file of two rows and one query, with the first neighbour given.
+/// A valid file of two rows and one query, with the first neighbour given.
 fn sound(distance: &str) -> Vec<u8> {
     let mut file = Builder::new();
     let train = file.dataset([2, 2], float(4), &singles(&[0.5, 1.0, 2.0, 3.0]));
