@@ -1,10 +1,10 @@
-//! rqps against db_bench, RocksDB's own benchmark program, on the same library file with the same
-//! options, keys and threads, taking turns: whether both measure the same rate, and what an
-//! operation costs the client outside of the library.
+//! Compares rqps with db_bench, RocksDB's own benchmark program: same library file, options, keys
+//! and threads, in turn. Shows whether both measure the same rate, and the client's cost of an
+//! operation outside the library.
 //!
 //!     cargo bench --bench against_db_bench -- --help
 //!
-//! docs/performance.md tells what is compared and how, and keeps what came out.
+//! docs/performance.md explains the method and has the results.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
@@ -31,7 +31,7 @@ use rqps::lab::HOST_LOCK;
 use rqps::os::lock::Lock;
 use rqps::stats::paired::mean_interval;
 
-/// The steps that are compared: name in rqps, benchmark of db_bench.
+/// The compared steps: name in rqps, benchmark of db_bench.
 const STEPS: [(&str, &str); 4] = [
     (FILL, "fillseq"),
     ("readrandom", "readrandom"),
@@ -39,9 +39,9 @@ const STEPS: [(&str, &str); 4] = [
     ("overwriteandwait", "overwrite"),
 ];
 
-/// The step that fills.
+/// The step that loads.
 const FILL: &str = "fillseq";
-/// The step that puts the tree in order.
+/// The step that flushes and compacts.
 const ORDER: &str = "flush_mt_l0";
 
 /// rqps and db_bench in turns on one librocksdb.
@@ -139,9 +139,9 @@ fn compare(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The databases of a round. What fillseq leaves is a matter of chance: how many files level 0 has
-/// depends on when flushes and compactions ran. So the steps after it begin with copies of one
-/// database, each program with its own.
+/// The databases of a round. The result of fillseq varies: the number of files in level 0 depends
+/// on the times of flushes and compactions. So the later steps of both programs begin with copies
+/// of one database.
 struct Folders {
     rqps: PathBuf,
     db_bench: PathBuf,
@@ -149,7 +149,7 @@ struct Folders {
 }
 
 impl Folders {
-    /// Empty ones.
+    /// Makes empty folders.
     fn of(parent: &Path) -> Result<Folders> {
         let [rqps, db_bench, kept] = ["rqps", "db_bench", "kept"].map(|name| parent.join(name));
         let folders = Folders { rqps, db_bench, kept };
@@ -164,12 +164,12 @@ impl Folders {
             .context("make folders")
     }
 
-    /// Puts the database of rqps aside.
+    /// Stores the database of rqps.
     fn keep(&self) -> Result<()> {
         fs::rename(database_folder(&self.rqps), &self.kept).context("put the database aside")
     }
 
-    /// Gives both programs what was put aside.
+    /// Copies the stored database for both programs.
     fn copy(&self) -> Result<()> {
         self.remove_used()?;
         self.make(State::Filled)?;
@@ -250,7 +250,7 @@ fn print_table(options: &Options, results: &[Vec<Pair>]) {
     }
 }
 
-/// The step of that name, as the benchmark of rqps has it, without the maintenance after it.
+/// The step of this name as in rqps's benchmark, without the maintenance after it.
 fn step(workload: &Workload, name: &str) -> Result<Step> {
     let phases = benchmarks::phases(Dialect::KeyValue, benchmarks::StepSet::Full, workload);
     let step = phases.into_iter().find_map(|phase| match phase {
@@ -267,7 +267,7 @@ fn step(workload: &Workload, name: &str) -> Result<Step> {
 }
 
 fn cache_bytes(workload: &Workload) -> u64 {
-    // All data fit, in both programs alike.
+    // All data fit in both programs.
     (workload.rows * 420 * 2).max(256 << 20)
 }
 
@@ -305,7 +305,7 @@ fn run_rqps(
     drive(&job)
 }
 
-/// Hands a driver process its job and hears it out.
+/// Sends a request to a driver process and reads its events.
 fn drive(job: &DriverRequest) -> Result<Outcome> {
     let program = env!("CARGO_BIN_EXE_rqps");
     let mut child = Command::new(program)
@@ -358,7 +358,7 @@ fn run_db_bench(
     })
 }
 
-/// The options of `benchmarks::kv`, as flags of db_bench.
+/// The options of `benchmarks::kv` as flags of db_bench.
 fn flags(
     options: &Options,
     workload: &Workload,

@@ -1,9 +1,9 @@
-//! rqps against sysbench: what a statement costs the client, whether both measure the same rate,
-//! how long loading takes, and how much memory the driver needs.
+//! Compares rqps with sysbench: client CPU per statement, rate, time of a load, and memory of the
+//! driver.
 //!
 //!     cargo bench --bench against_sysbench -- --help
 //!
-//! docs/performance.md tells what is compared and how, and keeps what came out.
+//! docs/performance.md explains the method and has the results.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 

@@ -1,5 +1,5 @@
-//! How many changes are found, and how many of those found are real, beside Apache Otava's search:
-//! the tables of docs/history.md.
+//! Measures how many changes the searches of rqps and of Apache Otava find, and how many of those
+//! are real: the tables of docs/history.md.
 //!
 //!     cargo bench --bench change_points
 //!
@@ -12,18 +12,18 @@ use rqps::stats::change_points::{
     Compatibility, EDivisive, VersionMean, e_divisive, partition, penalty,
 };
 
-/// Simulated series of each row.
+/// Simulated series per row.
 const SERIES: usize = 1000;
 const VERSIONS: usize = 20;
-/// Runs of each version.
+/// Runs per version.
 const RUNS: usize = 4;
-/// Points of a history.
+/// Points per history.
 const POINTS: usize = 200;
 /// Sizes of the steps of a history, standard deviations.
 const STEPS: [f64; 5] = [1.0, 1.5, 2.0, 3.0, 5.0];
 
 fn main() {
-    // `cargo bench` says so; under `cargo test` once around is enough.
+    // `cargo bench` passes this option; `cargo test` needs only a few series.
     let series = if std::env::args().any(|word| word == "--bench") { SERIES } else { 5 };
     println!("| ladders | rqps | rqps, tau 0 | Otava, all runs | Otava, means |");
     println!("|---|---|---|---|---|");
@@ -50,14 +50,14 @@ fn main() {
     }
 }
 
-/// Of real changes, how many were found; of those found, how many are real.
+/// Counts of found and real changes.
 #[derive(Clone, Copy, Default)]
 struct Score {
     real: usize,
     found: usize,
-    /// Real changes with a found one near them.
+    /// Real changes with a found one nearby.
     hit: usize,
-    /// Found changes with a real one near them.
+    /// Found changes with a real one nearby.
     right: usize,
 }
 
@@ -84,7 +84,7 @@ fn otava(values: &[f64], compatibility: Compatibility) -> Vec<usize> {
     e_divisive(values, &rules).iter().map(|shift| shift.index).collect()
 }
 
-/// Three steps among 20 versions of four runs with a noise of 1 %: all down, or in both ways.
+/// Three steps in 20 versions of four runs with a noise of 1 %: all down, or in both directions.
 fn ladders(series: usize, layout: f64, step: f64, ways: u64) {
     let mut rng = Rng::stream(11, "ladders", 0);
     let mut scores = [Score::default(); 4];
@@ -131,15 +131,15 @@ fn ladders(series: usize, layout: f64, step: f64, ways: u64) {
     println!("| steps of {step:.0} % {name}, layouts of {layout:.1} % | {cells} |");
 }
 
-/// How points scatter around their level, with a standard deviation of 1.
+/// The distribution of points around their level, with a standard deviation of 1.
 #[derive(Clone, Copy)]
 enum Noise {
     Normal,
     /// Student's t with three degrees of freedom.
     Heavy,
-    /// One point of twenty is eight standard deviations off.
+    /// One point of twenty is eight standard deviations away.
     Spikes,
-    /// Each point has this share of the one before.
+    /// Each point keeps this share of the one before.
     Autocorrelated(f64),
 }
 
@@ -192,7 +192,7 @@ fn histories(series: usize, noise: Noise, step: f64) {
     println!("| {}, steps of {step} | {} | {} |", noise.name(), scores[0].text(), scores[1].text());
 }
 
-/// Of series without a change, how many show one.
+/// The share of series without a change in which one is found.
 fn quiet(series: usize, noise: Noise) {
     let mut rng = Rng::stream(13, "quiet", 0);
     let mut wrong = [0; 2];

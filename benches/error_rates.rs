@@ -1,5 +1,4 @@
-//! How often verdicts are wrong, and how often they find what is there: the tables of
-//! docs/verdicts.md.
+//! Measures the error rates and the power of verdicts: the tables of docs/verdicts.md.
 //!
 //!     cargo bench --bench error_rates [-- PART-OF-A-NAME | "| 4-30"]
 
@@ -13,13 +12,13 @@ use simulated::turns::{TURNS, TurnScene, simulate_turns};
 use simulated::{QUIET, Scene, simulate};
 
 const CAMPAIGNS: u32 = 2000;
-/// Campaigns on hosts that disturb are judged three times each, and are fewer by this factor.
+/// Divisor of the number of campaigns on disturbing hosts; each is judged three times.
 const HOST_SHARE: u32 = 10;
-/// The same of campaigns in turns: three scenes for a row, each judged twice.
+/// Divisor of the number of campaigns in turns; a row has three scenes, each judged twice.
 const TURN_SHARE: u32 = 4;
 
 fn main() {
-    // `cargo bench` says so; under `cargo test` once around is enough.
+    // `cargo bench` passes this option; `cargo test` needs only two campaigns.
     let campaigns = if std::env::args().any(|word| word == "--bench") { CAMPAIGNS } else { 2 };
     let head = "| scene | n | power | SAME though changed | false, per campaign | any false | \
                 small, per campaign | any small | gate | SAME | blocks |";
@@ -53,7 +52,8 @@ fn main() {
     print_turns((campaigns / TURN_SHARE).max(2), wanted.as_deref());
 }
 
-/// The table of hosts that disturb: a row by the pairs alone, one with what is known of the host.
+/// The table of disturbing hosts: a row judged by the pairs alone, and one with the facts about the
+/// host.
 fn print_hosts(campaigns: u32, wanted: Option<&str>) {
     let heads = "| scene | n | judged by | found at -10 % | found at -30 % | any false | SAME \
                  | NO VERDICT |";
@@ -81,7 +81,8 @@ fn print_hosts(campaigns: u32, wanted: Option<&str>) {
     }
 }
 
-/// The table of turns: where blocks share loads, a row by the pairs alone and one as rqps judges.
+/// The table of turns: if blocks share loads, a row judged by the pairs alone, and one by rqps's
+/// rules.
 fn print_turns(campaigns: u32, wanted: Option<&str>) {
     let heads = "| scene | blocks | loads | judged by | sd of d | any false | any small | SAME \
                  | found at -2 % | SLOWER at -3 % | interval holds truth |";
@@ -155,7 +156,7 @@ fn turn_scenes() -> Vec<(&'static str, TurnScene)> {
     scenes
 }
 
-/// Name, the host, and the host while its A/A run was made.
+/// Name, the host, and the host during its A/A run.
 fn hosts() -> [(&'static str, Disturbing, Option<Disturbing>); 6] {
     let calm = Disturbing::default();
     let busy = Disturbing { share: 0.4, sd: 0.1, ..calm };

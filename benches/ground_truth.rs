@@ -1,8 +1,11 @@
-//! Exact neighbours against a blocked sgemm of OpenBLAS (through numpy), in turns on the same CPUs.
+//! Compares the search for exact neighbours with a blocked sgemm of OpenBLAS (through numpy), in
+//! turns on the same CPUs.
 //!
-//! `cargo bench --bench ground_truth -- --python PYTHON [--rows 60000] [--queries 10000] [--dims
-//! 784] [--rounds 5] [--floats]`. PYTHON must have numpy. Ours is everything: packing, products,
-//! selection. Theirs is the products alone. Without `--python` only ours is timed.
+//!     cargo bench --bench ground_truth -- --python PYTHON [--rows 60000] [--queries 10000]
+//!         [--dims 784] [--rounds 5] [--floats]
+//!
+//! PYTHON must have numpy. The time of rqps includes packing, products and selection; that of numpy
+//! only the products. Without `--python`, only rqps is timed.
 
 #![allow(clippy::print_stdout)]
 
@@ -60,7 +63,7 @@ fn options() -> Result<Options, String> {
             "--rounds" => options.rounds = number("--rounds")?,
             "--floats" => options.floats = true,
             "--python" => options.python = words.next(),
-            // What cargo passes on.
+            // cargo passes this option.
             "--bench" => {}
             other => return Err(format!("there is no option `{other}`")),
         }
@@ -88,7 +91,7 @@ fn compare(options: &Options) -> Result<(), String> {
     let mut ratios = Vec::new();
     let products = options.rows as f64 * options.queries as f64 * options.dims as f64;
     println!("round  ours_s  numpy_s  ratio  (ours: {} exact neighbours of each query)", 100);
-    // Round 0 warms both.
+    // Round 0 is the warm-up.
     for round in 0..=options.rounds {
         let begun = Instant::now();
         let truth = exact(&train, &test, Distance::Euclidean, None, 100, 0);
@@ -125,7 +128,7 @@ fn random(seed: u64, rows: usize, options: &Options) -> Matrix {
     Matrix { dims: options.dims, values }
 }
 
-/// The other side: a process that does a round for each line.
+/// numpy in a process that runs a round per line.
 struct Numpy {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
@@ -157,7 +160,7 @@ impl Numpy {
 
 impl Drop for Numpy {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

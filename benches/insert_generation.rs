@@ -1,5 +1,6 @@
-//! User CPU per row for making and encoding the batches of the Insert Benchmark, without a server:
-//! `cargo bench --bench insert_generation`. The bar is 0.5 µs a row at 100 rows a batch.
+//! Measures the user CPU time per row for making and encoding batches of the Insert Benchmark,
+//! without a server: `cargo bench --bench insert_generation`. The limit is 0.5 µs per row with 100
+//! rows per batch.
 
 #![allow(clippy::print_stdout, reason = "the figures are the point")]
 
@@ -8,9 +9,9 @@ use std::hint::black_box;
 use rqps::benchmarks::insert::rows::{Price, Rows};
 use rqps::os::tree::own_cpu;
 
-/// Batches of one measurement: about a second at the bar.
+/// Rows per measurement: about a second at the limit.
 const ROWS: u32 = 2_000_000;
-/// The best of these counts: the machine may be busy with something else.
+/// The best of these rounds counts, because the machine may be busy.
 const ROUNDS: u32 = 5;
 
 fn main() {
@@ -23,7 +24,7 @@ fn main() {
     }
 }
 
-/// Microseconds of user CPU per row.
+/// User CPU time per row, microseconds.
 fn measure(price: Price, rows_per_batch: u32, round: u32) -> f64 {
     let mut rows = Rows::new(u64::from(round), 0, price);
     let mut text = Vec::with_capacity(16 << 10);
@@ -40,7 +41,7 @@ fn measure(price: Price, rows_per_batch: u32, round: u32) -> f64 {
             }
             rows.append_tuple(&mut text, time);
         }
-        // What the session does with it: a look at its bytes, and a copy behind a header.
+        // The session's work on it: a look at its bytes, and a copy behind a header.
         let sql = std::str::from_utf8(&text).unwrap_or_default();
         packet.clear();
         packet.extend_from_slice(&[0; 5]);

@@ -1,14 +1,13 @@
-//! How long a report takes over many runs: 1,000 runs of 42 steps in a second, and ten times as
-//! many in at most eleven times the time.
+//! Measures the time of a report over many runs. The limits: 1,000 runs of 42 steps in a second,
+//! and ten times as many in at most eleven times the time.
 //!
 //!     cargo bench --bench report_time [-- --runs 1000,10000 --targets 20 --folder /dev/shm]
 //!     cargo bench --bench report_time -- --history 240,10000x1 --folder /dev/shm
 //!
-//! Run folders are generated: twenty targets, every step with a latency histogram of a hundred
-//! thousand events and a minute of intervals, as a real one has. Each size is read (with what
-//! follows from each step alone), compared and written three times; the best time counts, since the
-//! rest is the noise of the machine. Memory is the most that the process has had when the first
-//! text is made.
+//! The run folders are generated: twenty targets, each step with a latency histogram of a hundred
+//! thousand events and a minute of intervals, like a real one. Each size is read (with the metrics
+//! of each step), compared and written three times; the best time counts, since the rest is noise
+//! of the machine. Memory is the peak of the process when the first text is complete.
 //!
 //! `--history` times `rqps history --by date` instead, over result sets of one run each: 240 sets
 //! of 42 steps and 10,000 sets of one step are 10,000 points each. Every fourth step loses 5 % in
@@ -103,14 +102,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// `240`, or `10000x1` for 10,000 result sets of one step.
+/// Reads `240`, or `10000x1` for 10,000 result sets of one step.
 fn history_size(word: &str) -> Result<(usize, usize), String> {
     let (sets, steps) = word.split_once('x').map_or((word, None), |(sets, n)| (sets, Some(n)));
     let number = |text: &str| text.parse().map_err(|_| "write SETS or SETSxSTEPS".to_owned());
     Ok((number(sets)?, steps.map_or(Ok(STEPS), number)?))
 }
 
-/// Times of `rqps history --by date`.
+/// Prints the times of `rqps history --by date`.
 fn histories(parent: &Path, sizes: &[(usize, usize)]) -> Result<()> {
     println!("| result sets | steps | points | read | compare | changes | text | total |");
     println!("|---|---|---|---|---|---|---|---|");
@@ -130,7 +129,7 @@ fn histories(parent: &Path, sizes: &[(usize, usize)]) -> Result<()> {
     Ok(())
 }
 
-/// Reading, comparing, searching for changes, writing them.
+/// Times of reading, comparing, searching for changes, and writing.
 fn history(folders: &[PathBuf], steps: usize) -> Result<[Duration; 4]> {
     let start = Instant::now();
     let (dataset, measured) = read_each(folders, digest)?;
@@ -188,7 +187,7 @@ fn generate_sets(dir: &Path, sets: usize, steps: usize) -> Result<Vec<PathBuf>> 
     Ok(folders)
 }
 
-/// Records of the committed result set, from which others are made.
+/// Records of the committed result set, the material for others.
 struct Records {
     run: Value,
     step: Value,
@@ -273,7 +272,7 @@ fn measure(dir: &Path, runs: usize) -> Result<Times> {
     })
 }
 
-/// Takes everything and remembers how much it was.
+/// Counts written bytes and drops them.
 struct Counted(usize);
 
 impl Write for Counted {
@@ -287,7 +286,7 @@ impl Write for Counted {
     }
 }
 
-/// The most memory that this process has had.
+/// The peak memory of this process, MB.
 fn memory_mb() -> Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -295,7 +294,7 @@ fn memory_mb() -> Result<f64> {
     Ok(kb.parse::<f64>()? / 1024.0)
 }
 
-/// Writes run folders after the committed ones. Without fsync: nobody keeps them.
+/// Writes run folders like the committed ones, without fsync.
 fn generate(dir: &Path, runs: usize, targets: usize) -> Result<()> {
     let source = Path::new("tests/data/two-targets");
     fs::create_dir_all(dir)?;
@@ -324,7 +323,7 @@ fn generate(dir: &Path, runs: usize, targets: usize) -> Result<()> {
     Ok(())
 }
 
-/// A hundred thousand latencies around 30 µs with a long tail, as a step has them.
+/// A hundred thousand latencies around 30 µs with a long tail, like those of a step.
 fn latency(seed: u64) -> String {
     let mut rng = Rng::stream(seed, "latencies", 0);
     let histogram = Histogram::<u64>::new_with_bounds(1, (1 << 42) - 1, 3);
@@ -334,7 +333,7 @@ fn latency(seed: u64) -> String {
         histogram.saturating_record((30_000.0 * (2.0 * bell).exp2()) as u64);
     }
     let mut bytes = Vec::new();
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = V2Serializer::new().serialize(&histogram, &mut bytes);
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }

@@ -1,10 +1,10 @@
-//! How long `rqps site` takes over many result sets: all of them, none that is new, and one more.
+//! Measures the time of `rqps site` over many result sets: all new, none new, one new.
 //!
 //!     cargo bench --bench site_time [-- --sets 1000 --steps 12 --blocks 3 --folder /dev/shm]
 //!
-//! Result sets are generated: two targets, each step with a latency histogram and 20 seconds of
+//! The result sets are generated: two targets, each step with a latency histogram and 20 seconds of
 //! intervals, dates a day apart, and a change of 5 % in every fourth step in the middle. The
-//! program itself runs, so the times are those of a user.
+//! program itself runs, as for a user.
 
 #![allow(clippy::print_stdout, reason = "a program of its own")]
 
@@ -75,7 +75,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The time of `rqps site`, which must render so many reports.
+/// The time of `rqps site`, which must render this number of reports.
 fn site(program: &Path, sets: &Path, out: &Path, rendered: usize) -> Result<Duration> {
     let begin = Instant::now();
     let output = Command::new(program)
@@ -107,7 +107,7 @@ fn size(folder: &Path) -> Result<(usize, u64)> {
     Ok((files, bytes))
 }
 
-/// What result sets are made from: records of the committed one.
+/// Material for result sets: records of a committed one.
 struct Made {
     run: Value,
     step: Value,
@@ -130,7 +130,7 @@ impl Made {
         })
     }
 
-    /// One result set. Without fsync: nobody keeps it.
+    /// Writes one result set, without fsync.
     fn write(&self, sets: &Path, day: usize, days: usize) -> Result<()> {
         let set = sets.join(format!("nightly-{day:05}"));
         fs::create_dir_all(&set)?;

@@ -1,9 +1,11 @@
-//! What a vector query costs the client beyond the system calls of any query: encoding a parameter
-//! of 784 floats, and reading ten row numbers.
+//! Measures the client's cost of a vector query beyond the system calls of any query: encoding a
+//! parameter of 784 floats, and reading ten row numbers.
 //!
-//! `cargo bench --bench vector_client`. A thread answers as Postgres does, from memory; the CPU of
-//! the client's thread is counted, once with a vector and ten rows and once with an integer and no
-//! row. The vectors of a measured window are encoded before it; encoding is timed on its own.
+//!     cargo bench --bench vector_client
+//!
+//! A thread answers like Postgres, from memory. The bench compares the CPU time of the client's
+//! thread for a vector and ten rows with that for an integer and no row. The vectors of a measured
+//! window are encoded before it, so encoding is timed separately.
 
 #![allow(clippy::print_stdout)]
 
@@ -76,7 +78,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// CPU of the client's thread for one query, microseconds.
+/// CPU time of the client's thread per query, microseconds.
 fn cost(kind: ValueType, value: &Value<'_>, rows: u32) -> Result<f64, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("s");
@@ -104,7 +106,7 @@ fn cost(kind: ValueType, value: &Value<'_>, rows: u32) -> Result<f64, String> {
     Ok(used as f64 / 1e3 / f64::from(QUERIES))
 }
 
-/// Answers from memory: the login, a prepare, and the same rows for every execution.
+/// Answers from memory: the login, a prepare, and the same rows for each execution.
 fn serve(listener: &UnixListener, rows: u32) -> std::io::Result<()> {
     let (mut stream, _) = listener.accept()?;
     let mut input = [0; 64 * 1024];
@@ -124,7 +126,7 @@ fn serve(listener: &UnixListener, rows: u32) -> std::io::Result<()> {
     }
 }
 
-/// Reads until a Sync ends what came.
+/// Reads until a Sync.
 fn until_sync(stream: &mut UnixStream, input: &mut [u8]) -> std::io::Result<()> {
     let mut length = 0;
     loop {

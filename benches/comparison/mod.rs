@@ -27,34 +27,34 @@ use self::rqps::Window;
 use self::sample::Sample;
 use self::subject::Subject;
 
-/// The program whose driver, warden and spinner are used.
+/// The program with the driver, warden and spinner.
 const RQPS: &str = env!("CARGO_BIN_EXE_rqps");
 
-/// What both programs are to do.
+/// A comparison of one workload in both programs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
-    /// As the report names it.
+    /// The name in the report.
     pub(crate) name: &'static str,
     ours: Ours,
     theirs: Theirs,
     fresh: Fresh,
 }
 
-/// What rqps runs.
+/// The workload in rqps.
 #[derive(Clone, Copy, Debug)]
 enum Ours {
-    /// A step of its own.
+    /// A step of rqps.
     Step(&'static str),
-    /// The other program's script: the benchmark that runs it, and what follows its name.
+    /// A script of the other program: the benchmark that runs it, and the script.
     Script(&'static str, &'static str),
-    /// Statements of a workload file, as text.
+    /// A workload file, as text.
     Sql(&'static str),
 }
 
-/// What rqps is compared with.
+/// The workload to compare with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Theirs {
-    /// A script of sysbench's own.
+    /// A script of sysbench.
     Sysbench(&'static str),
     /// Percona's scripts for sysbench.
     Tpcc,
@@ -64,12 +64,12 @@ enum Theirs {
     Step(&'static str),
 }
 
-/// When the table is loaded anew.
+/// When the table is loaded again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fresh {
     /// Never, because nothing is written.
     Kept,
-    /// Before the first pair: both programs keep the number of rows, and age the table in turn.
+    /// Before the first pair: both programs keep the number of rows and age the table in turn.
     Once,
     /// Before every run, because each run changes the number of rows.
     Always,
@@ -86,17 +86,17 @@ impl Case {
         Case { name, ours: Ours::Step(step), theirs: Theirs::Sysbench(script), fresh }
     }
 
-    /// False if the other program cannot connect to such servers.
+    /// False if the other program cannot connect to servers of this dialect.
     fn is_for(&self, dialect: Dialect) -> bool {
         !matches!(self.theirs, Theirs::Pgbench(_)) || dialect == Dialect::Postgres
     }
 
-    /// One script of sysbench in both programs.
+    /// A sysbench script in both programs.
     const fn lua(name: &'static str, script: &'static str, fresh: Fresh) -> Case {
         Case { name, ours: Ours::Script("lua", script), theirs: Theirs::Sysbench(script), fresh }
     }
 
-    /// One built-in script of pgbench in both programs.
+    /// A built-in pgbench script in both programs.
     const fn pgbench(name: &'static str, script: &'static str) -> Case {
         let theirs = Theirs::Pgbench(script);
         Case { name, ours: Ours::Script("pgbench", script), theirs, fresh: Fresh::Once }
@@ -126,7 +126,7 @@ name = "update"
 sql = "UPDATE sbtest1 SET c = :c WHERE id = :id"
 "#;
 
-/// What is compared without `--cases`: steps of rqps with sysbench.
+/// The first cases, which run without `--cases`: steps of rqps and scripts of sysbench.
 const DEFAULT_CASES: usize = 7;
 
 const CASES: [Case; 16] = [
@@ -233,8 +233,8 @@ enum Program {
     Other,
 }
 
-/// ABBA: of two neighbouring pairs one begins with rqps and one with the other, so that a drift
-/// cancels.
+/// ABBA: of two neighbouring pairs, one begins with rqps and one with the other program, so that a
+/// drift cancels.
 fn order(pair: u32) -> [Program; 2] {
     if pair.is_multiple_of(2) {
         [Program::Rqps, Program::Other]

@@ -1,4 +1,4 @@
-//! What is compared, as the command line says it.
+//! Command line of the comparison with another program.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use anyhow::{Result, bail};
 use clap::Parser;
 use rqps::domain::benchmark::Placement;
 
-/// So few that a smoke run lasts seconds, and its figures are worthless.
+/// Few rows, so that a smoke run takes seconds. Its figures are meaningless.
 const SMOKE_ROWS: u64 = 2000;
 
-/// One for each way of keeping the table fresh.
+/// One case per value of [`super::Fresh`].
 const SMOKE_CASES: [&str; 3] = ["point-query", "write-only", "insert"];
 
 /// Compare rqps with sysbench 1.0 or pgbench on the same running servers, the two programs in turn.
@@ -86,7 +86,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The options as they are carried out: a smoke run is small whatever else was said.
+    /// The effective options: a smoke run is small in any case.
     pub(crate) fn settled(mut self) -> Options {
         if self.smoke || !self.bench {
             self.smoke = true;
@@ -103,7 +103,7 @@ impl Options {
         self
     }
 
-    /// Where builds are.
+    /// The cache of builds.
     pub(crate) fn cache_folder(&self) -> Result<PathBuf> {
         if let Some(said) = &self.cache {
             return Ok(said.clone());
@@ -119,7 +119,7 @@ impl Options {
         }
     }
 
-    /// The placements that were named.
+    /// The named placements.
     pub(crate) fn placements(&self) -> Result<Vec<Placement>> {
         let placement = |name: &String| match name.as_str() {
             "together" => Ok(Placement::Together),
@@ -131,7 +131,7 @@ impl Options {
     }
 }
 
-/// A placement as options and tables name it.
+/// The name of a placement in options and tables.
 pub(crate) fn name(placement: Placement) -> &'static str {
     match placement {
         Placement::Together => "together",

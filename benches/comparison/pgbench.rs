@@ -28,14 +28,14 @@ fn command(subject: &Subject, options: &[String]) -> Result<Vec<String>> {
     Ok(place.into_iter().chain(options.iter().cloned()).chain([login.database]).collect())
 }
 
-/// Its version, such as `pgbench (PostgreSQL) 15.18 (Debian …)`.
+/// Its version line, such as `pgbench (PostgreSQL) 15.18 (Debian …)`.
 pub(crate) fn version() -> Result<String> {
     let output = Command::new("pgbench").arg("--version").output();
     let output = output.context("run pgbench: it comes with Postgres")?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Makes and fills its tables.
+/// Creates and loads its tables.
 pub(crate) fn load(subject: &Subject, options: &Options) -> Result<()> {
     let said = ["-i", "-q", "-s", &options.scale.to_string()].map(str::to_owned);
     let words = command(subject, &said)?;
@@ -50,7 +50,7 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone already.
+        // Both fail only if the process has already ended.
         self.0.kill().ok();
         self.0.wait().ok();
     }
@@ -115,7 +115,7 @@ pub(crate) fn measure(subject: &Subject, script: &str, window: Window) -> Result
     bail!("pgbench {script}: {told}")
 }
 
-/// Statements of a transaction, with BEGIN and END.
+/// Statements per transaction, with BEGIN and END.
 fn statements_of(script: &str) -> f64 {
     match script {
         "select-only" => 1.0,
@@ -124,7 +124,7 @@ fn statements_of(script: &str) -> f64 {
     }
 }
 
-/// Seconds since the beginning and transactions per second.
+/// Seconds since the start, and transactions per second.
 fn progress(line: &str) -> Option<(f64, f64)> {
     let (seconds, rest) = line.strip_prefix(PROGRESS)?.split_once(" s, ")?;
     let (rate, _) = rest.split_once(" tps")?;

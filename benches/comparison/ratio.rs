@@ -1,4 +1,4 @@
-//! Ratios of pairs: rqps / sysbench, as every comparison of rqps makes them.
+//! Ratios of pairs, rqps / other program, computed as in rqps's comparisons.
 
 use rqps::stats::Interval;
 use rqps::stats::paired;
@@ -15,8 +15,8 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
-    /// Of all pairs (rqps, sysbench) of which both are positive; `None` without one: a run so
-    /// short that no tick of the clock fell into user mode has no ratio.
+    /// The ratio of the pairs (rqps, other) with positive values; `None` without one, as when a run
+    /// is so short that no clock tick fell into user mode.
     pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Ratio> {
         let logarithms: Vec<f64> = pairs
             .iter()
@@ -28,7 +28,7 @@ impl Ratio {
         Some(Ratio { estimate: mean.mean.exp(), interval: mean.interval.map(exp) })
     }
 
-    /// True if 1 is in the interval, or if there is none to tell.
+    /// True if 1 is in the interval, or if there is no interval.
     pub(crate) fn agrees(self) -> bool {
         self.interval.is_none_or(|ends| ends.low <= 1.0 && 1.0 <= ends.high)
     }
@@ -38,22 +38,22 @@ impl Ratio {
         self.interval.map_or(self.estimate, |ends| ends.high) >= 1.0
     }
 
-    /// True if it is 1 or more, and its interval reaches at most 2 % below 1.
+    /// True if it is at least 1, and its interval at most 2 % below 1.
     pub(crate) fn is_no_less(self) -> bool {
         self.estimate >= 1.0 && self.interval.is_none_or(|ends| ends.low >= 1.0 - SLACK)
     }
 
-    /// True if it is at most `most`, and its interval reaches at most 2 % above it.
+    /// True if it is at most `most`, and its interval at most 2 % above it.
     pub(crate) fn is_no_more_than(self, most: f64) -> bool {
         self.estimate <= most && self.interval.is_none_or(|ends| ends.high <= most + SLACK)
     }
 
-    /// `0.812`.
+    /// The estimate as `0.812`.
     pub(crate) fn estimate_text(ratio: Option<Ratio>) -> String {
         ratio.map_or("-".to_owned(), |ratio| format!("{:.3}", ratio.estimate))
     }
 
-    /// `0.801 … 0.823`.
+    /// The interval as `0.801 … 0.823`.
     pub(crate) fn interval_text(ratio: Option<Ratio>) -> String {
         match ratio.and_then(|ratio| ratio.interval) {
             Some(ends) => format!("{:.3} … {:.3}", ends.low, ends.high),
@@ -61,19 +61,19 @@ impl Ratio {
         }
     }
 
-    /// Both.
+    /// Estimate and interval.
     pub(crate) fn text(ratio: Option<Ratio>) -> String {
         format!("{} ({})", Ratio::estimate_text(ratio), Ratio::interval_text(ratio))
     }
 }
 
-/// exp(mean ln value); what a ratio of such means is the mean ratio of.
+/// exp(mean ln value); the ratio of two such means is the mean ratio.
 pub(crate) fn geometric_mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let count = values.clone().count() as f64;
     (values.map(f64::ln).sum::<f64>() / count).exp()
 }
 
-/// Mean, for what may be zero.
+/// Arithmetic mean, for values that may be zero.
 pub(crate) fn mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let count = values.clone().count() as f64;
     values.sum::<f64>() / count

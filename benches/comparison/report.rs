@@ -1,4 +1,4 @@
-//! What came out, as tables, and whether the bars were met.
+//! Tables of the results, and the limits that they must meet.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use super::ratio::{Ratio, geometric_mean, mean};
 use super::sample::Sample;
 use super::table::Table;
 
-/// Client CPU per point query with client and server on one CPU, at most, as a ratio.
+/// Largest ratio of client CPU per point query, with client and server on one CPU.
 const CPU_BAR: f64 = 0.8;
-/// Its user part.
+/// Largest ratio of its user part.
 const USER_CPU_BAR: f64 = 0.5;
 /// Largest ratio of the client CPU of own SQL to that of a step of rqps with the same statements.
 const SQL_CPU_BAR: f64 = 1.1;
-/// Seconds of a load, at most, as a ratio.
+/// Largest ratio of seconds per load.
 const LOAD_BAR: f64 = 1.0 / 3.0;
-/// Resident memory of the driver, at most, bytes.
+/// Largest resident memory of the driver, bytes.
 const MEMORY_BAR: u64 = 64_000_000;
 
-/// Pairs of runs (rqps, sysbench) of one case in one placement.
+/// Pairs of runs (rqps, other) of one case in one placement.
 pub(crate) struct CaseResult {
     pub(crate) target: String,
     pub(crate) case: &'static str,
@@ -94,14 +94,14 @@ pub(crate) struct Loads {
     pub(crate) pairs: Vec<(f64, f64)>,
 }
 
-/// The most that a driver had resident.
+/// The largest resident memory of a driver.
 pub(crate) struct Memory {
     pub(crate) target: String,
     pub(crate) clients: u32,
     pub(crate) bytes: u64,
 }
 
-/// All that came out.
+/// All results.
 pub(crate) struct Report {
     heading: Vec<String>,
     pub(crate) versions: Vec<String>,
@@ -115,7 +115,7 @@ impl Report {
         let host = os::host::read(&options.work);
         let smoke = if options.smoke { "; a smoke run: the figures mean nothing" } else { "" };
         let (words, _) = sysbench.split_once(" (").unwrap_or((sysbench, ""));
-        // Up to the first dash it is its version, the rest tells who built it.
+        // The version is the text before the first dash; the rest names the builder.
         let kernel = host.kernel.as_deref().and_then(|text| text.split('-').next());
         Report {
             heading: vec![
@@ -145,7 +145,7 @@ impl Report {
         }
     }
 
-    /// Everything as text for a terminal, or as Markdown.
+    /// The report as text for a terminal, or as Markdown.
     pub(crate) fn text(&self, markdown: bool) -> String {
         let lines = self.heading.iter().chain(&self.versions);
         let mut text: String = lines.map(|line| format!("{line}  \n")).collect();
@@ -214,7 +214,7 @@ impl Report {
         table
     }
 
-    /// The bars: a ratio by its estimate; a rate may be 1 within its interval.
+    /// The limits: a ratio by its estimate; a rate may be 1 within its interval.
     fn bars(&self) -> Table {
         let mut table = Table::new("Limits", &["limit", "where", "measured", "met"]);
         let mut row = |bar: &str, place: String, measured: String, met: bool| {
@@ -267,7 +267,7 @@ impl Report {
         table
     }
 
-    /// What went wrong on the way, and in how many runs.
+    /// Notes, with the number of runs that had each.
     fn notes(&self) -> BTreeMap<String, usize> {
         let mut notes = BTreeMap::new();
         for result in &self.results {

@@ -22,10 +22,10 @@ use super::subject::Subject;
 use super::sysbench::TPCC;
 use super::{Case, Ours, RQPS, Theirs};
 
-/// Interval between readings of the driver's memory, which is unknown once the driver has ended.
+/// Interval between readings of the driver's memory, which is unknown after its end.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How a run is measured.
+/// The length of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub(crate) rows: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Window {
 
 struct Driver {
     child: Child,
-    // Held open: the driver ends when it closes.
+    // Kept open, because the driver ends when it closes.
     _input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
@@ -59,7 +59,7 @@ impl Driver {
         Ok(Driver { child, _input: input, output: BufReader::new(output) })
     }
 
-    /// The next message; a fault of the driver is an error.
+    /// The next message. A fault of the driver is an error.
     fn next(&mut self) -> Result<DriverEvent> {
         let mut line = String::new();
         if self.output.read_line(&mut line).context("listen to the driver")? == 0 {
@@ -74,7 +74,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone already.
+        // Both fail only if the process has already ended.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -101,7 +101,7 @@ fn job(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> DriverRequ
     }
 }
 
-/// The step of that name, as the benchmark of rqps has it.
+/// The step of this name as in rqps's benchmark.
 pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
     let phases = benchmarks::phases(dialect, StepSet::Full, &presets::QUICK.workload());
     let step = phases.into_iter().find_map(|phase| match phase {
@@ -116,7 +116,7 @@ fn template() -> String {
     vec!["#".repeat(11); 10].join("-")
 }
 
-/// The step that rqps runs in a case.
+/// The step for a case.
 pub(crate) fn step_of(options: &Options, dialect: Dialect, case: Case) -> Result<Step> {
     let rows = options.rows.to_string();
     match case.ours {
@@ -218,8 +218,8 @@ fn sample(outcome: Outcome, switches: u64) -> Sample {
     used.sample(outcome.errors.values().sum(), outcome.notes)
 }
 
-/// Creates and fills the table; returns the seconds from readying the server to the end of the
-/// process. Writing the pages is settling.
+/// Creates and loads the table; returns the seconds from before the load to the end of the process.
+/// Writing the pages is part of settling.
 pub(crate) fn load(subject: &mut Subject, rows: u64, seed: u64) -> Result<f64> {
     let mut workload = presets::QUICK.workload();
     (workload.tables, workload.rows) = (1, rows);
@@ -235,7 +235,7 @@ pub(crate) fn load(subject: &mut Subject, rows: u64, seed: u64) -> Result<f64> {
     Ok(seconds)
 }
 
-/// The most memory, in bytes, that a driver had resident in one run of a step.
+/// The largest resident memory of a driver in one run of a step, bytes.
 pub(crate) fn peak_memory(subject: &Subject, step: &Step, window: Window) -> Result<u64> {
     let mut driver = Driver::spawn(&measure_job(subject, step, window)?)?;
     let pid = driver.child.id();
@@ -247,7 +247,7 @@ pub(crate) fn peak_memory(subject: &Subject, step: &Step, window: Window) -> Res
                 peak = peak.max(high_water_bytes(pid));
                 thread::sleep(LOOK);
             }
-            // It may still be there: the last message was made after the look before.
+            // It may still run: the last message may be later than the last look.
             peak = peak.max(high_water_bytes(pid));
             peak.context("read the memory of the driver from /proc")
         });

@@ -1,4 +1,4 @@
-//! What one run of either program gave.
+//! The result of one run of either program.
 
 use std::fs;
 
@@ -8,21 +8,22 @@ use rqps::os::proc;
 /// One measured window of one program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
-    /// Statements per second, BEGIN and COMMIT included.
+    /// Statements per second, including BEGIN and COMMIT.
     pub(crate) qps: f64,
-    /// CPU of the client process in microseconds per statement.
+    /// CPU time of the client process per statement, microseconds.
     pub(crate) cpu: CpuTime,
     /// Context switches of the whole host per statement.
     pub(crate) switches: f64,
     /// Statements that the server refused.
     pub(crate) errors: u64,
-    /// Writes that matched no row, of all statements; sysbench calls them `other` like BEGIN.
+    /// Writes that matched no row, as a share of all statements; sysbench counts them with BEGIN as
+    /// `other`.
     pub(crate) others: f64,
-    /// What could not be done: a thread that could not be pinned.
+    /// Failures such as a thread that could not be pinned.
     pub(crate) notes: Vec<String>,
 }
 
-/// What a window used, to be divided by its statements.
+/// Costs of a window, before division by its statements.
 pub(crate) struct Used {
     pub(crate) statements: f64,
     pub(crate) seconds: f64,
@@ -45,7 +46,7 @@ impl Used {
     }
 }
 
-/// Context switches of the host since boot; 0 where they are not told.
+/// Context switches of the host since boot; 0 if unknown.
 pub(crate) fn switches() -> u64 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     proc::host_stat(&text).map_or(0, |stat| stat.context_switches)

@@ -1,4 +1,4 @@
-//! A server that both programs are run on.
+//! A server for both programs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,15 +20,15 @@ use tempfile::TempDir;
 use super::RQPS;
 use super::options::Options;
 
-/// Bytes of cache for a row: all data stay in memory, indexes and growth included.
+/// Bytes of cache per row: all data stay in memory, including indexes and growth.
 const CACHED_ROW_BYTES: u64 = 800;
 const CACHE_FLOOR_BYTES: u64 = 256 << 20;
 
-/// A running server. It stops with this value.
+/// A running server. Dropping this value stops it.
 pub(crate) struct Subject {
     pub(crate) label: String,
     pub(crate) dialect: Dialect,
-    /// What the server says of itself.
+    /// The server's version string.
     pub(crate) version: String,
     control: Box<dyn ControlPlane>,
     stop: Arc<AtomicBool>,
@@ -37,7 +37,7 @@ pub(crate) struct Subject {
     _sockets: TempDir,
 }
 
-/// The targets that were named, their builds obtained.
+/// The named targets with their builds.
 pub(crate) fn builds(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec<(Target, Build)>> {
     let cache = lab::open_cache(&options.cache_folder()?)?;
     let mut found = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn builds(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec
 }
 
 impl Subject {
-    /// Makes a data folder and starts the server on it.
+    /// Initializes a data folder and starts the server on it.
     pub(crate) fn start(
         options: &Options,
         target: &Target,
@@ -104,7 +104,7 @@ impl Subject {
         })
     }
 
-    /// An error once Ctrl-C was pressed or the server has ended.
+    /// Fails if Ctrl-C was pressed or the server has ended.
     pub(crate) fn check(&mut self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             bail!("go on: stopped by the user");
@@ -112,7 +112,7 @@ impl Subject {
         Ok(self.control.check()?)
     }
 
-    /// The socket, and as whom to log in.
+    /// The socket and the login.
     pub(crate) fn socket(&self) -> Result<(PathBuf, Login)> {
         match self.control.endpoint() {
             (Endpoint::Server(Address::Unix(path)), login) => Ok((path, login)),
@@ -120,7 +120,7 @@ impl Subject {
         }
     }
 
-    /// What the driver is told of the server.
+    /// The endpoint for the driver.
     pub(crate) fn endpoint(&self) -> (Endpoint, Login, Vec<String>) {
         let (endpoint, login) = self.control.endpoint();
         (endpoint, login, self.control.session_setup())
@@ -131,17 +131,17 @@ impl Subject {
         self.control.server_pid().with_context(|| format!("find the process of {}", self.label))
     }
 
-    /// Takes off whatever pins an earlier run has left: MySQL gives threads to new connections.
+    /// Removes pins of an earlier run: MySQL gives threads to new connections.
     pub(crate) fn unpin(&self) -> Result<()> {
         Ok(affinity::pin_tree(self.pid()?, &affinity::allowed_cpus())?)
     }
 
-    /// What the lab does before a load of its own.
+    /// Does the lab's work before a load.
     pub(crate) fn before_load(&mut self) -> Result<()> {
         Ok(self.control.before_load()?)
     }
 
-    /// What it does after that.
+    /// Does the lab's work after a load.
     pub(crate) fn after_load(&mut self) -> Result<()> {
         Ok(self.control.after_load()?)
     }
@@ -153,7 +153,7 @@ impl Subject {
         Ok(self.control.settle(&load, &mut |_: &str| {})?)
     }
 
-    /// Shuts down in good order.
+    /// Shuts the server down regularly.
     pub(crate) fn stop(mut self) -> Result<()> {
         Ok(self.control.stop()?)
     }
@@ -161,12 +161,12 @@ impl Subject {
 
 impl Drop for Subject {
     fn drop(&mut self) {
-        // After an error or Ctrl-C; a server that was stopped already has nothing to say.
+        // After an error or Ctrl-C. Stopping a stopped server does nothing.
         self.control.stop().ok();
     }
 }
 
-/// A temporary folder that a server of another user can reach.
+/// A temporary folder that a server of another user can access.
 fn private_folder(parent: &std::path::Path) -> Result<TempDir> {
     let folder = tempfile::Builder::new()
         .prefix("rqps-bench-")

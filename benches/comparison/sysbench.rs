@@ -1,9 +1,9 @@
 //! sysbench 1.0 of Debian as the other program.
 //!
-//! `--report-checkpoints` makes it print and reset its counters after the warm-up, so that what it
-//! prints at its end is about the window alone. Its output is read line by line as it appears:
-//! when the checkpoint is told the window begins, when the last report begins it has ended, and
-//! CPU and context switches are read at these two moments.
+//! With `--report-checkpoints` it prints and resets its counters after the warm-up, so its final
+//! report covers only the window. The bench reads its output line by line: the window begins with
+//! the checkpoint's line and ends with the first line of the last report; at both it reads CPU time
+//! and context switches.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,11 +26,11 @@ use super::subject::Subject;
 /// Of Percona's scripts: one warehouse.
 pub(crate) const TPCC: [&str; 3] = ["--tables=1", "--scale=1", "--use_fk=0"];
 
-/// How long the threads of a server are watched for the one that answers.
+/// Time for finding the thread of a server that answers.
 const WATCH: Duration = Duration::from_millis(100);
 const TRIES: u32 = 4;
 
-/// What it prints of itself.
+/// The version that it prints.
 pub(crate) fn version() -> Result<String> {
     const WAY_OUT: &str = "run sysbench: install it (on Debian: apt-get install sysbench)";
     let output = Command::new("sysbench").arg("--version").output().context(WAY_OUT)?;
@@ -47,7 +47,7 @@ pub(crate) struct Tables {
     folder: Option<PathBuf>,
 }
 
-/// The table of the bundled scripts.
+/// The tables of the bundled scripts.
 pub(crate) fn of_tables(rows: u64) -> Tables {
     let options =
         ["--tables=1".to_owned(), format!("--table-size={rows}"), "--rand-type=uniform".to_owned()];
@@ -60,15 +60,15 @@ pub(crate) fn of_tpcc(options: &Options) -> Result<Tables> {
     Ok(Tables { options: TPCC.map(str::to_owned).to_vec(), folder: Some(folder) })
 }
 
-/// Makes the tables of Percona's scripts, with one warehouse. It waits for half a minute between
-/// tables and rows.
+/// Creates the tables of Percona's scripts, with one warehouse. The script waits for half a minute
+/// between tables and rows.
 pub(crate) fn load_tpcc(subject: &Subject, options: &Options) -> Result<()> {
     let tables = of_tpcc(options)?;
     run(subject, ("tpcc.lua", &tables), "cleanup")?;
     run(subject, ("tpcc.lua", &tables), "prepare")
 }
 
-/// Options that say where the server is.
+/// Options for the address and login of the server.
 fn options(subject: &Subject) -> Result<Vec<String>> {
     let (socket, login) = subject.socket()?;
     let folder = socket.parent().context("the socket has no folder")?;
@@ -95,7 +95,7 @@ fn options(subject: &Subject) -> Result<Vec<String>> {
     Ok(options)
 }
 
-/// `prepare` or `cleanup`; returns the seconds from the start of the process to its end.
+/// Runs `prepare` or `cleanup`; returns the seconds from the start of the process to its end.
 pub(crate) fn command(subject: &Subject, rows: u64, command: &str) -> Result<f64> {
     let begin = Instant::now();
     run(subject, ("oltp_read_only", &of_tables(rows)), command)?;
@@ -120,7 +120,7 @@ fn run(subject: &Subject, (script, tables): (&str, &Tables), command: &str) -> R
     Ok(())
 }
 
-/// What it said when it failed.
+/// Its error message.
 fn words(stdout: &[u8], stderr: &[u8]) -> String {
     let text = [stdout, stderr].map(String::from_utf8_lossy).concat();
     let fatal: Vec<&str> = text.lines().filter(|line| line.contains("FATAL")).collect();
@@ -131,7 +131,7 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone already.
+        // Both fail only if the process has already ended.
         self.0.kill().ok();
         self.0.wait().ok();
     }
@@ -230,8 +230,8 @@ fn start(
         .context("start sysbench")
 }
 
-/// Pins the server's side of the one connection as the driver of rqps does it: the backend process
-/// of Postgres, else the thread that is busiest while the client runs. In the warm-up.
+/// Pins the server's side of the only connection in the warm-up, like rqps's driver: the backend
+/// process of Postgres, else the thread that is busiest while the client runs.
 pub(crate) fn seat_server(
     subject: &Subject,
     seat: &CpuAssignment,
@@ -262,13 +262,13 @@ pub(crate) fn seat_server(
     bail!("sysbench's thread of the server is not pinned: it could not be told from others")
 }
 
-/// A backend of Postgres that serves a client over a unix socket says so in its title.
+/// True for a backend of Postgres that serves a client over a unix socket, by its title.
 fn is_backend(pid: u32) -> bool {
     let title = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&title).contains("[local]")
 }
 
-/// The figures of its last report.
+/// The figures of the last report.
 #[derive(Debug, PartialEq)]
 struct Report {
     queries: u64,

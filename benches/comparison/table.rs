@@ -1,4 +1,4 @@
-//! Tables as text: aligned for a terminal, or Markdown.
+//! Prints tables: aligned for a terminal, or as Markdown.
 
 /// A table with its title.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +13,7 @@ impl Table {
         Table { title: title.to_owned(), head: head.to_vec(), rows: Vec::new() }
     }
 
-    /// A heading, then rows.
+    /// The heading and the rows.
     pub(crate) fn text(&self, markdown: bool) -> String {
         if markdown { self.markdown() } else { self.aligned() }
     }

@@ -1,5 +1,5 @@
-//! Campaigns on hosts that disturb: what canaries and A/A runs say of them, and how often verdicts
-//! are wrong with and without that.
+//! Simulates campaigns on disturbing hosts: the facts from canaries and A/A runs, and the error
+//! rates of verdicts with and without them.
 
 use std::collections::BTreeMap;
 
@@ -15,39 +15,39 @@ use rqps::domain::verdict::{Rules, Verdict};
 
 use super::{Scene, normal};
 
-/// Steps and blocks of an A/A run, as `rqps doctor --aa` has them.
+/// Steps and blocks of an A/A run, as in `rqps doctor --aa`.
 const AA_STEPS: usize = 6;
 const AA_BLOCKS: u32 = 12;
-/// Scatter of a canary on a host that does nothing else.
+/// Noise of a canary on an undisturbed host.
 const CANARY_NOISE: f64 = 0.01;
-/// A canary that is so much slower is out of range.
+/// Ratio from which a canary is out of range.
 const CANARY_LIMIT: f64 = 1.15;
 
-/// How a host disturbs. Standard deviations and effects are of logarithms.
+/// The disturbances of a host. Standard deviations and effects are of logarithms.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Disturbing {
-    /// Share of the blocks that something else disturbs.
+    /// Share of disturbed blocks.
     pub(crate) share: f64,
-    /// What that does to each run of the block, and to each reading of the canary beside it.
+    /// Noise in each run and each canary of a disturbed block.
     pub(crate) sd: f64,
-    /// How much faster the first target of a block is.
+    /// Advantage of the first target in a block.
     pub(crate) slot: f64,
-    /// An offset that a step has in all blocks of one plan.
+    /// Constant offset of a step in all blocks of one plan.
     pub(crate) offset: f64,
 }
 
-/// A campaign on a host that disturbs.
+/// A campaign on a disturbing host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostScene {
     /// Steps, noise and effect; drift and looks are not used.
     pub(crate) scene: Scene,
-    /// The host while the campaign runs.
+    /// The host during the campaign.
     pub(crate) host: Disturbing,
-    /// The host while its A/A run was made; `None` without one.
+    /// The host during its A/A run; `None` without one.
     pub(crate) aa: Option<Disturbing>,
 }
 
-/// What came out of many campaigns.
+/// Results of many campaigns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HostRates {
     /// Share of the changed steps that were called SLOWER.
@@ -60,13 +60,13 @@ pub(crate) struct HostRates {
     pub(crate) silent: f64,
 }
 
-/// Paired ln ratios of all steps, and the blocks that they are of.
+/// Paired ln ratios of all steps, with their blocks.
 struct Measured {
     lists: Vec<Vec<f64>>,
     blocks: Vec<BlockRecord>,
 }
 
-/// Measures until so many blocks count, as the lab does: one block in five may be discarded.
+/// Measures until this number of blocks count, as the lab does: it may discard one block in five.
 fn measure(scene: &Scene, host: &Disturbing, aa: bool, rng: &mut Rng) -> Measured {
     let steps: Vec<(f64, f64)> = (0..scene.steps)
         .map(|step| {
@@ -142,7 +142,8 @@ fn calibration(scene: &Scene, host: &Disturbing, rng: &mut Rng) -> Calibration {
     }
 }
 
-/// The rates over so many campaigns: by the pairs alone, and with what is known of the host.
+/// The rates over this number of campaigns: judged by the pairs alone, and with the facts about the
+/// host.
 pub(crate) fn simulate_host(scene: &HostScene, campaigns: u32, seed: u64) -> [HostRates; 2] {
     let mut rng = Rng::stream(seed, "simulated hosts", 0);
     let rules = Rules::default();

@@ -1,5 +1,5 @@
-//! Whole comparisons of steps whose true ratios are known, judged by the rules of rqps, and how
-//! often the verdicts are wrong.
+//! Simulates comparisons of steps with known true ratios, judges them by rqps's rules, and counts
+//! wrong verdicts.
 
 pub(crate) mod host;
 pub(crate) mod turns;
@@ -10,28 +10,28 @@ use rqps::domain::metric::Metric;
 use rqps::domain::verdict::{Rules, Verdict};
 use rqps::stats::sequential::Looks;
 
-/// What is measured, and how noisy the host is. Standard deviations are of ln rates.
+/// The steps, and the noise of the host. Standard deviations are of ln rates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene {
     /// Steps of the suite.
     pub(crate) steps: usize,
-    /// Steps that are truly different, the first ones.
+    /// Number of steps that truly differ, the first ones.
     pub(crate) changed: usize,
     /// Their true ln ratio.
     pub(crate) effect: f64,
     /// Noise of a run, independent of all others.
     pub(crate) noise: f64,
-    /// How much the noise differs from step to step: standard deviation of its logarithm.
+    /// Variation of the noise between steps: standard deviation of its logarithm.
     pub(crate) unequal: f64,
-    /// Drift of the host: standard deviation, and correlation from one run to the next.
+    /// Standard deviation of the host's drift.
     pub(crate) drift: f64,
     /// Correlation of the drift from one run to the next.
     pub(crate) drift_memory: f64,
-    /// Offset of a step that a build has for ever: another layout of the same code.
+    /// Constant offset of a step between builds: another layout of the same code.
     pub(crate) layout: f64,
-    /// Pairs; with a schedule, the most.
+    /// Number of pairs; with interim looks, the largest.
     pub(crate) pairs: u32,
-    /// Pairs at the first look, for a plan that measures until steps are settled.
+    /// Pairs at the first interim look, for a plan that measures until steps are decided.
     pub(crate) first_look: Option<u32>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) const QUIET: Scene = Scene {
     first_look: None,
 };
 
-/// What came out of many campaigns.
+/// Results of many campaigns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rates {
     /// Share of the changed steps that were called SLOWER (FASTER if the effect is a gain).
@@ -64,12 +64,12 @@ pub(crate) struct Rates {
     pub(crate) false_small: f64,
     /// Share of campaigns with any of those.
     pub(crate) any_small: f64,
-    /// Share of campaigns that a gate would end as a regression though nothing is slower: Holm's
-    /// adjusted p at .05 or below, δ or more slower as measured, on an unchanged step.
+    /// Share of campaigns that a gate would fail although nothing is slower: Holm's adjusted p ≤
+    /// 0.05 on an unchanged step that measured slower by δ or more.
     pub(crate) gate: f64,
     /// Share of unchanged steps called SAME.
     pub(crate) same: f64,
-    /// Blocks of a step until it was settled, or the most.
+    /// Blocks per step until it was decided, or the largest number.
     pub(crate) blocks: f64,
 }
 
@@ -92,14 +92,14 @@ fn differences(scene: &Scene, changed: bool, rng: &mut Rng) -> Vec<f64> {
     (0..scene.pairs)
         .map(|block| {
             let (first, second) = (run(rng), run(rng));
-            // ABBA: the base is first in every other block.
+            // ABBA: the baseline is first in every other block.
             let difference = if block % 2 == 0 { second - first } else { first - second };
             shift + difference
         })
         .collect()
 }
 
-/// What is said of one campaign.
+/// The verdicts of one campaign.
 pub(crate) fn campaign(
     scene: &Scene,
     rules: &Rules,
@@ -112,7 +112,7 @@ pub(crate) fn campaign(
     judge_differences(&lists, Metric::Rate, rules, looks)
 }
 
-/// The rates over so many campaigns.
+/// The rates over this number of campaigns.
 pub(crate) fn simulate(scene: &Scene, rules: &Rules, campaigns: u32, seed: u64) -> Rates {
     let mut rng = Rng::stream(seed, "simulated campaigns", 0);
     let mut rates = Rates::default();

@@ -1,5 +1,5 @@
-//! Blocks in which two targets take turns, on a host whose speed drifts within a step, and loads
-//! that differ by chance.
+//! Simulates blocks in which two targets take turns on a host whose speed drifts within a step,
+//! with loads that differ by chance.
 
 use rqps::analyze::loads;
 use rqps::analyze::verdict::{Judgement, judge_differences, judge_in_turns};
@@ -10,22 +10,22 @@ use rqps::stats::paired::error_of_shares;
 
 use super::normal;
 
-/// Speed of a shared host, as ln: correlation time in seconds, standard deviation. Turns of 2 s,
-/// 1 s, 250, 100 and 20 ms within 4 s then scatter by 8.7, 6.0, 2.3, 1.2 and .36 %. Measured were
-/// 8.6, 6.3, 2.2, 1.2 and .38 % (Postgres selects by key on a shared virtual machine).
+/// Speed of a shared host, as ln: correlation time in seconds, standard deviation. Turns of 2 s, 1
+/// s, 250, 100 and 20 ms within 4 s then scatter by 8.7, 6.0, 2.3, 1.2 and 0.36 %; measured were
+/// 8.6, 6.3, 2.2, 1.2 and 0.38 % (Postgres selects by key on a shared virtual machine).
 const HOST: [(f64, f64); 3] = [(0.1, 0.052), (1.0, 0.076), (10.0, 0.107)];
-/// Blocks are drawn from so many, each simulated turn by turn: that costs as much as all the rest.
+/// Number of blocks to draw from. Each is simulated turn by turn, which takes half of the time.
 const BLOCKS: usize = 5000;
-/// The host's speed is constant for so long, seconds.
+/// The host's speed is constant for this time, seconds.
 const SLOT: f64 = 0.02;
 /// Rounds of four turns in a share of the window, whose ratios give the error inside a block.
 const SHARE_ROUNDS: usize = 2;
 
-/// What is measured. Standard deviations are of ln rates.
+/// The steps and the noise. Standard deviations are of ln rates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TurnScene {
     pub(crate) steps: usize,
-    /// Steps that are truly different, the first ones.
+    /// Number of steps that truly differ, the first ones.
     pub(crate) changed: usize,
     /// Their true ln ratio.
     pub(crate) effect: f64,
@@ -36,14 +36,14 @@ pub(crate) struct TurnScene {
     pub(crate) seconds: f64,
     /// Seconds of a turn.
     pub(crate) turn: f64,
-    /// The host's noise: 1 as measured, 0 for none.
+    /// Factor of the host's noise: 1 as measured, 0 for none.
     pub(crate) host: f64,
-    /// Rate that a turn loses after one of the other target, because caches are cold; of the
-    /// baseline and of the other.
+    /// Rate lost by a turn after one of the other target, because caches are cold: of the baseline
+    /// and of the other.
     pub(crate) carry_over: [f64; 2],
-    /// What a start of both servers gives, independent of all others.
+    /// Effect of a start of both servers, independent of all others.
     pub(crate) restart: f64,
-    /// What a load of both targets gives, for each step.
+    /// Effect of a load of both targets, per step.
     pub(crate) load: f64,
     /// Ratio of the noise of the last step to that of the first. The logarithms of the others are
     /// evenly spaced between them.
@@ -69,7 +69,7 @@ pub(crate) const TURNS: TurnScene = TurnScene {
     with_inside: true,
 };
 
-/// What came out of many campaigns.
+/// Results of many campaigns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TurnRates {
     /// Standard deviation of a block's ln ratio, root mean square over steps.

@@ -1,4 +1,4 @@
-//! A password that no file and no variable has, asked for on the terminal without showing it.
+//! Prompts on the terminal, without echo, for a password that no file and no variable has.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -19,7 +19,7 @@ use crate::wire::mysql::MysqlClient;
 use crate::wire::password::{self, TypedPasswords};
 use crate::wire::postgres::PostgresClient;
 
-/// How long connecting may take.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// Prompts for each password that a server of the plan requires and no file or variable has.
@@ -43,9 +43,10 @@ pub(super) fn of_plan(plan: &Plan) -> Result<TypedPasswords> {
     Ok(passwords)
 }
 
-/// The same for one server.
+/// Prompts for the password of one server.
 ///
 /// # Errors
+///
 /// The terminal cannot be used.
 pub(super) fn of_server(dsn: &mut Dsn) -> Result<()> {
     let Ok(mut terminal) = open_terminal() else { return Ok(()) };
@@ -59,7 +60,7 @@ fn open_terminal() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty")
 }
 
-/// Asks if the server asks.
+/// Prompts if the server requires a password.
 fn ask(dsn: &Dsn, terminal: &mut File) -> Result<Option<String>> {
     let (address, login) = (&dsn.address, &dsn.login);
     if !login.password.is_empty() {
@@ -79,7 +80,7 @@ fn ask(dsn: &Dsn, terminal: &mut File) -> Result<Option<String>> {
     }
 }
 
-/// What is typed up to the end of the line, without being shown; `None` if it is nothing.
+/// Reads a line without echo; `None` if it is empty.
 fn typed(terminal: &mut File, prompt: &str) -> io::Result<Option<String>> {
     let quiet = Quiet::begin(terminal)?;
     terminal.write_all(prompt.as_bytes())?;
@@ -89,7 +90,7 @@ fn typed(terminal: &mut File, prompt: &str) -> io::Result<Option<String>> {
     Ok(Some(line?).filter(|line| !line.is_empty()))
 }
 
-/// A line, byte by byte: what is typed after it belongs to somebody else.
+/// Reads a line byte by byte, so that the input after it stays for the next reader.
 fn line(keys: &mut dyn Read) -> io::Result<String> {
     const INTERRUPT: u8 = 3;
     const END: u8 = 4;
@@ -112,7 +113,7 @@ fn line(keys: &mut dyn Read) -> io::Result<String> {
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// A terminal that does not show what is typed, until this ends.
+/// A terminal without echo until this value is dropped.
 struct Quiet {
     terminal: File,
     before: Termios,
@@ -123,7 +124,7 @@ impl Quiet {
         let terminal = terminal.try_clone()?;
         let before = tcgetattr(&terminal)?;
         let mut quiet = before.clone();
-        // Without signals: one that ended rqps here would leave the terminal as it is.
+        // Signals are off too: one that ended rqps here would leave the terminal without echo.
         quiet.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
         quiet.special_codes[SpecialCodeIndex::VTIME] = 0;

@@ -40,7 +40,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
         calibrations: Vec::new(),
         work: words.folders.work.clone(),
         program: program()?,
-        // Without it rates do.
+        // Without valgrind, rates decide.
         valgrind: valgrind().ok(),
         perf: None,
         debug_folders: folders::debug(&words.folders.debug)?,
@@ -89,7 +89,7 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     tell!("rqps: {} versions", versions.len());
     let all: Vec<String> = versions.iter().map(|version| words::word(&version.target)).collect();
     let shape = WorkloadArgs { steps: vec![step.clone()], ..words.shape.clone() };
-    // All versions must be able to carry the step out; the plan keeps the ends.
+    // All versions must be able to run the step; the plan keeps the two ends.
     let plan = plan_of(&all, &shape)?;
     hosts::refuse_server(&plan, "rqps bisect")?;
     check_step(&plan, &step)?;

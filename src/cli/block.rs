@@ -1,4 +1,4 @@
-//! `rqps block`: measures one written-down block. Not for users: executors start it.
+//! `rqps block`: measures one block of a specification. Executors start it; it is not for users.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +15,8 @@ use crate::lab::{self, ClientLine, ExecutionOptions};
 use crate::plan::BlockSpec;
 use crate::wire::password::TypedPasswords;
 
-/// Reads what was written down, measures the block and writes run folders and `block.json`.
+/// Reads the block's specification file, measures the block, and writes run folders and
+/// `block.json`.
 pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     let path = &words.spec;
     let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;

@@ -48,7 +48,7 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-/// Builds of the catalogue; with --all those of all releases, too.
+/// Builds of the catalogue; with --all, of all releases.
 fn entries(words: &Builds, dbms: Option<Dbms>, cache: &Cache) -> Result<Vec<Entry>> {
     if !words.all {
         return Ok(catalogue::known(dbms));
@@ -62,7 +62,7 @@ fn entries(words: &Builds, dbms: Option<Dbms>, cache: &Cache) -> Result<Vec<Entr
     Ok(entries)
 }
 
-/// What vendors require of those who publish results of their services, which rqps reaches by DSN.
+/// Prints the vendors' conditions for publishing results of services that rqps reaches by DSN.
 fn list_terms(dbms: Option<Dbms>) {
     say!("\nTerms of publication\n{OPEN_SOURCE}");
     if dbms.is_none_or(|dbms| dbms.dialect().spec().server.is_some()) {

@@ -70,7 +70,7 @@ pub(super) fn write(words: &BundleArgs) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-/// A bundle in the folder that it is of would be in the next one.
+/// Refuses a bundle inside the packed folder: the next bundle would contain it.
 fn refuse_inside(folder: &Path, output: &Path) -> Result<()> {
     let place = std::path::absolute(output).context("find the current folder")?;
     let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -84,7 +84,7 @@ fn refuse_inside(folder: &Path, output: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All files below a folder, those left out whose names begin with a dot.
+/// Collects all files below a folder, except those whose names begin with a dot.
 fn collect(folder: &Path, path: &str, files: &mut Vec<PackedFile>) -> Result<()> {
     for name in results::entries(folder)? {
         let (place, path) = (folder.join(&name), format!("{path}/{name}"));
@@ -102,8 +102,8 @@ fn collect(folder: &Path, path: &str, files: &mut Vec<PackedFile>) -> Result<()>
     Ok(())
 }
 
-/// The configurations as each DBMS read them: sizes filled in, so that another host does not choose
-/// its own.
+/// The configurations as each DBMS read them, with computed sizes, so that another host does not
+/// compute its own.
 fn configs(runs: &[Run]) -> Result<Vec<PackedFile>> {
     let mut texts: BTreeMap<(Dbms, &str), BTreeMap<&str, &str>> = BTreeMap::new();
     let mut words: BTreeMap<(Dbms, &str), &str> = BTreeMap::new();
@@ -135,7 +135,7 @@ fn configs(runs: &[Run]) -> Result<Vec<PackedFile>> {
     Ok(files)
 }
 
-/// A hint for two configurations of one name, from what both targets wrote for their config.
+/// A hint for two configurations with the same name, from the texts of both targets.
 fn of_two_texts(first: &str, second: &str) -> String {
     match first == second {
         true => "blocks ran on hosts with different memory, or the file changed between them: set \
@@ -148,7 +148,7 @@ fn of_two_texts(first: &str, second: &str) -> String {
     }
 }
 
-/// One config for all versions. Lines carry guards where versions read different texts.
+/// One configuration for all versions. Guards mark lines that only some versions read.
 fn joined(versions: &BTreeMap<&str, &str>) -> Result<String> {
     let mut texts = versions.values();
     let first = texts.next().copied().unwrap_or_default();
@@ -175,7 +175,7 @@ fn joined(versions: &BTreeMap<&str, &str>) -> Result<String> {
     Ok(joined)
 }
 
-/// Files that the plan reads: those that go with the bundle, and those that do not.
+/// Files that the plan reads: those in the bundle, and those left out.
 fn files_of_plan(plan: &Plan, folder: &Path) -> Result<(Vec<PackedFile>, Vec<String>)> {
     let spec = benchmarks::of(&plan.workload);
     let data = (spec.own_data)(&plan.workload);
@@ -203,7 +203,7 @@ fn files_of_plan(plan: &Plan, folder: &Path) -> Result<(Vec<PackedFile>, Vec<Str
     Ok((packed, left_out))
 }
 
-/// The targets with the builds that were measured.
+/// The targets with their measured builds.
 fn targets(plan: &Plan, runs: &[Run]) -> Vec<BundledTarget> {
     let of_target = |label: &str| {
         let mut builds = Vec::new();

@@ -1,4 +1,4 @@
-//! Colours of text reports on a terminal: headings and verdicts.
+//! Colours of text reports on a terminal.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -9,7 +9,7 @@ use clap::builder::styling::{AnsiColor, Style};
 
 static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
 
-/// Verdicts as reports print them. SLOWER-SMALL before SLOWER: the first that fits counts.
+/// Verdicts as in reports. The first match counts, so SLOWER-SMALL is before SLOWER.
 const VERDICTS: [(&str, AnsiColor); 12] = [
     ("SLOWER-SMALL", AnsiColor::Yellow),
     ("FASTER-SMALL", AnsiColor::Cyan),
@@ -25,14 +25,14 @@ const VERDICTS: [(&str, AnsiColor); 12] = [
     ("SAME", AnsiColor::Blue),
 ];
 
-/// Takes over the choice of the command line.
+/// Stores the choice of the command line.
 pub(super) fn choose(choice: ColorChoice) {
     // The second call would be an error of this program, and harmless.
     let _ = CHOICE.set(choice);
 }
 
-/// True if standard output shows colours: as chosen, else on a terminal unless NO_COLOR
-/// (no-color.org) is set.
+/// True if standard output gets colours: by the user's choice, otherwise on a terminal unless
+/// NO_COLOR (no-color.org) is set.
 fn wanted() -> bool {
     match CHOICE.get() {
         Some(ColorChoice::Always) => true,
@@ -58,7 +58,7 @@ pub(super) fn print(report: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// The report with its title and headings bold and its verdicts coloured.
+/// The report with bold title and headings, and coloured verdicts.
 fn painted(report: &str) -> String {
     let mut text = String::with_capacity(report.len() + report.len() / 8);
     let lines: Vec<&str> = report.lines().collect();
@@ -96,7 +96,7 @@ fn paint_verdicts(line: &str, text: &mut String) {
     }
 }
 
-/// True if the text begins with the word, and the word ends there.
+/// True if the text begins with the whole word.
 fn is_word(text: &str, word: &str) -> bool {
     text.strip_prefix(word).is_some_and(|after| {
         after.chars().next().is_none_or(|c| !c.is_alphanumeric() && c != '-' && c != '_')

@@ -1,4 +1,4 @@
-//! Result folders as commands read them: all runs, and their comparison.
+//! Reads result folders and compares their runs.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::{benchmarks, results};
 pub(super) struct Compared {
     /// All runs.
     pub dataset: Dataset,
-    /// Of the targets in them.
+    /// The comparison of their targets.
     pub comparison: Comparison,
 }
 
@@ -36,8 +36,8 @@ impl Compared {
         Ok(Compared { dataset, comparison })
     }
 
-    /// Reads the folders as one comparison for each family of targets, with its name. `baselines`
-    /// are labels. A family without one has its first target as baseline.
+    /// Reads the folders as one comparison per family of targets, with the family's name.
+    /// `baselines` are labels; a family without one has its first target as baseline.
     pub(super) fn read_families(
         folders: &[PathBuf],
         baselines: &[String],
@@ -56,7 +56,7 @@ impl Compared {
         parts.into_iter().map(compared).collect()
     }
 
-    /// What else differs in these steps of the comparison.
+    /// Other differences in these steps of the comparison.
     pub(super) fn causes(&self, steps: &[&StepComparison]) -> Causes {
         let settings =
             |run: &Run| results::settings_of(run).map_err(|error| fault::text(&error.into()));
@@ -67,7 +67,7 @@ impl Compared {
         causes::find(&self.comparison, &self.dataset, steps, readers)
     }
 
-    /// The same with what else differs in the steps that differ.
+    /// Adds other differences to the steps that differ.
     pub(super) fn explained(mut self) -> Compared {
         let steps = causes::differing_steps(&self.comparison);
         self.comparison.causes = match steps.is_empty() {

@@ -1,4 +1,4 @@
-//! Completion of command lines: what a shell asks on Tab, and the script that makes it ask.
+//! Completion of command lines: answers to a shell, and the script that makes the shell ask.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -20,12 +20,12 @@ use crate::domain::dialect::Dialect;
 use crate::obtain::catalogue;
 use crate::workload::settings::{SETTINGS, SetError};
 
-/// Set by the scripts: the shell that asks.
+/// The variable with which the script names its shell.
 const VARIABLE: &str = "RQPS_COMPLETE";
 
 const SHELLS: Shells<'static> = Shells(&[&WholeWords, &Zsh, &Fish]);
 
-/// A shell that rqps has a script for.
+/// A shell with a script.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Shell {
     Bash,
@@ -56,10 +56,11 @@ pub(super) fn script(shell: Shell) -> Result<u8> {
 }
 
 /// Bash, which splits words at `@`, `:` and `=`, as in `new=postgres@17.2.0:big`. The script joins
-/// them again before it asks, and takes from the answers what the shell has already.
+/// them again before it asks, and removes from the answers the part before the last split.
 struct WholeWords;
 
-/// `VARIABLE` and `COMPLETER` are put in. Words with quotes or blanks inside stay as bash has them.
+/// The script; `VARIABLE` and `COMPLETER` are replaced. Words with quotes or blanks stay as bash
+/// splits them.
 const BASH: &str = r#"_rqps() {
     local line=${COMP_LINE:0:COMP_POINT} words current kept IFS=$' \t\n'
     read -ra words <<< "$line"
@@ -110,14 +111,14 @@ impl EnvCompleter for WholeWords {
     }
 }
 
-/// Those that begin with what is there.
+/// The candidates that begin with the current word.
 fn beginning(current: &OsStr, all: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let fits = |word: &String| word.starts_with(&*current);
     all.into_iter().filter(fits).map(CompletionCandidate::new).collect()
 }
 
-/// The last of several words with commas between them is completed; those before it stay.
+/// Completes the last of several words separated by commas.
 fn after_comma(current: &OsStr, all: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let (before, last) = match current.rfind(',') {
@@ -128,10 +129,10 @@ fn after_comma(current: &OsStr, all: impl IntoIterator<Item = String>) -> Vec<Co
     all.into_iter().map(|candidate| candidate.add_prefix(before)).collect()
 }
 
-/// Targets: names of DBMSs and builds that can be fetched, after a label where there is one.
+/// Completes targets: names of DBMSs and of obtainable builds, also after a label.
 pub(super) fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    // In LABEL=DBMS@VERSION the name is completed; DBMS=PATH is for the shell.
+    // Completes the name in LABEL=DBMS@VERSION; the shell completes DBMS=PATH.
     let (label, word) = match current.rfind('=') {
         Some(equals) => current.split_at(equals + 1),
         None => ("", &*current),
@@ -147,29 +148,29 @@ pub(super) fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
     found.into_iter().map(|candidate| candidate.add_prefix(label)).collect()
 }
 
-/// Topics and commands of `rqps help`.
+/// Completes topics and commands of `rqps help`.
 pub(super) fn topics(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning(current, help::topics().map(str::to_owned))
 }
 
-/// Names of DBMSs.
+/// Completes names of DBMSs.
 pub(super) fn dbms(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning(current, Dbms::ALL.iter().map(|dbms| dbms.name().to_owned()))
 }
 
-/// Names of benchmarks.
+/// Completes names of benchmarks.
 pub(super) fn benchmark(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning(current, benchmarks::ALL.iter().map(|spec| spec.name.to_owned()))
 }
 
-/// Presets of all benchmarks: a completion does not know which one was chosen.
+/// Completes presets of all benchmarks, because the chosen one is unknown here.
 pub(super) fn presets(current: &OsStr) -> Vec<CompletionCandidate> {
     let names: BTreeSet<String> =
         benchmarks::ALL.iter().flat_map(|spec| presets_of(spec)).collect();
     beginning(current, names)
 }
 
-/// The presets that the refusal of a wrong one lists.
+/// The presets in the error message about an unknown one.
 fn presets_of(spec: &BenchmarkSpec) -> Vec<String> {
     let Err(refusal) = (spec.workload)("?") else { return Vec::new() };
     let known = refusal.split_once("(known: ").map_or("", |(_, known)| known);
@@ -177,7 +178,7 @@ fn presets_of(spec: &BenchmarkSpec) -> Vec<String> {
     names.filter(|name| !name.is_empty() && !name.contains(' ')).collect()
 }
 
-/// Keys of `--set`, with their `=`.
+/// Completes keys of `--set`, with their `=`.
 pub(super) fn settings(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut keys = BTreeSet::new();
     for spec in benchmarks::ALL {
@@ -193,7 +194,7 @@ pub(super) fn settings(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning(current, keys.into_iter().map(|key| format!("{key}=")))
 }
 
-/// Steps of all benchmarks.
+/// Completes steps of all benchmarks.
 pub(super) fn steps(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut names = BTreeSet::new();
     for spec in benchmarks::ALL {
@@ -208,7 +209,7 @@ pub(super) fn steps(current: &OsStr) -> Vec<CompletionCandidate> {
     after_comma(current, names)
 }
 
-/// Folders; result folders first, because they hold a plan.
+/// Completes folders; those with a plan come first.
 pub(super) fn result_folders(current: &OsStr) -> Vec<CompletionCandidate> {
     let holds_plan = |path: &OsStr| Path::new(path).join("plan.toml").is_file();
     let mut found = PathCompleter::dir().complete(current);

@@ -191,7 +191,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     Ok(if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED })
 }
 
-/// Rates that the verdicts of a report call different although both targets are the same.
+/// The number of rates that the verdicts call different although both targets are the same.
 fn verdict_alarms(comparison: &analyze::Comparison) -> usize {
     let rates = comparison.steps.iter().filter_map(|step| {
         step.targets.get(1)?.relative(crate::domain::metric::Metric::Rate)?.judgement.as_ref()
@@ -199,7 +199,7 @@ fn verdict_alarms(comparison: &analyze::Comparison) -> usize {
     rates.filter(|told| told.verdict.is_worse() || told.verdict.is_better()).count()
 }
 
-/// The calibration with what follows from its differences.
+/// The calibration with values computed from its differences, as JSON.
 fn json(known: &Calibration, noise: &HostNoise) -> Result<String> {
     let mut json = serde_json::to_value(known)?;
     json["steps"] = serde_json::to_value(&noise.steps)?;

@@ -1,4 +1,4 @@
-//! Every command line in a code block of the documentation is one that rqps accepts.
+//! Tests that rqps accepts every command line in the documentation's code blocks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use clap::Parser;
 use crate::cli::args::{Arguments, Command};
 use crate::plan::words;
 
-/// Command lines of a page with the numbers of their lines: in fenced and in indented blocks, each
-/// with the lines that continue it.
+/// Command lines of a page with their line numbers, from fenced and indented blocks; each includes
+/// its continuation lines.
 fn commands(text: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let (mut fenced, mut goes_on) = (false, false);
@@ -43,7 +43,7 @@ fn commands(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Where `rqps` begins in a line that runs it, perhaps after settings of variables.
+/// The position of `rqps` in a line that runs it, after settings of variables if any.
 fn start_of_rqps(line: &str) -> Option<usize> {
     let mut at = 0;
     for word in line.split_inclusive(' ') {
@@ -82,7 +82,7 @@ fn split(command: &str) -> Vec<String> {
     words
 }
 
-/// What is wrong with a command line; `None` if rqps accepts it.
+/// The error of a command line; `None` if rqps accepts it.
 fn fault(command: &str) -> Option<String> {
     let arguments = match Arguments::try_parse_from(split(command)) {
         Ok(arguments) => arguments,

@@ -1,4 +1,4 @@
-//! `rqps explain`: what may explain the differences between the builds of a result folder.
+//! `rqps explain`: possible causes of the differences between the builds of a result folder.
 
 use anyhow::{Result, bail};
 

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::lab::HOST_LOCK;
 use crate::os::lock::{Lock, LockError};
 
-/// Where new result folders go.
+/// The parent of new result folders.
 const RESULTS: &str = "rqps-results";
 
 /// The cache of builds: the given folder, else /var/cache/rqps for root (servers run as an

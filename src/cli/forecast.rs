@@ -17,10 +17,11 @@ use crate::plan::cost::Cost;
 use crate::plan::{Blocks, Interleave, Plan, file, words};
 use crate::{results, units};
 
-/// The smallest difference that the plan probably finds, and in which time; how to learn it if this
-/// host has no calibration for such a plan. Nothing for a plan with one target.
+/// The smallest difference that the plan probably finds, and the time for it. Without a suitable
+/// calibration, says how to make one. Empty for a plan with one target.
 ///
 /// # Errors
+///
 /// There is no folder of calibrations.
 pub(super) fn lines(plan: &Plan, cost: &Cost, said: &Folders) -> Result<Vec<String>> {
     if plan.targets.len() < 2 {
@@ -36,7 +37,7 @@ pub(super) fn lines(plan: &Plan, cost: &Cost, said: &Folders) -> Result<Vec<Stri
     Ok(vec![found.unwrap_or_else(|| unknown(plan))])
 }
 
-/// `None` if the calibration holds no spread.
+/// The forecast; `None` if the calibration has no variance.
 fn found(plan: &Plan, cost: &Cost, known: &Calibration) -> Option<String> {
     let (noise, schedule) = (HostNoise::of(known), plan.blocks.schedule());
     let rules = plan.gate.as_ref().map(|gate| gate.over(Rules::default())).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `rqps gate`: whether result folders hold a regression, for a CI job; and the rules that its
-//! options and the plan's `[gate]` come to.
+//! `rqps gate`: checks result folders for regressions in a CI job; and the rules from its options
+//! and the plan's `[gate]`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -56,8 +56,7 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     Ok(code)
 }
 
-/// The rules of reports over these folders: the defaults, the plan's `[gate]` over them, options
-/// over both.
+/// The rules of reports on these folders: options over the plan's `[gate]` over the defaults.
 pub(super) fn rules(folders: &[PathBuf], options: &RuleOptions) -> Result<Rules> {
     with_options(&gate_rules(folders, None)?, options)
 }
@@ -76,15 +75,15 @@ pub(super) fn with_options(gate: &GateRules, options: &RuleOptions) -> Result<Ru
     Ok(gate.over(Rules::default()))
 }
 
-/// The rules that the options set in a plan; `None` without such an option.
+/// The rules that options set in a plan; `None` without such an option.
 pub(super) fn said(options: &RuleOptions) -> Option<GateRules> {
     let RuleOptions { delta, tau, q } = *options;
     let gate = GateRules { delta, tau, q, ..GateRules::default() };
     (gate != GateRules::default()).then_some(gate)
 }
 
-/// `[gate]` of the file that was named, else of the first folder that has a plan: itself a result
-/// set, or a run folder in one.
+/// `[gate]` in the named file, or else in the plan of the first folder that has one: a result set,
+/// or a run folder in one.
 fn gate_rules(folders: &[PathBuf], named: Option<&Path>) -> Result<GateRules> {
     let path = match named {
         Some(path) => Some(path.to_owned()),
@@ -100,7 +99,7 @@ fn gate_rules(folders: &[PathBuf], named: Option<&Path>) -> Result<GateRules> {
         std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
     match file::gate_rules(&text) {
         Ok(gate) => Ok(gate),
-        // A folder may hold results of another tool, or of a plan written by hand long ago.
+        // The folder may have results of another tool, or of an old handwritten plan.
         Err(file::PlanError::Syntax(_)) if named.is_none() && !text.contains("[gate") => {
             Ok(GateRules::default())
         }

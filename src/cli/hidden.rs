@@ -1,4 +1,4 @@
-//! Processes that the lab starts. Not for users.
+//! Commands for the processes that the lab starts; not for users.
 
 use std::io::{self, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -14,10 +14,10 @@ use crate::dbms;
 use crate::driver::{self, Ending};
 use crate::os::{spinner, warden};
 
-/// How long a host on the same network may take to answer.
+/// Time limit for the answer of a host on the same network.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Does one job and ends the process, because client threads may still run.
+/// Carries out one request and ends the process, because client threads may still run.
 pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
     match driver::main(
         &driver_parts(),
@@ -61,7 +61,7 @@ pub(super) fn spinner() -> Result<()> {
     spinner::serve(io::stdin(), &mut io::stdout()).context("keep CPUs awake")
 }
 
-/// Prints what a script for sysbench declares, as JSON; why it cannot goes to stderr alone.
+/// Prints a sysbench script's declarations as JSON; errors go only to stderr.
 pub(super) fn look_at_lua(script: &Path) -> ExitCode {
     match lua::driver::declared(script) {
         Ok(declared) => {

@@ -1,4 +1,4 @@
-//! `rqps history`: where the level of a step changed along many versions.
+//! `rqps history`: finds changes of level along many versions.
 
 use std::fs;
 use std::io::Write;
@@ -17,7 +17,7 @@ use crate::report::{
     render_markdown, render_text,
 };
 
-/// A change over time must be less probable than this without a change: Otava's default.
+/// Largest p value of a change over time: Otava's default.
 pub(super) const MAX_P: f64 = 0.001;
 
 /// `rqps history`.
@@ -51,7 +51,7 @@ pub(super) fn print(words: &History) -> Result<u8> {
     write(words, &text)
 }
 
-/// Changes over time.
+/// Prints changes over time.
 fn by_date(words: &History, comparison: &Comparison, metric: Metric) -> Result<u8> {
     if words.order.is_some() || words.branches {
         bail!("order result sets by date: leave out --order and --branches");
@@ -89,8 +89,8 @@ fn write(words: &History, text: &str) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-/// The metric of this name, and the comparison that has it: that of the rates, or that of the
-/// counts beside them.
+/// The metric of this name, and the comparison that has it: of the rates, or of the counts beside
+/// them.
 fn metric<'a>(comparison: &'a Comparison, name: &str) -> Result<(&'a Comparison, Metric)> {
     let all = || std::iter::once(comparison).chain(comparison.counts.as_deref());
     let known = || all().flat_map(|one| one.metrics().into_iter().map(move |it| (one, it)));
@@ -103,7 +103,7 @@ fn metric<'a>(comparison: &'a Comparison, name: &str) -> Result<(&'a Comparison,
     }
 }
 
-/// The labels of an order file; empty lines and lines that begin with # do not count.
+/// The labels in an order file, without empty lines and lines that begin with #.
 fn order(path: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(path)
         .with_context(|| format!("read the order of versions from {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! Other hosts that measure: `--on`, and how far they are.
+//! Other hosts that measure: the options of `--on`, and the state of blocks there.
 
 use std::path::{Path, PathBuf};
 
@@ -35,25 +35,26 @@ pub(super) struct HostArgs {
     pub ssh_config: Option<PathBuf>,
 }
 
-/// Who measures, and how other hosts are reached.
+/// The hosts that measure, and the way to reach them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hosts<'a> {
-    /// Where blocks go; `None` for this host.
+    /// Where blocks are measured; `None` for this host.
     pub on: Option<&'a Elsewhere>,
-    /// Configuration of ssh instead of the user's.
+    /// Configuration file for ssh instead of the user's.
     pub ssh_config: Option<&'a Path>,
 }
 
 impl HostArgs {
-    /// With the hosts that blocks go to.
+    /// The same hosts with the given place for blocks.
     pub(super) fn hosts<'a>(&'a self, on: Option<&'a Elsewhere>) -> Hosts<'a> {
         Hosts { on, ssh_config: self.ssh_config.as_deref() }
     }
 
-    /// Where blocks go; `None` for this host.
+    /// Where blocks are measured; `None` for this host.
     ///
     /// # Errors
-    /// The words make no sense together.
+    ///
+    /// The options contradict each other.
     pub(super) fn place(&self, folders: &Folders) -> Result<Option<Elsewhere>> {
         let Some(word) = &self.on else { return Ok(None) };
         let way = match word.split_once(':') {
@@ -159,10 +160,11 @@ pub(super) fn refuse_server(plan: &Plan, command: &str) -> Result<()> {
     }
 }
 
-/// Refuses a configuration of ssh that nothing reads.
+/// Refuses an unused ssh configuration.
 ///
 /// # Errors
-/// Neither clients nor blocks go to other hosts by ssh.
+///
+/// Neither clients nor blocks use ssh.
 pub(super) fn check_ssh_config(plan: &Plan, hosts: Hosts<'_>) -> Result<()> {
     if hosts.ssh_config.is_some() && hosts.on.is_none() && plan.workload.client_hosts.is_none() {
         bail!(
@@ -174,10 +176,11 @@ pub(super) fn check_ssh_config(plan: &Plan, hosts: Hosts<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Lines of `rqps plan` that show how blocks would be submitted; empty for this host.
+/// Lines of `rqps plan` about submitting the blocks; empty for this host.
 ///
 /// # Errors
-/// As [`HostArgs::place`].
+///
+/// Those of [`HostArgs::place`].
 pub(super) fn preview(plan: &Plan, hosts: &HostArgs, said: &Folders) -> Result<Vec<String>> {
     let Some(place) = hosts.place(said)? else { return Ok(Vec::new()) };
     let out = said.out.clone().unwrap_or_else(|| Path::new("rqps-results").join("NAME"));
@@ -187,10 +190,11 @@ pub(super) fn preview(plan: &Plan, hosts: &HostArgs, said: &Folders) -> Result<V
     Ok([head].into_iter().chain(script.lines().map(|line| format!("  {line}"))).collect())
 }
 
-/// `rqps run --status DIR`: how far the blocks of a result folder are.
+/// `rqps run --status DIR`: prints the state of a result folder's blocks.
 ///
 /// # Errors
-/// It is no result folder.
+///
+/// It is not a result folder.
 pub(super) fn status(results: &Path) -> Result<u8> {
     let status = lab::status(results).with_context(|| format!("look at {}", results.display()))?;
     type Named = (&'static str, fn(&BlockState) -> bool);

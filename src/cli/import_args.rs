@@ -47,7 +47,7 @@ pub(super) struct Import {
     pub across: Vec<AcrossWhat>,
 }
 
-/// What may differ between the targets of an import.
+/// A difference that `--across` allows between the targets of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum AcrossWhat {
     /// The number of rows

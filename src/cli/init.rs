@@ -1,4 +1,4 @@
-//! `rqps init`: a workload file from a running database.
+//! `rqps init`: writes a workload file from a running database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::wire::mysql::MysqlClient;
 use crate::wire::password::{self, Known};
 use crate::wire::postgres::PostgresClient;
 
-/// How long connecting may take.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// `rqps init`.

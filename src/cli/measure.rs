@@ -368,7 +368,7 @@ fn carry_out(
     format: Format,
     rules: &RuleOptions,
 ) -> Result<u8> {
-    // Only for the plan: its counting and profiling passes use no client hosts.
+    // This plan's counting and profiling passes use no client hosts.
     hosts::check_ssh_config(&plan, hosts)?;
     let server = hosts::of_servers(&plan, folders, hosts)?;
     let hosts = Hosts { on: server.as_ref().or(hosts.on), ..hosts };
@@ -379,7 +379,7 @@ fn carry_out(
         tell!("rqps: {}", fault::text(&fault.into()));
     }
     if plan.count.is_some() {
-        // Missed now, not after the blocks.
+        // Fails now, not after the blocks.
         valgrind()?;
     }
     if plan.profile.is_some() {

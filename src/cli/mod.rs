@@ -1,4 +1,5 @@
-//! Parse, call, print. The only module that prints, exits or reads the environment.
+//! The program: parses the command line, calls, prints. The only module that prints, exits or reads
+//! the environment.
 
 #[macro_use]
 mod print;

@@ -24,13 +24,13 @@ use crate::domain::target::Target;
 use crate::plan::{Plan, file};
 use crate::units;
 
-/// The benchmark that `--bench` names.
+/// The benchmark of `--bench`.
 pub(super) struct SaidBenchmark {
-    /// The benchmark.
+    /// The row of the benchmark.
     pub spec: &'static BenchmarkSpec,
-    /// Its workload file, where it has one.
+    /// Its workload file, if it has one.
     pub file: Option<PathBuf>,
-    /// The text after the name and a colon in each `--bench`.
+    /// The text after the name and colon in each `--bench`.
     what: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn take(
     pin(workload, Path::new("/"))
 }
 
-/// Reads a user's script in another process of rqps, so that a crash or a loop ends only that one.
+/// Runs a user's script in another process of rqps, so that a crash or a loop ends only that one.
 fn look(script: &Path) -> Result<String, String> {
     let told = program().map_err(|error| error.to_string())?;
     let output = Command::new(told).arg(LUA_COMMAND).arg(script).stdin(Stdio::null()).output();
@@ -141,10 +141,11 @@ pub(super) fn folder_of(path: &Path) -> Result<PathBuf> {
     Ok(path.parent().unwrap_or(Path::new("/")).to_owned())
 }
 
-/// Stores the lengths and hashes of the workload's files in it. Searches them in `folder`, unless
-/// the workload names another. Files whose hash the workload has already must be unchanged.
+/// Stores the lengths and hashes of the workload's files in it. Searches in `folder`, unless the
+/// workload names another. A file with a stored hash must be unchanged.
 ///
 /// # Errors
+///
 /// A file is missing or has changed.
 pub(super) fn pin(workload: &mut Workload, folder: &Path) -> Result<()> {
     let Some(own) = &benchmarks::of(workload).file else { return Ok(()) };
@@ -185,9 +186,10 @@ fn length_and_hash(path: &Path) -> Result<PinnedFile> {
     Ok(PinnedFile { sha256: units::hex(&digest.finalize()), bytes })
 }
 
-/// Lets the scripts of the plan run programs if `--allow-shell` is given.
+/// Allows the scripts of the plan to run programs if `--allow-shell` is given.
 ///
 /// # Errors
+///
 /// The benchmark has no such scripts.
 pub(super) fn allow_shell(plan: &mut Plan, is_allowed: bool) -> Result<()> {
     if !is_allowed {
@@ -296,10 +298,11 @@ fn measured_steps(plan: &Plan, steps: Vec<String>) -> Vec<String> {
     steps.into_iter().filter(is_there).collect()
 }
 
-/// A plan file, with the hashes of its workload's files.
+/// A plan read from `path`, with the hashes of its workload's files.
 ///
 /// # Errors
-/// As [`pin`].
+///
+/// Those of [`pin`].
 pub(super) fn of_plan(mut plan: Plan, path: &Path) -> Result<Plan> {
     if plan.is_visitor() {
         pin(&mut plan.workload, &folder_of(path)?)?;

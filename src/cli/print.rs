@@ -1,4 +1,4 @@
-//! Lines for the user.
+//! Prints lines for the user.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ macro_rules! tell {
     ($($words:tt)*) => { $crate::cli::print::note(format_args!($($words)*)) };
 }
 
-/// Prints a complaint or a question on standard error, in every form of progress.
+/// Prints an error or a question on standard error, whatever the form of progress.
 macro_rules! complain {
     ($($words:tt)*) => { $crate::cli::print::complaint(format_args!($($words)*)) };
 }
@@ -28,10 +28,10 @@ macro_rules! say {
     }};
 }
 
-/// What the command line asks for; set once.
+/// The form of progress that the command line requests; set once.
 static FORM: OnceLock<ProgressForm> = OnceLock::new();
 
-/// Chooses how notes and progress look.
+/// Sets the form of notes and progress.
 pub(super) fn choose(form: Option<ProgressForm>) {
     if let Some(form) = form {
         // The second call would be an error of this program, and harmless.
@@ -39,7 +39,7 @@ pub(super) fn choose(form: Option<ProgressForm>) {
     }
 }
 
-/// The form that the command line asks for.
+/// The form of progress that the command line requests.
 pub(super) fn form() -> Option<ProgressForm> {
     FORM.get().copied()
 }
@@ -70,8 +70,8 @@ fn plain(text: fmt::Arguments<'_>) -> String {
     text.strip_prefix("rqps: ").map_or(text.clone(), str::to_owned)
 }
 
-/// Unlike `eprintln!` this does not panic if the reader is gone (`rqps compare … 2>&1 | head`),
-/// because hours of measuring continue.
+/// Unlike `eprintln!`, this does not panic without a reader (`rqps compare … 2>&1 | head`), because
+/// hours of measuring continue.
 fn line(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{text}");
 }

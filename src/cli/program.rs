@@ -1,4 +1,4 @@
-//! The rqps program itself, and the programs that it needs.
+//! The paths of rqps itself and of the programs that it needs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,8 +13,8 @@ pub(super) fn program() -> Result<PathBuf> {
     std::env::current_exe().context("find the rqps program itself")
 }
 
-/// Valgrind, as PATH has it. RQPS_VALGRIND_PATIENCE is how many seconds a process under it may be
-/// silent: a slow host needs more.
+/// Valgrind, found in PATH. RQPS_VALGRIND_PATIENCE: seconds that a process under it may be silent;
+/// a slow host needs more.
 pub(super) fn valgrind() -> Result<Valgrind> {
     let patience = match std::env::var("RQPS_VALGRIND_PATIENCE") {
         Err(_) => PATIENCE,
@@ -26,7 +26,7 @@ pub(super) fn valgrind() -> Result<Valgrind> {
     Ok(Valgrind::find(&folders_of_path(), patience)?)
 }
 
-/// perf, as PATH has it, if it may sample.
+/// perf, found in PATH, if it is allowed to sample.
 pub(super) fn perf() -> Result<Perf> {
     Ok(Perf::find(&folders_of_path())?)
 }

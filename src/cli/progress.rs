@@ -94,17 +94,17 @@ impl Display {
         }
     }
 
-    /// Prints a line that stays.
+    /// Prints a permanent line.
     fn keep(&mut self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| tell!("rqps: {text}")),
-            // An event of its own says the same.
+            // Its own JSON event has the same content.
             None if self.form == ProgressForm::Json => {}
             None => tell!("rqps: {text}"),
         }
     }
 
-    /// An event as docs/command_line.md describes it.
+    /// An event as described in docs/command_line.md.
     fn object(&self, event: &Event) -> Option<Value> {
         Some(match event {
             Event::Note(text) => json!({ "event": "note", "text": text }),

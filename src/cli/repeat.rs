@@ -1,4 +1,4 @@
-//! `rqps run BUNDLE`: repeats a bundle on this host, and compares with what it holds.
+//! `rqps run BUNDLE`: repeats a bundle on this host and compares the results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,18 @@ use crate::results;
 use crate::results::bundle::{Bundle, BundledTarget};
 use crate::units;
 
-/// The unpacked bundle in the result folder of its repetition. Readers of results pass it over.
+/// Folder of the unpacked bundle, in the result folder of its repetition. Readers of results skip
+/// it.
 const PLACE: &str = ".bundle";
 
-/// The comparison in the result folder.
+/// File of the comparison, in the result folder.
 const FILE: &str = "repetition.md";
 
-/// The plan and the folder of `rqps run BUNDLE` after unpacking.
+/// The plan and the folders of `rqps run BUNDLE` after unpacking.
 ///
 /// # Errors
-/// The file is not a bundle, or cannot be repeated here. Then no results are written.
+///
+/// The file is not a bundle, or cannot be repeated here; no results are written.
 pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders)> {
     if !has_form(words.format) {
         bail!(
@@ -59,7 +61,7 @@ pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders)> {
     Ok((plan, Folders { out: Some(out), configs, ..words.folders.clone() }))
 }
 
-/// Whether the comparison of both can be printed so.
+/// True if the comparison of both results has this format.
 pub(super) fn has_form(format: Format) -> bool {
     matches!(format, Format::Text | Format::Markdown | Format::Json)
 }
@@ -83,7 +85,7 @@ fn unpack(bundle: &Bundle, out: &Path) -> Result<PathBuf> {
     if folders::is_in_use(out) {
         bail!("repeat in {}: another rqps is starting; wait until it ends", out.display());
     }
-    // An earlier try ended before it measured.
+    // An earlier attempt ended before it measured.
     for folder in [&place, &partial].into_iter().filter(|folder| folder.exists()) {
         fs::remove_dir_all(folder).with_context(|| format!("remove {}", folder.display()))?;
     }
@@ -92,13 +94,13 @@ fn unpack(bundle: &Bundle, out: &Path) -> Result<PathBuf> {
         fs::rename(&partial, &place).with_context(|| format!("create {}", place.display()))
     });
     if unpacked.is_err() && made {
-        // The fault itself is what the user needs.
+        // The first error matters to the user.
         fs::remove_dir(out).ok();
     }
     unpacked.map(|()| place)
 }
 
-/// Refuses a folder with other files than those that an earlier try unpacked.
+/// Refuses a folder with other files than those of an earlier attempt.
 fn refuse_used(out: &Path) -> Result<()> {
     let reading = || format!("read {}", out.display());
     for entry in fs::read_dir(out).with_context(reading)? {
@@ -110,14 +112,14 @@ fn refuse_used(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The plan of an unpacked bundle, with the places of its files here.
+/// The plan of an unpacked bundle, with the paths of its files here.
 fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
     let path = place.join("results/plan.toml");
     let used = || format!("use the plan {}", path.display());
     let text = fs::read_to_string(&path).with_context(used)?;
     let mut plan = file::parse(&text).with_context(used)?;
     for target in &mut plan.targets {
-        // A config that had a path on the first host has a name in the bundle.
+        // A configuration given by its path on the first host has a name in the bundle.
         if let Some(name) =
             Path::new(&target.config).file_stem().filter(|_| target.config.contains('/'))
         {
@@ -148,7 +150,7 @@ fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
         let known = known.into_iter().filter_map(|(name, known)| Some((name, known?))).collect();
         (own.pin)(&mut plan.workload, &folder, known);
     }
-    // Files that are not in the bundle must be unchanged, too.
+    // Files outside the bundle must be unchanged too.
     own_workload::pin(&mut plan.workload, &folder).with_context(used)?;
     file::check(&plan).with_context(used)?;
     Ok(plan)
@@ -163,7 +165,7 @@ fn missing_build(source: &BuildSource, sums: &[String]) -> String {
     }
 }
 
-/// The configurations that a repetition in this folder brings.
+/// The configurations in a repetition's folder.
 pub(super) fn configs(out: &Path) -> Option<PathBuf> {
     Some(out.join(PLACE).join("configs")).filter(|folder| folder.is_dir())
 }
@@ -173,9 +175,10 @@ pub(super) fn first_results(out: &Path) -> Option<PathBuf> {
     Some(out.join(PLACE).join("results")).filter(|folder| folder.is_dir())
 }
 
-/// Prints how the new results in `out` compare with the first, and writes it there.
+/// Prints how the new results in `out` compare with the first ones, and writes it there.
 ///
 /// # Errors
+///
 /// The first results cannot be read; the folder cannot be written.
 pub(super) fn show(out: &Path, first: &Path, second: &Compared, format: Format) -> Result<()> {
     let rules = second.comparison.rules;

@@ -99,13 +99,13 @@ fn page_of_families(families: &[(String, Compared)], place: &Path) -> Result<Str
     Ok(html::render_families(&materials))
 }
 
-/// Rows per second of a step.
+/// The seconds of a step.
 fn seconds(run: &Run, step: &StepRecord) -> Result<Vec<Second>, String> {
     results::seconds_of(run, step).map_err(|error| error.to_string())
 }
 
-/// Exit code of a command that reports on runs. Fails with a message if no run has a number,
-/// because the output looks like a report.
+/// Exit code of a command that reports on runs. Prints an error if no run has a number, because the
+/// output looks like a report.
 pub(super) fn exit_code(comparison: &Comparison) -> u8 {
     exit_code_of(&[comparison])
 }
@@ -209,7 +209,7 @@ impl Compared {
     }
 }
 
-/// The format of a report, unless it is HTML, which also needs the dataset.
+/// The format of a report except HTML, which also needs the dataset.
 fn non_html(format: args::Format) -> Option<Format> {
     Some(match format {
         args::Format::Html => return None,

@@ -1,4 +1,4 @@
-//! From the words of a command line to an exit code.
+//! The entry of the program: from the command line to an exit code.
 
 use std::process::ExitCode;
 

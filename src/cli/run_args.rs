@@ -1,4 +1,4 @@
-//! Options of `rqps run` and `rqps bundle`, and those that `rqps run` shares with `compare`.
+//! Options of `rqps run` and `rqps bundle`, and those that `run` and `compare` share.
 
 use std::path::PathBuf;
 
@@ -50,7 +50,7 @@ pub(super) struct BundleArgs {
     pub output: PathBuf,
 }
 
-/// What rqps may do on servers that it does not run.
+/// Permissions for servers that rqps does not run.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct GuestOptions {
     /// On a server given by a DSN: keep the tables in the schema or database that rqps made for

@@ -1,4 +1,4 @@
-//! `rqps site`: a static site over many result sets. A set that did not change is not read again.
+//! `rqps site`: a static site over many result sets. It reads only sets that changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,13 +25,13 @@ use crate::report::site::{
 use crate::units::short_hash;
 use crate::{parallel, results};
 
-/// Marks a folder as a site: only such a folder is written to or cleared.
+/// The file that marks a folder as a site; rqps writes to and clears only such folders.
 const MARKER: &str = ".rqps-site";
 
-/// Version of the pages and of the values kept: a new one renders all reports again.
+/// Version of pages and stored values; another version renders all reports again.
 const PAGES: u32 = 2;
 
-/// Levels below a named folder in which result sets are searched.
+/// Depth of the search for result sets below a named folder.
 const DEPTH_MAX: usize = 3;
 
 /// Rendered reports between two lines of progress.
@@ -40,7 +40,7 @@ const NOTE_EVERY: usize = 100;
 /// Values of a result set that a site keeps in `data/NAME.json`.
 #[derive(Serialize, Deserialize)]
 struct KeptSet {
-    /// Version of rqps, rules, and the way from the site to the folder.
+    /// Version of rqps, rules, and the path from the site to the folder.
     made_by: String,
     quick: String,
     content: String,
@@ -49,13 +49,13 @@ struct KeptSet {
     points: SetPoints,
 }
 
-/// A result set to be shown.
+/// A result set and its name on the site.
 struct Shown {
     name: String,
     folder: PathBuf,
 }
 
-/// A result set on the site, or why it is not there.
+/// A result set on the site, or the error for which it is missing.
 struct Outcome {
     name: String,
     kept: Result<KeptSet>,
@@ -125,7 +125,7 @@ fn metric(name: &str) -> Result<Metric> {
     }
 }
 
-/// Result sets that the folders are or hold, each once.
+/// Result sets among the folders and in them, each once.
 fn result_sets(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in folders {
@@ -165,8 +165,7 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Names of result sets: those of their folders. Where two share one, both get a part of the hash
-/// of their path.
+/// Names of result sets: those of their folders, with a part of the path's hash if two are equal.
 fn named(folders: Vec<PathBuf>) -> Vec<Shown> {
     let name = |folder: &Path| {
         folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
@@ -186,7 +185,7 @@ fn named(folders: Vec<PathBuf>) -> Vec<Shown> {
     folders.into_iter().map(shown).collect()
 }
 
-/// Makes the folders of the site. A folder with other files is left alone.
+/// Creates the folders of the site. Refuses a folder with other files.
 fn open(out: &Path) -> Result<()> {
     let marker = out.join(MARKER);
     if !marker.exists() && out.exists() {
@@ -213,14 +212,14 @@ fn outcome(words: &SiteArgs, set: Shown) -> Outcome {
     Outcome { name: set.name, kept: kept.map(|(kept, _)| kept), rendered }
 }
 
-/// What is known of a result set, and whether its report had to be rendered.
+/// The stored values of a result set, and true if its report was rendered.
 fn shown_set(words: &SiteArgs, set: &Shown) -> Result<(KeptSet, bool)> {
     let out = words.output.as_path();
     let (page, data) = (out.join(set_file(&set.name)), out.join(data_file(&set.name)));
     let folders = [set.folder.clone()];
     let rules = gate::rules(&folders, &words.rules)?;
     let made_by = made_by(out, &set.folder, &rules)?;
-    // Before anything is read, so that the next call sees a change during this one.
+    // Before reading, so that the next call notices a change during this one.
     let quick = results::quick_stamp(&set.folder)?;
     let usable = |kept: &KeptSet| kept.made_by == made_by && page.is_file() && !words.force;
     let kept = fs::read(&data).ok().and_then(|text| serde_json::from_slice::<KeptSet>(&text).ok());
@@ -261,7 +260,7 @@ fn made_by(out: &Path, folder: &Path, rules: &Rules) -> Result<String> {
 
 type Sorted = (Vec<SiteSet>, Vec<SeriesSet>, Vec<(String, String)>);
 
-/// The oldest first; those that cannot be read apart, with the reason.
+/// Sorts result sets, the oldest first, and separates those that cannot be read.
 fn sorted(outcomes: Vec<Outcome>) -> Sorted {
     let (mut sets, mut series_sets, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for Outcome { name, kept, .. } in outcomes {
@@ -282,8 +281,8 @@ fn sorted(outcomes: Vec<Outcome>) -> Sorted {
     (sets, series_sets, left_out)
 }
 
-/// Writes what changed of all pages, removes those of series and sets that are gone, and returns
-/// how many pages of series were written.
+/// Writes changed pages, removes those of missing series and sets, and returns the number of
+/// written pages of series.
 fn write_pages(out: &Path, site: &SiteMaterial) -> Result<usize> {
     for (address, text) in site_assets() {
         write_changed(&out.join(address), text.as_bytes())?;
@@ -301,7 +300,7 @@ fn write_pages(out: &Path, site: &SiteMaterial) -> Result<usize> {
     }
     write_changed(&out.join("feed.xml"), feed(site).as_bytes())?;
     write_changed(&out.join("index.json"), index_json(site)?.as_bytes())?;
-    // Last, so that all its links have a target.
+    // The last page, so that all its links have a target.
     write_changed(&out.join("index.html"), index_page(site).as_bytes())?;
     let mut wanted: BTreeSet<PathBuf> =
         site.series.iter().map(|series| out.join(series_file(series))).collect();
@@ -314,14 +313,14 @@ fn write_pages(out: &Path, site: &SiteMaterial) -> Result<usize> {
     Ok(written)
 }
 
-/// Removes pages that no result set or series has, and folders that become empty.
+/// Removes pages without a result set or series, and empty folders.
 fn clear(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<()> {
     let doing = || format!("clear {}", folder.display());
     for entry in fs::read_dir(folder).with_context(doing)? {
         let path = entry.with_context(doing)?.path();
         if path.is_dir() {
             clear(&path, wanted)?;
-            // Fails for a folder with pages, which stays.
+            // Fails for a folder with pages, which must stay.
             let _ = fs::remove_dir(&path);
         } else if !wanted.contains(&path) {
             fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
@@ -330,7 +329,7 @@ fn clear(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file unless it has this content. A reader sees the old file or the new one.
+/// Writes a file unless its content is the same. A reader sees the old file or the new one.
 fn write_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! `rqps vector verify-data`: checks a vector data set, and whether it can be measured.
+//! `rqps vector verify-data`: checks a vector data set.
 
 use std::time::{Duration, Instant};
 
@@ -40,8 +40,8 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     say!("{} [{}], {:?}", data.name, data.hash, data.distance);
     let sized = (data.train.rows(), data.train.dims) == verify::SPECIFIED;
     let specified = sized && matches!(&shape.data, DataSource::Fashion { rounded: true, .. });
-    // A file of this size and distance may be the real set with published recall. Its name is no
-    // proof.
+    // A file of this size and distance may be the real set with published recalls; its name proves
+    // nothing.
     let comparable = specified || (sized && is_the_real_one(&data));
     let mut checks = verify::statistics(&statistics(&data, &truth), specified);
     let builds = wanted.unwrap_or_else(|| match comparable {
@@ -94,7 +94,7 @@ fn indexes(text: &str) -> Result<Vec<PgBuild>> {
     words.collect::<Result<_, _>>().map_err(anyhow::Error::msg).context("read --indexes")
 }
 
-/// Prints one line for each check. Returns the number of failed checks.
+/// Prints a line per check. Returns the number of failed checks.
 fn print(checks: &[DataCheck]) -> u32 {
     say!("{:<42} {:>9} {:>9} {:>19}  verdict  expected by", "check", "found", "expected", "range");
     let mut wrong = 0;

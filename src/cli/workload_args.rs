@@ -1,4 +1,4 @@
-//! Options that say what a comparison measures, for how long and on which CPUs.
+//! Options for the workload of a comparison: what, how long, on which CPUs.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const HOW_LONG: &str = "How long";
 pub(super) const HOST: &str = "Host";
 pub(super) const HOSTS: &str = "Other hosts";
 
-/// What a comparison measures.
+/// The workload of a comparison.
 #[derive(Clone, Debug, Args)]
 pub(super) struct WorkloadArgs {
     /// Benchmark: sysbench, insert, kv, vector, ycsb:LETTERS, orders, sql:FILE for your own
