@@ -315,7 +315,7 @@ fn rates_of_db_bench() {
     let heads = "test,9.8.4,10.3.4,\nfillseq.v400,1.00,1.50\n";
     check(12, &[samples::DBB_RATES, samples::DBB_RATIOS, heads], |text| {
         dbbench_rates::parse_rates(text).inspect(|rates| {
-            let _ = (rates.are_ratios(), rates.width(), rates.base());
+            let _ = (rates.are_ratios(), rates.width(), rates.baseline());
         })
     });
 }

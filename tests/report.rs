@@ -1480,11 +1480,12 @@ fn zeros_are_written_as_the_field_writes_them() {
 fn the_base_is_the_first_of_the_plan_or_the_one_asked_for() {
     let runs = clean_runs(2);
     let dataset = dataset_of(&runs);
-    let other = compare(&dataset, &VerdictOptions::with_base(Some(NEW))).unwrap();
-    assert_eq!(other.base, NEW);
+    let other = compare(&dataset, &VerdictOptions::with_baseline(Some(NEW))).unwrap();
+    assert_eq!(other.baseline, NEW);
     assert_eq!(other.targets[1].label, BASE);
     assert!((rqps(&other, "point-query").ratio - 1.0 / 0.7).abs() < 1e-12);
-    let error = compare(&dataset, &VerdictOptions::with_base(Some("x"))).unwrap_err().to_string();
+    let error =
+        compare(&dataset, &VerdictOptions::with_baseline(Some("x"))).unwrap_err().to_string();
     assert!(error.contains("`x`") && error.contains(BASE) && error.contains(NEW), "{error}");
     let error = compare(&Dataset::default(), &VerdictOptions::default()).unwrap_err().to_string();
     assert!(error.contains("no run"), "{error}");
@@ -1493,7 +1494,7 @@ fn the_base_is_the_first_of_the_plan_or_the_one_asked_for() {
     for (record, _) in &mut reversed {
         record.targets.reverse();
     }
-    assert_eq!(compared(&reversed).base, NEW);
+    assert_eq!(compared(&reversed).baseline, NEW);
 }
 
 #[test]
@@ -1638,8 +1639,8 @@ mod properties {
         #[test]
         fn the_other_way_round_is_the_inverse(rates in rates()) {
             let dataset = dataset_of(&runs_with(&rates));
-            let there = compare(&dataset, &VerdictOptions::with_base(Some(BASE))).unwrap();
-            let back = compare(&dataset, &VerdictOptions::with_base(Some(NEW))).unwrap();
+            let there = compare(&dataset, &VerdictOptions::with_baseline(Some(BASE))).unwrap();
+            let back = compare(&dataset, &VerdictOptions::with_baseline(Some(NEW))).unwrap();
             let (there, back) = (rqps(&there, "point-query"), rqps(&back, "point-query"));
             prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-9);
             if let (Some(there), Some(back)) = (there.interval, back.interval) {

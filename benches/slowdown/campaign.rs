@@ -115,7 +115,7 @@ impl Campaign {
 
 fn read(folder: &Path, rules: &Rules, tally: &Tally) -> Result<Vec<Finding>> {
     let dataset = results::read(&[folder.to_owned()]).context("read the results")?;
-    let options = VerdictOptions { base: Some(PLAIN.to_owned()), rules: *rules };
+    let options = VerdictOptions { baseline: Some(PLAIN.to_owned()), rules: *rules };
     let comparison = benchmarks::compare(&dataset, &options).context("compare the runs")?;
     let mut findings = Vec::new();
     for step in &comparison.steps {

@@ -27,12 +27,12 @@ pub enum AnalyzeError {
          that holds run folders"
     )]
     NoRuns,
-    /// The base that was asked for is not among the targets.
-    #[error("compare with baseline `{base}`: no such target; these folders hold {}",
+    /// The baseline that was asked for is not among the targets.
+    #[error("compare with baseline `{baseline}`: no such target; these folders hold {}",
             labels.join(", "))]
-    UnknownBase {
+    UnknownBaseline {
         /// As asked for.
-        base: String,
+        baseline: String,
         /// The labels there are.
         labels: Vec<String>,
     },
@@ -41,18 +41,18 @@ pub enum AnalyzeError {
 /// The measurements of the steps of one run, in their order.
 type Measured = Vec<Option<Measurement>>;
 
-/// Compares every target of a dataset with its base: the one of `options`, or the first target of
-/// the plan.
+/// Compares every target of a dataset with its baseline: the one of `options`, or the first target
+/// of the plan.
 ///
 /// Per step and metric, each block and attempt in which both sides completed the step is a pair
-/// with d = ln(target) − ln(base); the ratio is exp(mean d) and its interval the t interval on d,
-/// which covers what it promises from few pairs on (`stats::paired::mean_interval`). The ratio of
-/// one pair is its quotient. Pairs of several result sets are pooled with a random effect for the
-/// set ([`super::sessions`]). All completed pairs count, also those of a block that was interrupted
-/// and done again. Where a value of a pair is 0 the ratio is that of the medians over the pairs, in
-/// the field's convention: 0/0 is 1, x/0 is infinite; it has no interval. Where both sides were
-/// measured but never in one block, the ratio is that of the medians, has no pairs and no interval,
-/// and a caveat says so.
+/// with d = ln(target) − ln(baseline); the ratio is exp(mean d) and its interval the t interval on
+/// d, which covers what it promises from few pairs on (`stats::paired::mean_interval`). The ratio
+/// of one pair is its quotient. Pairs of several result sets are pooled with a random effect for
+/// the set ([`super::sessions`]). All completed pairs count, also those of a block that was
+/// interrupted and done again. Where a value of a pair is 0 the ratio is that of the medians over
+/// the pairs, in the field's convention: 0/0 is 1, x/0 is infinite; it has no interval. Where both
+/// sides were measured but never in one block, the ratio is that of the medians, has no pairs and
+/// no interval, and a caveat says so.
 pub fn compare(
     dataset: &Dataset,
     options: &VerdictOptions,
@@ -81,10 +81,11 @@ pub fn compare_measured(
     let Some((first, measured)) = passes.next() else { return Err(AnalyzeError::NoRuns) };
     let mut comparison = compare_alike(&first, measured, options, extensions)?;
     for (part, measured) in passes {
-        // A base that has no part in this pass is none of it.
+        // A baseline that has no part in this pass is none of it.
         let labels = ordered_labels(&part, None)?;
-        let base = Some(comparison.base.clone()).filter(|base| labels.contains(base));
-        let options = VerdictOptions { base, ..options.clone() };
+        let baseline =
+            Some(comparison.baseline.clone()).filter(|baseline| labels.contains(baseline));
+        let options = VerdictOptions { baseline, ..options.clone() };
         let beside = compare_alike(&part, measured, &options, extensions)?;
         if part.runs.iter().any(Run::is_profiled) {
             sampled::explain(&mut comparison, &beside);
@@ -121,7 +122,7 @@ fn compare_alike(
     options: &VerdictOptions,
     extensions: &[&Extension],
 ) -> Result<Comparison, AnalyzeError> {
-    let labels = ordered_labels(dataset, options.base.as_deref())?;
+    let labels = ordered_labels(dataset, options.baseline.as_deref())?;
     let runs: Vec<RunFacts> = dataset.runs.iter().map(assembly::run_facts).collect();
     let targets = assembly::target_facts(dataset, &labels);
     let in_sequence = extensions
@@ -137,7 +138,7 @@ fn compare_alike(
     });
     let groups = summarize_groups(&steps);
     let comparison = Comparison {
-        base: labels[0].clone(),
+        baseline: labels[0].clone(),
         targets,
         hosts: dataset.hosts.clone(),
         runs,
@@ -185,8 +186,8 @@ fn judged(mut comparison: Comparison) -> Comparison {
     comparison
 }
 
-/// Labels with the base first and the others in the order of the plans.
-fn ordered_labels(dataset: &Dataset, base: Option<&str>) -> Result<Vec<String>, AnalyzeError> {
+/// Labels with the baseline first and the others in the order of the plans.
+fn ordered_labels(dataset: &Dataset, baseline: Option<&str>) -> Result<Vec<String>, AnalyzeError> {
     let mut records: Vec<&RunRecord> = dataset.runs.iter().map(|run| &run.record).collect();
     // The runs of one plan name the same targets, their own among them.
     records
@@ -196,13 +197,13 @@ fn ordered_labels(dataset: &Dataset, base: Option<&str>) -> Result<Vec<String>, 
     let new = named.filter(|label| known.insert(label.as_str()));
     let mut labels: Vec<String> = new.cloned().collect();
     let Some(first) = labels.first().cloned() else { return Err(AnalyzeError::NoRuns) };
-    let base = base.unwrap_or(&first);
-    match labels.iter().position(|label| label == base) {
+    let baseline = baseline.unwrap_or(&first);
+    match labels.iter().position(|label| label == baseline) {
         Some(place) => {
-            let base = labels.remove(place);
-            labels.insert(0, base);
+            let baseline = labels.remove(place);
+            labels.insert(0, baseline);
             Ok(labels)
         }
-        None => Err(AnalyzeError::UnknownBase { base: base.to_owned(), labels }),
+        None => Err(AnalyzeError::UnknownBaseline { baseline: baseline.to_owned(), labels }),
     }
 }

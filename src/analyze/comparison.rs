@@ -28,12 +28,13 @@ use crate::domain::verdict::{LookSchedule, Rules};
 use crate::stats::Interval;
 use crate::stats::summary::Summary;
 
-/// All targets against the base. Everything that a report shows comes from here.
+/// All targets against the baseline. Everything that a report shows comes from here.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Label of the base.
-    pub base: String,
-    /// The base first, then the others in the order of the plan.
+    /// Label of the baseline.
+    #[serde(rename = "base")]
+    pub baseline: String,
+    /// The baseline first, then the others in the order of the plan.
     pub targets: Vec<TargetFacts>,
     /// Fingerprint → host.
     pub hosts: BTreeMap<String, Host>,
@@ -166,7 +167,7 @@ pub struct StepComparison {
     pub detail: String,
     /// What the rate counts.
     pub rate: RateUnit,
-    /// One for each target of the comparison, in its order: the base first.
+    /// One for each target of the comparison, in its order: the baseline first.
     pub targets: Vec<TargetResult>,
     /// Its parameters as data.
     #[serde(skip)]
@@ -194,17 +195,17 @@ pub struct TargetResult {
     /// The write rate beside the queries, if the target did not keep it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed_rate: Option<MissedRate>,
-    /// Why nothing can be said of this target and the base in this step although both were
+    /// Why nothing can be said of this target and the baseline in this step although both were
     /// measured; empty where they can be compared. Ratios then get no verdict and enter no mean.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_comparable: Vec<String>,
-    /// Costs that moved with the rate, the largest change first; empty for the base and where the
-    /// rate did not change.
+    /// Costs that moved with the rate, the largest change first; empty for the baseline and where
+    /// the rate did not change.
     pub explanations: Vec<Explanation>,
-    /// The change of counted instructions against the base.
+    /// The change of counted instructions against the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<Box<CountedChange>>,
-    /// The change of sampled time against the base.
+    /// The change of sampled time against the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Box<SampledChange>>,
 }
@@ -296,19 +297,19 @@ impl TargetResult {
         !self.samples.is_empty() || !self.failures.is_empty()
     }
 
-    /// The metric in comparison with the base.
+    /// The metric in comparison with the baseline.
     pub fn relative(&self, metric: Metric) -> Option<&Relative> {
         self.metrics.get(&metric).and_then(|result| result.relative.as_ref())
     }
 
-    /// The same, only where target and base can be compared in this step: for means, and for
+    /// The same, only where target and baseline can be compared in this step: for means, and for
     /// tables that have no room for a reason.
     pub fn comparable(&self, metric: Metric) -> Option<&Relative> {
         self.relative(metric).filter(|_| !self.is_void(metric))
     }
 
-    /// True if the target was measured, but cannot be compared with the base by this metric. Rates
-    /// of the writers themselves can, also where they are what makes the rest incomparable.
+    /// True if the target was measured, but cannot be compared with the baseline by this metric.
+    /// Rates of the writers themselves can, also where they are what makes the rest incomparable.
     pub fn is_void(&self, metric: Metric) -> bool {
         let of_writers = metric.spec().is_some_and(|spec| spec.of_writers);
         !self.not_comparable.is_empty() && !of_writers
@@ -350,14 +351,15 @@ pub struct MetricResult {
     pub n: usize,
     /// Why the first sample that lacks it does.
     pub missing: Option<String>,
-    /// In comparison with the base; `None` for the base itself, and where one side has nothing.
+    /// In comparison with the baseline; `None` for the baseline itself, and where one side has
+    /// nothing.
     pub relative: Option<Relative>,
 }
 
-/// Target / base.
+/// Target / baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Relative {
-    /// The ratio; infinite where only the base is 0 (in JSON: the text `inf`).
+    /// The ratio; infinite where only the baseline is 0 (in JSON: the text `inf`).
     #[serde(serialize_with = "number_or_inf")]
     pub ratio: f64,
     /// 95 % t interval on the paired logarithms; `None` for fewer than two pairs, and where a
@@ -434,14 +436,14 @@ pub struct Robust {
     pub interval: Interval,
 }
 
-/// The relative rates of one group of steps, for every target but the base.
+/// The relative rates of one group of steps, for every target but the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupSummary {
     /// The group.
     pub group: Group,
     /// Steps that count: reported, and not of the phase before the writes.
     pub steps: usize,
-    /// One for each target but the base, in the order of the comparison.
+    /// One for each target but the baseline, in the order of the comparison.
     pub targets: Vec<TargetSummary>,
 }
 

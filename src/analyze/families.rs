@@ -21,7 +21,7 @@ pub struct FamilyPart {
     /// `mysql`, `mysql with rocksdb`.
     pub family: String,
     /// Label of its baseline; `None` for its first target.
-    pub base: Option<String>,
+    pub baseline: Option<String>,
     /// Its runs.
     pub dataset: Dataset,
     /// The measurements of each run, in the same order.
@@ -32,10 +32,10 @@ pub struct FamilyPart {
 #[derive(Debug, Error, PartialEq)]
 pub enum FamilyError {
     /// No target has the label.
-    #[error("compare with baseline `{base}`: no such target; these folders hold {labels}")]
+    #[error("compare with baseline `{baseline}`: no such target; these folders hold {labels}")]
     Unknown {
         /// The label.
-        base: String,
+        baseline: String,
         /// The labels with their families.
         labels: String,
     },
@@ -66,7 +66,7 @@ pub fn by_family(
 ) -> Result<Vec<FamilyPart>, FamilyError> {
     let Dataset { hosts, tunings, runs, gates, unknown, left_out } = dataset;
     let families = families(&runs);
-    let bases = bases(&families, baselines)?;
+    let chosen = baseline_by_family(&families, baselines)?;
     let mut names: Vec<&String> = Vec::new();
     for (_, family) in &families {
         if !names.contains(&family) {
@@ -79,7 +79,7 @@ pub fn by_family(
         .iter()
         .map(|family| FamilyPart {
             family: (*family).clone(),
-            base: bases.get(*family).cloned(),
+            baseline: chosen.get(*family).cloned(),
             dataset: Dataset {
                 hosts: hosts.clone(),
                 tunings: tunings.clone(),
@@ -132,23 +132,26 @@ fn families(runs: &[Run]) -> Vec<(String, String)> {
 }
 
 /// Family → the baseline that the user named.
-fn bases(
+fn baseline_by_family(
     families: &[(String, String)],
     baselines: &[String],
 ) -> Result<BTreeMap<String, String>, FamilyError> {
-    let mut bases: BTreeMap<String, String> = BTreeMap::new();
-    for base in baselines {
-        let Some((_, family)) = families.iter().find(|(label, _)| label == base) else {
+    let mut chosen: BTreeMap<String, String> = BTreeMap::new();
+    for baseline in baselines {
+        let Some((_, family)) = families.iter().find(|(label, _)| label == baseline) else {
             let labels: Vec<String> =
                 families.iter().map(|(label, family)| format!("{label} ({family})")).collect();
-            return Err(FamilyError::Unknown { base: base.clone(), labels: labels.join(", ") });
+            return Err(FamilyError::Unknown {
+                baseline: baseline.clone(),
+                labels: labels.join(", "),
+            });
         };
-        if let Some(first) = bases.insert(family.clone(), base.clone()) {
-            let (second, family) = (base.clone(), family.clone());
+        if let Some(first) = chosen.insert(family.clone(), baseline.clone()) {
+            let (second, family) = (baseline.clone(), family.clone());
             return Err(FamilyError::Twice { first, second, family });
         }
     }
-    Ok(bases)
+    Ok(chosen)
 }
 
 #[cfg(test)]
@@ -165,7 +168,7 @@ mod tests {
         ];
         let of = |baselines: &[&str]| {
             let baselines: Vec<String> = baselines.iter().copied().map(text).collect();
-            bases(&families, &baselines)
+            baseline_by_family(&families, &baselines)
         };
         let found = of(&["c", "b"]).expect("baselines");
         assert_eq!((&*found["mysql"], &*found["mysql with rocksdb"]), ("c", "b"));

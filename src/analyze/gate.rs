@@ -324,18 +324,18 @@ fn more_instructions(comparison: &Comparison, share: f64) -> Result<(Vec<Finding
 }
 
 /// A step beside whose queries the target did not write as much as it was asked to. A regression
-/// if the base kept the rate and this target missed it in most blocks; else nothing is sure.
+/// if the baseline kept the rate and this target missed it in most blocks; else nothing is sure.
 fn missed_rate(
     gate: &GateRules,
     step: &StepComparison,
     target: usize,
     missed: &MissedRate,
 ) -> Finding {
-    let base_kept = step.targets[0].missed_rate.is_none();
+    let baseline_kept = step.targets[0].missed_rate.is_none();
     let label = &step.targets[target].label;
     let allowance = allowance(gate, step, label, Metric::Rate);
     let allowance = allowance.filter(|allowance| missed.loss() < allowance.delta);
-    let (level, verdict) = match (base_kept && missed.is_regular(), allowance) {
+    let (level, verdict) = match (baseline_kept && missed.is_regular(), allowance) {
         (true, Some(_)) => (Level::Allowed, "MISSES ITS WRITE RATE"),
         (true, None) => (Level::Regression, "MISSES ITS WRITE RATE"),
         (false, _) => (Level::Unclear, Verdict::NoVerdict.name()),

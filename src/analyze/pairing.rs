@@ -1,4 +1,4 @@
-//! Ratios of targets to their base, over pairs that were measured in the same block.
+//! Ratios of targets to their baseline, over pairs that were measured in the same block.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,24 @@ use crate::stats::summary::median;
 /// Confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Fills in the ratios of all targets but the base.
+/// Fills in the ratios of all targets but the baseline.
 pub(super) fn divide(runs: &[RunFacts], step: &mut StepComparison) {
     let pair_keys = |target: &TargetResult| -> Vec<(usize, PairKey<'_>)> {
         let key = |sample: &Measurement| pair_key(&runs[sample.run]);
         target.samples.iter().enumerate().map(|(i, sample)| (i, key(sample))).collect()
     };
-    let Some((base, others)) = step.targets.split_first_mut() else { return };
-    let base_keys: BTreeMap<PairKey<'_>, usize> =
-        pair_keys(base).into_iter().map(|(index, key)| (key, index)).collect();
+    let Some((baseline, others)) = step.targets.split_first_mut() else { return };
+    let baseline_keys: BTreeMap<PairKey<'_>, usize> =
+        pair_keys(baseline).into_iter().map(|(index, key)| (key, index)).collect();
     for target in others {
         let pairs: Vec<(usize, usize)> = pair_keys(target)
             .into_iter()
-            .filter_map(|(index, key)| base_keys.get(&key).map(|base| (*base, index)))
+            .filter_map(|(index, key)| baseline_keys.get(&key).map(|baseline| (*baseline, index)))
             .collect();
         let known: Vec<Metric> = target.metrics.keys().copied().collect();
         for metric in known {
             let run = |place: usize| &runs[target.samples[place].run];
-            let relative = relative(metric, base, target, &pairs, &run);
+            let relative = relative(metric, baseline, target, &pairs, &run);
             if let Some(result) = target.metrics.get_mut(&metric) {
                 result.relative = relative;
             }
@@ -48,7 +48,7 @@ pub fn pair_key(run: &RunFacts) -> PairKey<'_> {
 
 fn relative<'a>(
     metric: Metric,
-    base: &TargetResult,
+    baseline: &TargetResult,
     target: &TargetResult,
     places: &[(usize, usize)],
     run: &dyn Fn(usize) -> &'a RunFacts,
@@ -56,21 +56,21 @@ fn relative<'a>(
     let value = |side: &TargetResult, index: usize| side.samples[index].get(metric);
     let with_runs: Vec<(&RunFacts, (f64, f64))> = places
         .iter()
-        .filter_map(|(b, t)| Some((run(*t), (value(base, *b)?, value(target, *t)?))))
+        .filter_map(|(b, t)| Some((run(*t), (value(baseline, *b)?, value(target, *t)?))))
         .collect();
     let pairs: Vec<(f64, f64)> = with_runs.iter().map(|(_, pair)| *pair).collect();
     if pairs.is_empty() {
-        let ratio = field_ratio(target.absolute(metric)?, base.absolute(metric)?);
+        let ratio = field_ratio(target.absolute(metric)?, baseline.absolute(metric)?);
         return Some(Relative::of_medians(ratio, 0));
     }
-    if pairs.iter().any(|(base, target)| *base <= 0.0 || *target <= 0.0) {
+    if pairs.iter().any(|(baseline, target)| *baseline <= 0.0 || *target <= 0.0) {
         let bases: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
         let targets: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
         let ratio = field_ratio(median(&targets)?, median(&bases)?);
         return Some(Relative::of_medians(ratio, pairs.len()));
     }
     let differences: Vec<f64> =
-        pairs.iter().map(|(base, target)| target.ln() - base.ln()).collect();
+        pairs.iter().map(|(baseline, target)| target.ln() - baseline.ln()).collect();
     let mean = mean_interval(&differences, CONFIDENCE)?;
     // The check costs n² per step: on the rate only, which is what verdicts rest on.
     let robust =
@@ -78,7 +78,7 @@ fn relative<'a>(
     // exp(ln − ln) of one pair may differ from its quotient in the last bit, which moves what is
     // printed of a ratio that lies halfway between two decimals.
     let own = match pairs.as_slice() {
-        [(base, target)] => target / base,
+        [(baseline, target)] => target / baseline,
         _ => mean.mean.exp(),
     };
     let with_runs = || with_runs.iter().map(|(run, _)| *run).zip(differences.iter().copied());
@@ -109,7 +109,7 @@ fn relative<'a>(
         pairs: mean.n,
         robust: robust.filter(|_| pooled.is_none()).and_then(robust_ratio),
         differences,
-        block_errors: block_errors(base, target, places, metric),
+        block_errors: block_errors(baseline, target, places, metric),
         sessions,
         loads,
         judgement: None,
@@ -119,7 +119,7 @@ fn relative<'a>(
 /// The standard error of each pair by the shares of its window; empty if a pair has none, and for
 /// other metrics than the rate.
 fn block_errors(
-    base: &TargetResult,
+    baseline: &TargetResult,
     target: &TargetResult,
     places: &[(usize, usize)],
     metric: Metric,
@@ -131,7 +131,7 @@ fn block_errors(
         Some(side.samples[index].record.outcome.turns.as_ref()?.shares.clone())
     };
     let error = |(b, t): &(usize, usize)| {
-        error_of_shares(&shares(base, *b)?, &shares(target, *t)?).filter(|error| *error > 0.0)
+        error_of_shares(&shares(baseline, *b)?, &shares(target, *t)?).filter(|error| *error > 0.0)
     };
     places.iter().map(error).collect::<Option<Vec<f64>>>().unwrap_or_default()
 }
@@ -142,10 +142,10 @@ fn robust_ratio(result: HodgesLehmann) -> Option<Robust> {
 }
 
 /// The field's division: 0/0 is 1, x/0 is infinite.
-pub fn field_ratio(target: f64, base: f64) -> f64 {
-    match (target == 0.0, base == 0.0) {
+pub fn field_ratio(target: f64, baseline: f64) -> f64 {
+    match (target == 0.0, baseline == 0.0) {
         (true, true) => 1.0,
         (false, true) => f64::INFINITY,
-        _ => target / base,
+        _ => target / baseline,
     }
 }

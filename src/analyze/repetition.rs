@@ -15,7 +15,8 @@ use crate::stats::{Interval, welch};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Repetition {
     /// Label of the baseline.
-    pub base: String,
+    #[serde(rename = "base")]
+    pub baseline: String,
     /// Targets whose builds are not those of the first measurement.
     pub other_builds: Vec<OtherBuild>,
     /// All targets but the baseline.
@@ -153,10 +154,10 @@ impl RepeatedTarget {
 /// standard error and the degrees of freedom that its verdict rests on (`stats::welch`).
 pub fn repeated(first: &Comparison, second: &Comparison) -> Repetition {
     let labels = first.targets.iter().map(|target| &target.label);
-    let others = labels.filter(|label| **label != first.base);
+    let others = labels.filter(|label| **label != first.baseline);
     let q = first.rules.q;
     Repetition {
-        base: first.base.clone(),
+        baseline: first.baseline.clone(),
         other_builds: other_builds(first, second),
         targets: others.map(|label| repeated_target(label, first, second)).collect(),
         q,

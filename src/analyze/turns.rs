@@ -133,8 +133,8 @@ fn one(
         .samples
         .iter()
         .filter_map(|sample| {
-            let beside = |base: &&Measurement| {
-                let (a, b) = (runs.get(base.run), runs.get(sample.run));
+            let beside = |baseline: &&Measurement| {
+                let (a, b) = (runs.get(baseline.run), runs.get(sample.run));
                 a.zip(b).is_some_and(|(a, b)| {
                     a.result_set == b.result_set
                         && (a.key.block, a.key.attempt) == (b.key.block, b.key.attempt)

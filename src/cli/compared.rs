@@ -30,7 +30,7 @@ impl Compared {
     ) -> Result<Compared> {
         let (dataset, measured) =
             results::read_each(folders, benchmarks::digest).context("read the results")?;
-        let options = VerdictOptions { base: baseline.map(str::to_owned), rules };
+        let options = VerdictOptions { baseline: baseline.map(str::to_owned), rules };
         let comparison = benchmarks::compare_measured(&dataset, measured, &options)
             .context("compare the runs")?;
         Ok(Compared { dataset, comparison })
@@ -47,10 +47,13 @@ impl Compared {
             results::read_each(folders, benchmarks::digest).context("read the results")?;
         let parts = by_family(dataset, measured, baselines)?;
         let compared = |part: FamilyPart| {
-            let FamilyPart { family, base, dataset, measured } = part;
-            let comparison =
-                benchmarks::compare_measured(&dataset, measured, &VerdictOptions { base, rules })
-                    .with_context(|| format!("compare the runs of {family}"))?;
+            let FamilyPart { family, baseline, dataset, measured } = part;
+            let comparison = benchmarks::compare_measured(
+                &dataset,
+                measured,
+                &VerdictOptions { baseline, rules },
+            )
+            .with_context(|| format!("compare the runs of {family}"))?;
             Ok((family, Compared { dataset, comparison }))
         };
         parts.into_iter().map(compared).collect()

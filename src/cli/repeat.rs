@@ -182,8 +182,8 @@ pub(super) fn first_results(out: &Path) -> Option<PathBuf> {
 /// The first results cannot be read; the folder cannot be written.
 pub(super) fn show(out: &Path, first: &Path, second: &Compared, format: Format) -> Result<()> {
     let rules = second.comparison.rules;
-    let base = Some(second.comparison.base.as_str());
-    let first = Compared::read(&[first.to_owned()], base, rules)
+    let baseline = Some(second.comparison.baseline.as_str());
+    let first = Compared::read(&[first.to_owned()], baseline, rules)
         .with_context(|| format!("compare with {}", first.display()))?;
     let found = repeated(&first.comparison, &second.comparison);
     let document = repetition_document(&found, &first.comparison, &second.comparison);

@@ -25,8 +25,8 @@ pub(super) fn print(words: &Report) -> Result<u8> {
     if words.by_family || words.baseline.len() > 1 {
         return print_families(words);
     }
-    let base = words.baseline.first().map(String::as_str);
-    let mut found = read(&words.folders, base, &words.rules)?;
+    let baseline = words.baseline.first().map(String::as_str);
+    let mut found = read(&words.folders, baseline, &words.rules)?;
     found.comparison.hides_terms = words.no_terms;
     match &words.output {
         Some(path) => found.save(path, words.format)?,

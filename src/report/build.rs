@@ -98,8 +98,8 @@ pub(super) fn bug_report(comparison: &Comparison, own: &[&Sections]) -> Document
 pub(super) fn title(comparison: &Comparison) -> String {
     let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
     match labels.split_first() {
-        Some((base, others)) if !others.is_empty() => {
-            format!("rqps: {} relative to {base}", others.join(", "))
+        Some((baseline, others)) if !others.is_empty() => {
+            format!("rqps: {} relative to {baseline}", others.join(", "))
         }
         _ => format!("rqps: {}", labels.join(", ")),
     }

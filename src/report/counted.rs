@@ -97,7 +97,7 @@ fn totals(comparison: &Comparison, rates: Option<&Comparison>) -> Section {
             if !is_main && rows.is_empty() {
                 continue;
             }
-            let pair = format!("{} relative to {}", target.label, comparison.base);
+            let pair = format!("{} relative to {}", target.label, comparison.baseline);
             let caption = match is_main {
                 true => pair,
                 false => format!("{}: {pair}", count.of),
@@ -147,7 +147,7 @@ fn alone(comparison: &Comparison) -> Block {
     });
     let rows = rows.collect();
     let columns = counts.iter().map(|count| match *count == CLIENT {
-        true => Column::numbers(comparison.base.clone()).told("instructions per operation"),
+        true => Column::numbers(comparison.baseline.clone()).told("instructions per operation"),
         false => Column::numbers(count.metric.name()).told(count.of),
     });
     let columns = columns.chain([Column::of_row("step")]).collect();

@@ -103,7 +103,7 @@ pub(super) fn of_step(comparison: &Comparison, step: &StepComparison) -> Vec<Blo
     for target in profiled {
         blocks.extend(sampled::of_target(target));
         blocks.extend(waits::of_target(target, &comparison.rules));
-        blocks.extend(flame::of_target(&comparison.base, &step.name, target).map(Block::Flame));
+        blocks.extend(flame::of_target(&comparison.baseline, &step.name, target).map(Block::Flame));
     }
     let samples = sampled::honesty(comparison, profiled) + &waits::honesty(profiled);
     blocks.push(Block::Paragraph(honesty(counted, &samples)));
@@ -156,7 +156,7 @@ fn rate(comparison: &Comparison, target: &TargetResult) -> Option<String> {
         "{}: {} times the rate of {}: {}",
         target.label,
         ratio,
-        comparison.base,
+        comparison.baseline,
         judgement.verdict.name()
     );
     let costs = verdicts::explained(&target.explanations, &judgement.reasons);

@@ -308,7 +308,7 @@ fn relative<E>(comparison: &Comparison, take: &mut Take<'_, E>) -> Result<(), E>
                     step.name.clone(),
                     step.group.name().to_owned(),
                     target.label.clone(),
-                    comparison.base.clone(),
+                    comparison.baseline.clone(),
                     metric.name().to_owned(),
                     unit(*metric, rate_unit(step.rate)).to_owned(),
                     real(result.absolute),

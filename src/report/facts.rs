@@ -23,7 +23,7 @@ pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
         let labels = comparison.targets.iter().skip(skip).map(|target| target.label.as_str());
         labels.collect::<Vec<_>>().join(", ")
     };
-    add("baseline", comparison.base.clone());
+    add("baseline", comparison.baseline.clone());
     if comparison.targets.len() > 1 {
         add("compared", labels(1));
     }

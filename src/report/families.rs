@@ -56,7 +56,7 @@ pub fn write_families(
         Format::Csv => {
             writeln!(out, "{},baseline", flat::CSV_HEAD)?;
             for part in parts {
-                let baseline = format!(",{}", flat::quoted(&part.comparison.base));
+                let baseline = format!(",{}", flat::quoted(&part.comparison.baseline));
                 flat::write_csv_rows(part.comparison, &baseline, &mut out)?;
             }
         }
@@ -95,18 +95,18 @@ pub(super) fn merged(parts: &[FamilyReport], documents: Vec<Document>) -> Docume
             Section { heading, ..section }
         }));
     }
-    let names = parts.iter().map(|part| format!("{} relative to {}", part.family, base(part)));
+    let names = parts.iter().map(|part| format!("{} relative to {}", part.family, baseline(part)));
     Document { title: format!("rqps: {}", names.collect::<Vec<_>>().join("; ")), sections }
 }
 
-fn base<'a>(part: &FamilyReport<'a>) -> &'a str {
-    &part.comparison.base
+fn baseline<'a>(part: &FamilyReport<'a>) -> &'a str {
+    &part.comparison.baseline
 }
 
 /// Ratios of all targets to the baseline of their family: a table for each group of steps.
 fn ratios(parts: &[FamilyReport]) -> Section {
     let legend = columns(parts).into_iter().map(|(head, column)| match column {
-        RatioColumn::Baseline(part) => format!("{head} : {} ({})", base(part), part.family),
+        RatioColumn::Baseline(part) => format!("{head} : {} ({})", baseline(part), part.family),
         RatioColumn::Ratio { label, baseline } => format!("{head} : {label} / {baseline}"),
     });
     let legend = legend.collect();
@@ -179,8 +179,8 @@ fn family_cells(part: &FamilyReport, name: &str, metric: Metric) -> Vec<Cell> {
     let cells = |step: &StepComparison| {
         let others = step.targets.iter().skip(1);
         let ratios = others.map(|target| tables::judged(target, metric, Digits::Fixed(3)));
-        let base = tables::absolute(&step.targets[0], metric, metric.digits(), "");
-        std::iter::once(base).chain(ratios).collect()
+        let baseline = tables::absolute(&step.targets[0], metric, metric.digits(), "");
+        std::iter::once(baseline).chain(ratios).collect()
     };
     let missing =
         || part.comparison.targets.iter().map(|_| Cell::missing("not measured")).collect();

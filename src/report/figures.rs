@@ -29,7 +29,7 @@ fn is_shared(step: &StepComparison) -> bool {
 
 fn chart(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Option<Chart> {
     let names = steps.iter().map(|step| step.name.clone()).collect();
-    let title = format!("{}: rate relative to {}", group.name(), comparison.base);
+    let title = format!("{}: rate relative to {}", group.name(), comparison.baseline);
     let mut chart = Chart::new(format!("rates-{}", group.name()), title, Form::Forest)
         .axes(Axis::of_categories("step", names), Axis::log("rQPS", ""));
     for (slot, facts) in comparison.targets.iter().enumerate().skip(1) {
@@ -52,7 +52,7 @@ fn chart(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Op
     chart.margin = Some(Interval { low: 1.0 - delta, high: 1.0 / (1.0 - delta) });
     let percent = Digits::Significant(2).write(100.0 * delta);
     chart.notes.push(format!("Shaded: differences below {percent} % (delta)."));
-    chart.rules.push(Rule { value: 1.0, label: comparison.base.clone() });
+    chart.rules.push(Rule { value: 1.0, label: comparison.baseline.clone() });
     let infinite = chart.series.iter().flat_map(|s| &s.points).filter(|p| !p.y.is_finite()).count();
     if infinite > 0 {
         chart

@@ -40,14 +40,14 @@ pub struct Frame {
 }
 
 /// The flame graph of a target; `None` without samples, and where stacks do not lead to callers.
-pub(super) fn of_target(base: &str, step: &str, target: &TargetResult) -> Option<Flame> {
+pub(super) fn of_target(baseline: &str, step: &str, target: &TargetResult) -> Option<Flame> {
     let change = target.sampled.as_ref()?;
     let tree = &change.tree;
     let changes: BTreeMap<&str, f64> =
         change.functions.iter().map(|it| (&*it.name, of_function(it))).collect();
     let mut flame = Flame {
-        title: format!("{step}: CPU time per operation, {} and {base}", target.label),
-        baseline: base.to_owned(),
+        title: format!("{step}: CPU time per operation, {} and {baseline}", target.label),
+        baseline: baseline.to_owned(),
         target: target.label.clone(),
         ..Flame::default()
     };

@@ -27,7 +27,7 @@ pub(super) fn tsv(comparison: &Comparison) -> String {
 
 /// `Relative to:`, `col-N :`, then a row for each step with its name last.
 fn relative_section(comparison: &Comparison) -> String {
-    let mut text = format!("Relative to: {}\n", comparison.base);
+    let mut text = format!("Relative to: {}\n", comparison.baseline);
     let labels = comparison.targets.iter().skip(1).map(|target| target.label.as_str());
     push_columns(&mut text, &labels.collect::<Vec<_>>());
     for step in &comparison.steps {

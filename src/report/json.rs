@@ -17,7 +17,7 @@ struct Envelope<'a> {
     comparison: Content<'a>,
 }
 
-/// A comparison with its baseline under the field's word, too: `base` stays for older readers.
+/// A comparison with its baseline under both keys: `baseline`, and `base` for older readers.
 #[derive(Serialize)]
 pub(super) struct Content<'a> {
     baseline: &'a str,
@@ -27,7 +27,7 @@ pub(super) struct Content<'a> {
 
 impl Content<'_> {
     pub(super) fn of(comparison: &Comparison) -> Content<'_> {
-        Content { baseline: &comparison.base, comparison }
+        Content { baseline: &comparison.baseline, comparison }
     }
 }
 

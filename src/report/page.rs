@@ -66,7 +66,7 @@ pub(super) fn document(
 fn title(comparison: &Comparison) -> String {
     match comparison.targets.len() {
         0..=LISTED_MAX => build::title(comparison),
-        targets => format!("rqps: {} targets relative to {}", targets - 1, comparison.base),
+        targets => format!("rqps: {} targets relative to {}", targets - 1, comparison.baseline),
     }
 }
 
@@ -109,7 +109,7 @@ fn headline(comparison: &Comparison) -> String {
         Some(worst) if worse > 0 => format!(
             "{worse} of {} targets are SLOWER than {} on some steps, most on {} ({} of {}).",
             summary.targets.len(),
-            comparison.base,
+            comparison.baseline,
             worst.label,
             slower(worst),
             comparison.steps.len(),
@@ -117,7 +117,7 @@ fn headline(comparison: &Comparison) -> String {
         _ => format!(
             "None of {} targets is SLOWER than {} on any of {} steps.",
             summary.targets.len(),
-            comparison.base,
+            comparison.baseline,
             comparison.steps.len(),
         ),
     }

@@ -24,7 +24,7 @@ pub fn repetition_document(
     second: &Comparison,
 ) -> Document {
     let labels: Vec<&str> = found.targets.iter().map(|target| target.label.as_str()).collect();
-    let title = format!("rqps repetition: {} relative to {}", labels.join(", "), found.base);
+    let title = format!("rqps repetition: {} relative to {}", labels.join(", "), found.baseline);
     let mut sections = vec![summary(found)];
     sections.push(places(first, second));
     sections.extend(found.targets.iter().map(steps));

@@ -90,7 +90,7 @@ pub(super) fn honesty(comparison: &Comparison, targets: &[TargetResult]) -> Stri
     for target in targets {
         let Some(change) = &target.sampled else { continue };
         if parts.is_empty() {
-            parts.push(facts(&comparison.base, &change.facts[0]));
+            parts.push(facts(&comparison.baseline, &change.facts[0]));
         }
         parts.push(facts(&target.label, &change.facts[1]));
     }

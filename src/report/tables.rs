@@ -22,7 +22,7 @@ fn efficiency_metrics() -> Vec<Metric> {
 
 /// The legend of columns and one table for each group.
 pub fn rates(comparison: &Comparison) -> Section {
-    let mut legend = vec![format!("Relative to: {}", comparison.base)];
+    let mut legend = vec![format!("Relative to: {}", comparison.baseline)];
     for (index, target) in comparison.targets.iter().skip(1).enumerate() {
         legend.push(format!("col-{} : {}", index + 1, target.label));
     }
@@ -80,8 +80,8 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
     columns.push(Column::words("step"));
     let rows = steps.iter().map(|step| {
         let unit = rate_unit(step.rate);
-        let base = &step.targets[0];
-        let mut cells = vec![absolute(base, Metric::Rate, Digits::Fixed(0), unit)];
+        let baseline = &step.targets[0];
+        let mut cells = vec![absolute(baseline, Metric::Rate, Digits::Fixed(0), unit)];
         cells.push(Cell::text(unit));
         for target in &step.targets[1..] {
             let judgement = target.relative(Metric::Rate).and_then(|r| r.judgement.as_ref());
@@ -103,7 +103,7 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
         cells
     });
     let caption =
-        format!("{} (baseline: {}; [low, high]: 95 % interval)", group.name(), comparison.base);
+        format!("{} (baseline: {}; [low, high]: 95 % interval)", group.name(), comparison.baseline);
     Table { caption, columns, rows: rows.collect() }
 }
 
@@ -251,7 +251,7 @@ pub fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Bloc
         blocks.push(table("--- absolute", absolute));
     }
     if !relative.is_empty() {
-        blocks.push(table(&format!("--- relative to {}", comparison.base), relative));
+        blocks.push(table(&format!("--- relative to {}", comparison.baseline), relative));
     }
     blocks
 }

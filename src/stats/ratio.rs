@@ -1,22 +1,22 @@
 //! Ratios in the format of published tables.
 
-/// value / base with two decimals; `1` if both are zero, `inf` if only the base is zero.
-pub fn printed_ratio(value: f64, base: f64) -> String {
-    match (value == 0.0, base == 0.0) {
+/// value / baseline with two decimals; `1` if both are zero, `inf` if only the baseline is zero.
+pub fn printed_ratio(value: f64, baseline: f64) -> String {
+    match (value == 0.0, baseline == 0.0) {
         (true, true) => "1".to_owned(),
         (false, true) => "inf".to_owned(),
-        _ => format!("{:.2}", value / base),
+        _ => format!("{:.2}", value / baseline),
     }
 }
 
-/// Returns true if a printed ratio agrees with value and base. A quotient halfway between two
+/// Returns true if a printed ratio agrees with value and baseline. A quotient halfway between two
 /// decimals agrees with both, because C, AWK and spreadsheets round it differently.
-pub fn follows(printed: &str, value: f64, base: f64) -> bool {
-    if printed == printed_ratio(value, base) {
+pub fn follows(printed: &str, value: f64, baseline: f64) -> bool {
+    if printed == printed_ratio(value, baseline) {
         return true;
     }
     let Ok(number) = printed.parse::<f64>() else { return false };
-    base != 0.0 && printed.len() > 1 && ((value / base - number).abs() - 0.005).abs() < 1e-9
+    baseline != 0.0 && printed.len() > 1 && ((value / baseline - number).abs() - 0.005).abs() < 1e-9
 }
 
 #[cfg(test)]
@@ -25,9 +25,9 @@ mod tests {
 
     #[test]
     fn ratios_are_printed_as_published() {
-        let check = |value, base, expected: &str| {
-            assert_eq!(printed_ratio(value, base), expected);
-            assert!(follows(expected, value, base));
+        let check = |value, baseline, expected: &str| {
+            assert_eq!(printed_ratio(value, baseline), expected);
+            assert!(follows(expected, value, baseline));
         };
         check(3927.0, 4533.0, "0.87");
         check(0.0, 0.0, "1");

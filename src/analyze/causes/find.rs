@@ -107,8 +107,8 @@ impl Finder<'_> {
         let mut counters = vec![Vec::new(); step.targets.len()];
         for place in 1..step.targets.len() {
             let shared = &known[0] & &known[place];
-            let (base, target) = (&step.targets[0], &step.targets[place]);
-            counters[place] = self.moved_counters(base, target, &shared);
+            let (baseline, target) = (&step.targets[0], &step.targets[place]);
+            counters[place] = self.moved_counters(baseline, target, &shared);
         }
         CausesOfStep { name: step.name.clone(), counters }
     }
@@ -129,7 +129,7 @@ impl Finder<'_> {
     /// The counters of both targets that differ, from the blocks in which both were measured.
     fn moved_counters(
         &mut self,
-        base: &TargetResult,
+        baseline: &TargetResult,
         target: &TargetResult,
         shared: &BTreeSet<String>,
     ) -> Vec<MovedCounter> {
@@ -137,7 +137,7 @@ impl Finder<'_> {
         let block =
             |run: usize| (&runs[run].result_set, runs[run].key.block, runs[run].key.attempt);
         let mut pairs: Vec<(CounterValues, CounterValues)> = Vec::new();
-        for before in &base.samples {
+        for before in &baseline.samples {
             let partner = target.samples.iter().find(|after| block(after.run) == block(before.run));
             let Some(after) = partner else { continue };
             pairs.push((self.values(before, shared), self.values(after, shared)));

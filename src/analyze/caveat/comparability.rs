@@ -131,7 +131,7 @@ fn pairs_within_hosts(evidence: &Evidence) -> bool {
         let of_label = runs.iter().filter(|run| run.key.label == label);
         of_label.map(|run| run.result_set.as_str()).collect()
     };
-    let shared = sets(&evidence.comparison.base);
+    let shared = sets(&evidence.comparison.baseline);
     let targets = &evidence.comparison.targets;
     one_host && targets.iter().all(|target| !sets(&target.label).is_disjoint(&shared))
 }

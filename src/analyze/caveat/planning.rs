@@ -34,7 +34,7 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
                 kind: CaveatKind::PlanDiffers,
                 target: Some(label.to_owned()),
                 steps,
-                text: difference.spell(&evidence.comparison.base, label),
+                text: difference.spell(&evidence.comparison.baseline, label),
             });
         }
     }
@@ -54,23 +54,23 @@ fn same_dialect(evidence: &Evidence, target: usize) -> bool {
 #[derive(PartialEq)]
 struct Difference {
     kind: String,
-    base: String,
+    baseline: String,
     target: String,
 }
 
 impl Difference {
-    fn spell(&self, base: &str, target: &str) -> String {
+    fn spell(&self, baseline: &str, target: &str) -> String {
         format!(
-            "{}: {base} `{}`, {target} `{}`",
+            "{}: {baseline} `{}`, {target} `{}`",
             self.kind,
-            shorten(&self.base, PLAN_WIDTH),
+            shorten(&self.baseline, PLAN_WIDTH),
             shorten(&self.target, PLAN_WIDTH)
         )
     }
 }
 
-/// Differences from the base, each with the steps that have it. The first run of each side speaks;
-/// that a target's own plans change is another caveat.
+/// Differences from the baseline, each with the steps that have it. The first run of each side
+/// speaks; that a target's own plans change is another caveat.
 fn differences<'a>(
     evidence: &Evidence<'a>,
     target: usize,
@@ -78,18 +78,19 @@ fn differences<'a>(
 ) -> Vec<(Difference, Vec<String>)> {
     let mut found: Vec<(Difference, Vec<String>)> = Vec::new();
     for (step, records) in evidence.comparison.steps.iter().zip(&evidence.records) {
-        let (Some(base), Some(other)) = (planned(&records[0]), planned(&records[target])) else {
+        let (Some(baseline), Some(other)) = (planned(&records[0]), planned(&records[target]))
+        else {
             continue;
         };
-        for (kind, plan) in &base.outcome.plans {
+        for (kind, plan) in &baseline.outcome.plans {
             let Some(other) = other.outcome.plans.get(kind).filter(|other| *other != plan) else {
                 continue;
             };
-            let (base, target) = (normalized.of(plan), normalized.of(other));
-            if base == target {
+            let (baseline, target) = (normalized.of(plan), normalized.of(other));
+            if baseline == target {
                 continue;
             }
-            let difference = Difference { kind: kind.clone(), base, target };
+            let difference = Difference { kind: kind.clone(), baseline, target };
             match found.iter_mut().find(|(other, _)| *other == difference) {
                 Some((_, steps)) => steps.push(step.name.clone()),
                 None => found.push((difference, vec![step.name.clone()])),

@@ -15,12 +15,12 @@ const BACKGROUND_LEAST: f64 = 0.01;
 /// Adds the changes of a comparison whose steps are counted.
 pub(in crate::analyze) fn compare(comparison: &mut Comparison) {
     for step in &mut comparison.steps {
-        let Some((base, targets)) = step.targets.split_first_mut() else { continue };
+        let Some((baseline, targets)) = step.targets.split_first_mut() else { continue };
         for target in targets {
             let total = target.comparable(Metric::InstructionsPerOp).map(TotalChange::of);
             let Some(change) = total else { continue };
             let ComparedFunctions { client, background } =
-                compare_functions(base, target, &comparison.runs);
+                compare_functions(baseline, target, &comparison.runs);
             let other = target.comparable(Metric::BackgroundInstructionsPerOp).map(TotalChange::of);
             let is_much = |of: &FunctionComparison| {
                 let most = of.baseline_total.max(of.target_total);
@@ -39,8 +39,8 @@ pub(in crate::analyze) fn compare(comparison: &mut Comparison) {
 
 /// Adds the counted instructions to what moved with the rates, where they moved the same way.
 pub(in crate::analyze) fn explain(comparison: &mut Comparison, counts: &Comparison) {
-    let base = comparison.base.clone();
-    for step in comparison.steps.iter_mut().filter(|_| base == counts.base) {
+    let baseline = comparison.baseline.clone();
+    for step in comparison.steps.iter_mut().filter(|_| baseline == counts.baseline) {
         let Some(counted) = counts.steps.iter().find(|other| other.name == step.name) else {
             continue;
         };

@@ -89,9 +89,9 @@ impl Sides<'_> {
     fn judge(&self, now: &[DatePoint], rules: &Rules) -> Newest {
         let label = &self.new.targets[self.place].label;
         let before = self.before(label);
-        let base = &self.new.targets[0].label;
+        let baseline = &self.new.targets[0].label;
         let divided = (self.place > 0)
-            .then(|| self.divided(base, now, &before))
+            .then(|| self.divided(baseline, now, &before))
             .flatten()
             .filter(|(_, before)| !before.is_empty());
         let is_relative = divided.is_some();
@@ -141,22 +141,22 @@ impl Sides<'_> {
     /// Both divided by the baseline of the same result sets; `None` if one has no baseline.
     fn divided(
         &self,
-        base: &str,
+        baseline: &str,
         now: &[DatePoint],
         before: &[DatePoint],
     ) -> Option<(Vec<DatePoint>, Vec<DatePoint>)> {
-        let mut bases = points(self.new, &self.step.targets[0], self.metric);
-        let new = quotients(now, &bases.remove(self.host)?)?;
-        Some((new, quotients(before, &self.before(base))?))
+        let mut baselines = points(self.new, &self.step.targets[0], self.metric);
+        let new = quotients(now, &baselines.remove(self.host)?)?;
+        Some((new, quotients(before, &self.before(baseline))?))
     }
 }
 
-fn quotients(points: &[DatePoint], bases: &[DatePoint]) -> Option<Vec<DatePoint>> {
-    let bases: BTreeMap<&str, f64> =
-        bases.iter().map(|base| (base.result_set.as_str(), base.value)).collect();
+fn quotients(points: &[DatePoint], baselines: &[DatePoint]) -> Option<Vec<DatePoint>> {
+    let baselines: BTreeMap<&str, f64> =
+        baselines.iter().map(|baseline| (baseline.result_set.as_str(), baseline.value)).collect();
     let quotient = |point: &DatePoint| {
-        let base = bases.get(point.result_set.as_str())?;
-        Some(DatePoint { value: point.value / base, ..point.clone() })
+        let baseline = baselines.get(point.result_set.as_str())?;
+        Some(DatePoint { value: point.value / baseline, ..point.clone() })
     };
     points.iter().map(quotient).collect()
 }

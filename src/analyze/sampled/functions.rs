@@ -50,8 +50,8 @@ pub(in crate::analyze) fn compare(comparison: &mut Comparison) {
     let rules = comparison.rules;
     let runs = &comparison.runs;
     let found = parallel::map(comparison.steps.iter().collect(), |step| {
-        let (base, targets) = step.targets.split_first()?;
-        let of_target = |target| change(base, target, runs, &rules).map(Box::new);
+        let (baseline, targets) = step.targets.split_first()?;
+        let of_target = |target| change(baseline, target, runs, &rules).map(Box::new);
         Some(targets.iter().map(of_target).collect::<Vec<_>>())
     });
     for (step, found) in comparison.steps.iter_mut().zip(found) {
@@ -64,8 +64,8 @@ pub(in crate::analyze) fn compare(comparison: &mut Comparison) {
 
 /// Names the function behind a server's CPU time that moved with a rate.
 pub(in crate::analyze) fn explain(comparison: &mut Comparison, profiles: &Comparison) {
-    let base = comparison.base.clone();
-    for step in comparison.steps.iter_mut().filter(|_| base == profiles.base) {
+    let baseline = comparison.baseline.clone();
+    for step in comparison.steps.iter_mut().filter(|_| baseline == profiles.baseline) {
         let Some(sampled) = profiles.steps.iter().find(|other| other.name == step.name) else {
             continue;
         };
@@ -89,12 +89,12 @@ fn largest(change: &SampledChange, more: bool) -> Option<String> {
 }
 
 fn change(
-    base: &TargetResult,
+    baseline: &TargetResult,
     target: &TargetResult,
     runs: &[RunFacts],
     rules: &Rules,
 ) -> Option<SampledChange> {
-    let (before, after) = (profiles(base, runs), profiles(target, runs));
+    let (before, after) = (profiles(baseline, runs), profiles(target, runs));
     let pairs: Vec<Pair<'_>> =
         before.iter().filter_map(|(block, one)| Some((one, after.get(block)?))).collect();
     if pairs.is_empty() {
@@ -126,7 +126,7 @@ fn change(
         tested,
         differing,
         functions,
-        waits: waits::waits(base, target, runs, rules),
+        waits: waits::waits(baseline, target, runs, rules),
         facts,
         tree: Arc::new(merger.end()),
     })

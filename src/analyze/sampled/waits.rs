@@ -46,12 +46,12 @@ impl Block<'_> {
 
 /// The waits of a target beside those of the baseline; `None` without a pair of blocks.
 pub(super) fn waits(
-    base: &TargetResult,
+    baseline: &TargetResult,
     target: &TargetResult,
     runs: &[RunFacts],
     rules: &Rules,
 ) -> Option<WaitChange> {
-    let (before, after) = (blocks(base, runs), blocks(target, runs));
+    let (before, after) = (blocks(baseline, runs), blocks(target, runs));
     let pairs: Vec<(&Block<'_>, &Block<'_>)> =
         before.iter().filter_map(|(key, one)| Some((one, after.get(key)?))).collect();
     if pairs.is_empty() {

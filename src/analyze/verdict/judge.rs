@@ -23,7 +23,7 @@ pub(in crate::analyze) struct RatioPlace {
 /// All verdicts of a comparison.
 pub(in crate::analyze) struct Judged {
     pub(in crate::analyze) judgements: Vec<(RatioPlace, Judgement)>,
-    /// For each target but the base: its metrics.
+    /// For each target but the baseline: its metrics.
     pub(in crate::analyze) families: Vec<BTreeMap<Metric, FamilyFacts>>,
     /// What was found out about the host, each in a few words.
     pub(in crate::analyze) notes: Vec<String>,

@@ -115,11 +115,11 @@ pub struct VerdictSummary {
     /// One sentence over all targets: what a reader in a hurry reads.
     pub sentence: String,
     /// One sentence on what limits it: the smallest difference that could be found, and what the
-    /// host has to do with it. Empty for a base alone.
+    /// host has to do with it. Empty for a baseline alone.
     pub limit: String,
     /// True if there is a verdict on every rate and all are SAME.
     pub boring: bool,
-    /// One for each target but the base, in the order of the comparison.
+    /// One for each target but the baseline, in the order of the comparison.
     pub targets: Vec<TargetVerdicts>,
 }
 
@@ -191,15 +191,15 @@ pub struct Explanation {
 /// How a comparison is to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerdictOptions {
-    /// Label of the base; `None` for the first target of the plan.
-    pub base: Option<String>,
+    /// Label of the baseline; `None` for the first target of the plan.
+    pub baseline: Option<String>,
     /// By what verdicts are given.
     pub rules: Rules,
 }
 
 impl VerdictOptions {
-    /// The defaults, with another base.
-    pub fn with_base(base: Option<&str>) -> VerdictOptions {
-        VerdictOptions { base: base.map(str::to_owned), ..VerdictOptions::default() }
+    /// The defaults, with another baseline.
+    pub fn with_baseline(baseline: Option<&str>) -> VerdictOptions {
+        VerdictOptions { baseline: baseline.map(str::to_owned), ..VerdictOptions::default() }
     }
 }

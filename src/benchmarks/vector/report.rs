@@ -66,18 +66,18 @@ fn violated(comparison: &Comparison) -> Option<Section> {
 fn lost(comparison: &Comparison) -> Option<Section> {
     let drops = recall::drops(comparison);
     let line = |drop: &recall::Drop| {
-        let [base, now] = drop.recall;
+        let [baseline, now] = drop.recall;
         let sure = match drop.interval {
             Some(interval) => format!(
                 "change {:+.4}, 95 % interval [{:+.4}, {:+.4}], {} pairs",
-                now - base,
+                now - baseline,
                 interval.low,
                 interval.high,
                 drop.pairs
             ),
-            None => format!("change {:+.4}, one pair", now - base),
+            None => format!("change {:+.4}, one pair", now - baseline),
         };
-        format!("{}: recall {base:.4} -> {now:.4} in {} ({sure})", drop.label, drop.step)
+        format!("{}: recall {baseline:.4} -> {now:.4} in {} ({sure})", drop.label, drop.step)
     };
     (!drops.is_empty()).then(|| Section {
         id: "recall-drops",

@@ -158,7 +158,8 @@ pub fn relative_columns(
         });
     }
     std::array::from_fn(|column| {
-        let both = pairs.iter().filter_map(|(base, own)| Some((base[column]?, own[column]?)));
+        let both =
+            pairs.iter().filter_map(|(baseline, own)| Some((baseline[column]?, own[column]?)));
         paired_ratio(&both.collect::<Vec<_>>())
     })
 }
@@ -169,9 +170,10 @@ fn paired_ratio(pairs: &[(f64, f64)]) -> Option<f64> {
         let (bases, targets): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
         Some(field_ratio(median(&targets)?, median(&bases)?))
     };
-    if pairs.len() == 1 || pairs.iter().any(|(base, target)| *base <= 0.0 || *target <= 0.0) {
+    if pairs.len() == 1 || pairs.iter().any(|(baseline, target)| *baseline <= 0.0 || *target <= 0.0)
+    {
         return medians();
     }
-    let sum: f64 = pairs.iter().map(|(base, target)| target.ln() - base.ln()).sum();
+    let sum: f64 = pairs.iter().map(|(baseline, target)| target.ln() - baseline.ln()).sum();
     (!pairs.is_empty()).then(|| (sum / pairs.len() as f64).exp())
 }

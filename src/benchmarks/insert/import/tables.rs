@@ -182,9 +182,9 @@ pub fn merged(row: &MetricsRow) -> String {
 }
 
 /// The row of a relative table: each cell divided by that of the baseline; `NA` if either is.
-pub fn relative(row: &MetricsRow, base: &MetricsRow) -> String {
-    let ratio = |(column, cell): &(String, String)| match (number(cell), base.value(column)) {
-        (Some(value), Some(of_base)) => printed_ratio(value, of_base),
+pub fn relative(row: &MetricsRow, baseline: &MetricsRow) -> String {
+    let ratio = |(column, cell): &(String, String)| match (number(cell), baseline.value(column)) {
+        (Some(value), Some(of_baseline)) => printed_ratio(value, of_baseline),
         _ => "NA".to_owned(),
     };
     let mut cells: Vec<String> = row.cells.iter().map(ratio).collect();
@@ -195,11 +195,11 @@ pub fn relative(row: &MetricsRow, base: &MetricsRow) -> String {
 /// The relative table of a merged one: the first row of each group is the baseline and is left out.
 pub fn relative_rows(table: &MetricsTable) -> Vec<(&MetricsRow, String)> {
     let mut rows = Vec::new();
-    let mut base: Option<&MetricsRow> = None;
+    let mut baseline: Option<&MetricsRow> = None;
     for row in &table.rows {
-        match base {
+        match baseline {
             Some(first) if first.group == row.group => rows.push((row, relative(row, first))),
-            _ => base = Some(row),
+            _ => baseline = Some(row),
         }
     }
     rows

@@ -24,7 +24,7 @@ const COLUMNS: [&str; 26] = [
     "vsz", "p90", "dps",
 ];
 /// The label of a baseline that a table of ratios leaves out.
-pub(crate) const UNNAMED_BASE: &str = "unnamed baseline";
+pub(crate) const UNNAMED_BASELINE: &str = "unnamed baseline";
 /// Name of the annotation with a cell's colour.
 const COLOUR: &str = "colour of the summary";
 
@@ -227,8 +227,8 @@ impl Taker {
                 return Ok(());
             }
         };
-        let base = options.labels.first().map_or(UNNAMED_BASE, String::as_str).to_owned();
-        self.put_base(text, &base, size.as_deref(), &step);
+        let baseline = options.labels.first().map_or(UNNAMED_BASELINE, String::as_str).to_owned();
+        self.put_baseline(text, &baseline, size.as_deref(), &step);
         let own = if step.starts_with('q') { "qps" } else { "ips" };
         let size = size.as_deref();
         let place = FilePosition { text, line: row.line, label: &label, size, step: &step };
@@ -246,8 +246,8 @@ impl Taker {
         Ok(())
     }
 
-    fn put_base(&mut self, text: &Text, base: &str, size: Option<&str>, step: &str) {
-        let record = self.step(base, size, step);
+    fn put_baseline(&mut self, text: &Text, baseline: &str, size: Option<&str>, step: &str) {
+        let record = self.step(baseline, size, step);
         add_file(record, &text.name());
         record.outcome.extra.insert(Metric::Rate, 1.0);
     }
@@ -322,27 +322,30 @@ impl Taker {
             let step = run.steps.iter().find(|step| step.name == place.step)?;
             step.outcome.extra.get(&Metric::Rate).copied()
         };
-        let base = table.rows.first().map(|(_, target, _)| target.as_str()).unwrap_or_default();
-        let base = split_size(base).1;
-        let base = match place.size {
-            Some(size) if place.label.starts_with(&format!("{size}.")) => format!("{size}.{base}"),
-            _ => base.to_owned(),
+        let baseline = table.rows.first().map(|(_, target, _)| target.as_str()).unwrap_or_default();
+        let baseline = split_size(baseline).1;
+        let baseline = match place.size {
+            Some(size) if place.label.starts_with(&format!("{size}.")) => {
+                format!("{size}.{baseline}")
+            }
+            _ => baseline.to_owned(),
         };
-        let rates = (rate(self, place.label), rate(self, &base));
-        let (Some(value), Some(of_base)) = rates else {
+        let rates = (rate(self, place.label), rate(self, &baseline));
+        let (Some(value), Some(of_baseline)) = rates else {
             let name = "relative rate of the summary";
             annotate(self.step(place.label, place.size, place.step), name, &cell.printed);
             return Kept::Annotation;
         };
-        let agrees = follows(&cell.printed, value, of_base);
+        let agrees = follows(&cell.printed, value, of_baseline);
         self.published.check("ratios of summaries from their rates", usize::from(agrees), 1);
         if !agrees {
             let what = format!(
-                "{} of {} relative to {base}: published {}, but {value} / {of_base} gives {}",
+                "{} of {} relative to {baseline}: published {}, but {value} / {of_baseline} gives \
+                 {}",
                 place.step,
                 place.label,
                 cell.printed,
-                printed_ratio(value, of_base)
+                printed_ratio(value, of_baseline)
             );
             self.mismatch(place.text.path(), place.line, what);
         }

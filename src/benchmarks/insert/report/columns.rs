@@ -75,7 +75,7 @@ fn metrics_relative(comparison: &Comparison, step: &StepComparison) -> Table {
         cells.chain([Cell::text(&target.label)]).collect()
     };
     Table {
-        caption: format!("{} relative to {}", step.name, comparison.base),
+        caption: format!("{} relative to {}", step.name, comparison.baseline),
         columns: metric_columns(),
         rows: comparison.targets.iter().enumerate().skip(1).map(row).collect(),
     }

@@ -64,7 +64,7 @@ fn judged_table(comparison: &Comparison) -> Option<Table> {
         Column::words("step"),
         Column::words("target"),
         Column::words("metric"),
-        Column::numbers(comparison.base.clone()),
+        Column::numbers(comparison.baseline.clone()),
         Column::numbers("absolute"),
         Column::numbers("relative"),
         Column::words("verdict"),

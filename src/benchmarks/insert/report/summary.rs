@@ -104,7 +104,7 @@ fn relative_table(comparison: &Comparison) -> Table {
         step.targets.iter().enumerate().map(cell).collect()
     };
     Table {
-        caption: format!("Throughput relative to {}", comparison.base),
+        caption: format!("Throughput relative to {}", comparison.baseline),
         columns: with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
         rows: by_target(comparison, comparison.steps.iter().map(column).collect()),
     }

@@ -134,12 +134,12 @@ impl Taker<'_> {
                     continue;
                 }
             };
-            let Some(base) = ratios.base() else {
+            let Some(baseline) = ratios.baseline() else {
                 let what = "ratios to a version without a column: not checked";
                 self.leave_table(&text, &ratios, what);
                 continue;
             };
-            self.check_table(&text, &ratios, &labels, base);
+            self.check_table(&text, &ratios, &labels, baseline);
         }
     }
 
@@ -150,7 +150,7 @@ impl Taker<'_> {
         self.published.cells.leave(text.path(), why, cells);
     }
 
-    fn check_table(&mut self, text: &Text, ratios: &RatesOnly, labels: &[String], base: usize) {
+    fn check_table(&mut self, text: &Text, ratios: &RatesOnly, labels: &[String], baseline: usize) {
         let runs = &self.published.runs;
         let rate = |label: &str, step: &str| {
             let mut runs = runs.iter().filter(|run| run.record.key.block == 1);
@@ -162,18 +162,20 @@ impl Taker<'_> {
         let mut wrong = Vec::new();
         for (line, step, cells) in &ratios.rows {
             for (label, cell) in labels.iter().zip(cells) {
-                let (Some(value), Some(base)) = (rate(label, step), rate(&labels[base], step))
+                let (Some(value), Some(baseline)) =
+                    (rate(label, step), rate(&labels[baseline], step))
                 else {
                     without += 1;
                     continue;
                 };
                 of += 1;
-                if follows(cell, value, base) {
+                if follows(cell, value, baseline) {
                     agree += 1;
                 } else {
-                    let again = printed_ratio(value, base);
+                    let again = printed_ratio(value, baseline);
                     let what = format!(
-                        "{step} of {label}: published {cell}, but {value} / {base} gives {again}"
+                        "{step} of {label}: published {cell}, but {value} / {baseline} gives \
+                         {again}"
                     );
                     wrong.push(Notice::at(NoticeKind::Mismatch, text.path(), *line, what));
                 }

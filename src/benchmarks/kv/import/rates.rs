@@ -26,10 +26,10 @@ impl RatesOnly {
     }
 
     /// The baseline column, with 1.00 in all rows; `None` if it was left out.
-    pub fn base(&self) -> Option<usize> {
-        let is_base =
+    pub fn baseline(&self) -> Option<usize> {
+        let is_baseline =
             |column: &usize| self.rows.iter().all(|(_, _, cells)| cells[*column] == "1.00");
-        (0..self.width()).find(is_base)
+        (0..self.width()).find(is_baseline)
     }
 }
 
@@ -160,10 +160,10 @@ mod tests {
         assert!(is_rates(&csv));
         let table = parse_rates(&csv).unwrap();
         assert_eq!(table.labels, ["6.29.5", "10.2.1", "10.2.1#2"]);
-        assert_eq!((table.base(), table.rows[0].0), (Some(0), 2));
+        assert_eq!((table.baseline(), table.rows[0].0), (Some(0), 2));
         let tsv = text("6.29.5\t10.2.1\ttest\n1.03\t1.02\tfillseq.v400\n");
         assert!(is_rates(&tsv));
-        assert_eq!(parse_rates(&tsv).unwrap().base(), None);
+        assert_eq!(parse_rates(&tsv).unwrap().baseline(), None);
         for other in ["test,a\n", "test,a\nx y,1\n", "a,b,c\n", ""] {
             assert!(!is_rates(&text(other)), "{other}");
         }

@@ -36,12 +36,12 @@ pub(crate) fn name(
         let labels = &options.labels;
         if let Some((_, twin)) = twin {
             table.targets.clone_from(&twin.targets);
-            table.base.clone_from(&twin.base);
+            table.baseline.clone_from(&twin.baseline);
         } else if labels.len() == table.width() {
             table.targets.clone_from(labels);
         } else if relative && labels.len() == table.width() + 1 {
             // Tables of ratios leave their baseline out.
-            table.base = labels.first().cloned();
+            table.baseline = labels.first().cloned();
             table.targets = labels[1..].to_vec();
         } else {
             let what = format!(

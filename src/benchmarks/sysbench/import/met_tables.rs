@@ -182,7 +182,7 @@ fn take_line(
 
 /// Ratios of a block that contradict its absolute values.
 pub fn check(block: &MetBlock) -> Vec<Difference> {
-    let Some(base) = block.absolute.first() else { return Vec::new() };
+    let Some(baseline) = block.absolute.first() else { return Vec::new() };
     let mut differences = Vec::new();
     for relative in &block.relative {
         let same = |row: &&MetRow| row.target == relative.target;
@@ -192,19 +192,19 @@ pub fn check(block: &MetBlock) -> Vec<Difference> {
             continue;
         };
         for (place, head) in block.heads.iter().enumerate() {
-            let (Some(value), Some(of_base)) =
-                (number(&absolute.cells[place]), number(&base.cells[place]))
+            let (Some(value), Some(of_baseline)) =
+                (number(&absolute.cells[place]), number(&baseline.cells[place]))
             else {
                 continue;
             };
             let printed = &relative.cells[place];
-            if !follows(printed, value, of_base) {
+            if !follows(printed, value, of_baseline) {
                 let text = format!(
-                    "{head} of {} relative to {}: published {printed}, but {value} / {of_base} \
+                    "{head} of {} relative to {}: published {printed}, but {value} / {of_baseline} \
                      gives {}",
                     relative.target,
-                    base.target,
-                    crate::stats::ratio::printed_ratio(value, of_base)
+                    baseline.target,
+                    crate::stats::ratio::printed_ratio(value, of_baseline)
                 );
                 differences.push(Difference { line: relative.line, text });
             }

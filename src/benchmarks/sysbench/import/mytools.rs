@@ -221,16 +221,17 @@ impl Taker {
     fn take_ratios(&mut self, sources: &Sources, options: &ImportOptions) {
         const UNNAMED: &str = "unnamed baseline";
         for (text, table) in &sources.relative {
-            let base = table.base.as_deref().unwrap_or(UNNAMED);
-            let base = if table.targets.iter().any(|own| own == base) { None } else { Some(base) };
-            let base = base.filter(|_| table.base.is_some() || !table.has_ones());
+            let baseline = table.baseline.as_deref().unwrap_or(UNNAMED);
+            let baseline =
+                if table.targets.iter().any(|own| own == baseline) { None } else { Some(baseline) };
+            let baseline = baseline.filter(|_| table.baseline.is_some() || !table.has_ones());
             for row in &table.rows {
                 let step = match file_name(&row.step) {
                     Some(name) => name.step,
                     None => row.step.clone(),
                 };
-                if let Some(base) = base {
-                    self.put_base(text, base, &step);
+                if let Some(baseline) = baseline {
+                    self.put_baseline(text, baseline, &step);
                 }
                 for (target, printed) in table.targets.iter().zip(&row.cells) {
                     let cell = Cell { text, line: row.line, printed, unit: 1.0 };
@@ -239,12 +240,12 @@ impl Taker {
             }
         }
         for (text, blocks) in &sources.relative_blocks {
-            let base = options.labels.first().map_or(UNNAMED, String::as_str);
+            let baseline = options.labels.first().map_or(UNNAMED, String::as_str);
             for block in blocks {
                 for (line, target, cells) in &block.rows {
                     for (column, printed) in cells.iter().enumerate() {
                         let step = self.columns.name(&block.step, column);
-                        self.put_base(text, base, &step);
+                        self.put_baseline(text, baseline, &step);
                         let cell = Cell { text, line: *line, printed, unit: 1.0 };
                         self.put(target, &step, Metric::Rate, &cell);
                     }
@@ -259,8 +260,8 @@ impl Taker {
         }
     }
 
-    fn put_base(&mut self, text: &Text, base: &str, step: &str) {
-        let record = self.step(base, step);
+    fn put_baseline(&mut self, text: &Text, baseline: &str, step: &str) {
+        let record = self.step(baseline, step);
         add_file(record, &text.name());
         record.outcome.extra.insert(Metric::Rate, 1.0);
     }

@@ -10,7 +10,7 @@ use crate::import::text::{RATES_MAX, Text, counted};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateTable {
     /// The baseline in `Relative to:` of a table of ratios.
-    pub base: Option<String>,
+    pub baseline: Option<String>,
     /// Targets in the order of columns; empty if the table does not name them.
     pub targets: Vec<String>,
     /// One row per microbenchmark.
@@ -21,15 +21,15 @@ impl RateTable {
     /// True for ratios: the head says so, or the first target is 1.00 in all rows. In some
     /// archives, warm-up steps have words.
     pub fn is_relative(&self) -> bool {
-        self.base.is_some() || self.has_ones()
+        self.baseline.is_some() || self.has_ones()
     }
 
     /// True if the first target is the baseline of ratios: 1.00 in all rows.
     pub fn has_ones(&self) -> bool {
         let mut first = self.rows.iter().filter_map(|row| row.cells.first());
         let ones = first.clone().filter(|cell| *cell == "1.00").count();
-        let base = first.all(|cell| cell == "1.00" || cell == "1" || is_word(cell));
-        ones > 0 && base
+        let baseline = first.all(|cell| cell == "1.00" || cell == "1" || is_word(cell));
+        ones > 0 && baseline
     }
 
     /// Number of columns.
@@ -106,8 +106,8 @@ pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
         if trimmed.is_empty() || is_heads(trimmed) || is_heading(trimmed) {
             continue;
         }
-        if let Some(base) = trimmed.strip_prefix("Relative to:") {
-            table.base = Some(base.trim().to_owned());
+        if let Some(baseline) = trimmed.strip_prefix("Relative to:") {
+            table.baseline = Some(baseline.trim().to_owned());
         } else if let Some((number, target)) = legend(trimmed) {
             if number != table.targets.len() + 1 {
                 let why = format!("column {number} follows column {}", table.targets.len());
@@ -376,7 +376,7 @@ mod tests {
         let csv = "Relative to: x.a\ncol-1 : x.b\n\nscan_range=100,0.90\nhot-points_range=1,1\n";
         let table = parse_table(&text(csv)).unwrap();
         assert_eq!(
-            (table.base.as_deref(), table.rows[0].step.as_str()),
+            (table.baseline.as_deref(), table.rows[0].step.as_str()),
             (Some("x.a"), "scan_range=100")
         );
         let old =

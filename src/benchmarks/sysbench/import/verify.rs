@@ -45,17 +45,17 @@ type Rates<'a> = BTreeMap<(&'a str, &'a str, usize), &'a str>;
 pub(crate) fn tables(sources: &Sources, published: &mut Published) {
     let rates = absolute_rates(sources);
     for (text, table) in sources.relative.iter().filter(|_| !sources.only_ratios()) {
-        let Some(base) = table.base.as_ref().or(table.targets.first()) else { continue };
+        let Some(baseline) = table.baseline.as_ref().or(table.targets.first()) else { continue };
         let mut cells = Vec::new();
         for row in &table.rows {
             for (target, printed) in table.targets.iter().zip(&row.cells) {
                 cells.push(Ratio { line: row.line, step: &row.step, target, column: 0, printed });
             }
         }
-        check_ratios(text, base, &cells, &rates, published);
+        check_ratios(text, baseline, &cells, &rates, published);
     }
     for (text, blocks) in sources.relative_blocks.iter().filter(|_| !sources.only_ratios()) {
-        let Some(base) = base_of_blocks(sources, blocks) else {
+        let Some(baseline) = baseline_of_blocks(sources, blocks) else {
             let rows = blocks.iter().flat_map(|block| &block.rows);
             let cells = rows.map(|(_, _, cells)| cells.len()).sum();
             published.cells.leave(text.path(), "ratios to a missing baseline", cells);
@@ -69,7 +69,7 @@ pub(crate) fn tables(sources: &Sources, published: &mut Published) {
                 }
             }
         }
-        check_ratios(text, base, &cells, &rates, published);
+        check_ratios(text, baseline, &cells, &rates, published);
     }
     for (text, blocks) in &sources.met {
         for block in blocks {
@@ -115,7 +115,7 @@ fn absolute_rates(sources: &Sources) -> Rates<'_> {
 }
 
 /// The target that blocks of ratios leave out: the first one of the blocks of rates.
-fn base_of_blocks<'a>(
+fn baseline_of_blocks<'a>(
     sources: &'a Sources,
     ratios: &[crate::benchmarks::sysbench::import::tables::StepBlock],
 ) -> Option<&'a String> {
@@ -129,7 +129,7 @@ fn base_of_blocks<'a>(
 
 fn check_ratios(
     text: &Text,
-    base: &str,
+    baseline: &str,
     ratios: &[Ratio<'_>],
     rates: &Rates<'_>,
     published: &mut Published,
@@ -139,23 +139,26 @@ fn check_ratios(
     let is_ratio = |printed: &str| number(printed).is_some() || printed == "inf";
     for ratio in ratios {
         let rate = |target: &str| find(rates, ratio.step, target, ratio.column);
-        let rates = (rate(ratio.target), rate(base));
-        let (Some(value), Some(of_base), true) = (rates.0, rates.1, is_ratio(ratio.printed)) else {
+        let rates = (rate(ratio.target), rate(baseline));
+        let (Some(value), Some(of_baseline), true) = (rates.0, rates.1, is_ratio(ratio.printed))
+        else {
             without += 1;
             continue;
         };
         // AWK's arithmetic turns a word into 0.00.
-        let (value, of_base) = (number(value).unwrap_or(0.0), number(of_base).unwrap_or(0.0));
+        let (value, of_baseline) =
+            (number(value).unwrap_or(0.0), number(of_baseline).unwrap_or(0.0));
         of += 1;
-        if follows(ratio.printed, value, of_base) {
+        if follows(ratio.printed, value, of_baseline) {
             agree += 1;
         } else {
             let what = format!(
-                "{} of {} relative to {base}: published {}, but {value} / {of_base} gives {}",
+                "{} of {} relative to {baseline}: published {}, but {value} / {of_baseline} gives \
+                 {}",
                 ratio.step,
                 ratio.target,
                 ratio.printed,
-                printed_ratio(value, of_base)
+                printed_ratio(value, of_baseline)
             );
             published.notices.push(Notice::at(NoticeKind::Mismatch, text.path(), ratio.line, what));
         }

@@ -16,15 +16,15 @@ pub(super) fn recalls(evidence: &Evidence<'_>) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     for step in comparison.measured_steps().filter(|step| !step.is_choice()) {
         let recall = |place: usize| step.targets.get(place)?.absolute(Metric::Recall);
-        let Some(base) = recall(0) else { continue };
+        let Some(baseline) = recall(0) else { continue };
         for (place, target) in step.targets.iter().enumerate().skip(1) {
             let Some(other) = recall(place).filter(|_| dbms(0) != dbms(place)) else { continue };
-            if (other - base).abs() > RECALL_NEAR {
+            if (other - baseline).abs() > RECALL_NEAR {
                 caveats.push(Caveat {
                     kind: CaveatKind::DifferentRecall,
                     target: Some(target.label.clone()),
                     steps: vec![step.name.clone()],
-                    text: format!("recall {other:.4}, {base:.4} of {}", comparison.base),
+                    text: format!("recall {other:.4}, {baseline:.4} of {}", comparison.baseline),
                 });
             }
         }

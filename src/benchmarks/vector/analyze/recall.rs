@@ -278,7 +278,7 @@ impl CurvePoint {
 pub fn drops(comparison: &Comparison) -> Vec<Drop> {
     let mut drops = Vec::new();
     for step in comparison.measured_steps() {
-        let Some((base, others)) = step.targets.split_first() else { continue };
+        let Some((baseline, others)) = step.targets.split_first() else { continue };
         let dbms = |place: usize| {
             comparison.targets.get(place).and_then(|facts| Some(facts.target.as_ref()?.dbms))
         };
@@ -287,7 +287,7 @@ pub fn drops(comparison: &Comparison) -> Vec<Drop> {
             if dbms(0) != dbms(place) {
                 continue;
             }
-            drops.extend(drop_of(comparison, step, base, target));
+            drops.extend(drop_of(comparison, step, baseline, target));
         }
     }
     drops
@@ -296,21 +296,21 @@ pub fn drops(comparison: &Comparison) -> Vec<Drop> {
 fn drop_of(
     comparison: &Comparison,
     step: &StepComparison,
-    base: &TargetResult,
+    baseline: &TargetResult,
     target: &TargetResult,
 ) -> Option<Drop> {
     let recall = |sample: &Measurement| {
         let run = &comparison.runs[sample.run];
         Some((pair_key(run), sample.get(Metric::Recall)?))
     };
-    let bases: BTreeMap<_, f64> = base.samples.iter().filter_map(recall).collect();
+    let bases: BTreeMap<_, f64> = baseline.samples.iter().filter_map(recall).collect();
     let pairs: Vec<(f64, f64)> = target
         .samples
         .iter()
         .filter_map(recall)
         .filter_map(|(key, recall)| Some((*bases.get(&key)?, recall)))
         .collect();
-    let differences: Vec<f64> = pairs.iter().map(|(base, target)| target - base).collect();
+    let differences: Vec<f64> = pairs.iter().map(|(baseline, target)| target - baseline).collect();
     let mean = mean_interval(&differences, CONFIDENCE)?;
     let lost = match mean.interval {
         Some(interval) if pairs.len() >= PAIRS_MIN => interval.high < 0.0 && mean.mean <= -DROP_MIN,
