@@ -59,7 +59,7 @@ pub(super) fn load(
         return Err(format!("`hex` names the column `{unknown}`; there are {known}"));
     }
     let column = |name: &String| {
-        let identifier = quoted(name, dialect);
+        let identifier = column_name(name, dialect);
         match hex.contains(name) {
             true => FillColumn::binary(&identifier),
             false => FillColumn::text(&identifier),
@@ -188,14 +188,10 @@ fn push_bytes(out: &mut Vec<u8>, digits: &[u8], dialect: Dialect) {
     out.extend_from_slice(digits);
 }
 
-/// A column's name as an identifier.
-fn quoted(name: &str, dialect: Dialect) -> String {
+/// A column's name in SQL, quoted only if necessary: quotes make the case of a name count.
+fn column_name(name: &str, dialect: Dialect) -> String {
     let is_plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-    match dialect {
-        _ if is_plain => name.to_owned(),
-        Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
-        _ => format!("\"{}\"", name.replace('"', "\"\"")),
-    }
+    if is_plain { name.to_owned() } else { dialect.identifier(name) }
 }
 
 #[cfg(test)]

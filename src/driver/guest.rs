@@ -18,8 +18,9 @@ impl Connector {
     /// The query for the bytes of marked tables and their indexes in the session's schema or
     /// database; `None` if all tables are rqps's.
     pub fn size_of_marked(&self) -> Option<String> {
-        let marks = self.dialect().spec().marks.as_ref()?;
-        self.mark().map(|mark| marks.size.replace("{mark}", &quoted(mark)))
+        let dialect = self.dialect();
+        let marks = dialect.spec().marks.as_ref()?;
+        self.mark().map(|mark| marks.size.replace("{mark}", &dialect.literal(mark)))
     }
 }
 
@@ -46,7 +47,7 @@ pub fn make(
         }
         let sql = format!(
             "CREATE EXTENSION {extension}; COMMENT ON EXTENSION {extension} IS {}",
-            quoted(mark)
+            dialect.literal(mark)
         );
         return session.simple(&sql).map(drop);
     }
@@ -82,19 +83,15 @@ fn marked(dialect: Dialect, sql: &str, mark: &str) -> String {
     match dialect.spec().marks.as_ref().map(|marks| marks.marking) {
         Some(Marking::Clause) => {
             let (table, partitions) = sql.split_at(sql.find(" PARTITION BY ").unwrap_or(sql.len()));
-            format!("{table} COMMENT = {}{partitions}", quoted(mark))
+            format!("{table} COMMENT = {}{partitions}", dialect.literal(mark))
         }
         Some(Marking::Statement) => {
             let name = sql[CREATE_TABLE.len()..].split([' ', '(']).next().unwrap_or_default();
             // Statements of one message are one transaction.
-            format!("{sql}; COMMENT ON TABLE {name} IS {}", quoted(mark))
+            format!("{sql}; COMMENT ON TABLE {name} IS {}", dialect.literal(mark))
         }
         None => sql.to_owned(),
     }
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 #[cfg(test)]

@@ -59,21 +59,6 @@ impl Catalogue {
         self.0 == Dialect::Mysql
     }
 
-    /// A name as an identifier.
-    pub(super) fn identifier(self, name: &str) -> String {
-        match self.is_mysql() {
-            true => format!("`{}`", name.replace('`', "``")),
-            false => format!("\"{}\"", name.replace('"', "\"\"")),
-        }
-    }
-
-    /// A text as a literal.
-    pub(super) fn literal(self, text: &str) -> String {
-        let text = text.replace('\'', "''");
-        let text = if self.is_mysql() { text.replace('\\', "\\\\") } else { text };
-        format!("'{text}'")
-    }
-
     /// Takes a lock that ends with the session.
     pub(super) fn try_lock(
         self,
@@ -81,7 +66,7 @@ impl Catalogue {
         name: &str,
     ) -> Result<LockAnswer, WireError> {
         let sql = match self.is_mysql() {
-            true => format!("SELECT GET_LOCK({}, 0)", self.literal(name)),
+            true => format!("SELECT GET_LOCK({}, 0)", self.0.literal(name)),
             false => format!("SELECT pg_try_advisory_lock({})", lock_number(name)),
         };
         match one_value(session, &sql) {
@@ -101,7 +86,7 @@ impl Catalogue {
         name: &str,
     ) -> Option<String> {
         let sql = match self.is_mysql() {
-            true => format!("SELECT IS_USED_LOCK({})", self.literal(name)),
+            true => format!("SELECT IS_USED_LOCK({})", self.0.literal(name)),
             false => format!(
                 "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted \
                  AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = {} \
@@ -133,13 +118,13 @@ impl Catalogue {
     ) -> Result<(), WireError> {
         match self.enter_statement(place) {
             Some(sql) => session.run(&sql),
-            None => session.run(&format!("USE {}", self.identifier(place))),
+            None => session.run(&format!("USE {}", self.0.identifier(place))),
         }
     }
 
     /// What a session must say, unless it logs in to the database itself.
     pub(super) fn enter_statement(self, place: &str) -> Option<String> {
-        (!self.is_mysql()).then(|| format!("SET search_path TO {}", self.identifier(place)))
+        (!self.is_mysql()).then(|| format!("SET search_path TO {}", self.0.identifier(place)))
     }
 
     /// The schema or database that the login leads to.
@@ -160,7 +145,7 @@ impl Catalogue {
         if self.is_mysql() {
             return Ok(true);
         }
-        let sql = format!("SELECT has_schema_privilege({}, 'CREATE')", self.literal(place));
+        let sql = format!("SELECT has_schema_privilege({}, 'CREATE')", self.0.literal(place));
         Ok(one_value(session, &sql)?.as_deref() == Some("t"))
     }
 
@@ -169,7 +154,7 @@ impl Catalogue {
         session: &mut dyn ControlConnection,
         place: &str,
     ) -> Result<bool, WireError> {
-        let place = self.literal(place);
+        let place = self.0.literal(place);
         let sql = match self.is_mysql() {
             true => {
                 format!("SELECT 1 FROM information_schema.schemata WHERE schema_name = {place}")
@@ -185,7 +170,7 @@ impl Catalogue {
         session: &mut dyn ControlConnection,
         place: &str,
     ) -> Result<(), WireError> {
-        let name = self.identifier(place);
+        let name = self.0.identifier(place);
         if !self.is_mysql() {
             return session.run(&format!("CREATE SCHEMA {name}"));
         }
@@ -207,15 +192,15 @@ impl Catalogue {
         place: &str,
         last: Option<&str>,
     ) -> Result<(), WireError> {
-        let name = self.identifier(place);
+        let name = self.0.identifier(place);
         if !self.is_mysql() {
-            let table = last.map(|last| format!("DROP TABLE {name}.{}; ", self.identifier(last)));
+            let table = last.map(|last| format!("DROP TABLE {name}.{}; ", self.0.identifier(last)));
             // RESTRICT refuses a schema that holds anything. Both in one message are one
             // transaction.
             return session
                 .run(&format!("{}DROP SCHEMA {name} RESTRICT", table.unwrap_or_default()));
         }
-        let (place, last) = (self.literal(place), self.literal(last.unwrap_or_default()));
+        let (place, last) = (self.0.literal(place), self.0.literal(last.unwrap_or_default()));
         let inside = session.rows(&format!(
             "SELECT table_name FROM information_schema.tables WHERE table_schema = {place} \
              AND table_name <> {last} \
@@ -238,11 +223,11 @@ impl Catalogue {
         place: &str,
         names: &[&str],
     ) -> Result<Vec<Relation>, WireError> {
-        let names: Vec<String> = names.iter().map(|name| self.literal(name)).collect();
+        let names: Vec<String> = names.iter().map(|name| self.0.literal(name)).collect();
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let (place, names) = (self.literal(place), names.join(", "));
+        let (place, names) = (self.0.literal(place), names.join(", "));
         let rows = match self.is_mysql() {
             true => session.rows(&mysql_relations(&place, &names))?,
             false => session.rows(&postgres_relations(&place, &names))?,
@@ -276,7 +261,7 @@ impl Catalogue {
         }
         let rows = session.rows(&format!(
             "SELECT extname FROM pg_extension WHERE obj_description(oid, 'pg_extension') = {}",
-            self.literal(mark)
+            self.0.literal(mark)
         ))?;
         Ok(rows.into_iter().flatten().flatten().collect())
     }
@@ -407,12 +392,8 @@ mod tests {
     }
 
     #[test]
-    fn names_and_texts_are_quoted_as_each_dialect_reads_them() {
+    fn postgres_enters_a_schema_by_a_statement() {
         let (postgres, mysql) = (Catalogue(Dialect::Postgres), Catalogue(Dialect::Mysql));
-        assert_eq!(postgres.identifier("my \"app\""), "\"my \"\"app\"\"\"");
-        assert_eq!(mysql.identifier("my `app`"), "`my ``app```");
-        assert_eq!(postgres.literal(r"it's \n"), r"'it''s \n'");
-        assert_eq!(mysql.literal(r"it's \n"), r"'it''s \\n'");
         assert_eq!(postgres.enter_statement("a").as_deref(), Some("SET search_path TO \"a\""));
         assert_eq!(mysql.enter_statement("a"), None);
     }

@@ -75,18 +75,18 @@ impl Ledger<'_> {
     /// Writes down the names that will be made for `guest`.
     pub(super) fn write_down(&mut self, guest: &Guest) -> Result<(), DbmsError> {
         if self.table()?.is_none() {
-            let comment = self.catalogue.literal(OWNER_COMMENT);
+            let comment = self.catalogue.0.literal(OWNER_COMMENT);
             let table = format!("CREATE TABLE {OWNER} ({OWNER_COLUMNS})");
             self.run(&match self.catalogue.is_mysql() {
                 true => format!("{table} COMMENT = {comment}"),
                 false => format!("{table}; COMMENT ON TABLE {OWNER} IS {comment}"),
             })?;
         }
-        self.forget(&format!("plan = {}", self.catalogue.literal(&guest.plan)))?;
+        self.forget(&format!("plan = {}", self.catalogue.0.literal(&guest.plan)))?;
         let literal = |text: &str, most: usize| {
             // No character set of a server refuses these.
             let plain = |letter: char| if letter.is_ascii() { letter } else { '?' };
-            self.catalogue.literal(&text.chars().map(plain).take(most).collect::<String>())
+            self.catalogue.0.literal(&text.chars().map(plain).take(most).collect::<String>())
         };
         let rest = format!(
             "{}, {}, {}, {}, {}, {}, 0",

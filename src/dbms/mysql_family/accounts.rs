@@ -1,6 +1,7 @@
 //! The account of clients on other hosts.
 
 use crate::dbms::connection::ControlConnection;
+use crate::domain::dialect::Dialect;
 use crate::wire::WireError;
 
 /// Its name.
@@ -10,15 +11,12 @@ pub(super) const USER: &str = "rqps";
 /// to: the files that make a data folder have some without a password.
 pub(super) fn admit(session: &mut dyn ControlConnection, password: &str) -> Result<(), WireError> {
     let rows = session.rows("SELECT user, host FROM mysql.user WHERE host <> 'localhost'")?;
+    let text = |text: &str| Dialect::Mysql.literal(text);
     for row in rows {
         let [Some(user), Some(host)] = row.as_slice() else { continue };
-        session.run(&format!("DROP USER {}@{}", quoted(user), quoted(host)))?;
+        session.run(&format!("DROP USER {}@{}", text(user), text(host)))?;
     }
     // The server writes no passwords into its logs.
-    session.run(&format!("CREATE USER '{USER}'@'%' IDENTIFIED BY {}", quoted(password)))?;
+    session.run(&format!("CREATE USER '{USER}'@'%' IDENTIFIED BY {}", text(password)))?;
     session.run(&format!("GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'%'"))
-}
-
-fn quoted(name: &str) -> String {
-    format!("'{}'", name.replace('\\', "\\\\").replace('\'', "''"))
 }
