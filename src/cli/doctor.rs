@@ -26,15 +26,6 @@ use crate::plan::words;
 const WATCH: Duration = Duration::from_secs(3);
 /// Default number of blocks of an A/A test: the fewest with a good estimate of the spread.
 const AA_BLOCKS: u32 = 12;
-/// A few steps from all groups of sysbench. Steps of other benchmarks build on each other.
-const AA_STEPS: [&str; 6] = [
-    "point-query",
-    "random-points_range=100",
-    "range-notcovered-si",
-    "read-only_range=100",
-    "update-index",
-    "write-only",
-];
 const SYSBENCH: &str = "sysbench";
 /// Column at which text wraps.
 const WIDTH: usize = 96;
@@ -154,7 +145,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     let mut shape = said.shape.clone();
     shape.blocks = Some(shape.blocks.unwrap_or(BlocksWord::Number(AA_BLOCKS)));
     if shape.steps.is_empty() && shape.bench == [SYSBENCH] {
-        shape.steps = AA_STEPS.map(str::to_owned).to_vec();
+        shape.steps = measure::SHORT_STEPS.map(str::to_owned).to_vec();
     }
     let targets = [format!("a={target}"), format!("a-again={target}")];
     let plan = measure::plan_of(&targets, &shape)?;

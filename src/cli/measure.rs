@@ -35,8 +35,8 @@ use crate::{results, units};
 /// The embedded default compared with a configuration that differs in one important setting.
 const QUICKSTART_TARGETS: [&str; 2] = ["sqlite", "sqlite:small-cache"];
 
-/// Steps of every group, short enough for about a minute in total.
-const QUICKSTART_STEPS: [&str; 6] = [
+/// A few steps from all groups of sysbench, short enough for about a minute in total.
+pub(super) const SHORT_STEPS: [&str; 6] = [
     "point-query",
     "random-points_range=100",
     "range-notcovered-si",
@@ -70,7 +70,7 @@ fn quickstart_shape() -> WorkloadArgs {
         bench: vec!["sysbench".to_owned()],
         preset: "quick".to_owned(),
         order: None,
-        steps: QUICKSTART_STEPS.map(str::to_owned).to_vec(),
+        steps: SHORT_STEPS.map(str::to_owned).to_vec(),
         blocks: Some(BlocksWord::Number(3)),
         min_blocks: None,
         max_blocks: None,

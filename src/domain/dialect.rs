@@ -289,9 +289,9 @@ impl Dialect {
 
     /// A text as a quoted literal.
     pub fn literal(self, text: &str) -> String {
-        let text = text.replace('\'', "''");
-        let text = if self == Dialect::Mysql { text.replace('\\', "\\\\") } else { text };
-        format!("'{text}'")
+        let mut sql = String::new();
+        push_literal(&mut sql, text.as_bytes(), self == Dialect::Mysql);
+        sql
     }
 
     /// True if nothing is really executed: the driver plays it.
@@ -319,6 +319,19 @@ impl DialectSpec {
             _ => codes.contains(&code),
         }
     }
+}
+
+/// Appends a text as a quoted literal. `backslash`: the server reads a backslash as an escape.
+#[inline]
+pub fn push_literal(sql: &mut String, text: &[u8], backslash: bool) {
+    sql.push('\'');
+    for letter in String::from_utf8_lossy(text).chars() {
+        if letter == '\'' || (backslash && letter == '\\') {
+            sql.push(letter);
+        }
+        sql.push(letter);
+    }
+    sql.push('\'');
 }
 
 #[cfg(test)]

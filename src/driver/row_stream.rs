@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::domain::dialect::{Bulk, Dialect};
+use crate::domain::dialect::{Bulk, Dialect, push_literal};
 use crate::driver::connection::Connection;
 use crate::driver::load_hints;
 use crate::driver::loaders::{COPY_BYTES, send_local};
@@ -198,14 +198,10 @@ fn spell(sql: &mut String, columns: &[FillColumn], row: &FieldRow, backslash: bo
             sql.push_str("NULL");
             continue;
         };
-        sql.push_str(if column.is_binary { "x'" } else { "'" });
-        for letter in String::from_utf8_lossy(field).chars() {
-            if letter == '\'' || (backslash && letter == '\\') {
-                sql.push(letter);
-            }
-            sql.push(letter);
+        if column.is_binary {
+            sql.push('x');
         }
-        sql.push('\'');
+        push_literal(sql, field, backslash);
     }
 }
 

@@ -10,6 +10,7 @@ mod error;
 mod folder;
 mod format;
 pub mod iostat;
+pub mod leftovers;
 pub mod notice;
 pub mod number;
 mod one_set;

@@ -1,5 +1,6 @@
 //! Sends one statement: prepared with values, or as text with literals.
 
+use crate::domain::dialect::push_literal;
 use crate::domain::script::{Fragment, Operation, Parameter, Protocol, Script};
 use crate::driver::connection::Connection;
 use crate::driver::script::sources::{Drawn, DrawnValue};
@@ -229,16 +230,7 @@ impl ScriptBuffers {
             Value::Null => sql.push_str("NULL"),
             // Writing to a string cannot fail.
             Value::Int(int) => write!(sql, "{int}").unwrap_or(()),
-            Value::Text(text) | Value::Bytes(text) => {
-                sql.push('\'');
-                for letter in String::from_utf8_lossy(text).chars() {
-                    if letter == '\'' || (backslash && letter == '\\') {
-                        sql.push(letter);
-                    }
-                    sql.push(letter);
-                }
-                sql.push('\'');
-            }
+            Value::Text(text) | Value::Bytes(text) => push_literal(sql, text, backslash),
         }
     }
 

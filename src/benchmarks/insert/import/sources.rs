@@ -9,6 +9,7 @@ use crate::benchmarks::insert::import::summary::{self, SummaryKind, SummaryTable
 use crate::benchmarks::insert::import::tables::{self, MetricsTable};
 use crate::import::ImportError;
 use crate::import::cells::Cells;
+use crate::import::leftovers::Leftovers;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::text::{Text, names};
 
@@ -130,7 +131,7 @@ fn take_folder(
     steps: &[String],
     sources: &mut InsertSources,
 ) -> Result<(), ImportError> {
-    let mut left = Vec::new();
+    let mut left = Leftovers::default();
     for name in names(folder)? {
         let path = folder.join(&name);
         if path.is_dir() {
@@ -143,22 +144,10 @@ fn take_folder(
                 sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
             }
         } else {
-            let taken = match Text::of_folder(&path)? {
-                Ok(text) => take_text(text, steps, sources)?,
-                Err(why) => {
-                    left.push(format!("{name} ({why})"));
-                    continue;
-                }
-            };
-            if !taken {
-                left.push(name);
-            }
+            left.take(folder, &name, |text| take_text(text, steps, sources))?;
         }
     }
-    if !left.is_empty() {
-        let text = format!("unknown form: {}", left.join(", "));
-        sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
-    }
+    sources.notices.extend(left.notice(folder, "unknown form"));
     Ok(())
 }
 

@@ -126,8 +126,8 @@ fn before<'a>(text: &'a str, end: &str) -> Option<&'a str> {
     text.split_once(end).map(|(before, _)| before)
 }
 
-/// Reads `name: n, name: n, …`, the form since 8.1.
-fn new_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
+/// Reads causes of write stalls as `name: n, name: n, …`, the form since 8.1.
+pub fn new_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
     text.split(", ").filter_map(|part| {
         let (name, count) = part.split_once(": ")?;
         Some((name.trim().to_owned(), count.trim().parse().ok()?))
@@ -146,8 +146,8 @@ const OLD_STALLS: [(&str, &str); 8] = [
     ("memtable_slowdown", "memtable-limit-delays"),
 ];
 
-/// Reads `n name, n name, …`, the form until 8.0.
-fn old_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
+/// Reads causes of write stalls as `n name, n name, …`, the form until 8.0.
+pub fn old_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
     text.split(", ").filter_map(|part| {
         let (count, name) = part.trim().split_once(' ')?;
         let (_, new) = OLD_STALLS.iter().find(|(old, _)| *old == name)?;

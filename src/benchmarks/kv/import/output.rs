@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::benchmarks::kv::analyze::stats::{new_stalls, old_stalls};
 use crate::import::ImportError;
 use crate::import::number::number;
 use crate::import::text::Text;
@@ -276,15 +277,12 @@ fn take_statistic(
         stats.stall_percent =
             percent.and_then(|percent| number(percent.trim().trim_end_matches("percent")));
     } else if let Some(rest) = row.strip_prefix("Stalls(count):") {
-        stats.stalls = old_stalls(rest);
+        stats.stalls = old_stalls(rest).collect();
     } else if let Some(rest) = row.strip_prefix("Blob file count:") {
         let total = rest.split_once("total size:").map(|(_, total)| total);
         stats.blob_gib = total.and_then(|total| size(total, ","));
     } else if let Some(rest) = row.strip_prefix("Write Stall (count):") {
-        let causes = rest.split(',').filter_map(|part| part.split_once(':'));
-        let causes = causes
-            .filter_map(|(name, count)| Some((name.trim().to_owned(), count.trim().parse().ok()?)));
-        for (name, count) in causes {
+        for (name, count) in new_stalls(rest) {
             // Statistics may be printed repeatedly; the last ones count.
             match stats.stalls.iter_mut().find(|(other, _)| *other == name) {
                 Some((_, before)) => *before = count,
@@ -328,29 +326,6 @@ fn size(text: &str, before: &str) -> Option<f64> {
     let mut words = part.split_whitespace();
     let value = words.next()?;
     crate::benchmarks::kv::import::size::gib(&format!("{value}{}", words.next()?))
-}
-
-/// Reads causes in the old form, with their new names.
-fn old_stalls(rest: &str) -> Vec<(String, u64)> {
-    let names = [
-        ("level0_slowdown", "l0-file-count-limit-delays"),
-        (
-            "level0_slowdown_with_compaction",
-            "cf-l0-file-count-limit-delays-with-ongoing-compaction",
-        ),
-        ("level0_numfiles", "l0-file-count-limit-stops"),
-        ("level0_numfiles_with_compaction", "cf-l0-file-count-limit-stops-with-ongoing-compaction"),
-        ("stop for pending_compaction_bytes", "pending-compaction-bytes-stops"),
-        ("slowdown for pending_compaction_bytes", "pending-compaction-bytes-delays"),
-        ("memtable_compaction", "memtable-limit-stops"),
-        ("memtable_slowdown", "memtable-limit-delays"),
-    ];
-    let parts = rest.split(',').filter_map(|part| part.trim().split_once(' '));
-    let known = parts.filter_map(|(count, old)| {
-        let new = names.iter().find(|(name, _)| *name == old.trim())?.1;
-        Some((new.to_owned(), count.parse().ok()?))
-    });
-    known.collect()
 }
 
 /// Reads the file of seconds beside a log: `secs_elapsed,interval_qps`.

@@ -7,6 +7,7 @@ use crate::benchmarks::kv::import::file_names::workload_of;
 use crate::benchmarks::kv::import::runs::Runs;
 use crate::benchmarks::kv::import::taker::{Taker, WORD};
 use crate::benchmarks::kv::import::{output, rates, table};
+use crate::import::leftovers::Leftovers;
 use crate::import::published::{self, Published};
 use crate::import::text::{Text, names};
 use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
@@ -57,7 +58,7 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
 
 impl Taker<'_> {
     fn take_folder(&mut self, folder: &Path) -> Result<(), ImportError> {
-        let mut left = Vec::new();
+        let mut left = Leftovers::default();
         let mut found = false;
         for name in names(folder)? {
             let path = folder.join(&name);
@@ -65,25 +66,13 @@ impl Taker<'_> {
                 self.left(&path, "a folder: import it separately if it holds results");
                 continue;
             }
-            let taken = match Text::of_folder(&path)? {
-                Ok(text) => self.take_text(text, None)?,
-                Err(why) => {
-                    left.push(format!("{name} ({why})"));
-                    continue;
-                }
-            };
-            match taken {
-                true => found = true,
-                false => left.push(name),
-            }
+            found |= left.take(folder, &name, |text| self.take_text(text, None))?;
         }
         if !found {
             let why = "it holds no table and no db_bench output";
             return Err(ImportError::foreign(folder, why));
         }
-        if !left.is_empty() {
-            self.left(folder, format!("unknown form: {}", left.join(", ")));
-        }
+        self.published.notices.extend(left.notice(folder, "unknown form"));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::domain::dialect::Dialect;
+use crate::domain::dialect::{Dialect, push_literal};
 use crate::embed::lua::Binding;
 
 /// The SQL between placeholders: one more piece than placeholders.
@@ -60,16 +60,7 @@ pub(super) fn plain(pieces: &[String], values: &[Binding<'_>], backslash: bool) 
             // Writing to a string does not fail.
             Binding::Whole(number) => drop(write!(sql, "{number}")),
             Binding::Decimal(number) => drop(write!(sql, "{number}")),
-            Binding::Text(text) => {
-                sql.push('\'');
-                for letter in String::from_utf8_lossy(text).chars() {
-                    if letter == '\'' || (backslash && letter == '\\') {
-                        sql.push(letter);
-                    }
-                    sql.push(letter);
-                }
-                sql.push('\'');
-            }
+            Binding::Text(text) => push_literal(&mut sql, text, backslash),
         }
         sql.push_str(piece);
     }

@@ -10,6 +10,7 @@ use crate::benchmarks::sysbench::steps::parameters_of_name;
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::build::Dbms;
 use crate::domain::metric::Metric;
+use crate::import::leftovers::Leftovers;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::number;
 use crate::import::published::{self, Published, StepKind, add_file, untagged};
@@ -66,21 +67,17 @@ fn take_folder(
     runs: &mut Vec<SysbenchOutput>,
     published: &mut Published,
 ) -> Result<(), ImportError> {
-    let (mut left, before) = (Vec::new(), runs.len());
+    let (mut left, before) = (Leftovers::default(), runs.len());
     for name in names(&named.path)? {
-        match Text::of_folder(&named.path.join(&name))? {
-            Ok(text) if output::is_output(&text) => take_text(text, named, runs)?,
-            Ok(_) => left.push(name),
-            Err(why) => left.push(format!("{name} ({why})")),
-        }
+        left.take(&named.path, &name, |text| match output::is_output(&text) {
+            true => take_text(text, named, runs).map(|()| true),
+            false => Ok(false),
+        })?;
     }
     if runs.len() == before {
         return Err(ImportError::foreign(&named.path, "it holds no sysbench output"));
     }
-    if !left.is_empty() {
-        let text = format!("no sysbench output: {}", left.join(", "));
-        published.notices.push(Notice::of(NoticeKind::Left, &named.path, text));
-    }
+    published.notices.extend(left.notice(&named.path, "no sysbench output"));
     Ok(())
 }
 

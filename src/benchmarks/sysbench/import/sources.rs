@@ -8,6 +8,7 @@ use crate::benchmarks::sysbench::import::names::file_name;
 use crate::benchmarks::sysbench::import::tables::{self, RateRow, RateTable, StepBlock};
 use crate::import::ImportError;
 use crate::import::cells::Cells;
+use crate::import::leftovers::Leftovers;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::text::{Text, names};
 
@@ -139,7 +140,7 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
     if is_target(folder)? {
         return take_target(folder, sources);
     }
-    let mut left = Vec::new();
+    let mut left = Leftovers::default();
     for name in names(folder)? {
         let path = folder.join(&name);
         if path.is_dir() {
@@ -149,26 +150,14 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
                 let text = "it holds another result set: import it separately".to_owned();
                 sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
             } else {
-                left.push(name);
+                left.add(&name);
             }
         } else {
             // A file of one target would have made this the folder of a target.
-            let taken = match Text::of_folder(&path)? {
-                Ok(text) => take_text(text, sources)?,
-                Err(why) => {
-                    left.push(format!("{name} ({why})"));
-                    continue;
-                }
-            };
-            if !taken {
-                left.push(name);
-            }
+            left.take(folder, &name, |text| take_text(text, sources))?;
         }
     }
-    if !left.is_empty() {
-        let text = format!("unknown form: {}", left.join(", "));
-        sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
-    }
+    sources.notices.extend(left.notice(folder, "unknown form"));
     Ok(())
 }
 
@@ -176,7 +165,7 @@ fn take_target(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
     // `.` and `..` have no name.
     let real = fs::canonicalize(folder).map_err(ImportError::io(folder))?;
     let label = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut left = Vec::new();
+    let mut left = Leftovers::default();
     for name in names(folder)? {
         if file_name(&name).is_some() && folder.join(&name).is_file() {
             sources.raw.push((label.clone(), folder.join(&name)));

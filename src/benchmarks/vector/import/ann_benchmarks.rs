@@ -10,6 +10,7 @@ use crate::domain::metric::Metric;
 use crate::domain::step_parameters::StepParameters;
 use crate::domain::vector::VectorParameters;
 use crate::import::cells::Kept;
+use crate::import::leftovers::Leftovers;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::{decimals_agree, number};
 use crate::import::published::{self, Published, StepKind, add_file, untagged};
@@ -63,33 +64,20 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
 }
 
 fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> {
-    let (mut left, mut found) = (Vec::new(), false);
+    let (mut left, mut found) = (Leftovers::default(), false);
     for name in names(folder)? {
         let path = folder.join(&name);
         if path.is_dir() {
             let text = "a folder: import it separately if it holds results".to_owned();
             sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
         } else {
-            let taken = match Text::of_folder(&path)? {
-                Ok(text) => take_text(text, sources)?,
-                Err(why) => {
-                    left.push(format!("{name} ({why})"));
-                    continue;
-                }
-            };
-            match taken {
-                true => found = true,
-                false => left.push(name),
-            }
+            found |= left.take(folder, &name, |text| take_text(text, sources))?;
         }
     }
     if !found {
         return Err(ImportError::foreign(folder, "it holds no ann-benchmarks text"));
     }
-    if !left.is_empty() {
-        let text = format!("unknown form: {}", left.join(", "));
-        sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
-    }
+    sources.notices.extend(left.notice(folder, "unknown form"));
     Ok(())
 }
 
