@@ -59,11 +59,6 @@ impl SampledFunction {
     pub fn difference(&self) -> f64 {
         self.target.own - self.baseline.own
     }
-
-    /// The same with the functions that it calls.
-    pub fn inclusive_difference(&self) -> f64 {
-        self.target.inclusive - self.baseline.inclusive
-    }
 }
 
 /// What the threads that serve clients wait for: target against base. Times are microseconds per

@@ -4,23 +4,6 @@
 pub use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
 use crate::datagen::rng::StreamKey;
 
-/// One row without its id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SbtestRow {
-    /// Uniform in 1..=rows.
-    pub k: u64,
-    /// ASCII.
-    pub c: [u8; C_LEN],
-    /// ASCII.
-    pub pad: [u8; PAD_LEN],
-}
-
-impl Default for SbtestRow {
-    fn default() -> SbtestRow {
-        SbtestRow { k: 0, c: [0; C_LEN], pad: [0; PAD_LEN] }
-    }
-}
-
 /// The rows of one table.
 #[derive(Clone, Copy, Debug)]
 pub struct SbtestTable {
@@ -34,15 +17,6 @@ impl SbtestTable {
         SbtestTable { key: StreamKey::new(seed, "sbtest").and(u64::from(table)), rows: rows.max(1) }
     }
 
-    /// Writes the row with this id into `row`. Allocates nothing.
-    #[inline]
-    pub fn row(&self, id: u64, row: &mut SbtestRow) {
-        let mut rng = self.key.at(id);
-        row.k = rng.uniform(1, self.rows);
-        rng.digit_groups(&mut row.c);
-        rng.digit_groups(&mut row.pad);
-    }
-
     /// Writes the texts c and pad of the row with this id into `text` and returns its k. Allocates
     /// nothing.
     #[inline]
@@ -54,59 +28,6 @@ impl SbtestTable {
         rng.digit_groups(pad);
         k
     }
-
-    /// Appends the row with this id as a line of COPY … FROM STDIN in text format: `id k c pad`
-    /// with tabs between. Digits and `-` need no escapes.
-    pub fn copy_line(&self, out: &mut Vec<u8>, id: u64) {
-        let mut row = SbtestRow::default();
-        self.row(id, &mut row);
-        append_number(out, id);
-        out.push(b'\t');
-        append_number(out, row.k);
-        out.push(b'\t');
-        out.extend_from_slice(&row.c);
-        out.push(b'\t');
-        out.extend_from_slice(&row.pad);
-        out.push(b'\n');
-    }
-
-    /// Appends the row with this id as a tuple of a multi-row INSERT, `(id,k,'c','pad')`, without a
-    /// comma after it.
-    pub fn insert_tuple(&self, out: &mut Vec<u8>, id: u64) {
-        let mut row = SbtestRow::default();
-        self.row(id, &mut row);
-        out.push(b'(');
-        append_number(out, id);
-        out.push(b',');
-        append_number(out, row.k);
-        out.extend_from_slice(b",'");
-        out.extend_from_slice(&row.c);
-        out.extend_from_slice(b"','");
-        out.extend_from_slice(&row.pad);
-        out.extend_from_slice(b"')");
-    }
-}
-
-/// The row with this id in table `table` (from 1) of `rows` rows. For many rows, keep a
-/// [`SbtestTable`].
-pub fn row(seed: u64, table: u32, id: u64, rows: u64, row: &mut SbtestRow) {
-    SbtestTable::new(seed, table, rows).row(id, row);
-}
-
-/// Appends `number` in decimal. The standard library's formatting costs as much as the rest of the
-/// row.
-fn append_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
 }
 
 #[cfg(test)]
@@ -114,9 +35,11 @@ mod tests {
     use super::*;
 
     fn text(table: u32, id: u64) -> String {
-        let mut out = Vec::new();
-        SbtestTable::new(1, table, 1000).copy_line(&mut out, id);
-        String::from_utf8(out).unwrap()
+        let mut texts = [0; C_LEN + PAD_LEN];
+        let k = SbtestTable::new(1, table, 1000).texts(id, &mut texts);
+        let (c, pad) = texts.split_at(C_LEN);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        format!("{id}\t{k}\t{}\t{}\n", text(c), text(pad))
     }
 
     #[test]
@@ -140,54 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tuple_says_the_same_as_a_line() {
-        for id in [1, 9, 10, 99, 100, 12_345, 2_147_483_647] {
-            let mut tuple = Vec::new();
-            SbtestTable::new(1, 3, 1000).insert_tuple(&mut tuple, id);
-            let line = text(3, id);
-            let fields: Vec<&str> = line.trim_end().split('\t').collect();
-            let want = format!("({id},{},'{}','{}')", fields[1], fields[2], fields[3]);
-            assert_eq!(String::from_utf8(tuple).unwrap(), want);
-            assert_eq!((fields[2].len(), fields[3].len()), (C_LEN, PAD_LEN));
-        }
-    }
-
-    #[test]
-    fn rows_do_not_depend_on_the_split_of_a_load() {
-        let table = SbtestTable::new(9, 1, 1000);
-        let chunk = |from: u64, to: u64| {
-            let mut out = Vec::new();
-            (from..=to).for_each(|id| table.copy_line(&mut out, id));
-            out
-        };
-        let whole = chunk(1, 1000);
-        let parts = [chunk(1, 333), chunk(334, 400), chunk(401, 1000)].concat();
-        assert!(whole == parts);
-        let mut one = SbtestRow::default();
-        row(9, 1, 500, 1000, &mut one);
-        let mut other = SbtestRow::default();
-        table.row(500, &mut other);
-        assert_eq!(one, other);
-    }
-
-    #[test]
     fn k_is_uniform_over_the_rows() {
         let table = SbtestTable::new(1, 1, 20);
         let mut counts = [0u64; 20];
-        let mut row = SbtestRow::default();
+        let mut texts = [0; C_LEN + PAD_LEN];
         for id in 1..=20_000 {
-            table.row(id, &mut row);
-            counts[row.k as usize - 1] += 1;
+            counts[table.texts(id, &mut texts) as usize - 1] += 1;
         }
         assert!(crate::stats::goodness_of_fit(&counts, &[1.0; 20]) > 1e-5);
-    }
-
-    #[test]
-    fn numbers_are_those_of_format() {
-        for number in [0, 7, 10, 99, 1_000_000, u64::MAX] {
-            let mut out = Vec::new();
-            append_number(&mut out, number);
-            assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
-        }
     }
 }
