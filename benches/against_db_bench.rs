@@ -280,7 +280,7 @@ fn run_rqps(
 ) -> Result<Outcome> {
     let version = Version::new("7.8.3");
     let config = config::load(Dbms::Rocksdb, "default", None, &version, cache_bytes(workload))?;
-    let job = DriverRequest {
+    let request = DriverRequest {
         version: VERSION,
         dialect: Dialect::KeyValue,
         endpoint: Endpoint::File {
@@ -302,11 +302,11 @@ fn run_rqps(
         turns: None,
         counted_events: None,
     };
-    drive(&job)
+    drive(&request)
 }
 
 /// Sends a request to a driver process and reads its events.
-fn drive(job: &DriverRequest) -> Result<Outcome> {
+fn drive(request: &DriverRequest) -> Result<Outcome> {
     let program = env!("CARGO_BIN_EXE_rqps");
     let mut child = Command::new(program)
         .arg("driver")
@@ -316,7 +316,7 @@ fn drive(job: &DriverRequest) -> Result<Outcome> {
         .with_context(|| format!("start {program} driver"))?;
     let mut input = child.stdin.take().context("the driver has no standard input")?;
     let output = child.stdout.take().context("the driver has no standard output")?;
-    let mut line = serde_json::to_vec(job)?;
+    let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     input.write_all(&line).context("send the driver its request")?;
     let mut measured = None;

@@ -31,7 +31,7 @@ use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::run::Outcome;
 use rqps::driver::event::{DriverEvent, StepInterval};
 use rqps::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
-use rqps::driver::{Ending, run_job};
+use rqps::driver::{Ending, run_request};
 use rqps::embed::sqlite::{Sqlite, SqliteConnection};
 use rustix::process::Signal;
 use serde_json::Value as Json;
@@ -98,7 +98,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
 
 fn messages(job: &DriverRequest) -> (Ending, Vec<DriverEvent>) {
     let mut output = Vec::new();
-    let ending = run_job(job, &benchmarks::driver_parts(), &mut output);
+    let ending = run_request(job, &benchmarks::driver_parts(), &mut output);
     let lines = String::from_utf8(output).unwrap();
     (ending, lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }

@@ -456,7 +456,7 @@ fn benchmarks_and_products_must_fit() {
 fn driver_says(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> String {
     let mut said = Vec::new();
     let parts = rqps::benchmarks::driver_parts();
-    rqps::driver::run_job(&job(data, action, setup, library), &parts, &mut said);
+    rqps::driver::run_request(&job(data, action, setup, library), &parts, &mut said);
     text(&said)
 }
 

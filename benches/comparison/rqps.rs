@@ -44,7 +44,7 @@ struct Driver {
 }
 
 impl Driver {
-    fn spawn(job: &DriverRequest) -> Result<Driver> {
+    fn spawn(request: &DriverRequest) -> Result<Driver> {
         let mut child = Command::new(RQPS)
             .arg("driver")
             .stdin(Stdio::piped())
@@ -53,7 +53,7 @@ impl Driver {
             .with_context(|| format!("start {RQPS} driver"))?;
         let mut input = child.stdin.take().context("the driver has no standard input")?;
         let output = child.stdout.take().context("the driver has no standard output")?;
-        let mut line = serde_json::to_vec(job)?;
+        let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         input.write_all(&line).context("send the driver its request")?;
         Ok(Driver { child, _input: input, output: BufReader::new(output) })
@@ -80,7 +80,7 @@ impl Drop for Driver {
     }
 }
 
-fn job(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> DriverRequest {
+fn request(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> DriverRequest {
     let (endpoint, login, session_setup) = subject.endpoint();
     let dialect = subject.dialect;
     DriverRequest {
@@ -189,7 +189,7 @@ fn measure_job(subject: &Subject, step: &Step, window: Window) -> Result<DriverR
         storage_engine: None,
         cache: None,
     };
-    Ok(job(subject, window.rows, window.seed, RequestBody::Step(Box::new(task))))
+    Ok(request(subject, window.rows, window.seed, RequestBody::Step(Box::new(task))))
 }
 
 /// Measures one step once.
@@ -227,7 +227,7 @@ pub(crate) fn load(subject: &mut Subject, rows: u64, seed: u64) -> Result<f64> {
         .context("load: sysbench has a load of its own")?;
     let begin = Instant::now();
     subject.before_load()?;
-    let mut driver = Driver::spawn(&job(subject, rows, seed, task))?;
+    let mut driver = Driver::spawn(&request(subject, rows, seed, task))?;
     while !matches!(driver.next()?, DriverEvent::Loaded { .. }) {}
     driver.child.wait().context("wait for the driver")?;
     let seconds = begin.elapsed().as_secs_f64();

@@ -24,7 +24,7 @@ const OWN_ERRORS: &str = "script";
 /// One client: its session, its events and its counts.
 pub struct Client<E> {
     session: Connection,
-    acts: E,
+    event: E,
     clock: Clock,
     dialect: Dialect,
     schedule: Option<ArrivalSchedule>,
@@ -78,14 +78,14 @@ impl<E: ClientEvent> Client<E> {
     /// A client whose session is set up and whose statements are prepared.
     pub fn new(
         session: Connection,
-        acts: E,
+        event: E,
         clock: Clock,
         dialect: Dialect,
         recorder: Arc<Recorder>,
     ) -> Client<E> {
         Client {
             session,
-            acts,
+            event,
             clock,
             dialect,
             schedule: None,
@@ -180,7 +180,7 @@ impl<E: ClientEvent> Client<E> {
 
     /// Cleans up after the last event.
     pub fn finish(&mut self) -> Result<(), String> {
-        self.acts.finish(&mut self.session)
+        self.event.finish(&mut self.session)
     }
 
     /// Closes the window and returns its counts.
@@ -241,7 +241,7 @@ impl<E: ClientEvent> Client<E> {
             {
                 return Ok(());
             }
-            let event = self.event(stop)?;
+            let event = self.next_event(stop)?;
             if event.end > limit {
                 self.pending = Some(event);
                 return Ok(());
@@ -251,7 +251,7 @@ impl<E: ClientEvent> Client<E> {
     }
 
     #[inline]
-    fn event(&mut self, stop: u64) -> Result<CompletedEvent, String> {
+    fn next_event(&mut self, stop: u64) -> Result<CompletedEvent, String> {
         let mut start = self.last_end;
         let mut intended = start;
         if let Some(schedule) = &mut self.schedule {
@@ -264,7 +264,7 @@ impl<E: ClientEvent> Client<E> {
                 self.counts.behind_ns = self.counts.behind_ns.max(start - intended);
             }
         } else {
-            let wait = self.acts.wait_ns();
+            let wait = self.event.wait_ns();
             if wait > 0 {
                 start = self.clock.wait_until(start.saturating_add(wait).min(stop));
                 intended = start;
@@ -278,8 +278,8 @@ impl<E: ClientEvent> Client<E> {
         let mut tally = Tally::default();
         let mut complete = true;
         self.pulse.as_ref().inspect(|pulse| pulse.beat());
-        while let Err(stumble) = self.acts.attempt(&mut self.session, &mut tally) {
-            if !self.may_retry(stumble, stop)? {
+        while let Err(failure) = self.event.attempt(&mut self.session, &mut tally) {
+            if !self.may_retry(failure, stop)? {
                 complete = false;
                 break;
             }
@@ -299,8 +299,8 @@ impl<E: ClientEvent> Client<E> {
         }
         self.counts.events += 1;
         self.counts.tally.add(&event.tally);
-        self.acts.recorded(event.end - event.intended);
-        match self.acts.own_errors() {
+        self.event.recorded(event.end - event.intended);
+        match self.event.own_errors() {
             0 => {}
             own => *self.counts.errors.entry(OWN_ERRORS.to_owned()).or_insert(0) += own,
         }
@@ -313,11 +313,11 @@ impl<E: ClientEvent> Client<E> {
 
     /// Counts the error and rolls back. False if the time is over.
     #[cold]
-    fn may_retry(&mut self, stumble: StatementError, stop: u64) -> Result<bool, String> {
-        let StatementError { kind, error } = stumble;
+    fn may_retry(&mut self, failure: StatementError, stop: u64) -> Result<bool, String> {
+        let StatementError { kind, error } = failure;
         let fatal = || Err(format!("failed to execute {kind}: {error}"));
         let WireError::Server { code, .. } = &error else { return fatal() };
-        let after = match self.acts.after_error(code) {
+        let after = match self.event.after_error(code) {
             None if self.dialect.retries(code) => AfterError::Repeat,
             None => return fatal(),
             Some(AfterError::Fail) => return fatal(),
@@ -329,11 +329,11 @@ impl<E: ClientEvent> Client<E> {
             *self.counts.errors.entry(code).or_insert(0) += 1;
             self.recorder.error();
         }
-        if self.acts.is_transaction() {
+        if self.event.is_transaction() {
             self.roll_back()?;
         }
         if after == AfterError::GiveUp {
-            self.acts.give_up();
+            self.event.give_up();
         }
         Ok(now < stop && after == AfterError::Repeat)
     }

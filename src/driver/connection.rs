@@ -54,8 +54,8 @@ pub struct Connector {
 
 impl Connector {
     /// Loads the endpoint's library, if it has one. The error is a complete message.
-    pub fn new(job: &DriverRequest) -> Result<Connector, String> {
-        let sqlite = match &job.endpoint {
+    pub fn new(request: &DriverRequest) -> Result<Connector, String> {
+        let sqlite = match &request.endpoint {
             Endpoint::File { library: None, .. } => Some(Sqlite::compiled_in()),
             Endpoint::File { library: Some(path), .. } => {
                 Some(Sqlite::load(path).map_err(|error| format!("failed to {error}"))?)
@@ -63,12 +63,12 @@ impl Connector {
             Endpoint::Server(_) | Endpoint::Fake { .. } => None,
         };
         Ok(Connector {
-            endpoint: job.endpoint.clone(),
-            login: job.login.clone(),
-            dialect: job.dialect,
-            setup: job.session_setup.clone(),
-            mark: job.mark.clone(),
-            seed: job.seed,
+            endpoint: request.endpoint.clone(),
+            login: request.login.clone(),
+            dialect: request.dialect,
+            setup: request.session_setup.clone(),
+            mark: request.mark.clone(),
+            seed: request.seed,
             sqlite: sqlite.map(Arc::new),
         })
     }

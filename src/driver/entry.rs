@@ -47,41 +47,45 @@ pub fn main(
     let read = input.read_line(&mut line);
     let output: &mut dyn Write = &mut output;
     let mut link = LabLink::watching(output, input);
-    let job = match read {
+    let request = match read {
         Ok(0) => return Ending::Abandoned,
         Ok(_) => parse(&line),
         Err(error) => Err(format!("failed to read the request: {error}")),
     };
-    if job.as_ref().is_ok_and(|job| job.away.is_some()) {
+    if request.as_ref().is_ok_and(|request| request.away.is_some()) {
         link.watch_host();
     }
-    let job = entered.map_err(|error| format!("failed to {error}")).and(job);
-    end(job.map(|job| carry_out(&job, parts, &mut link)), &mut link)
+    let request = entered.map_err(|error| format!("failed to {error}")).and(request);
+    end(request.map(|request| carry_out(&request, parts, &mut link)), &mut link)
 }
 
 /// Carries out one request in this process, for tests: like [`main`], without watching an input.
-pub fn run_job(job: &DriverRequest, parts: &[&DriverPart], mut output: impl Write) -> Ending {
+pub fn run_request(
+    request: &DriverRequest,
+    parts: &[&DriverPart],
+    mut output: impl Write,
+) -> Ending {
     let output: &mut dyn Write = &mut output;
     let mut link = LabLink::alone(output);
-    end(Ok(carry_out(job, parts, &mut link)), &mut link)
+    end(Ok(carry_out(request, parts, &mut link)), &mut link)
 }
 
 fn parse(line: &str) -> Result<DriverRequest, String> {
-    let job: DriverRequest = json::read(line).map_err(|error| {
+    let request: DriverRequest = json::read(line).map_err(|error| {
         format!("failed to read the request as one line of JSON: {error}; only rqps starts drivers")
     })?;
-    if job.version != VERSION {
+    if request.version != VERSION {
         return Err(format!(
             "failed to accept the request: it has version {} but this driver has version \
              {VERSION}; use the same rqps for both",
-            job.version
+            request.version
         ));
     }
-    Ok(job)
+    Ok(request)
 }
 
 fn carry_out(
-    job: &DriverRequest,
+    request: &DriverRequest,
     parts: &[&DriverPart],
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
@@ -89,28 +93,30 @@ fn carry_out(
         let found = parts.iter().find(|part| part.benchmark == benchmark);
         found.ok_or_else(|| format!("failed to take the job: this driver has no {benchmark}"))
     };
-    match &job.task {
+    match &request.task {
         RequestBody::Load(task) => {
             let rows = part(&task.rows_of)?.rows;
             let rows =
                 rows.ok_or_else(|| format!("failed to load: {} has no rows", task.rows_of))?;
-            load::load(job, task, rows, Connector::new(job)?, link)
+            load::load(request, task, rows, Connector::new(request)?, link)
         }
         RequestBody::LoadOwn(own) => match part(&own.benchmark)? {
-            DriverPart { own_load: Some(own_load), .. } => own_load(job, own, link),
+            DriverPart { own_load: Some(own_load), .. } => own_load(request, own, link),
             DriverPart { part_rows: Some(rows), .. } => {
-                load_parts::load(job, &own.read()?, *rows, Connector::new(job)?, link)
+                load_parts::load(request, &own.read()?, *rows, Connector::new(request)?, link)
             }
             _ => Err(Stop::Fault(format!("failed to load: {} has no load", own.benchmark))),
         },
-        RequestBody::LoadFiles(task) => load_files::load(job, task, &Connector::new(job)?, link),
+        RequestBody::LoadFiles(task) => {
+            load_files::load(request, task, &Connector::new(request)?, link)
+        }
         RequestBody::Step(task) => match &task.work {
             StepBody::Script(script) => {
                 let task = task.with(script.clone());
-                measure::measure(job, &task, Connector::new(job)?, link)
+                measure::measure(request, &task, Connector::new(request)?, link)
             }
             StepBody::Own(own) => match part(&own.benchmark)?.step_loop {
-                Some(step_loop) => step_loop(job, task, link),
+                Some(step_loop) => step_loop(request, task, link),
                 None => {
                     let why = format!("failed to measure: {} has no loop", own.benchmark);
                     Err(Stop::Fault(why))

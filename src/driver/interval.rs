@@ -38,8 +38,8 @@ impl IntervalMeter {
     }
 
     /// For a driver with this share of the step's clients.
-    pub fn for_share_of(self, job: &DriverRequest, clients: u32) -> IntervalMeter {
-        IntervalMeter { tells_latencies: job.all_clients(clients) > clients, ..self }
+    pub fn for_share_of(self, request: &DriverRequest, clients: u32) -> IntervalMeter {
+        IntervalMeter { tells_latencies: request.all_clients(clients) > clients, ..self }
     }
 
     /// The interval since the last call.

@@ -40,7 +40,7 @@ const REPORT_ROWS: u64 = 10_000;
 
 /// Shared by the loading threads.
 struct Shared {
-    job: DriverRequest,
+    request: DriverRequest,
     task: LoadRequest,
     rows: OpenRows,
     columns: LoadColumns,
@@ -62,20 +62,20 @@ enum LoadPart {
 
 /// Carries out a load and sends its progress.
 pub fn load<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &LoadRequest,
     rows: OpenRows,
     connector: Connector,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
-    if i32::try_from(job.rows).is_err() || job.rows == 0 || job.tables == 0 {
+    if i32::try_from(request.rows).is_err() || request.rows == 0 || request.tables == 0 {
         return Err(Stop::Fault(format!(
             "failed to load {} tables of {} rows: ids are 32-bit integers from 1",
-            job.tables, job.rows
+            request.tables, request.rows
         )));
     }
     let shared = Arc::new(Shared {
-        job: job.clone(),
+        request: request.clone(),
         task: task.clone(),
         rows,
         columns: LoadColumns::of(task),
@@ -83,19 +83,19 @@ pub fn load<W: Write>(
         rows_done: AtomicU64::new(0),
         indexes_done: AtomicU32::new(0),
     });
-    if let Endpoint::Fake { mean_us, .. } = job.endpoint {
+    if let Endpoint::Fake { mean_us, .. } = request.endpoint {
         return pretend(&shared, mean_us, link);
     }
-    let tables = 1..=job.tables;
-    let streams = match job.counted_events {
+    let tables = 1..=request.tables;
+    let streams = match request.counted_events {
         // Several streams would fill pages differently in each load, and searches would differ in
         // cost.
         Some(_) => 1,
-        None => streams(job.dialect, task.parallel),
+        None => streams(request.dialect, task.parallel),
     };
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
     run(tables.clone().map(|table| LoadPart::Create { table }).collect(), 1, &shared, link)?;
-    run(fills(job, streams), streams, &shared, link)?;
+    run(fills(request, streams), streams, &shared, link)?;
     let load_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
     run(tables.map(|table| LoadPart::Index { table }).collect(), task.parallel, &shared, link)?;
@@ -127,13 +127,13 @@ fn streams(dialect: Dialect, parallel: u32) -> u32 {
 }
 
 /// The parts of all tables. Splits tables, where allowed, so that no stream is idle.
-fn fills(job: &DriverRequest, streams: u32) -> Vec<LoadPart> {
-    let ranges = match job.dialect.spec().splits_tables {
-        true => u64::from(streams.div_ceil(job.tables)).min(job.rows),
+fn fills(request: &DriverRequest, streams: u32) -> Vec<LoadPart> {
+    let ranges = match request.dialect.spec().splits_tables {
+        true => u64::from(streams.div_ceil(request.tables)).min(request.rows),
         false => 1,
     };
-    let bound = |range: u64| job.rows * range / ranges;
-    (1..=job.tables)
+    let bound = |range: u64| request.rows * range / ranges;
+    (1..=request.tables)
         .flat_map(|table| {
             (0..ranges).map(move |range| LoadPart::Fill {
                 table,
@@ -162,11 +162,11 @@ fn run<W: Write>(
 
 impl Shared {
     fn rows_in_all(&self) -> u64 {
-        self.job.rows * u64::from(self.job.tables)
+        self.request.rows * u64::from(self.request.tables)
     }
 
     fn indexes_in_all(&self) -> u32 {
-        self.job.tables * self.task.index_sql.len() as u32
+        self.request.tables * self.task.index_sql.len() as u32
     }
 
     fn progress(&self, indexing: bool) -> DriverEvent {
@@ -188,8 +188,8 @@ impl Shared {
             }
             LoadPart::Fill { table, first, last } => {
                 let name = self.task.table.replace("{table}", &table.to_string());
-                let rows = (self.rows)(&self.job, table);
-                let filled = match self.job.dialect.spec().bulk {
+                let rows = (self.rows)(&self.request, table);
+                let filled = match self.request.dialect.spec().bulk {
                     Bulk::Copy => self.copy(&name, &*rows, first, last, session),
                     Bulk::LoadData => self.load_data(&name, &*rows, first, last, session),
                     Bulk::Rows => self.insert_each(&name, &*rows, first, last, session),
@@ -408,7 +408,7 @@ mod tests {
         fn row(&self, _: u64, _: &mut LoadRow) {}
     }
 
-    fn job(dialect: Dialect, tables: u32, rows: u64) -> DriverRequest {
+    fn request(dialect: Dialect, tables: u32, rows: u64) -> DriverRequest {
         let task = LoadRequest {
             drop_sql: String::new(),
             create_sql: String::new(),
@@ -423,15 +423,15 @@ mod tests {
 
     #[test]
     fn a_loader_that_panics_ends_the_load_with_its_message() {
-        let job = job(Dialect::Fake, 4, 10);
-        let RequestBody::Load(mut task) = job.task.clone() else { panic!("no load") };
+        let request = request(Dialect::Fake, 4, 10);
+        let RequestBody::Load(mut task) = request.task.clone() else { panic!("no load") };
         task.create_sql = "panic {table}".to_owned();
         let shared = Arc::new(Shared {
-            job: job.clone(),
+            request: request.clone(),
             columns: LoadColumns::of(&task),
             task,
             rows: |_, _| Box::new(NoRows),
-            connector: Connector::new(&job).unwrap(),
+            connector: Connector::new(&request).unwrap(),
             rows_done: AtomicU64::new(0),
             indexes_done: AtomicU32::new(0),
         });
@@ -465,7 +465,7 @@ mod tests {
             (Dialect::Mysql, 8, 100, 4, 8),
             (Dialect::Postgres, 1, 100, 4, 1),
         ] {
-            let fills = fills(&job(dialect, tables, rows), streams);
+            let fills = fills(&request(dialect, tables, rows), streams);
             assert_eq!(fills.len(), pieces, "{dialect:?} {tables} {rows} {streams}");
             let mut want = (1, 1);
             for fill in fills {

@@ -33,12 +33,12 @@ const UNDEFINED_OBJECT: &str = "42704";
 
 /// Carries out a loading job and says how it went.
 pub fn load<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &FileLoad,
     connector: &Connector,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
-    if job.dialect.is_scripted() {
+    if request.dialect.is_scripted() {
         let client_cpu = CpuTime::default();
         let (load_seconds, index_seconds) = (0.0, 0.0);
         link.say(&DriverEvent::Loaded { rows: 0, load_seconds, index_seconds, client_cpu })?;
@@ -59,17 +59,17 @@ pub fn load<W: Write>(
     }
     for (place, path) in task.schema.iter().enumerate() {
         match sqlite_file::is_database(path)? {
-            true => sqlite_file::copy(path, &job.endpoint, place == 0)?,
-            false => rows += execute(path, job.dialect, connector, link)?,
+            true => sqlite_file::copy(path, &request.endpoint, place == 0)?,
+            false => rows += execute(path, request.dialect, connector, link)?,
         }
     }
-    rows += load_data(job, task, connector, link)?;
+    rows += load_data(request, task, connector, link)?;
     let load_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
     for (index, path) in task.index.iter().enumerate() {
         let (done, of) = (index as u32, task.index.len() as u32);
         link.say(&DriverEvent::Indexing { done, of })?;
-        rows += execute(path, job.dialect, connector, link)?;
+        rows += execute(path, request.dialect, connector, link)?;
     }
     match changed {
         _ if !task.analyze => {}
@@ -128,12 +128,12 @@ impl SharedRows {
 
 /// Loads CSV files on several sessions. Returns the number of rows.
 fn load_data<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &FileLoad,
     connector: &Connector,
     link: &mut LabLink<W>,
 ) -> Result<u64, Stop> {
-    let sessions = match (job.counted_events, job.dialect.spec().bulk) {
+    let sessions = match (request.counted_events, request.dialect.spec().bulk) {
         // Several streams would fill pages differently in each load; SQLite has one writer.
         (Some(_), _) | (None, Bulk::Rows) => 1,
         (None, Bulk::Copy | Bulk::LoadData) => task.sessions,
@@ -148,7 +148,7 @@ fn load_data<W: Write>(
         return Ok(0);
     }
     let rows = task.data.iter().map(|_| AtomicU64::new(0)).collect();
-    let shared = Arc::new(SharedRows { dialect: job.dialect, parts, rows });
+    let shared = Arc::new(SharedRows { dialect: request.dialect, parts, rows });
     // The total is known only if each file states its number of rows.
     let of = task.data.iter().map(|file| file.expect_rows).sum::<Option<u64>>().unwrap_or(0);
     let progress = || DriverEvent::Loading { rows: shared.all(), of };

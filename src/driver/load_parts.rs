@@ -20,7 +20,7 @@ use crate::os::tree;
 
 /// Shared by the loading threads.
 struct Shared {
-    job: DriverRequest,
+    request: DriverRequest,
     task: PartLoad,
     open: OpenPart,
     connector: Connector,
@@ -30,13 +30,13 @@ struct Shared {
 
 /// Carries out a load and sends its progress.
 pub fn load<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &PartLoad,
     open: OpenPart,
     connector: Connector,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
-    if job.dialect.is_scripted() {
+    if request.dialect.is_scripted() {
         let client_cpu = CpuTime::default();
         let (rows, load_seconds, index_seconds) = (task.rows, 0.0, 0.0);
         link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
@@ -50,14 +50,14 @@ pub fn load<W: Write>(
     }
     drop(session);
     let shared = Arc::new(Shared {
-        job: job.clone(),
+        request: request.clone(),
         task: task.clone(),
         open,
         connector,
         rows: AtomicU64::new(0),
         finished: AtomicUsize::new(0),
     });
-    let threads = match (job.counted_events, job.dialect.spec().bulk) {
+    let threads = match (request.counted_events, request.dialect.spec().bulk) {
         // Several streams would fill pages differently in each load; SQLite has one writer.
         (Some(_), _) | (None, Bulk::Rows) => 1,
         (None, Bulk::Copy | Bulk::LoadData) => task.parallel,
@@ -90,7 +90,7 @@ impl Shared {
     /// Loads the rows of a part into all tables.
     fn fill(&self, part: usize, session: &mut Connection) -> Result<(), String> {
         for (index, table) in self.task.tables.iter().enumerate() {
-            let Some(rows) = (self.open)(&self.job, &self.task, part as u32, index)? else {
+            let Some(rows) = (self.open)(&self.request, &self.task, part as u32, index)? else {
                 continue;
             };
             let table = TableFill {
@@ -100,7 +100,7 @@ impl Shared {
                 character_set: "latin1",
                 rows: &self.rows,
             };
-            table.fill(self.job.dialect, RowStream::new(rows), session)?;
+            table.fill(self.request.dialect, RowStream::new(rows), session)?;
         }
         Ok(())
     }

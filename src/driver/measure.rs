@@ -17,19 +17,19 @@ use crate::driver::{Stop, simulated, step};
 
 /// Carries out a step and sends its progress.
 pub fn measure<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<Script>,
     connector: Connector,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     check(task)?;
-    match job.endpoint {
+    match request.endpoint {
         Endpoint::Fake { real_time, .. } => {
-            simulated::measure(job, task, &connector, real_time, link)
+            simulated::measure(request, task, &connector, real_time, link)
         }
         Endpoint::Server(_) | Endpoint::File { .. } => {
-            let clients = script_clients(connector, task, job.all_clients(task.clients))?;
-            let outcome = step::measure(job, task, clients, link)?;
+            let clients = script_clients(connector, task, request.all_clients(task.clients))?;
+            let outcome = step::measure(request, task, clients, link)?;
             Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
         }
     }

@@ -43,6 +43,6 @@ pub mod turns;
 pub mod watch;
 pub mod window;
 
-pub use entry::{Ending, main, run_job};
+pub use entry::{Ending, main, run_request};
 pub use part::DriverPart;
 pub use stop::Stop;

@@ -12,7 +12,7 @@ use crate::driver::request::{DriverRequest, StepRequest};
 
 /// Adds up the clients' counts. CPU time, plans and notes are left to the caller.
 pub fn outcome<B>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<B>,
     counts: &[Counts],
     recorders: &[Arc<Recorder>],
@@ -53,7 +53,7 @@ pub fn outcome<B>(
         }
     }
     if task.rate == RateUnit::RowsScanned {
-        outcome.rows_scanned = job.rows * outcome.reads;
+        outcome.rows_scanned = request.rows * outcome.reads;
     }
     if let Pace::Open { .. } = task.pace {
         let behind = counts.iter().map(|client| client.behind_ns).max().unwrap_or(0);

@@ -37,7 +37,7 @@ pub type StepLoop =
 pub type OwnLoad = fn(&DriverRequest, &OwnWork, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
 
 /// Opens the rows of table number `table`, from 1.
-pub type OpenRows = fn(job: &DriverRequest, table: u32) -> Box<dyn LoadRows>;
+pub type OpenRows = fn(request: &DriverRequest, table: u32) -> Box<dyn LoadRows>;
 
 /// The rows of a table. A row depends only on its number, so a load may be split in any way.
 pub trait LoadRows {
@@ -56,7 +56,7 @@ pub struct LoadRow {
 
 /// Opens the rows of a part (from 0) in a table (from 0); `None` if it has none.
 pub type OpenPart = fn(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &PartLoad,
     part: u32,
     table: usize,

@@ -25,7 +25,7 @@ const CPU_PER_STATEMENT: CpuTime = CpuTime { user_us: 1.0, system_us: 4.0 };
 /// the host affect the result. In real time, messages come as from real clients, with the same
 /// numbers.
 pub(crate) fn measure<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<Script>,
     connector: &Connector,
     real_time: bool,
@@ -33,25 +33,25 @@ pub(crate) fn measure<W: Write>(
 ) -> Result<(), Stop> {
     let mut wall = Wall { begun: real_time.then(Instant::now) };
     let recorders = interval::recorders(task);
-    let sources = SharedSources::open(&task.work, job.all_clients(task.clients))?;
+    let sources = SharedSources::open(&task.work, request.all_clients(task.clients))?;
     let mut clients = Vec::new();
     let mut explained = None;
-    for (index, recorder) in (job.number_of(0)..).zip(&recorders) {
+    for (index, recorder) in (request.number_of(0)..).zip(&recorders) {
         let mut session = connector.open(index)?;
         if task.plans && explained.is_none() {
-            explained = Some(plans::capture(job, (&task.work, &sources), &mut session));
+            explained = Some(plans::capture(request, (&task.work, &sources), &mut session));
         }
         let Connection::Fake(fake) = &session else {
             return Err(Stop::Fault("failed to fake a session that is not fake".to_owned()));
         };
         let clock = fake.clock();
         let recorder = Arc::clone(recorder);
-        let acts = compile(job, (&task.work, &sources), index, &mut session)?;
-        let mut client = Client::new(session, acts, clock, job.dialect, recorder);
-        client.set_pace(task.pace, job.seed, index, job.all_clients(task.clients));
+        let event = compile(request, (&task.work, &sources), index, &mut session)?;
+        let mut client = Client::new(session, event, clock, request.dialect, recorder);
+        client.set_pace(task.pace, request.seed, index, request.all_clients(task.clients));
         clients.push(client);
     }
-    link.pause_if(job.pause)?;
+    link.pause_if(request.pause)?;
     link.say(&DriverEvent::Warming)?;
     let begun = latest(&clients);
     let warm = begun + Duration::from_secs_f64(task.warmup_seconds).as_nanos() as u64;
@@ -64,7 +64,8 @@ pub(crate) fn measure<W: Write>(
     let window = window::window(task, if whole { latest(&clients).max(warm) } else { warm });
     clients.iter_mut().for_each(|client| client.open_window(window));
     link.say(&DriverEvent::WindowStart { at_ns: 0 })?;
-    let mut meter = IntervalMeter::new(&recorders, window.start).for_share_of(job, task.clients);
+    let mut meter =
+        IntervalMeter::new(&recorders, window.start).for_share_of(request, task.clients);
     loop {
         let cut = meter.next_cut(window.start, window.end);
         for client in &mut clients {
@@ -79,7 +80,7 @@ pub(crate) fn measure<W: Write>(
     let end = if whole { latest(&clients) } else { window.end };
     let counts: Vec<Counts> = clients.iter_mut().map(Client::close_window).collect();
     link.say(&DriverEvent::Interval(meter.interval(end)))?;
-    let mut outcome = outcome::outcome(job, task, &counts, &recorders);
+    let mut outcome = outcome::outcome(request, task, &counts, &recorders);
     let statements = outcome.statements as f64;
     outcome.client_cpu = CpuTime {
         user_us: statements * CPU_PER_STATEMENT.user_us,

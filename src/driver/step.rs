@@ -42,7 +42,7 @@ const WARM_UP_LEAST: u64 = 6;
 const PINGS: u32 = 20;
 
 /// Prepares the work of a client on its session: request, client (from 0).
-pub type MakeActs<E> =
+pub type MakeEvent<E> =
     Box<dyn Fn(&DriverRequest, u32, &mut Connection) -> Result<E, String> + Send + Sync>;
 
 /// The clients of a step.
@@ -52,7 +52,7 @@ pub struct Clients<E> {
     /// Opens the sessions.
     pub connector: Connector,
     /// Prepares the work of each client.
-    pub make: MakeActs<E>,
+    pub make: MakeEvent<E>,
     /// Statements whose query plans the first client records.
     pub explain: Option<(Script, SharedSources)>,
     /// A background thread; its counts do not enter the outcome.
@@ -65,7 +65,7 @@ pub struct Clients<E> {
 
 impl<E> Clients<E> {
     /// Clients without a background thread.
-    pub fn new(connector: Connector, make: MakeActs<E>) -> Clients<E> {
+    pub fn new(connector: Connector, make: MakeEvent<E>) -> Clients<E> {
         let begun = Instant::now();
         let (explain, beside, watch, is_capped) = (None, None, None, false);
         Clients { begun, connector, make, explain, beside, watch, is_capped }
@@ -74,10 +74,10 @@ impl<E> Clients<E> {
 
 /// Shared by the threads, read only.
 struct Shared<E> {
-    job: DriverRequest,
+    request: DriverRequest,
     task: StepRequest<()>,
     connector: Connector,
-    make: MakeActs<E>,
+    make: MakeEvent<E>,
     explain: Option<(Script, SharedSources)>,
     recorders: Vec<Arc<Recorder>>,
     seats: Vec<CpuAssignment>,
@@ -89,7 +89,7 @@ struct Shared<E> {
 
 /// Measures with one thread per client and returns the counts.
 pub fn measure<W: Write, B, E: ClientEvent + 'static>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<B>,
     clients: Clients<E>,
     link: &mut LabLink<W>,
@@ -116,9 +116,9 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
     let Clients { begun: start, connector, make, explain, beside, watch, is_capped } = clients;
     let seating = placement::plan(task, job.mark.is_none());
     let clock = Clock::Real(RealClock::starting_at(start));
-    let team = job.turns.as_ref().map(|turns| Team::join(turns, task.clients, clock.clone()));
+    let team = request.turns.as_ref().map(|turns| Team::join(turns, task.clients, clock.clone()));
     let shared = Arc::new(Shared {
-        job: job.clone(),
+        request: request.clone(),
         task: task.with(()),
         connector,
         make,
@@ -137,15 +137,15 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
     notes.extend(ready.iter().flat_map(|ready| ready.notes.iter().cloned()));
     let alone = task.clients == 1;
     let server = placement::SeatedServer {
-        dialect: job.dialect,
+        dialect: request.dialect,
         pid: task.server_pid,
         alone,
-        own: job.mark.is_none(),
+        own: request.mark.is_none(),
     };
     notes.extend(server.seat_all(&mut crew, &ready, &shared.seats, link)?);
-    link.pause_if(job.pause)?;
+    link.pause_if(request.pause)?;
     link.say(&DriverEvent::Warming)?;
-    let finished = match (&shared.team, job.counted_events) {
+    let finished = match (&shared.team, request.counted_events) {
         (Some(team), _) => {
             let mut meter = IntervalMeter::new(&shared.recorders, 0);
             team.lead(&mut crew, &mut |own| meter.interval(own), link)?
@@ -166,7 +166,7 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
     let done = || finished.done.iter().take(task.clients as usize).flatten();
     let busiest = done().map(|done| done.spent.share()).fold(0.0, f64::max);
     let counts: Vec<Counts> = done().map(|done| done.value.clone()).collect();
-    let mut outcome = outcome::outcome(job, task, &counts, &shared.recorders);
+    let mut outcome = outcome::outcome(request, task, &counts, &shared.recorders);
     if let Some(team) = &shared.team {
         team.report(&mut outcome, link)?;
     }
@@ -179,7 +179,7 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
 
 fn member<E: ClientEvent + 'static>(shared: &Arc<Shared<E>>, client: u32) -> Member<Counts> {
     let shared = Arc::clone(shared);
-    let name = format!("client {}", shared.job.number_of(client));
+    let name = format!("client {}", shared.request.number_of(client));
     let life = move |stand: &Stand<Counts>| live(&shared, client, stand);
     Member { name, stack: STACK, background: false, life: Box::new(life) }
 }
@@ -274,22 +274,22 @@ fn make_ready<E: ClientEvent>(
     shared: &Shared<E>,
     index: u32,
 ) -> Result<(Client<E>, Ready), String> {
-    let Shared { job, task, connector, recorders, clock, .. } = shared;
+    let Shared { request, task, connector, recorders, clock, .. } = shared;
     let seated = placement::seat_client(&shared.seats[index as usize]);
-    let number = job.number_of(index);
+    let number = request.number_of(index);
     let mut session = connector.open(number)?;
     let mut ready = Ready { connection_id: session.connection_id(), ..Ready::default() };
     if let (0, Some((script, sources))) = (number, &shared.explain) {
-        (ready.plans, ready.notes) = plans::capture(job, (script, sources), &mut session);
+        (ready.plans, ready.notes) = plans::capture(request, (script, sources), &mut session);
     }
-    if job.counted_events.is_some() {
+    if request.counted_events.is_some() {
         ready.thread = session.serving_thread();
     }
     ready.notes.extend(seated.err());
     let recorder = Arc::clone(&recorders[index as usize]);
-    let acts = (shared.make)(job, number, &mut session)?;
-    let mut client = Client::new(session, acts, clock.clone(), job.dialect, recorder);
-    client.set_pace(task.pace, job.seed, number, job.all_clients(task.clients));
+    let event = (shared.make)(request, number, &mut session)?;
+    let mut client = Client::new(session, event, clock.clone(), request.dialect, recorder);
+    client.set_pace(task.pace, request.seed, number, request.all_clients(task.clients));
     client.set_serving(ready.thread);
     client.set_pulse(shared.watch.as_ref().map(|watch| watch.join(number, ready.connection_id)));
     Ok((client, ready))
@@ -323,20 +323,19 @@ mod tests {
     }
 
     /// Runs fake sessions on the clock of the host.
-    fn run(task: &StepRequest<Script>, make: MakeActs<Program>) -> Result<Outcome, String> {
-        let job = DriverRequest {
+    fn run(task: &StepRequest<Script>, make: MakeEvent<Program>) -> Result<Outcome, String> {
+        let request = DriverRequest {
             rows: 10,
             ..DriverRequest::fake(RequestBody::Step(Box::new(
                 task.with(StepBody::Script(task.work.clone())),
             )))
         };
-        let connector = Connector::new(&job)?;
-        measure(&job, task, Clients::new(connector, make), &mut LabLink::alone(Vec::new())).map_err(
-            |stop| match stop {
+        let connector = Connector::new(&request)?;
+        measure(&request, task, Clients::new(connector, make), &mut LabLink::alone(Vec::new()))
+            .map_err(|stop| match stop {
                 Stop::Fault(fault) => fault,
                 Stop::Gone => "gone".to_owned(),
-            },
-        )
+            })
     }
 
     #[test]
@@ -345,8 +344,8 @@ mod tests {
             let task = task("SELECT 1", rate);
             let script = task.work.clone();
             let sources = SharedSources::open(&script, 3).unwrap();
-            let make: MakeActs<Program> = Box::new(move |job, client, session| {
-                compile(job, (&script, &sources), client, session)
+            let make: MakeEvent<Program> = Box::new(move |request, client, session| {
+                compile(request, (&script, &sources), client, session)
             });
             let outcome = run(&task, make).unwrap();
             assert!(outcome.events >= 3 && outcome.client_busiest > 0.0, "{outcome:?}");
@@ -358,9 +357,9 @@ mod tests {
         let task = task("SELECT 1", RateUnit::Queries);
         let script = task.work.clone();
         let sources = SharedSources::open(&script, 3).unwrap();
-        let make: MakeActs<Program> = Box::new(move |job, client, session| match client {
+        let make: MakeEvent<Program> = Box::new(move |request, client, session| match client {
             1 => panic!("no such act"),
-            _ => compile(job, (&script, &sources), client, session),
+            _ => compile(request, (&script, &sources), client, session),
         });
         let fault = run(&task, make).unwrap_err();
         assert_eq!(fault, "client 1 panicked: no such act");
@@ -372,12 +371,12 @@ mod tests {
         let mut task = task("SELECT 1", RateUnit::Queries);
         let script = task.work.clone();
         let sources = SharedSources::open(&script, 3).unwrap();
-        let make: MakeActs<Program> = Box::new(move |job, client, session| {
+        let make: MakeEvent<Program> = Box::new(move |request, client, session| {
             let mut script = script.clone();
             if client == 2 {
                 script.events[0].operations[0].sql = "SELECT panic".to_owned();
             }
-            compile(job, (&script, &sources), client, session)
+            compile(request, (&script, &sources), client, session)
         });
         task.seconds = 60.0;
         let fault = run(&task, make).unwrap_err();

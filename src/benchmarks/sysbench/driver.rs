@@ -8,8 +8,8 @@ use crate::driver::part::{LoadRow, LoadRows};
 use crate::driver::request::{DriverRequest, LoadColumn, LoadRequest, LoadType, RequestBody};
 
 /// Opens the rows of a table.
-pub(super) fn rows(job: &DriverRequest, table: u32) -> Box<dyn LoadRows> {
-    Box::new(SbtestTable::new(job.seed, table, job.rows))
+pub(super) fn rows(request: &DriverRequest, table: u32) -> Box<dyn LoadRows> {
+    Box::new(SbtestTable::new(request.seed, table, request.rows))
 }
 
 impl LoadRows for SbtestTable {

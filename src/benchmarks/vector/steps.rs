@@ -106,8 +106,8 @@ struct Steps<'a> {
 
 impl Steps<'_> {
     /// Adds a step that each DBMS has on an index of its own.
-    fn push(&mut self, name: &str, group: Group, act: VectorOperation) {
-        self.push_with(name, group, act, VectorParameters::default());
+    fn push(&mut self, name: &str, group: Group, operation: VectorOperation) {
+        self.push_with(name, group, operation, VectorParameters::default());
     }
 
     /// Adds a step with parameters that its work does not contain.
@@ -115,16 +115,16 @@ impl Steps<'_> {
         &mut self,
         name: &str,
         group: Group,
-        act: VectorOperation,
+        operation: VectorOperation,
         parameters: VectorParameters,
     ) {
-        let (seconds, rate) = match &act {
+        let (seconds, rate) = match &operation {
             VectorOperation::Load { .. } | VectorOperation::Build(_) => {
-                (self.work_seconds(&act), RateUnit::RowsInserted)
+                (self.work_seconds(&operation), RateUnit::RowsInserted)
             }
             VectorOperation::Fill { .. } => (self.shape.capacity_seconds, RateUnit::RowsInserted),
             VectorOperation::Delete { .. } | VectorOperation::Clean => {
-                (self.work_seconds(&act), RateUnit::Queries)
+                (self.work_seconds(&operation), RateUnit::Queries)
             }
             VectorOperation::Mixed { .. } | VectorOperation::Isolate { .. } => {
                 (self.workload.write_seconds, RateUnit::Queries)
@@ -133,22 +133,22 @@ impl Steps<'_> {
             | VectorOperation::Payload(_)
             | VectorOperation::Target { .. } => (self.workload.read_seconds, RateUnit::Queries),
         };
-        let warmup = match act {
+        let warmup = match operation {
             VectorOperation::Search(_)
             | VectorOperation::Payload(_)
             | VectorOperation::Target { .. }
             | VectorOperation::Mixed { .. } => self.workload.warmup_seconds,
             _ => 0.0,
         };
-        let (makes, needs) = (act.makes(), act.needs());
-        let detail = detail(&act);
-        let parameters = self.parameters(&act, parameters);
+        let (makes, needs) = (operation.makes(), operation.needs());
+        let detail = detail(&operation);
+        let parameters = self.parameters(&operation, parameters);
         let work = VectorWork {
             data: self.shape.data.clone(),
             rows: self.workload.rows,
             k: self.shape.k,
             variant: self.shape.variant,
-            act,
+            operation,
         };
         let step = Step {
             name: name.to_owned(),
@@ -170,8 +170,8 @@ impl Steps<'_> {
         self.phases.push(Phase::Measure(Box::new(step)));
     }
 
-    fn parameters(&self, act: &VectorOperation, own: VectorParameters) -> StepParameters {
-        let own = match act.search() {
+    fn parameters(&self, operation: &VectorOperation, own: VectorParameters) -> StepParameters {
+        let own = match operation.search() {
             Some(search) => VectorParameters {
                 ef_search: Some(search.ef),
                 clients: Some(search.clients),
@@ -185,9 +185,9 @@ impl Steps<'_> {
     }
 
     /// Estimated seconds of work that ends by itself.
-    fn work_seconds(&self, act: &VectorOperation) -> f64 {
+    fn work_seconds(&self, operation: &VectorOperation) -> f64 {
         let rows = self.workload.rows as f64;
-        match act {
+        match operation {
             VectorOperation::Build(index) => {
                 let width = index.ef_construction.unwrap_or(10 + index.m * 4);
                 rows * f64::from(width + index.m) / 150_000.0
@@ -231,9 +231,9 @@ impl Steps<'_> {
             for clients in self.clients() {
                 for ef in self.shape.ef.clone() {
                     let name = point(index, ef, clients).step();
-                    let act = VectorOperation::Search(Box::new(self.search(ef, clients)));
+                    let operation = VectorOperation::Search(Box::new(self.search(ef, clients)));
                     let parameters = VectorParameters { on_curve: true, ..of_index(index) };
-                    self.push_with(&name, Group::Point, act, parameters);
+                    self.push_with(&name, Group::Point, operation, parameters);
                 }
             }
         }
@@ -242,8 +242,8 @@ impl Steps<'_> {
                 let name = format!("target={recall}.{}", point(index, 1, 1).index());
                 // The search begins at k.
                 let search = Box::new(self.search(1, self.workload.clients));
-                let act = VectorOperation::Target { recall, search };
-                self.push_with(&name, Group::Point, act, of_index(index));
+                let operation = VectorOperation::Target { recall, search };
+                self.push_with(&name, Group::Point, operation, of_index(index));
             }
         }
     }
@@ -278,8 +278,8 @@ impl Steps<'_> {
             let ef = self.middle_ef();
             let name = format!("cold.{}.ef={ef}", point(index, 1, 1).index());
             let search = Search { cold: true, ..self.search(ef, self.workload.clients) };
-            let act = VectorOperation::Search(Box::new(search));
-            self.push_with(&name, Group::Point, act, of_index(index));
+            let operation = VectorOperation::Search(Box::new(search));
+            self.push_with(&name, Group::Point, operation, of_index(index));
         }
     }
 
@@ -287,10 +287,10 @@ impl Steps<'_> {
         if self.has(Case::Payload) {
             for clients in self.clients() {
                 let of = of_clients(clients);
-                let act =
+                let operation =
                     VectorOperation::Payload(Box::new(self.search(self.middle_ef(), clients)));
                 let name = format!("payload.{}{of}", point(index, 1, 1).index());
-                self.push_with(&name, Group::Point, act, of_index(index));
+                self.push_with(&name, Group::Point, operation, of_index(index));
             }
         }
     }
@@ -308,8 +308,8 @@ impl Steps<'_> {
         let before = VectorOperation::Search(Box::new(search.clone()));
         self.push(&format!("mixed.before.ef={ef}"), Group::Point, before);
         let insert_rate = self.shape.insert_rate;
-        let act = VectorOperation::Mixed { insert_rate, search: Box::new(search) };
-        self.push(&format!("mixed.inserts={insert_rate}.ef={ef}"), Group::Write, act);
+        let operation = VectorOperation::Mixed { insert_rate, search: Box::new(search) };
+        self.push(&format!("mixed.inserts={insert_rate}.ef={ef}"), Group::Write, operation);
     }
 
     fn churn(&mut self, index: &Index) {
@@ -344,13 +344,14 @@ impl Steps<'_> {
         }
         let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
         self.push("isolation.load", Group::Load, VectorOperation::Load { spare: 0 });
-        let (name, act) = (format!("isolation.index.{words}"), VectorOperation::Build(*index));
-        self.push_with(&name, Group::Load, act, of_index(index));
+        let (name, operation) =
+            (format!("isolation.index.{words}"), VectorOperation::Build(*index));
+        self.push_with(&name, Group::Load, operation, of_index(index));
         for level in IsolationLevel::ALL {
             let search = Box::new(self.search(ef, 1));
             let name = format!("isolation.{}.{words}.ef={ef}", level.name());
-            let act = VectorOperation::Isolate { level, search };
-            self.push_with(&name, Group::Write, act, of_index(index));
+            let operation = VectorOperation::Isolate { level, search };
+            self.push_with(&name, Group::Write, operation, of_index(index));
         }
     }
 
@@ -366,9 +367,9 @@ impl Steps<'_> {
                 let name = |what: &str| format!("capacity.{what}={commit_rows}.{words}{of}");
                 self.push_with(&name("fill"), Group::Write, fill, of_index(index));
                 let search = Search { rows: Present::Found, ..self.search(ef, clients) };
-                let act = VectorOperation::Search(Box::new(search));
+                let operation = VectorOperation::Search(Box::new(search));
                 let filled = format!("{}.ef={ef}", name("filled"));
-                self.push_with(&filled, Group::Point, act, of_index(index));
+                self.push_with(&filled, Group::Point, operation, of_index(index));
             }
         }
     }
@@ -379,8 +380,8 @@ fn clients_of(clients: u32) -> String {
 }
 
 /// Facts that the name does not contain.
-fn detail(act: &VectorOperation) -> String {
-    match act {
+fn detail(operation: &VectorOperation) -> String {
+    match operation {
         VectorOperation::Load { spare: 0 } => {
             "rows in a random order; the rate counts rows".to_owned()
         }
@@ -449,7 +450,7 @@ pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
         let step = name(phase);
         let is_wanted = wanted.contains(&step);
         let Some(work) = work_of(phase) else { continue };
-        let needed = match work.act {
+        let needed = match work.operation {
             VectorOperation::Load { .. } => std::mem::take(&mut load),
             VectorOperation::Fill { .. } => std::mem::take(&mut fill),
             VectorOperation::Build(_) => std::mem::take(&mut build),
@@ -457,7 +458,7 @@ pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
             _ => false,
         };
         if is_wanted || needed {
-            match work.act {
+            match work.operation {
                 VectorOperation::Load { .. } | VectorOperation::Fill { .. } => {
                     (build, load, deletes, fill) = (false, false, false, false);
                 }

@@ -54,24 +54,24 @@ pub(super) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
 
 /// Opens the records of a part.
 pub(super) fn part_rows(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &PartLoad,
     part: u32,
     _: usize,
 ) -> Result<Option<Box<dyn PartRows>>, String> {
     let shape: YcsbShape = serde_json::from_value(task.shape.clone())
         .map_err(|error| format!("failed to read the shape of the load: {error}"))?;
-    let numbers: Box<dyn Iterator<Item = u64>> = match job.dialect {
+    let numbers: Box<dyn Iterator<Item = u64>> = match request.dialect {
         // InnoDB sorts by the key: a part is a range of keys in order.
-        Dialect::Mysql => Box::new(in_order_of_keys(job.rows, part, task.parts).into_iter()),
+        Dialect::Mysql => Box::new(in_order_of_keys(request.rows, part, task.parts).into_iter()),
         _ => {
             let bound = |part: u32| {
-                (u128::from(job.rows) * u128::from(part) / u128::from(task.parts)) as u64
+                (u128::from(request.rows) * u128::from(part) / u128::from(task.parts)) as u64
             };
             Box::new(bound(part)..bound(part + 1))
         }
     };
-    let stream = StreamKey::new(job.seed, "ycsb");
+    let stream = StreamKey::new(request.seed, "ycsb");
     Ok(Some(Box::new(Records { shape, stream, numbers })))
 }
 

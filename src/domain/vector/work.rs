@@ -17,18 +17,19 @@ pub struct VectorWork {
     /// What pgvector's index keeps.
     pub variant: Variant,
     /// The operation.
-    pub act: VectorOperation,
+    #[serde(rename = "act")]
+    pub operation: VectorOperation,
 }
 
 impl VectorWork {
     /// True for what is measured on a server that was just started.
     pub fn is_cold(&self) -> bool {
-        matches!(&self.act, VectorOperation::Search(search) if search.cold)
+        matches!(&self.operation, VectorOperation::Search(search) if search.cold)
     }
 
     /// True if clients ask one query after the other, of what is in caches as far as it fits.
     pub fn is_warm_search(&self) -> bool {
-        matches!(&self.act, VectorOperation::Search(_) | VectorOperation::Payload(_))
+        matches!(&self.operation, VectorOperation::Search(_) | VectorOperation::Payload(_))
             && !self.is_cold()
     }
 }

@@ -16,7 +16,7 @@ const SAMPLE_SEED: u64 = 1;
 
 /// The plan of each kind on table 1 as text, and a note for each missing plan.
 pub fn capture(
-    job: &DriverRequest,
+    request: &DriverRequest,
     (script, sources): (&Script, &SharedSources),
     session: &mut Connection,
 ) -> (BTreeMap<String, String>, Vec<String>) {
@@ -31,11 +31,11 @@ pub fn capture(
         }
         for operation in &event.operations {
             let sql = match operation.fragments.is_empty() {
-                true => with_samples(operation, job.dialect, job.rows),
+                true => with_samples(operation, request.dialect, request.rows),
                 false => samples.spell(operation, session.escapes_backslash()),
             };
-            let got = session.rows(&format!("{}{sql}", job.dialect.spec().explain));
-            let got = got.map(|rows| spell(job.dialect, &rows)).map_err(|e| e.to_string());
+            let got = session.rows(&format!("{}{sql}", request.dialect.spec().explain));
+            let got = got.map(|rows| spell(request.dialect, &rows)).map_err(|e| e.to_string());
             let got = got.and_then(|plan| match operation.into.is_empty() {
                 true => Ok(plan),
                 false => samples.take(&sql, &operation.into, session).map(|()| plan),
@@ -43,7 +43,8 @@ pub fn capture(
             match got {
                 Ok(plan) => {
                     plans.insert(operation.kind.clone(), plan);
-                    if !is_carried_out && let Some(plan) = generic(operation, job.dialect, session)
+                    if !is_carried_out
+                        && let Some(plan) = generic(operation, request.dialect, session)
                     {
                         plans.insert(format!("{} (generic)", operation.kind), plan);
                     }

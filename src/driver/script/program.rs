@@ -256,7 +256,7 @@ impl ClientEvent for Program {
         let event = &self.events[self.current];
         if !event.draws.is_empty() {
             let drawn = self.sources.draw(&event.draws, &mut self.scratch.drawn);
-            drawn.map_err(|fault| stumble("event", WireError::Protocol(fault)))?;
+            drawn.map_err(|fault| statement_error("event", WireError::Protocol(fault)))?;
         }
         for bracket in &event.begin {
             bracket.go(session, &mut self.scratch, tally)?;
@@ -272,7 +272,9 @@ impl ClientEvent for Program {
             for _ in 0..operation.repeat {
                 if !operation.draws.is_empty() {
                     let drawn = self.sources.draw(&operation.draws, &mut self.scratch.drawn);
-                    drawn.map_err(|fault| stumble(&operation.kind, WireError::Protocol(fault)))?;
+                    drawn.map_err(|fault| {
+                        statement_error(&operation.kind, WireError::Protocol(fault))
+                    })?;
                 }
                 self.draw.fill(&operation.parameters, &mut self.scratch);
                 match operation.send(table, session, &mut self.scratch) {
@@ -284,7 +286,7 @@ impl ClientEvent for Program {
                             return Err(surprise(operation, reply.rows, &self.scratch));
                         }
                     }
-                    Err(error) => return Err(stumble(&operation.kind, error)),
+                    Err(error) => return Err(statement_error(&operation.kind, error)),
                 }
             }
         }
@@ -301,7 +303,7 @@ impl ClientEvent for Program {
 }
 
 #[cold]
-fn stumble(kind: &str, error: WireError) -> StatementError {
+fn statement_error(kind: &str, error: WireError) -> StatementError {
     StatementError { kind: kind.to_owned(), error }
 }
 
@@ -321,7 +323,7 @@ fn surprise(operation: &CompiledOperation, rows: u64, scratch: &ScriptBuffers) -
         false => format!(" with the values {}", values.join(", ")),
     };
     let what = format!("it returned {rows} rows, not {wanted}{with}");
-    stumble(&operation.kind, WireError::Protocol(what))
+    statement_error(&operation.kind, WireError::Protocol(what))
 }
 
 impl Bracket {
@@ -349,7 +351,7 @@ impl Bracket {
         tally: &mut Tally,
     ) -> Result<(), StatementError> {
         let reply = self.call.go(&[], session, scratch);
-        let reply = reply.map_err(|error| stumble(&self.sql, error))?;
+        let reply = reply.map_err(|error| statement_error(&self.sql, error))?;
         tally.statements += 1;
         tally.others += 1;
         tally.bytes += reply.bytes;
@@ -409,18 +411,18 @@ impl Draw {
 
 /// The events of client `index` in a script.
 pub fn compile(
-    job: &DriverRequest,
+    request: &DriverRequest,
     (script, sources): (&Script, &SharedSources),
     index: u32,
     session: &mut Connection,
 ) -> Result<Program, String> {
     let data = ScriptData {
-        seed: job.seed,
-        tables: job.tables,
-        rows: job.rows,
-        dialect: job.dialect,
+        seed: request.seed,
+        tables: request.tables,
+        rows: request.rows,
+        dialect: request.dialect,
         sources,
-        counts_events: job.rate() == Some(RateUnit::Operations),
+        counts_events: request.rate() == Some(RateUnit::Operations),
     };
     Program::compile(script, index, &data, session)
 }

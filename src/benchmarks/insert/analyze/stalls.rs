@@ -29,7 +29,7 @@ pub struct Stall {
     pub longest_ms: f64,
     /// Activity of server and host until the end of the stall, from its start or from the start of
     /// that operation if earlier.
-    pub doings: String,
+    pub activity: String,
 }
 
 /// The stalls of a role in a step, as ranges of seconds from 0. None in a step that makes indexes,
@@ -58,7 +58,7 @@ pub fn stalls(sample: &Measurement) -> Vec<Stall> {
                 from: stall.start,
                 seconds: stall.len(),
                 longest_ms: longest.map_or(0.0, |(_, ms)| ms),
-                doings: doings(sample, begun.min(stall.start as f64), stall.end as f64),
+                activity: activity(sample, begun.min(stall.start as f64), stall.end as f64),
             });
         }
     }
@@ -110,7 +110,7 @@ pub fn flushing(sample: &Measurement) -> Vec<(f64, f64, &str)> {
 
 /// Activity of server and host in the seconds `from` to `to` of the window; counters only if they
 /// are unusual.
-pub fn doings(sample: &Measurement, from: f64, to: f64) -> String {
+pub fn activity(sample: &Measurement, from: f64, to: f64) -> String {
     let outcome = &sample.record.outcome;
     let from = from.max(0.0);
     let mut all = logged(&outcome.server_log, from, to);
@@ -320,10 +320,10 @@ mod tests {
         assert_eq!((found[0].role, found[0].from, found[0].seconds), ("inserts", 10, 2));
         assert_eq!(found[0].longest_ms, 2345.0);
         assert_eq!(
-            found[0].doings,
+            found[0].activity,
             "checkpoint of 4.0 s ending at 12.5 s; checkpoint wrote 700 pages"
         );
-        assert_eq!((found[1].from, found[1].doings.as_str()), (20, "no known cause"));
+        assert_eq!((found[1].from, found[1].activity.as_str()), (20, "no known cause"));
         assert_eq!(longest(&sample, "inserts"), Some((12, 2345.0)));
     }
 

@@ -37,16 +37,16 @@ struct Member {
 
 /// Measures with fake workers.
 pub(super) fn measure<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: &Connector,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     let recorders = make::recorders(task);
     let writers = 1 + u32::from(task.work.writes.deletes.is_some());
-    let pair = |client| Pair::new(make::turns(job, &task.work, client, 0), writers);
+    let pair = |client| Pair::new(make::turns(request, &task.work, client, 0), writers);
     let pairs: Vec<Pair> = (0..task.clients).map(pair).collect();
-    let mut members = members(job, task, connector, &recorders, &pairs)?;
+    let mut members = members(request, task, connector, &recorders, &pairs)?;
     link.say(&DriverEvent::Warming)?;
     // The fake clock begins at 0.
     link.say(&DriverEvent::WindowStart { at_ns: 0 })?;
@@ -66,7 +66,7 @@ pub(super) fn measure<W: Write>(
             link.say(&DriverEvent::Interval(interval))?;
             continue;
         }
-        step(job, task, &mut members, next, &pairs)?;
+        step(request, task, &mut members, next, &pairs)?;
     }
     let writing = members.iter().filter(|member| member.post.role != RoleKind::Query);
     let last = writing.map(|member| member.clock.now()).max().unwrap_or(1);
@@ -88,13 +88,13 @@ pub(super) fn measure<W: Write>(
 }
 
 fn members(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: &Connector,
     recorders: &[Arc<WorkerRecorder>],
     pairs: &[Pair],
 ) -> Result<Vec<Member>, String> {
-    let maker = Maker { job, task, connector, epoch: 0, gate: None };
+    let maker = Maker { request, task, connector, epoch: 0, gate: None };
     let mut members = Vec::new();
     for (number, (post, recorder)) in make::posts(task).into_iter().zip(recorders).enumerate() {
         let session = maker.open(post, number)?;
@@ -118,7 +118,7 @@ fn earliest(members: &[Member]) -> Option<usize> {
 
 /// One statement of one worker.
 fn step(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     members: &mut [Member],
     index: usize,
@@ -156,7 +156,7 @@ fn step(
                 return Ok(());
             }
             WriterTurn::Over => {
-                let pacer = make::pacer(job, &task.work, client, 0);
+                let pacer = make::pacer(request, &task.work, client, 0);
                 member.clock.wait_until(pacer.end(make::batches(&task.work)));
                 if *side == Side::Insert {
                     let statements = make::index_statements(&task.work, client + 1, None);

@@ -56,17 +56,17 @@ pub(crate) fn batches_per_second(work: &InsertWork) -> Option<f64> {
 }
 
 /// The schedule of client `client` for a window that begins at `start`.
-pub(crate) fn turns(job: &DriverRequest, work: &InsertWork, client: u32, start: u64) -> Turns {
+pub(crate) fn turns(request: &DriverRequest, work: &InsertWork, client: u32, start: u64) -> Turns {
     let writes = &work.writes;
-    let pacer = pacer(job, work, client, start);
+    let pacer = pacer(request, work, client, start);
     let deletes = writes.deletes.as_ref().map(|deletes| deletes.resync_every);
     Turns::new(batches(work), writes.queue, start, pacer, deletes)
 }
 
 /// The pace of client `client` in a window that begins at `start`.
-pub(crate) fn pacer(job: &DriverRequest, work: &InsertWork, client: u32, start: u64) -> Pacer {
+pub(crate) fn pacer(request: &DriverRequest, work: &InsertWork, client: u32, start: u64) -> Pacer {
     let writes = &work.writes;
-    let phase = Rng::stream(job.seed, "iibench phase", u64::from(client)).unit();
+    let phase = Rng::stream(request.seed, "iibench phase", u64::from(client)).unit();
     Pacer::new(writes.rows_per_second, writes.rows_per_commit, writes.pacing, start, phase)
 }
 
@@ -99,7 +99,7 @@ impl Worker {
 
 /// Makes the workers of a step.
 pub(crate) struct Maker<'a> {
-    pub(crate) job: &'a DriverRequest,
+    pub(crate) request: &'a DriverRequest,
     pub(crate) task: &'a StepRequest<InsertWork>,
     pub(crate) connector: &'a Connector,
     /// Unix seconds at zero of the clock.
@@ -128,7 +128,7 @@ impl Maker<'_> {
         recorder: Arc<WorkerRecorder>,
         pair: &Pair,
     ) -> Result<Worker, String> {
-        let Maker { job, task, .. } = *self;
+        let Maker { request, task, .. } = *self;
         let work = &task.work;
         let table = self.table(post.client);
         let side = match post.role {
@@ -141,14 +141,14 @@ impl Maker<'_> {
                 };
                 // Own streams: no two workers send the same queries.
                 let stream = u64::from(post.client) << 32 | u64::from(post.thread);
-                let rng = Rng::stream(job.seed, "iibench queries", stream);
+                let rng = Rng::stream(request.seed, "iibench queries", stream);
                 let min_key = Arc::clone(&pair.min_key);
                 min_key.store(0, Ordering::Relaxed);
                 let parts = querier::QuerierParts {
                     session,
                     clock,
                     recorder,
-                    dialect: job.dialect,
+                    dialect: request.dialect,
                     rng,
                     price: price(work.price),
                     queries,
@@ -162,7 +162,7 @@ impl Maker<'_> {
             session,
             clock,
             recorder,
-            dialect: job.dialect,
+            dialect: request.dialect,
             batch: self.batch(side, post.client),
             rows_per_batch: work.writes.rows_per_commit.max(1),
             min_key: Arc::clone(&pair.min_key),
@@ -172,7 +172,7 @@ impl Maker<'_> {
     }
 
     fn batch(&self, side: Side, client: u32) -> Batch {
-        let Maker { job, task, .. } = *self;
+        let Maker { request, task, .. } = *self;
         let engine = task.storage_engine.as_deref();
         let in_table = |sql: &str| for_table(sql, self.table(client), engine);
         match (side, &task.work.writes.deletes) {
@@ -183,7 +183,7 @@ impl Maker<'_> {
             },
             _ => Batch::Insert {
                 head: in_table(&task.work.writes.insert_sql).into_bytes(),
-                rows: Box::new(Rows::new(job.seed, client, price(task.work.price))),
+                rows: Box::new(Rows::new(request.seed, client, price(task.work.price))),
                 time: WallTime::new(self.epoch),
             },
         }

@@ -35,7 +35,7 @@ pub(super) struct Observer {
 impl Observer {
     /// Queries once, to find the queries that the server supports.
     pub(super) fn start(
-        job: &DriverRequest,
+        request: &DriverRequest,
         task: &StepRequest<InsertWork>,
         connector: &Arc<Connector>,
     ) -> Observer {
@@ -45,7 +45,7 @@ impl Observer {
             stop: Arc::default(),
             note: None,
         };
-        if task.work.observe.is_empty() || job.dialect == Dialect::Fake {
+        if task.work.observe.is_empty() || request.dialect == Dialect::Fake {
             return observer;
         }
         let (tell, told) = channel();

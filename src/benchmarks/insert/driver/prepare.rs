@@ -97,7 +97,7 @@ fn maintain<W: Write>(
 
 /// The plan of each kind of query on table 1, and a note for each missing plan.
 pub(super) fn plans(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: &Arc<Connector>,
 ) -> (BTreeMap<String, String>, Vec<String>) {
@@ -117,7 +117,7 @@ pub(super) fn plans(
             // Ten different keys, because MariaDB looks a key up while it plans.
             sql = sql.replace(&format!("{{{number}}}"), &(number * 100).to_string());
         }
-        match plans::explain_one(job.dialect, &sql, &mut session) {
+        match plans::explain_one(request.dialect, &sql, &mut session) {
             Ok(plan) => {
                 plans.insert(query.name.clone(), plan);
             }

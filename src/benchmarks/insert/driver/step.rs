@@ -41,24 +41,26 @@ const PINGS: u32 = 50;
 
 /// The loop of the benchmark's steps.
 pub(crate) fn step_loop(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest,
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
-    measure(job, &task.own()?, Connector::new(job)?, link)
+    measure(request, &task.own()?, Connector::new(request)?, link)
 }
 
 /// Carries out a step and sends its progress.
 fn measure<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: Connector,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     check(task)?;
-    match job.endpoint {
-        Endpoint::Fake { .. } => fake::measure(job, task, &connector, link),
-        Endpoint::Server(_) | Endpoint::File { .. } => measure_really(job, task, connector, link),
+    match request.endpoint {
+        Endpoint::Fake { .. } => fake::measure(request, task, &connector, link),
+        Endpoint::Server(_) | Endpoint::File { .. } => {
+            measure_really(request, task, connector, link)
+        }
     }
 }
 
@@ -83,7 +85,7 @@ fn check(task: &StepRequest<InsertWork>) -> Result<(), String> {
 
 /// Shared by the threads.
 struct Shared {
-    job: DriverRequest,
+    request: DriverRequest,
     task: StepRequest<InsertWork>,
     connector: Arc<Connector>,
     posts: Vec<Post>,
@@ -100,7 +102,7 @@ struct Shared {
 impl Shared {
     fn maker(&self) -> Maker<'_> {
         Maker {
-            job: &self.job,
+            request: &self.request,
             task: &self.task,
             connector: &self.connector,
             epoch: self.epoch,
@@ -110,7 +112,7 @@ impl Shared {
 }
 
 fn measure_really<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: Connector,
     link: &mut LabLink<W>,
@@ -118,16 +120,16 @@ fn measure_really<W: Write>(
     let start = Instant::now();
     let connector = Arc::new(connector);
     let mut notes = prepare::tables(task, &connector, link)?;
-    let (plans, more) = prepare::plans(job, task, &connector);
+    let (plans, more) = prepare::plans(request, task, &connector);
     notes.extend(more);
     let writers = 1 + u32::from(task.work.writes.deletes.is_some());
-    let pair = |client| Pair::new(make::turns(job, &task.work, client, 0), writers);
+    let pair = |client| Pair::new(make::turns(request, &task.work, client, 0), writers);
     let posts = make::posts(task);
-    let own_pid = task.server_pid.filter(|_| job.mark.is_none());
+    let own_pid = task.server_pid.filter(|_| request.mark.is_none());
     let seating = placement::plan_seats(task.placement, posts.len() as u32, own_pid);
     notes.extend(seating.notes);
     let shared = Arc::new(Shared {
-        job: job.clone(),
+        request: request.clone(),
         task: task.clone(),
         connector,
         posts,
@@ -135,7 +137,7 @@ fn measure_really<W: Write>(
         pairs: (0..task.clients).map(pair).collect(),
         clock: Clock::Real(RealClock::starting_at(start)),
         epoch: jiff::Timestamp::now().as_second() - start.elapsed().as_secs() as i64,
-        gate: make::gate(job.dialect),
+        gate: make::gate(request.dialect),
         seats: seating.seats,
     });
     let mut crew = Crew::start(start, members(&shared))?;
@@ -163,29 +165,29 @@ fn run<W: Write>(
     crew: &mut Crew<Ended>,
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
-    let Shared { job, task, clock, pairs, .. } = shared;
+    let Shared { request, task, clock, pairs, .. } = shared;
     let ready = crew.gather(link)?;
     let alone = ready.len() == 1;
     let server = placement::SeatedServer {
-        dialect: job.dialect,
+        dialect: request.dialect,
         pid: task.server_pid,
         alone,
-        own: job.mark.is_none(),
+        own: request.mark.is_none(),
     };
     let mut notes: Vec<String> = ready.iter().flat_map(|ready| ready.notes.clone()).collect();
     notes.extend(server.seat_all(crew, &ready, &shared.seats, link)?);
-    if let Some(batches) = job.counted_events {
+    if let Some(batches) = request.counted_events {
         let serving = server.serving(crew, &ready, link)?;
         let mut outcome = counted::lead(&task.work, batches, crew, serving, link)?;
         outcome.notes = notes;
         return Ok(outcome);
     }
-    let observer = Observer::start(job, task, &shared.connector);
-    link.pause_if(job.pause)?;
+    let observer = Observer::start(request, task, &shared.connector);
+    link.pause_if(request.pause)?;
     link.say(&DriverEvent::Warming)?;
     let start = clock.now() + LEAD_NS;
     for (client, pair) in (0..).zip(pairs) {
-        pair.begin(make::turns(job, &task.work, client, start));
+        pair.begin(make::turns(request, &task.work, client, start));
     }
     let main = outcome::main_role(&task.work);
     let mut seconds = Seconds {
@@ -249,7 +251,7 @@ fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), Strin
     let pair = &shared.pairs[post.client as usize];
     let seated = placement::seat_client(&shared.seats[index]);
     let mut session = maker.open(post, index)?;
-    let is_counted = shared.job.counted_events.is_some();
+    let is_counted = shared.request.counted_events.is_some();
     let thread = is_counted.then(|| session.serving_thread()).flatten();
     let connection_id = session.connection_id();
     let recorder = Arc::clone(&shared.recorders[index]);
@@ -358,8 +360,8 @@ fn finish(
     side: Side,
     start: u64,
 ) -> Result<(), String> {
-    let Shared { job, task, .. } = shared;
-    let last = make::pacer(job, &task.work, post.client, start).end(make::batches(&task.work));
+    let Shared { request, task, .. } = shared;
+    let last = make::pacer(request, &task.work, post.client, start).end(make::batches(&task.work));
     // A kept schedule lasts for its whole length, including the last gap.
     shared.clock.wait_until(last);
     let own_table = !task.work.shared || post.client == 0;
@@ -394,15 +396,15 @@ mod tests {
             parameters: Vec::new(),
         }];
         change(&mut task.work);
-        let job = DriverRequest {
+        let request = DriverRequest {
             tables: 2,
             ..DriverRequest::fake(RequestBody::Step(Box::new(
                 task.with(StepBody::Own(OwnWork::new("insert", &task.work))),
             )))
         };
-        let connector = Connector::new(&job)?;
+        let connector = Connector::new(&request)?;
         let mut link = LabLink::alone(Vec::new());
-        measure_really(&job, &task, connector, &mut link).map_err(|stop| match stop {
+        measure_really(&request, &task, connector, &mut link).map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
             Stop::Gone => "gone".to_owned(),
         })

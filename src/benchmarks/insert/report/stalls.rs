@@ -90,9 +90,9 @@ fn longest_table(comparison: &Comparison) -> Table {
                 };
                 let (seconds, second) = of_sample(&worst);
                 let run = &comparison.runs[worst.run].folder;
-                let doings = second.map_or_else(String::new, |second| {
+                let activity = second.map_or_else(String::new, |second| {
                     let begun = stalls::begun(second, 1e3 * seconds);
-                    stalls::doings(worst, begun, second as f64 + 1.0)
+                    stalls::activity(worst, begun, second as f64 + 1.0)
                 });
                 // A step of less than half a second has no seconds.
                 let at = second.map_or_else(String::new, |second| format!(" + {} s", second + 1));
@@ -102,7 +102,7 @@ fn longest_table(comparison: &Comparison) -> Table {
                     Cell::text(name),
                     Cell::number(seconds, Digits::Fixed(3), "s").from_runs(vec![run.clone()]),
                     Cell::text(format!("{}{at}", worst.record.started)),
-                    Cell::text(doings),
+                    Cell::text(activity),
                 ]);
             }
         }
@@ -134,7 +134,7 @@ fn stall_table(comparison: &Comparison) -> (Option<Table>, usize) {
                         Cell::number(stall.seconds as f64, Digits::Fixed(0), "s"),
                         Cell::text(stall.role),
                         Cell::number(stall.longest_ms, Digits::Fixed(1), "ms"),
-                        Cell::text(stall.doings),
+                        Cell::text(stall.activity),
                     ]
                 }));
             }

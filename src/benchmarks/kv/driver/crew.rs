@@ -73,7 +73,7 @@ enum ClientCourse<'a, W> {
 
 /// Runs the clients of a step, and the writer if it has a limit.
 pub(super) fn measure<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<KvWork>,
     beside: (Option<f64>, Seating),
     database: &Arc<Database>,
@@ -84,7 +84,7 @@ pub(super) fn measure<W: Write>(
     let opened = Arc::clone(database);
     let open: Open<Handle> = Box::new(move || Handle::new(&opened, durability));
     let mut settle = |link: &mut LabLink<W>| counted::settle(database, &task.work, link);
-    let course = match (&job.turns, job.counted_events) {
+    let course = match (&request.turns, request.counted_events) {
         (Some(turns), _) => ClientCourse::Turns(turns),
         (None, Some(operations)) => {
             counted::prepare(database, &task.work, link)?;
@@ -92,7 +92,7 @@ pub(super) fn measure<W: Write>(
         }
         (None, None) => ClientCourse::Window,
     };
-    run(job.seed, task, course, beside, open, &|| tree_state(database), link)
+    run(request.seed, task, course, beside, open, &|| tree_state(database), link)
 }
 
 fn run<S: Store + 'static, W: Write>(

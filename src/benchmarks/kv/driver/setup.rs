@@ -29,12 +29,12 @@ pub(super) struct Setup {
 
 impl Setup {
     /// Reads the request. Errors are complete messages, here and below.
-    pub(super) fn of(job: &DriverRequest, work: &KvWork) -> Result<Setup, String> {
-        let Endpoint::File { path: data, library: Some(library) } = &job.endpoint else {
+    pub(super) fn of(request: &DriverRequest, work: &KvWork) -> Result<Setup, String> {
+        let Endpoint::File { path: data, library: Some(library) } = &request.endpoint else {
             return Err("failed to measure: the benchmark kv needs RocksDB or Speedb".to_owned());
         };
         let mut config = Vec::new();
-        for line in &job.session_setup {
+        for line in &request.session_setup {
             config.push(KvOption::parse(line).map_err(|error| format!("failed to {error}"))?);
         }
         let layers = [&work.options[..], &config[..], &work.overrides[..]];

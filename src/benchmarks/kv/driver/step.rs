@@ -29,26 +29,26 @@ const TEXTS: &[(&str, &[&std::ffi::CStr])] = &[
 
 /// The loop of the benchmark's steps.
 pub(crate) fn step_loop(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest,
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
-    measure(job, &task.own()?, link)
+    measure(request, &task.own()?, link)
 }
 
 /// Carries out a step and sends its progress.
 fn measure<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<KvWork>,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     let work = &task.work;
-    let mut setup = setup::Setup::of(job, work)?;
+    let mut setup = setup::Setup::of(request, work)?;
     let fills = work.action == KvOperation::FillSequential;
     if fills {
         mark(&setup, State::Filling)?;
     }
-    let measured = run(job, task, &mut setup, link);
+    let measured = run(request, task, &mut setup, link);
     if let (true, Err(Stop::Fault(why))) = (fills, &measured) {
         // Later steps must not measure a half-loaded database.
         let _ = mark(&setup, State::Broken(why.clone()));
@@ -69,14 +69,14 @@ fn mark(setup: &setup::Setup, state: State) -> Result<(), String> {
 }
 
 fn run<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<KvWork>,
     setup: &mut setup::Setup,
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let work = &task.work;
     // Time under valgrind is meaningless, and the work that operations leave is counted with them.
-    let is_timed = job.counted_events.is_none();
+    let is_timed = request.counted_events.is_none();
     let overhead = is_timed.then(|| client::overhead(work)).flatten();
     let opened = Instant::now();
     let writer_mb = setup.writer_mb(work);
@@ -89,7 +89,7 @@ fn run<W: Write>(
     link.say(&DriverEvent::Warming)?;
     let mut outcome = match work.action {
         KvOperation::Maintain => maintain_alone(&database, work, link)?,
-        _ => crew::measure(job, task, (writer_mb, seating), &database, link)?,
+        _ => crew::measure(request, task, (writer_mb, seating), &database, link)?,
     };
     if is_timed && work.action != KvOperation::Maintain && !work.after.is_empty() {
         link.say(&DriverEvent::WindowEnd)?;

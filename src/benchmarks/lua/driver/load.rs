@@ -32,14 +32,14 @@ pub(crate) fn request(_: Dialect, workload: &Workload, _: Option<&str>) -> Reque
 
 /// Loads by the script's commands and sends the progress.
 pub(crate) fn own_load(
-    job: &DriverRequest,
+    request: &DriverRequest,
     own: &OwnWork,
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let work: LuaWork = own.read()?;
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
-    let connector = Connector::new(job)?;
-    let surroundings = Surroundings::new(connector.clone(), job.seed)?;
+    let connector = Connector::new(request)?;
+    let surroundings = Surroundings::new(connector.clone(), request.seed)?;
     let mut rows = 0;
     for command in &work.commands {
         let mut say = |rows, link: &mut LabLink<&mut dyn Write>| {
@@ -49,7 +49,7 @@ pub(crate) fn own_load(
     }
     let load_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
-    gather_statistics(job.dialect, &connector)?;
+    gather_statistics(request.dialect, &connector)?;
     let index_seconds = begun.elapsed().as_secs_f64();
     let client_cpu = tree::own_cpu().since(cpu);
     link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;

@@ -19,7 +19,7 @@ use crate::driver::crew::{Member, Ready, Spent, Stand};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
-use crate::driver::step::{Clients, MakeActs, measure};
+use crate::driver::step::{Clients, MakeEvent, measure};
 use crate::driver::watch::ClientWatch;
 use crate::embed::lua::LuaState;
 
@@ -35,13 +35,13 @@ const STACK: usize = 1 << 20;
 
 /// The loop of the benchmark's steps.
 pub(crate) fn step_loop(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest,
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let task: StepRequest<LuaWork> = task.own()?;
-    let connector = Connector::new(job)?;
-    let surroundings = Surroundings::new(connector.clone(), job.seed)?;
+    let connector = Connector::new(request)?;
+    let surroundings = Surroundings::new(connector.clone(), request.seed)?;
     for command in &task.work.commands {
         run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), link)?;
     }
@@ -60,7 +60,7 @@ pub(crate) fn step_loop(
         Clients { beside: Some(beside), watch, is_capped, ..Clients::new(connector, make) };
     let mut around = Around::open(&surroundings, &task.work)?;
     around.call("init")?;
-    let mut outcome = measure(job, &task, clients, link)?;
+    let mut outcome = measure(request, &task, clients, link)?;
     around.call("done")?;
     if let (true, Some(events)) = (cap.is_reached(), task.work.events) {
         let seconds = task.seconds;
@@ -75,7 +75,7 @@ pub(crate) fn step_loop(
     for command in &task.work.after {
         run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), link)?;
     }
-    let seed = seed_of(job.seed);
+    let seed = seed_of(request.seed);
     let kind = random_name(task.work.random.kind);
     outcome.facts.insert(
         "sysbench draws the same with".to_owned(),

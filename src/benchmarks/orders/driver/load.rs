@@ -46,11 +46,11 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
 
 /// Opens the rows of a part in a table.
 pub(crate) fn part_rows(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &PartLoad,
     part: u32,
     table: usize,
 ) -> Result<Option<Box<dyn PartRows>>, String> {
     let name = task.tables.get(table).map_or("", |table| table.name.as_str());
-    Ok(rows_of(job.seed, part, name))
+    Ok(rows_of(request.seed, part, name))
 }

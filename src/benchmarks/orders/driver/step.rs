@@ -17,7 +17,7 @@ use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
 use crate::driver::request::{DriverRequest, StepRequest};
-use crate::driver::step::{Clients, MakeActs};
+use crate::driver::step::{Clients, MakeEvent};
 use crate::driver::{Stop, step};
 
 /// Number of the connection for the checks.
@@ -25,33 +25,33 @@ const ASKS: u32 = 1 << 20;
 
 /// The loop of the benchmark's step.
 pub(crate) fn step_loop(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest,
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let task: StepRequest<OrdersShape> = task.own()?;
-    let connector = Connector::new(job)?;
+    let connector = Connector::new(request)?;
     let mut asks = connector.open(ASKS)?;
     let before = orders_of_districts(&mut asks)?;
     let figures: Vec<Arc<ClientFigures>> =
         (0..task.clients).map(|_| Arc::new(ClientFigures::new())).collect();
     let (shape, clients, own) = (task.work.clone(), task.clients, figures.clone());
-    let make: MakeActs<OrdersClient> = Box::new(move |job, client, session| {
+    let make: MakeEvent<OrdersClient> = Box::new(move |request, client, session| {
         let way = match shape.procedures {
-            true => OrdersWay::Calls(Box::new(OrdersCalls::prepare(job.dialect, session)?)),
+            true => OrdersWay::Calls(Box::new(OrdersCalls::prepare(request.dialect, session)?)),
             false => {
-                let statements = OrdersStatements::prepare(job.dialect, session)?;
+                let statements = OrdersStatements::prepare(request.dialect, session)?;
                 OrdersWay::Statements(Box::new(statements))
             }
         };
         Ok(OrdersClient {
-            source: OrdersSource::new(&shape, job.seed, (client, clients)),
+            source: OrdersSource::new(&shape, request.seed, (client, clients)),
             way,
             figures: Arc::clone(&own[client as usize]),
             is_drawn: false,
         })
     });
-    let mut outcome = step::measure(job, &task, Clients::new(connector, make), link)?;
+    let mut outcome = step::measure(request, &task, Clients::new(connector, make), link)?;
     let what = "the checks of consistency".to_owned();
     link.say(&DriverEvent::Waiting { what })?;
     check::check(&mut asks)?;

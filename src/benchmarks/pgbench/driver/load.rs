@@ -41,7 +41,7 @@ pub(crate) fn load(_: Dialect, workload: &Workload, storage_engine: Option<&str>
 
 /// Carries out a load.
 pub(crate) fn own_load(
-    job: &DriverRequest,
+    request: &DriverRequest,
     work: &OwnWork,
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
@@ -53,11 +53,11 @@ pub(crate) fn own_load(
     };
     let mut load_seconds = 0.0;
     if load.tables.made {
-        let connector = Connector::new(job)?;
+        let connector = Connector::new(request)?;
         let mut session = connector.open(0)?;
-        speed_up(job.dialect, &mut session)?;
-        for step in init(job.dialect, &load) {
-            carry_out(&step, (job, &load), (&connector, &mut session), link)?;
+        speed_up(request.dialect, &mut session)?;
+        for step in init(request.dialect, &load) {
+            carry_out(&step, (request, &load), (&connector, &mut session), link)?;
             if step == InitStep::Fill {
                 load_seconds = begun.elapsed().as_secs_f64();
             }
@@ -75,7 +75,7 @@ pub(crate) fn own_load(
 
 fn carry_out(
     step: &InitStep,
-    (job, load): (&DriverRequest, &PgbenchLoad),
+    (request, load): (&DriverRequest, &PgbenchLoad),
     (connector, session): (&Connector, &mut Connection),
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
@@ -85,7 +85,7 @@ fn carry_out(
             connector.make(session, sql).map_err(|error| fault(sql, error))?;
         }
         // MySQL's ANALYZE returns rows.
-        InitStep::Run(sql) if job.dialect == Dialect::Mysql => {
+        InitStep::Run(sql) if request.dialect == Dialect::Mysql => {
             session.rows(sql).map_err(|error| fault(sql, error))?;
         }
         InitStep::Run(sql) => {
@@ -93,7 +93,7 @@ fn carry_out(
         }
         InitStep::Fill => {
             link.say(&DriverEvent::Loading { rows: 0, of: ACCOUNTS * u64::from(load.scale) })?;
-            match job.dialect {
+            match request.dialect {
                 Dialect::Postgres => copy_all(load, session)?,
                 _ => insert_all(load, session, link)?,
             }

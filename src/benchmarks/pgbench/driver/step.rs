@@ -13,7 +13,7 @@ use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::sources::SharedSources;
-use crate::driver::step::{Clients, MakeActs};
+use crate::driver::step::{Clients, MakeEvent};
 use crate::driver::watch::ClientWatch;
 use crate::driver::{Stop, step};
 
@@ -23,30 +23,30 @@ const BEFORE: [&str; 3] =
 
 /// The loop of the benchmark's steps.
 pub(crate) fn step_loop(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest,
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let task: StepRequest<PgbenchWork> = task.own()?;
-    let connector = Connector::new(job)?;
+    let connector = Connector::new(request)?;
     if task.work.vacuum {
-        clean(job.dialect, &connector)?;
+        clean(request.dialect, &connector)?;
     }
-    let scripts = StepScripts::read(&task.work, job.dialect, job.seed, task.clients)?;
+    let scripts = StepScripts::read(&task.work, request.dialect, request.seed, task.clients)?;
     let scripts = Arc::new(scripts);
     let again = task.work.connect.then(|| connector.clone());
     let shared = Arc::clone(&scripts);
-    let make: MakeActs<ScriptClient> =
+    let make: MakeEvent<ScriptClient> =
         Box::new(move |_, client, _| Ok(ScriptClient::new(&shared, client, again.clone())));
     let names: Vec<&str> = scripts.scripts.iter().map(|script| script.name.as_str()).collect();
     let watch = Some(ClientWatch::over(&task, &names.join(", ")));
     let mut clients = Clients { watch, ..Clients::new(connector, make) };
     if task.plans {
-        let samples = samples(&task.work, job.dialect)?;
+        let samples = samples(&task.work, request.dialect)?;
         let sources = SharedSources::open(&samples, task.clients)?;
         clients.explain = Some((samples, sources));
     }
-    let mut outcome = step::measure(job, &task, clients, link)?;
+    let mut outcome = step::measure(request, &task, clients, link)?;
     let clients = task.clients;
     outcome.facts.insert(
         "random numbers".to_owned(),

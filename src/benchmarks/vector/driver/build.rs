@@ -23,25 +23,26 @@ pub(super) const ROOM: f64 = 1.5;
 
 /// Builds `index`. Drops an existing one first, outside the measurement.
 pub(super) fn build<W: Write>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     index: &Index,
 ) -> Result<Outcome, Stop> {
-    let sql = bench.sql();
-    let rows = bench.data.train.rows() as u64;
+    let sql = context.sql();
+    let rows = context.data.train.rows() as u64;
     let memory = memory_bytes(&sql, index, rows);
-    let mut session = bench.connector.open(0)?;
+    let mut session = context.connector.open(0)?;
     run(&mut session, &sql.drop_index())?;
     load::settle(&sql, &mut session)?;
     allow(&sql, &mut session, memory);
-    let connector = bench.connector.also(settings(&sql, index, memory, bench.job.seed));
+    let connector = context.connector.also(settings(&sql, index, memory, context.request.seed));
     let statement = sql.create_index(index);
-    let (notices, mut outcome) = busy(bench, &connector, "the build", move |session, _, done| {
-        session.take_notices();
-        let built = session.simple(&statement);
-        built.map_err(|error| format!("failed to build the index ({statement}): {error}"))?;
-        done.store(rows, Ordering::Relaxed);
-        Ok(session.take_notices())
-    })?;
+    let (notices, mut outcome) =
+        busy(context, &connector, "the build", move |session, _, done| {
+            session.take_notices();
+            let built = session.simple(&statement);
+            built.map_err(|error| format!("failed to build the index ({statement}): {error}"))?;
+            done.store(rows, Ordering::Relaxed);
+            Ok(session.take_notices())
+        })?;
     put_sizes(&sql, &mut session, &mut outcome)?;
     outcome.extra.insert(Metric::IndexSeconds, outcome.seconds);
     outcome.facts.insert("memory for the build".to_owned(), format!("{} MiB", memory >> 20));

@@ -25,7 +25,7 @@ const STACK: usize = 2 << 20;
 /// the counter, which the lab receives each second. Returns the result of `work`, and an outcome
 /// with the counter as its statements. Faults contain `name`.
 pub(super) fn busy<W: Write, T: Send + 'static, F>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     connector: &Connector,
     name: &str,
     work: F,
@@ -33,15 +33,15 @@ pub(super) fn busy<W: Write, T: Send + 'static, F>(
 where
     F: FnOnce(&mut Connection, &TableContext, &AtomicU64) -> Result<T, String> + Send + 'static,
 {
-    let (ground, done) = (bench.ground(), Arc::new(AtomicU64::new(0)));
+    let (table, done) = (context.table(), Arc::new(AtomicU64::new(0)));
     let counter = Arc::clone(&done);
     let worker = Worker {
         name: name.to_owned(),
         connector: connector.clone(),
         client: 0,
-        work: Box::new(move |session, _| work(session, &ground, &counter)),
+        work: Box::new(move |session, _| work(session, &table, &counter)),
     };
-    let (results, outcome) = lead(bench, vec![worker], &done)?;
+    let (results, outcome) = lead(context, vec![worker], &done)?;
     let result = results.into_iter().next();
     Ok((
         result.ok_or_else(|| format!("failed to measure: {name} ended without a result"))?,
@@ -63,11 +63,11 @@ pub(super) struct Worker<T> {
 
 /// Runs several workers, which begin together once they are connected.
 pub(super) fn lead<W: Write, T: Send + 'static>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     workers: Vec<Worker<T>>,
     done: &Arc<AtomicU64>,
 ) -> Result<(Vec<T>, Outcome), Stop> {
-    carry_out(workers, done, bench.job.pause, bench.link)
+    carry_out(workers, done, context.request.pause, context.link)
 }
 
 fn carry_out<W: Write, T: Send + 'static>(
@@ -158,8 +158,8 @@ mod tests {
             columns: vec![],
             parallel: 1,
         };
-        let job = DriverRequest::fake(RequestBody::Load(task));
-        let connector = Connector::new(&job)?;
+        let request = DriverRequest::fake(RequestBody::Load(task));
+        let connector = Connector::new(&request)?;
         let worker = |(client, work): (usize, BusyWork<u32>)| Worker {
             name: format!("client {client}"),
             connector: connector.clone(),

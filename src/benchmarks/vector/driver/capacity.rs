@@ -24,20 +24,20 @@ use crate::wire::{Prepared, WireError};
 /// Creates an empty table with `index`, then inserts on `clients` connections with `commit_rows`
 /// rows per transaction, until the server refuses rows, all are in, or the time is over.
 pub(super) fn fill<W: Write>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     index: &Index,
     clients: u32,
     commit_rows: usize,
 ) -> Result<Outcome, Stop> {
-    let (sql, connector) = (bench.sql(), bench.connector.clone());
+    let (sql, connector) = (context.sql(), context.connector.clone());
     let mut session = connector.open(0)?;
-    prepare(&sql, &mut session, index, bench.data.train.rows() as u64)?;
+    prepare(&sql, &mut session, index, context.data.train.rows() as u64)?;
     let log = |session: &mut Connection| -> Option<f64> {
         numbers(session, sql.log_bytes()).ok()?.first().copied()?
     };
     let log_before = log(&mut session);
-    let time = Duration::from_secs_f64(bench.task.seconds);
-    let filling = Arc::new(Filling::new(bench.ground(), commit_rows));
+    let time = Duration::from_secs_f64(context.task.seconds);
+    let filling = Arc::new(Filling::new(context.table(), commit_rows));
     let worker = |client| {
         let filling = Arc::clone(&filling);
         Worker {
@@ -48,7 +48,7 @@ pub(super) fn fill<W: Write>(
         }
     };
     let workers = (0..clients).map(worker).collect();
-    let (clients, mut outcome) = lead(bench, workers, &filling.done)?;
+    let (clients, mut outcome) = lead(context, workers, &filling.done)?;
     let filling = filling.result(clients, outcome.seconds);
     let rows = count(&mut session)?;
     filling.check(rows)?;
@@ -57,7 +57,7 @@ pub(super) fn fill<W: Write>(
         outcome.extra.insert(Metric::LogBytesPerRow, (after - before) / rows as f64);
     }
     build::put_sizes(&sql, &mut session, &mut outcome)?;
-    filling.put(&mut outcome, bench.data.train.rows() as u64);
+    filling.put(&mut outcome, context.data.train.rows() as u64);
     load::settle(&sql, &mut session)?;
     Ok(outcome)
 }
@@ -76,7 +76,7 @@ fn prepare(
 
 /// Shared by the clients.
 struct Filling {
-    ground: Arc<TableContext>,
+    table: Arc<TableContext>,
     commit_rows: usize,
     /// The first row not taken by a client.
     next: AtomicUsize,
@@ -103,9 +103,9 @@ struct Filled {
 }
 
 impl Filling {
-    fn new(ground: Arc<TableContext>, commit_rows: usize) -> Filling {
+    fn new(table: Arc<TableContext>, commit_rows: usize) -> Filling {
         Filling {
-            ground,
+            table,
             commit_rows,
             next: AtomicUsize::new(0),
             done: Arc::default(),
@@ -117,7 +117,7 @@ impl Filling {
     /// Inserts as one client until the end.
     fn insert(&self, session: &mut Connection, time: Duration) -> Result<Inserter, String> {
         let (start, cpu) = (Instant::now(), tree::thread_cpu_ns());
-        let TableContext { dialect, work, data, .. } = &*self.ground;
+        let TableContext { dialect, work, data, .. } = &*self.table;
         let mut rows = RowMaker::new(data, *dialect, work.variant);
         let mut worker =
             Inserter { recorder: Recorder::new(false), retries: BTreeMap::new(), used: 0.0 };
@@ -165,7 +165,7 @@ impl Filling {
         let statement = match *kept {
             Some((count, statement)) if count == ids.len() => statement,
             _ => {
-                let (text, types) = self.ground.sql().insert(ids.len());
+                let (text, types) = self.table.sql().insert(ids.len());
                 let statement = session.prepare(&text, &types)?;
                 *kept = Some((ids.len(), statement));
                 statement
@@ -175,7 +175,7 @@ impl Filling {
         let values = rows.values(ids, &vectors);
         let start = Instant::now();
         while let Err(error) = session.execute(statement, &values) {
-            let Some(code) = error.code().filter(|code| self.ground.dialect.is_conflict(code))
+            let Some(code) = error.code().filter(|code| self.table.dialect.is_conflict(code))
             else {
                 return Err(error);
             };

@@ -16,12 +16,12 @@ use crate::driver::Stop;
 /// Deletes until `percent` of all rows are gone: always the same rows, and each share includes the
 /// smaller ones.
 pub(super) fn delete<W: Write>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     percent: f64,
 ) -> Result<Outcome, Stop> {
-    let connector = bench.connector.clone();
-    let (_, outcome) = busy(bench, &connector, "the deletion", move |session, ground, done| {
-        let data = &ground.data;
+    let connector = context.connector.clone();
+    let (_, outcome) = busy(context, &connector, "the deletion", move |session, table, done| {
+        let data = &table.data;
         let statement = format!("DELETE FROM {TABLE} WHERE fate < {}", parts(percent));
         let reply = session.simple(&statement);
         let reply = reply.map_err(|error| format!("failed to run {statement}: {error}"))?;
@@ -40,9 +40,9 @@ pub(super) fn delete<W: Write>(
 }
 
 /// Runs VACUUM or OPTIMIZE.
-pub(super) fn clean<W: Write>(bench: &mut VectorContext<'_, W>) -> Result<Outcome, Stop> {
-    let (statement, connector) = (bench.sql().clean(), bench.connector.clone());
-    let (_, mut outcome) = busy(bench, &connector, "the cleaning", move |session, _, done| {
+pub(super) fn clean<W: Write>(context: &mut VectorContext<'_, W>) -> Result<Outcome, Stop> {
+    let (statement, connector) = (context.sql().clean(), context.connector.clone());
+    let (_, mut outcome) = busy(context, &connector, "the cleaning", move |session, _, done| {
         let cleaned = session.rows(&statement);
         cleaned.map_err(|error| format!("failed to run {statement}: {error}"))?;
         done.store(1, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use crate::driver::request::{DriverRequest, StepRequest};
 
 /// The context of a step.
 pub(super) struct VectorContext<'a, W> {
-    pub(super) job: &'a DriverRequest,
+    pub(super) request: &'a DriverRequest,
     pub(super) task: &'a StepRequest<VectorWork>,
     pub(super) connector: Connector,
     pub(super) link: &'a mut LabLink<W>,
@@ -57,27 +57,27 @@ impl<'a, W: Write> VectorContext<'a, W> {
     }
 
     pub(super) fn sql(&self) -> Sql<'a> {
-        let VectorContext { job, task, .. } = self;
+        let VectorContext { request, task, .. } = self;
         Sql {
-            dialect: job.dialect,
+            dialect: request.dialect,
             dims: self.data.train.dims,
             distance: self.data.distance,
             work: &task.work,
             storage_engine: task.storage_engine.as_deref(),
             types: self.types.clone(),
-            mark: job.mark.as_deref(),
+            mark: request.mark.as_deref(),
         }
     }
 
     /// The shared part, for threads.
-    pub(super) fn ground(&self) -> Arc<TableContext> {
+    pub(super) fn table(&self) -> Arc<TableContext> {
         Arc::new(TableContext {
-            dialect: self.job.dialect,
+            dialect: self.request.dialect,
             work: self.task.work.clone(),
             storage_engine: self.task.storage_engine.clone(),
             data: Arc::clone(&self.data),
             types: self.types.clone(),
-            mark: self.job.mark.clone(),
+            mark: self.request.mark.clone(),
         })
     }
 
@@ -89,8 +89,8 @@ impl<'a, W: Write> VectorContext<'a, W> {
 
 /// Finds the prefix for names of pgvector's types and operators. On a server that rqps does not
 /// run, the extension may be in another schema than the tables, and sessions see only the latter.
-pub(super) fn types(job: &DriverRequest, connector: &Connector) -> Result<String, String> {
-    if job.mark.is_none() || job.dialect != Dialect::Postgres {
+pub(super) fn types(request: &DriverRequest, connector: &Connector) -> Result<String, String> {
+    if request.mark.is_none() || request.dialect != Dialect::Postgres {
         return Ok(String::new());
     }
     let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e \

@@ -38,23 +38,23 @@ const LOST: f64 = 0.02;
 
 /// Measures one isolation level.
 pub(super) fn isolate<W: Write>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     level: IsolationLevel,
     search: &Search,
 ) -> Result<Outcome, Stop> {
-    let ready = Arc::new(Ready::new(bench, search)?);
-    let answers = ready.ask_all(bench, search)?;
-    let before = score(&bench.data, &ready.truth, &answers);
-    let connector = ready.connector.also(settings(bench.job.dialect, level));
-    let variant = bench.work().variant;
-    let shift = load::shift(&bench.data, variant);
-    let form = Encoding::of_row(bench.job.dialect, variant);
-    let deadline = Duration::from_secs_f64(bench.task.seconds);
+    let ready = Arc::new(Ready::new(context, search)?);
+    let answers = ready.ask_all(context, search)?;
+    let before = score(&context.data, &ready.truth, &answers);
+    let connector = ready.connector.also(settings(context.request.dialect, level));
+    let variant = context.work().variant;
+    let shift = load::shift(&context.data, variant);
+    let form = Encoding::of_row(context.request.dialect, variant);
+    let deadline = Duration::from_secs_f64(context.task.seconds);
     let (also, plan) = (connector.clone(), Arc::clone(&ready));
     let transactions = "the transactions";
     let (mut tally, mut outcome) =
-        busy(bench, &connector, transactions, move |session, ground, done| {
-            let (sql, data) = (ground.sql(), &*ground.data);
+        busy(context, &connector, transactions, move |session, table, done| {
+            let (sql, data) = (table.sql(), &*table.data);
             let reader = also.open(1)?;
             let mut pair = Pair::new(&sql, &plan, [reader, also.open(2)?], data)?;
             let vectors = Vectors { data, shift: shift.as_deref(), form };
@@ -65,13 +65,13 @@ pub(super) fn isolate<W: Write>(
             }
             Ok(tally)
         })?;
-    let answers = ready.ask_all(bench, search)?;
+    let answers = ready.ask_all(context, search)?;
     if let Some(id) =
-        answers.iter().find(|id| **id != u32::MAX && **id as usize >= bench.data.train.rows())
+        answers.iter().find(|id| **id != u32::MAX && **id as usize >= context.data.train.rows())
     {
         tally.violation(format!("at the end: a query returned row {id}, which does not exist"));
     }
-    let after = score(&bench.data, &ready.truth, &answers);
+    let after = score(&context.data, &ready.truth, &answers);
     ready.tell(&mut outcome);
     put_score(&mut outcome, &after);
     outcome.facts.insert("recall before".to_owned(), format!("{:.4}", before.recall));

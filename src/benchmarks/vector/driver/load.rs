@@ -93,18 +93,19 @@ pub(super) fn shift(data: &VectorSet, variant: Variant) -> Option<Vec<f32>> {
 
 /// Creates the table and loads all rows except the last `spare`.
 pub(super) fn load<W: Write>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     spare: u64,
 ) -> Result<Outcome, Stop> {
-    let connector = bench.connector.clone();
-    let order = shuffled(bench.data.train.rows(), Rng::stream(bench.job.seed, "vector.load", 0));
+    let connector = context.connector.clone();
+    let order =
+        shuffled(context.data.train.rows(), Rng::stream(context.request.seed, "vector.load", 0));
     let (table_bytes, mut outcome) =
-        busy(bench, &connector, "the load", move |session, ground, done| {
-            let (sql, data, dialect) = (ground.sql(), &*ground.data, ground.dialect);
+        busy(context, &connector, "the load", move |session, table, done| {
+            let (sql, data, dialect) = (table.sql(), &*table.data, table.dialect);
             create(&sql, session)?;
             let present = |id: &u32| data.is_present(*id, Present::AllBut { spare });
             let ids: Vec<u32> = order.into_iter().filter(present).collect();
-            let rows = RowMaker::new(data, dialect, ground.work.variant);
+            let rows = RowMaker::new(data, dialect, table.work.variant);
             let loaded = match dialect {
                 Dialect::Mysql => insert(&sql, session, rows, &ids, done),
                 _ => copy(session, rows, &ids, done),

@@ -57,19 +57,19 @@ struct Writer {
 
 /// Measures the queries of `search` while `rate` rows per second are inserted.
 pub(super) fn mixed<W: Write>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     rate: f64,
     search: &Search,
 ) -> Result<Outcome, Stop> {
-    let ready = Prepared::new(bench, search)?;
+    let ready = Prepared::new(context, search)?;
     let begun = Instant::now();
     let clock = Clock::Real(RealClock::starting_at(begun));
     let (sender, logs) = channel();
     let (hand_over, written) = channel();
-    let writer = member(bench, (rate, search.rows), clock.clone(), hand_over);
+    let writer = member(context, (rate, search.rows), clock.clone(), hand_over);
     let log = Some((clock.clone(), KEPT, sender));
     let beside = Beside { begun, writer: Some(writer), log };
-    let mut outcome = ready.window_beside(bench, search, beside)?;
+    let mut outcome = ready.window_beside(context, search, beside)?;
     let now = clock.now();
     let mut all = Vec::new();
     for _ in 0..search.clients {
@@ -80,29 +80,29 @@ pub(super) fn mixed<W: Write>(
         .map_err(|_| "failed to measure: the writer hangs".to_owned())?;
     let length = (outcome.seconds * 1e9) as u64;
     let (start, end) = writer.window.unwrap_or((now.saturating_sub(length), now));
-    judge(&mut outcome, bench, &ready.truth, &writer, &all, start);
+    judge(&mut outcome, context, &ready.truth, &writer, &all, start);
     put_writer(&mut outcome, &writer, rate, (start, end));
     Ok(outcome)
 }
 
 /// The writer as a background thread. It begins with the warm-up of the queries.
 fn member<W: Write>(
-    bench: &VectorContext<'_, W>,
+    context: &VectorContext<'_, W>,
     (rate, present): (f64, Present),
     clock: Clock,
     hand_over: Sender<Writer>,
 ) -> Member<Counts> {
-    let (connector, ground) = (bench.connector.clone(), bench.ground());
+    let (connector, table) = (context.connector.clone(), context.table());
     let life = move |stand: &Stand<Counts>| {
         let mut session = connector.open(u32::MAX)?;
         stand.ready(Ready::default());
         if stand.order().is_none() {
             return Ok(());
         }
-        let rows = Rows { data: &ground.data, present, rate };
-        let maker = RowMaker::new(rows.data, ground.dialect, ground.work.variant);
+        let rows = Rows { data: &table.data, present, rate };
+        let maker = RowMaker::new(rows.data, table.dialect, table.work.variant);
         let mut writer =
-            write(&ground.sql(), &mut session, maker, &rows, &clock, &|| stand.is_over())?;
+            write(&table.sql(), &mut session, maker, &rows, &clock, &|| stand.is_over())?;
         writer.window = stand.window().map(|window| (window.start, window.end));
         // Without a receiver the step has already failed.
         let _ = hand_over.send(writer);
@@ -181,13 +181,13 @@ fn write(
 /// no correct answer loses), and by those committed before it ended.
 fn judge<W>(
     outcome: &mut Outcome,
-    bench: &VectorContext<'_, W>,
+    context: &VectorContext<'_, W>,
     truth: &Truth,
     writer: &Writer,
     logs: &[AnswerLog],
     from: u64,
 ) {
-    let data = &bench.data;
+    let data = &context.data;
     let k = truth.k;
     let near = Near::new(data, writer);
     let mut judged = score::Score::default();

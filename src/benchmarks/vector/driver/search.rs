@@ -35,21 +35,21 @@ const STACK: usize = 512 << 10;
 
 /// Measures one point.
 pub(super) fn search<W: Write>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     search: &Search,
 ) -> Result<Outcome, Stop> {
-    let ready = Ready::new(bench, search)?;
-    if bench.job.counted_events.is_some() {
+    let ready = Ready::new(context, search)?;
+    if context.request.counted_events.is_some() {
         // Recall is that of the timed runs, and running every query takes minutes under valgrind.
-        return ready.window(bench, search);
+        return ready.window(context, search);
     }
     let cold = match search.cold {
-        true => Some(ready.first_pass(bench)?),
+        true => Some(ready.first_pass(context)?),
         false => None,
     };
-    let answers = ready.ask_all(bench, search)?;
-    let score = score(&bench.data, &ready.truth, &answers);
-    let mut outcome = ready.window(bench, search)?;
+    let answers = ready.ask_all(context, search)?;
+    let score = score(&context.data, &ready.truth, &answers);
+    let mut outcome = ready.window(context, search)?;
     put_score(&mut outcome, &score);
     if let Some((first, whole)) = cold {
         outcome.extra.insert(Metric::FirstQuery, first.as_secs_f64() * 1e3);
@@ -61,13 +61,13 @@ pub(super) fn search<W: Write>(
 /// Sends the queries' vectors with a statement that ignores them: the cost of a query without its
 /// search.
 pub(super) fn payload<W: Write>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     search: &Search,
 ) -> Result<Outcome, Stop> {
-    let mut ready = Ready::new(bench, search)?;
-    (ready.statement, ready.types) = bench.sql().payload();
+    let mut ready = Ready::new(context, search)?;
+    (ready.statement, ready.types) = context.sql().payload();
     ready.plan.clone_from(&ready.statement);
-    ready.window(bench, search)
+    ready.window(context, search)
 }
 
 /// Sets the metrics of the recall pass.
@@ -116,10 +116,10 @@ impl Ready {
     /// exact scan, which is slow and has recall 1. With a filter a scan may be the better plan; it
     /// counts then, because users get it.
     pub(super) fn new<W: Write>(
-        bench: &VectorContext<'_, W>,
+        context: &VectorContext<'_, W>,
         search: &Search,
     ) -> Result<Ready, Stop> {
-        let ready = Ready::with_any_plan(bench, search)?;
+        let ready = Ready::with_any_plan(context, search)?;
         if ready.uses_index || search.filter != Filter::None {
             return Ok(ready);
         }
@@ -134,23 +134,23 @@ impl Ready {
 
     /// Prepares the same with any plan.
     pub(super) fn with_any_plan<W: Write>(
-        bench: &VectorContext<'_, W>,
+        context: &VectorContext<'_, W>,
         search: &Search,
     ) -> Result<Ready, Stop> {
-        let (sql, filter) = (bench.sql(), search.filter);
-        let truth = truth(bench, search)?;
+        let (sql, filter) = (context.sql(), search.filter);
+        let truth = truth(context, search)?;
         if filter == Filter::None && search.rows == Present::All {
-            bench.data.check_given(&truth).map_err(|error| format!("failed to {error}"))?;
+            context.data.check_given(&truth).map_err(|error| format!("failed to {error}"))?;
         }
-        let filters = bench.data.filter_values(filter).map_err(|e| format!("failed to {e}"))?;
+        let filters = context.data.filter_values(filter).map_err(|e| format!("failed to {e}"))?;
         check_ef(&sql, search)?;
-        let connector = bench.connector.also(sql.settings(search));
+        let connector = context.connector.also(sql.settings(search));
         let mut session = connector.open(0)?;
         let mut facts = BTreeMap::new();
         if let Some(setting) = build::give_room(&sql, &mut session)? {
             facts.insert("mhnsw_max_cache_size".to_owned(), setting);
         }
-        if bench.job.dialect == Dialect::Mysql {
+        if context.request.dialect == Dialect::Mysql {
             // The graph cache's state after earlier widths would change the speed of this one.
             if let Err(error) = session.simple(&format!("FLUSH TABLES {TABLE}")) {
                 let words =
@@ -158,10 +158,10 @@ impl Ready {
                 facts.insert("FLUSH TABLES".to_owned(), words);
             }
         }
-        let (plan, uses_index) = explain(bench, &sql, search, filters.as_deref(), &mut session)?;
+        let (plan, uses_index) = explain(context, &sql, search, filters.as_deref(), &mut session)?;
         facts.insert("settings".to_owned(), sql.settings(search).join("; "));
         let (statement, types) = sql.prepared(search);
-        let queries = Arc::new(encode(bench, filters));
+        let queries = Arc::new(encode(context, filters));
         Ok(Ready { connector, statement, types, queries, truth, plan, uses_index, facts })
     }
 
@@ -175,11 +175,11 @@ impl Ready {
     /// Runs the first query on a freshly started server, and all queries once, with their times.
     fn first_pass<W: Write>(
         &self,
-        bench: &mut VectorContext<'_, W>,
+        context: &mut VectorContext<'_, W>,
     ) -> Result<(Duration, Duration), Stop> {
         let mut session = self.connector.open(0)?;
         let statement = self.prepare(&mut session)?;
-        let mut ids = Vec::with_capacity(bench.k());
+        let mut ids = Vec::with_capacity(context.k());
         let start = Instant::now();
         let mut first = Duration::ZERO;
         let mut said = start;
@@ -192,7 +192,7 @@ impl Ready {
             }
             if said.elapsed() > SIGN_OF_LIFE {
                 said = Instant::now();
-                bench.link.say(&DriverEvent::Warming)?;
+                context.link.say(&DriverEvent::Warming)?;
             }
         }
         Ok((first, start.elapsed()))
@@ -202,10 +202,10 @@ impl Ready {
     /// one.
     pub(super) fn ask_all<W: Write>(
         &self,
-        bench: &mut VectorContext<'_, W>,
+        context: &mut VectorContext<'_, W>,
         search: &Search,
     ) -> Result<Vec<u32>, Stop> {
-        let k = bench.k();
+        let k = context.k();
         let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let sessions = cpus.max(search.clients as usize).min(64);
         let share = self.queries.len().div_ceil(sessions).max(1);
@@ -213,7 +213,7 @@ impl Ready {
         let members = all.chunks(share).zip(1..).map(|(part, number)| self.asker(part, number, k));
         let mut crew = Crew::start(Instant::now(), members.collect())?;
         let mut beat = |link: &mut LabLink<W>| Ok(link.say(&DriverEvent::Warming)?);
-        Ok(crew.finish(SIGN_OF_LIFE, &mut beat, bench.link)?.concat())
+        Ok(crew.finish(SIGN_OF_LIFE, &mut beat, context.link)?.concat())
     }
 
     /// A thread that runs some of the queries.
@@ -242,26 +242,30 @@ impl Ready {
     /// Measures the window.
     pub(super) fn window<W: Write>(
         &self,
-        bench: &mut VectorContext<'_, W>,
+        context: &mut VectorContext<'_, W>,
         search: &Search,
     ) -> Result<Outcome, Stop> {
-        self.window_beside(bench, search, Beside { begun: Instant::now(), writer: None, log: None })
+        self.window_beside(
+            context,
+            search,
+            Beside { begun: Instant::now(), writer: None, log: None },
+        )
     }
 
     /// Measures the window beside a writer.
     pub(super) fn window_beside<W: Write>(
         &self,
-        bench: &mut VectorContext<'_, W>,
+        context: &mut VectorContext<'_, W>,
         search: &Search,
         Beside { begun, writer, log }: Beside,
     ) -> Result<Outcome, Stop> {
-        let task = measure_task(bench, search);
-        let (queries, k) = (Arc::clone(&self.queries), bench.k());
+        let task = measure_task(context, search);
+        let (queries, k) = (Arc::clone(&self.queries), context.k());
         let (statement, types) = (self.statement.clone(), self.types.clone());
         let log = log.map(std::sync::Mutex::new);
-        let make: step::MakeActs<Searcher> = Box::new(move |job, client, session| {
+        let make: step::MakeEvent<Searcher> = Box::new(move |request, client, session| {
             let prepared = prepare(&statement, &types, session)?;
-            let searcher = Searcher::new(prepared, Arc::clone(&queries), job.seed, client, k);
+            let searcher = Searcher::new(prepared, Arc::clone(&queries), request.seed, client, k);
             Ok(match &log {
                 None => searcher,
                 Some(log) => {
@@ -276,7 +280,7 @@ impl Ready {
             beside: writer,
             ..step::Clients::new(self.connector.clone(), make)
         };
-        let mut outcome = step::measure(bench.job, &task, clients, bench.link)?;
+        let mut outcome = step::measure(context.request, &task, clients, context.link)?;
         self.tell(&mut outcome);
         Ok(outcome)
     }
@@ -298,24 +302,24 @@ fn prepare(
         .map_err(|error| format!("failed to prepare {statement}: {error}"))
 }
 
-fn measure_task<W: Write>(bench: &VectorContext<'_, W>, search: &Search) -> StepRequest<()> {
+fn measure_task<W: Write>(context: &VectorContext<'_, W>, search: &Search) -> StepRequest<()> {
     StepRequest {
         clients: search.clients,
         rate: RateUnit::Queries,
         plans: false,
-        ..bench.task.with(())
+        ..context.task.with(())
     }
 }
 
-fn encode<W: Write>(bench: &VectorContext<'_, W>, filters: Option<Vec<i64>>) -> Encoded {
-    let form = Encoding::of_query(bench.job.dialect, bench.work().variant);
-    let shift = load::shift(&bench.data, bench.work().variant);
-    let dims = bench.data.test.dims;
+fn encode<W: Write>(context: &VectorContext<'_, W>, filters: Option<Vec<i64>>) -> Encoded {
+    let form = Encoding::of_query(context.request.dialect, context.work().variant);
+    let shift = load::shift(&context.data, context.work().variant);
+    let dims = context.data.test.dims;
     let stride = form.size(dims);
-    let mut bytes = Vec::with_capacity(stride * bench.data.test.rows());
+    let mut bytes = Vec::with_capacity(stride * context.data.test.rows());
     let mut values = vec![0.0; dims];
-    for query in 0..bench.data.test.rows() {
-        bench.data.test.copy_row(query, &mut values);
+    for query in 0..context.data.test.rows() {
+        context.data.test.copy_row(query, &mut values);
         if let Some(shift) = &shift {
             values.iter_mut().zip(shift).for_each(|(value, shift)| *value += shift);
         }
@@ -325,14 +329,14 @@ fn encode<W: Write>(bench: &VectorContext<'_, W>, filters: Option<Vec<i64>>) -> 
 }
 
 /// The exact neighbours among the existing rows.
-fn truth<W: Write>(bench: &VectorContext<'_, W>, search: &Search) -> Result<Truth, String> {
+fn truth<W: Write>(context: &VectorContext<'_, W>, search: &Search) -> Result<Truth, String> {
     let truth = match search.rows {
         // Not cached, because the rows differ each time.
         Present::Found => {
-            let mut session = bench.connector.open(0)?;
-            bench.data.truth_among(&ids(&mut session)?, bench.k())
+            let mut session = context.connector.open(0)?;
+            context.data.truth_among(&ids(&mut session)?, context.k())
         }
-        rows => bench.data.truth(search.filter, rows, bench.k(), bench.task.cache.as_deref()),
+        rows => context.data.truth(search.filter, rows, context.k(), context.task.cache.as_deref()),
     };
     truth.map_err(|error| format!("failed to {error}"))
 }
@@ -363,14 +367,14 @@ fn check_ef(sql: &Sql<'_>, search: &Search) -> Result<(), String> {
 
 /// The plan of the first query, and true if it uses the index.
 fn explain<W: Write>(
-    bench: &VectorContext<'_, W>,
+    context: &VectorContext<'_, W>,
     sql: &Sql<'_>,
     search: &Search,
     filters: Option<&[i64]>,
     session: &mut Connection,
 ) -> Result<(String, bool), String> {
-    let mut vector = vec![0.0; bench.data.test.dims];
-    bench.data.test.copy_row(0, &mut vector);
+    let mut vector = vec![0.0; context.data.test.dims];
+    context.data.test.copy_row(0, &mut vector);
     let filter = filters.and_then(|filters| filters.first()).copied().unwrap_or(0);
     let explain = sql.explain(search, &vector, filter);
     let rows =

@@ -369,7 +369,7 @@ mod tests {
 
     fn work(variant: Variant) -> VectorWork {
         let data = DataSource::Fashion { dims: 3, queries: 1, rounded: true, seed: 1 };
-        VectorWork { data, rows: 10, k: 10, variant, act: VectorOperation::Clean }
+        VectorWork { data, rows: 10, k: 10, variant, operation: VectorOperation::Clean }
     }
 
     fn search(filter: Filter) -> Search {

@@ -19,21 +19,21 @@ use crate::driver::request::{DriverRequest, StepRequest};
 
 /// The loop of the benchmark's steps.
 pub(crate) fn step_loop(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest,
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
-    measure(job, &task.own()?, Connector::new(job)?, link)
+    measure(request, &task.own()?, Connector::new(request)?, link)
 }
 
 /// Carries out a step and sends its progress.
 fn measure<W: Write>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<VectorWork>,
     connector: Connector,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
-    if !matches!(job.dialect, Dialect::Postgres | Dialect::Mysql) {
+    if !matches!(request.dialect, Dialect::Postgres | Dialect::Mysql) {
         return Err("failed to measure: only Postgres with pgvector and MariaDB support vector \
                     search"
             .to_owned()
@@ -43,27 +43,29 @@ fn measure<W: Write>(
     let work = &task.work;
     let data = VectorSet::open(&work.data, work.rows, work.k as usize, task.cache.as_deref())
         .map_err(|error| format!("failed to {error}"))?;
-    let types = types(job, &connector)?;
-    let mut bench = VectorContext { job, task, connector, link, data: Arc::new(data), types };
-    let mut outcome = match &work.act {
-        VectorOperation::Load { spare } => load::load(&mut bench, *spare)?,
-        VectorOperation::Build(index) => build::build(&mut bench, index)?,
-        VectorOperation::Search(search) => search::search(&mut bench, search)?,
-        VectorOperation::Payload(search) => search::payload(&mut bench, search)?,
-        VectorOperation::Target { recall, search } => target::target(&mut bench, *recall, search)?,
-        VectorOperation::Mixed { insert_rate, search } => {
-            mixed::mixed(&mut bench, *insert_rate, search)?
+    let types = types(request, &connector)?;
+    let mut context = VectorContext { request, task, connector, link, data: Arc::new(data), types };
+    let mut outcome = match &work.operation {
+        VectorOperation::Load { spare } => load::load(&mut context, *spare)?,
+        VectorOperation::Build(index) => build::build(&mut context, index)?,
+        VectorOperation::Search(search) => search::search(&mut context, search)?,
+        VectorOperation::Payload(search) => search::payload(&mut context, search)?,
+        VectorOperation::Target { recall, search } => {
+            target::target(&mut context, *recall, search)?
         }
-        VectorOperation::Delete { percent } => churn::delete(&mut bench, *percent)?,
-        VectorOperation::Clean => churn::clean(&mut bench)?,
+        VectorOperation::Mixed { insert_rate, search } => {
+            mixed::mixed(&mut context, *insert_rate, search)?
+        }
+        VectorOperation::Delete { percent } => churn::delete(&mut context, *percent)?,
+        VectorOperation::Clean => churn::clean(&mut context)?,
         VectorOperation::Isolate { level, search } => {
-            isolation::isolate(&mut bench, *level, search)?
+            isolation::isolate(&mut context, *level, search)?
         }
         VectorOperation::Fill { index, clients, commit_rows } => {
-            capacity::fill(&mut bench, index, *clients, *commit_rows as usize)?
+            capacity::fill(&mut context, index, *clients, *commit_rows as usize)?
         }
     };
-    bench.note_data(&mut outcome);
+    context.note_data(&mut outcome);
     link.say(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
 }

@@ -27,22 +27,22 @@ enum Tried {
 /// Finds the smallest ef whose recall is at least `recall` with 95 % confidence over the queries,
 /// and measures it.
 pub(super) fn target<W: Write>(
-    bench: &mut VectorContext<'_, W>,
+    context: &mut VectorContext<'_, W>,
     recall: f64,
     search: &Search,
 ) -> Result<Outcome, Stop> {
-    let least = bench.work().k.max(search.ef).max(1);
-    let largest = bench.sql().largest_ef();
+    let least = context.work().k.max(search.ef).max(1);
+    let largest = context.sql().largest_ef();
     let mut tried = Vec::new();
     let found = smallest(least, largest, |ef| {
         let search = Search { ef, ..search.clone() };
-        let ready = Ready::with_any_plan(bench, &search)?;
+        let ready = Ready::with_any_plan(context, &search)?;
         if !ready.uses_index {
             tried.push(format!("{ef}: no index"));
             return Ok(Tried::Scan);
         }
-        let answers = ready.ask_all(bench, &search)?;
-        let score = score(&bench.data, &ready.truth, &answers);
+        let answers = ready.ask_all(context, &search)?;
+        let score = score(&context.data, &ready.truth, &answers);
         tried.push(format!("{ef}: {:.4}", score.recall));
         let enough = lower_bound(&score) >= recall;
         Ok(if enough { Tried::Enough } else { Tried::Below(score.recall) })
@@ -55,10 +55,10 @@ pub(super) fn target<W: Write>(
         ),
     })?;
     let found = Search { ef: high, ..search.clone() };
-    let ready = Ready::new(bench, &found)?;
-    let answers = ready.ask_all(bench, &found)?;
-    let score = score(&bench.data, &ready.truth, &answers);
-    let mut outcome = ready.window(bench, &found)?;
+    let ready = Ready::new(context, &found)?;
+    let answers = ready.ask_all(context, &found)?;
+    let score = score(&context.data, &ready.truth, &answers);
+    let mut outcome = ready.window(context, &found)?;
     put_score(&mut outcome, &score);
     outcome.extra.insert(Metric::EfSearch, f64::from(high));
     outcome.facts.insert("ef_search: recall".to_owned(), tried.join(", "));

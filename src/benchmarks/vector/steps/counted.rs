@@ -12,7 +12,7 @@ const STATEMENTS_PER_SEARCH: u64 = 5;
 pub(super) fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
     let left_out = |why: &str| StepCount::LeftOut(why.to_owned());
     let Some(work) = step.own::<VectorWork>() else { return left_out("its work is not known") };
-    match &work.act {
+    match &work.operation {
         VectorOperation::Search(search) | VectorOperation::Payload(search) => {
             if search.clients > 1 {
                 left_out("it has several clients, and threads under valgrind run one at a time")
