@@ -51,14 +51,16 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let rows: Vec<Vec<Cell>> = names.iter().map(|name| cells(comparison, name)).collect();
     let columns = vec![
         Column::words("host"),
-        Column::numbers("clients").told("clients on this host"),
-        Column::numbers("cpus").told("logical CPUs"),
-        Column::numbers("busiest").told("share of a CPU that the busiest client thread used"),
-        Column::numbers("host_busy").told("share of all its CPUs that were busy"),
+        Column::numbers("clients").with_legend("clients on this host"),
+        Column::numbers("cpus").with_legend("logical CPUs"),
+        Column::numbers("busiest")
+            .with_legend("share of a CPU that the busiest client thread used"),
+        Column::numbers("host_busy").with_legend("share of all its CPUs that were busy"),
         Column::numbers("clock_offset_ms")
-            .told("offset of its wall clock from the server's: positive is ahead"),
-        Column::numbers("clock_bound_ms").told("largest possible error of that offset"),
-        Column::numbers("start_ms").told("delay of its window after the first window of the step"),
+            .with_legend("offset of its wall clock from the server's: positive is ahead"),
+        Column::numbers("clock_bound_ms").with_legend("largest possible error of that offset"),
+        Column::numbers("start_ms")
+            .with_legend("delay of its window after the first window of the step"),
     ];
     (!rows.is_empty()).then(|| Section {
         id: "client-hosts",

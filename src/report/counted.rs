@@ -121,16 +121,16 @@ fn has(step: &StepComparison, metric: Metric) -> bool {
 
 fn total_columns(count: Count, with_rates: bool) -> Vec<Column> {
     let mut columns = vec![
-        Column::numbers("baseline").told("per operation"),
-        Column::numbers("target").told("per operation"),
-        Column::numbers("ratio").told("target / baseline; [low, high]: 95 % interval"),
-        Column::numbers("n").told("repeats of both targets with the same statements"),
+        Column::numbers("baseline").with_legend("per operation"),
+        Column::numbers("target").with_legend("per operation"),
+        Column::numbers("ratio").with_legend("target / baseline; [low, high]: 95 % interval"),
+        Column::numbers("n").with_legend("repeats of both targets with the same statements"),
     ];
     if count.judged {
         columns.push(Column::words("change"));
     }
     if with_rates {
-        columns.push(Column::words("rate").told("verdict on the rate that was measured"));
+        columns.push(Column::words("rate").with_legend("verdict on the rate that was measured"));
     }
     columns.push(Column::of_row("step"));
     columns
@@ -147,8 +147,10 @@ fn alone(comparison: &Comparison) -> Block {
     });
     let rows = rows.collect();
     let columns = counts.iter().map(|count| match *count == CLIENT {
-        true => Column::numbers(comparison.baseline.clone()).told("instructions per operation"),
-        false => Column::numbers(count.metric.name()).told(count.of),
+        true => {
+            Column::numbers(comparison.baseline.clone()).with_legend("instructions per operation")
+        }
+        false => Column::numbers(count.metric.name()).with_legend(count.of),
     });
     let columns = columns.chain([Column::of_row("step")]).collect();
     Block::Table(Table { caption: String::new(), columns, rows })
@@ -312,14 +314,16 @@ impl ShortNames {
 
 fn columns() -> Vec<Column> {
     vec![
-        Column::numbers("difference").told("own instructions per operation, target - baseline"),
-        Column::numbers("%").told("difference / all instructions per operation of the baseline"),
-        Column::numbers("baseline").told("own instructions per operation"),
-        Column::numbers("target").told("own instructions per operation"),
-        Column::numbers("incl.").told("with the functions that it calls, baseline"),
-        Column::numbers("incl. target").told("with the functions that it calls, target"),
-        Column::numbers("calls").told("calls per operation, baseline"),
-        Column::numbers("calls target").told("calls per operation, target"),
+        Column::numbers("difference")
+            .with_legend("own instructions per operation, target - baseline"),
+        Column::numbers("%")
+            .with_legend("difference / all instructions per operation of the baseline"),
+        Column::numbers("baseline").with_legend("own instructions per operation"),
+        Column::numbers("target").with_legend("own instructions per operation"),
+        Column::numbers("incl.").with_legend("with the functions that it calls, baseline"),
+        Column::numbers("incl. target").with_legend("with the functions that it calls, target"),
+        Column::numbers("calls").with_legend("calls per operation, baseline"),
+        Column::numbers("calls target").with_legend("calls per operation, target"),
         Column::words("change"),
         Column::of_row("function"),
     ]

@@ -156,9 +156,9 @@ impl Column {
         Column { metric: Some(metric), ..self }
     }
 
-    /// Adds unit and formula of its numbers.
+    /// Adds a legend: unit and formula of its numbers.
     #[must_use]
-    pub fn told(self, legend: &'static str) -> Column {
+    pub fn with_legend(self, legend: &'static str) -> Column {
         Column { legend, ..self }
     }
 

@@ -190,9 +190,9 @@ fn counters(label: &str, moved: &[MovedCounter]) -> Option<Block> {
     };
     let rows: Vec<Vec<Cell>> = moved.iter().take(COUNTERS_MOST).map(row).collect();
     let columns = vec![
-        Column::numbers("baseline").told("per operation"),
-        Column::numbers("target").told("per operation"),
-        Column::numbers("ratio").told("target / baseline"),
+        Column::numbers("baseline").with_legend("per operation"),
+        Column::numbers("target").with_legend("per operation"),
+        Column::numbers("ratio").with_legend("target / baseline"),
         Column::of_row("counter"),
     ];
     let left = moved.len().saturating_sub(COUNTERS_MOST);

@@ -52,14 +52,15 @@ fn sentence(label: &str, change: &SampledChange) -> String {
 
 fn columns() -> Vec<Column> {
     vec![
-        Column::numbers("difference").told("own CPU us per operation, target - baseline; 95 %"),
-        Column::numbers("%").told("difference / all CPU time per operation of the baseline"),
-        Column::numbers("baseline").told("own CPU us per operation"),
-        Column::numbers("target").told("own CPU us per operation"),
-        Column::numbers("incl.").told("with the functions that it calls, baseline"),
-        Column::numbers("incl. target").told("with the functions that it calls, target"),
-        Column::numbers("q").told("of its own time"),
-        Column::numbers("q incl.").told("of its time with the functions that it calls"),
+        Column::numbers("difference")
+            .with_legend("own CPU us per operation, target - baseline; 95 %"),
+        Column::numbers("%").with_legend("difference / all CPU time per operation of the baseline"),
+        Column::numbers("baseline").with_legend("own CPU us per operation"),
+        Column::numbers("target").with_legend("own CPU us per operation"),
+        Column::numbers("incl.").with_legend("with the functions that it calls, baseline"),
+        Column::numbers("incl. target").with_legend("with the functions that it calls, target"),
+        Column::numbers("q").with_legend("of its own time"),
+        Column::numbers("q incl.").with_legend("of its time with the functions that it calls"),
         Column::of_row("function"),
     ]
 }

@@ -67,8 +67,8 @@ fn table(comparison: &Comparison, counts: &[Counted<'_>]) -> Table {
     let columns = vec![
         Column::numbers("clients"),
         Column::numbers(unit),
-        Column::numbers("per client").told("rate / clients"),
-        Column::numbers("scale").told("rate / rate of this target with the fewest clients"),
+        Column::numbers("per client").with_legend("rate / clients"),
+        Column::numbers("scale").with_legend("rate / rate of this target with the fewest clients"),
         Column::of(Metric::ServerCpuPerOp),
         Column::of(Metric::P99),
         Column::numbers("rQPS"),

@@ -8,11 +8,11 @@ use crate::analyze::turns::{TurnScatter, carry_over, scatter, share_between_turn
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let rows: Vec<Vec<Cell>> = scatter(comparison).iter().map(cells).collect();
     let columns = vec![
-        Column::numbers("turn_ms").told("shortest turn"),
-        Column::words("waiting").told("state of the DBMS during the turns of others"),
-        Column::numbers("turns").told("turns of this target in a block"),
-        Column::numbers("inside").told("standard error of a block's ratio, from its turns"),
-        Column::numbers("between").told("standard deviation of the ratio between blocks"),
+        Column::numbers("turn_ms").with_legend("shortest turn"),
+        Column::words("waiting").with_legend("state of the DBMS during the turns of others"),
+        Column::numbers("turns").with_legend("turns of this target in a block"),
+        Column::numbers("inside").with_legend("standard error of a block's ratio, from its turns"),
+        Column::numbers("between").with_legend("standard deviation of the ratio between blocks"),
         Column::words("target"),
         Column::words("step"),
     ];

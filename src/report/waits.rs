@@ -49,10 +49,10 @@ fn sentence(label: &str, change: &WaitChange, differing: usize) -> String {
 
 fn columns() -> Vec<Column> {
     vec![
-        Column::numbers("difference").told("us per operation, target - baseline; 95 %"),
-        Column::numbers("baseline").told("us per operation, all threads that serve clients"),
-        Column::numbers("target").told("us per operation, all threads that serve clients"),
-        Column::numbers("q").told("of the difference"),
+        Column::numbers("difference").with_legend("us per operation, target - baseline; 95 %"),
+        Column::numbers("baseline").with_legend("us per operation, all threads that serve clients"),
+        Column::numbers("target").with_legend("us per operation, all threads that serve clients"),
+        Column::numbers("q").with_legend("of the difference"),
         Column::of_row("wait"),
     ]
 }

@@ -75,7 +75,7 @@ fn response_times(step: &StepComparison) -> Option<Table> {
     let mut columns = vec![Column::of_row("target"), Column::words("transaction")];
     columns.push(
         Column::numbers("per_minute")
-            .told("60 × transactions of the kind / seconds of all windows"),
+            .with_legend("60 × transactions of the kind / seconds of all windows"),
     );
     columns.extend(QUANTILES.map(|(_, head)| Column::numbers(head)));
     Some(Table { caption: step.name.clone(), columns, rows })

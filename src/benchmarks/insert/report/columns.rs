@@ -39,7 +39,7 @@ fn legend() -> Table {
 
 fn metric_columns() -> Vec<Column> {
     let column =
-        |spec: ColumnSpec| Column::numbers(spec.head).told(spec.legend).showing(spec.metric);
+        |spec: ColumnSpec| Column::numbers(spec.head).with_legend(spec.legend).showing(spec.metric);
     let mut columns: Vec<Column> = COLUMNS.into_iter().map(column).collect();
     columns.push(Column::of_row("tag"));
     columns
