@@ -67,7 +67,7 @@ pub(super) fn target_facts(dataset: &Dataset, labels: &[String]) -> Vec<TargetFa
     targets
 }
 
-/// Where each label stands. All labels of a dataset are among those of the comparison.
+/// The index of each label. All labels of a dataset are among those of the comparison.
 fn places(labels: &[String]) -> HashMap<&str, usize> {
     labels.iter().enumerate().map(|(place, label)| (label.as_str(), place)).collect()
 }

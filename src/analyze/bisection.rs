@@ -5,14 +5,14 @@ use serde::Serialize;
 use crate::domain::verdict::Verdict;
 use crate::stats::Interval;
 
-/// What a bisection found.
+/// The result of a bisection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bisection {
     /// The step.
     pub step: String,
     /// Name of the metric that was searched by.
     pub metric: String,
-    /// Why this metric.
+    /// The reason for this metric.
     pub reason: String,
     /// All versions, the baseline first.
     pub versions: Vec<VersionFacts>,
@@ -25,7 +25,7 @@ pub struct Bisection {
     /// The versions that changed the step, the largest change first. Empty if the difference is
     /// spread over many small changes.
     pub culprits: Vec<Culprit>,
-    /// What it took.
+    /// Its costs.
     pub cost: BisectionCost,
 }
 
@@ -38,9 +38,9 @@ pub struct VersionFacts {
     pub about: String,
     /// Relative to the baseline; `None` if it was not measured.
     pub ratio: Option<f64>,
-    /// How many values that rests on.
+    /// Number of values.
     pub n: usize,
-    /// Why it could not be measured.
+    /// The reason why it could not be measured.
     pub lost: Option<String>,
     /// True if it cannot matter: a commit of documentation or tests.
     pub passed_over: bool,
@@ -76,13 +76,13 @@ pub struct CulpritCheck {
     pub interval: Option<Interval>,
     /// The verdict.
     pub verdict: Verdict,
-    /// How many pairs.
+    /// Number of pairs.
     pub pairs: usize,
     /// The result folder, in that of the bisection.
     pub folder: String,
 }
 
-/// What a bisection took.
+/// The costs of a bisection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct BisectionCost {
     /// Versions that were measured.

@@ -22,7 +22,7 @@ pub const SLOT_ALPHA: f64 = 0.01;
 /// An estimated standard deviation is taken at the upper end of its 90 % range.
 const SD_CONFIDENCE: f64 = 0.9;
 
-/// Why an A/A run tells nothing.
+/// The reason why an A/A run gives no calibration.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum CalibrationError {
     /// Not one target twice.
@@ -33,10 +33,11 @@ pub enum CalibrationError {
     TooFew,
 }
 
-/// What an A/A run has told. `dataset` is what `comparison` was made of; `word` is the target as it
-/// was asked for.
+/// The calibration by an A/A run. `comparison` was made of `dataset`; `word` is the target as
+/// given.
 ///
 /// # Errors
+///
 /// It is no A/A run, or has no step with two pairs.
 pub fn calibrate(
     dataset: &Dataset,
@@ -124,7 +125,7 @@ pub struct Promise {
     pub blocks_needed: Vec<(f64, Option<u32>)>,
     /// Steps with a difference at [`FALSE_ALARM_ALPHA`].
     pub false_alarms: usize,
-    /// As many as chance gives at most in 99 of 100 such runs.
+    /// Most false alarms by chance in 99 of 100 such runs.
     pub false_alarms_max: usize,
     /// True if the place in a block decides: the design is broken on this host.
     pub slot_matters: bool,

@@ -7,7 +7,7 @@ use crate::stats::{Interval, student};
 
 /// Clusters and their pooled estimate. Logarithms are natural.
 pub(super) struct Clusters {
-    /// Of each cluster alone.
+    /// The mean of each cluster.
     pub(super) means: Vec<PairedMean>,
     /// Standard deviation between clusters, τ of the random effect.
     pub(super) between_sd: f64,

@@ -18,7 +18,7 @@ use crate::domain::benchmark::Group;
 use crate::domain::run::{Dataset, Run, RunRecord};
 use crate::parallel;
 
-/// Why there is nothing to compare.
+/// The reason why nothing can be compared.
 #[derive(Debug, Error)]
 pub enum AnalyzeError {
     /// No run folder in the input.
@@ -31,7 +31,7 @@ pub enum AnalyzeError {
     #[error("compare with baseline `{baseline}`: no such target; these folders hold {}",
             labels.join(", "))]
     UnknownBaseline {
-        /// As asked for.
+        /// The label as given.
         baseline: String,
         /// The labels there are.
         labels: Vec<String>,
@@ -62,8 +62,8 @@ pub fn compare(
     compare_measured(dataset, measured, options, extensions)
 }
 
-/// The same with what [`measure`] or [`digest`](super::digest) made of each run of the dataset, in
-/// its order.
+/// [`compare`] with the measurements that [`measure`] or [`digest`](super::digest) made of each run
+/// of the dataset, in its order.
 pub fn compare_measured(
     dataset: &Dataset,
     measured: Vec<Measured>,

@@ -44,16 +44,16 @@ pub struct Comparison {
     pub steps: Vec<StepComparison>,
     /// Summaries of point, range and write.
     pub groups: Vec<GroupSummary>,
-    /// By what verdicts were given.
+    /// The rules of the verdicts.
     pub rules: Rules,
-    /// How the plan looked at its results, if it measured until steps were settled.
+    /// The interim looks of a plan that measured until steps were decided.
     pub schedule: Option<LookSchedule>,
     /// All verdicts in short.
     pub summary: VerdictSummary,
     /// Result set → what happened on the host beside its blocks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub gates: BTreeMap<String, HostLog>,
-    /// Why numbers deserve doubt, the gravest first.
+    /// Reasons to doubt numbers, the gravest first.
     pub caveats: Vec<Caveat>,
     /// True to leave out what vendors ask of those who publish results.
     #[serde(skip)]
@@ -66,13 +66,13 @@ pub struct Comparison {
     /// come after those of this comparison and of its counts in the dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profiles: Option<Box<Comparison>>,
-    /// What the profiler cost.
+    /// The cost of profiling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
-    /// What else differs in the steps that differ, once the run folders were asked.
+    /// Other differences in the steps that differ, after the run folders were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub causes: Option<Box<Causes>>,
-    /// What imported files say besides numbers.
+    /// Remarks in imported files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
 }
@@ -95,17 +95,17 @@ impl Comparison {
     }
 }
 
-/// What is known of a target from its runs. Lists hold distinct values in the order of the runs;
-/// more than one value is a caveat.
+/// Facts about a target from its runs. Lists hold distinct values in the order of the runs; more
+/// than one value is a caveat.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TargetFacts {
     /// Its label.
     pub label: String,
-    /// As planned; `None` if none of its runs was begun.
+    /// The target in the plan; `None` if none of its runs was begun.
     pub target: Option<Target>,
     /// Its builds.
     pub manifests: Vec<Manifest>,
-    /// Where its tables were on a server that rqps does not run.
+    /// The schemas or databases of its tables on a server that rqps does not run.
     pub places: Vec<String>,
     /// Its configurations.
     pub configs: Vec<Config>,
@@ -124,9 +124,9 @@ pub struct RunFacts {
     pub folder: String,
     /// The result set.
     pub result_set: String,
-    /// Which run.
+    /// The key of the run.
     pub key: RunKey,
-    /// How it went.
+    /// The end of the run.
     pub status: Status,
     /// The benchmark.
     pub benchmark: String,
@@ -140,7 +140,7 @@ pub struct RunFacts {
     pub session: String,
     /// Version of rqps that measured.
     pub rqps_version: String,
-    /// Which load of its target it started from, from 1; `None` where none is known.
+    /// The number of the load that it started from, from 1; `None` if unknown.
     #[serde(skip)]
     pub load: Option<u32>,
     /// Seed.
@@ -165,7 +165,7 @@ pub struct StepComparison {
     pub group: Group,
     /// True parameters.
     pub detail: String,
-    /// What the rate counts.
+    /// The unit of the rate.
     pub rate: RateUnit,
     /// One for each target of the comparison, in its order: the baseline first.
     pub targets: Vec<TargetResult>,
@@ -185,7 +185,7 @@ pub struct TargetResult {
     pub chosen: Option<String>,
     /// Completed measurements, in the order of the runs.
     pub samples: Vec<Measurement>,
-    /// Those that did not come to their end.
+    /// Incomplete measurements.
     pub failures: Vec<Failure>,
     /// Folders of the runs of both, in this order.
     #[serde(skip)]
@@ -195,8 +195,8 @@ pub struct TargetResult {
     /// The write rate beside the queries, if the target did not keep it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed_rate: Option<MissedRate>,
-    /// Why nothing can be said of this target and the baseline in this step although both were
-    /// measured; empty where they can be compared. Ratios then get no verdict and enter no mean.
+    /// Reasons why this target and the baseline cannot be compared in this step although both were
+    /// measured; empty if they can. Ratios then get no verdict and enter no mean.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_comparable: Vec<String>,
     /// Costs that moved with the rate, the largest change first; empty for the baseline and where
@@ -238,7 +238,7 @@ impl Comparison {
         targets.flat_map(|target| target.metrics.keys().copied()).collect()
     }
 
-    /// The same step in the counted runs; of a comparison of counts, the step itself.
+    /// This step in the counted runs; in a comparison of counts, the step itself.
     pub fn counted_step<'a>(&'a self, step: &'a StepComparison) -> Option<&'a StepComparison> {
         match &self.counts {
             Some(counts) => counts.steps.iter().find(|other| other.name == step.name),
@@ -246,7 +246,7 @@ impl Comparison {
         }
     }
 
-    /// The same step in the profiled runs; of a comparison without such runs, the step itself.
+    /// This step in the profiled runs; in a comparison without such runs, the step itself.
     pub fn profiled_step<'a>(&'a self, step: &'a StepComparison) -> Option<&'a StepComparison> {
         match &self.profiles {
             Some(profiles) => profiles.steps.iter().find(|other| other.name == step.name),
@@ -285,7 +285,7 @@ impl TargetResult {
         }
     }
 
-    /// The same measurements in another step, with no ratio yet.
+    /// The measurements for another step, without ratios.
     pub fn chosen_for_another(&self, name: &str) -> TargetResult {
         let mut chosen = TargetResult { chosen: Some(name.to_owned()), ..self.clone() };
         chosen.metrics.values_mut().for_each(|result| result.relative = None);
@@ -302,8 +302,8 @@ impl TargetResult {
         self.metrics.get(&metric).and_then(|result| result.relative.as_ref())
     }
 
-    /// The same, only where target and baseline can be compared in this step: for means, and for
-    /// tables that have no room for a reason.
+    /// The ratio only if target and baseline can be compared in this step: for means, and for
+    /// tables without room for a reason.
     pub fn comparable(&self, metric: Metric) -> Option<&Relative> {
         self.relative(metric).filter(|_| !self.is_void(metric))
     }
@@ -338,7 +338,7 @@ impl TargetResult {
 pub struct Failure {
     /// Place of the run in the comparison's list.
     pub run: usize,
-    /// How it went: never [`Status::Complete`].
+    /// The end of it: never [`Status::Complete`].
     pub status: Status,
 }
 
@@ -347,9 +347,9 @@ pub struct Failure {
 pub struct MetricResult {
     /// Median over the samples that have it.
     pub absolute: Option<f64>,
-    /// How many samples have it.
+    /// Number of samples with it.
     pub n: usize,
-    /// Why the first sample that lacks it does.
+    /// The reason why the first sample without it lacks it.
     pub missing: Option<String>,
     /// In comparison with the baseline; `None` for the baseline itself, and where one side has
     /// nothing.

@@ -27,11 +27,11 @@ pub struct MovedCounter {
     pub target: f64,
 }
 
-/// How far a counter moved, per operation of the step as its rate counts them.
+/// The change of a counter per operation, in the unit of the step's rate.
 ///
-/// Counters are read before the warm-up and after the last session has ended, so they hold the
-/// statements of the warm-up too, and are divided by all: operations × (statements + those outside
-/// of the window) / statements. `None` if there are no counts.
+/// Counters are read before the warm-up and after the last session has ended, so they include the
+/// statements of the warm-up. The divisor includes them too: operations × (statements + those
+/// outside of the window) / statements. `None` without counts.
 pub fn per_operation(step: &StepRecord, counter: &Counter) -> Option<f64> {
     let outcome = &step.outcome;
     let statements = outcome.statements as f64;

@@ -12,7 +12,7 @@ use crate::domain::metric::Metric;
 use crate::domain::run::{Outcome, Second, StepRecord};
 use crate::domain::step_parameters::StepParameters;
 
-/// What a benchmark computes from the seconds of a step.
+/// Metrics that a benchmark computes from the seconds of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct BySecond {
     /// Computes it from the rows of the step's file.
@@ -37,7 +37,7 @@ pub struct Extension {
     pub benchmark: &'static str,
     /// True if steps build on each other: reports keep their sequence.
     pub in_sequence: bool,
-    /// What it computes from the seconds of its own steps; `None` if their files need not be read.
+    /// Metrics from the seconds of its own steps; `None` if their files need not be read.
     pub by_second: Option<BySecond>,
     /// Returns the metrics of a step beside the common ones.
     pub measure: fn(&StepRecord, &Latencies) -> Vec<MetricValue>,

@@ -12,7 +12,7 @@ use crate::domain::target::Target;
 /// The storage engine of MySQL and MariaDB if the target names none.
 const DEFAULT_STORAGE: &str = "innodb";
 
-/// What [`measure`](super::measure) or [`digest`](super::digest) made of one run.
+/// The measurements that [`measure`](super::measure) or [`digest`](super::digest) made of one run.
 type Measured = Vec<Option<Measurement>>;
 
 /// The targets of one family: a DBMS, with its storage engine unless that is the default.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::domain::metric::Metric;
 use crate::stats::Interval;
 
-/// How much a finding weighs.
+/// The weight of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -37,7 +37,7 @@ impl Level {
 /// One thing to look at.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// How much it weighs.
+    /// Its weight.
     pub level: Level,
     /// The target; empty where all are meant.
     pub target: String,

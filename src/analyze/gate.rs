@@ -16,7 +16,7 @@ use crate::domain::run::Status;
 use crate::domain::verdict::{GateRules, Rules, Verdict};
 use crate::stats::Interval;
 
-/// How a gate ends.
+/// The end of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateOutcome {
@@ -30,26 +30,26 @@ pub enum GateOutcome {
     RunFailed,
 }
 
-/// What a gate found.
+/// The findings of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Assessment {
-    /// How it ends.
+    /// Its end.
     pub ending: GateOutcome,
     /// The gravest first, then in the order of targets and steps.
     pub findings: Vec<Finding>,
     /// Verdicts that were looked at: steps × targets × metrics.
     pub judged: usize,
-    /// Of these, those without a clear one.
+    /// Those of them without a clear verdict.
     pub unclear: usize,
     /// The share of unclear ones that is allowed.
     pub unclear_max: f64,
     /// Column heads of the metrics that may fail the gate.
     pub metrics: Vec<&'static str>,
-    /// By what verdicts were given.
+    /// The rules of the verdicts.
     pub rules: Rules,
     /// The summary of the verdicts on rates.
     pub sentence: String,
-    /// What limits them.
+    /// The limits of the findings.
     pub limit: String,
 }
 
@@ -211,7 +211,7 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
                 findings.push(plain(Level::Failure, &target.label, &step.name, why));
             }
             if !target.was_carried_out() && !step.is_choice() && comparison.is_for(step, place) {
-                // What others did not publish did not fail here.
+                // Missing published numbers are no failures here.
                 let (level, why) = match comparison.is_imported(place) {
                     true => (Level::Unclear, "is not in the imported files"),
                     false => (Level::Failure, "was not measured"),
@@ -226,7 +226,7 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
     findings
 }
 
-/// What makes the whole comparison void.
+/// Findings that make the whole comparison void.
 fn incomparable(comparison: &Comparison) -> Vec<Finding> {
     let loud = comparison.caveats.iter().filter(|caveat| caveat.kind.is_loud());
     loud.map(|caveat| {
@@ -237,7 +237,7 @@ fn incomparable(comparison: &Comparison) -> Vec<Finding> {
     .collect()
 }
 
-/// What is to be said of one metric of one step, if anything.
+/// The finding on one metric of one step, if there is one.
 fn finding(
     comparison: &Comparison,
     gate: &GateRules,

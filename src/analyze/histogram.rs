@@ -24,7 +24,7 @@ pub struct Histogram {
     layout: Layout,
 }
 
-/// Which values fall on which step.
+/// The steps of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     /// Bits below the smallest distinguished value.
@@ -77,7 +77,7 @@ impl Histogram {
         Ok(Histogram { counts: counts.to_vec(), marks, total, layout })
     }
 
-    /// How many values were recorded.
+    /// Number of recorded values.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -115,12 +115,12 @@ impl Histogram {
     }
 }
 
-/// How far a walk had come.
+/// The position of a walk.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     at: usize,
     place: u64,
-    /// Of all counts before.
+    /// The sum of all counts before.
     sum: u64,
 }
 
@@ -226,8 +226,8 @@ impl Layout {
         (place >> self.half_bits).saturating_sub(1) + self.unit_bits
     }
 
-    /// How many steps have values that fit 63 bits: those whose [`Layout::shift`] and half bits
-    /// together are below 63.
+    /// The number of steps with values of at most 63 bits: those whose [`Layout::shift`] and half
+    /// bits together are below 63.
     fn places(self) -> u64 {
         u64::from(64 - self.unit_bits - self.half_bits) << self.half_bits
     }

@@ -15,7 +15,7 @@ pub struct HostNoise {
     pub slot: SlotSpread,
 }
 
-/// How far one target differs from itself on a step.
+/// The difference of one target from itself on a step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepSpread {
     /// Name of the step.
@@ -30,7 +30,7 @@ pub struct StepSpread {
     pub p: f64,
 }
 
-/// Whether it matters which target of a block is measured first.
+/// The effect of a target's position in a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SlotSpread {
     /// Mean over the blocks of ln(first / second).
@@ -103,7 +103,7 @@ fn paired_t(values: &[f64]) -> Option<(f64, f64, f64)> {
 pub(super) mod tests {
     use super::*;
 
-    /// So many differences with this mean and this sample standard deviation.
+    /// This number of differences with this mean and this sample standard deviation.
     pub(crate) fn differences(pairs: usize, mean: f64, sd: f64) -> Vec<f64> {
         let even = pairs - pairs % 2;
         let half = sd * ((pairs - 1) as f64 / even as f64).sqrt();

@@ -22,9 +22,9 @@ pub fn measure_step(step: &Arc<StepRecord>, extensions: &[&Extension]) -> Measur
     Figures::of(step, extensions).with(step)
 }
 
-/// The same as [`measure`], with what benchmarks compute from the seconds of their steps. The run
-/// is without the latencies of its steps then, so that it does not take much memory: nothing is
-/// computed from them any more. Those of single kinds of workers stay.
+/// [`measure`] with the metrics that benchmarks compute from the seconds of their steps. Removes
+/// the latencies of steps from the run to save memory, because nothing else uses them; those of
+/// roles stay.
 pub fn digest(
     run: &mut Run,
     read: ReadSeconds,

@@ -35,14 +35,13 @@ pub struct Measurement {
     numbers: Vec<(Metric, f64)>,
     #[serde(skip)]
     missing: BTreeMap<Metric, String>,
-    /// How evenly its rate was delivered, and whether it was steady; `None` where the record has
-    /// no intervals.
+    /// Evenness of the rate, and whether it was steady; `None` without intervals.
     #[serde(rename = "course", skip_serializing_if = "Option::is_none")]
     pub stability: Option<Stability>,
-    /// How its latencies are distributed; `None` where the histogram cannot be read.
+    /// Distribution of the latencies; `None` if the histogram cannot be read.
     #[serde(skip)]
     pub distribution: Option<LatencyQuantiles>,
-    /// What all this follows from; its latencies may be gone ([`crate::analyze::digest`]).
+    /// The record; its latencies may have been removed ([`crate::analyze::digest`]).
     #[serde(skip)]
     pub record: Arc<StepRecord>,
 }
@@ -80,7 +79,7 @@ impl Measurement {
         place.ok().map(|place| self.numbers[place].1)
     }
 
-    /// Why a metric is missing.
+    /// The reason why a metric is missing.
     pub fn why_missing(&self, metric: Metric) -> Option<&str> {
         self.missing.get(&metric).map(String::as_str)
     }

@@ -14,7 +14,7 @@ const MIB: f64 = (1 << 20) as f64;
 /// The latency histogram of a step, or why it cannot be read.
 pub type Latencies = Result<Histogram, String>;
 
-/// What the rate counts, as a unit of reports.
+/// The unit of the rate in reports.
 pub fn rate_unit(rate: RateUnit) -> &'static str {
     match rate {
         RateUnit::Queries => "qps",
@@ -77,8 +77,8 @@ pub(super) fn common(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValu
     }
 }
 
-/// What may be computed from somebody else's counts: a rate and latencies, if they have those.
-/// Nothing else was counted, and zeros stand for nothing.
+/// Metrics from imported counts: a rate and latencies, if there are any. Other counts do not exist;
+/// their zeros mean nothing.
 fn imported(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
     let absent = |metric| (metric, Err("not in the imported files".to_owned()));
     let mut values: Vec<MetricValue> = Metric::which(|spec| spec.common).map(absent).collect();
@@ -153,7 +153,7 @@ fn host_rate(step: &StepRecord, moved: f64) -> Result<f64, String> {
     sampled_rate(step, moved)
 }
 
-/// How far a counter moved, per second between its two samples.
+/// The change of a counter per second between its two samples.
 fn sampled_rate(step: &StepRecord, moved: f64) -> Result<f64, String> {
     if step.usage.seconds > 0.0 {
         Ok(moved / step.usage.seconds)

@@ -38,7 +38,7 @@ pub(super) fn divide(runs: &[RunFacts], step: &mut StepComparison) {
     }
 }
 
-/// What two runs share if they may be paired: result set, block, attempt.
+/// The key that two runs of a pair share: result set, block, attempt.
 pub type PairKey<'a> = (&'a str, u32, u32);
 
 /// The key of a run.

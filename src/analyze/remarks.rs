@@ -15,7 +15,7 @@ pub struct Remark {
     pub targets: Vec<String>,
     /// The head of the column; empty for words of an author.
     pub column: String,
-    /// As published. Empty for a column whose cells differ from step to step.
+    /// The published text; empty for a column whose cells differ from step to step.
     pub text: String,
     /// Cells that it stands for.
     pub cells: usize,

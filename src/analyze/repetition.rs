@@ -58,7 +58,7 @@ pub struct RepeatedStep {
     pub first: RepeatedRatio,
     /// The repetition.
     pub second: RepeatedRatio,
-    /// How the verdicts agree.
+    /// The agreement of the verdicts.
     pub agreement: Agreement,
     /// Second / first; `None` if either has no standard error, as with a single pair.
     pub change: Option<RatioChange>,
@@ -78,7 +78,7 @@ pub struct RepeatedRatio {
     pub verdict: Verdict,
 }
 
-/// How two verdicts agree.
+/// The agreement of two verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
@@ -97,7 +97,7 @@ impl Agreement {
     pub const ALL: [Agreement; 4] =
         [Agreement::Same, Agreement::Compatible, Agreement::Undecided, Agreement::Contrary];
 
-    /// Of two verdicts.
+    /// The agreement of two verdicts.
     pub fn of(first: Verdict, second: Verdict) -> Agreement {
         let open = |verdict| matches!(verdict, Verdict::Inconclusive | Verdict::NoVerdict);
         let small = |verdict| matches!(verdict, Verdict::SlowerSmall | Verdict::FasterSmall);

@@ -1,12 +1,12 @@
-//! What benchmarks compute from the seconds of their steps. It is put beside what the driver
-//! counted: in the place of what a folder of an older rqps stored, and for the same readers.
+//! Computes a benchmark's metrics from the seconds of its steps. They replace values stored by an
+//! older rqps.
 
 use std::sync::Arc;
 
 use super::extension::Extension;
 use crate::domain::run::{ReadSeconds, Run, StepRecord};
 
-/// Why figures by the second are missing, in a step's `missing`.
+/// Key of the reason in a step's `missing` for metrics from seconds.
 const SECONDS: &str = "seconds";
 
 /// Computes it for each step of a run that rqps measured. A step whose seconds cannot be read keeps

@@ -1,6 +1,6 @@
-//! Where targets took turns within a step: how far their ratio scatters inside a block and from
-//! block to block. The block stays the unit of statistics; what is inside tells whether longer
-//! windows or more blocks would help.
+//! Scatter of the ratio inside a block and between blocks, if targets took turns within a step. The
+//! block stays the unit of statistics; the scatter inside shows whether longer windows or more
+//! blocks would help.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct TurnScatter {
     pub label: String,
     /// Shortest length of a turn, milliseconds; the longest of all runs.
     pub slice_ms: f64,
-    /// What the DBMS did in the turns of others.
+    /// The state of the DBMS in the turns of others.
     pub waiting: &'static str,
     /// Turns of the target in a block, the fewest of all.
     pub turns: u32,

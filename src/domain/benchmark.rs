@@ -46,9 +46,9 @@ pub struct Workload {
     pub settle_scale: f64,
     /// Closed, or open at a rate.
     pub pace: Pace,
-    /// Where client and server run.
+    /// The CPUs of client and server.
     pub placement: Placement,
-    /// What idle CPUs do.
+    /// The state of idle CPUs.
     pub idle: Idle,
     /// Memory for the DBMS's own cache in bytes; `None` sizes it from the data.
     pub cache_bytes: Option<u64>,
@@ -63,7 +63,7 @@ pub struct Workload {
     /// for [`TURN_MS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_ms: Option<f64>,
-    /// What a server does while others have their turns; `None` for what suits the step.
+    /// The state of a server during the turns of others; `None` for the default of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
     /// Statements of each step whose instructions are counted under valgrind; `None` if rates are
@@ -77,7 +77,7 @@ pub struct Workload {
     /// True if a counted run simulates caches and branches, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated_caches: bool,
-    /// What one benchmark alone asks for.
+    /// The parameters of one benchmark.
     #[serde(default, skip_serializing_if = "BenchmarkParameters::is_sysbench")]
     pub shape: BenchmarkParameters,
 }
@@ -167,7 +167,7 @@ impl Workload {
 /// that is slower than that cancels, and changing turns costs less than 1 % of the time.
 pub const TURN_MS: f64 = 20.0;
 
-/// What a server does while other targets have their turns.
+/// The state of a server during the turns of other targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Waiting {
@@ -228,8 +228,8 @@ impl BenchmarkParameters {
     }
 }
 
-/// Where client and server run (see docs/measuring.md). Results of different placements are not
-/// compared without a caveat.
+/// The CPUs of client and server (see docs/measuring.md). Comparing results of different placements
+/// raises a caveat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
@@ -241,7 +241,7 @@ pub enum Placement {
     Os,
 }
 
-/// What idle CPUs do.
+/// The state of idle CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Idle {
@@ -284,8 +284,7 @@ impl Group {
     }
 }
 
-/// Which step a measurement belongs to, and its clients, where a plan measures each step once per
-/// client count.
+/// The step of a measurement, and its clients if a plan measures each step once per client count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientCount {
     /// Name of the step without its count: `point-query`.
@@ -318,16 +317,16 @@ pub struct Step {
     pub seconds: f64,
     /// Warm-up in seconds before the window.
     pub warmup_seconds: f64,
-    /// What an operation of the rate is.
+    /// The operation that the rate counts.
     pub rate: RateUnit,
     /// True parameters where the name does not tell them: "10 ids per statement".
     pub detail: String,
     /// Its parameters as data.
     #[serde(default)]
     pub parameters: StepParameters,
-    /// What the step makes for those after it.
+    /// The prerequisite that the step makes for later steps.
     pub makes: Option<Prerequisite>,
-    /// What the step needs from those before it.
+    /// The prerequisite that the step needs from earlier steps.
     pub needs: Option<Prerequisite>,
     /// True if the server is to be stopped and started before the step, so that nothing is cached.
     pub restart_before: bool,
@@ -336,7 +335,7 @@ pub struct Step {
     pub takes_turns: bool,
     /// True if no other step needs this one: it changes no data.
     pub only_reads: bool,
-    /// What the clients do.
+    /// The work of the clients.
     pub work: StepBody,
 }
 
@@ -358,7 +357,7 @@ impl Step {
     }
 }
 
-/// What the clients of a step do.
+/// The work of a step's clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepBody {
@@ -373,7 +372,7 @@ pub enum StepBody {
 pub struct OwnWork {
     /// The benchmark.
     pub benchmark: String,
-    /// What its clients do.
+    /// The work of its clients.
     pub work: Value,
 }
 
@@ -395,7 +394,7 @@ impl OwnWork {
     }
 }
 
-/// What the rate of a step counts.
+/// The unit of a step's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateUnit {

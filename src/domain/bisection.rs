@@ -11,14 +11,14 @@ use crate::domain::verdict::Rules;
 /// The version of [`BisectionLog`] on disk.
 pub const BISECTION_FORMAT: u32 = 1;
 
-/// What a folder of a bisection holds.
+/// The content of a bisection's folder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BisectionLog {
     /// [`BISECTION_FORMAT`].
     pub format: u32,
     /// The search.
     pub request: BisectionRequest,
-    /// What was measured, in order.
+    /// Measurements in order.
     pub entries: Vec<BisectionEntry>,
 }
 
@@ -40,12 +40,12 @@ pub struct BisectionRequest {
 /// One of the versions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BisectedVersion {
-    /// What is measured.
+    /// The measured target.
     pub target: Target,
-    /// What is known of it, in a line: date and subject of a commit; else empty.
+    /// Date and subject of a commit in one line; empty for other versions.
     pub about: String,
-    /// How probable it is that it differs from the version before it, relative to the others; 0
-    /// for a commit of documentation.
+    /// Relative probability that it differs from the version before it; 0 for a commit of
+    /// documentation.
     pub mass: f64,
 }
 
@@ -59,7 +59,7 @@ pub enum BisectionEntry {
     Lost {
         /// Its place among the versions.
         place: usize,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -73,14 +73,14 @@ pub struct BisectionMeasurement {
     pub places: Vec<usize>,
     /// The result folder, in the folder of the bisection.
     pub folder: String,
-    /// How long it took, builds included.
+    /// Seconds, including builds.
     pub seconds: f64,
     /// Name of a metric → its values: those of the version by repeat, or ln(second / first) by
     /// block.
     pub values: BTreeMap<String, Vec<f64>>,
 }
 
-/// What was measured.
+/// The kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BisectionPass {
@@ -88,7 +88,7 @@ pub enum BisectionPass {
     Count,
     /// Rates and costs of two versions in the same blocks.
     Rate,
-    /// The same of the found pair, for a verdict on blocks that the search did not see.
+    /// Another measurement of the found pair, for a verdict on blocks that the search did not see.
     Check,
 }
 

@@ -15,9 +15,9 @@ pub const BLOCK_FORMAT: u32 = 1;
 pub struct BlockReport {
     /// [`BLOCK_FORMAT`].
     pub format: u32,
-    /// Of the written-down block that was carried out.
+    /// The id of the block's specification.
     pub id: String,
-    /// Where and when.
+    /// Host and start of the measurement.
     pub session: Session,
     /// Before the first server was started and after the last stopped. `None` if canaries are off;
     /// the second also if the block was interrupted.
@@ -35,6 +35,6 @@ pub struct BlockReport {
 pub struct BlockRun {
     /// Its folder is named after it.
     pub key: RunKey,
-    /// How it ended.
+    /// The end of the run.
     pub status: Status,
 }

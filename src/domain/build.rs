@@ -32,7 +32,7 @@ pub enum Dbms {
     Fake,
 }
 
-/// What every module may know of a product.
+/// Facts about a product for every module.
 struct Product {
     name: &'static str,
     /// Other words for it in target words and DSNs.
@@ -83,7 +83,7 @@ impl Dbms {
         parts.join(".")
     }
 
-    /// What it speaks.
+    /// The dialect that it speaks.
     pub fn dialect(self) -> Dialect {
         self.product().dialect
     }
@@ -153,7 +153,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Where a build is to come from, as the target word says it.
+/// The origin of a build, as in the target word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BuildSource {
@@ -202,7 +202,7 @@ pub struct Manifest {
     pub dbms: Dbms,
     /// The version that was asked for, or found.
     pub version: Version,
-    /// What the binary prints of itself, whole.
+    /// The whole text that the binary prints about itself.
     pub reported: String,
     /// Package coordinates, a path, `compiled in`, or a DSN without its password.
     pub origin: String,
@@ -220,10 +220,10 @@ pub struct Manifest {
 /// A build that can be run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// Where `bin/`, `share/` … are; the shared library itself for SQLite by path; `None` for
+    /// The folder with `bin/`, `share/` …; the shared library itself for SQLite by path; `None` for
     /// compiled in and DSN.
     pub root: Option<PathBuf>,
-    /// What it is.
+    /// The provenance of the build.
     pub manifest: Manifest,
 }
 

@@ -8,9 +8,9 @@ use super::dialect::Dialect;
 pub struct CompatibleServer {
     /// Its name.
     pub name: &'static str,
-    /// What it speaks.
+    /// The dialect that it speaks.
     pub dialect: Dialect,
-    /// How it is recognised.
+    /// The sign by which rqps recognises it.
     pub sign: Sign,
     /// True if a lock keeps a second rqps from the same place.
     pub has_locks: bool,
@@ -20,18 +20,18 @@ pub struct CompatibleServer {
     pub isolation: &'static str,
     /// Codes of conflicts beyond those of the dialect.
     pub conflicts: &'static [&'static str],
-    /// Why rqps makes no tables there; empty if it does.
+    /// The reason why rqps makes no tables there; empty if it does.
     pub refused: &'static str,
-    /// What cannot run, or runs otherwise.
+    /// Features that do not work, or work differently.
     pub limits: &'static str,
-    /// Where that is documented.
+    /// Address of the documentation.
     pub source: &'static str,
     /// Whose terms hold for published results wherever the server is; empty where anybody may run
     /// it, since the host then tells.
     pub vendor: &'static str,
 }
 
-/// How a server is recognised.
+/// The sign by which rqps recognises a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// By a word in `version()`.
@@ -232,7 +232,7 @@ impl CompatibleServer {
         COMPATIBLE.iter().find(|row| row.name == name)
     }
 
-    /// What rqps does otherwise on this server, as a sentence for its user.
+    /// The differences in rqps's behaviour on this server, as a sentence for the user.
     pub fn words(&self) -> String {
         let mut words = vec![format!("the server is {}", self.name)];
         if !self.has_vacuum && self.dialect == Dialect::Postgres {
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::domain::terms::Terms;
 
-    /// What servers answered to `version()`, as their documentation and users show it.
+    /// Answers of servers to `version()`, from their documentation and users.
     const ANSWERS: [(Dialect, &str, &str, &str); 9] = [
         (
             Dialect::Postgres,

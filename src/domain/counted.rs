@@ -1,11 +1,10 @@
-//! What a step executed, instruction by instruction: how it was counted, and the functions of the
-//! profile that callgrind wrote.
+//! Instruction counts of a step: the method, and the functions of the profile that callgrind wrote.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// How a step was counted. The counts are in a file beside the step's record.
+/// The method of a count. The counts are in a file beside the step's record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
     /// The program that counted: `valgrind-3.19.0`.
@@ -22,7 +21,7 @@ pub struct Counted {
     /// without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// Why this step was not counted; then there is no profile.
+    /// The reason why this step was not counted; there is no profile then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncounted: Option<String>,
     /// The counts, once they are read.
@@ -30,7 +29,7 @@ pub struct Counted {
     pub profile: Option<Arc<CountedProfile>>,
 }
 
-/// What a counted run does with a step.
+/// The treatment of a step in a counted run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepCount {
     /// Counts the instructions of so many events.
@@ -43,7 +42,7 @@ pub enum StepCount {
 }
 
 impl StepCount {
-    /// Why the step is not counted; `None` if it is.
+    /// The reason why the step is not counted; `None` if it is.
     pub fn reason(&self) -> Option<&str> {
         match self {
             StepCount::Events(_) => None,
@@ -52,7 +51,7 @@ impl StepCount {
     }
 }
 
-/// What one dump of callgrind holds: a part for each thread.
+/// One dump of callgrind: a part per thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CountedProfile {
     /// The command line of the process.
@@ -74,7 +73,7 @@ pub struct ProfilePart {
     pub simulated: bool,
     /// Functions with instructions of their own, or with calls.
     pub functions: Vec<ProfileFunction>,
-    /// Who called whom; places are those in `functions`.
+    /// Calls between functions, by their indexes in `functions`.
     pub calls: Vec<ProfileCall>,
 }
 
@@ -96,7 +95,7 @@ pub struct ProfileFunction {
 pub struct Simulated {
     /// Accesses to instructions and data that the first level of caches did not hold.
     pub first_level_misses: u64,
-    /// Those of them that the last level did not hold, either.
+    /// Those that missed the last level too.
     pub last_level_misses: u64,
     /// Conditional branches and indirect jumps that were predicted wrongly.
     pub mispredictions: u64,
@@ -109,7 +108,7 @@ pub struct ProfileCall {
     pub caller: usize,
     /// Place of the called function.
     pub callee: usize,
-    /// How often.
+    /// Number of calls.
     pub count: u64,
     /// Instructions between call and return, those of further calls included.
     pub inclusive: u64,

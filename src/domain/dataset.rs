@@ -19,7 +19,7 @@ pub struct Dataset {
     pub gates: BTreeMap<String, HostLog>,
     /// Fields of `host.json` and `gate.json` that this rqps does not know: `host.json: cpu_flags`.
     pub unknown: BTreeSet<String>,
-    /// What a newer rqps wrote in a way that this one cannot read, and which is left out.
+    /// Parts in a form of a newer rqps, which were left out.
     pub left_out: Vec<LeftOut>,
 }
 

@@ -22,15 +22,15 @@ pub enum Dialect {
 /// stay with the benchmark that sends them.
 #[derive(Debug)]
 pub struct DialectSpec {
-    /// Which.
+    /// The dialect.
     pub dialect: Dialect,
-    /// How its servers are reached; `None` for a DBMS without one.
+    /// The way to reach its servers; `None` for a DBMS without one.
     pub server: Option<ServerProtocol>,
     /// True if statements are SQL, false for keys and values.
     pub has_sql: bool,
-    /// How a prepared statement names its parameters.
+    /// The names of parameters in a prepared statement.
     pub placeholder: Placeholder,
-    /// What stands before a statement to see its plan; ends with a space.
+    /// The prefix of a statement that shows its plan; ends with a space.
     pub explain: &'static str,
     /// Columns of a plan that are the same on two targets with the same plan, by the number of
     /// columns that the version has; all where that number is not listed.
@@ -58,18 +58,18 @@ pub struct DialectSpec {
     /// True if a table may be filled by several connections, since it is sorted by primary key
     /// anyway.
     pub splits_tables: bool,
-    /// How a table bears a mark on a server that somebody else runs.
+    /// The way to mark a table on a server that rqps does not run.
     pub marks: Option<TableMarks>,
 }
 
-/// How servers of a dialect are reached.
+/// The way to reach servers of a dialect.
 #[derive(Debug)]
 pub struct ServerProtocol {
     /// The port that a DSN without one means.
     pub port: u16,
-    /// What a DSN says of a unix socket.
+    /// A unix socket in a DSN.
     pub socket: SocketName,
-    /// What serves a connection.
+    /// The server's side of a connection.
     pub backend: Backend,
     /// The client whose habits users know.
     pub client: OwnClient,
@@ -94,7 +94,7 @@ impl OwnClient {
     }
 }
 
-/// What a DSN says of a unix socket.
+/// A unix socket in a DSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketName {
     /// Its folder, as a host: `?host=/run/postgresql`.
@@ -112,7 +112,7 @@ pub enum Backend {
     Thread,
 }
 
-/// How a prepared statement names its parameters.
+/// The names of parameters in a prepared statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder {
     /// `$1`, `$2`.
@@ -132,18 +132,18 @@ pub enum Bulk {
     Rows,
 }
 
-/// How a table bears a mark as its comment. `{table}` is its name, `{mark}` the mark, quoted.
+/// The comment that marks a table. `{table}` is its name, `{mark}` the mark as a literal.
 #[derive(Debug)]
 pub struct TableMarks {
     /// Asks for the comment of a table of the session's schema or database.
     pub comment: &'static str,
     /// Asks for the bytes of all marked tables there, with their indexes.
     pub size: &'static str,
-    /// How a table is marked when it is made.
+    /// The way to mark a new table.
     pub marking: Marking,
 }
 
-/// How a table is marked when it is made.
+/// The way to mark a new table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marking {
     /// By a clause of CREATE TABLE, before its partitions.

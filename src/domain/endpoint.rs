@@ -17,7 +17,7 @@ pub enum Address {
         host: String,
         /// Port.
         port: u16,
-        /// Whether the bytes are encrypted.
+        /// The encryption of the connection.
         tls: Tls,
     },
 }
@@ -25,19 +25,19 @@ pub enum Address {
 /// Encryption of a TCP connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tls {
-    /// Whether, and what is checked.
+    /// The encryption, and the checks of the server's certificate.
     pub mode: TlsMode,
     /// The PEM file of the certificates that may vouch for the server. `None` means those of the
     /// system.
     pub roots: Option<PathBuf>,
-    /// What the client shows of itself.
+    /// The client's certificate and key.
     pub identity: Option<ClientIdentity>,
-    /// Whether the proof of a password names the server's certificate.
+    /// True if the proof of a password includes the server's certificate.
     pub binding: ChannelBinding,
 }
 
-/// Whether a connection is encrypted, and what is checked of the server's certificate. The words of
-/// libpq and, in brackets, of MySQL.
+/// The encryption of a connection, and the checks of the server's certificate. The words of libpq
+/// and, in brackets, of MySQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TlsMode {
@@ -64,7 +64,7 @@ pub struct ClientIdentity {
     pub key: PathBuf,
 }
 
-/// Whether SCRAM binds its proof to the TLS session, so that nobody in between can pass it on.
+/// Channel binding of SCRAM, so that nobody in between can pass the proof on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChannelBinding {
@@ -136,7 +136,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// How to log in. Its debug form hides the password.
+/// User, password and database. Its debug form hides the password.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Login {
     /// User.
@@ -158,7 +158,7 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Where a session goes.
+/// The server or library that a session uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Endpoint {

@@ -1,5 +1,5 @@
-//! What the host did during a plan: canaries around every block, discarded and repeated blocks,
-//! disturbances of steps, and the A/A calibration of this host.
+//! The host during a plan: canaries around each block, discarded and repeated blocks, disturbances
+//! of steps, and the A/A calibration of the host.
 //!
 //! `gate.json` of a result set is a [`HostLog`] (docs/results.md). It holds facts; reports judge
 //! whether the host supports a claim.
@@ -15,8 +15,8 @@ use crate::domain::session::Session;
 /// The format version of `gate.json` and of calibration files that this program writes.
 pub const GATE_FORMAT: u32 = 1;
 
-/// Of the measured blocks, at most this share may be out of range of the canaries. Above it every
-/// step is judged with the noise of the host.
+/// Largest share of measured blocks that may be out of range of the canaries. Above it, every step
+/// is judged with the noise of the host.
 pub const OUT_OF_RANGE_MAX: f64 = 0.2;
 
 /// `gate.json`.
@@ -24,7 +24,7 @@ pub const OUT_OF_RANGE_MAX: f64 = 0.2;
 pub struct HostLog {
     /// [`GATE_FORMAT`].
     pub format: u32,
-    /// Whether canaries were read, and by which rule a block is out of range.
+    /// The rule by which canaries call a block out of range, or that none were read.
     pub canaries: CanaryRule,
     /// Readings before the first block, from which [`CanaryRule::Own`] begins.
     pub first_canaries: Vec<Canary>,
@@ -55,7 +55,7 @@ pub enum CanaryRule {
 pub struct Canary {
     /// RFC 3339, UTC.
     pub at: String,
-    /// What the reading took in all, seconds.
+    /// Seconds of the whole reading.
     pub seconds: f64,
     /// A fixed computation in registers, nanoseconds: median of several. CPU speed and stolen time.
     pub spin_ns: Option<f64>,
@@ -67,7 +67,7 @@ pub struct Canary {
     pub missing: BTreeMap<String, String>,
 }
 
-/// What the canaries beside a block are held against.
+/// The reference values for the canaries of a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CanaryReference {
     /// By which rule a reading is out of range.
@@ -85,7 +85,7 @@ pub struct CanaryReference {
 pub struct BlockRecord {
     /// Round, from 1.
     pub block: u32,
-    /// As in the keys of its runs.
+    /// The attempt, as in the keys of its runs.
     pub attempt: u32,
     /// The sitting in which it was measured; `None` if it did not come to its end, and in files of
     /// an rqps that did not record it.
@@ -95,8 +95,8 @@ pub struct BlockRecord {
     pub before: Option<Canary>,
     /// After its last server stopped; `None` if canaries are off, or the block was interrupted.
     pub after: Option<Canary>,
-    /// Why the canaries call the host disturbed: "after it, spin 1.31 times as slow as usual (limit
-    /// 1.15)"; `None` if they are in range or off.
+    /// The reason why the canaries call the host disturbed: "after it, spin 1.31 times as slow as
+    /// usual (limit 1.15)"; `None` if they are in range or off.
     pub out_of_range: Option<String>,
     /// True if its runs are marked [`crate::domain::run::Status::Discarded`] and the block was
     /// measured again. A block that is out of range after too many were is kept: to measure it
@@ -110,7 +110,7 @@ pub struct BlockRecord {
     pub open: Option<BTreeMap<String, Option<u32>>>,
 }
 
-/// What happened on the host during a step's window that was none of its doing. Shares are 0 to 1.
+/// Other activity on the host during a step's window. Shares are 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
     /// CPU time of processes that are neither rqps nor the server, as a share of all CPUs. Kernel
@@ -133,12 +133,12 @@ pub struct Disturbance {
     pub missing: BTreeMap<String, String>,
 }
 
-/// What an A/A run (one target against itself) has told about a host.
+/// The noise of a host by an A/A run (one target against itself).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// [`GATE_FORMAT`].
     pub format: u32,
-    /// Of the host. A calibration counts for no other.
+    /// The fingerprint of the host. A calibration counts for no other.
     pub host_fingerprint: String,
     /// RFC 3339, UTC: when it was finished.
     pub made: String,
@@ -152,7 +152,7 @@ pub struct Calibration {
     pub clients: u32,
     /// Placement of client and server.
     pub placement: Placement,
-    /// What idle CPUs did.
+    /// The state of idle CPUs.
     pub idle: Idle,
     /// True if targets took turns within steps. The noise of whole steps is another one.
     #[serde(default)]
@@ -204,7 +204,7 @@ impl From<StoredNoise> for StepNoise {
     }
 }
 
-/// Whether it matters which target of a block is measured first.
+/// The effect of a target's position in a block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlotEffect {
     /// ln(first / second) of each block, the mean over its steps.
@@ -225,7 +225,7 @@ impl HostLog {
         self.blocks.iter().filter(|block| is_off || block.after.is_some()).count()
     }
 
-    /// Those of them that were out of range of the canaries.
+    /// The blocks that were out of range of the canaries.
     pub fn out_of_range(&self) -> usize {
         self.blocks.iter().filter(|block| block.out_of_range.is_some()).count()
     }

@@ -7,8 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::units;
 
-/// What could be read about the host. A fact that could not be read is `None` and has its reason in
-/// `missing`.
+/// Facts about the host. A fact that could not be read is `None` and has its reason in `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// `model name` of /proc/cpuinfo.
@@ -45,8 +44,9 @@ pub struct Host {
     pub mount_options: Option<String>,
     /// PRETTY_NAME of os-release.
     pub os: Option<String>,
-    /// What does not make it another machine but may explain a difference. `None` in results of
-    /// before it was recorded; never part of the fingerprint, so that those still pair.
+    /// Facts that may explain a difference but do not make it another machine. `None` in results of
+    /// versions that did not record them. Never part of the fingerprint, so that those results
+    /// still pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuning: Option<Tuning>,
     /// Fact → why it is missing.
@@ -59,7 +59,7 @@ pub struct Host {
 pub struct Tuning {
     /// `microcode` of /proc/cpuinfo.
     pub microcode: Option<String>,
-    /// Whether CPUs may run above their nominal frequency: `on` or `off`.
+    /// Frequencies above the nominal one: `on` or `off`.
     pub turbo: Option<String>,
     /// kernel.randomize_va_space: 0 off, 1 without the heap, 2 all.
     pub aslr: Option<u64>,

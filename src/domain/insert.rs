@@ -10,7 +10,7 @@ use crate::domain::script::Protocol;
 /// Scale and shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InsertShape {
-    /// Which published era.
+    /// The published version of the sequence.
     pub profile: Profile,
     /// Tables as they were asked for; `None` for one per client, or one that all share.
     pub tables: Option<u32>,
@@ -36,7 +36,7 @@ pub struct InsertShape {
     pub resync_every: u32,
     /// Connections of each client that query in a query step.
     pub query_threads: u32,
-    /// How writers with a rate are paced.
+    /// The pacing of writers with a rate.
     pub pacing: Pacing,
     /// Memory that a server and the page cache of its files may take, bytes; `None` for no limit.
     pub memory_limit: Option<u64>,
@@ -97,7 +97,7 @@ pub struct RowsPerCommit {
 pub struct QueryStep {
     /// Rows that each client inserts a second.
     pub rows_per_second: u32,
-    /// What is queried.
+    /// The kind of queries.
     pub kind: QueryKind,
 }
 
@@ -156,17 +156,17 @@ impl TryFrom<String> for QueryStep {
     }
 }
 
-/// How writers with a rate are paced.
+/// The pacing of writers with a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pacing {
     /// Evenly spaced; what is late is caught up, and response time counts from the schedule.
     Open,
-    /// As published: a burst at the start of each second, and what is lost stays lost.
+    /// As published: a burst at the start of each second, and no recovery of lost time.
     Compat,
 }
 
-/// What the clients of a step do. SQL is in the dialect of the target, with `{table}` for the
+/// The work of a step's clients. SQL is in the dialect of the target, with `{table}` for the
 /// table's number and `{engine}` for the storage engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InsertWork {
@@ -183,14 +183,14 @@ pub struct InsertWork {
     /// For each table, after its rows: the secondary indexes, one statement for all of them where
     /// the DBMS can.
     pub indexes: Vec<String>,
-    /// The same one by one, for storage engines that would need too much memory otherwise.
+    /// The statements one by one, for storage engines that would otherwise need too much memory.
     pub indexes_one_by_one: Vec<String>,
     /// Rows that were there before and that the indexes cover: counted into the rate.
     pub indexed_rows: u64,
     /// The queries; `None` in steps that only write.
     pub queries: Option<Queries>,
-    /// What to ask the server each second, for the report's stalls: the first group of statements
-    /// of which it answers each with a row.
+    /// Groups of statements about the activity of the server, for the report's stalls. The first
+    /// group that the server answers with rows is sent each second.
     pub observe: Vec<Vec<String>>,
     /// Asks for the bytes of the tables with their indexes, after the window; the first that the
     /// server understands.
@@ -201,7 +201,7 @@ pub struct InsertWork {
 }
 
 impl InsertWork {
-    /// Whether the step loads rows or indexes that all later steps work on.
+    /// True if the step loads rows or makes indexes that all later steps need.
     pub fn loads(&self) -> bool {
         self.queries.is_none()
     }
@@ -212,7 +212,7 @@ impl InsertWork {
 pub struct Maintenance {
     /// The statement.
     pub sql: String,
-    /// Whether to wait for its end; otherwise it goes on beside the step.
+    /// True to wait for its end; otherwise it runs beside the step.
     pub wait: bool,
     /// Seconds of rest afterwards.
     pub pause_seconds: f64,
@@ -239,7 +239,7 @@ pub struct Writes {
     pub rows_per_commit: u32,
     /// Rows per second of each client; `None` for as fast as possible.
     pub rows_per_second: Option<u32>,
-    /// How a rate is kept.
+    /// The pacing of the rate.
     pub pacing: Pacing,
     /// Statements that one side may be ahead of the other.
     pub queue: u32,
@@ -286,11 +286,11 @@ pub struct Query {
     pub sql: String,
     /// Text, or prepared by the protocol.
     pub protocol: Protocol,
-    /// How its parameters are drawn.
+    /// The parameters of the query, in order.
     pub parameters: Vec<Draw>,
 }
 
-/// How a parameter of a query is drawn.
+/// The distribution of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Draw {

@@ -10,7 +10,7 @@ use crate::domain::rocksdb::KvOption;
 /// Scale and shape. Keys, clients, seconds and the block cache are in the common workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KvShape {
-    /// How the tree is kept in order.
+    /// The compaction style.
     pub style: Style,
     /// The memory or disk that the data fit in; a label of the shape.
     pub data: Data,
@@ -63,7 +63,7 @@ pub enum Style {
     Universal,
 }
 
-/// What the data are to fit in, in the field's words.
+/// The memory that the data are to fit in, in the published words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Data {
@@ -96,7 +96,7 @@ impl Data {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compression {
-    /// As it is.
+    /// No compression.
     None,
     /// LZ4.
     Lz4,
@@ -115,11 +115,11 @@ impl Compression {
     }
 }
 
-/// What the clients of a step do. One driver process opens the database for it, so its block cache
+/// The work of a step's clients. One driver process opens the database for it, so its block cache
 /// is cold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KvWork {
-    /// What an operation is.
+    /// The operation.
     pub action: KvOperation,
     /// Clients; the background writer comes on top.
     pub clients: u32,
@@ -131,7 +131,7 @@ pub struct KvWork {
     pub value_bytes: u32,
     /// False writes without a write-ahead log.
     pub write_ahead_log: bool,
-    /// When a client begins an operation.
+    /// The pace of each client.
     pub pace: Pace,
     /// MiB/s of one more thread that overwrites random keys, apart from the clients.
     pub writer_mb: Option<f64>,

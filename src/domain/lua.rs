@@ -51,12 +51,12 @@ pub struct LuaShape {
     /// True to put values into the statements, as `--db-ps-mode=disable` does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub plain_statements: bool,
-    /// What each script declares, as rqps found when it read the scripts.
+    /// The declarations of each script.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declared: Vec<LuaScript>,
 }
 
-/// What a script may do.
+/// Permissions of a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LuaRights {
@@ -79,7 +79,7 @@ impl LuaRights {
 pub struct LuaScript {
     /// Name of its step.
     pub name: String,
-    /// Where it is, from the root.
+    /// The absolute path.
     pub path: PathBuf,
     /// Its options with their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -103,7 +103,7 @@ pub struct LuaOption {
     pub value: String,
 }
 
-/// How numbers between two others are drawn.
+/// The distribution of numbers between two others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LuaRandom {
@@ -157,7 +157,7 @@ pub enum RandomType {
     Zipfian,
 }
 
-/// What the clients of a step, or the threads of a load, carry out.
+/// The work of a step's clients, or of a load's threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LuaWork {
     /// The script.
@@ -171,7 +171,7 @@ pub struct LuaWork {
     pub clients: u32,
     /// Seconds that the script is told of.
     pub seconds: f64,
-    /// What the script may do.
+    /// Permissions of the script.
     pub rights: LuaRights,
     /// True if it may run programs.
     #[serde(default)]
@@ -193,7 +193,7 @@ pub struct LuaWork {
     pub plain_statements: bool,
 }
 
-/// What a script says of itself when it is run without a database.
+/// The declarations of a script that runs without a database.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LuaDeclared {
     /// Its options with their defaults, by name.

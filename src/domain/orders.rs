@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct OrdersShape {
     /// Warehouses.
     pub warehouses: u32,
-    /// Which warehouses a client works for.
+    /// The warehouses of a client.
     pub spread: WarehouseSpread,
     /// Waits for keying and thinking between transactions.
     pub keying: bool,
@@ -21,7 +21,7 @@ pub struct OrdersShape {
     pub procedures: bool,
 }
 
-/// Which warehouses a client works for.
+/// The warehouses of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WarehouseSpread {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// When a client sends its next event.
+/// The times at which a client sends events.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {

@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 pub struct PgbenchShape {
     /// The standard tables have 100000 accounts times this.
     pub scale: u32,
-    /// How statements travel.
+    /// The protocol of statements.
     #[serde(default)]
     pub protocol: PgbenchProtocol,
     /// Variables and their values (`-D`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub define: BTreeMap<String, String>,
-    /// How often a transaction is tried that fails to serialize or in a deadlock; 0 for no limit.
+    /// Largest number of attempts at a transaction that fails to serialize or in a deadlock; 0
+    /// means no limit.
     pub max_tries: u32,
     /// Other errors of a statement end their transaction, not the step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -25,22 +26,22 @@ pub struct PgbenchShape {
     pub connect: bool,
     /// Standard tables are vacuumed before each step.
     pub vacuum: bool,
-    /// How the standard tables are made.
+    /// The standard tables.
     #[serde(default)]
     pub tables: PgbenchTables,
     /// The scripts that are files, by name. A plan holds their text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, PgbenchFile>,
-    /// What is measured, in this order.
+    /// The steps in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub step: Vec<PgbenchStep>,
 }
 
-/// How statements travel.
+/// The protocol of statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PgbenchProtocol {
-    /// As text with the values of variables.
+    /// Text that contains the values of variables.
     #[default]
     Simple,
     /// Text and values apart, parsed each time.
@@ -49,7 +50,7 @@ pub enum PgbenchProtocol {
     Prepared,
 }
 
-/// How the standard tables are made.
+/// Options of the standard tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PgbenchTables {
     /// `false` where the user's own tables are there already.
@@ -69,10 +70,10 @@ pub struct PgbenchTables {
     /// Without a write-ahead log.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unlogged: bool,
-    /// Where tables lie.
+    /// Tablespace of the tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tablespace: Option<String>,
-    /// Where indexes lie.
+    /// Tablespace of the indexes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_tablespace: Option<String>,
 }
@@ -121,24 +122,24 @@ pub struct PgbenchScript {
     pub weight: u32,
 }
 
-/// What a load makes.
+/// A load of the standard tables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PgbenchLoad {
     /// See [`PgbenchShape::scale`].
     pub scale: u32,
-    /// How tables are made.
+    /// Options of the tables.
     pub tables: PgbenchTables,
     /// The storage engine of MySQL, where one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_engine: Option<String>,
 }
 
-/// What the clients of a step do.
+/// The work of a step's clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PgbenchWork {
     /// The scripts.
     pub scripts: Vec<WeightedText>,
-    /// How statements travel.
+    /// The protocol of statements.
     pub protocol: PgbenchProtocol,
     /// Variables that are set when a client begins.
     pub define: BTreeMap<String, String>,
@@ -155,7 +156,7 @@ pub struct PgbenchWork {
 /// The text of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WeightedText {
-    /// What it is called in messages.
+    /// The name in messages.
     pub name: String,
     /// Its weight.
     pub weight: u32,

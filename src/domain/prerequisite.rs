@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What steps make and others rest on: an index rests on its table.
+/// A prerequisite that one step makes and later ones need: an index needs its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prerequisite {

@@ -27,7 +27,8 @@ pub struct KvOption {
 }
 
 impl KvOption {
-    /// What takes an option of an earlier layer back: the library's own default holds again.
+    /// The value that removes an option of an earlier layer, so that the library's own default
+    /// holds.
     pub const UNSET: &str = "unset";
 
     /// One that every version must take.
@@ -78,7 +79,7 @@ impl KvOption {
     }
 }
 
-/// What a config asks of the driver, not of the library: the options that begin with `rqps.`.
+/// Settings in a config for the driver instead of the library: the options that begin with `rqps.`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DriverSettings {
     /// `rqps.cache`: the kind of block cache.
@@ -91,7 +92,7 @@ pub struct DriverSettings {
     pub version: Vec<u32>,
 }
 
-/// What block cache is asked for.
+/// The kind of block cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheWord {
     /// `lru`.

@@ -1,5 +1,5 @@
-//! What one target did in one block: the facts that a run folder holds (docs/results.md).
-//! Judgements are computed from them later.
+//! The facts of one target in one block: the content of a run folder (docs/results.md). Judgements
+//! are computed from them later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl RunKey {
     }
 }
 
-/// Whether a run or a step came to its end.
+/// The end of a run or a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -51,8 +51,8 @@ pub enum Status {
     Failed(String),
     /// Stopped by the user.
     Interrupted,
-    /// Of a run only: measured to its end, and its block thrown away because the host was another
-    /// one than usual (the text says how). Its steps are facts that nothing is computed from.
+    /// Of a run only: it is complete, but rqps discarded its block because the host was disturbed
+    /// (the text explains it). Its steps are facts from which nothing is computed.
     Discarded(String),
     /// A status of a newer rqps, as it was read. Nothing is computed from what is not complete.
     #[serde(untagged)]
@@ -64,13 +64,13 @@ pub enum Status {
 pub struct RunRecord {
     /// Version of the format of the run folder: [`FORMAT`].
     pub format: u32,
-    /// Which run.
+    /// The key of the run.
     pub key: RunKey,
-    /// What was measured.
+    /// The measured target.
     pub target: Target,
     /// Its build.
     pub manifest: Manifest,
-    /// Where its tables were on a server that rqps does not run: a schema or database, in words.
+    /// The schema or database of its tables, in words, on a server that rqps does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// The settings that its DBMS read.
@@ -97,13 +97,13 @@ pub struct RunRecord {
     pub started: String,
     /// RFC 3339, UTC; `None` while running.
     pub finished: Option<String>,
-    /// How it went.
+    /// The end of the run.
     pub status: Status,
     /// The load, once per target and result set: seconds and rates. The same in every block,
     /// because blocks restore its snapshot.
     pub load: Option<LoadRecord>,
-    /// When the plan looked at its results, if it measured until steps were settled (`blocks =
-    /// "auto"`); the same in every run of a result set. Verdicts pay for every look.
+    /// The interim looks of a plan that measures until its steps are decided (`blocks = "auto"`);
+    /// the same in every run of a result set. Verdicts pay for each look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<LookSchedule>,
 }
@@ -111,10 +111,10 @@ pub struct RunRecord {
 /// The format version that this program writes.
 pub const FORMAT: u32 = 1;
 
-/// What loading took.
+/// The costs of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadRecord {
-    /// Which of the loads of its target, from 1; absent in files of plans with a single load.
+    /// The number of the load, from 1; absent in files of plans with a single load.
     #[serde(default = "first", skip_serializing_if = "is_first")]
     pub number: u32,
     /// Rows of all tables.
@@ -149,15 +149,15 @@ pub struct StepRecord {
     /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<StepParameters>,
-    /// What the rate counts.
+    /// The unit of the rate.
     pub rate: RateUnit,
-    /// How it went.
+    /// The end of the step.
     pub status: Status,
     /// RFC 3339, UTC: start of the measured window.
     pub started: String,
-    /// What the driver counted.
+    /// The counts of the driver.
     pub outcome: Outcome,
-    /// What the host's and the server's counters moved by during the window.
+    /// Changes of the counters of host and server in the window.
     pub usage: Usage,
     /// Bytes of the data folder after the step.
     pub data_bytes: Option<u64>,
@@ -168,13 +168,13 @@ pub struct StepRecord {
     /// Seconds of the window (from 1) in which the DBMS held writes back, where it tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<u32>,
-    /// How its instructions were counted, if they were: then its times mean nothing.
+    /// The method of counting its instructions; its times are then meaningless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
-    /// How its stacks were sampled, if they were.
+    /// The method of sampling its stacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Profiled>,
-    /// Where the numbers came from, if rqps did not measure them.
+    /// The origin of the numbers, if rqps did not measure them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
 }
@@ -216,12 +216,12 @@ pub struct Imported {
     /// Published cells that no metric stands for, as they were printed: head of the column → cell.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// What the author wrote beside the row of the step: `-> 10.5.29, col7`.
+    /// The author's remarks beside the row of the step: `-> 10.5.29, col7`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }
 
-/// What the driver counted in the measured window.
+/// The counts of the driver in the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Length of the window in seconds, by the monotonic clock. An event in flight at either cut
@@ -265,7 +265,7 @@ pub struct Outcome {
     pub client_busiest: f64,
     /// Statement kind → query plan, as text.
     pub plans: BTreeMap<String, String>,
-    /// What the driver could not do, in words: a thread that could not be pinned.
+    /// Failures of the driver in words, such as a thread that could not be pinned.
     pub notes: Vec<String>,
     /// Clients that wanted no more events before the end of the window, by number, with the events
     /// that each completed in it.
@@ -275,16 +275,15 @@ pub struct Outcome {
     /// of the window until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
-    /// What a benchmark measured beyond the counts above, and what an importer took over as it was
-    /// published; each in the unit of its metric.
+    /// Further metrics measured by a benchmark or published with imported results, each in its own
+    /// unit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<Metric, f64>,
-    /// What the step worked on and with, in words: the data set with its hash, settings that it
-    /// made, what the server said by the way; what an embedded DBMS said of itself at the end,
-    /// whole. Name → text.
+    /// Texts about the step by name: the data set with its hash, settings that the step made,
+    /// messages of the server, the statistics of an embedded DBMS.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, String>,
-    /// Where a step has several kinds of workers, what each kind did: `inserts`, `deletes`.
+    /// The counts of each role, if a step has several: `inserts`, `deletes`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, Role>,
     /// Columns that only this benchmark has, second by second: what the CSV beside the record tells
@@ -295,18 +294,18 @@ pub struct Outcome {
     /// up to 256 µs, 1, 4, 16, 64, 256 ms, 1, 4, 16 s, and longer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub buckets: BTreeMap<String, Vec<u64>>,
-    /// What the server said in its log of work beside the clients: checkpoints, vacuum, flushing.
+    /// Work beside the clients in the server's log: checkpoints, vacuum, flushing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_log: Vec<ServerEvent>,
-    /// How targets took turns within the window, if they did.
+    /// Facts about the turns in the window, if targets took turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnFacts>,
-    /// What each client host did, where clients ran on other hosts than the server.
+    /// Facts about each client host, if clients ran on other hosts than the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_hosts: Vec<ClientHostRecord>,
 }
 
-/// How a step was measured whose targets took turns within its window.
+/// Facts about a step whose targets took turns in its window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TurnFacts {
     /// Targets that took turns.
@@ -345,7 +344,7 @@ pub struct CarryOver {
 /// A counter of the DBMS, read before and after a step: a row of `steps/NN-NAME.counters.csv`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
-    /// As the DBMS names it: `Innodb_pages_written`, `pg_stat_wal.wal_bytes`.
+    /// The name in the DBMS: `Innodb_pages_written`, `pg_stat_wal.wal_bytes`.
     pub name: String,
     /// Before the clients of the step began.
     pub before: f64,
@@ -360,7 +359,7 @@ pub struct Turn {
     pub turn: u32,
     /// From the start of the window, milliseconds.
     pub start_ms: f64,
-    /// How long it was, milliseconds.
+    /// Its length, milliseconds.
     pub ms: f64,
     /// Events completed in it, by all clients.
     pub events: u64,
@@ -372,7 +371,7 @@ pub struct ServerEvent {
     /// Seconds from the start of the window to its end, by the server's clock; before the window
     /// it is negative.
     pub at_seconds: f64,
-    /// How long it had taken then, if the log tells.
+    /// Seconds that it had taken then, if the log tells.
     pub took_seconds: Option<f64>,
     /// `checkpoint`, `vacuum`, `analyze`, `flush`.
     pub kind: String,
@@ -380,7 +379,7 @@ pub struct ServerEvent {
     pub text: String,
 }
 
-/// What one kind of workers did in the window, all clients together.
+/// The counts of one role in the window, over all clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Role {
     /// Workers of this kind.
@@ -402,7 +401,7 @@ pub struct Role {
     pub busiest: f64,
 }
 
-/// What an open pace adds.
+/// The counts of an open pace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenOutcome {
     /// Events whose intended start lies in the window.
@@ -436,10 +435,9 @@ pub struct Second {
     pub p99_us: f64,
     /// Largest.
     pub max_us: f64,
-    /// What the counters moved by in this second, if they were sampled.
+    /// Changes of the counters in this second, if they were sampled.
     pub usage: Option<Usage>,
-    /// What only some benchmarks count: column → value. The columns are the same in every second of
-    /// a step.
+    /// Further columns for some benchmarks. The columns are the same in every second of a step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
 }
@@ -474,7 +472,7 @@ impl Run {
         self.record.workload.profile_hertz.is_some()
     }
 
-    /// Which pass it is of: measured runs come first, then counted, then profiled ones.
+    /// The order of its pass: measured runs, counted runs, profiled runs.
     pub fn pass(&self) -> u8 {
         match self {
             run if run.is_profiled() => 2,

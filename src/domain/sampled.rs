@@ -1,20 +1,20 @@
-//! Where a step's CPU time went: how its server was sampled, and the stacks that were found.
+//! CPU time of a step by stack: the method of sampling its server, and the stacks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// How a step was sampled. The stacks are in a file beside the step's record.
+/// The method of sampling. The stacks are in a file beside the step's record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profiled {
     /// The program that sampled: `perf version 6.1.187`.
     pub tool: String,
-    /// What one sample stands for: an event of the kernel.
+    /// The event of the kernel that a sample stands for.
     pub event: String,
     /// Samples that were asked for, per second of CPU time.
     pub hertz: u32,
-    /// How stacks were found.
+    /// The method of unwinding stacks.
     pub call_graph: CallGraph,
     /// True if the DBMS is a library in the process of the client: then samples are of both.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -27,7 +27,7 @@ pub struct Profiled {
     pub broken: u64,
     /// Samples whose own function has no symbol.
     pub nameless: u64,
-    /// What the threads that serve clients waited for, if that could be seen.
+    /// The waits of the threads that serve clients, if they could be observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<Waited>,
     /// The stacks, once they are read.
@@ -35,8 +35,8 @@ pub struct Profiled {
     pub profile: Option<Arc<CallTree>>,
 }
 
-/// What the threads that serve clients were doing, seen in looks at all of them, many times a
-/// second. Waiting for the client itself is left out.
+/// The states of the threads that serve clients, observed many times a second. Waits for the client
+/// are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waited {
     /// Looks per second that were meant.
@@ -47,7 +47,7 @@ pub struct Waited {
     pub seconds: f64,
     /// Threads that serve clients, at the end.
     pub serving: u32,
-    /// How often a thread was seen running or ready to run.
+    /// Number of times that a thread was running or ready to run.
     pub running: u64,
     /// Wait, such as `IO: fsync` → how often a thread was seen in it.
     pub seen: BTreeMap<String, u64>,
@@ -55,7 +55,7 @@ pub struct Waited {
     pub queued_seconds: f64,
 }
 
-/// How the stack of a sample is found.
+/// The method of unwinding the stack of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallGraph {

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::value_source::ValueSource;
 
-/// What a client does over and over: one of a few events, each a list of operations in order. The
-/// latency of a step is that of events, its rate that of statements.
+/// The work that a client repeats: one of a few events, each a list of operations in order.
+/// Latencies are those of events, the rate is that of statements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Script {
     /// The events; a client draws one by weight each time. With a single event it draws nothing.
     pub events: Vec<ScriptEvent>,
-    /// How random ids, keys and range starts are drawn.
+    /// The distribution of random ids, keys and range starts.
     pub distribution: Distribution,
-    /// Where the values of [`Parameter::Value`] come from.
+    /// The sources of [`Parameter::Value`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<ValueSource>,
     /// Statements that each session executes once, before the clock starts.
@@ -108,7 +108,7 @@ pub struct Operation {
     pub parameters: Vec<Parameter>,
     /// Executed this many times per event with new parameters, all on one table.
     pub repeat: u32,
-    /// How the table is chosen, once per event.
+    /// The choice of the table, once per event.
     pub table: TableChoice,
     /// The SQL between literals, where marks in the SQL itself could be the user's own text; empty
     /// where `{1}` and `{table}` are marks.
@@ -126,7 +126,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// What most operations share, to be completed.
+    /// Default values of an operation.
     pub const PLAIN: Operation = Operation {
         kind: String::new(),
         sql: String::new(),
@@ -151,7 +151,7 @@ pub enum Fragment {
     Literal(u32),
 }
 
-/// How statements travel.
+/// The protocol of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
@@ -161,7 +161,7 @@ pub enum Protocol {
     Text,
 }
 
-/// How an operation's table is chosen.
+/// The choice of an operation's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TableChoice {
@@ -173,7 +173,7 @@ pub enum TableChoice {
     ByClient,
 }
 
-/// How ids, keys and range starts in 1..=rows are drawn.
+/// The distribution of ids, keys and range starts in 1..=rows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribution {

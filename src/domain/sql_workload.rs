@@ -15,13 +15,13 @@ pub struct SqlShape {
     /// The files that it reads, each with its SHA-256: another file of that name is refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, PinnedFile>,
-    /// How the tables are made and filled.
+    /// The load of the tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<SqlLoad>,
     /// Values by name, for `:name` in statements.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameter: BTreeMap<String, SqlParameter>,
-    /// What is measured, in this order.
+    /// The steps in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub step: Vec<SqlStep>,
 }
@@ -42,8 +42,8 @@ pub struct PinnedFile {
     pub bytes: u64,
 }
 
-/// Where something stands in the file that it was read from; unknown where it was read from
-/// another form. All positions are alike: two workloads are the same wherever they stand.
+/// A position in the file that a part was read from; unknown if it was read from another form. All
+/// positions are equal, so that the same workloads in different places are equal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TextPosition {
     /// Line, from 1; 0 if unknown.
@@ -84,13 +84,13 @@ pub enum Amount {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ByDialect<T> {
-    /// The same for all.
+    /// The same value for all.
     All(T),
     /// By `postgres`, `mysql`, `mariadb` (otherwise as `mysql`), `sqlite`, or `any` for the others.
     Each(BTreeMap<String, T>),
 }
 
-/// How the tables are made and filled.
+/// The load of the tables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SqlLoad {
     /// The folder that files are relative to; that of the workload file if it says nothing.
@@ -117,7 +117,7 @@ pub struct SqlLoad {
     /// False to leave statistics as they are; else the DBMS gathers them after the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analyze: Option<bool>,
-    /// Where it stands.
+    /// Its position.
     #[serde(skip)]
     pub at: TextPosition,
 }
@@ -135,7 +135,7 @@ pub struct CsvLoad {
     /// Columns whose fields are bytes, written in hex.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hex: Vec<String>,
-    /// What a field without quotes holds that is NULL; an empty one if it says nothing.
+    /// The unquoted field that stands for NULL; the empty field if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null: Option<String>,
     /// The character between fields; a comma if it says nothing.
@@ -146,7 +146,7 @@ pub struct CsvLoad {
     pub expect_rows: Option<u64>,
 }
 
-/// Where the values of a name come from. Which keys mean something depends on `kind`.
+/// The source of the values of a name. `kind` decides which keys have a meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SqlParameter {
     /// `uniform`, `zipfian`, `list`, `text` and others.
@@ -229,7 +229,7 @@ pub struct SqlParameter {
     /// On Postgres: the type that the value is cast to.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub cast: Option<String>,
-    /// Where it stands.
+    /// Its position.
     #[serde(skip)]
     pub at: TextPosition,
 }
@@ -238,7 +238,7 @@ pub struct SqlParameter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum CountOrRange {
-    /// So many.
+    /// This number.
     Count(u64),
     /// From the first to the second.
     Range([u64; 2]),
@@ -271,7 +271,7 @@ pub struct SqlStep {
     /// Events per second that begin on a schedule; as the workload if it says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// What its verdict is on: `statements` or `events`.
+    /// The unit of the verdict: `statements` or `events`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// False to warm caches only.
@@ -283,10 +283,10 @@ pub struct SqlStep {
     /// Statements that each session executes before the clock starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub init: Vec<String>,
-    /// What a client does: one of these at a time.
+    /// The events; a client draws one at a time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event: Vec<SqlEvent>,
-    /// Where it stands.
+    /// Its position.
     #[serde(skip)]
     pub at: TextPosition,
 }
@@ -314,7 +314,7 @@ pub struct SqlEvent {
     pub statement: Vec<SqlStatement>,
 }
 
-/// Whether an event is a transaction.
+/// True if an event is a transaction, or its isolation level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TransactionWord {
@@ -335,18 +335,18 @@ pub struct SqlStatement {
     pub repeat: Option<u32>,
     /// The SQL, with `:name` for values.
     pub sql: ByDialect<String>,
-    /// What it must return.
+    /// The required result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<SqlExpectation>,
     /// Names for the columns of its only row, for the statements that follow in the event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub into: Vec<String>,
-    /// Where its SQL stands.
+    /// The position of its SQL.
     #[serde(skip)]
     pub at: TextPosition,
 }
 
-/// What a statement must return.
+/// The required result of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SqlExpectation {
     /// Rows.

@@ -9,7 +9,7 @@ use crate::domain::unknown::Word;
 /// The parameters of a step that analysis needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepParameters {
-    /// What it is measured for.
+    /// The purpose of the step.
     #[serde(default, skip_serializing_if = "StepPurpose::is_result")]
     pub purpose: StepPurpose,
     /// True if the step is named after parameters that only one DBMS has: other DBMSs have steps of
@@ -22,7 +22,7 @@ pub struct StepParameters {
     /// Its own schedule, in events per second of all clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events_per_second: Option<f64>,
-    /// What only its benchmark understands.
+    /// Parameters of the benchmark alone.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub own: Map<String, Value>,
 }
@@ -44,7 +44,7 @@ impl StepParameters {
     }
 }
 
-/// What a step is measured for.
+/// The purpose of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepPurpose {

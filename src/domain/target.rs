@@ -11,7 +11,7 @@ pub struct Target {
     pub label: String,
     /// The product.
     pub dbms: Dbms,
-    /// Where its build comes from.
+    /// The origin of its build.
     pub source: BuildSource,
     /// Name of the configuration; `default` is shipped for every DBMS.
     pub config: String,

@@ -1,7 +1,7 @@
 //! Conditions of vendors for publishing benchmark results of their services. Facts with a source
 //! and a date, and no legal advice: an agreement of your own may say otherwise.
 
-/// What a vendor asks for.
+/// A vendor's condition for publishing results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publishing {
     /// Results may be published on conditions.
@@ -23,7 +23,7 @@ pub struct Terms {
     pub publishing: Publishing,
     /// The rule in a sentence.
     pub rule: &'static str,
-    /// Where it is written.
+    /// Address of the condition.
     pub source: &'static str,
     /// The version or the day of the reading.
     pub date: &'static str,
@@ -144,12 +144,12 @@ pub const TERMS: [Terms; 11] = [
 ];
 
 impl Terms {
-    /// Those of a vendor.
+    /// The terms of a vendor.
     pub fn of_vendor(vendor: &str) -> Option<&'static Terms> {
         TERMS.iter().find(|terms| terms.vendor == vendor)
     }
 
-    /// Those of Oracle, if a version of MySQL is one that Oracle licenses.
+    /// Oracle's terms, if Oracle licenses this version of MySQL.
     pub fn of_mysql(version: &str) -> Option<&'static Terms> {
         let licensed =
             ["-commercial", "-enterprise", "-cloud"].iter().any(|it| version.contains(it));
@@ -157,7 +157,7 @@ impl Terms {
         is_oracle.then(|| Terms::of_vendor("Oracle")).flatten()
     }
 
-    /// Those of the vendor on whose host a server is.
+    /// The terms of the vendor that runs this host.
     pub fn of_host(host: &str) -> Option<&'static Terms> {
         let host = host.to_ascii_lowercase();
         TERMS.iter().find(|terms| terms.hosts.iter().any(|end| host.ends_with(end)))
@@ -168,7 +168,7 @@ impl Terms {
 pub const OPEN_SOURCE: &str = "Postgres, MySQL Community, MariaDB, SQLite, RocksDB and Speedb have \
                                open licences, which ask for nothing when results are published.";
 
-/// What stands below every list of terms.
+/// The text below every list of terms.
 pub const NO_ADVICE: &str = "These are facts as of the dates listed, not legal advice. Read the \
                              agreement that applies to you.";
 

@@ -22,8 +22,7 @@ impl CpuTime {
     }
 }
 
-/// How far counters moved in the window, as the lab sampled them. `None` has its reason in
-/// `missing`.
+/// Changes of counters in the window, as sampled by the lab. `None` has its reason in `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Seconds between the first and the last sample. Close to the outcome's, not the same.
@@ -40,10 +39,10 @@ pub struct Usage {
     /// CPU of the spinners that keep CPUs awake: contained in `host` but to be left out of every
     /// per-operation figure.
     pub spinner_cpu: CpuTime,
-    /// What else happened on the host; `None` for single seconds.
+    /// Other activity on the host; `None` for single seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbance: Option<Disturbance>,
-    /// Which counters served: `server_cpu` → `proc stat`, `task clock`, `perf`.
+    /// Sources of the counters: `server_cpu` → `proc stat`, `task clock`, `perf`.
     pub sources: BTreeMap<String, String>,
     /// Counter → why it is missing.
     pub missing: BTreeMap<String, String>,
@@ -91,10 +90,10 @@ pub struct DiskUsage {
     pub write_ms: u64,
 }
 
-/// What one client host did in the window of a step.
+/// Facts about one client host in the window of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientHostRecord {
-    /// As the plan names it.
+    /// The name in the plan.
     pub host: String,
     /// Its clients.
     pub clients: u32,

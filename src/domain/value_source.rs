@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct ValueSource {
     /// Its name, for messages.
     pub name: String,
-    /// What it draws.
+    /// The values.
     pub values: SourceValues,
-    /// When it draws.
+    /// The times of drawing.
     pub freshness: Freshness,
     /// Slots: how many values it draws at once.
     pub count: u32,
@@ -38,7 +38,7 @@ impl ValueSource {
     }
 }
 
-/// When a source draws.
+/// The times at which a source draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {
@@ -52,7 +52,7 @@ pub enum Freshness {
     Reply,
 }
 
-/// What a source draws.
+/// The values that a source draws.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceValues {
@@ -62,7 +62,7 @@ pub enum SourceValues {
         from: i64,
         /// The largest.
         to: i64,
-        /// How they are spread.
+        /// The distribution.
         spread: ValueSpread,
     },
     /// Client i of c draws from + i, from + i + c, and so on.
@@ -138,7 +138,7 @@ pub enum SourceValues {
     Same {
         /// The number of the other source, which is drawn before.
         of: u32,
-        /// What is added.
+        /// The number to add.
         plus: i64,
     },
     /// The number of the client, from 0.
@@ -156,37 +156,37 @@ pub enum SourceValues {
     Reply,
     /// A key that scatters its record: a prefix and a hash of the record's number, from 0.
     HashedKey {
-        /// What stands before the hash.
+        /// The text before the hash.
         prefix: String,
-        /// Which records.
+        /// The choice of records.
         records: KeyChoice,
     },
-    /// So many random printable characters of 64 kinds.
+    /// This number of random printable characters of 64 kinds.
     Printable {
         /// Characters.
         bytes: u32,
     },
 }
 
-/// Which records hashed keys are of.
+/// The choice of the records of hashed keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyChoice {
     /// Loaded ones, all alike.
     Uniform {
-        /// How many were loaded.
+        /// Number of loaded records.
         loaded: u64,
     },
     /// Loaded ones, by the popularity of their hashed ranks.
     HashedZipfian {
-        /// How many were loaded.
+        /// Number of loaded records.
         loaded: u64,
     },
     /// The newest most often: those that the client itself has inserted and the server has
     /// confirmed, then the loaded ones from the last. The k-th newest has a probability ∝
     /// 1/k^exponent.
     Latest {
-        /// How many were loaded.
+        /// Number of loaded records.
         loaded: u64,
         /// The number of the source of new records; it stands before.
         inserts: u32,
@@ -200,7 +200,7 @@ pub enum KeyChoice {
     },
 }
 
-/// How whole numbers are spread over their range.
+/// The distribution of whole numbers over their range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueSpread {

@@ -4,11 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::metric::{Direction, Metric};
 
-/// What a comparison says about one metric of one step of one target.
+/// The verdict on one metric of one step of one target.
 ///
-/// "Slower" stands for worse and "faster" for better whatever the metric: a rate that falls and a
-/// cost that rises are both [`Verdict::Slower`]. [`Verdict::word`] finds the word that nobody
-/// misreads.
+/// "Slower" means worse and "faster" better for every metric: a lower rate and a higher cost are
+/// both [`Verdict::Slower`]. [`Verdict::word`] has the unambiguous word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -93,7 +92,7 @@ impl Verdict {
     }
 }
 
-/// By what verdicts are given; printed with every one of them. See docs/verdicts.md.
+/// The rules of verdicts; printed with each of them. See docs/verdicts.md.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rules {
@@ -109,7 +108,7 @@ pub struct Rules {
     pub alpha: f64,
     /// Chance of calling a step SAME that differs by δ, each.
     pub equivalence_alpha: f64,
-    /// Of every interval.
+    /// Confidence level of every interval.
     pub confidence: f64,
     /// Chance of finding a difference of δ that pairs are counted for.
     pub power: f64,
@@ -146,8 +145,8 @@ impl Rules {
         self.tau / (2.0 * std::f64::consts::SQRT_2)
     }
 
-    /// Why these rules cannot be used; `None` if they can. τ must lie below δ, so that a test can
-    /// separate the effect of code layout from a difference that matters.
+    /// The reason why these rules are invalid; `None` if they are valid. τ must be less than δ, so
+    /// that a test can separate the effect of code layout from a difference that matters.
     pub fn fault(&self) -> Option<String> {
         let open = |share: f64| share > 0.0 && share < 1.0;
         let shares = [
@@ -230,7 +229,7 @@ pub struct Allowance {
     pub metric: Option<String>,
     /// The loss, a share: below it nothing is a regression.
     pub delta: f64,
-    /// Why it is accepted; shown with the finding.
+    /// The reason for accepting it; shown with the finding.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -261,7 +260,8 @@ impl GateRules {
         self.metrics.iter().map(|word| metric(word)).collect()
     }
 
-    /// Why these rules cannot be used, [`Rules::fault`] included; `None` if they can.
+    /// The reason why these rules are invalid, including [`Rules::fault`]; `None` if they are
+    /// valid.
     pub fn fault(&self) -> Option<String> {
         if let Err(fault) = self.metrics() {
             return Some(fault);
@@ -303,8 +303,8 @@ pub fn metric(word: &str) -> Result<Metric, String> {
     }
 }
 
-/// How a plan with `blocks = "auto"` was carried out: after how many pairs its steps were looked
-/// at. A step is measured until it is settled or has the most.
+/// The interim looks of a plan with `blocks = "auto"`: the numbers of pairs at each look. A step is
+/// measured until it is decided or has the largest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LookSchedule {
     /// Pairs at the first look.

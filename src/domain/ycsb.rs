@@ -1,4 +1,4 @@
-//! What YCSB asks for: which of its core workloads, and the shape of a record.
+//! YCSB's parameters: core workloads, and the shape of a record.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct YcsbShape {
     pub field_bytes: u32,
     /// The most rows of a scan.
     pub scan_rows: u32,
-    /// How keys are chosen; `None` for what each workload says.
+    /// The distribution of keys; `None` for that of each workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<YcsbKeys>,
 }
@@ -65,7 +65,7 @@ impl YcsbWorkload {
     }
 }
 
-/// How the records of operations are chosen.
+/// The distribution of the records of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum YcsbKeys {

@@ -92,7 +92,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Those of the first run of each target.
+    /// The settings of the first run of each target.
     fn settings(&mut self) -> Vec<SettingsOfTarget> {
         let mut all = Vec::new();
         for target in &self.comparison.targets {
@@ -155,7 +155,7 @@ impl Finder<'_> {
         .collect()
     }
 
-    /// What was read; where that failed, nothing, and the fault is kept.
+    /// The value that was read; after a failure the default, and the fault is kept.
     fn heard<T: Default>(&mut self, read: Result<T, String>) -> T {
         read.unwrap_or_else(|fault| {
             self.faults.insert(fault);

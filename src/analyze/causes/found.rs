@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::analyze::counters::MovedCounter;
 
-/// What a comparison's run folders hold beside its numbers.
+/// Facts in a comparison's run folders beside its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Causes {
     /// Settings of the servers, defaults included, for each target of the comparison; empty if the
@@ -19,7 +19,7 @@ pub struct Causes {
     pub faults: Vec<String>,
 }
 
-/// What a server said of its settings, as far as other targets said something else.
+/// Settings of a server that differ from those of other targets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SettingsOfTarget {
     /// Settings that all targets have, with other values.
@@ -28,7 +28,7 @@ pub struct SettingsOfTarget {
     pub unknown_elsewhere: Vec<String>,
 }
 
-/// What differs in one step.
+/// Differences in one step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CausesOfStep {
     /// The step.
@@ -38,7 +38,7 @@ pub struct CausesOfStep {
 }
 
 impl Causes {
-    /// What differs in a step; `None` if it is not explained.
+    /// The differences in a step; `None` if it is not explained.
     pub fn of_step(&self, step: &str) -> Option<&CausesOfStep> {
         self.steps.iter().find(|causes| causes.name == step)
     }

@@ -1,5 +1,5 @@
-//! What else differs between targets whose rates or counts differ: settings that their servers had,
-//! and counters of the DBMS. What differs together with a rate may be its cause; it is no proof.
+//! Finds other differences between targets whose rates or counts differ: settings of their servers,
+//! and counters of the DBMS. Such a difference may be the cause of a rate; it is no proof.
 
 mod find;
 mod found;

@@ -28,7 +28,7 @@ fn of(kind: CaveatKind, target: &str, steps: Vec<String>, text: String) -> Cavea
     Caveat { kind, target: Some(target.to_owned()), steps, text }
 }
 
-/// What happened, in words.
+/// The end of a run, in words.
 fn spell(status: &Status) -> String {
     match status {
         Status::Running => "ended without a status".to_owned(),

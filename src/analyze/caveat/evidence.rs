@@ -7,7 +7,7 @@ use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
 use crate::domain::run::{Dataset, StepRecord};
 use crate::parallel;
 
-/// What detectors look at.
+/// The input of detectors.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// All runs.
@@ -50,7 +50,8 @@ impl<'a> Evidence<'a> {
             .collect()
     }
 
-    /// What `find` finds on each target, given its place and label; in the order of targets.
+    /// The caveats that `find` returns for each target, given its index and label; in the order of
+    /// targets.
     pub fn by_target(&self, find: impl Fn(usize, &'a str) -> Vec<Caveat> + Sync) -> Vec<Caveat> {
         let targets = self.targets().collect();
         parallel::map(targets, |(target, label)| find(target, label))

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// One reason for doubt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Caveat {
-    /// Which kind; reports print each kind's advice once.
+    /// The kind; reports print each kind's advice once.
     pub kind: CaveatKind,
     /// The target it is about; `None` for several, named in the text.
     pub target: Option<String>,
@@ -36,12 +36,12 @@ macro_rules! kinds {
                 match self { $(CaveatKind::$kind => $loud,)* }
             }
 
-            /// What it is, as a head.
+            /// The head.
             pub fn title(self) -> &'static str {
                 match self { $(CaveatKind::$kind => $title,)* }
             }
 
-            /// What it means and what to do about it.
+            /// The meaning, and a way out.
             pub fn advice(self) -> &'static str {
                 match self { $(CaveatKind::$kind => $advice,)* }
             }
@@ -245,7 +245,7 @@ kinds! {
     Imported, false, "Imported results",
         "rqps did not measure these results: a single published run has no interval, and absent \
          values stay missing.";
-    /// What the driver said.
+    /// A note of the driver.
     DriverNote, false, "Notes of the driver",
         "Deviations of the client from the plan.";
 }

@@ -126,7 +126,7 @@ fn client_share(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
     })
 }
 
-/// Where the numbers come from, and that nobody can say more about them than they do themselves.
+/// The origin of imported numbers. rqps did not measure them.
 fn imported(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let records = evidence.records.iter().flat_map(|records| &records[target]);
     let mut formats: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Why a number deserves doubt, as data: what, where, how much, and what to do about it.
+//! Reasons to doubt a number, as data: kind, place, size, and advice.
 
 mod comparability;
 mod completeness;

@@ -1,5 +1,5 @@
-//! What counts add to a comparison: the change of each total with its functions, and what moved
-//! with a rate.
+//! Adds counts to a comparison: the change of each total with its functions, and the changes beside
+//! a rate.
 
 use super::difference::{BackgroundChange, Change, CountedChange, FunctionComparison, TotalChange};
 use super::functions::{ComparedFunctions, compare_functions};

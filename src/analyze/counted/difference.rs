@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 /// The counted instructions of a step: target against base.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CountedChange {
-    /// Whether the total changed.
+    /// The change of the total.
     pub change: TotalChange,
     /// The functions behind it; `None` without profiles of both.
     pub functions: Option<FunctionComparison>,
@@ -19,13 +19,13 @@ pub struct CountedChange {
 /// The counted instructions of the threads that do not serve the client: target against base.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BackgroundChange {
-    /// Whether the total changed.
+    /// The change of the total.
     pub change: TotalChange,
     /// The functions behind it.
     pub functions: FunctionComparison,
 }
 
-/// Whether a target executes more instructions per operation than the baseline.
+/// The change in the instructions per operation of a target against the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TotalChange {
@@ -56,7 +56,7 @@ impl TotalChange {
 pub struct FunctionComparison {
     /// Instructions per operation of the baseline.
     pub baseline_total: f64,
-    /// Those of the target.
+    /// The total of the target.
     pub target_total: f64,
     /// The largest differences, the largest first.
     pub changes: Vec<FunctionChange>,
@@ -84,7 +84,7 @@ pub struct FunctionChange {
     pub baseline: FunctionCost,
     /// In the target.
     pub target: FunctionCost,
-    /// What changed.
+    /// The change.
     pub change: Change,
     /// The function that has its instructions now, or had them before.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "optional_text")]
@@ -106,7 +106,7 @@ fn optional_text<S: Serializer>(text: &Option<Arc<str>>, serializer: S) -> Resul
     text.as_deref().serialize(serializer)
 }
 
-/// What a function cost, per operation.
+/// The costs of a function per operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FunctionCost {
     /// Instructions of its own.
@@ -117,7 +117,7 @@ pub struct FunctionCost {
     pub calls: f64,
 }
 
-/// What changed about a function.
+/// The change of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {

@@ -142,7 +142,7 @@ fn cost(name: &Arc<str>, repeats: &[Repeat]) -> FunctionCost {
     }
 }
 
-/// What changed, given the standard error of the difference, if it is known.
+/// The change, given the standard error of the difference if it is known.
 fn class(before: &FunctionCost, after: &FunctionCost, error: Option<f64>) -> Change {
     let difference = (after.own - before.own).abs();
     if error.is_some_and(|error| difference < ERRORS_LEAST * error) {

@@ -134,7 +134,7 @@ mod tests {
             ("old_name", Change::Renamed, Some("new_name")),
             ("new_name", Change::Renamed, Some("old_name")),
             ("helper", Change::Inlined, Some("run")),
-            // What the caller gained is spent.
+            // The gain of the caller is used up.
             ("another", Change::Gone, None),
             ("big", Change::Cost, None),
             ("part_of_big", Change::SplitOff, Some("big")),

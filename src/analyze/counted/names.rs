@@ -1,4 +1,4 @@
-//! How functions without a name are called.
+//! Names for functions without a name.
 
 use std::sync::Arc;
 

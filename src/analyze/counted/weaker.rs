@@ -85,7 +85,7 @@ pub fn plain_name(name: &str) -> String {
             ' ' => match QUALIFIERS.iter().find(|word| rest.starts_with(**word)) {
                 Some(word) => word.len(),
                 None => {
-                    // What came before was the type that it returns.
+                    // The text before was the return type.
                     plain.clear();
                     1
                 }
@@ -105,7 +105,7 @@ pub fn plain_name(name: &str) -> String {
 
 const ANONYMOUS: &str = "(anonymous namespace)";
 const OPERATOR: &str = "operator";
-/// What may stand after arguments.
+/// Qualifiers that may follow arguments.
 const QUALIFIERS: [&str; 4] = [" const", " volatile", " &&", " &"];
 
 fn copied(plain: &mut String, text: &str) -> usize {
@@ -130,7 +130,7 @@ fn without_marks(name: &str) -> &str {
     name
 }
 
-/// Where the name of an operator ends: `operator()`, `operator<<`, `operator new`, `operator bool`.
+/// The end of an operator's name: `operator()`, `operator<<`, `operator new`, `operator bool`.
 fn operator_end(text: &str) -> usize {
     let after = &text[OPERATOR.len()..];
     let symbols = match after {

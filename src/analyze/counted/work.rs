@@ -27,9 +27,9 @@ pub(crate) type Callers = BTreeMap<Arc<str>, BTreeSet<Arc<str>>>;
 /// The work of one counted step, per operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CountedWork {
-    /// Of the thread or process that served the client, in user space.
+    /// User-space work of the thread or process that served the client.
     pub(crate) client: ThreadWork,
-    /// Of all other threads of that process.
+    /// Work of all other threads of that process.
     pub(crate) background: ThreadWork,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct ThreadWork {
     pub(crate) functions: BTreeMap<Arc<str>, FunctionCost>,
     /// Function → those that call it.
     pub(crate) callers: Callers,
-    /// What the simulation of caches and branches found; `None` without one.
+    /// Results of the simulation of caches and branches; `None` without one.
     pub(crate) simulated: Option<SimulatedWork>,
 }
 

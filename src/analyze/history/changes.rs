@@ -31,7 +31,7 @@ pub struct StepLadder {
     pub replicated: bool,
     /// Changes of level in the order of versions.
     pub changes: Vec<LevelChange>,
-    /// What the author of imported results wrote beside the step.
+    /// The author's remarks beside the step, in imported results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }
@@ -43,7 +43,7 @@ pub struct VersionPoint {
     pub ratio: f64,
     /// 95 % interval of what was measured, without the layout of the build. `None` for one value.
     pub interval: Option<Interval>,
-    /// How many blocks it rests on.
+    /// Number of blocks.
     pub n: usize,
     /// VersionLevel of this version and its neighbours, as a ratio to the first version.
     pub level: f64,
@@ -85,7 +85,7 @@ pub(super) struct StepValues {
     pub step: String,
     pub group: Group,
     pub values: Vec<BlockValue>,
-    /// How many blocks the values are of.
+    /// Number of blocks of the values.
     pub blocks: usize,
 }
 
@@ -141,7 +141,7 @@ fn values(
 
 /// Turns the median of absolute differences of neighbours into the standard deviation of one.
 const MEDIAN_OF_DIFFERENCES_TO_SD: f64 = 1.4826 / std::f64::consts::SQRT_2;
-/// How many degrees of freedom a median absolute deviation of one value is worth.
+/// Degrees of freedom of a median absolute deviation, per value.
 const EFFICIENCY_OF_MEDIAN: f64 = 0.37;
 
 /// Spread of one value: from blocks, or, with one value per version, from the differences of
@@ -169,7 +169,7 @@ fn step_ladder(
     let first = fit.means.iter().flatten().next().copied().unwrap_or(0.0);
     let sd = spread.sd.max(SD_MIN);
     let error = |at: usize| sd / (fit.counts[at] as f64).sqrt();
-    // As many places for a change as the whole ladder has, however it is divided into chains.
+    // The whole ladder has as many places for a change, however it is divided into chains.
     let price = penalty(fit.means.iter().flatten().count());
     let mut points = vec![None; fit.means.len()];
     let mut changes = Vec::new();

@@ -11,10 +11,10 @@ use crate::domain::metric::{Direction, Metric};
 use crate::stats::change_points::{Compatibility, EDivisive, e_divisive};
 use crate::stats::summary::mean;
 
-/// What a history over dates is computed by.
+/// Options of a history over dates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DateOptions {
-    /// Of which metric.
+    /// The metric.
     pub metric: Metric,
     /// True for the arithmetic of Otava 0.8.0, digit for digit.
     pub as_otava: bool,
@@ -33,7 +33,7 @@ pub struct DateHistory {
     pub host: String,
     /// Key of the metric.
     pub metric: String,
-    /// Which way is better.
+    /// The better direction.
     pub better: Direction,
     /// Steps in the order of reports.
     pub steps: Vec<StepDates>,
@@ -53,13 +53,13 @@ pub struct StepDates {
 /// One result set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DatePoint {
-    /// When its first run began, RFC 3339.
+    /// Start of its first run, RFC 3339.
     pub date: String,
     /// The result set.
     pub result_set: String,
     /// Geometric mean of its values.
     pub value: f64,
-    /// How many values that rests on.
+    /// Number of values.
     pub n: usize,
 }
 
@@ -72,7 +72,7 @@ pub struct DateChange {
     pub means: [f64; 2],
     /// After / before.
     pub ratio: f64,
-    /// Of Student's t test.
+    /// p value of Student's t test.
     pub p: f64,
 }
 

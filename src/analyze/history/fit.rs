@@ -14,7 +14,7 @@ pub(super) struct BlockValue {
 pub(super) struct VersionFit {
     /// One for each version; `None` without a value.
     pub means: Vec<Option<f64>>,
-    /// How many values each version has.
+    /// Number of values of each version.
     pub counts: Vec<usize>,
     /// Sum of squares of what versions and blocks do not explain.
     pub squares: f64,

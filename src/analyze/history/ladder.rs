@@ -10,10 +10,10 @@ use super::rung::{Rung, by_config, chains, family, rung, sorted};
 use crate::analyze::Comparison;
 use crate::domain::metric::Metric;
 
-/// What a ladder is computed by.
+/// Options of a ladder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LadderOptions {
-    /// Of which metric.
+    /// The metric.
     pub metric: Metric,
     /// Labels of targets in the wanted order; `None` for the order of their versions.
     pub order: Option<Vec<String>>,

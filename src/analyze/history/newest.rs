@@ -22,7 +22,7 @@ pub struct Newest {
     pub step: String,
     /// Result sets of the newest level, on the same host.
     pub sets: usize,
-    /// When the newest level began, RFC 3339; empty without result sets.
+    /// Start of the newest level, RFC 3339; empty without result sets.
     pub since: String,
     /// True if both were divided by the baseline of their own result set.
     pub is_relative: bool,
@@ -36,7 +36,7 @@ pub struct Newest {
 }
 
 impl Newest {
-    /// Why there is no test.
+    /// The reason why there is no test.
     pub fn why_open(&self) -> String {
         match self.sets {
             0 => "the history has no result set of this target, step and host".to_owned(),

@@ -14,7 +14,7 @@ use crate::units;
 /// All values of a result set that have a better direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SetPoints {
-    /// When its first run began, RFC 3339; empty where that is unknown.
+    /// Start of its first run, RFC 3339; empty if unknown.
     pub started: String,
     /// Its targets.
     pub targets: Vec<PointTarget>,
@@ -33,7 +33,7 @@ pub struct PointTarget {
     pub label: String,
     /// The DBMS, and the storage engine where one is named.
     pub family: String,
-    /// As far as it is known.
+    /// The version, if known.
     pub version: Option<String>,
     /// Name of its configuration.
     pub config: String,
@@ -41,7 +41,7 @@ pub struct PointTarget {
     pub branch: String,
 }
 
-/// What two points must share to be in one series.
+/// The facts that two points of one series share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
     /// The benchmark.
@@ -95,7 +95,7 @@ pub fn set_points(comparison: &Comparison) -> SetPoints {
         let Rung { label, version, config, branch, .. } = rung(comparison, place);
         PointTarget { label, family: family(facts), version, config, branch }
     });
-    // What was published without dates has none.
+    // Published results without dates have none.
     let is_date = |text: &&str| text.starts_with(|first: char| first.is_ascii_digit());
     let started = comparison.runs.iter().map(|run| run.started.as_str()).filter(is_date).min();
     let mut set = SetPoints {

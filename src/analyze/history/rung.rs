@@ -14,7 +14,7 @@ use crate::domain::target::Target;
 pub struct Rung {
     /// Label of the target.
     pub label: String,
-    /// As far as it is known.
+    /// The version, if known.
     pub version: Option<String>,
     /// Name of its configuration.
     pub config: String,

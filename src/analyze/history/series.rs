@@ -115,7 +115,7 @@ impl FamilyLadder {
 /// The oldest result set with a version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FirstSet {
-    /// When its first run began, RFC 3339.
+    /// Start of its first run, RFC 3339.
     pub date: String,
     /// The result set.
     pub result_set: String,

@@ -14,22 +14,22 @@ use crate::stats::Interval;
 /// the server's processes, or of the client that a library works in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SampledChange {
-    /// Of the baseline.
+    /// Total of the baseline.
     pub baseline_total: f64,
-    /// Of the target.
+    /// Total of the target.
     pub target_total: f64,
     /// Pairs of blocks.
     pub pairs: usize,
     /// Functions with enough samples to be tested.
     pub tested: usize,
-    /// How many of them were shown to differ.
+    /// Number of functions that were shown to differ.
     pub differing: usize,
-    /// Those that are listed, the largest difference first.
+    /// The listed functions, the largest difference first.
     pub functions: Vec<SampledFunction>,
-    /// What threads wait for, where that was seen.
+    /// Waits of threads, if they were observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<WaitChange>,
-    /// Where the samples of both came from.
+    /// Facts about the samples of both.
     pub facts: [ProfileFacts; 2],
     /// The stacks of both.
     #[serde(skip)]
@@ -61,8 +61,8 @@ impl SampledFunction {
     }
 }
 
-/// What the threads that serve clients wait for: target against base. Times are microseconds per
-/// operation, all threads together.
+/// Waits of the threads that serve clients: target against baseline. Times are microseconds per
+/// operation over all threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitChange {
     /// Pairs of blocks.
@@ -86,7 +86,7 @@ pub struct SampledWait {
     pub baseline: f64,
     /// Microseconds per operation.
     pub target: f64,
-    /// Whether it differs; `None` if it is too rare to be tested.
+    /// The test of the difference; `None` if it is too rare.
     pub test: Option<TimeTest>,
 }
 
@@ -100,18 +100,18 @@ impl SampledWait {
 /// CPU microseconds per operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FunctionTime {
-    /// Of its own.
+    /// Own time.
     pub own: f64,
     /// With the functions that it calls.
     pub inclusive: f64,
 }
 
-/// What the profiles of one target hold, over all blocks.
+/// Facts about the profiles of one target, over all blocks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProfileFacts {
     /// The programs that sampled.
     pub tools: BTreeSet<String>,
-    /// How stacks were found, one for each block, in their order.
+    /// The methods of unwinding, by block.
     pub call_graphs: Vec<CallGraph>,
     /// True if the samples are of a client with a library in it.
     pub in_client: bool,
@@ -150,7 +150,7 @@ pub struct Overhead {
     pub ratio: f64,
     /// 95 % t interval over them; `None` for a single one.
     pub interval: Option<Interval>,
-    /// How many there are.
+    /// Number of samples.
     pub count: usize,
 }
 

@@ -132,7 +132,7 @@ fn change(
     })
 }
 
-/// What the tests of a step found.
+/// Results of a step's tests.
 struct Found {
     tested: usize,
     differing: usize,

@@ -1,11 +1,11 @@
-//! Which functions take more or less time in a target than in the baseline: the test of rates, for
-//! the functions of one step instead of the steps of one suite.
+//! Tests which functions take more or less time in a target than in the baseline: the test of
+//! rates, with the functions of one step in place of the steps of one suite.
 //!
 //! A function's time in a block is its share of the samples × the CPU time of an operation. The
 //! difference of a pair of blocks scatters for two reasons that are known in advance: samples are
-//! counts (Poisson), and all functions of a block are dearer or cheaper together where the whole
-//! operation is. Divided by the scatter so expected, the differences of all functions have about
-//! the same variance, and lend each other theirs (Smyth 2004).
+//! counts (Poisson), and all functions of a block vary together with the whole operation. Divided
+//! by the scatter expected from these, the differences of all functions have about the same
+//! variance and can share it (Smyth 2004).
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub const LAYOUT_SHARE: f64 = 0.002;
 /// Functions with fewer samples in a pair of blocks, in the mean, are too rare to be tested.
 const SAMPLES_LEAST: f64 = 10.0;
 
-/// What was sampled in one target in one block.
+/// The samples of one target in one block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampledBlock {
     /// CPU microseconds of an operation.
@@ -33,7 +33,7 @@ pub struct SampledBlock {
 /// The samples of one function, of baseline and target in each pair of blocks.
 pub type FunctionSamples = Vec<(u64, u64)>;
 
-/// What was found about one function.
+/// The test of one function.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TimeTest {
     /// 95 % interval of the difference, microseconds per operation.
@@ -80,7 +80,7 @@ pub fn judge_functions(families: &[FunctionFamily], rules: &Rules) -> Vec<Vec<Op
 struct Scaled {
     /// Microseconds per operation.
     scale: f64,
-    /// What layout may do, microseconds per operation.
+    /// Largest effect of layout, microseconds per operation.
     threshold: f64,
     estimate: Estimate,
 }

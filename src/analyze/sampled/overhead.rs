@@ -1,4 +1,4 @@
-//! What sampling cost: rates of blocks with the profiler beside those of blocks without.
+//! The cost of sampling: rates of blocks with and without the profiler.
 
 use super::difference::Overhead;
 use crate::analyze::comparison::{Comparison, TargetResult};
@@ -7,7 +7,7 @@ use crate::stats::Interval;
 use crate::stats::paired::mean_interval;
 use crate::stats::summary::mean;
 
-/// What sampling cost in a profiling pass; `None` if no step was measured with and without it.
+/// The cost of sampling in a profiling pass; `None` if no step was measured with and without it.
 pub(in crate::analyze) fn overhead(profiles: &Comparison) -> Option<Overhead> {
     let targets = profiles.steps.iter().flat_map(|step| &step.targets);
     let difference =

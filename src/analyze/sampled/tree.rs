@@ -21,9 +21,9 @@ pub struct MergedNode {
     pub caller: Option<u32>,
     /// Place of its name.
     pub name: u32,
-    /// Of its own, in the baseline.
+    /// Own time in the baseline.
     pub baseline: f64,
-    /// Of its own, in the target.
+    /// Own time in the target.
     pub target: f64,
 }
 
@@ -66,7 +66,7 @@ impl Merger {
         })
     }
 
-    /// What was joined.
+    /// The merged tree.
     pub(super) fn end(self) -> MergedTree {
         self.tree
     }

@@ -1,5 +1,5 @@
-//! What the threads that serve clients wait for while they are on no CPU: baseline and target, by
-//! wait. Looks at threads are samples, so the test is that of functions.
+//! Compares waits of the threads that serve clients, while they are on no CPU, between baseline and
+//! target. Looks at threads are samples, so the test is that of functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

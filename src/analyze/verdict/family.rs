@@ -16,15 +16,15 @@ use crate::stats::summary;
 /// about twice as often as q says (docs/verdicts.md, small differences at few pairs).
 const HINT_PAIRS: usize = 4;
 
-/// What the members of a family have in common.
+/// Facts shared by the members of a family.
 pub(super) struct Family<'a> {
     pub rules: &'a Rules,
     pub metric: Metric,
     /// The interim looks; `None` for one test at the end.
     pub looks: Option<&'a Looks>,
-    /// What one value of a list is the mean of; `None` if each value is one pair.
+    /// The cluster that one value of a list is the mean of; `None` if each value is one pair.
     pub cluster: Option<Cluster>,
-    /// What the host adds to the errors of the steps.
+    /// The errors that the host adds to those of the steps.
     pub host: Widening,
 }
 
@@ -276,7 +276,7 @@ impl Family<'_> {
         Interval { low: low - self.host.bias, high: high + self.host.bias }.exp()
     }
 
-    /// What the values of a list are, in the plural: `pairs`, `sessions`, `loads`.
+    /// The values of a list in the plural: `pairs`, `sessions`, `loads`.
     fn values(&self) -> String {
         format!("{}s", self.cluster.map_or("pair", |cluster| cluster.name))
     }
@@ -411,8 +411,8 @@ fn members(
     (members.collect(), prior)
 }
 
-/// What each standard deviation is divided by before the steps share their variance: the error
-/// inside a block if it is known for all members, else 1.
+/// The divisors of standard deviations before the steps share their variance: the error inside a
+/// block if it is known for all members, else 1.
 fn scales<T>(lists: &[PairList<'_>], own: &[Option<T>], most: usize) -> Vec<f64> {
     let scale = |(list, own): (&PairList<'_>, &Option<T>)| match own {
         Some(_) => list.block_error(most),

@@ -1,6 +1,6 @@
-//! What the host does to verdicts. Canaries and an A/A run tell how noisy it is; each step is then
-//! judged with the larger of its own error and the host's, and only a verdict that does not hold
-//! under that becomes NO VERDICT (docs/verdicts.md).
+//! The effect of the host on verdicts. Canaries and an A/A run show its noise; each step is judged
+//! with the larger of its own error and the host's, and only a verdict that does not hold then
+//! becomes NO VERDICT (docs/verdicts.md).
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::domain::verdict::Verdict;
 
 /// Level of the steps of an A/A run that are counted as false alarms.
 const ALARM_LEVEL: f64 = 0.05;
-/// As many of them as only one sound host in a hundred has.
+/// Quantile of false alarms: one sound host in a hundred has more.
 const ALARM_LIMIT: f64 = 0.99;
 /// A slot effect with a smaller p is one.
 const SLOT_P_MIN: f64 = 0.01;
 /// The noise of a host is taken to be as large as it is with this confidence.
 const NOISE_CONFIDENCE: f64 = 0.9;
 
-/// What the host adds to the errors of one family. All are natural logarithms; 0 adds nothing.
+/// The errors that the host adds to one family. All are natural logarithms; 0 adds nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Widening {
     /// The least standard deviation that one pair is taken to have.
@@ -44,20 +44,20 @@ impl Widening {
     }
 }
 
-/// What is known of the hosts of a comparison: of several, the worst.
+/// The noise of the hosts of a comparison: of several, the worst.
 #[derive(Debug, Default)]
 pub(super) struct HostFindings {
-    /// Of rates, for which an A/A run tells the noise.
+    /// For rates, whose noise an A/A run shows.
     rates: Widening,
-    /// Of all other metrics.
+    /// For all other metrics.
     others: Widening,
-    /// What was found, each in a few words.
+    /// The findings, each in a few words.
     pub(super) notes: Vec<String>,
 }
 
-/// What the gates of all result sets say. `in_turns`: every step was measured in turns of
-/// milliseconds. Canaries stand seconds apart, and noise of that length cancels in turns, so their
-/// scatter says nothing about a pair; the scatter of the pairs themselves does.
+/// The findings of the host logs of all result sets. `in_turns`: every step was measured in turns
+/// of milliseconds. Canaries are seconds apart, and noise of that length cancels in turns, so their
+/// scatter says nothing about a pair; the scatter of the pairs does.
 pub(super) fn findings(gates: &BTreeMap<String, HostLog>, in_turns: bool) -> HostFindings {
     let mut found = HostFindings::default();
     for gate in gates.values() {
@@ -156,7 +156,7 @@ impl HostFindings {
 /// by widened errors: the second, but NO VERDICT where only the first shows anything.
 pub(super) fn weigh(own: Judgement, mut wide: Judgement, metric: Metric) -> Judgement {
     let (Some(own_test), Some(wide_test)) = (&own.test, &mut wide.test) else { return own };
-    // What a plan stopped by is its own pairs; the host is judged when all is measured.
+    // A plan stops by its own pairs; the host is judged after the measurement.
     wide_test.settled = own_test.settled;
     if wide_test.interval == own_test.interval {
         return own;
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn false_alarms_of_an_aa_run_are_an_error_that_pairs_do_not_lessen() {
-        // Of 20 steps chance has up to 4 alarms in 99 of 100 hosts.
+        // Of 20 steps, chance gives up to 4 alarms on 99 of 100 hosts.
         let alarms = |n: usize| {
             let change = move |c: &mut Calibration| {
                 for step in &mut c.steps[..n] {

@@ -12,7 +12,7 @@ use crate::domain::verdict::Rules;
 use crate::parallel;
 use crate::stats::sequential::Looks;
 
-/// Which ratio: places of step and target in the comparison, and the metric.
+/// A ratio: indexes of step and target in the comparison, and the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::analyze) struct RatioPlace {
     pub(in crate::analyze) step: usize,
@@ -25,7 +25,7 @@ pub(in crate::analyze) struct Judged {
     pub(in crate::analyze) judgements: Vec<(RatioPlace, Judgement)>,
     /// For each target but the baseline: its metrics.
     pub(in crate::analyze) families: Vec<BTreeMap<Metric, FamilyFacts>>,
-    /// What was found out about the host, each in a few words.
+    /// Findings about the host, each in a few words.
     pub(in crate::analyze) notes: Vec<String>,
 }
 

@@ -61,7 +61,7 @@ pub struct Test {
     pub look: Option<u32>,
 }
 
-/// How often each verdict was given.
+/// Number of verdicts of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VerdictCounts {
     /// SLOWER.
@@ -86,7 +86,7 @@ impl VerdictCounts {
         *self.place(verdict) += 1;
     }
 
-    /// How often a verdict was given.
+    /// The number of one verdict.
     pub fn of(mut self, verdict: Verdict) -> usize {
         *self.place(verdict)
     }
@@ -142,13 +142,13 @@ pub struct TargetVerdicts {
 /// The steps of one target and metric that were judged together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FamilyFacts {
-    /// How often each verdict was given.
+    /// Number of verdicts of each kind.
     pub counts: VerdictCounts,
-    /// What the steps lent each other; `None` where nobody could lend.
+    /// The variance that the steps share; `None` if they cannot.
     pub prior: Option<SharedVariance>,
 }
 
-/// What is borrowed from all steps for the variance of one (Smyth 2004).
+/// The variance that all steps contribute to each one (Smyth 2004).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SharedVariance {
     /// d0: its degrees of freedom; infinite where the steps do not differ in noise more than
@@ -183,17 +183,17 @@ pub struct Explanation {
     pub interval: Interval,
     /// Its verdict: worse where the rate is slower, better where it is faster.
     pub verdict: Verdict,
-    /// What is known of the cause: the function that changed most.
+    /// The known cause: the function that changed most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// How a comparison is to be made.
+/// Options of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerdictOptions {
     /// Label of the baseline; `None` for the first target of the plan.
     pub baseline: Option<String>,
-    /// By what verdicts are given.
+    /// The rules of the verdicts.
     pub rules: Rules,
 }
 

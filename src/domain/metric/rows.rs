@@ -371,12 +371,12 @@ impl Metric {
         self.spec().map_or("", |spec| spec.unit)
     }
 
-    /// How its values are written in tables.
+    /// The digits of its values in tables.
     pub fn digits(self) -> Digits {
         self.spec().map_or(Digits::Significant(6), |spec| spec.digits)
     }
 
-    /// Which way is better.
+    /// The better direction.
     pub fn better(self) -> Direction {
         self.spec().map_or(Direction::Neither, |spec| spec.better)
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::digits::Digits;
 
-/// Which way is better.
+/// The better direction of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -27,13 +27,13 @@ pub enum Class {
     Latency,
     /// Effects that averages hide: the longest operations, slow seconds.
     Stability,
-    /// How often and for how long the DBMS held writes back.
+    /// Delays of writes by the DBMS: number and time.
     Stall,
     /// Space in memory or on disk.
     Size,
     /// Duration of a phase that is not measured by its rate.
     Time,
-    /// How good the answers are.
+    /// Quality of answers.
     Quality,
     /// Volume of work inside the DBMS or the client.
     Activity,
@@ -52,15 +52,15 @@ pub struct MetricSpec {
     pub head: &'static str,
     /// Unit of its values; that of the rate is the step's own.
     pub unit: &'static str,
-    /// Which way is better.
+    /// The better direction.
     pub better: Direction,
-    /// What it is about.
+    /// The class of the metric.
     pub class: Class,
-    /// How its values are written in tables.
+    /// The digits of its values in tables.
     pub digits: Digits,
     /// The benchmark that it belongs to; empty for a metric of all benchmarks.
     pub owner: &'static str,
-    /// What it is, in a sentence or two.
+    /// The meaning in a sentence or two.
     pub meaning: &'static str,
     /// True if every step has it, or has a reason to lack it.
     pub common: bool,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How far apart two vectors are.
+/// The distance between two vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distance {

@@ -72,7 +72,7 @@ impl SearchPoint {
         format!("index.{}", self.index())
     }
 
-    /// As published: `m=16, ef_construction=64, ef_search=20`.
+    /// Parameters in the published form: `m=16, ef_construction=64, ef_search=20`.
     pub fn parameters(&self) -> String {
         match self.ef_construction {
             Some(width) => {

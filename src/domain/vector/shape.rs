@@ -10,11 +10,11 @@ use super::distance::Distance;
 /// Scale and shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VectorShape {
-    /// Where the vectors come from.
+    /// The source of the vectors.
     pub data: DataSource,
     /// Neighbours asked for.
     pub k: u32,
-    /// Which kinds of steps there are.
+    /// The kinds of steps.
     pub cases: Vec<Case>,
     /// Indexes of pgvector.
     pub pgvector: Vec<PgBuild>,
@@ -32,7 +32,7 @@ pub struct VectorShape {
     pub deletes: Vec<f64>,
     /// Rows per second that the case `mixed` inserts.
     pub insert_rate: f64,
-    /// What pgvector keeps, where a target's config does not say.
+    /// The content of pgvector's index, unless a target's config decides it.
     pub variant: Variant,
     /// hnsw.iterative_scan of pgvector.
     pub iterative: Iterative,
@@ -46,7 +46,7 @@ pub struct VectorShape {
     pub capacity_seconds: f64,
 }
 
-/// Where the vectors come from.
+/// The source of vectors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataSource {
@@ -71,7 +71,7 @@ pub enum DataSource {
         limit_rows: u64,
         /// Queries taken, from the first on; 0 for all.
         limit_queries: u32,
-        /// How far apart two vectors are; `None` as the HDF5 says.
+        /// The distance; `None` for that in the HDF5 file.
         distance: Option<Distance>,
         /// Neighbours of the queries, which are checked and never relied on.
         #[serde(default, skip_serializing_if = "Neighbours::are_of_file")]
@@ -79,7 +79,7 @@ pub enum DataSource {
     },
 }
 
-/// Where neighbours of the user come from.
+/// The source of the user's neighbours.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Neighbours {
@@ -114,7 +114,7 @@ pub enum Case {
     Filter,
     /// The first queries after a restart.
     Cold,
-    /// What transactions see through the index, at each level of isolation.
+    /// Visibility of other transactions through the index, at each isolation level.
     Isolation,
     /// Rows put into an indexed table until it takes no more or the time is over.
     Capacity,
@@ -206,7 +206,7 @@ impl TryFrom<String> for PgBuild {
     }
 }
 
-/// What the index of pgvector keeps of a vector.
+/// The form of a vector in pgvector's index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Variant {
@@ -215,7 +215,7 @@ pub enum Variant {
     Vector,
     /// Half precision; the column stays `vector`.
     Halfvec,
-    /// The same, and the ef nearest by half precision are ranked again by true distance.
+    /// Half precision; the ef nearest by it are ranked again by true distance.
     HalfvecRerank,
     /// Half precision in the column, too.
     HalfvecColumn,
@@ -249,7 +249,7 @@ impl Variant {
         Variant::ALL.into_iter().find(|variant| variant.name() == name)
     }
 
-    /// What a config of this name asks for: its name is the word, or begins with the word and a
+    /// The variant in the name of a config: the name is the word, or begins with the word and a
     /// hyphen; the longest word counts.
     pub fn of_config(name: &str) -> Option<Variant> {
         let begins = |variant: &Variant| {

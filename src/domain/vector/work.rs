@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::shape::{DataSource, Iterative, Variant};
 use crate::domain::prerequisite::Prerequisite;
 
-/// What the clients of a step do.
+/// The work of a step's clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VectorWork {
     /// The vectors.
@@ -14,7 +14,7 @@ pub struct VectorWork {
     pub rows: u64,
     /// Neighbours asked for.
     pub k: u32,
-    /// What pgvector's index keeps.
+    /// The form of a vector in pgvector's index.
     pub variant: Variant,
     /// The operation.
     #[serde(rename = "act")]
@@ -34,7 +34,7 @@ impl VectorWork {
     }
 }
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VectorOperation {
@@ -129,7 +129,7 @@ impl IsolationLevel {
 }
 
 impl VectorOperation {
-    /// What the steps after it rest on, if it makes that.
+    /// The prerequisite that it makes for later steps.
     pub fn makes(&self) -> Option<Prerequisite> {
         match self {
             // Filling makes table and index anew.
@@ -152,7 +152,7 @@ impl VectorOperation {
         }
     }
 
-    /// What must be there.
+    /// The prerequisite that it needs.
     pub fn needs(&self) -> Option<Prerequisite> {
         match self {
             VectorOperation::Load { .. } | VectorOperation::Fill { .. } => None,
@@ -186,9 +186,9 @@ pub struct Search {
     pub ef: u32,
     /// Clients.
     pub clients: u32,
-    /// Which rows count.
+    /// The filter of rows.
     pub filter: Filter,
-    /// What of the table is there.
+    /// The rows in the table.
     pub rows: Present,
     /// hnsw.iterative_scan.
     pub iterative: Iterative,
@@ -197,7 +197,7 @@ pub struct Search {
     pub cold: bool,
 }
 
-/// Which rows a query may return.
+/// A filter of the rows that a query may return.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
@@ -214,7 +214,7 @@ pub enum Filter {
     OtherClass,
 }
 
-/// What of the table is there.
+/// The rows in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Present {
@@ -222,14 +222,14 @@ pub enum Present {
     All,
     /// All but the last.
     AllBut {
-        /// So many.
+        /// This number of rows.
         spare: u64,
     },
-    /// Those that were not deleted.
+    /// The rows that were not deleted.
     Kept {
         /// Share that was deleted, per cent.
         deleted: f64,
     },
-    /// Those that the table is found to hold.
+    /// The rows that a query of the table finds.
     Found,
 }
