@@ -13,7 +13,7 @@ use crate::results;
 pub struct Calibrated {
     /// The calibration.
     pub known: Calibration,
-    /// What it was made of.
+    /// The comparison that it was made of.
     pub comparison: Comparison,
     /// Path of its file.
     pub file: PathBuf,

@@ -1,4 +1,4 @@
-//! When a plan with `blocks = "auto"` has measured enough: when every step is decided.
+//! The stop rule of a plan with `blocks = "auto"`: it stops when every step is decided.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -95,7 +95,8 @@ impl StopRule {
         all.steps.iter().filter(is_counted)
     }
 
-    /// Why no step needs another block: all are decided, or the plan allows no more looks.
+    /// The reason why no step needs another block: all are decided, or the plan allows no further
+    /// look.
     fn end_text(&self, auto: Auto, comparison: &Comparison) -> String {
         let settled = |step: &&StepComparison| {
             step.targets.iter().skip(1).all(|target| {

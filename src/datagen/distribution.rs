@@ -177,7 +177,7 @@ impl Permutation {
         Permutation { n, half: bits.div_ceil(2).max(1), key }
     }
 
-    /// Where `value`, which is below n, goes.
+    /// The image of `value`, which is less than n.
     pub fn apply(&self, value: u64) -> u64 {
         let mut value = value;
         // A Feistel network permutes a power of 4 that is at most 4 n; what falls outside goes on.

@@ -21,7 +21,7 @@ use crate::domain::build::{Dbms, Version};
 use crate::domain::config::Config;
 use crate::units;
 
-/// Why a config cannot be had.
+/// An error of a config.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// No file and nothing shipped has that name.
@@ -30,9 +30,9 @@ pub enum ConfigError {
          file, or give the path of one"
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Of which product.
+        /// The DBMS.
         dbms: Dbms,
         /// Files that do not exist.
         looked: String,
@@ -42,9 +42,9 @@ pub enum ConfigError {
     /// The file is there and cannot be read.
     #[error("read the config {path}: {source}")]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A setting without which the config is not what its name says.
@@ -55,7 +55,7 @@ pub enum ConfigError {
     TooOld {
         /// Name of the config.
         name: String,
-        /// Of which product.
+        /// The DBMS.
         dbms: Dbms,
         /// The version that it was to be used for.
         version: Version,
@@ -69,11 +69,11 @@ pub enum ConfigError {
     Syntax {
         /// Name of the config.
         name: String,
-        /// Of which product.
+        /// The DBMS.
         dbms: Dbms,
         /// From 1.
         line: usize,
-        /// What is wrong, and what would be right.
+        /// The problem, and the valid form.
         what: String,
     },
 }
@@ -103,12 +103,12 @@ pub fn load(
     Ok(Config { name, text, hash })
 }
 
-/// Whether there is a config of that name, where no version of the DBMS is known yet.
+/// Checks that there is a config of that name, before the version of the DBMS is known.
 pub fn check_name(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(), ConfigError> {
     find(dbms, name, folder).map(drop)
 }
 
-/// What this version reads of the text of a config; `None` if the text makes no sense.
+/// The text of a config as this version reads it; `None` if the text is invalid.
 pub fn rendered(text: &str, version: &Version, cache_bytes: u64) -> Option<String> {
     render(text, version, cache_bytes).ok()
 }
@@ -169,7 +169,7 @@ fn lacking(text: &str, version: &Version) -> Option<(String, String)> {
     })
 }
 
-/// What the DBMS reads; or the line and what is wrong with it.
+/// The text that the DBMS reads; the error is the line and the problem.
 fn render(text: &str, version: &Version, cache_bytes: u64) -> Result<String, (usize, String)> {
     let mut rendered = String::new();
     for (index, line) in text.lines().enumerate() {
@@ -208,8 +208,8 @@ fn split_comment(line: &str) -> (&str, &str) {
     (line, "")
 }
 
-/// Whether a line with this comment is for `version`. A comment that does not begin with `since` or
-/// `until` guards nothing.
+/// True if a line with this comment is for `version`. A comment that does not begin with `since` or
+/// `until` has no effect.
 fn applies(comment: &str, version: &Version) -> Result<bool, String> {
     let guard = comment.split(':').next().unwrap_or_default();
     let words: Vec<&str> = guard.split_whitespace().collect();

@@ -15,16 +15,16 @@ pub trait ControlPlane: Send {
     fn init(&mut self) -> Result<(), DbmsError>;
     /// Starts the server and returns when it answers a query. Creates nothing.
     fn start(&mut self) -> Result<(), DbmsError>;
-    /// Where clients connect, and as whom.
+    /// Address and login for clients.
     fn endpoint(&self) -> (Endpoint, Login);
-    /// Where clients on other hosts connect, and as whom; `None` where they cannot: the server
-    /// listens at no address, or there is no server.
+    /// Address and login for clients on other hosts; `None` if the server listens at no address, or
+    /// there is no server.
     fn far_endpoint(&self) -> Option<(Endpoint, Login)> {
         None
     }
-    /// What every measuring session says first: `SET …`, `PRAGMA …`.
+    /// The first statements of each measuring session: `SET …`, `PRAGMA …`.
     fn session_setup(&self) -> Vec<String>;
-    /// Where tables are on a server that rqps does not run; `None` for one that it runs.
+    /// The place of tables on a server that rqps does not run; `None` on its own.
     fn guest_place(&self) -> Option<GuestPlace> {
         None
     }

@@ -10,7 +10,7 @@ use crate::os::process::ProcessError;
 use crate::os::user::UserError;
 use crate::wire::WireError;
 
-/// What can go wrong with a DBMS. The texts that end in a log's last lines span several lines.
+/// An error of a DBMS. Texts that end with lines of a log have several lines.
 #[derive(Debug, Error)]
 pub enum DbmsError {
     /// Only imported results name such a DBMS.
@@ -28,11 +28,11 @@ pub enum DbmsError {
          that holds bin/, as in {dbms}=PATH"
     )]
     NoProgram {
-        /// What is missing.
+        /// The missing program.
         program: &'static str,
-        /// Of which product.
+        /// The DBMS.
         dbms: Dbms,
-        /// Where it was looked for.
+        /// The folder that was searched.
         root: PathBuf,
     },
     /// The kernel takes no longer socket paths.
@@ -54,7 +54,7 @@ pub enum DbmsError {
     Io {
         /// The action and its object.
         doing: String,
-        /// Why it failed.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A program of the DBMS, or the server itself, ended when it should not have.
@@ -66,7 +66,7 @@ pub enum DbmsError {
         what: String,
         /// The last lines of its log, each on a line of its own.
         tail: String,
-        /// What to do, if the log tells; begins with a line break.
+        /// A hint, if the log gives one; begins with a line break.
         hint: String,
     },
     /// A statement of the control plane failed.
@@ -83,9 +83,9 @@ pub enum DbmsError {
     /// A signal, or the warden.
     #[error("{doing}: {source}")]
     Process {
-        /// What was done, to what.
+        /// The action and its object.
         doing: String,
-        /// Why it failed.
+        /// The error of the process.
         source: ProcessError,
     },
     /// Asked for what this DBMS or build cannot do.

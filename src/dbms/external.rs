@@ -20,7 +20,7 @@ use crate::os::process::{name_of, owner_of_unix_socket};
 use crate::user_text::ChangedRelation;
 use crate::wire::WireError;
 
-/// How long it may take to connect.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// So often at most the server is asked whether it is there, however often the lab looks.
@@ -48,7 +48,7 @@ pub struct External {
     /// From a survey to its end.
     surveyed: Option<Claim>,
     pinged: Instant,
-    /// What the server is, once rqps looked; `Some(None)` is the dialect's own.
+    /// The kind of server, once rqps has asked; `Some(None)` is the dialect's own.
     compatible: Option<Option<&'static CompatibleServer>>,
 }
 
@@ -176,7 +176,7 @@ impl External {
         }
     }
 
-    /// What a report says of the way to the server.
+    /// The encryption of the connection, for reports.
     fn encryption(&self) -> String {
         match &self.address {
             Address::Unix(_) => String::new(),
@@ -257,7 +257,7 @@ impl External {
         format!("{what} the server at {} as {}", self.address, self.login.user)
     }
 
-    /// How sessions log in that see rqps's tables.
+    /// The login of sessions that see rqps's tables.
     fn login(&self) -> Login {
         let mut login = self.login.clone();
         if let Some(claim) = self.claim.as_ref().filter(|_| self.calls.place_is_database) {
@@ -307,7 +307,7 @@ impl ControlPlane for External {
         (Endpoint::Server(self.address.clone()), self.login())
     }
 
-    /// As the DSN names it: rqps does not know another address of it.
+    /// The address in the DSN: rqps does not know another one.
     fn far_endpoint(&self) -> Option<(Endpoint, Login)> {
         matches!(self.address, Address::Tcp { .. }).then(|| self.endpoint())
     }

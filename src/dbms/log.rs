@@ -7,18 +7,18 @@ use std::path::Path;
 /// Lines shown of a log.
 const TAIL_LINES: usize = 15;
 
-/// How many of them may be older errors.
+/// Most of the lines that may be earlier errors.
 const ERROR_LINES: usize = 5;
 
 /// Bytes read from the end of a log.
 const TAIL_BYTES: u64 = 16 << 10;
 
-/// What the log of a failed server says, ready to be appended to an error.
+/// The end of a failed server's log, to be appended to an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
     /// The last lines with a heading; begins with a line break, unless there is no log.
     pub(super) tail: String,
-    /// What to do; begins with a line break, unless the log tells nothing known.
+    /// A hint; begins with a line break, and is empty if the log has no known message.
     pub(super) hint: String,
 }
 
@@ -71,7 +71,7 @@ fn read_end(path: &Path, start: u64) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What servers say, in lower case, and what it means. The first that is found counts.
+/// Messages of servers in lower case, and their meanings. The first match counts.
 const MEANINGS: [(&[&str], &str); 7] = [
     (
         &[

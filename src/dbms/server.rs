@@ -25,16 +25,16 @@ const SOCKET_PATH_LIMIT: usize = 107;
 /// Between two questions whether a starting server answers.
 const READY_POLL: Duration = Duration::from_millis(20);
 
-/// How long one such question may take.
+/// Time limit for one such query.
 const READY_QUESTION: Duration = Duration::from_secs(5);
 
 /// SQLSTATE cannot_connect_now of Postgres.
 const STARTING_UP: &str = "57P03";
 
-/// How long a shutdown in good order may take: a checkpoint of a large cache onto a slow disk.
+/// Time limit for a regular shutdown: a checkpoint of a large cache onto a slow disk.
 const STOP_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How long a server under valgrind may take to end. Its data are not used afterwards.
+/// Time limit for the end of a server under valgrind. Its data are not used afterwards.
 const VALGRIND_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server under a warden, or the place for one.
@@ -44,7 +44,7 @@ pub struct Server {
     warden: Option<Warden>,
     log_start: u64,
     paused: bool,
-    /// How it ends when nobody needs its data.
+    /// The way to end it if rqps is gone.
     on_loss: StopOrder,
 }
 
@@ -113,7 +113,7 @@ impl Server {
             return;
         };
         for path in entries.flatten().map(|entry| entry.path()) {
-            // What cannot be removed is refused, and named, by the next attempt.
+            // The next attempt refuses and names a file that cannot be removed.
             let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
     }

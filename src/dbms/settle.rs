@@ -13,10 +13,10 @@ use crate::wire::WireError;
 /// Sessions that do maintenance at the same time.
 const PARALLEL: usize = 16;
 
-/// How long a nap is between two looks at the flag of Ctrl-C.
+/// Time between two checks for Ctrl-C.
 const NAP: Duration = Duration::from_millis(100);
 
-/// What has been written.
+/// The data that were written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettleLoad {
     /// Number of tables.
@@ -31,8 +31,8 @@ pub struct SettleLoad {
 }
 
 impl SettleLoad {
-    /// How long the whole settling takes at least: scale × min(1200, 60 + rows / 1e6) seconds,
-    /// maintenance included (specs of the published sysbench runs).
+    /// The shortest time of settling: scale × min(1200, 60 + rows / 1e6) seconds including
+    /// maintenance, as in the published sysbench runs.
     pub fn wait(&self) -> Duration {
         let seconds = (60.0 + self.rows_total as f64 / 1e6).min(1200.0) * self.scale;
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)

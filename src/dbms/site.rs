@@ -17,7 +17,7 @@ use crate::os::valgrind::Callgrind;
 /// Paths, address and options of one target.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// What runs.
+    /// The build to run.
     pub build: Build,
     /// Its settings.
     pub config: Config,
@@ -33,22 +33,22 @@ pub struct Site {
     pub run_as: Option<User>,
     /// A control group that the server is started in; `None` for that of rqps.
     pub memory_group: Option<PathBuf>,
-    /// Where it listens over TCP, too; `None` for the private socket only.
+    /// Its TCP address; `None` for only the private socket.
     pub listen: Option<ListenAddress>,
-    /// What the server runs under, if its instructions are to be counted.
+    /// Callgrind around the server, if its instructions are counted.
     pub callgrind: Option<Callgrind>,
     /// True if the server serves counted runs or loads their data: it then does no background work
     /// at times of its own.
     pub still: bool,
     /// The program of rqps itself, which has the warden as a hidden subcommand.
     pub warden_program: PathBuf,
-    /// How long a start, or making a data folder, may take.
+    /// Time limit for a start or for making a data folder.
     pub start_timeout: Duration,
     /// Set by the Ctrl-C handler: waits here then end with [`DbmsError::Interrupted`].
     pub interrupt: Interrupt,
 }
 
-/// Where a server listens for clients on other hosts, and what lets them in.
+/// A server's address for clients on other hosts, and their login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ListenAddress {
     /// An address of this host.
@@ -60,7 +60,7 @@ pub struct ListenAddress {
 }
 
 impl ListenAddress {
-    /// Where clients connect.
+    /// The address for clients.
     pub(super) fn endpoint(&self) -> Endpoint {
         let (host, port) = (self.ip.to_string(), self.port);
         Endpoint::Server(Address::Tcp { host, port, tls: Tls::OFF })

@@ -10,7 +10,7 @@ pub struct Library {
     handle: libloading::Library,
 }
 
-/// Why a library cannot be used.
+/// The reason why a library cannot be used.
 #[derive(Debug, Error)]
 pub enum LibraryError {
     /// It could not be loaded.

@@ -115,7 +115,7 @@ impl Sqlite {
         Ok(sqlite)
     }
 
-    /// What the library says of itself: `3.51.1`.
+    /// The version that the library reports: `3.51.1`.
     pub fn version(&self) -> String {
         // SAFETY: returns a pointer to a NUL-terminated constant of the library, which is mapped as
         // long as `self` lives.
@@ -194,7 +194,8 @@ impl SqliteConnection {
         self.run(handle, columns, None)
     }
 
-    /// The same, and gives each value to `keep` as text, with the number of values of its row.
+    /// Executes a prepared statement and passes each value to `keep` as text, with the number of
+    /// values in its row.
     pub fn execute_rows<'a>(
         &mut self,
         statement: Statement,
@@ -249,7 +250,8 @@ impl SqliteConnection {
         self.run_once(sql, None)
     }
 
-    /// The same, and gives each value to `keep` as text, with the number of values of its row.
+    /// Executes a text and passes each value to `keep` as text, with the number of values in its
+    /// row.
     pub fn simple_rows(&mut self, sql: &str, keep: KeepValue<'_>) -> Result<Executed, SqliteError> {
         self.run_once(sql, Some(keep))
     }
@@ -275,7 +277,7 @@ impl SqliteConnection {
         rows
     }
 
-    /// The same with the names of the columns.
+    /// Executes a text and returns its rows with the names of the columns.
     pub fn named_rows(&mut self, sql: &str) -> Result<(Vec<String>, Vec<TextRow>), SqliteError> {
         let prepared = self.compile(sql)?;
         let functions = &self.sqlite.functions;

@@ -77,14 +77,15 @@ impl Cells {
         self.of(file).read += cells;
     }
 
-    /// So many cells were kept.
+    /// Records that this number of cells was kept.
     pub fn keep(&mut self, file: &Path, kept: Kept, cells: usize) {
         if cells > 0 {
             *self.of(file).kept.entry(kept).or_default() += cells;
         }
     }
 
-    /// So many cells were left out. `why` names them and is one notice for all of that reason.
+    /// Records that this number of cells was left out. `why` names them and becomes one notice for
+    /// all with that reason.
     pub fn leave(&mut self, file: &Path, why: impl Into<String>, cells: usize) {
         if cells > 0 {
             *self.of(file).left.entry(why.into()).or_default() += cells;
@@ -118,8 +119,8 @@ impl Cells {
         totals
     }
 
-    /// What was left out, by file and reason; and cells that this account does not explain, which
-    /// is a fault of the importer.
+    /// Notices about cells that were left out, by file and reason; and about cells without an
+    /// explanation, which is a fault of the importer.
     pub fn notices(&self) -> Vec<Notice> {
         let mut notices = Vec::new();
         for (file, account) in &self.files {

@@ -1,4 +1,4 @@
-//! Why somebody else's results could not be imported: the file, the line, what is wrong there.
+//! Errors of imports: the file, the line, the problem.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::echo::echoed;
 use crate::results::ResultsError;
 
-/// Why an import fails. Each text reads after "failed to".
+/// An error of an import. Each text reads after "failed to".
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// The operating system refused.
@@ -15,7 +15,7 @@ pub enum ImportError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A line is not what its form asks for.
@@ -36,7 +36,7 @@ pub enum ImportError {
     Foreign {
         /// The file or folder.
         path: PathBuf,
-        /// What was looked for.
+        /// The search.
         why: String,
     },
     /// The words of the command line do not fit.

@@ -12,7 +12,7 @@ use crate::results::entries;
 use crate::results::{ResultSet, ResultsError};
 use crate::units;
 
-/// What was written.
+/// The written files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Labels.

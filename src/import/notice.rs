@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::echo::echoed;
 
-/// Of what kind a notice is.
+/// The kind of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoticeKind {
     /// Two published numbers that should follow from each other do not.
@@ -19,13 +19,13 @@ pub enum NoticeKind {
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Of what kind.
+    /// The kind.
     pub kind: NoticeKind,
     /// The file or folder.
     pub file: String,
     /// Its line from 1, if it is about one.
     pub line: Option<usize>,
-    /// What is to be said.
+    /// The text.
     pub text: String,
 }
 

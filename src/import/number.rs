@@ -9,7 +9,7 @@ use super::text::Text;
 /// No published value comes near this: bytes of an exabyte, nanoseconds of thirty years.
 const LARGEST: f64 = 1e18;
 
-/// Why a cell is not a number.
+/// The reason why a cell is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is a word.
@@ -25,7 +25,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What is wrong, to be read after the cell.
+    /// The problem, to be read after the cell.
     pub fn why(self) -> &'static str {
         match self {
             Fault::Word => "is not a number",
@@ -60,7 +60,7 @@ pub fn parse(text: &str) -> Result<f64, Fault> {
     }
 }
 
-/// The same where only a number is of use.
+/// The number; `None` for anything else.
 pub fn number(text: &str) -> Option<f64> {
     parse(text).ok()
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::error::ImportError;
 
-/// What was said on the command line beside format and paths.
+/// Options of the command line beside format and paths.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// Take published means of vmstat even where samples would give better ones.
@@ -23,7 +23,7 @@ pub struct ImportOptions {
     pub repeats: bool,
     /// Rows of this size only, as tags have it: `20m`.
     pub size: Option<String>,
-    /// What may differ within the set, because somebody asked for ratios across it.
+    /// Allowed differences within the set, for ratios across them.
     pub across: Across,
 }
 
@@ -39,7 +39,7 @@ pub struct Across {
 /// A file or folder with its prefix: `LABEL=PATH`, `LABEL/STEP=PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
     /// The target it belongs to.
     pub label: Option<String>,

@@ -14,7 +14,7 @@ use crate::domain::run::{FORMAT, Imported, RunKey, RunRecord, Status, StepRecord
 use crate::domain::target::Target;
 use crate::units;
 
-/// Why something is missing that a run of our own would have.
+/// The reason for a missing value that rqps's own runs have.
 pub const NOT_IN_FILES: &str = "not in the imported files";
 
 /// All that was read, ready to be written.
@@ -22,26 +22,26 @@ pub const NOT_IN_FILES: &str = "not in the imported files";
 pub struct Published {
     /// `sysbench`, `insert`, `kv`, `vector`.
     pub benchmark: &'static str,
-    /// What the files tell of the machine.
+    /// The host according to the files.
     pub host: Host,
     /// Targets in the order of the files; the first is the base.
     pub runs: Vec<PublishedRun>,
-    /// What there is to say.
+    /// The notices.
     pub notices: Vec<Notice>,
     /// The outcome of each published cell.
     pub cells: Cells,
-    /// What was made again from other published numbers, cell by cell.
+    /// Comparisons of published numbers with recomputed ones, cell by cell.
     pub checks: Vec<Check>,
 }
 
 /// Cells that were made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Which cells, from what.
+    /// The cells, and their source.
     pub what: String,
-    /// How many came out as published.
+    /// Number of cells that agree.
     pub agree: usize,
-    /// Of how many.
+    /// Number of cells.
     pub of: usize,
 }
 
@@ -109,12 +109,12 @@ impl PublishedRun {
     }
 }
 
-/// What a step is, whatever its numbers.
+/// The kind of a step, without its numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct StepKind {
     /// The group that reports list it in.
     pub group: Group,
-    /// What its rate counts.
+    /// The unit of its rate.
     pub rate: RateUnit,
 }
 

@@ -24,7 +24,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Bytes that are read at a time, all of them line ends.
 static BLANK: [u8; 64 << 10] = [b'\n'; 64 << 10];
 
-/// How files begin that are text in another form.
+/// The beginnings of files with text in another form.
 const FOREIGN: [(&[u8], &str); 6] = [
     (&[0x28, 0xb5, 0x2f, 0xfd], "it is compressed with zstd: decompress it first"),
     (&[0xfd, b'7', b'z', b'X', b'Z'], "it is compressed with xz: decompress it first"),

@@ -57,7 +57,7 @@ impl Text {
         self.path.display().to_string()
     }
 
-    /// How many lines the file has, blank ones included.
+    /// Number of lines in the file, including blank ones.
     pub fn len(&self) -> usize {
         self.lines.count
     }

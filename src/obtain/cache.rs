@@ -25,7 +25,7 @@ use crate::obtain::error::{ObtainError, Reason};
 use crate::obtain::progress::Progress;
 use crate::parallel;
 
-/// How often a lock that another rqps holds is tried.
+/// Time between two attempts to take a lock that another rqps holds.
 const RETRY: Duration = Duration::from_millis(100);
 const MANIFEST: &str = "manifest.json";
 const TREE: &str = "tree";
@@ -75,8 +75,8 @@ impl Cache {
         &self.root
     }
 
-    /// What is known of the builds in the cache, by DBMS and version. Folders without a manifest
-    /// that can be read are left out.
+    /// The manifests of the builds in the cache, by DBMS and version, without folders whose
+    /// manifest is unreadable.
     pub fn manifests(&self) -> Vec<Manifest> {
         let Ok(entries) = fs::read_dir(self.root.join("builds")) else { return Vec::new() };
         let mut manifests: Vec<Manifest> =
@@ -87,8 +87,8 @@ impl Cache {
         manifests
     }
 
-    /// What is known of the build of that key ([`crate::obtain::catalogue::Entry::key`]), if the
-    /// cache has it whole.
+    /// The manifest of the build with that key ([`crate::obtain::catalogue::Entry::key`]), if it is
+    /// complete in the cache.
     pub fn manifest(&self, key: &str) -> Option<Manifest> {
         self.get(key).map(|build| build.manifest)
     }
@@ -180,12 +180,12 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Where the package client puts its file; gone in the end.
+    /// The package client's file; removed in the end.
     pub(super) fn package(&self) -> &Path {
         &self.package
     }
 
-    /// Where the package is unpacked.
+    /// The folder of the unpacked package.
     pub(super) fn tree(&self) -> PathBuf {
         self.build.join(TREE)
     }

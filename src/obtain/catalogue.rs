@@ -17,11 +17,11 @@ pub struct Entry {
     pub dbms: Dbms,
     /// The version as it is written after `@`.
     pub version: Version,
-    /// What is written after `+`, if something must be: `pgvector`, `myrocks`.
+    /// The text after `+`, if one is required: `pgvector`, `myrocks`.
     pub variant: Option<String>,
-    /// Who has it.
+    /// Its origin.
     pub origin: Origin,
-    /// What a user should know before fetching it; empty if there is nothing to say.
+    /// A note for users before they fetch it; empty if there is none.
     pub note: &'static str,
 }
 
@@ -38,15 +38,15 @@ impl Entry {
     }
 }
 
-/// What a version word means.
+/// The meaning of a version word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Resolved {
     /// The whole version as far as it is known before fetching: `17` may become `17.6.0`. Debian's
     /// packages tell the last number only when they are here.
     pub(super) version: Version,
-    /// Who has it.
+    /// Its origin.
     pub(super) origin: Origin,
-    /// What to tell the user if the word was not the whole version.
+    /// A note to the user if the word was not the whole version.
     pub(super) said: Option<String>,
 }
 

@@ -11,12 +11,12 @@ use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
 use crate::os::answer::{gather, joined};
 
-/// How often a running client is looked at.
+/// Time between two looks at a running client.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What a client did.
+/// The end of a client.
 pub(super) struct Ended {
-    /// How it ended.
+    /// Its exit status.
     pub(super) status: ExitStatus,
     /// Standard output.
     pub(super) output: String,

@@ -19,7 +19,7 @@ const DT_NEEDED: u64 = 1;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
-/// What was found in an ELF file.
+/// Facts from an ELF file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Elf {
     /// `e_machine`: 62 for x86-64, 183 for 64-bit ARM.

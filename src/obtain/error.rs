@@ -7,7 +7,7 @@ use crate::dbms::spec::{self, DbmsSpec};
 use crate::domain::build::Dbms;
 use crate::obtain::source_fault::SourceFault;
 
-/// Why a build is not available. Reads after "failed to".
+/// The reason why a build is not available. Reads after "failed to".
 #[derive(Debug, thiserror::Error)]
 pub enum ObtainError {
     /// The cache folder cannot be used.
@@ -19,7 +19,7 @@ pub enum ObtainError {
     Cache {
         /// The folder.
         root: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// One build is not available.
@@ -27,7 +27,7 @@ pub enum ObtainError {
     Build {
         /// The target word: `mysql@8.0.33`, `postgres=/opt/pg`.
         target: String,
-        /// What went wrong and what to do next.
+        /// The reason, with a way out.
         reason: Box<Reason>,
     },
 }
@@ -40,7 +40,7 @@ fn installed(dbms: Dbms) -> &'static str {
     }
 }
 
-/// What went wrong with one build.
+/// The problem of one build.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
     /// The package client found no such package.
@@ -105,7 +105,7 @@ pub enum Reason {
     NotByVersion {
         /// The product.
         dbms: Dbms,
-        /// What to write.
+        /// The form to write instead.
         instead: &'static str,
     },
     /// Only imported results name it.
@@ -159,7 +159,7 @@ pub enum Reason {
         client: String,
         /// "exited with 1", "was killed by signal 9".
         ended: String,
-        /// What was being fetched.
+        /// The coordinates of the package.
         coordinates: String,
         /// The client's last words.
         said: String,
@@ -181,13 +181,13 @@ pub enum Reason {
     /// The text before the slash is not a suite.
     #[error("{suite:?} is not a Debian suite: write one as in deb:trixie/PACKAGE")]
     NotASuite {
-        /// What was written.
+        /// The suite as written.
         suite: String,
     },
-    /// What stands behind the slash is no package.
+    /// The text after the slash is no package.
     #[error("{package:?} is not a Debian package: write one or more as in deb:trixie/ONE,TWO")]
     NotAPackage {
-        /// What was written.
+        /// The package as written.
         package: String,
     },
     /// The suite lacks a package.
@@ -272,7 +272,7 @@ pub enum Reason {
         keyring.display()
     )]
     NoKeyring {
-        /// Where they would be.
+        /// The expected path.
         keyring: PathBuf,
     },
     /// The packages lack the DBMS.
@@ -285,7 +285,7 @@ pub enum Reason {
         dbms: Dbms,
         /// The packages asked for.
         packages: String,
-        /// Where it is.
+        /// The usual path.
         usual: &'static str,
     },
     /// The packages lack a libc.
@@ -318,15 +318,15 @@ pub enum Reason {
          store (for mvn, ~/.m2/repository) and try again"
     )]
     Damaged {
-        /// Which package.
+        /// The package.
         coordinates: String,
-        /// What is wrong with it.
+        /// The problem.
         said: String,
     },
     /// The package holds something that must not be unpacked.
     #[error("rqps refuses the package {coordinates}: its entry {entry:?} {why}")]
     Refused {
-        /// Which package.
+        /// The package.
         coordinates: String,
         /// The path inside the package.
         entry: String,
@@ -348,7 +348,7 @@ pub enum Reason {
         program: &'static str,
         /// "to set up a data folder of MySQL 5.6".
         purpose: String,
-        /// What it said.
+        /// The message.
         said: String,
         /// "the Debian package perl".
         package: &'static str,
@@ -358,7 +358,7 @@ pub enum Reason {
     Unrunnable {
         /// The program.
         binary: PathBuf,
-        /// Why.
+        /// The reason.
         said: String,
     },
     /// The binary was made for a newer host.
@@ -397,7 +397,7 @@ pub enum Reason {
         path: PathBuf,
         /// The product that was named.
         dbms: Dbms,
-        /// What was looked for.
+        /// The search.
         looked: String,
     },
     /// A path with another DBMS in it.
@@ -421,7 +421,7 @@ pub enum Reason {
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -25,7 +25,7 @@ pub enum Found {
 #[derive(Debug)]
 pub struct Wanted {
     pub(super) dbms: Dbms,
-    /// As far as it is known; `None` for whatever the packages hold.
+    /// The version, if known; `None` for that of the packages.
     pub(super) version: Option<Version>,
     pub(super) origin: Origin,
     /// Its place in the cache.

@@ -39,7 +39,7 @@ fn without_folder(line: &str) -> String {
     format!("{}{rest}", name.strip_suffix(ASIDE).unwrap_or(name))
 }
 
-/// Whether the loader would find what a shared library needs.
+/// Checks whether the loader finds the dependencies of a shared library.
 pub(super) fn loadable(library: &Path) -> Result<(), Reason> {
     let missing = libraries::missing(library);
     if missing.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn loadable(library: &Path) -> Result<(), Reason> {
     Err(Reason::MissingLibraries { program, missing })
 }
 
-/// Why a program did not start.
+/// The reason why a program did not start.
 fn diagnosed(binary: &Path, said: String) -> Reason {
     let missing = libraries::missing(binary);
     if !missing.is_empty() {

@@ -166,7 +166,7 @@ fn library(
     Ok(Build { root: Some(real.to_path_buf()), manifest })
 }
 
-/// What the manifest reports of a library whose version cannot be read from the file.
+/// The reported version of a library whose file does not tell it.
 const UNKNOWN: &str = "unknown until opened";
 
 fn contains(bytes: &[u8], wanted: &[u8]) -> bool {

@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::obtain::elf::{self, Elf};
 use crate::os::answer;
 
-/// Where libraries are without being asked for; the multiarch folders are Debian's.
+/// The default folders of libraries; the multiarch folders are Debian's.
 const SYSTEM_FOLDERS: [&str; 8] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -148,7 +148,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libzstd.so.1", "libzstd1"),
 ];
 
-/// What to install for a library.
+/// The package to install for a library.
 fn advice(name: &str) -> String {
     if name == "libaio.so.1" {
         return "install the Debian package libaio1; since Debian 13 it is libaio1t64 with the file \

@@ -19,7 +19,7 @@ use crate::obtain::error::{ObtainError, Reason};
 use crate::obtain::maven;
 use crate::obtain::progress::Progress;
 
-/// How long a list counts as fresh.
+/// Time that a list counts as fresh.
 const FRESH: Duration = Duration::from_secs(24 * 3600);
 
 /// The releases of a DBMS: the rows of the catalogue, and all others that its packages have. The
@@ -57,7 +57,7 @@ pub fn releases(
     Ok(kept_releases(dbms, cache))
 }
 
-/// The same without asking anybody: the catalogue, and the list if one is kept.
+/// The releases in the catalogue, and in the stored list if there is one, without a query.
 pub fn kept_releases(dbms: Dbms, cache: &Cache) -> Vec<Entry> {
     let mut entries = catalogue::known(Some(dbms));
     let Some(spec) = spec::of(dbms) else { return entries };

@@ -21,7 +21,7 @@ const UNREACHABLE: [&str; 8] = [
     "No plugin found for prefix",
 ];
 
-/// What to fetch, with what, where to.
+/// A file to fetch: coordinates, client, destination.
 pub(super) struct Fetch<'a> {
     /// The program: `mvn`, or a path.
     pub(super) client: &'a Path,

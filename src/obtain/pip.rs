@@ -15,9 +15,9 @@ const PYTHON: &str = "3.11";
 /// The oldest system that the wheel is for.
 const PLATFORM: &str = "manylinux_2_28_x86_64";
 
-/// What pip says of a package or version that does not exist.
+/// pip's messages about a missing package or version.
 const GONE: [&str; 2] = ["No matching distribution found", "Could not find a version"];
-/// What it says when it cannot reach its index.
+/// pip's messages about an unreachable index.
 const UNREACHABLE: [&str; 4] =
     ["Failed to establish a new connection", "Temporary failure", "ProxyError", "timed out"];
 

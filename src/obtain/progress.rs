@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::obtain::error::Reason;
 
-/// How often a long piece of work says that it is alive.
+/// Time between two progress messages.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Carries messages to the caller, and the caller's stop request to the worker.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::dbms::spec::BUILD_VARIANTS;
 use crate::domain::build::Dbms;
 
-/// Why there is no build from sources. Reads after a colon.
+/// The reason why there is no build from sources. Reads after a colon.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceFault {
     /// git does not trust the repository of somebody else.
@@ -23,9 +23,9 @@ pub enum SourceFault {
     NoSuchReference {
         /// The folder.
         folder: PathBuf,
-        /// What was asked for.
+        /// The requested reference.
         reference: String,
-        /// What to do.
+        /// A way out.
         note: &'static str,
     },
     /// git failed.
@@ -41,7 +41,7 @@ pub enum SourceFault {
     /// git cannot be run.
     #[error("git does not run: {said}; install the Debian package git")]
     NoGit {
-        /// Why not.
+        /// The message.
         said: String,
     },
     /// A reference into a folder that is no repository.
@@ -61,7 +61,7 @@ pub enum SourceFault {
         first: String,
         /// The newer end.
         last: String,
-        /// What to do.
+        /// A way out.
         note: &'static str,
     },
     /// Files were changed and not committed.
@@ -110,7 +110,7 @@ pub enum SourceFault {
         folder.display()
     )]
     DiskFull {
-        /// Where the build was made.
+        /// The folder of the build.
         folder: PathBuf,
     },
     /// The recipe ended well and made no build.

@@ -91,7 +91,7 @@ fn also_called(root: &Path, old: &str, new: &str) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Where an entry goes in the unpacked folder; `None` leaves it out.
+/// The path of an entry in the unpacked folder; `None` leaves it out.
 pub(super) type TargetPath = dyn Fn(&Path) -> Option<PathBuf>;
 
 fn unpack_zip(
@@ -184,7 +184,7 @@ fn damaged(coordinates: &str, said: impl std::fmt::Display) -> Reason {
     Reason::Damaged { coordinates: coordinates.to_string(), said: said.to_string() }
 }
 
-/// What symbolic links a package may have.
+/// The symbolic links that a package may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Links {
     /// Relative ones. An entry that comes twice is an error.

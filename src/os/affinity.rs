@@ -11,7 +11,7 @@ use crate::domain::benchmark::Placement;
 use crate::os::proc;
 use crate::os::tree::{self, TreeError};
 
-/// Why something could not be placed.
+/// A failed placement.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AffinityError {
     /// The operating system refused.
@@ -19,9 +19,9 @@ pub enum AffinityError {
     Refused {
         /// `this thread`, `thread 123`.
         what: String,
-        /// Where it should have run.
+        /// The intended CPUs.
         cpus: Vec<usize>,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// A CPU number that no set can hold, or no CPU at all.
@@ -117,7 +117,7 @@ pub fn pin_tree(root: u32, cpus: &[usize]) -> Result<(), AffinityError> {
 /// Thread → times that it was put on a CPU.
 pub type ThreadSnapshot = BTreeMap<u32, u64>;
 
-/// How often each thread of a process has been put on a CPU so far.
+/// The number of times that each thread of a process was put on a CPU.
 pub fn thread_snapshot(pid: u32) -> Result<ThreadSnapshot, TreeError> {
     let turns = tree::threads(pid)?.into_iter().filter_map(|tid| Some((tid, turns(pid, tid)?)));
     Ok(turns.collect())
@@ -149,7 +149,8 @@ pub fn busiest_thread(before: &ThreadSnapshot, after: &ThreadSnapshot) -> Option
     }
 }
 
-/// Where one client and the server's side of its connection run. An empty set is not pinned.
+/// The CPUs of one client and of the server's side of its connection. An empty set means that it is
+/// not pinned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuAssignment {
     /// The client's thread.
@@ -158,10 +159,10 @@ pub struct CpuAssignment {
     pub server: Vec<usize>,
 }
 
-/// Where each client and its side of the server run, on the CPUs that may be used.
+/// The CPUs of each client and its server side, among those that may be used.
 ///
-/// Together: client i and its connection on the CPU i mod n. Apart: the server on the lower half of
-/// the CPUs, clients on the upper (the larger, if they are odd in number, goes to the server).
+/// Together: client i and its connection on CPU i mod n. Apart: the server on the lower half of the
+/// CPUs, clients on the upper half (of an odd number, the server gets one more).
 pub fn plan(
     placement: Placement,
     clients: u32,

@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a program may take to answer.
+/// Time limit for a program's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Of a program's words this much is kept, bytes; ldconfig lists thousands of libraries.
+/// Most bytes kept of a program's output; ldconfig lists thousands of libraries.
 const KEPT: usize = 1 << 20;
 
-/// What a program said before it ended.
+/// The output and the end of a program.
 pub struct Answer {
     /// It ended with code 0.
     pub success: bool,
@@ -21,7 +21,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Of a program that failed: its complaint, or whatever it said, on one line.
+    /// The error message of a failed program, or its other output, on one line.
     pub fn complaint(&self) -> String {
         let complained = !self.errors.trim().is_empty();
         let text = if complained { &self.errors } else { &self.output };
@@ -75,7 +75,7 @@ pub fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<Str
     }))
 }
 
-/// What [`gather`] gathered.
+/// The output that [`gather`] collected.
 pub fn joined(thread: Option<JoinHandle<String>>) -> String {
     thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
 }

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// How names of groups begin; then comes the process that made it.
+/// The prefix of names of groups; the id of the process follows.
 const PREFIX: &str = "rqps-";
-/// How often, and how far apart, a group is tried to be removed whose last process is going.
+/// Number of attempts, and time between them, to remove a group whose last process is ending.
 const REMOVALS: (u32, Duration) = (100, Duration::from_millis(10));
 
-/// Why memory cannot be limited here.
+/// The reason why memory cannot be limited here.
 #[derive(Debug, Error)]
 pub enum CgroupError {
     /// No memory controller.
@@ -33,14 +33,14 @@ pub enum CgroupError {
          delegate memory (systemd-run --user --scope -p Delegate=yes)"
     )]
     Refused {
-        /// What was done, to what.
+        /// The action and its object.
         doing: String,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// Which interface.
+/// The version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     One,
@@ -51,7 +51,7 @@ enum Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Own {
     version: Version,
-    /// Where the hierarchy is mounted.
+    /// The mount point of the hierarchy.
     mount: PathBuf,
     group: PathBuf,
 }
@@ -87,8 +87,8 @@ impl MemoryGroup {
             Version::Two => "memory.max",
         };
         write(&group.path.join(file), &limit.to_string())?;
-        // What does not fit shall not go to a swap device, whose speed would be measured. Kernels
-        // that do not count swap have no such file.
+        // Without this, the speed of a swap device would be measured. Kernels that do not count
+        // swap have no such file.
         let (file, most) = match group.version {
             Version::One => ("memory.memsw.limit_in_bytes", limit.to_string()),
             Version::Two => ("memory.swap.max", "0".to_owned()),
@@ -228,7 +228,7 @@ impl Own {
     }
 }
 
-/// Of a process by its `/proc/PID/cgroup`: where memory groups are mounted, and its own there.
+/// From a process's `/proc/PID/cgroup`: the mount point of memory groups, and its own group.
 fn own_group<'a>(own: &'a str, mounts: &str) -> Option<(Version, PathBuf, &'a str)> {
     let mounted = |kind: &str, option: Option<&str>| {
         mounts.lines().find_map(|line| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Where time comes from.
+/// A source of time.
 pub trait TimeSource: Send + Sync {
     /// Nanoseconds since the clock's start; never goes back.
     fn now_ns(&self) -> u64;

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::os::proc;
 
-/// What went wrong, and where.
+/// An error, with its place.
 #[derive(Debug, Error)]
 pub enum DiskError {
     /// An operation on a file or folder failed.
@@ -21,7 +21,7 @@ pub enum DiskError {
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A copy was to go where something is.
@@ -84,7 +84,7 @@ pub fn free_bytes(path: &Path) -> Result<u64, DiskError> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// What a copy did.
+/// The result of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     /// Regular files.
@@ -272,7 +272,7 @@ pub fn remove_tree(folder: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// What lies under a folder.
+/// The block device of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Name in /proc/diskstats: `vda1`, `dm-0`. `None` for tmpfs, overlay, network.

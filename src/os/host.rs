@@ -47,7 +47,7 @@ pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// What `uname -m` prints: `x86_64`.
+/// The output of `uname -m`: `x86_64`.
 pub fn machine() -> String {
     rustix::system::uname().machine().to_string_lossy().into_owned()
 }
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn the_limits_of_a_disk_are_read_for_it_and_for_its_partitions() {
         let root = tree();
-        // As the kernel links them.
+        // The links are like the kernel's.
         let block = root.path().join("sys/class/block");
         std::os::unix::fs::symlink("vda/vda1", block.join("vda1")).unwrap();
         for device in ["vda", "vda1"] {

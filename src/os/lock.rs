@@ -26,7 +26,7 @@ pub struct Lock {
     file: File,
 }
 
-/// Why a lock was not available.
+/// The reason why a lock was not available.
 #[derive(Debug, Error)]
 pub enum LockError {
     /// Another process holds it.
@@ -42,7 +42,7 @@ pub enum LockError {
     Io {
         /// The lock file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -125,8 +125,8 @@ fn is_gone(who: &str) -> bool {
     pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
 }
 
-/// What the holder wrote. `None` if it wrote nothing: it has just taken the lock, is about to let
-/// go of it, or may not write to the file.
+/// The text of the holder. `None` if there is none: the holder has just taken the lock, is about to
+/// release it, or cannot write the file.
 fn holder(file: &mut File) -> Option<String> {
     let mut text = String::new();
     file.rewind().and_then(|()| file.take(500).read_to_string(&mut text)).ok()?;

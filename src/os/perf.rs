@@ -14,23 +14,23 @@ use thiserror::Error;
 use crate::domain::sampled::CallGraph;
 use crate::os::perf_script::{ScriptReader, Stacks};
 
-/// What is sampled: CPU time. A sample of a hardware event would be more exact where there is one,
-/// but not comparable between hosts with and without.
+/// The sampled event: CPU time. A hardware event would be more exact, but not comparable between
+/// hosts with and without it.
 pub const EVENT: &str = "cpu-clock";
 
 /// Bytes of a stack that are copied for a sample, where frame pointers do not tell.
 const STACK_BYTES: &str = "dwarf,8192";
 
-/// How long perf may take to write what it has and to end.
+/// Time limit for perf to write its data and end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long the clients wait for perf before they begin without it.
+/// Time that the clients wait for perf before they begin without it.
 const START_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Between two looks at a process that is to end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What can go wrong with perf.
+/// An error of perf.
 #[derive(Debug, Error)]
 pub enum PerfError {
     /// No such program in any folder of PATH.
@@ -50,17 +50,17 @@ pub enum PerfError {
         program: PathBuf,
         /// The setting of the kernel.
         paranoid: String,
-        /// What perf said.
+        /// The message of perf.
         why: String,
     },
     /// It does not do what it was asked for.
     #[error("{doing} with {}: {why}", program.display())]
     Broken {
-        /// What it was to do.
+        /// The action.
         doing: &'static str,
         /// The program.
         program: PathBuf,
-        /// What it said, or why it could not be started.
+        /// The message of perf, or the reason why it could not be started.
         why: String,
     },
 }
@@ -254,7 +254,7 @@ impl Recorded {
         let errors = child.stderr.take();
         let errors = thread::spawn(move || {
             let mut text = String::new();
-            // What cannot be read was not said.
+            // Unreadable output counts as no message.
             errors.map(|mut errors| errors.read_to_string(&mut text));
             text
         });

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-/// Where the stacks of threads begin. A stack that does not lead there is broken.
+/// The first functions of threads. A stack that does not lead there is broken.
 const BEGINNINGS: [&str; 13] = [
     "_start",
     "main",
@@ -69,7 +69,7 @@ impl ScriptReader {
         }
     }
 
-    /// What was found.
+    /// The stacks found.
     pub(crate) fn end(mut self) -> Stacks {
         self.sample();
         self.stacks

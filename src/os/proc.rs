@@ -7,9 +7,9 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("no {what} in {file}")]
 pub struct Malformed {
-    /// Which file the text came from: `/proc/stat`.
+    /// The file of the text: `/proc/stat`.
     pub file: &'static str,
-    /// What could not be found or read as a number.
+    /// The part that is missing or not a number.
     pub what: &'static str,
 }
 
@@ -225,7 +225,7 @@ fn value(text: &str, name: &str) -> Option<u64> {
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The same for values in kB, as bytes.
+/// A value in kB, as bytes.
 fn value_kib(text: &str, name: &str) -> Option<u64> {
     value(text, name)?.checked_mul(1024)
 }
@@ -320,7 +320,7 @@ pub fn cpu_info(text: &str) -> CpuInfo {
 pub struct Mount {
     /// Major and minor number of the device.
     pub device: (u32, u32),
-    /// Where it is mounted.
+    /// The mount point.
     pub point: String,
     /// Options of the mount and of the file system, comma-separated, each once.
     pub options: String,
@@ -393,7 +393,7 @@ pub fn mount_of<'a>(mounts: &'a [Mount], path: &std::path::Path) -> Option<&'a M
 pub struct Pressure {
     /// Per cent of the last ten seconds in which at least one task waited.
     pub some_avg10: f64,
-    /// The same since boot, microseconds.
+    /// Microseconds since boot.
     pub some_total_us: u64,
     /// Microseconds since boot in which all tasks waited; `None` where the kernel does not tell.
     pub full_total_us: Option<u64>,

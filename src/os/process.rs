@@ -29,10 +29,10 @@ use thiserror::Error;
 /// The hidden subcommand that runs [`crate::os::warden::main`].
 pub const WARDEN_COMMAND: &str = "warden";
 
-/// What [`Warden::has_exited`] says of a process that ended without complaint.
+/// The answer of [`Warden::has_exited`] for a process that ended without an error.
 pub const CLEAN_EXIT: &str = "exit status 0";
 
-/// How long past its own timeout a warden is waited for before its tree is killed from outside.
+/// Time beyond its own timeout that a warden gets before its tree is killed from outside.
 const WARDEN_GRACE: Duration = Duration::from_secs(20);
 
 /// Signals by which servers are asked to end.
@@ -75,7 +75,7 @@ impl StopSignal {
     }
 }
 
-/// How a tree is ended: the signal goes to its root; what is left after the timeout is killed.
+/// The way to end a tree: the signal goes to its root; after the timeout the rest is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopOrder {
     /// For the root of the tree.
@@ -98,7 +98,7 @@ pub struct Identity {
     pub gid: u32,
 }
 
-/// What a warden starts.
+/// A process for a warden to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSpec {
     /// The program, as an absolute path.
@@ -110,7 +110,7 @@ pub struct ProcessSpec {
     pub env: BTreeMap<String, String>,
     /// Its working folder, which the user of `run_as` must be able to enter.
     pub folder: PathBuf,
-    /// What it reads on standard input; `None` for nothing.
+    /// The file for its standard input; `None` for an empty one.
     pub stdin: Option<PathBuf>,
     /// Standard output and error are appended here.
     pub log: PathBuf,
@@ -121,21 +121,21 @@ pub struct ProcessSpec {
     /// The warden makes this folder, which only the process may enter, and removes it with all in
     /// it after the last process has ended. Its parent must exist.
     pub private_folder: Option<PathBuf>,
-    /// How the tree is ended when rqps is gone.
+    /// The way to end the tree if rqps is gone.
     pub on_loss: StopOrder,
 }
 
-/// What can go wrong with a warden and its process.
+/// An error of a warden or its process.
 #[derive(Debug, Error)]
 pub enum ProcessError {
     /// The warden could not be started or spoken to.
     #[error("start {program} through {warden}: {source}")]
     Warden {
-        /// What it was to start.
+        /// The program to start.
         program: PathBuf,
         /// The program of rqps itself.
         warden: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The warden could not start the process.
@@ -154,7 +154,7 @@ pub enum ProcessError {
     Stuck {
         /// The server.
         pid: u32,
-        /// How long it was waited for.
+        /// Seconds waited.
         seconds: u64,
     },
     /// A signal could not be sent.
@@ -164,7 +164,7 @@ pub enum ProcessError {
         signal: &'static str,
         /// To whom.
         pid: u32,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -178,7 +178,7 @@ pub struct Warden {
     said: Arc<Said>,
 }
 
-/// What the warden has said so far.
+/// The messages of the warden so far.
 #[derive(Debug, Default)]
 struct Said {
     state: Mutex<State>,
@@ -298,8 +298,8 @@ impl Warden {
         Ok(())
     }
 
-    /// How the process ended ([`CLEAN_EXIT`], `exit status 1`, `killed by signal 9`), or `None`
-    /// while it runs.
+    /// The end of the process ([`CLEAN_EXIT`], `exit status 1`, `killed by signal 9`); `None` while
+    /// it runs.
     pub fn has_exited(&self) -> Option<String> {
         match &*self.said.lock() {
             State::Exited(status) | State::Failed(status) => Some(status.clone()),
@@ -356,8 +356,8 @@ impl State {
 
 impl Drop for Warden {
     fn drop(&mut self) {
-        // As when rqps is gone: quickly, but so that nothing is left in the kernel either (Postgres
-        // keeps shared memory when it is killed).
+        // As if rqps were gone: quickly, but so that nothing stays in the kernel (Postgres keeps
+        // shared memory when it is killed).
         self.commands = None;
         let _ = self.wait_for_end(WARDEN_GRACE);
     }

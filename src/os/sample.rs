@@ -97,7 +97,7 @@ fn disk(device: &str) -> Result<DiskCounters, String> {
 }
 
 impl Sample {
-    /// What the counters moved by since `earlier`, a reading of the same sampler.
+    /// The changes of the counters since `earlier`, a reading of the same sampler.
     pub fn since(&self, earlier: &Sample) -> Usage {
         let mut usage = Usage {
             seconds: (self.at_seconds - earlier.at_seconds).max(0.0),

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::os::process::all_processes;
 
-/// Where the C library keeps it, one file each.
+/// The C library's folder of shared memory, one file each.
 const FOLDER: &str = "/dev/shm";
 
-/// What these processes have mapped and nobody has removed yet. Processes that are gone, or that
-/// may not be looked at, have nothing.
+/// Shared memory that these processes have mapped and nobody has removed. Processes that have
+/// ended, or that cannot be read, have none.
 pub fn mapped_by(pids: impl IntoIterator<Item = u32>) -> BTreeSet<PathBuf> {
     let maps = |pid| std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     pids.into_iter().flat_map(|pid| mapped(&maps(pid))).collect()

@@ -74,7 +74,7 @@ impl SharedPage {
         Ok(SharedPage { start, path, _file: file })
     }
 
-    /// Where other processes of this user open it, while this one lives.
+    /// The path by which other processes of this user open it while this one lives.
     pub fn path(&self) -> &Path {
         &self.path
     }

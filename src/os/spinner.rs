@@ -22,7 +22,7 @@ use crate::os::affinity;
 /// First word of the line by which a spinner says that it spins.
 const READY: &str = "spinning:";
 
-/// Why CPUs could not be kept awake.
+/// The reason why CPUs could not be kept awake.
 #[derive(Debug, Error)]
 pub enum SpinnerError {
     /// The process could not be started.
@@ -76,7 +76,7 @@ impl Spinner {
         self.child.id()
     }
 
-    /// What is in force: `1 thread on each of 2 CPUs, cpu_dma_latency held`.
+    /// A description: `1 thread on each of 2 CPUs, cpu_dma_latency held`.
     pub fn description(&self) -> &str {
         &self.description
     }

@@ -20,7 +20,7 @@ pub struct Symbols {
     file: String,
     /// First address, address after the last, name; ascending.
     named: Vec<(u64, u64, String)>,
-    /// Where functions begin, ascending: what unwinding needs stays in stripped files.
+    /// Start addresses of functions, ascending; stripped files keep them for unwinding.
     starts: Vec<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Symbols {
     pub fn read(path: &Path, debug_folders: &[PathBuf]) -> io::Result<Symbols> {
         let bytes = fs::read(path)?;
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // What is no ELF file, such as a script's text, has no functions.
+        // A file that is no ELF, such as a script, has no functions.
         let Ok(elf) = object::File::parse(&*bytes) else {
             return Ok(Symbols { file, ..Symbols::default() });
         };
@@ -92,7 +92,7 @@ fn debug_file(build_id: &[u8], folders: &[PathBuf]) -> Option<PathBuf> {
     places.into_iter().find(|place| place.is_file())
 }
 
-/// Where functions begin, from the table for unwinding.
+/// Start addresses of functions, from the unwinding table.
 fn starts(elf: &object::File<'_>) -> Vec<u64> {
     let Some(section) = elf.section_by_name(".eh_frame_hdr") else { return Vec::new() };
     let Ok(table) = section.data() else { return Vec::new() };

@@ -16,14 +16,14 @@ const LINE: usize = 64;
 /// Inner products of a tile.
 pub type Tile<T> = [[T; ROWS]; QUERIES];
 
-/// Which instructions do the work.
+/// The instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instructions {
     /// AVX-512 with VNNI: four byte products a lane.
     Avx512,
     /// AVX2 with FMA.
     Avx2,
-    /// What every CPU of the architecture has.
+    /// Instructions that every CPU of the architecture has.
     Plain,
 }
 

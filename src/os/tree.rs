@@ -28,7 +28,7 @@ use thiserror::Error;
 use crate::domain::run::CpuTime;
 use crate::os::proc::{self, ProcessStat};
 
-/// Why a tree could not be read.
+/// The reason why a tree could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TreeError {
     /// There is no such process, or another one has its number now.
@@ -39,7 +39,7 @@ pub enum TreeError {
     Unreadable {
         /// The process.
         pid: u32,
-        /// What is wrong with it.
+        /// The problem.
         fault: String,
     },
 }
@@ -56,8 +56,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// What was used since `earlier`. The total is split as the ticks were; where no tick was
-    /// counted, half and half.
+    /// CPU time since `earlier`. The total is split like the ticks; in halves if no tick was
+    /// counted.
     pub fn since(self, earlier: Cpu) -> CpuTime {
         let total_us = self.total_ns.saturating_sub(earlier.total_ns) as f64 / 1e3;
         let user = self.user_ticks.saturating_sub(earlier.user_ticks) as f64;
@@ -75,7 +75,7 @@ impl Cpu {
     }
 }
 
-/// How CPU time of the living is read.
+/// The source of CPU time of living processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterSource {
     /// The process CPU clock, ns.
@@ -85,7 +85,7 @@ pub enum CounterSource {
 }
 
 impl CounterSource {
-    /// As it is written into results.
+    /// The name in results.
     pub fn name(self) -> &'static str {
         match self {
             CounterSource::TaskClock => "task clock",
@@ -116,7 +116,7 @@ impl TreeCpu {
         Ok(Self { root, start: stat.start, source, tick_ns, highest: Cpu::default() })
     }
 
-    /// How the time of the living is read.
+    /// The source of the time of living processes.
     pub fn source(&self) -> CounterSource {
         self.source
     }

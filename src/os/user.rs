@@ -24,7 +24,7 @@ pub struct User {
     pub gid: u32,
 }
 
-/// Why a user cannot be had, or cannot reach a folder.
+/// The reason why a user is unavailable or cannot reach a folder.
 #[derive(Debug, Error)]
 pub enum UserError {
     /// /etc/passwd could not be read.
@@ -53,11 +53,11 @@ pub enum UserError {
     /// A folder could not be given to the user.
     #[error("give {path} to user {user}: {source}")]
     Chown {
-        /// What.
+        /// The path.
         path: PathBuf,
         /// To whom.
         user: String,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file on the way could not be looked at.
@@ -65,7 +65,7 @@ pub enum UserError {
     Look {
         /// The first that could not be.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The user cannot get there.
@@ -75,9 +75,9 @@ pub enum UserError {
          o+x {folder}`"
     )]
     Closed {
-        /// Where to.
+        /// The wanted folder.
         wanted: PathBuf,
-        /// Who.
+        /// The user.
         user: String,
         /// The first folder that is closed.
         folder: PathBuf,
@@ -87,7 +87,7 @@ pub enum UserError {
 }
 
 impl User {
-    /// As the warden wants it.
+    /// The identity in the warden's form.
     pub fn identity(&self) -> Identity {
         Identity { uid: self.uid, gid: self.gid }
     }

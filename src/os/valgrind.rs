@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::os::process::Identity;
 
-/// How long a process under valgrind may be silent, unless the user says otherwise.
+/// Default time that a process under valgrind may be silent.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A process obeys within this share of that time, or not at all: one that works does so within a
@@ -26,7 +26,7 @@ const SIMULATE: [&str; 2] = ["--cache-sim=yes", "--branch-sim=yes"];
 /// Between two looks at the program that passes an order on.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What can go wrong with valgrind.
+/// An error of valgrind.
 #[derive(Debug, Error)]
 pub enum ValgrindError {
     /// No such program in any folder of PATH.
@@ -43,17 +43,17 @@ pub enum ValgrindError {
     Broken {
         /// The program.
         program: PathBuf,
-        /// What it said, or why it could not be started.
+        /// The message of valgrind, or the reason why it could not be started.
         why: String,
     },
     /// A process under valgrind does not obey.
     #[error("{doing} of process {pid} under valgrind: {why}")]
     Order {
-        /// What it was to do.
+        /// The action.
         doing: &'static str,
         /// The process.
         pid: u32,
-        /// What came instead.
+        /// The unexpected result.
         why: String,
     },
     /// A file that callgrind wrote, or should have written.
@@ -61,7 +61,7 @@ pub enum ValgrindError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -136,7 +136,7 @@ impl Callgrind {
         &self.folder
     }
 
-    /// How long a process under valgrind may be silent.
+    /// Time that a process under valgrind may be silent.
     pub fn patience(&self) -> Duration {
         self.programs.patience
     }
@@ -273,7 +273,7 @@ fn hear(mut child: Child, patience: Duration) -> Result<(bool, String), String> 
     let readers = outputs.into_iter().flatten().map(|mut output| {
         thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What cannot be read any more was not said.
+            // Unreadable output counts as no message.
             let _ = output.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         })

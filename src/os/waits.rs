@@ -1,9 +1,9 @@
-//! What the threads that serve clients wait for: looks at `/proc/PID/task/TID/syscall`, many times
-//! a second.
+//! Observes the waits of the threads that serve clients: looks at `/proc/PID/task/TID/syscall` many
+//! times a second.
 //!
-//! The kernel's event `sched:sched_switch` would tell each wait with its stack. But a server of
-//! short statements sleeps and wakes tens of thousands of times a second, each a record that perf
-//! has to write and to read again. A look costs microseconds, however often threads switch, needs
+//! The kernel's event `sched:sched_switch` would give each wait with its stack. But a server of
+//! short statements sleeps and wakes tens of thousands of times a second, and perf would have to
+//! write and read a record for each. A look costs microseconds, however often threads switch, needs
 //! neither tracefs nor root, and works in containers.
 
 use std::collections::{HashMap, HashSet};
@@ -26,14 +26,14 @@ const LOOKS_OF_QUEUES: u64 = 10;
 /// Between two searches for threads that began since.
 const SEARCH: Duration = Duration::from_secs(1);
 
-/// Who waits longer for an event than this, or without end, waits for a client. Background threads
-/// wake up to look for work.
+/// A thread that waits longer than this for an event, or without end, waits for a client.
+/// Background threads wake up to look for work.
 const CLIENT_PATIENCE_MS: i32 = 600_000;
 
 /// Threads of a client with a library in it that do its work have names that begin like this.
 const CLIENT_THREADS: &str = "client ";
 
-/// What a thread is seen doing.
+/// The state of a thread in a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     /// It runs, or is ready to run.
@@ -63,7 +63,7 @@ fn seen(text: &str) -> Option<Seen> {
     Some(of_call(number, argument))
 }
 
-/// What a system call with these arguments waits for.
+/// The wait of a system call with these arguments.
 fn of_call(number: i64, argument: impl Fn(usize) -> u64) -> Seen {
     // Limits are of 32 bits: -1 is 0xffffffff.
     let limit_ms = |place: usize| argument(place) as u32 as i32;
@@ -133,7 +133,7 @@ fn of_old_call(number: i64, _: &impl Fn(usize) -> u64) -> Seen {
 #[derive(Debug)]
 struct Serving {
     pid: u32,
-    /// Where it waits for its client, if that has a number.
+    /// The place where it waits for its client, if that has a number.
     place: u64,
     /// Time ready to run without a CPU, ns: when it was found, and when that was last read.
     queued: Option<(u64, u64)>,
@@ -156,12 +156,12 @@ pub struct Waits {
     waited: Waited,
     /// Nanoseconds without a CPU of threads that are gone.
     queued_ns: u64,
-    /// Why a file of /proc could not be read.
+    /// The reason why a file of /proc could not be read.
     refused: Option<String>,
 }
 
 impl Waits {
-    /// Those of the server `root` and all that it started; `in_client` if that is a client with the
+    /// The waits of the server `root` and its descendants; `in_client` if that is a client with the
     /// library in it.
     pub fn of(root: u32, in_client: bool) -> Waits {
         Waits {
@@ -175,8 +175,8 @@ impl Waits {
         }
     }
 
-    /// Those of the server `root` and all that it started, before its clients come: who waits for
-    /// something by now serves none of them.
+    /// The waits of the server `root` and its descendants before its clients come: a thread that
+    /// waits now serves none of them.
     pub fn before_clients(root: u32) -> Waits {
         let mut waits = Waits::of(root, false);
         waits.search();
@@ -200,7 +200,7 @@ impl Waits {
         }
     }
 
-    /// Where a thread waits for its client; `None` if it does not.
+    /// The place where a thread waits for its client; `None` if it does not.
     fn serves(&mut self, pid: u32, tid: u32) -> Option<u64> {
         if self.in_client {
             let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
@@ -266,7 +266,7 @@ impl Waits {
         }
     }
 
-    /// What was seen, over so long.
+    /// The observations over `seconds`.
     fn end(mut self, seconds: f64) -> Result<Waited, String> {
         if let Some(reason) = self.refused {
             return Err(reason);

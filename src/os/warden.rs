@@ -21,7 +21,7 @@ use crate::json;
 use crate::os::process::{Identity, ProcessSpec, StopOrder, StopSignal, send, tree};
 use crate::os::{cgroup, shared_memory};
 
-/// How often the tree is looked at again while it is being ended.
+/// Time between two looks at the tree while it is being ended.
 const END_POLL: Duration = Duration::from_millis(10);
 
 /// The warden itself: reads its job from standard input, starts the process, and ends its tree when
@@ -58,8 +58,7 @@ fn say(line: &str) {
     let _ = writeln!(output, "{line}").and_then(|()| output.flush());
 }
 
-/// What a warden waits for. It sleeps until one of these comes: a warden must not disturb what is
-/// being measured.
+/// An event for a warden. It sleeps until one comes, because it must not disturb the measurement.
 enum Event {
     /// Some child has ended.
     Child,
@@ -250,7 +249,7 @@ fn end_tree(
     status: &mut Option<String>,
 ) -> bool {
     let own = std::process::id();
-    // Who is killed cannot free it.
+    // A killed process cannot free it.
     let mut shared_memory = BTreeSet::new();
     let signal_all = |signal| {
         for pid in tree(own).into_iter().skip(1) {

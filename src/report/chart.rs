@@ -10,7 +10,7 @@ pub struct Chart {
     pub id: String,
     /// Title: a sentence without a full stop.
     pub title: String,
-    /// How points are drawn.
+    /// The form of the points.
     pub form: Form,
     /// The x axis. With categories, a point's `x` is the index of its category, from 0.
     pub x: Axis,

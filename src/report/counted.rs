@@ -47,20 +47,20 @@ pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
     sections
 }
 
-/// What a table of totals shows.
+/// The count in a table of totals.
 #[derive(Clone, Copy, PartialEq)]
 struct Count {
     metric: Metric,
-    /// Of whom, in a caption; empty for the thread that serves the client.
+    /// The counted threads, for a caption; empty for the thread that serves the client.
     of: &'static str,
-    /// Whether the intervals are judged.
+    /// True if the intervals are judged.
     judged: bool,
 }
 
 /// Instructions of the thread that serves the client.
 const CLIENT: Count = Count { metric: Metric::InstructionsPerOp, of: "", judged: true };
 
-/// What is shown where a step has it.
+/// Further counts, shown if a step has them.
 const BESIDE: [Count; 4] = [
     Count {
         metric: Metric::BackgroundInstructionsPerOp,
@@ -262,7 +262,7 @@ pub(super) fn of_target(step: &StepComparison, target: &TargetResult) -> Vec<Blo
     all.into_iter().filter_map(block).collect()
 }
 
-/// How much of the baseline is in functions of both builds, where that is to be known.
+/// The share of the baseline in functions of both builds, if it matters.
 fn common_functions(found: &FunctionComparison) -> Option<String> {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let weakly = (found.weakly > WEAKLY_LEAST).then(|| {
@@ -438,7 +438,7 @@ pub(super) fn shown(name: &str) -> String {
     }
 }
 
-/// What the numbers contain.
+/// Limits of the numbers.
 fn what_counts() -> Section {
     let rules = [
         "Valgrind executes the server (or the process that loads the library) and counts the \

@@ -1,5 +1,5 @@
-//! What may explain the differences between targets: for each step that differs the cheap causes
-//! first, then the functions that were counted or sampled. Text, HTML and Markdown share it.
+//! Possible causes of differences between targets: for each step that differs, first the cheap
+//! causes, then the counted or sampled functions. Shared by text, HTML and Markdown.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
     sections
 }
 
-/// The same in a report: a fold for each explained step.
+/// The causes in a report: a fold per explained step.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let fold = |step: &StepComparison| {
         Block::Fold(Fold { summary: step.name.clone(), blocks: of_step(comparison, step) })
@@ -125,7 +125,7 @@ fn setting_names(causes: &Causes) -> Option<Block> {
     }))
 }
 
-/// What the numbers about a step do not contain, in a line.
+/// The limits of the numbers about a step, in a line.
 fn honesty(counted: Option<&StepComparison>, samples: &str) -> String {
     let is_counted =
         counted.is_some_and(|step| step.targets.iter().any(|target| target.counted.is_some()));
@@ -215,7 +215,7 @@ fn instructions(step: &StepComparison, target: &TargetResult) -> Vec<Block> {
     [Block::Paragraph(text)].into_iter().chain(functions).collect()
 }
 
-/// What these numbers do not contain.
+/// The limits of these numbers.
 fn limits() -> Section {
     let rules = [
         "What differs together with a rate may be its cause; nothing here proves that it is.",

@@ -194,7 +194,7 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
     )
 }
 
-/// How many loads there were, where there were several.
+/// The number of loads, if there were several.
 fn loads_line(comparison: &Comparison) -> Option<String> {
     let loads = comparison.targets.iter().flat_map(|target| &target.loads);
     let most = loads.map(|load| load.number).max().filter(|most| *most > 1)?;

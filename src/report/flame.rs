@@ -32,10 +32,10 @@ pub struct Frame {
     pub name: usize,
     /// Microseconds per operation of the baseline.
     pub baseline: f64,
-    /// Those of the target.
+    /// Value of the target.
     pub target: f64,
-    /// How the function differs over all places that it is called in: log2 of target / baseline, at
-    /// most 1 in size; 0 if it was not shown to differ.
+    /// The difference of the function over all its callers: log2 of target / baseline, at most 1 in
+    /// size; 0 if it was not shown to differ.
     pub change: f64,
 }
 

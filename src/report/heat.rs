@@ -30,7 +30,7 @@ pub struct Measure {
     pub name: &'static str,
     /// Unit of absolute values; empty for the step's own unit.
     pub unit: &'static str,
-    /// Which direction is better.
+    /// The better direction.
     pub better: Direction,
 }
 
@@ -56,7 +56,7 @@ pub struct HeatCell {
     pub absolute: Vec<Option<f64>>,
     /// Runs behind the cell.
     pub samples: Vec<HeatSample>,
-    /// Why the cell is empty; else empty.
+    /// The reason why the cell is empty; else empty.
     pub missing: String,
 }
 

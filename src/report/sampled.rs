@@ -7,7 +7,7 @@ use crate::analyze::comparison::TargetResult;
 use crate::analyze::sampled::{LAYOUT_SHARE, ProfileFacts, SampledChange, SampledFunction};
 use crate::domain::sampled::CallGraph;
 
-/// What was sampled of a target in a step: a sentence, and the functions that differ.
+/// The samples of a target in a step: a sentence, and the functions that differ.
 pub(super) fn of_target(target: &TargetResult) -> Vec<Block> {
     let Some(change) = &target.sampled else { return Vec::new() };
     let mut blocks = vec![Block::Paragraph(sentence(&target.label, change))];
@@ -85,7 +85,7 @@ fn cells(change: &SampledChange, it: &SampledFunction) -> Vec<Cell> {
     ]
 }
 
-/// What is to be known of the samples, in a sentence or some; empty without samples.
+/// Facts about the samples, in sentences; empty without samples.
 pub(super) fn honesty(comparison: &Comparison, targets: &[TargetResult]) -> String {
     let mut parts = Vec::new();
     for target in targets {
@@ -110,7 +110,7 @@ pub(super) fn honesty(comparison: &Comparison, targets: &[TargetResult]) -> Stri
     format!("Samples of CPU time: {}.{overhead}{}", parts.join("; "), ways_out(&all))
 }
 
-/// Why a profiled step has no samples; empty if it was not profiled.
+/// The reason why a profiled step has no samples; empty if it was not profiled.
 fn missing(comparison: &Comparison, targets: &[TargetResult]) -> String {
     if comparison.profiles.is_none() {
         return String::new();
@@ -121,7 +121,7 @@ fn missing(comparison: &Comparison, targets: &[TargetResult]) -> String {
     format!("Where time goes is not known: {why}.")
 }
 
-/// What can be done about samples that tell less than they could.
+/// Ways to improve the samples.
 fn ways_out(all: &[&ProfileFacts]) -> String {
     let worst = |of: fn(&ProfileFacts) -> u64| {
         all.iter().map(|facts| facts.share(of(facts))).fold(0.0, f64::max)

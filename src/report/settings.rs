@@ -47,7 +47,7 @@ fn difference(labels: &[&str], texts: &[&str]) -> Option<Table> {
     differing(labels, &parsed)
 }
 
-/// The same of settings by name.
+/// The differences between settings given by name.
 pub(super) fn differing(labels: &[&str], parsed: &[BTreeMap<String, String>]) -> Option<Table> {
     let mut names: Vec<&String> = parsed.iter().flat_map(BTreeMap::keys).collect();
     names.sort();

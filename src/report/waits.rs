@@ -8,7 +8,7 @@ use crate::domain::verdict::Rules;
 /// Waits of a smaller share of both targets' time are not listed, unless they differ.
 const SHARE_LEAST: f64 = 0.002;
 
-/// What was seen of the waits of a target in a step: a sentence, and the waits.
+/// The waits of a target in a step: a sentence, and a table.
 pub(super) fn of_target(target: &TargetResult, rules: &Rules) -> Vec<Block> {
     let Some(change) = target.sampled.as_ref().and_then(|it| it.waits.as_ref()) else {
         return Vec::new();
@@ -72,7 +72,7 @@ fn cells(it: &SampledWait) -> Vec<Cell> {
     ]
 }
 
-/// How waits were seen, or why they are not known; empty without a profile.
+/// The method of observing waits, or the reason why they are unknown; empty without a profile.
 pub(super) fn honesty(targets: &[TargetResult]) -> String {
     let found: Vec<&WaitChange> =
         targets.iter().filter_map(|target| target.sampled.as_ref()?.waits.as_ref()).collect();

@@ -62,12 +62,12 @@ impl BisectionFolder {
         Ok(BisectionFolder { path: path.to_owned(), log })
     }
 
-    /// Where it is.
+    /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is searched, and what was measured so far.
+    /// The request, and the measurements so far.
     pub fn log(&self) -> &BisectionLog {
         &self.log
     }

@@ -71,7 +71,7 @@ fn places_of(line: &str, events: &[&str]) -> Vec<usize> {
     all.filter(|(_, event)| events.contains(event)).map(|(place, _)| place).collect()
 }
 
-/// Why a text is no profile: the line, from 1, and what is wrong with it.
+/// A fault in a profile: line from 1, and problem.
 type Fault = (usize, String);
 
 /// Reads a profile.
@@ -93,7 +93,7 @@ fn parse(text: &str) -> Result<CountedProfile, Fault> {
     Ok(profile)
 }
 
-/// What the next cost line is.
+/// The next cost line.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum NextCost {
     /// Instructions of the current function itself.
@@ -249,7 +249,7 @@ impl Reader {
         costs.get(place).map_or(Ok(0), |cost| number(cost))
     }
 
-    /// The same of what is simulated, kind by kind.
+    /// The simulated costs by kind.
     fn simulated_of(&self, costs: &[&str]) -> Result<[u64; 3], String> {
         let mut sums = [0u64; 3];
         for (sum, places) in sums.iter_mut().zip(&self.simulated) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why a result folder could not be written or read. Each text reads after "failed to".
+/// The reason why a result folder could not be written or read. Each text reads after "failed to".
 #[derive(Debug, Error)]
 pub enum ResultsError {
     /// The operating system refused.
@@ -14,7 +14,7 @@ pub enum ResultsError {
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A file is not what it should be.
@@ -27,7 +27,7 @@ pub enum ResultsError {
         line: usize,
         /// The field or column, if it is known.
         field: Option<String>,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// Written by a later rqps.
@@ -68,7 +68,7 @@ pub enum ResultsError {
     Occupied {
         /// The folder.
         path: PathBuf,
-        /// What it holds.
+        /// The content of the folder.
         why: String,
     },
     /// A name that cannot be a file name, or a value that JSON cannot hold.
@@ -76,7 +76,7 @@ pub enum ResultsError {
     Unwritable {
         /// The thing.
         what: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
 }
@@ -89,7 +89,7 @@ fn named(field: &str) -> String {
     if field.is_empty() { "a field".to_owned() } else { format!("field `{field}`") }
 }
 
-/// How to do without the file.
+/// A way to do without the file.
 fn way_around(path: &Path) -> &'static str {
     if path.parent().is_some_and(|folder| folder.ends_with("calibrations")) {
         return ", or remove it and calibrate this host again";
@@ -102,7 +102,7 @@ fn way_around(path: &Path) -> &'static str {
 }
 
 impl ResultsError {
-    /// What a failed access becomes: what was being done, and to which file.
+    /// The error of a failed access: the action, and the file.
     pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ResultsError {
         let path = path.to_owned();
         move |source| ResultsError::Io { doing, path, source }
@@ -131,7 +131,7 @@ impl ResultsError {
     }
 }
 
-/// How serde's complaint about a value begins that an enumeration does not have.
+/// The beginning of serde's error about an unknown value of an enumeration.
 const UNKNOWN: &str = "unknown variant `";
 
 /// The last field that is named before a place in a text: the one whose value stands there.

@@ -85,9 +85,10 @@ pub fn read_each<T: Send>(
     Ok((Dataset { hosts, tunings, runs, gates, unknown, left_out }, taken))
 }
 
-/// What to say of a file that only a newer rqps can read.
+/// The note on a file that only a newer rqps can read.
 ///
 /// # Errors
+///
 /// Any other fault.
 fn left_out(fault: ResultsError) -> Result<LeftOut, ResultsError> {
     match fault {
@@ -98,7 +99,7 @@ fn left_out(fault: ResultsError) -> Result<LeftOut, ResultsError> {
     }
 }
 
-/// What was read of result sets besides their runs.
+/// The content of result sets besides their runs.
 #[derive(Default)]
 struct Sets {
     hosts: BTreeMap<String, Host>,
@@ -106,11 +107,11 @@ struct Sets {
     gates: BTreeMap<String, HostLog>,
     unknown: BTreeSet<String>,
     left_out: Vec<LeftOut>,
-    /// Where a set really is → how the reader named it first.
+    /// First name given by the reader, by real path of a set.
     names: BTreeMap<PathBuf, String>,
 }
 
-/// Where a run folder is, and how the reader named it.
+/// The path of a run folder, and the name given by the reader.
 struct RunLocation {
     shown: PathBuf,
     real: PathBuf,

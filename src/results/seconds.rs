@@ -11,7 +11,7 @@ use crate::results::{ResultsError, files};
 pub struct SecondsColumn {
     /// The head.
     pub name: &'static str,
-    /// As written; `None` where it was not sampled: an empty cell.
+    /// The value as written; `None` if it was not sampled: an empty cell.
     get: fn(&Second) -> Option<String>,
     /// Takes the text of a cell that is not empty.
     set: fn(&mut Second, &str) -> Result<(), String>,

@@ -94,8 +94,8 @@ impl ResultSet {
         }
     }
 
-    /// Whether `dir` holds results of this plan; false for a folder that is missing or empty. Makes
-    /// nothing. What [`ResultSet::create`] refuses on every host is refused here.
+    /// True if `dir` has results of this plan; false for a missing or empty folder. Creates
+    /// nothing. Refuses the same folders as [`ResultSet::create`], on every host.
     pub fn is_begun(dir: &Path, plan_toml: &str) -> Result<bool, ResultsError> {
         let set = ResultSet { folder: dir.to_owned() };
         let occupied = |why: String| Err(ResultsError::Occupied { path: dir.to_owned(), why });
@@ -173,7 +173,7 @@ impl ResultSet {
         self.gate_with_unknown(&mut BTreeSet::new())
     }
 
-    /// The same; fields that this rqps does not know are added to `unknown`.
+    /// Reads the host log and adds its unknown fields to `unknown`.
     pub(super) fn gate_with_unknown(
         &self,
         unknown: &mut BTreeSet<String>,

@@ -4,7 +4,7 @@ use super::Interval;
 use super::student;
 use super::summary::{mean, stddev};
 
-/// What a sample of unknown mean and variance says of one more value.
+/// The prediction of one more value from a sample of unknown mean and variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
     /// Mean of the sample.

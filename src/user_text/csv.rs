@@ -22,7 +22,7 @@ pub enum CsvError {
 #[derive(Clone, Debug, Default)]
 pub struct CsvRecord {
     bytes: Vec<u8>,
-    /// Where each field ends, and whether it stood in quotes.
+    /// The end of each field, and true if it was in quotes.
     ends: Vec<(usize, bool)>,
     /// The line on which it begins, from 1.
     pub line: u64,
@@ -69,12 +69,12 @@ pub struct CsvReader<R> {
 }
 
 impl<R: BufRead> CsvReader<R> {
-    /// Of a file with this delimiter between fields.
+    /// Reads a file with this delimiter between fields.
     pub fn new(input: R, delimiter: u8) -> CsvReader<R> {
         CsvReader::within(input, delimiter, 1)
     }
 
-    /// Of a part of such a file that begins with this line, from 1.
+    /// Reads a part of a file that begins with this line, from 1.
     pub fn within(input: R, delimiter: u8, line: u64) -> CsvReader<R> {
         CsvReader { input, delimiter, line: line - 1, text: Vec::new() }
     }
@@ -163,10 +163,10 @@ impl<R: BufRead> CsvReader<R> {
     }
 }
 
-/// What spreadsheets put before a text of UTF-8.
+/// The bytes that spreadsheets put before a text of UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Where a record begins: its byte from 0, and its line from 1.
+/// The start of a record: its byte from 0, and its line from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CsvPlace {
     /// Its first byte.

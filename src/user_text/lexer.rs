@@ -1,4 +1,4 @@
-//! Where in a text of SQL its code is, and where literals, quoted names and comments are.
+//! Distinguishes code, literals, quoted names and comments in a SQL text.
 
 use crate::domain::dialect::Dialect;
 
@@ -41,7 +41,7 @@ impl SqlLexer {
         matches!(self.region, Region::LineComment | Region::BlockComment { .. })
     }
 
-    /// What is open, for a message about a text that ends within it.
+    /// The open literal or comment, for an error about a text that ends within it.
     pub fn open(&self) -> Option<&'static str> {
         match &self.region {
             Region::Code | Region::LineComment => None,

@@ -1,6 +1,6 @@
 //! Statements of mysqldump and mariadb-dump that a server of another user must not get as they are.
 
-/// What becomes of a statement.
+/// The treatment of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DumpedStatement {
     /// It goes to the server as it stands.

@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::domain::dialect::Dialect;
 use crate::user_text::lexer::{SqlLexer, is_of_name};
 
-/// What comes out of a file, in its order.
+/// A part of a file, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SqlChunk {
     /// One statement, without the `;` at its end and comments before it, and the line on which it
@@ -25,25 +25,25 @@ pub enum SplitError {
     /// A command of a client program.
     #[error("line {line}: `{word}` is a command of {program}")]
     Command {
-        /// Where.
+        /// The line.
         line: u64,
         /// The command.
         word: String,
-        /// Who would understand it.
+        /// The program that understands it.
         program: &'static str,
     },
     /// Bytes that are not UTF-8.
     #[error("line {line}: the statement is not UTF-8")]
     Encoding {
-        /// Where.
+        /// The line.
         line: u64,
     },
     /// The end of the file within something.
     #[error("line {line}: the file ends within {open} that begins there")]
     Open {
-        /// Where the statement begins.
+        /// The line where the statement begins.
         line: u64,
-        /// What is open.
+        /// The open literal or comment.
         open: &'static str,
     },
 }
@@ -52,7 +52,7 @@ pub enum SplitError {
 pub struct SqlSplitter {
     dialect: Dialect,
     lexer: SqlLexer,
-    /// What ends a statement.
+    /// The delimiter of statements.
     delimiter: Vec<u8>,
     statement: Vec<u8>,
     begun: u64,

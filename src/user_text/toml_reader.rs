@@ -18,7 +18,7 @@ use crate::json;
 #[derive(Debug, Error)]
 #[error("{}{message}\n{:>4} | {line}", .at.prefix(), .at.line)]
 pub struct TomlError {
-    /// What is wrong.
+    /// The problem.
     message: String,
     /// The value that is wrong.
     at: TextPosition,

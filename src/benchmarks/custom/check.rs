@@ -1,4 +1,4 @@
-//! What a workload of the user's own can do without.
+//! Checks of a workload in a workload file.
 
 use crate::benchmarks::custom::steps;
 use crate::domain::benchmark::Workload;

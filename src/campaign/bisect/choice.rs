@@ -25,7 +25,7 @@ const ERRORS_LEAST: f64 = 3.0;
 pub(super) struct Choice {
     /// The metric.
     pub(super) metric: Metric,
-    /// Why, for the reader.
+    /// The reason, for the reader.
     pub(super) reason: String,
     /// Counted values of both ends, if the metric is counted.
     pub(super) counts: Option<CountedEnds>,
@@ -121,7 +121,7 @@ fn counted_ends(measuring: &mut Measuring<'_>) -> Result<Result<CountedEnds, Str
     }))
 }
 
-/// Why a version cannot be measured, from the log.
+/// The reason why a version cannot be measured, from the log.
 fn reason(measuring: &Measuring<'_>, place: usize) -> String {
     let lost = measuring.entries().iter().rev().find_map(|entry| match entry {
         BisectionEntry::Lost { place: at, reason } if *at == place => Some(reason.clone()),
@@ -149,14 +149,14 @@ impl Effect {
         Effect { ln: mean(blocks), error: sd / (blocks.len().max(1) as f64).sqrt() }
     }
 
-    /// How many standard errors it is; 0 if it is not known.
+    /// The difference in standard errors; 0 if unknown.
     fn strength(self) -> f64 {
         let strength = (self.ln / self.error).abs();
         if strength.is_nan() { 0.0 } else { strength }
     }
 }
 
-/// Why counts do, or do not do.
+/// The reason for or against counts.
 fn explained(
     counts: CountedEnds,
     rate: Effect,

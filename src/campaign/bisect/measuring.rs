@@ -52,7 +52,7 @@ pub(super) struct Measuring<'a> {
     options: &'a ExecutionOptions,
     folder: BisectionFolder,
     request: BisectionRequest,
-    /// How many entries of the log were asked for again.
+    /// Number of log entries that were requested again.
     used: usize,
     events: &'a mut dyn FnMut(Event),
 }
@@ -67,7 +67,7 @@ impl<'a> Measuring<'a> {
         Measuring { options, folder, request, used: 0, events }
     }
 
-    /// What is searched.
+    /// The request.
     pub(super) fn request(&self) -> &BisectionRequest {
         &self.request
     }
@@ -82,7 +82,7 @@ impl<'a> Measuring<'a> {
         (self.events)(Event::Note(text));
     }
 
-    /// Why versions cannot be counted; `None` if they can.
+    /// The reason why versions cannot be counted; `None` if they can.
     pub(super) fn count_fault(&self) -> Option<String> {
         if self.options.valgrind.is_none() {
             return Some("valgrind is not installed".to_owned());
@@ -241,7 +241,7 @@ pub(super) fn step<'a>(comparison: &'a Comparison, name: &str) -> Result<&'a Ste
     found.with_context(|| format!("find the step {name} in the results"))
 }
 
-/// What was measured of a step: ln(second / first) by block, or the values of the only target.
+/// The measurements of a step: ln(second / first) by block, or the values of the only target.
 fn values(step: &StepComparison) -> Values {
     let of = |metric: Metric| {
         let values: Vec<f64> = match step.targets.as_slice() {

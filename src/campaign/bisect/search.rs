@@ -31,7 +31,7 @@ const BLOCKS_AT_ONCE: u32 = 4;
 /// Blocks of one search at most.
 const BLOCKS_MOST: usize = 400;
 
-/// How a bisection ended.
+/// The end of a bisection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BisectionEnd {
     /// It found what there is to find.

@@ -20,7 +20,7 @@ pub(super) fn is_denied(error: &WireError) -> bool {
     error.code().is_some_and(|code| DENIED.contains(&code))
 }
 
-/// What a name stands for.
+/// An object with a name of the benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Relation {
     pub(super) name: String,
@@ -29,8 +29,8 @@ pub(super) struct Relation {
     pub(super) comment: String,
     /// The table of an index or of a sequence; empty for none.
     pub(super) of_table: String,
-    /// Why it must not be dropped even if it is given up: "the foreign key f of orders refers to
-    /// it". Empty for nothing.
+    /// The reason why it must not be dropped: "the foreign key f of orders refers to it". Empty if
+    /// there is none.
     pub(super) tie: String,
 }
 
@@ -122,7 +122,7 @@ impl Catalogue {
         }
     }
 
-    /// What a session must say, unless it logs in to the database itself.
+    /// The statement that enters the place, unless the session logs in to the database itself.
     pub(super) fn enter_statement(self, place: &str) -> Option<String> {
         (!self.is_mysql()).then(|| format!("SET search_path TO {}", self.0.identifier(place)))
     }
@@ -216,7 +216,7 @@ impl Catalogue {
         session.run(&format!("DROP DATABASE {name}"))
     }
 
-    /// What bears one of `names` in a place.
+    /// The objects with one of `names` in a place.
     pub(super) fn relations(
         self,
         session: &mut dyn ControlConnection,

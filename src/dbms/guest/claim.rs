@@ -23,7 +23,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// A server that somebody else runs.
 pub(crate) struct Theirs<'a> {
     pub(crate) dialect: Dialect,
-    /// Who logs in.
+    /// The user of the login.
     pub(crate) user: &'a str,
     /// The database that the DSN leads to.
     pub(crate) database: &'a str,
@@ -116,12 +116,12 @@ impl Claim {
         )))
     }
 
-    /// Where tables are, and how they are marked.
+    /// The place of tables, and their mark.
     pub(crate) fn guest_place(&self, guest: &Guest) -> GuestPlace {
         GuestPlace { words: self.words(), mark: guest.mark() }
     }
 
-    /// What rqps does with the place, as a message for the server's owner.
+    /// A message to the server's owner about rqps's use of the place.
     pub(crate) fn announcement(&self, guest: &Guest) -> String {
         let end = if guest.keep { "kept there (--keep)" } else { "removed at the end" };
         match self.place.own {
@@ -136,7 +136,7 @@ impl Claim {
         }
     }
 
-    /// What sessions say first, and the database that they log in to.
+    /// The first statement of sessions, and the database of their login.
     pub(crate) fn enter_statement(&self) -> Option<String> {
         self.catalogue.enter_statement(&self.place.name)
     }
@@ -172,7 +172,7 @@ impl Claim {
         self.session.run(sql).map_err(DbmsError::sql(sql.to_owned()))
     }
 
-    /// What rqps wrote down of this place.
+    /// The ledger of this place.
     pub(super) fn ledger(&mut self) -> Ledger<'_> {
         let (place, words) = (self.place.name.clone(), self.words());
         Ledger { catalogue: self.catalogue, session: &mut *self.session, place, words }
@@ -240,7 +240,7 @@ impl Claim {
         )))
     }
 
-    /// What bears the benchmark's names: tables of this plan, and what is not.
+    /// Divides the objects with names of the benchmark into tables of this plan and others.
     fn divide(&mut self, guest: &Guest) -> Result<(Vec<String>, Vec<Stranger>), DbmsError> {
         let owned = self.ledger().rows()?;
         let place = self.place.name.clone();

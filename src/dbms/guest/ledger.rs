@@ -38,10 +38,11 @@ impl Ledger<'_> {
         self.session.run(sql).map_err(DbmsError::sql(sql.to_owned()))
     }
 
-    /// What rqps made here; nothing if there is no table.
+    /// The objects that rqps made here; empty if there is no ledger.
     ///
     /// # Errors
-    /// The table is somebody else's.
+    ///
+    /// The table of the ledger is somebody else's.
     pub(super) fn rows(&mut self) -> Result<Vec<Owned>, DbmsError> {
         match self.table()? {
             None => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! Who made tables on a server that somebody else runs: the table of owners and the mark.
+//! Owners of tables on a server that rqps does not run: the table of owners, and the mark.
 
 /// The table that says what rqps made in a place.
 pub(super) const OWNER: &str = "rqps_owner";
@@ -12,7 +12,7 @@ pub(super) const OWNER_COLUMNS: &str = "tag VARCHAR(16) NOT NULL, name VARCHAR(6
      label VARCHAR(255) NOT NULL, version VARCHAR(32) NOT NULL, made VARCHAR(32) NOT NULL, \
      kept INT NOT NULL, PRIMARY KEY (tag, name)";
 
-/// Who comes to a server, what for, and what it may do there.
+/// A visit of rqps to a server: its purpose and its permissions.
 #[derive(Clone, Debug)]
 pub struct Guest {
     /// 12 hex digits, another one for each host, result folder, plan and label: the same when a
@@ -26,7 +26,7 @@ pub struct Guest {
     pub host: String,
     /// Label of the target.
     pub label: String,
-    /// When rqps came, RFC 3339.
+    /// The time of the visit, RFC 3339.
     pub time: String,
     /// Every name that the benchmark gives to a table, an index or a sequence.
     pub names: Vec<String>,

@@ -5,7 +5,7 @@ use crate::dbms::guest::catalogue::Relation;
 /// Something that has a name which the benchmark needs.
 pub(super) struct Stranger {
     pub(super) relation: Relation,
-    /// Of another plan's table: whose it is.
+    /// The maker, if it is another plan's table.
     pub(super) maker: Option<String>,
 }
 

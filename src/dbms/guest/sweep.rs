@@ -15,7 +15,7 @@ pub(crate) fn sweep(theirs: &Theirs<'_>, guest: &Guest) -> Result<Vec<String>, D
     let places = Claim::on(theirs, own.clone())?.ask(Catalogue::places_of_rqps)?;
     let mut notes = Vec::new();
     for name in places.into_iter().filter(|name| *name != own) {
-        // What this user may not look into is no business of this plan.
+        // Places that this user cannot read are not this plan's.
         if let Ok(Some(note)) = swept(Claim::on(theirs, name)?, guest) {
             notes.push(note);
         }

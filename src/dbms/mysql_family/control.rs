@@ -21,7 +21,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::os::process::{StopOrder, StopSignal};
 
-/// How long a session of the control plane may take to connect.
+/// Time limit for connecting a session of the control plane.
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// A MySQL or MariaDB that rqps runs.
@@ -164,7 +164,7 @@ impl MysqlFamily {
     }
 }
 
-/// Where plugins are in packages and installed trees.
+/// Folders of plugins in packages and installed trees.
 const PLUGIN_FOLDERS: [&str; 4] =
     ["lib/plugin", "lib/mysql/plugin", "lib/mariadb/plugin", "lib64/mysql/plugin"];
 
@@ -257,7 +257,8 @@ impl ControlPlane for MysqlFamily {
         reported_version(&mut *session, &format!("{doing} {}", self.server.name()))
     }
 
-    /// What is refused (before 8.0.21, MariaDB) is left: the load is slower then, not other.
+    /// Old versions refuse some (before 8.0.21, MariaDB): the load is then slower, with the same
+    /// result.
     fn before_load(&mut self) -> Result<(), DbmsError> {
         let mut session = self.session("ready for a load")?;
         self.changed = change(&mut *session, &WHILE_LOADING);

@@ -1,9 +1,9 @@
 //! Differences between members of the family.
 
-/// How a member of the family differs from the others.
+/// The differences between members of the family.
 #[derive(Clone, Copy)]
 pub(crate) struct Flavor {
-    /// As in target words.
+    /// The name in target words.
     pub(crate) name: &'static str,
     /// Names of the server, the one to prefer first.
     pub(crate) programs: &'static [&'static str],
@@ -15,6 +15,6 @@ pub(crate) struct Flavor {
     pub(crate) second_protocol_since: Option<&'static [u32]>,
     /// True if its SQL files make accounts without a name.
     pub(crate) has_nameless_accounts: bool,
-    /// Where MyRocks keeps all tables, below the data folder.
+    /// MyRocks's folder of all tables, below the data folder.
     pub(crate) rocksdb_folder: &'static str,
 }

@@ -22,7 +22,7 @@ const FLUSHED_SECONDS: f64 = 20.0;
 /// Between two looks at compactions that are going on (published).
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Whether the server has the engine and may use it.
+/// True if the server has the engine and may use it.
 const IS_THERE: &str = "SELECT 1 FROM information_schema.ENGINES \
                           WHERE ENGINE = 'ROCKSDB' AND SUPPORT IN ('YES', 'DEFAULT')";
 
@@ -43,7 +43,7 @@ pub(super) fn args(plugins: &[&Path]) -> Vec<String> {
     args
 }
 
-/// What is missing where a server does not start, or has no such engine.
+/// A hint if a server does not start or has no such engine.
 pub(super) fn hint(plugins: &[&Path]) -> Option<String> {
     if plugins.iter().any(|folder| folder.join(PLUGIN).is_file()) {
         return None;
@@ -72,7 +72,7 @@ pub(super) fn check(
     }
 }
 
-/// How one setting is compacted by: newer versions compact level 0 alone.
+/// Settings that compact; newer versions compact level 0 alone.
 const COMPACT: [&str; 2] =
     ["rocksdb_compact_lzero_now", "rocksdb_force_flush_memtable_and_lzero_now"];
 

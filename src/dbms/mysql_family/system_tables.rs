@@ -22,8 +22,8 @@ const FILES: [(&[&str], bool); 3] = [
     (&["mariadb_system_tables_data.sql", "mysql_system_tables_data.sql"], false),
 ];
 
-/// What the account tables are filled with: root without a password (only the private socket leads
-/// to it), nobody without a name. Each statement must be on a line of its own.
+/// The content of the account tables: root without a password (only the private socket reaches it),
+/// and no anonymous user. Each statement must be on its own line.
 const BEFORE: &str = "use mysql;\n\
     set @auth_root_socket=NULL;\n\
     set @skip_auth_anonymous=1;\n\

@@ -22,10 +22,10 @@ const NAME: &str = "rqps";
 /// The port that names the socket when no TCP port is asked for.
 const DEFAULT_PORT: u16 = 5432;
 
-/// How long a session of the control plane may take to connect.
+/// Time limit for connecting a session of the control plane.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// When rqps is gone: an immediate shutdown, which frees shared memory too.
+/// The shutdown if rqps is gone: an immediate one, which also frees shared memory.
 const ON_LOSS: StopOrder = StopOrder { signal: StopSignal::Quit, timeout_ms: 3000 };
 
 /// A Postgres that rqps runs.
@@ -63,7 +63,7 @@ impl Postgres {
         self.server.run_tool(postgres, args, Some(&format!("CREATE DATABASE {NAME};\n")))
     }
 
-    /// How a password is proven: by SCRAM where this version has it.
+    /// The method of password proofs: SCRAM if this version has it.
     fn password_method(&self) -> &'static str {
         match self.server.site.build.manifest.version.at_least(&[10]) {
             true => "scram-sha-256",
@@ -134,7 +134,7 @@ impl ControlPlane for Postgres {
             args.extend(["-c".to_owned(), setting]);
         }
         if site.listen.is_some() {
-            // That of initdb trusts everybody on this host, by TCP too.
+            // The file of initdb trusts everybody on this host, also over TCP.
             let text =
                 format!("local all all trust\nhost all all all {}\n", self.password_method());
             let file = self.server.write_config("pg_hba.conf", &text)?;
@@ -201,7 +201,7 @@ impl ControlPlane for Postgres {
         counters(&mut *session, quiet).map_err(|error| error.to_string())
     }
 
-    /// When it comes decides which statements prune pages and set hint bits.
+    /// Its timing decides which statements prune pages and set hint bits.
     fn valgrind_args(&self) -> Vec<String> {
         match self.server.site.still {
             true => ["-c", "autovacuum=off"].map(str::to_owned).to_vec(),
@@ -341,7 +341,7 @@ const COUNTERS: [(&str, &str); 7] = [
     ("pg_statio_user_tables", "SELECT e.key, e.value FROM pg_statio_user_tables v"),
 ];
 
-/// How long sessions of clients may take to hand in their counts when they end.
+/// Time limit for sessions of clients to report their counts when they end.
 const HAND_IN: Duration = Duration::from_secs(1);
 
 /// Counters of the cumulative statistics system, summed over tables: `pg_stat_wal.wal_bytes`.
@@ -407,7 +407,7 @@ fn status(session: &mut dyn ControlConnection) -> Result<Vec<(String, String)>, 
         }
         let names: Vec<String> =
             columns.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
-        // Of other schemas on somebody's server not even names are kept.
+        // On somebody's server, rqps keeps no names of other schemas.
         let own = match names.iter().any(|name| name == "schemaname") {
             true => " WHERE schemaname = current_schema()",
             false => "",

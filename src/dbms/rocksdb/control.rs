@@ -35,7 +35,7 @@ pub(crate) struct KeyValue {
     facts: Option<Facts>,
 }
 
-/// What the subcommand is to try: one JSON value on standard input.
+/// The request to the subcommand: one JSON value on standard input.
 #[derive(Debug, Serialize, Deserialize)]
 struct Probe {
     library: PathBuf,
@@ -44,13 +44,13 @@ struct Probe {
     lines: Vec<String>,
 }
 
-/// What it answers: one JSON value on standard output.
+/// Its answer: one JSON value on standard output.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
     /// The library opens databases, and says this of itself.
     Opened(Facts),
-    /// Why it does not.
+    /// The reason why it fails.
     Failed(String),
 }
 

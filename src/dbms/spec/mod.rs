@@ -1,4 +1,4 @@
-//! What rqps knows about each DBMS: one row each, given by its folder, and the table of all.
+//! Facts about each DBMS: one row each, in its folder, and the table of all.
 
 mod log_size;
 mod row;

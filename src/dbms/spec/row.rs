@@ -19,7 +19,7 @@ use crate::wire::WireError;
 pub struct DbmsSpec {
     /// The product.
     pub dbms: Dbms,
-    /// What a build of it looks like.
+    /// The form of its builds.
     pub form: BuildForm,
     /// Builds that can be fetched by version, oldest first. Each was fetched, unpacked and asked
     /// for its version.
@@ -227,7 +227,7 @@ pub struct BuildRow {
     pub note: &'static str,
 }
 
-/// Who has the build of a row.
+/// The source of a row's build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowSource {
     /// Where [`DbmsSpec::scheme`] says.
@@ -277,12 +277,12 @@ impl BuildRow {
     }
 }
 
-/// How versions of packages relate to those of the DBMS.
+/// The relation between versions of packages and of the DBMS.
 #[derive(Clone, Copy)]
 pub struct Numbering {
     /// The version of the package, of a version as the DBMS counts.
     pub packaged: fn(&Version) -> Version,
-    /// How many numbers of a version are the DBMS's own. Packages may add others.
+    /// Number of parts of a version that are the DBMS's own; packages may add others.
     pub own: fn(&Version) -> usize,
 }
 
@@ -294,9 +294,9 @@ impl Numbering {
 /// The package of a DBMS.
 #[derive(Clone, Copy)]
 pub struct Package {
-    /// What kind of archive it is.
+    /// The format of the archive.
     pub format: PackageFormat,
-    /// Where an entry goes in the unpacked folder; `None` leaves it out.
+    /// The path of an entry in the unpacked folder; `None` leaves it out.
     pub place: fn(&Path) -> Option<PathBuf>,
     /// A file and a second name for it, made where there is no file of that name, so that one name
     /// does for all versions.
@@ -314,16 +314,16 @@ pub enum PackageFormat {
     ZipOrJarOf(&'static str),
 }
 
-/// Where Debian's packages have the files of a DBMS.
+/// The places of a DBMS's files in Debian's packages.
 #[derive(Clone, Copy, Debug)]
 pub struct DebianLayout {
     /// The package in which it usually is, for the error where it is missing.
     pub usual_package: &'static str,
-    /// What becomes a tree like any installed one.
+    /// The arrangement of folders as in an installed tree.
     pub arrangement: Arrangement,
 }
 
-/// Which folders of unpacked Debian packages make a tree.
+/// The folders of unpacked Debian packages that make a tree.
 #[derive(Clone, Copy, Debug)]
 pub enum Arrangement {
     /// Folders for each version, of which the newest with a server is taken.
@@ -349,10 +349,10 @@ pub enum Arrangement {
     },
 }
 
-/// How tags of published results name a DBMS: `my8044_rel_o2nofp.z12a_c8r32`.
+/// The tags of a DBMS in published results: `my8044_rel_o2nofp.z12a_c8r32`.
 #[derive(Clone, Copy)]
 pub struct TagScheme {
-    /// What a tag begins with, and the storage engine that it means, if it means one.
+    /// Prefixes of a tag, with the storage engine that each means, if any.
     pub prefixes: &'static [(&'static str, Option<&'static str>)],
     /// The version that the digits after it stand for, if they are of a known scheme; what follows
     /// the digits is not handed over.
@@ -373,7 +373,7 @@ pub type Connect = Arc<dyn Fn() -> Result<Box<dyn ControlConnection>, WireError>
 
 /// Settles tables on a server that somebody else runs, and waits for `SettleLoad::wait`.
 pub struct GuestSettle<'a> {
-    /// What was written.
+    /// The data that were written.
     pub load: &'a SettleLoad,
     /// Ends the waiting.
     pub interrupt: &'a Interrupt,
@@ -381,12 +381,12 @@ pub struct GuestSettle<'a> {
     pub doing: &'a str,
     /// Sessions that see the tables of rqps.
     pub connect: Connect,
-    /// What the server is, if it is not the dialect's own.
+    /// The kind of server, if it is not the dialect's own.
     pub compatible: Option<&'static CompatibleServer>,
 }
 
-/// What rqps asks of a server that somebody else runs: nothing that changes a setting, or touches
-/// what is not its own.
+/// rqps's queries on a server that it does not run. None changes a setting or touches objects of
+/// others.
 pub struct GuestCalls {
     /// The version of the server. The text says what is being done, for errors.
     pub reported_version: fn(&mut dyn ControlConnection, &str) -> Result<String, DbmsError>,

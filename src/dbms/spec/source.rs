@@ -2,7 +2,7 @@
 
 use crate::domain::build::Version;
 
-/// How one kind of source tree becomes a build.
+/// The way from a kind of source tree to a build.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceRecipe {
     /// Its name in manifests.
@@ -23,7 +23,7 @@ pub struct SourceRecipe {
     pub idle: &'static [&'static str],
 }
 
-/// Where sources have their version.
+/// The place of the version in the sources.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceVersion {
     /// The file.
@@ -49,7 +49,7 @@ impl SourceRecipe {
 pub struct BuildVariant {
     /// The word.
     pub name: &'static str,
-    /// What it adds to the flags of the compiler; a flag of the same group replaces the former.
+    /// Additional compiler flags; a flag replaces an earlier one of the same group.
     pub flags: &'static [&'static str],
     /// The compilers for C and C++, if it names them.
     pub compilers: Option<(&'static str, &'static str)>,

@@ -24,7 +24,7 @@ pub fn of(dbms: Dbms) -> Option<&'static DbmsSpec> {
     ALL.iter().find(|spec| spec.dbms == dbms)
 }
 
-/// What to ask of a server of this dialect that somebody else runs.
+/// The queries on a server of this dialect that rqps does not run.
 pub(crate) fn guest_calls(dialect: Dialect) -> Option<&'static GuestCalls> {
     ALL.iter().filter(|spec| spec.dbms.dialect() == dialect).find_map(|spec| spec.guest)
 }

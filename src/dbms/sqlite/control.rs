@@ -26,7 +26,7 @@ use crate::os::host;
 /// The hidden subcommand that runs [`sqlite_process`].
 pub const SQLITE_COMMAND: &str = "sqlite-statements";
 
-/// How long a statement of the control plane waits for a lock, milliseconds.
+/// Milliseconds that a statement of the control plane waits for a lock.
 const BUSY_TIMEOUT_MS: u32 = 10_000;
 
 /// A SQLite database.
@@ -42,13 +42,13 @@ struct SqliteRequest {
     statements: Vec<String>,
 }
 
-/// What it answers: one JSON value on standard output.
+/// Its answer: one JSON value on standard output.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
     /// The rows of each statement.
     Rows(Vec<Vec<ControlRow>>),
-    /// Why it failed, and where.
+    /// The reason why it fails.
     Failed(String),
 }
 
@@ -107,9 +107,9 @@ impl Sqlite {
     }
 }
 
-/// What starts a process that is to load the library, if the library is of a Debian whose libc is
-/// newer than this host's: a script in the build's folder does it with that libc. On a host that is
-/// as new the library is loaded like any other.
+/// The program that starts a process with the library, if the library is from a Debian with a newer
+/// libc than this host's: a script in the build's folder uses that libc. `None` if the host is new
+/// enough.
 fn launcher(build: &Build, host_libc: Option<&str>) -> Option<PathBuf> {
     let theirs = Version::new(build.manifest.packages.get("libc6")?);
     let ours = Version::new(host_libc?);

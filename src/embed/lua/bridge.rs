@@ -158,7 +158,7 @@ fn place(found: Option<u32>) -> i32 {
     found.and_then(|number| i32::try_from(number).ok()).unwrap_or(-1)
 }
 
-/// What Lua wrote into the parameters of a statement.
+/// The values that Lua wrote into the parameters of a statement.
 fn values<'a>(bound: &'a [*mut Parameter]) -> impl ExactSizeIterator<Item = Binding<'a>> {
     bound.iter().map(|parameter| {
         // SAFETY: parameters live as long as the bridge; Lua does not write during a call.

@@ -7,7 +7,7 @@ use std::ptr;
 
 use super::library::{Allocate, Functions, RawState};
 
-/// What a state uses, and may use.
+/// The memory use of a state, and its limit.
 pub(super) struct Heap {
     allocate: Allocate,
     data: *mut c_void,
@@ -34,7 +34,8 @@ impl Heap {
     }
 }
 
-/// As the library's own, but NULL beyond the limit: a script then gets "not enough memory".
+/// Like the library's own allocator, but NULL beyond the limit: the script then gets "not enough
+/// memory".
 unsafe extern "C" fn limited(
     heap: *mut c_void,
     block: *mut c_void,
@@ -43,7 +44,7 @@ unsafe extern "C" fn limited(
 ) -> *mut c_void {
     // SAFETY: the state was given this box; the library uses a state on one thread at a time.
     let heap = unsafe { &mut *heap.cast::<Heap>() };
-    // What was there before the limit is given back, too.
+    // Memory from before the limit may be returned too.
     let used = heap.used.saturating_sub(old).saturating_add(new);
     if new > old && used > heap.limit {
         return ptr::null_mut();

@@ -1,6 +1,6 @@
-//! What a script reaches, as a trait in safe Rust, and what it hears of it.
+//! The functions that a script can call, as a trait in safe Rust, and their reports.
 
-/// What became of a statement.
+/// The end of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementEnd {
     /// It was carried out.
@@ -24,10 +24,10 @@ pub enum Binding<'a> {
     Text(&'a [u8]),
 }
 
-/// How a random number between two others is drawn.
+/// The distribution of a random number between two others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RandomDraw {
-    /// As the options say.
+    /// The distribution in the options.
     Default,
     /// All alike.
     Uniform,
@@ -53,7 +53,7 @@ impl RandomDraw {
     ];
 }
 
-/// What a script reaches. Connections and statements have numbers.
+/// The functions that a script can call. Connections and statements have numbers.
 pub trait ScriptHost: Sized + 'static {
     /// Opens a connection. `None` with the reason in the report.
     fn connect(&mut self, report: &mut Report) -> Option<u32>;
@@ -108,7 +108,7 @@ pub trait ScriptHost: Sized + 'static {
     fn count(&mut self, counter: u32, add: i64);
 }
 
-/// What came of the last call, as Lua reads it.
+/// The result of the last call, as Lua reads it.
 #[repr(C)]
 pub struct Report {
     rows: f64,

@@ -18,7 +18,7 @@ pub(super) struct RawState {
     _opaque: [u8; 0],
 }
 
-/// How the library gets and gives back memory: user data, block, old size, new size.
+/// The allocator of the library: user data, block, old size, new size.
 pub(super) type Allocate =
     unsafe extern "C" fn(*mut c_void, *mut c_void, usize, usize) -> *mut c_void;
 
@@ -66,7 +66,7 @@ pub struct LuaJit {
     _library: Library,
 }
 
-/// Why there is no LuaJIT, or no state.
+/// The reason why there is no LuaJIT or no state.
 #[derive(Debug, Error)]
 pub enum LuaError {
     /// The system has no such library.

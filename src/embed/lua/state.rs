@@ -33,7 +33,7 @@ pub struct LuaState<H: ScriptHost> {
     _local: Rc<()>,
 }
 
-/// How a call of the script's event ended.
+/// The end of a call of the script's event.
 #[derive(Debug, PartialEq, Eq)]
 pub enum EventEnd {
     /// It returned nothing, or false.
@@ -74,7 +74,7 @@ impl<H: ScriptHost> LuaState<H> {
         Ok(state)
     }
 
-    /// What the script reaches.
+    /// The functions that the script can call.
     pub fn host(&mut self) -> &mut H {
         &mut self.bridge.host
     }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::embed::library::LibraryError;
 
-/// What went wrong in RocksDB.
+/// An error of RocksDB.
 #[derive(Debug, Error)]
 pub enum RocksdbError {
     /// The library could not be loaded.
@@ -29,7 +29,7 @@ pub enum RocksdbError {
     Missing {
         /// The function.
         symbol: &'static str,
-        /// Who has it.
+        /// The versions that have it.
         versions: &'static str,
         /// The operation that is not possible.
         without: &'static str,
@@ -45,7 +45,7 @@ pub enum RocksdbError {
         value: String,
         /// The library's words.
         said: String,
-        /// What to do; begins with a line break.
+        /// A hint; begins with a line break.
         hint: String,
     },
     /// A path or an option holds a NUL byte.
@@ -61,7 +61,7 @@ pub enum RocksdbError {
     },
 }
 
-/// What to do about RocksDB's more frequent complaints; begins with a line break.
+/// A hint for RocksDB's more frequent errors; begins with a line break.
 fn hint(said: &str) -> &'static str {
     let direct = said.contains("Direct I/O") || said.contains("direct I/O");
     if direct || (said.contains("Invalid argument") && said.contains("open")) {

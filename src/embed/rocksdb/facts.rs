@@ -1,5 +1,5 @@
-//! What a library says of itself: there is no function that tells its version, but it writes one
-//! into the LOG of every database that it opens.
+//! Facts that a library reports about itself: no function has its version, but it writes one into
+//! the LOG of every database that it opens.
 
 use std::fs;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The head of a LOG, bytes.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// What was read.
+/// The facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// `9.9.3`; of Speedb, the version of Speedb.
@@ -21,7 +21,7 @@ pub struct Facts {
     pub git: Option<String>,
     /// `Compile date`.
     pub compiled: Option<String>,
-    /// What it says of CRC32C: `Not supported on x86` means in software.
+    /// Its support of CRC32C: `Not supported on x86` means in software.
     pub crc32: Option<String>,
 }
 

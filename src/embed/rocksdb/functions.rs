@@ -16,7 +16,7 @@ pub struct Missing {
     pub symbol: &'static str,
     /// Versions that have it: "RocksDB 8.1 and later".
     pub versions: &'static str,
-    /// What cannot be done without.
+    /// The consequence of a missing function.
     pub without: &'static str,
 }
 

@@ -12,13 +12,13 @@ use crate::domain::rocksdb::KEY_BYTES;
 /// Keys of one call of [`Handle::multi_get`] at most.
 pub const BATCH_MAX: usize = 100;
 
-/// Of a value that many bytes are read after a seek, as db_bench does.
+/// Bytes of a value read after a seek, as in db_bench.
 const READ_MAX: usize = 256;
 
 /// `PerfLevel::kDisable` of rocksdb/perf_level.h, the same number in all versions.
 const COUNT_NOTHING: c_int = 1;
 
-/// How writes are made durable.
+/// The durability of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Into the write-ahead log, which is not synced.
@@ -27,7 +27,7 @@ pub enum Durability {
     NoLog,
 }
 
-/// What a read gave.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryCounts {
     /// Keys found, or entries read.

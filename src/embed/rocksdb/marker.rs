@@ -41,7 +41,7 @@ pub fn database_folder(data: &Path) -> PathBuf {
 }
 
 impl Marker {
-    /// Of this process.
+    /// The marker of this process.
     pub fn new(state: State) -> Marker {
         Marker { state, process: std::process::id() }
     }

@@ -155,7 +155,7 @@ impl Drop for RocksdbOptions {
     }
 }
 
-/// As RocksDB's option strings spell it.
+/// An option in the form of RocksDB's option strings.
 fn spelled(option: &KvOption) -> String {
     let KvOption { key, value, .. } = option;
     if let Some(key) = key.strip_prefix("table.") {
@@ -177,7 +177,7 @@ const SINCE: &[(&str, &str)] = &[
     ("force_consistency_checks", "6.0"),
 ];
 
-/// What to do about an option that was not taken.
+/// A hint for an option that the library refused.
 fn hint(key: &str) -> String {
     if let Some((_, since)) = SINCE.iter().find(|(known, _)| *known == key) {
         return format!(

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::embed::library::LibraryError;
 
-/// What went wrong in SQLite.
+/// An error of SQLite.
 #[derive(Debug, Error)]
 pub enum SqliteError {
     /// The library could not be used.
@@ -32,7 +32,7 @@ pub enum SqliteError {
     },
 }
 
-/// What one execution gave.
+/// The result of one execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Executed {
     /// Rows returned.

@@ -17,7 +17,8 @@ use crate::obtain::debian::words;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
 
-/// What the command line cannot take back: lists. Hooks of the host are for the host's packages.
+/// Settings that the command line cannot undo: lists. Hooks of the host are for the host's
+/// packages.
 const CONFIGURATION: &str = "\
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
@@ -139,7 +140,7 @@ impl<'a> Apt<'a> {
         }
     }
 
-    /// What the resolver would download for these packages: themselves and all they depend on.
+    /// The packages that the resolver would download: these and all that they depend on.
     pub(super) fn resolve(
         &self,
         packages: &[String],

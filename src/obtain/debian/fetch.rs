@@ -21,7 +21,7 @@ use crate::obtain::unpack::{Folder, Links};
 use crate::os::answer;
 use crate::units;
 
-/// What to get.
+/// The packages to fetch.
 pub(crate) struct Request<'a> {
     pub(crate) dbms: Dbms,
     /// `trixie`.
@@ -36,7 +36,7 @@ pub(crate) struct Request<'a> {
     pub(crate) keyring: &'a Path,
 }
 
-/// What was unpacked.
+/// The unpacked packages.
 pub(crate) struct Unpacked {
     /// Name → version of all packages.
     pub(crate) packages: BTreeMap<String, String>,
@@ -147,7 +147,7 @@ fn unpack_one(
     let text = || format!("unpacking {}", package.display());
     let status = client::wait(&mut child, &command, progress, &text);
     let errors = answer::joined(errors);
-    // Of a damaged package dpkg-deb knows more than who reads its stream.
+    // dpkg-deb knows more about a damaged package than the reader of its stream.
     match (status, unpacked) {
         (Ok(status), _) if !status.success() && !errors.trim().is_empty() => {
             Err(Reason::DamagedDebian {

@@ -15,7 +15,7 @@ use std::process::Command;
 use crate::obtain::error::Reason;
 use crate::os::answer;
 
-/// What the name of a program that was put aside ends in.
+/// The ending of a program that was put aside.
 pub(in crate::obtain) const ASIDE: &str = ".elf";
 
 /// Folder in a tree with the loader under the name of each program, so that the kernel, ps and perf
@@ -142,7 +142,7 @@ fn loader_in(root: &Path, folder: &Path) -> Option<PathBuf> {
     Some(folder.join(name))
 }
 
-/// Whether the loader knows `--argv0`: its help says so, which older ones do not have.
+/// True if the loader supports `--argv0`, which older ones do not: its help tells.
 fn tells_name(loader: &Path) -> bool {
     let mut command = Command::new(loader);
     command.arg("--help");

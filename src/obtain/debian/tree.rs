@@ -49,13 +49,13 @@ const LEFT_OUT: [&str; 20] = [
     "usr/share/python3",
 ];
 
-/// Where a file of a package goes; `None` leaves it out.
+/// The path of a package's file in the tree; `None` leaves it out.
 pub(super) fn place(path: &Path) -> Option<PathBuf> {
     let left_out = LEFT_OUT.iter().any(|folder| path.starts_with(folder));
     (!left_out).then(|| path.to_path_buf())
 }
 
-/// What a tree lacks, for the error: the packages in which it usually is.
+/// The packages with the usual contents of a tree, for an error.
 pub(super) fn usual_packages(dbms: Dbms) -> &'static str {
     spec::of(dbms).and_then(|spec| spec.debian).map_or("none", |debian| debian.usual_package)
 }

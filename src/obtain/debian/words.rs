@@ -38,7 +38,7 @@ const UNREACHABLE: [&str; 10] = [
 const GONE: [&str; 3] =
     ["Unable to locate package", "has no installation candidate", "Couldn't find any package"];
 
-/// What was being done.
+/// The action.
 pub(super) struct Context {
     pub(super) client: String,
     pub(super) suite: String,
@@ -53,7 +53,7 @@ pub(super) fn warned_of_signature(said: &str) -> Option<String> {
     line_with(said, &SIGNATURE).map(shortened)
 }
 
-/// Why apt-get failed, by its words in English.
+/// The reason why apt-get failed, by its English messages.
 pub(super) fn classify(context: &Context, ended: &str, said: &str) -> Reason {
     let Context { client, suite, what, dbms, mirror } = context;
     let (client, suite, what, dbms) = (client.clone(), suite.clone(), what.clone(), *dbms);

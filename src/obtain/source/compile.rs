@@ -23,20 +23,20 @@ use crate::obtain::{installed, layout};
 use crate::os::answer;
 use crate::os::user::{self, User};
 
-/// How often a running command is looked at.
+/// Time between two looks at a running command.
 const POLL: Duration = Duration::from_millis(50);
 /// Lines of a log that an error shows.
 const LINES_SHOWN: usize = 4;
 
-/// What to build and where.
+/// A build to make, and its folders.
 pub(in crate::obtain) struct Compile<'a> {
     pub(in crate::obtain) dbms: Dbms,
     pub(in crate::obtain) origin: &'a SourceOrigin,
     /// An empty folder for all that is needed on the way.
     pub(in crate::obtain) scratch: &'a Path,
-    /// Where the build is put.
+    /// The folder that receives the build.
     pub(in crate::obtain) tree: &'a Path,
-    /// Where it will be in the end.
+    /// The final folder of the build.
     pub(in crate::obtain) prefix: &'a Path,
     /// The log of the build.
     pub(in crate::obtain) log: &'a Path,
@@ -153,7 +153,7 @@ fn command(line: &str, folder: &Path, toolchain: &Toolchain, user: Option<&User>
     command.args(["-e", "-c", line]).current_dir(folder).stdin(Stdio::null());
     command.env("CC", &toolchain.cc).env("CXX", &toolchain.cxx);
     command.env("CFLAGS", &flags).env("CXXFLAGS", &flags).env("JOBS", jobs.to_string());
-    // Those of a make that called rqps.
+    // Variables of a make that called rqps.
     for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "DESTDIR"] {
         command.env_remove(name);
     }
@@ -196,7 +196,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Why a build failed, from its log.
+/// The reason why a build failed, from its log.
 fn failed(ended: ExitStatus, log: &Path, scratch: &Path) -> Reason {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

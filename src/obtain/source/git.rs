@@ -21,7 +21,7 @@ pub struct Commit {
     pub subject: String,
     /// The files that differ from its first parent.
     pub paths: Vec<String>,
-    /// How many parents it has.
+    /// Number of its parents.
     pub parents: usize,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Repository<'a> {
         Err(unknown(self.shallow_note()?))
     }
 
-    /// What to say where something is missing from a repository that has not all commits.
+    /// A note for missing objects if the repository is shallow.
     fn shallow_note(&self) -> Result<&'static str, Reason> {
         let said = self.ask(&["rev-parse", "--is-shallow-repository"])?;
         let shallow = said.output.trim() == "true";
@@ -119,7 +119,7 @@ impl<'a> Repository<'a> {
         if status.success() { Ok(()) } else { Err(self.failed("archive", "it was stopped")) }
     }
 
-    /// What git answers.
+    /// The answer of git.
     fn ask(&self, words: &[&str]) -> Result<Answer, Reason> {
         answer(self.command(words)).map_err(|said| missing(io::Error::other(said)))
     }
@@ -139,7 +139,7 @@ impl<'a> Repository<'a> {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("git");
         command.arg("-C").arg(self.folder).args(words);
-        // Those of a hook that called rqps would name another repository.
+        // Variables of a hook that called rqps would name another repository.
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             command.env_remove(name);
         }

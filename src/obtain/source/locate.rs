@@ -39,7 +39,7 @@ pub(in crate::obtain) fn locate(
         (None, Some(_)) => return Err(SourceFault::NotARepository { folder }.into()),
         (None, None) => (None, folder::hash(&folder, progress)?),
     };
-    // What else decides the bytes of the build.
+    // Other inputs of the build.
     let mut hash = Sha256::new();
     hash.update(toolchain.text());
     for line in recipes.iter().flat_map(|recipe| recipe.lines) {

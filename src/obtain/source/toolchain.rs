@@ -16,7 +16,7 @@ pub(super) struct Toolchain {
     pub(super) cxx: String,
     /// Flags for both.
     pub(super) flags: Vec<String>,
-    /// What the C compiler says of itself, on one line.
+    /// The version text of the C compiler, on one line.
     pub(super) reported: String,
 }
 

@@ -25,9 +25,9 @@ const MEMORY_BYTES: usize = 64 << 20;
 const PASSES: usize = 5;
 /// Bytes written before each fsync: a page.
 const FSYNC_BYTES: usize = 4096;
-/// As many fsyncs at most; the median counts.
+/// Most fsyncs; the median counts.
 const FSYNCS: usize = 15;
-/// As many of each at least, however slow.
+/// Fewest of each, however slow.
 const LEAST: usize = 3;
 /// So long each kind may take in all, once there are enough.
 const PATIENCE: Duration = Duration::from_millis(100);

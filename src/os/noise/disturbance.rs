@@ -1,5 +1,5 @@
-//! Who else was at work while a step ran: readings of /proc and /sys at both ends, and what they
-//! moved by.
+//! Other activity on the host during a step: changes between readings of /proc and /sys at both
+//! ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -40,7 +40,7 @@ impl Watch {
         self.ours.len() > 1
     }
 
-    /// What happened since.
+    /// The changes since the start.
     pub fn end(self) -> Disturbance {
         let seconds = self.began.elapsed().as_secs_f64();
         let mut disturbance = Disturbance::default();
@@ -144,7 +144,8 @@ fn swapped_in(root: &Path) -> Result<u64, String> {
     proc::counter(&text, "pswpin").ok_or_else(|| "no pswpin in /proc/vmstat".to_owned())
 }
 
-/// Of all CPUs; a package counts once for each of its CPUs, which does no harm to "more than none".
+/// Over all CPUs. A package counts once for each of its CPUs, which does not matter for "more than
+/// none".
 fn throttled_thermal(root: &Path) -> Result<u64, String> {
     let folder = root.join("sys/devices/system/cpu");
     let mut sum = None;
@@ -160,7 +161,7 @@ fn throttled_thermal(root: &Path) -> Result<u64, String> {
     sum.ok_or_else(|| "no CPU has thermal_throttle counters in /sys".to_owned())
 }
 
-/// Of the cgroup of this process, version 2.
+/// Of this process's cgroup, version 2.
 fn throttled_cgroup(root: &Path) -> Result<u64, String> {
     let own = text(&root.join("proc/self/cgroup"))?;
     let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::")) else {

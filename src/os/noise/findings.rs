@@ -1,4 +1,4 @@
-//! What the doctor finds: facts of the host, what each means for measuring, and what to do.
+//! The doctor's findings: facts about the host, their meaning for measurements, and advice.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ const FSYNC_NS_MIN: f64 = 20_000.0;
 /// fsync slower than this decides the rate of every step that commits.
 const FSYNC_NS_MAX: f64 = 5_000_000.0;
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingLevel {
@@ -31,7 +31,7 @@ pub enum FindingLevel {
     Mind,
     /// Could not be found out.
     Unknown,
-    /// As it should be.
+    /// Good.
     Fine,
 }
 
@@ -50,26 +50,26 @@ impl FindingLevel {
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HostFinding {
-    /// What it is about: `steal`, `frequency`.
+    /// The subject: `steal`, `frequency`.
     pub about: &'static str,
-    /// How grave.
+    /// The severity.
     pub level: FindingLevel,
     /// The finding with its numbers, or the reason why it is unknown.
     pub found: String,
-    /// What that means for measuring.
+    /// The meaning for measurements.
     pub means: &'static str,
-    /// What to do; empty for nothing.
+    /// Advice; empty if there is none.
     pub advice: &'static str,
 }
 
-/// What was measured for some seconds on a host that ought to be idle.
+/// Readings over some seconds on a host that should be idle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Idleness {
-    /// How long, seconds.
+    /// Length, seconds.
     pub seconds: f64,
     /// Share of CPU time taken by the hypervisor; `None` if /proc/stat could not be read.
     pub steal: Option<f64>,
-    /// Who else was at work.
+    /// Other activity.
     pub disturbance: Disturbance,
 }
 
@@ -430,8 +430,8 @@ fn disk(host: &Host, canary: &Canary) -> Vec<HostFinding> {
     vec![fsync, counters]
 }
 
-/// Whether the memory of a process that is not ours can be told: servers of rqps run as another
-/// user when rqps is root.
+/// Checks whether rqps can read the memory of other users' processes: as root, it runs servers as
+/// another user.
 fn proc_files() -> Vec<HostFinding> {
     let own = fs::read_to_string("/proc/self/smaps_rollup").map_err(|error| error.to_string());
     let read = own.and_then(|text| proc::proportional_bytes(&text).map_err(|e| e.to_string()));

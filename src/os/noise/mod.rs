@@ -1,5 +1,5 @@
-//! What makes a host noisy: canaries that show that it is, readings of who disturbs, and findings
-//! of why (docs/doctor.md).
+//! The noise of a host: canaries that show it, readings of other activity, and findings with causes
+//! (docs/doctor.md).
 
 pub mod canary;
 pub mod disturbance;

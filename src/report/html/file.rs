@@ -98,7 +98,7 @@ pub fn render_for_site(material: &Material, root: &str) -> SitePage {
     SitePage { html, title: document.title, verdict: verdict.unwrap_or_default() }
 }
 
-/// Where style and scripts of a page are.
+/// The place of a page's style and scripts.
 #[derive(Clone, Copy)]
 pub(in crate::report) enum PageFrame<'a> {
     /// In the page.

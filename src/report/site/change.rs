@@ -8,9 +8,9 @@ use crate::report::document::Digits;
 /// A change of level in a series.
 #[derive(Clone, Debug)]
 pub(super) struct SiteChange<'a> {
-    /// Of what.
+    /// The series.
     pub series: &'a StepSeries,
-    /// When its first point was measured, RFC 3339.
+    /// The time of its first point, RFC 3339.
     pub date: &'a str,
     /// The result set of that point.
     pub result_set: &'a str,

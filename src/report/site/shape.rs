@@ -9,7 +9,7 @@ use crate::report::html::id;
 pub struct SiteMaterial<'a> {
     /// Title of the site.
     pub title: &'a str,
-    /// Where it is to be published, with a slash at the end; `None` if that is unknown.
+    /// The published address, with a slash at the end; `None` if unknown.
     pub address: Option<&'a str>,
     /// Its result sets, the oldest first.
     pub sets: &'a [SiteSet],
@@ -26,7 +26,7 @@ pub struct SiteMaterial<'a> {
 pub struct SiteSet {
     /// Its name, unique in the site.
     pub name: String,
-    /// When its first run began, RFC 3339.
+    /// Start of its first run, RFC 3339.
     pub started: String,
     /// Title of its report.
     pub title: String,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why a bundle could not be written or read. Each text reads after "failed to".
+/// The reason why a bundle could not be written or read. Each text reads after "failed to".
 #[derive(Debug, Error)]
 pub enum BundleError {
     /// The operating system refused.
@@ -15,7 +15,7 @@ pub enum BundleError {
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Some other file.
@@ -23,7 +23,7 @@ pub enum BundleError {
     NotBundle {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The kind of file.
         why: String,
     },
     /// Written by a later rqps.
@@ -42,7 +42,7 @@ pub enum BundleError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where it stops making sense.
+        /// The position of the damage.
         why: String,
     },
     /// It would write somewhere else.
@@ -53,7 +53,7 @@ pub enum BundleError {
         path: PathBuf,
         /// The entry.
         entry: String,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
     /// Something that cannot be bundled.
@@ -61,13 +61,13 @@ pub enum BundleError {
     Unfit {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
 }
 
 impl BundleError {
-    /// What a failed access becomes.
+    /// The error of a failed access.
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BundleError {
         let path = path.to_owned();
         move |source| BundleError::Io { doing, path, source }

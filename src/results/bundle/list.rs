@@ -56,7 +56,7 @@ pub struct BundledFile {
     pub sha256: String,
 }
 
-/// Why a path in a bundle is refused; `None` if it stays inside the folder of the bundle.
+/// The reason for refusing a path in a bundle; `None` if it stays inside the bundle's folder.
 pub(super) fn path_fault(path: &str) -> Option<&'static str> {
     if path.starts_with('/') {
         return Some("has an absolute path");

@@ -25,7 +25,7 @@ pub struct PackedFile {
     pub content: FileContent,
 }
 
-/// Where the content of a file is.
+/// The source of a file's content.
 #[derive(Clone, Debug)]
 pub enum FileContent {
     /// In this file.
@@ -34,7 +34,7 @@ pub enum FileContent {
     Text(String),
 }
 
-/// How large a bundle is.
+/// The size of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundleSize {
     /// Files in it.

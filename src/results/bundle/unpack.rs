@@ -17,7 +17,7 @@ use crate::json;
 /// The list of a bundle is not longer than this; what claims to be is no bundle.
 const LIST_BYTES_MAX: u64 = 64 << 20;
 
-/// How a gzip file begins.
+/// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 type Stream = GzDecoder<BufReader<File>>;
@@ -30,9 +30,10 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Whether a file may be a bundle, by its first bytes: a plan file never begins so.
+    /// True if a file may be a bundle, by its first bytes: a plan file never begins with them.
     ///
     /// # Errors
+    ///
     /// The file cannot be read.
     pub fn is_meant(path: &Path) -> Result<bool, BundleError> {
         let opened = File::open(path).map_err(BundleError::io("read", path))?;
@@ -51,7 +52,7 @@ impl Bundle {
         Ok(Bundle { path: path.to_owned(), head })
     }
 
-    /// What it is of.
+    /// The head of the bundle.
     pub fn head(&self) -> &BundleHead {
         &self.head
     }

@@ -1,7 +1,7 @@
 //! Bisection of values that repeat, such as counted instructions: one value per version is enough.
 //! Every jump that is large enough is found, not only one.
 
-/// What counts as a jump. Values are logarithms, so these are shares.
+/// The rules for a jump. Values are logarithms, so these are shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExactRules {
     /// Values that differ by no more than this are the same.
@@ -66,7 +66,7 @@ impl ExactSearch {
         self.lost[place] = true;
     }
 
-    /// What to do next.
+    /// The next step.
     pub fn next_step(&self) -> ExactStep {
         let last = self.values.len() - 1;
         let (Some(first_value), Some(last_value)) = (self.values[0], self.values[last]) else {
@@ -166,7 +166,7 @@ mod tests {
             for at in 1..count {
                 let mut values = stairs(count, &[(at, 0.02)]);
                 for (place, value) in values.iter_mut().enumerate() {
-                    // What repeats of one build scatter by.
+                    // The scatter of repeats of one build.
                     *value += 0.0005 * ((place % 3) as f64 - 1.0);
                 }
                 let (end, measured) = run(&values, &vec![1.0; count], &[]);

@@ -9,7 +9,7 @@ use super::posterior::{Runs, ln_likelihoods, variance};
 
 /// Smallest difference of the ends, in its standard errors.
 const ENDS_T: f64 = 5.0;
-/// The same if the ends cannot be measured better.
+/// Smallest t of the ends if they cannot be measured better.
 const ENDS_T_LEAST: f64 = 3.0;
 /// Values of each end before it is judged.
 const ENDS_RUNS_LEAST: usize = 4;
@@ -26,7 +26,7 @@ const SIDE_LEAST: f64 = 0.02;
 /// Weight of a version that all others are measured against, in values.
 const ANCHOR_RUNS: f64 = 1e4;
 
-/// How to search. Values are logarithms, so differences are shares.
+/// The rules of the search. Values are logarithms, so differences are shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoisyRules {
     /// Standard deviation of the offset that a build gives to all its values.
@@ -65,7 +65,7 @@ pub struct EndsDifference {
     pub df: usize,
 }
 
-/// What to do next.
+/// The next step of the search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NoisyStep {
     /// Measure this version.
@@ -129,7 +129,7 @@ impl NoisySearch {
         self.lost[place] = true;
     }
 
-    /// What to do next.
+    /// The next step.
     pub fn next_step(&mut self) -> NoisyStep {
         if !self.reproduced {
             match self.judge_ends() {
@@ -149,7 +149,7 @@ impl NoisySearch {
         }
     }
 
-    /// How many values a version may have: its offset does not average out.
+    /// Most values of a version: its offset does not average out.
     fn runs_cap(&self) -> usize {
         let (least, most) = RUNS_LIMITS;
         match variance(&self.runs) {
@@ -162,7 +162,7 @@ impl NoisySearch {
         }
     }
 
-    /// Whether the ends differ; else what to do first.
+    /// Checks whether the ends differ; the error is the step to do first.
     fn judge_ends(&self) -> Result<(), NoisyStep> {
         let sides = self.ends();
         let cap = self.runs_cap();

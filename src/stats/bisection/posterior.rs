@@ -56,7 +56,7 @@ fn of_values(all: &[Runs]) -> Vec<f64> {
     }
     let total = right.weight;
     let each = all.iter().map(|runs| {
-        // Of the level that begins with this version.
+        // For the level that begins with this version.
         let squares = (left.scatter() + right.scatter()).max(f64::MIN_POSITIVE);
         let ln = -0.5 * (left.ln_weight() + right.ln_weight()) - (total - 2.0) / 2.0 * squares.ln();
         left.add(runs.count as f64, runs.sum, runs.squares);

@@ -6,7 +6,7 @@
 
 use crate::stats::student;
 
-/// How to deal with two slips of Otava 0.8.0.
+/// The treatment of two errors of Otava 0.8.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compatibility {
     /// Results of Otava 0.8.0 digit for digit: population standard deviations go into a t test that
@@ -53,7 +53,8 @@ pub struct Shift {
     /// Standard deviations before and after: of the population for [`Compatibility::Otava`], else
     /// of the sample.
     pub deviations: [f64; 2],
-    /// Of Student's t test with pooled variance, two-sided. NaN if both sides are the same number.
+    /// p value of Student's t test with pooled variance, two-sided. NaN if both sides are the same
+    /// number.
     pub p: f64,
 }
 

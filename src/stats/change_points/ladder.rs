@@ -7,7 +7,7 @@
 //! version that is off and returns is an outlier, not two changes (Fearnhead and Rigaill 2019,
 //! "Changepoint detection in the presence of outliers", doi:10.1080/01621459.2017.1385466).
 
-/// What was measured of one version.
+/// The measurements of one version.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VersionMean {
     /// Mean, usually of logarithms.

@@ -209,7 +209,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What follows IS, ISNULL or NOTNULL.
+    /// Parses the words after IS, ISNULL or NOTNULL.
     fn is(
         &mut self,
         sign: &Token,
@@ -287,7 +287,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows a parenthesis or a sign.
+    /// Parses the expression after a parenthesis or a sign.
     fn prefixed(&mut self, sign: &str) -> Result<PgbenchExpression, ScriptFault> {
         let number = |number| PgbenchExpression::Constant(PgbenchValue::Integer(number));
         match sign {

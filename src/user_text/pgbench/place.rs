@@ -1,15 +1,15 @@
-//! Where in a script something stands.
+//! Positions in a script.
 
 use std::fmt;
 
-/// What is wrong with a script, and where.
+/// A fault in a script, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptFault {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// What is wrong, and the way out.
+    /// The problem, and a way out.
     pub what: String,
 }
 

@@ -11,7 +11,7 @@ use crate::user_text::references::words;
 /// A script, its commands in the order of the text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PgbenchProgram {
-    /// What a client does; a jump names a place in this list.
+    /// The commands in order; a jump has an index in this list.
     pub commands: Vec<PgbenchCommand>,
 }
 
@@ -20,11 +20,11 @@ pub struct PgbenchProgram {
 pub struct PgbenchCommand {
     /// The line on which it begins, from 1.
     pub line: u32,
-    /// What it does.
+    /// The action.
     pub action: PgbenchAction,
 }
 
-/// What a command does.
+/// The action of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PgbenchAction {
     /// Sends a message with SQL.
@@ -33,7 +33,7 @@ pub enum PgbenchAction {
     Set {
         /// The variable by its number.
         variable: u32,
-        /// What it becomes.
+        /// The new value.
         value: PgbenchExpression,
     },
     /// `\if` and `\elif`: goes on, or jumps to the command `otherwise` if the condition is not
@@ -48,7 +48,7 @@ pub enum PgbenchAction {
     Jump(usize),
     /// `\sleep`.
     Sleep {
-        /// How long, in `unit_us`.
+        /// The time in `unit_us`.
         time: PgbenchSleep,
         /// Microseconds of the unit.
         unit_us: u64,
@@ -61,12 +61,12 @@ pub enum PgbenchAction {
     EndPipeline,
 }
 
-/// How long a client sleeps.
+/// The length of a client's sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PgbenchSleep {
     /// So long.
     Fixed(i64),
-    /// As long as a variable says.
+    /// The value of a variable.
     Variable(u32),
 }
 
@@ -79,14 +79,14 @@ pub struct PgbenchSql {
     pub text: String,
     /// True if `\;` joins several statements.
     pub is_joined: bool,
-    /// Which row of its result becomes variables.
+    /// The row of its result that becomes variables.
     pub stored: Option<StoredRow>,
 }
 
 /// A part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SqlPiece {
-    /// As it stands.
+    /// SQL as written.
     Sql(String),
     /// A variable by its number.
     Variable(u32),
@@ -131,7 +131,7 @@ impl PgbenchProgram {
 
 /// An `\if` whose `\endif` has not come yet.
 struct Branch {
-    /// Where its backslash is.
+    /// The position of its backslash.
     place: usize,
     /// The last condition, which jumps to what comes next.
     condition: Option<usize>,
@@ -178,7 +178,7 @@ impl Reader<'_> {
         let bytes = self.text.as_bytes();
         let mut lexer = SqlLexer::new(Dialect::Postgres);
         let (mut at, mut depth, mut sql, mut begin) = (from, 0u32, String::new(), None);
-        // What was passed over stands in the message as it is.
+        // Skipped text stays in the message.
         let (mut copied, mut is_joined) = (from, false);
         while at < bytes.len() {
             let (next, is_code) = lexer.step(bytes, at);

@@ -51,7 +51,7 @@ pub fn own_metrics(step: &StepRecord) -> Vec<MetricValue> {
     ];
     for (name, max, p99) in latencies {
         let Some(role) = roles.get(name) else { continue };
-        // Of classes alone no quantile is known; the longest is taken over by itself.
+        // Classes alone give no quantiles; the longest time is taken as published.
         if role.latency.is_empty() {
             continue;
         }
