@@ -28,21 +28,21 @@ pub struct DbmsSpec {
     pub scheme: fn(&Version, Machine) -> Option<Origin>,
     /// The words to write instead where versions outside of the rows cannot be fetched; else empty.
     pub instead: &'static str,
-    /// How versions of packages relate to those of the DBMS.
+    /// The relation between versions of packages and of the DBMS.
     pub numbering: Numbering,
-    /// How a package of [`DbmsSpec::scheme`] is unpacked.
+    /// The unpacking of a package of [`DbmsSpec::scheme`].
     pub package: Option<Package>,
-    /// Where a Debian package has its files.
+    /// The places of its files in a Debian package.
     pub debian: Option<DebianLayout>,
     /// Shipped configs: name and text.
     pub configs: &'static [(&'static str, &'static str)],
-    /// How builds are made from sources; the first whose marks are there is taken.
+    /// Recipes for builds from sources; the first whose marks exist is used.
     pub recipes: &'static [SourceRecipe],
-    /// How tags of published results name it.
+    /// The tags of published results.
     pub tags: Option<TagScheme>,
     /// Makes the control plane of a target that rqps runs itself.
     pub control: fn(Site) -> Result<Box<dyn ControlPlane>, DbmsError>,
-    /// What is asked of a server that somebody else runs, where there are servers.
+    /// Queries on a server that rqps does not run; `None` without servers.
     pub guest: Option<&'static GuestCalls>,
 }
 
@@ -64,7 +64,7 @@ impl DbmsSpec {
     }
 }
 
-/// What a build of a DBMS is.
+/// The form of a DBMS's builds.
 pub enum BuildForm {
     /// A tree with programs, one of which is the server.
     Server(ServerForm),
@@ -84,7 +84,7 @@ pub struct ServerForm {
     pub version_args: &'static [&'static str],
     /// The version in what the binary says of itself; `None` if these are not its words.
     pub reported: fn(&str) -> Option<Version>,
-    /// Where Debian installs a tree.
+    /// The folder of an installed tree in Debian.
     pub installed_at: &'static str,
 }
 
@@ -94,22 +94,22 @@ pub struct LibraryForm {
     pub file: &'static str,
     /// True if the build is that file, false if it is the tree around it.
     pub is_root: bool,
-    /// What to name, for the error of a path that is no library.
+    /// An example, for the error of a path that is no library.
     pub example: &'static str,
     /// No library of it is larger.
     pub bytes_max: u64,
     /// A function that it must have, as its symbol with the final zero.
     pub symbol: &'static [u8],
-    /// What that function belongs to, for the error.
+    /// The interface of that function, for the error.
     pub api: &'static str,
-    /// Where its version is found without loading it.
+    /// The place of its version in the file.
     pub version: LibraryVersion,
     /// Version and words of the library that this program was built with, if it was.
     pub compiled_in: Option<fn() -> (String, String)>,
 }
 
-/// Where the version of a library is. Loading one runs code, and two versions must not meet in one
-/// process, so the file is only read.
+/// The place of a library's version. Loading a library runs code, and two versions must not meet in
+/// one process, so rqps only reads the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LibraryVersion {
     /// In its strings, as SQLite has it. What it needs is looked for when it is loaded.
@@ -141,7 +141,7 @@ impl Machine {
         }
     }
 
-    /// As it is spelled in cache folders and messages.
+    /// The name in cache folders and messages.
     pub fn name(self) -> &'static str {
         match self {
             Machine::X86_64 => "x86_64",
@@ -151,7 +151,7 @@ impl Machine {
     }
 }
 
-/// Which package client has a build, and under which name.
+/// The package client with a build, and the build's name there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The client of the Java world, mvn.
@@ -184,7 +184,7 @@ pub struct SourceOrigin {
     pub folder: PathBuf,
     /// The commit; `None` for a folder that is no repository.
     pub commit: Option<String>,
-    /// What tells states of the sources apart: the commit, or a hash of all files.
+    /// The state of the sources: the commit, or a hash of all files.
     pub state: String,
     /// The variant: words joined by `+`.
     pub variant: Option<String>,
@@ -219,18 +219,18 @@ pub struct BuildRow {
     /// The version as far as its source decides it: a suite of Debian decides the first two
     /// numbers (of Postgres the first); the last one grows with its updates.
     pub version: &'static str,
-    /// What is written after `+`; empty for nothing.
+    /// The text after `+`; empty without.
     pub variant: &'static str,
-    /// Who has it.
+    /// The source of the build.
     pub source: RowSource,
-    /// What a user should know before fetching it; empty if there is nothing to say.
+    /// A note for users before they fetch it; empty if there is none.
     pub note: &'static str,
 }
 
 /// The source of a row's build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowSource {
-    /// Where [`DbmsSpec::scheme`] says.
+    /// The origin that [`DbmsSpec::scheme`] gives.
     Scheme,
     /// A suite of Debian.
     Debian {
