@@ -60,6 +60,14 @@ enum LoadPart {
     Index { table: u32 },
 }
 
+/// Rows first..=last of the table `name`.
+struct RowRange<'a> {
+    name: &'a str,
+    rows: &'a dyn LoadRows,
+    first: u64,
+    last: u64,
+}
+
 /// Carries out a load and sends its progress.
 pub fn load<W: Write>(
     request: &DriverRequest,
@@ -189,10 +197,11 @@ impl Shared {
             LoadPart::Fill { table, first, last } => {
                 let name = self.task.table.replace("{table}", &table.to_string());
                 let rows = (self.rows)(&self.request, table);
+                let range = RowRange { name: &name, rows: &*rows, first, last };
                 let filled = match self.request.dialect.spec().bulk {
-                    Bulk::Copy => self.copy(&name, &*rows, first, last, session),
-                    Bulk::LoadData => self.load_data(&name, &*rows, first, last, session),
-                    Bulk::Rows => self.insert_each(&name, &*rows, first, last, session),
+                    Bulk::Copy => self.copy(&range, session),
+                    Bulk::LoadData => self.load_data(&range, session),
+                    Bulk::Rows => self.insert_each(&range, session),
                 };
                 filled.map_err(|error| format!("failed to fill {name}: {error}"))
             }
@@ -213,14 +222,8 @@ impl Shared {
     }
 
     /// COPY in binary form: the server parses neither numbers nor escapes.
-    fn copy(
-        &self,
-        name: &str,
-        rows: &dyn LoadRows,
-        first: u64,
-        last: u64,
-        session: &mut Connection,
-    ) -> Result<(), WireError> {
+    fn copy(&self, range: &RowRange<'_>, session: &mut Connection) -> Result<(), WireError> {
+        let RowRange { name, rows, first, last } = *range;
         let sql = format!("COPY {name} ({}) FROM STDIN (FORMAT binary)", self.columns.names);
         let mut row = LoadRow::default();
         let mut id = first;
@@ -259,16 +262,10 @@ impl Shared {
 
     /// LOAD DATA LOCAL with rows from memory; INSERTs if the table or the server does not allow
     /// that.
-    fn load_data(
-        &self,
-        name: &str,
-        rows: &dyn LoadRows,
-        first: u64,
-        last: u64,
-        session: &mut Connection,
-    ) -> Result<(), WireError> {
+    fn load_data(&self, range: &RowRange<'_>, session: &mut Connection) -> Result<(), WireError> {
+        let RowRange { name, rows, first, last } = *range;
         if !self.is_fixed(name, session) {
-            return self.insert_many(name, rows, first, last, session);
+            return self.insert_many(range, session);
         }
         let sql = format!(
             "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} CHARACTER SET latin1 \
@@ -290,21 +287,15 @@ impl Shared {
                 (id - from, id <= end)
             })?;
             if taken.is_none() {
-                return self.insert_many(name, rows, id, last, session);
+                return self.insert_many(&RowRange { first: id, ..*range }, session);
             }
         }
         Ok(())
     }
 
     /// Prepared multi-row INSERTs in large transactions: the server parses once.
-    fn insert_many(
-        &self,
-        name: &str,
-        rows: &dyn LoadRows,
-        first: u64,
-        last: u64,
-        session: &mut Connection,
-    ) -> Result<(), WireError> {
+    fn insert_many(&self, range: &RowRange<'_>, session: &mut Connection) -> Result<(), WireError> {
+        let RowRange { name, rows, first, last } = *range;
         let mut batch = vec![LoadRow::default(); ROWS_PER_INSERT as usize];
         let mut prepared: Option<(u64, Prepared)> = None;
         let (mut id, mut inserts) = (first, 0);
@@ -348,14 +339,8 @@ impl Shared {
     }
 
     /// One transaction and one prepared statement: the fastest way into SQLite.
-    fn insert_each(
-        &self,
-        name: &str,
-        rows: &dyn LoadRows,
-        first: u64,
-        last: u64,
-        session: &mut Connection,
-    ) -> Result<(), WireError> {
+    fn insert_each(&self, range: &RowRange<'_>, session: &mut Connection) -> Result<(), WireError> {
+        let RowRange { name, rows, first, last } = *range;
         session.simple("BEGIN")?;
         let (names, values) = (&self.columns.names, self.columns.placeholders());
         let sql = format!("INSERT INTO {name} ({names}) VALUES {values}");

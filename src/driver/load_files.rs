@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::domain::dialect::{Bulk, Dialect};
+use crate::domain::dialect::Dialect;
 use crate::domain::run::CpuTime;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::csv_rows::{self, CsvPart};
@@ -133,11 +133,7 @@ fn load_data<W: Write>(
     connector: &Connector,
     link: &mut LabLink<W>,
 ) -> Result<u64, Stop> {
-    let sessions = match (request.counted_events, request.dialect.spec().bulk) {
-        // Several streams would fill pages differently in each load; SQLite has one writer.
-        (Some(_), _) | (None, Bulk::Rows) => 1,
-        (None, Bulk::Copy | Bulk::LoadData) => task.sessions,
-    };
+    let sessions = connections(request, task.sessions);
     let mut parts = Vec::new();
     for (number, file) in task.data.iter().enumerate() {
         let of_file = csv_rows::parts(file, sessions);

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::domain::dialect::Bulk;
 use crate::domain::run::CpuTime;
 use crate::driver::Stop;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::loaders::share_out;
+use crate::driver::loaders::{connections, share_out};
 use crate::driver::part::OpenPart;
 use crate::driver::request::{DriverRequest, PartLoad};
 use crate::driver::row_stream::{FillColumn, RowStream, TableFill};
@@ -57,11 +56,7 @@ pub fn load<W: Write>(
         rows: AtomicU64::new(0),
         finished: AtomicUsize::new(0),
     });
-    let threads = match (request.counted_events, request.dialect.spec().bulk) {
-        // Several streams would fill pages differently in each load; SQLite has one writer.
-        (Some(_), _) | (None, Bulk::Rows) => 1,
-        (None, Bulk::Copy | Bulk::LoadData) => task.parallel,
-    };
+    let threads = connections(request, task.parallel);
     let connector = &shared.connector;
     let progress = || shared.progress();
     let parts = (task.parts as usize, threads);

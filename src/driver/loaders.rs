@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::domain::dialect::Dialect;
+use crate::domain::dialect::{Bulk, Dialect};
 use crate::driver::Stop;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Member, Spent, Stand};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
+use crate::driver::request::DriverRequest;
 use crate::os::affinity;
 use crate::wire::WireError;
 use crate::wire::mysql::LOCAL_REFUSED;
@@ -62,6 +63,15 @@ pub fn share_out<S: Send + Sync + 'static, W: Write>(
     let mut say = |link: &mut LabLink<W>| Ok(link.say(&progress())?);
     crew.finish(PROGRESS, &mut say, link)?;
     say(link)
+}
+
+/// Number of connections that load rows at the same time, at most `wanted`.
+pub fn connections(request: &DriverRequest, wanted: u32) -> u32 {
+    match (request.counted_events, request.dialect.spec().bulk) {
+        // Several streams would fill pages differently in each load; SQLite has one writer.
+        (Some(_), _) | (None, Bulk::Rows) => 1,
+        (None, Bulk::Copy | Bulk::LoadData) => wanted,
+    }
 }
 
 /// Sets a connection up for loading. Skips settings that the version or the login does not allow:
