@@ -163,23 +163,7 @@ impl Maker<'_> {
             }
         };
         work.limit_seconds = self.limit(LOAD_SLOWER * seconds + LOAD_MORE_SECONDS);
-        Phase::Measure(Box::new(Step {
-            name: name.to_owned(),
-            client_count: None,
-            group: Group::Load,
-            reported: true,
-            seconds,
-            warmup_seconds: 0.0,
-            rate: RateUnit::RowsInserted,
-            detail,
-            parameters: StepParameters::default(),
-            makes: work.loads().then_some(Prerequisite::Table),
-            needs: work.setup.is_empty().then_some(Prerequisite::Table),
-            restart_before: false,
-            takes_turns: false,
-            only_reads: false,
-            work: StepBody::Own(OwnWork::new("insert", &work)),
-        }))
+        Phase::Measure(Box::new(write_step(name.to_owned(), seconds, detail, &work)))
     }
 
     /// In 2021, the rows of l.x were over all clients.
@@ -212,23 +196,9 @@ impl Maker<'_> {
             "{} queries during {rate} inserts/s{deletes} per client, {per_commit} per commit",
             step.kind.name()
         );
-        Phase::Measure(Box::new(Step {
-            name: step_name(shape, index, step),
-            client_count: None,
-            group,
-            reported: true,
-            seconds: shape.query_seconds,
-            warmup_seconds: 0.0,
-            rate: RateUnit::Queries,
-            detail,
-            parameters: StepParameters::default(),
-            makes: work.loads().then_some(Prerequisite::Table),
-            needs: work.setup.is_empty().then_some(Prerequisite::Table),
-            restart_before: false,
-            takes_turns: false,
-            only_reads: false,
-            work: StepBody::Own(OwnWork::new("insert", &work)),
-        }))
+        let name = step_name(shape, index, step);
+        let step = write_step(name, shape.query_seconds, detail, &work);
+        Phase::Measure(Box::new(Step { group, rate: RateUnit::Queries, ..step }))
     }
 
     /// Work of writers without a rate.
@@ -290,6 +260,27 @@ impl Maker<'_> {
         let parts = shape.partitions.max(1);
         let rows = all as f64 / f64::from(parts) / self.tables() as f64;
         Partitioning { parts, rows: rows.round() as u64 }
+    }
+}
+
+/// A step of writers without queries.
+fn write_step(name: String, seconds: f64, detail: String, work: &InsertWork) -> Step {
+    Step {
+        name,
+        client_count: None,
+        group: Group::Load,
+        reported: true,
+        seconds,
+        warmup_seconds: 0.0,
+        rate: RateUnit::RowsInserted,
+        detail,
+        parameters: StepParameters::default(),
+        makes: work.loads().then_some(Prerequisite::Table),
+        needs: work.setup.is_empty().then_some(Prerequisite::Table),
+        restart_before: false,
+        takes_turns: false,
+        only_reads: false,
+        work: StepBody::Own(OwnWork::new("insert", work)),
     }
 }
 
