@@ -1,11 +1,11 @@
 //! The byte stream under a session (unix socket, TCP, TLS) with its read buffer. Replies are parsed
 //! straight from that buffer, so one recv(2) usually brings a whole reply.
 //!
-//! Over TCP a statement is send and recv. Over a unix socket poll comes between them, and that is
-//! cheaper than a recv that blocks: when the server takes the request off its end, Linux tells our
-//! end that there is room to write (`unix_write_space`), which wakes a blocked recv for nothing;
-//! poll waits for input alone. Measured with client and server on one CPU: 1.0 instead of 1.9
-//! switches and 4.4 instead of 6.1 µs of client CPU for a query.
+//! Over TCP, a statement costs send and recv. Over a unix socket there is a poll in between, which
+//! is cheaper than a blocking recv: when the server takes the request, Linux signals our end that
+//! it can write again (`unix_write_space`), which wakes a blocked recv for nothing; poll waits only
+//! for input. Measured with client and server on one CPU: 1.0 instead of 1.9 switches, and 4.4
+//! instead of 6.1 µs of client CPU time per query.
 
 use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};

@@ -4,7 +4,6 @@ mod client;
 mod event_cap;
 mod host;
 mod load;
-mod look;
 mod placeholders;
 mod random;
 mod reports;
@@ -13,6 +12,6 @@ mod state;
 mod step;
 mod values;
 
+pub use declarations::{LUA_COMMAND, declared};
 pub(super) use load::{own_load, request};
-pub use look::{LUA_COMMAND, declared};
 pub(super) use step::step_loop;

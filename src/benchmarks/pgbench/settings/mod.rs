@@ -3,8 +3,8 @@
 mod keys;
 mod options;
 mod scripts;
-mod taking;
+mod words;
 
 pub(super) use keys::{data_size, finish, set};
 pub(super) use scripts::sha256;
-pub(super) use taking::take;
+pub(super) use words::take;

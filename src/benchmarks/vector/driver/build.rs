@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use super::busy::busy;
 use super::sql::Sql;
+use super::untimed::untimed;
 use crate::benchmarks::vector::driver::context::{VectorContext, numbers, run};
 use crate::benchmarks::vector::driver::load;
 use crate::domain::dialect::Dialect;
@@ -36,7 +36,7 @@ pub(super) fn build<W: Write>(
     let connector = context.connector.also(settings(&sql, index, memory, context.request.seed));
     let statement = sql.create_index(index);
     let (notices, mut outcome) =
-        busy(context, &connector, "the build", move |session, _, done| {
+        untimed(context, &connector, "the build", move |session, _, done| {
             session.take_notices();
             let built = session.simple(&statement);
             built.map_err(|error| format!("failed to build the index ({statement}): {error}"))?;

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::busy::{Worker, lead};
 use super::load::{self, RowMaker};
 use super::search::count;
 use super::sql::Sql;
+use super::untimed::{Worker, untimed_workers};
 use crate::benchmarks::vector::driver::build;
 use crate::benchmarks::vector::driver::context::{TableContext, VectorContext, numbers, run};
 use crate::domain::metric::Metric;
@@ -48,7 +48,7 @@ pub(super) fn fill<W: Write>(
         }
     };
     let workers = (0..clients).map(worker).collect();
-    let (clients, mut outcome) = lead(context, workers, &filling.done)?;
+    let (clients, mut outcome) = untimed_workers(context, workers, &filling.done)?;
     let filling = filling.result(clients, outcome.seconds);
     let rows = count(&mut session)?;
     filling.check(rows)?;

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use super::busy::busy;
 use super::search::count;
 use super::sql::TABLE;
+use super::untimed::untimed;
 use crate::benchmarks::vector::data::parts;
 use crate::benchmarks::vector::driver::context::VectorContext;
 use crate::domain::metric::Metric;
@@ -20,34 +20,40 @@ pub(super) fn delete<W: Write>(
     percent: f64,
 ) -> Result<Outcome, Stop> {
     let connector = context.connector.clone();
-    let (_, outcome) = busy(context, &connector, "the deletion", move |session, table, done| {
-        let data = &table.data;
-        let statement = format!("DELETE FROM {TABLE} WHERE fate < {}", parts(percent));
-        let reply = session.simple(&statement);
-        let reply = reply.map_err(|error| format!("failed to run {statement}: {error}"))?;
-        done.store(reply.affected, Ordering::Relaxed);
-        let present = Present::Kept { deleted: percent };
-        let rows = 0..data.train.rows() as u32;
-        let expected = rows.filter(|id| data.is_present(*id, present)).count() as u64;
-        match count(session)? {
-            left if left == expected => Ok(()),
-            left => Err(format!(
-                "failed to delete {percent} % of the rows: {left} rows remain instead of {expected}"
-            )),
-        }
-    })?;
+    let (_, outcome) = untimed(
+        context,
+        &connector,
+        "the deletion",
+        move |session, table, done| {
+            let data = &table.data;
+            let statement = format!("DELETE FROM {TABLE} WHERE fate < {}", parts(percent));
+            let reply = session.simple(&statement);
+            let reply = reply.map_err(|error| format!("failed to run {statement}: {error}"))?;
+            done.store(reply.affected, Ordering::Relaxed);
+            let present = Present::Kept { deleted: percent };
+            let rows = 0..data.train.rows() as u32;
+            let expected = rows.filter(|id| data.is_present(*id, present)).count() as u64;
+            match count(session)? {
+                left if left == expected => Ok(()),
+                left => Err(format!(
+                    "failed to delete {percent} % of the rows: {left} rows remain instead of {expected}"
+                )),
+            }
+        },
+    )?;
     Ok(outcome)
 }
 
 /// Runs VACUUM or OPTIMIZE.
 pub(super) fn clean<W: Write>(context: &mut VectorContext<'_, W>) -> Result<Outcome, Stop> {
     let (statement, connector) = (context.sql().clean(), context.connector.clone());
-    let (_, mut outcome) = busy(context, &connector, "the cleaning", move |session, _, done| {
-        let cleaned = session.rows(&statement);
-        cleaned.map_err(|error| format!("failed to run {statement}: {error}"))?;
-        done.store(1, Ordering::Relaxed);
-        Ok(())
-    })?;
+    let (_, mut outcome) =
+        untimed(context, &connector, "the cleaning", move |session, _, done| {
+            let cleaned = session.rows(&statement);
+            cleaned.map_err(|error| format!("failed to run {statement}: {error}"))?;
+            done.store(1, Ordering::Relaxed);
+            Ok(())
+        })?;
     outcome.extra.insert(Metric::CleanSeconds, outcome.seconds);
     Ok(outcome)
 }

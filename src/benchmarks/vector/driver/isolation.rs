@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::busy::busy;
 use super::encode::Encoding;
 use super::load;
 use super::score::{SLACK, score};
 use super::search::{Ready, count, put_score};
-use super::sight::{Deed, Model, Probe, SEEN_BY_OTHERS, Side, TAKEN_BACK, Tally, put};
 use super::sql::{Sql, TABLE};
+use super::untimed::untimed;
+use super::visibility::{Action, Model, Probe, SEEN_BY_OTHERS, Side, TAKEN_BACK, Tally, put};
 use crate::benchmarks::vector::data::VectorSet;
 use crate::benchmarks::vector::data::truth::Truth;
 use crate::benchmarks::vector::driver::context::{VectorContext, run};
@@ -53,7 +53,7 @@ pub(super) fn isolate<W: Write>(
     let (also, plan) = (connector.clone(), Arc::clone(&ready));
     let transactions = "the transactions";
     let (mut tally, mut outcome) =
-        busy(context, &connector, transactions, move |session, table, done| {
+        untimed(context, &connector, transactions, move |session, table, done| {
             let (sql, data) = (table.sql(), &*table.data);
             let reader = also.open(1)?;
             let mut pair = Pair::new(&sql, &plan, [reader, also.open(2)?], data)?;
@@ -235,7 +235,7 @@ impl<'a> Pair<'a> {
 
     fn cycle(
         &mut self,
-        deeds: &[Deed],
+        deeds: &[Action],
         level: IsolationLevel,
         queries: [usize; 2],
         vectors: &Vectors<'_>,
@@ -248,13 +248,13 @@ impl<'a> Pair<'a> {
         for (number, deed) in deeds.iter().enumerate() {
             self.carry_out(*deed, queries, &places)?;
             model.follow(*deed);
-            let Deed::Ask(side, place) = *deed else { continue };
+            let Action::Ask(side, place) = *deed else { continue };
             let probe = Probe {
                 rows: self.row as usize,
                 row: self.row,
                 side,
                 place,
-                sight: model.sight(side),
+                visible: model.visible(side),
                 after: &deeds[..number],
             };
             let session = match side {
@@ -273,7 +273,7 @@ impl<'a> Pair<'a> {
 
     fn carry_out(
         &mut self,
-        deed: Deed,
+        deed: Action,
         queries: [usize; 2],
         places: &[Vec<u8>; 2],
     ) -> Result<(), Broken> {
@@ -281,20 +281,20 @@ impl<'a> Pair<'a> {
         let delete = self.delete();
         let (reader, writer) = (&mut self.reader, &mut self.writer);
         let result = match deed {
-            Deed::Begin(Side::Writer) => writer.session.simple("BEGIN"),
-            Deed::Commit(Side::Writer) => writer.session.simple("COMMIT"),
-            Deed::Begin(Side::Reader) => reader.session.simple("BEGIN"),
-            Deed::Commit(Side::Reader) => reader.session.simple("COMMIT"),
-            Deed::Rollback => writer.session.simple("ROLLBACK"),
-            Deed::Savepoint => writer.session.simple("SAVEPOINT here"),
-            Deed::RollbackToSavepoint => writer.session.simple("ROLLBACK TO SAVEPOINT here"),
-            Deed::Insert => {
+            Action::Begin(Side::Writer) => writer.session.simple("BEGIN"),
+            Action::Commit(Side::Writer) => writer.session.simple("COMMIT"),
+            Action::Begin(Side::Reader) => reader.session.simple("BEGIN"),
+            Action::Commit(Side::Reader) => reader.session.simple("COMMIT"),
+            Action::Rollback => writer.session.simple("ROLLBACK"),
+            Action::Savepoint => writer.session.simple("SAVEPOINT here"),
+            Action::RollbackToSavepoint => writer.session.simple("ROLLBACK TO SAVEPOINT here"),
+            Action::Insert => {
                 let values = [id, zero, zero, zero, Value::Bytes(&places[0])];
                 writer.session.execute(self.insert, &values)
             }
-            Deed::Move => writer.session.execute(self.update, &[Value::Bytes(&places[1]), id]),
-            Deed::Delete => writer.session.simple(&delete),
-            Deed::Ask(side, place) => {
+            Action::Move => writer.session.execute(self.update, &[Value::Bytes(&places[1]), id]),
+            Action::Delete => writer.session.simple(&delete),
+            Action::Ask(side, place) => {
                 let asker = if side == Side::Reader { reader } else { writer };
                 let (encoded, query) = (&self.ready.queries, queries[place]);
                 encoded.ask(query, asker.ask, &mut asker.session, &mut self.ids)

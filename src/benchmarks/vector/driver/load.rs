@@ -4,10 +4,10 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::busy::busy;
 use super::encode::Encoding;
 use super::searcher::shuffled;
 use super::sql::{Sql, TABLE};
+use super::untimed::untimed;
 use crate::benchmarks::vector::data::{VectorSet, fate, uniform};
 use crate::benchmarks::vector::driver::context::{VectorContext, numbers, run};
 use crate::datagen::rng::Rng;
@@ -100,7 +100,7 @@ pub(super) fn load<W: Write>(
     let order =
         shuffled(context.data.train.rows(), Rng::stream(context.request.seed, "vector.load", 0));
     let (table_bytes, mut outcome) =
-        busy(context, &connector, "the load", move |session, table, done| {
+        untimed(context, &connector, "the load", move |session, table, done| {
             let (sql, data, dialect) = (table.sql(), &*table.data, table.dialect);
             create(&sql, session)?;
             let present = |id: &u32| data.is_present(*id, Present::AllBut { spare });

@@ -1,7 +1,6 @@
 //! Runs the steps of vector search.
 
 mod build;
-mod busy;
 mod capacity;
 mod churn;
 mod context;
@@ -13,9 +12,10 @@ mod mixed;
 pub(crate) mod score;
 mod search;
 pub(crate) mod searcher;
-mod sight;
 mod sql;
 mod step;
 mod target;
+mod untimed;
+mod visibility;
 
 pub(crate) use step::step_loop;

@@ -9,7 +9,7 @@ use crate::domain::run::Outcome;
 use crate::domain::vector::IsolationLevel;
 
 /// Most violations described in words.
-const TOLD: usize = 5;
+const DESCRIBED: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -21,7 +21,7 @@ pub(super) enum Side {
 pub(super) type RowIndex = usize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum Action {
     Begin(Side),
     Commit(Side),
     Rollback,
@@ -35,8 +35,8 @@ pub(super) enum Deed {
 
 /// For each query: the reader queries before, during and after the writer's transaction, and after
 /// its own. At the end the row is deleted.
-pub(super) const SEEN_BY_OTHERS: &[Deed] = {
-    use Deed::{Ask, Begin, Commit, Delete, Insert, Move};
+pub(super) const SEEN_BY_OTHERS: &[Action] = {
+    use Action::{Ask, Begin, Commit, Delete, Insert, Move};
     use Side::{Reader, Writer};
     &[
         Begin(Reader),
@@ -78,8 +78,8 @@ pub(super) const SEEN_BY_OTHERS: &[Deed] = {
 };
 
 /// A rollback leaves nothing behind.
-pub(super) const TAKEN_BACK: &[Deed] = {
-    use Deed::{Ask, Begin, Commit, Insert, Rollback, RollbackToSavepoint, Savepoint};
+pub(super) const TAKEN_BACK: &[Action] = {
+    use Action::{Ask, Begin, Commit, Insert, Rollback, RollbackToSavepoint, Savepoint};
     use Side::{Reader, Writer};
     &[
         Begin(Writer),
@@ -113,7 +113,7 @@ pub(super) struct Model {
 
 /// The states that one side may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(super) enum Visible {
     /// The row at this place, or no row.
     Just(Option<RowIndex>),
     /// Two states are allowed.
@@ -126,38 +126,38 @@ impl Model {
         Model { level, may_be_dirty, committed: None, pending: None, snapshot: None }
     }
 
-    pub(super) fn follow(&mut self, deed: Deed) {
+    pub(super) fn follow(&mut self, deed: Action) {
         match deed {
-            Deed::Begin(Side::Writer) => self.pending = Some(self.committed),
+            Action::Begin(Side::Writer) => self.pending = Some(self.committed),
             // The next query fixes the snapshot; nothing happens in between.
-            Deed::Begin(Side::Reader) => {
+            Action::Begin(Side::Reader) => {
                 self.snapshot = self.level.keeps_snapshot().then_some(self.committed);
             }
-            Deed::Commit(Side::Reader) => self.snapshot = None,
-            Deed::Commit(Side::Writer) => {
+            Action::Commit(Side::Reader) => self.snapshot = None,
+            Action::Commit(Side::Writer) => {
                 if let Some(pending) = self.pending.take() {
                     self.committed = pending;
                 }
             }
-            Deed::Rollback => self.pending = None,
-            Deed::RollbackToSavepoint => self.pending = Some(self.committed),
-            Deed::Insert => self.pending = Some(Some(0)),
-            Deed::Move => self.pending = Some(Some(1)),
-            Deed::Delete => self.pending = Some(None),
-            Deed::Savepoint | Deed::Ask(..) => {}
+            Action::Rollback => self.pending = None,
+            Action::RollbackToSavepoint => self.pending = Some(self.committed),
+            Action::Insert => self.pending = Some(Some(0)),
+            Action::Move => self.pending = Some(Some(1)),
+            Action::Delete => self.pending = Some(None),
+            Action::Savepoint | Action::Ask(..) => {}
         }
     }
 
-    pub(super) fn sight(&self, side: Side) -> Sight {
+    pub(super) fn visible(&self, side: Side) -> Visible {
         match (side, self.pending, self.snapshot) {
-            (Side::Writer, Some(pending), _) => Sight::Just(pending),
-            (Side::Reader, _, Some(snapshot)) => Sight::Just(snapshot),
+            (Side::Writer, Some(pending), _) => Visible::Just(pending),
+            (Side::Reader, _, Some(snapshot)) => Visible::Just(snapshot),
             (Side::Reader, Some(pending), None)
                 if self.may_be_dirty && pending != self.committed =>
             {
-                Sight::Open
+                Visible::Open
             }
-            _ => Sight::Just(self.committed),
+            _ => Visible::Just(self.committed),
         }
     }
 }
@@ -176,7 +176,7 @@ pub(super) struct Tally {
     /// a foreign row.
     misplaced: u64,
     violations: u64,
-    told: Vec<String>,
+    described: Vec<String>,
     /// Cycles that the server ended with an error, by code: another way of isolating transactions.
     pub(super) refused: BTreeMap<String, u64>,
     /// Unsuitable queries: their neighbours are as near as the row would be.
@@ -186,8 +186,8 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn violation(&mut self, what: String) {
         self.violations += 1;
-        if self.told.len() < TOLD {
-            self.told.push(what);
+        if self.described.len() < DESCRIBED {
+            self.described.push(what);
         }
     }
 
@@ -209,14 +209,14 @@ impl Tally {
         if ids.iter().enumerate().any(|(place, id)| ids[..place].contains(id)) {
             self.violation(format!("{probe}: the query returned a row twice"));
         }
-        match probe.sight {
-            Sight::Open => {}
-            Sight::Just(None) if has => {
+        match probe.visible {
+            Visible::Open => {}
+            Visible::Just(None) if has => {
                 self.violation(format!(
                     "{probe}: the query returned the row, which must be invisible"
                 ));
             }
-            Sight::Just(Some(place)) if place == probe.place => {
+            Visible::Just(Some(place)) if place == probe.place => {
                 self.wanted += 1;
                 self.found += u64::from(has);
                 if !has && shows()? {
@@ -225,8 +225,8 @@ impl Tally {
                     self.violation(format!("{probe}: even a scan does not find the row"));
                 }
             }
-            Sight::Just(Some(_)) => self.misplaced += u64::from(has),
-            Sight::Just(None) => {}
+            Visible::Just(Some(_)) => self.misplaced += u64::from(has),
+            Visible::Just(None) => {}
         }
         Ok(())
     }
@@ -240,14 +240,14 @@ pub(super) struct Probe<'a> {
     pub(super) row: u32,
     pub(super) side: Side,
     pub(super) place: RowIndex,
-    pub(super) sight: Sight,
+    pub(super) visible: Visible,
     /// The statements before the query.
-    pub(super) after: &'a [Deed],
+    pub(super) after: &'a [Action],
 }
 
 impl std::fmt::Display for Probe<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let last = self.after.iter().rev().find(|deed| !matches!(deed, Deed::Ask(..)));
+        let last = self.after.iter().rev().find(|deed| !matches!(deed, Action::Ask(..)));
         let place = ["first", "second"][self.place];
         write!(f, "{:?} at the {place} place after ", self.side)?;
         match last {
@@ -286,8 +286,8 @@ pub(super) fn put(outcome: &mut Outcome, tally: Tally) -> Result<(), String> {
         let missed: Vec<String> = missed.collect();
         outcome.facts.insert("missed by the index".to_owned(), missed.join("; "));
     }
-    let told = tally.told.into_iter().map(|what| format!("isolation violation: {what}"));
-    outcome.notes.extend(told);
+    let described = tally.described.into_iter().map(|what| format!("isolation violation: {what}"));
+    outcome.notes.extend(described);
     for (code, cycles) in tally.refused {
         *outcome.errors.entry(code).or_insert(0) += cycles;
     }
@@ -300,16 +300,16 @@ mod tests {
 
     /// The visible state at each query of a cycle: `1` and `2` for the places, `.` for no row, `?`
     /// for either.
-    fn sights(level: IsolationLevel, dialect: Dialect) -> String {
+    fn visible_states(level: IsolationLevel, dialect: Dialect) -> String {
         let mut model = Model::new(level, dialect);
         let mut words = String::new();
         for deed in SEEN_BY_OTHERS.iter().chain(TAKEN_BACK) {
             model.follow(*deed);
-            if let Deed::Ask(side, _) = deed {
-                words.push(match model.sight(*side) {
-                    Sight::Open => '?',
-                    Sight::Just(None) => '.',
-                    Sight::Just(Some(place)) => ['1', '2'][place],
+            if let Action::Ask(side, _) = deed {
+                words.push(match model.visible(*side) {
+                    Visible::Open => '?',
+                    Visible::Just(None) => '.',
+                    Visible::Just(Some(place)) => ['1', '2'][place],
                 });
             }
         }
@@ -319,7 +319,11 @@ mod tests {
     #[test]
     fn levels_differ_in_what_they_show_of_others() {
         let check = |level: IsolationLevel, dialect: Dialect, expected: [&str; 4]| {
-            assert_eq!(sights(level, dialect), expected.concat(), "{level:?} on {dialect:?}");
+            assert_eq!(
+                visible_states(level, dialect),
+                expected.concat(),
+                "{level:?} on {dialect:?}"
+            );
         };
         // Insert, move, delete, roll back.
         let each_question = [".1.11", "122112222", "2.2..", "1.1.."];
@@ -333,25 +337,25 @@ mod tests {
         check(IsolationLevel::ReadUncommitted, Dialect::Mysql, dirty);
     }
 
-    fn probe(side: Side, sight: Sight) -> Probe<'static> {
-        Probe { rows: 100, row: 100, side, place: 0, sight, after: SEEN_BY_OTHERS }
+    fn probe(side: Side, visible: Visible) -> Probe<'static> {
+        Probe { rows: 100, row: 100, side, place: 0, visible, after: SEEN_BY_OTHERS }
     }
 
     #[test]
     fn answers_are_judged_by_what_may_be_seen() {
-        let judge = |sight: Sight, ids: &[u32], scan: bool| {
+        let judge = |visible: Visible, ids: &[u32], scan: bool| {
             let mut tally = Tally::default();
-            tally.judge(&probe(Side::Reader, sight), ids, &mut || Ok(scan)).unwrap();
+            tally.judge(&probe(Side::Reader, visible), ids, &mut || Ok(scan)).unwrap();
             (tally.violations, tally.wanted, tally.found, tally.misplaced)
         };
-        let here = Sight::Just(Some(0));
+        let here = Visible::Just(Some(0));
         assert_eq!(judge(here, &[100, 5], true), (0, 1, 1, 0));
         assert_eq!(judge(here, &[7, 5], true), (0, 1, 0, 0), "the index missed it: recall");
         assert_eq!(judge(here, &[7, 5], false), (1, 1, 0, 0), "not even a scan shows it");
-        assert_eq!(judge(Sight::Just(None), &[7, 5], false), (0, 0, 0, 0));
-        assert_eq!(judge(Sight::Just(None), &[7, 100], false), (1, 0, 0, 0));
-        assert_eq!(judge(Sight::Just(Some(1)), &[100], false), (0, 0, 0, 1));
-        assert_eq!(judge(Sight::Open, &[100], false), (0, 0, 0, 0));
+        assert_eq!(judge(Visible::Just(None), &[7, 5], false), (0, 0, 0, 0));
+        assert_eq!(judge(Visible::Just(None), &[7, 100], false), (1, 0, 0, 0));
+        assert_eq!(judge(Visible::Just(Some(1)), &[100], false), (0, 0, 0, 1));
+        assert_eq!(judge(Visible::Open, &[100], false), (0, 0, 0, 0));
         assert_eq!(judge(here, &[100, 101], true).0, 1, "a row that nobody wrote");
         assert_eq!(judge(here, &[100, 5, 5], true).0, 1, "a row twice");
     }
@@ -364,7 +368,7 @@ mod tests {
             wanted: 10,
             found: 9,
             violations: 3,
-            told: vec!["this".to_owned()],
+            described: vec!["this".to_owned()],
             refused: BTreeMap::from([("1213".to_owned(), 2)]),
             ..Tally::default()
         };

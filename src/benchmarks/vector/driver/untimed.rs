@@ -24,7 +24,7 @@ const STACK: usize = 2 << 20;
 /// Runs `work` as the measured window on a connection of `connector`. `work` adds its progress to
 /// the counter, which the lab receives each second. Returns the result of `work`, and an outcome
 /// with the counter as its statements. Faults contain `name`.
-pub(super) fn busy<W: Write, T: Send + 'static, F>(
+pub(super) fn untimed<W: Write, T: Send + 'static, F>(
     context: &mut VectorContext<'_, W>,
     connector: &Connector,
     name: &str,
@@ -41,7 +41,7 @@ where
         client: 0,
         work: Box::new(move |session, _| work(session, &table, &counter)),
     };
-    let (results, outcome) = lead(context, vec![worker], &done)?;
+    let (results, outcome) = untimed_workers(context, vec![worker], &done)?;
     let result = results.into_iter().next();
     Ok((
         result.ok_or_else(|| format!("failed to measure: {name} ended without a result"))?,
@@ -50,7 +50,7 @@ where
 }
 
 /// The work on a session in this window; begins when all are connected.
-type BusyWork<T> = Box<dyn FnOnce(&mut Connection, Window) -> Result<T, String> + Send>;
+type UntimedWork<T> = Box<dyn FnOnce(&mut Connection, Window) -> Result<T, String> + Send>;
 
 /// One thread with a session.
 pub(super) struct Worker<T> {
@@ -58,11 +58,11 @@ pub(super) struct Worker<T> {
     pub(super) connector: Connector,
     /// Number of its session, from 0.
     pub(super) client: u32,
-    pub(super) work: BusyWork<T>,
+    pub(super) work: UntimedWork<T>,
 }
 
 /// Runs several workers, which begin together once they are connected.
-pub(super) fn lead<W: Write, T: Send + 'static>(
+pub(super) fn untimed_workers<W: Write, T: Send + 'static>(
     context: &mut VectorContext<'_, W>,
     workers: Vec<Worker<T>>,
     done: &Arc<AtomicU64>,
@@ -148,7 +148,7 @@ mod tests {
 
     use crate::driver::request::{DriverRequest, LoadRequest, RequestBody};
 
-    fn run(works: Vec<BusyWork<u32>>) -> Result<(Vec<u32>, Outcome), String> {
+    fn run(works: Vec<UntimedWork<u32>>) -> Result<(Vec<u32>, Outcome), String> {
         let task = LoadRequest {
             drop_sql: String::new(),
             create_sql: String::new(),
@@ -160,7 +160,7 @@ mod tests {
         };
         let request = DriverRequest::fake(RequestBody::Load(task));
         let connector = Connector::new(&request)?;
-        let worker = |(client, work): (usize, BusyWork<u32>)| Worker {
+        let worker = |(client, work): (usize, UntimedWork<u32>)| Worker {
             name: format!("client {client}"),
             connector: connector.clone(),
             client: client as u32,
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_worker_that_panics_ends_the_step_while_others_work() {
         let (hang, sender) = std::sync::mpsc::channel::<()>();
-        let works: Vec<BusyWork<u32>> = vec![
+        let works: Vec<UntimedWork<u32>> = vec![
             Box::new(move |_, _| {
                 let _ = sender.recv();
                 Ok(3)
