@@ -32,7 +32,7 @@ pub struct Tls {
     pub roots: Option<PathBuf>,
     /// The client's certificate and key.
     pub identity: Option<ClientIdentity>,
-    /// True if the proof of a password includes the server's certificate.
+    /// The channel binding of password proofs.
     pub binding: ChannelBinding,
 }
 

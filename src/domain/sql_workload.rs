@@ -314,13 +314,13 @@ pub struct SqlEvent {
     pub statement: Vec<SqlStatement>,
 }
 
-/// True if an event is a transaction, or its isolation level.
+/// The transaction of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TransactionWord {
-    /// It is, or not.
+    /// True if the event is a transaction.
     Plain(bool),
-    /// It is, at this isolation level.
+    /// A transaction with this isolation level.
     Level(String),
 }
 

@@ -22,7 +22,7 @@ const FLUSHED_SECONDS: f64 = 20.0;
 /// Between two looks at compactions that are going on (published).
 const LOOK: Duration = Duration::from_secs(10);
 
-/// True if the server has the engine and may use it.
+/// Returns a row if the server has the engine and may use it.
 const IS_THERE: &str = "SELECT 1 FROM information_schema.ENGINES \
                           WHERE ENGINE = 'ROCKSDB' AND SUPPORT IN ('YES', 'DEFAULT')";
 

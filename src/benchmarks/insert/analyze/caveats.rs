@@ -15,7 +15,8 @@ pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Caveat> {
     evidence.targets().flat_map(of_target).collect()
 }
 
-/// Missed rates in steps without queries; steps with queries have the write rate as a metric.
+/// Missed rates in steps without queries. In steps with queries, the write rate decides whether
+/// targets can be compared (write_rate.rs).
 fn missed_pace(evidence: &Evidence<'_>, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, 0.0, |record| missed_target(record).filter(|_| !counts_queries(record.rate)))
