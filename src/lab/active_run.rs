@@ -41,7 +41,7 @@ pub(super) struct ActiveRun<'a> {
     pub(super) control: Box<dyn ControlPlane>,
     /// The load that the block starts from.
     load: KeptLoad,
-    /// What is not there since a step failed, and the name of that step.
+    /// The prerequisite that is missing since a step failed, and the name of that step.
     lost: Option<(Prerequisite, String)>,
     /// Holds the limit on the server's memory; goes when the server has gone.
     group: Option<MemoryGroup>,
@@ -53,7 +53,7 @@ pub(super) struct ActiveRun<'a> {
     names: ProfileNames,
 }
 
-/// What came of a start.
+/// The result of a start.
 pub(super) enum Started<'a> {
     /// The server is up.
     Runs(Box<ActiveRun<'a>>),
@@ -82,7 +82,7 @@ pub(super) fn start<'a>(
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
     progress.doing(&state.target.label, "restore the snapshot and start", None);
     let callgrind = count::callgrind(execution, state, &data);
-    // What only prepares is faster without valgrind.
+    // Preparation is faster without valgrind.
     let is_under = count::counts_next(execution, &state.phases);
     let started = restore(execution, state, number, &data).and_then(|()| {
         let group = memory::group(&execution.options.plan, &state.target)?;
@@ -169,7 +169,7 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
 }
 
 impl ActiveRun<'_> {
-    /// What the started server says of itself; an external one gets its tables here.
+    /// Reads the settings of the started server. On an external server, creates its tables.
     fn settle_in(
         &mut self,
         execution: &Execution<'_>,
@@ -274,7 +274,7 @@ impl ActiveRun<'_> {
         self.conclude(execution, (step, number), result, progress)
     }
 
-    /// What a step is carried out on.
+    /// The runner of a step.
     pub(super) fn runner<'s>(
         &'s mut self,
         execution: &'s Execution<'s>,

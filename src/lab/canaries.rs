@@ -67,7 +67,7 @@ impl CanarySpec {
     }
 }
 
-/// Where readings come from.
+/// The source of readings.
 pub(super) enum CanarySource {
     /// Nowhere.
     Off,
@@ -109,7 +109,8 @@ impl CanarySource {
     }
 }
 
-/// Why a block with these readings before and after it is disturbed; empty if it is not.
+/// The reasons why a block with these readings before and after it is disturbed; empty if it is
+/// not.
 pub(super) fn faults(reference: &CanaryReference, block: [Option<&Canary>; 2]) -> Vec<String> {
     let slow = |when: &str, reading: Option<&Canary>| {
         Some(format!("{when} it, {}", slow(reference, reading?)?))
@@ -119,15 +120,15 @@ pub(super) fn faults(reference: &CanaryReference, block: [Option<&Canary>; 2]) -
     [slow("before", before), slow("after", after), changed()].into_iter().flatten().collect()
 }
 
-/// Why `reading` is slower than the usual level of `reference`; `None` if it is not, or if there is
-/// too little to tell.
+/// The reason why `reading` is slower than the usual level of `reference`; `None` if it is not, or
+/// with too few readings.
 ///
 /// The range is the 99 % prediction interval of normal noise on logarithms, and at least as wide as
-/// the floors: 15 % of spin, 25 % of memory, 3 times of fsync. By a calibration it is that of its
-/// readings as they are: what the host was then, it may be again. By a plan's own readings, some of
-/// which may be disturbed, it is around their median, with a robust standard deviation (1.4826 ×
-/// median absolute deviation). It has no lower end: a host that is faster than before shows that
-/// the readings before were disturbed.
+/// the floors: 15 % of spin, 25 % of memory, 3 times of fsync. From a calibration, it uses the
+/// readings as they are, because the host may be like that again. From a plan's own readings, some
+/// of which may be disturbed, it is around their median, with a robust standard deviation (1.4826 ×
+/// median absolute deviation). It has no lower end: a faster host shows that the earlier readings
+/// were disturbed.
 pub(super) fn slow(reference: &CanaryReference, reading: &Canary) -> Option<String> {
     let by_calibration = reference.rule == CanaryRule::Calibration;
     let range = if by_calibration { prediction } else { around_median };
@@ -144,12 +145,12 @@ pub(super) fn slow(reference: &CanaryReference, reading: &Canary) -> Option<Stri
     joined(faults.collect())
 }
 
-/// Why the host changed during a block, judged by its changes during the blocks of its A/A
-/// calibration; `None` if it did not change, or if the calibration has too few blocks.
+/// The reason why the host changed during a block, judged by its changes during the blocks of its
+/// A/A calibration; `None` if it did not change, or if the calibration has too few blocks.
 ///
 /// The range is the 99 % prediction interval of normal noise on the logarithms of after / before,
-/// and at least as wide as the floors: 3 % of spin, 5 % of memory, 2 times of fsync. A host that
-/// is slow, or fast, all along is the same for both targets of a block and is no fault.
+/// and at least as wide as the floors: 3 % of spin, 5 % of memory, 2 times of fsync. A host that is
+/// slow or fast throughout is equal for both targets of a block, which is no fault.
 fn changed(known: &[[Canary; 2]], block: [&Canary; 2]) -> Option<String> {
     let faults = KINDS.iter().filter_map(|kind| {
         let of = |[before, after]: &[Canary; 2]| kind.change([before, after]);
@@ -177,7 +178,7 @@ fn prediction(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, deviations(values.len())? * (squares / (n - 1.0)).sqrt()))
 }
 
-/// The same with the median and the median absolute deviation, which a few disturbed readings do
+/// The level and scale by median and median absolute deviation, which a few disturbed readings do
 /// not move.
 fn around_median(values: &[f64]) -> Option<(f64, f64)> {
     let centre = median(values)?;
@@ -185,8 +186,8 @@ fn around_median(values: &[f64]) -> Option<(f64, f64)> {
     Some((centre, deviations(values.len())? * MAD_TO_SD * median(&distances)?))
 }
 
-/// How many standard deviations, estimated from `n` values, the next value may be off:
-/// t × √(1 + 1/n). `None` below [`PAIRS_MIN`] values.
+/// The largest distance of the next value, in standard deviations estimated from `n` values: t ×
+/// √(1 + 1/n). `None` below [`PAIRS_MIN`] values.
 fn deviations(n: usize) -> Option<f64> {
     if n < PAIRS_MIN {
         return None;
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_a_host_was_in_its_calibration_it_may_be_again() {
-        // As the memory canary of a host whose last cache others use, too: now and then it takes
+        // Like the memory canary of a host whose last-level cache others use: now and then it takes
         // twice as long.
         let now_and_then = [100.0, 101.0, 240.0, 99.0, 100.0, 102.0, 98.0, 230.0, 100.0, 101.0];
         assert_eq!(level(CanaryRule::Calibration, &now_and_then, &canary(240.0)), None);

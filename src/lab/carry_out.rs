@@ -69,9 +69,9 @@ pub fn carry_out(
     Ok(ExecutionSummary { faults, interrupted })
 }
 
-/// What all written-down blocks of a plan share.
+/// The common part of all block specifications of a plan.
 pub(super) struct BlockTemplate {
-    /// Of the first target, and by number those of all.
+    /// Phases of the first target, and by number those of all.
     pub(super) phases: Vec<Phase>,
     /// Builds and settings; positions follow from the order of each block.
     pub(super) slots: Vec<TargetSlot>,

@@ -11,7 +11,7 @@ pub(super) struct ClockReading {
     pub(super) unix_ns: u64,
 }
 
-/// What is known of the clocks of another host.
+/// The offset of another host's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClockOffset {
     /// Lead of its monotonic clock, nanoseconds.
@@ -55,7 +55,7 @@ impl ClockOffset {
         self.unix_ns as f64 / 1e6
     }
 
-    /// How well the offset is known, milliseconds.
+    /// Largest error of the offset, milliseconds.
     pub(super) fn bound_ms(&self) -> f64 {
         self.round_trip_ns as f64 / 2e6
     }

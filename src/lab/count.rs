@@ -23,7 +23,7 @@ use crate::os::valgrind::Callgrind;
 /// A driver that is silent waits for a server that hangs. Each statement may take so much longer.
 const PATIENCE_OF_A_STATEMENT: Duration = Duration::from_millis(50);
 
-/// What is counted: a process, and its thread if it serves others, too.
+/// The counted process, and its thread if it also serves others.
 struct CountedProcess {
     pid: u32,
     thread: Option<u32>,
@@ -95,7 +95,7 @@ impl StepRunner<'_> {
         }
     }
 
-    /// Who serves the client.
+    /// The process that serves the client.
     fn subject(
         &self,
         driver: &DriverTeam,
@@ -136,7 +136,8 @@ fn record(step: &Step, number: u32, outcome: Outcome, counted: Option<Counted>) 
     StepRecord { outcome, counted, ..step_runner::empty_record(step, number, Status::Complete) }
 }
 
-/// What the server of a run goes under, or the driver that loads the library, if it is counted.
+/// Callgrind around the server of a run, or around the driver with a library, if the run is
+/// counted.
 pub(super) fn callgrind(
     execution: &Execution<'_>,
     state: &TargetState,
@@ -165,7 +166,7 @@ pub(super) fn counts(execution: &Execution<'_>, phase: &Phase) -> bool {
     matches!(execution.options.plan.counted(step), StepCount::Events(_))
 }
 
-/// What the record of a step says that a counted run does not count.
+/// The record's reason for a step that a counted run does not count.
 pub(super) fn uncounted(step: &Step, why: String) -> Option<Counted> {
     step.reported.then(|| Counted { uncounted: Some(why), ..Counted::default() })
 }

@@ -1,4 +1,5 @@
-//! When a plan has measured enough: the lab asks after each block and does not judge itself.
+//! Decides when a plan has measured enough: the lab asks after each block and does not judge
+//! itself.
 
 use anyhow::Result;
 
@@ -12,7 +13,7 @@ pub trait Decider {
     fn after(&mut self, block: u32) -> Result<Decision>;
 }
 
-/// What the next block measures.
+/// The measurements of the next block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Every step.

@@ -17,14 +17,14 @@ use crate::lab::driver_child::{DriverChild, DriverLog};
 use crate::lab::relay::{ClientLine, FarDriver};
 use crate::os::valgrind::Callgrind;
 
-/// How the process is started, by its DBMS.
+/// The start of the process, by its DBMS.
 #[derive(Debug, Default)]
 pub(super) struct Start {
     /// A program that starts it.
     pub(super) launcher: Option<PathBuf>,
     /// The control group that it enters.
     pub(super) memory_group: Option<PathBuf>,
-    /// What it runs under, if the DBMS is a library in it whose instructions are to be counted.
+    /// Callgrind around it, if the DBMS is a library in it whose instructions are counted.
     pub(super) callgrind: Option<Callgrind>,
 }
 

@@ -16,7 +16,7 @@ use crate::os::clock;
 
 /// Round trips to each host before a step.
 const ROUND_TRIPS: u32 = 16;
-/// How long a host may take to tell the time.
+/// Time limit for a host to tell the time.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Between two looks at a driver while others speak.
 const LOOK: Duration = Duration::from_millis(10);
@@ -115,7 +115,7 @@ impl AwayDriver {
         Some(self.clock?.here(self.window_ns?))
     }
 
-    /// What the record of the step says of it.
+    /// The record of a client host.
     fn record(&self, outcome: &Outcome, first: Option<i128>) -> ClientHostRecord {
         ClientHostRecord {
             host: self.host.clone(),
@@ -208,7 +208,7 @@ fn next_of_all(drivers: &mut [AwayDriver], wait: Duration) -> Result<Option<Driv
     }
 }
 
-/// Which message comes first where drivers have said different ones.
+/// The order of messages when drivers have sent different ones.
 fn rank(event: &DriverEvent) -> (u8, u32) {
     match event {
         DriverEvent::Prepared => (0, 0),
@@ -249,7 +249,7 @@ fn together(drivers: &mut [AwayDriver]) -> Result<DriverEvent> {
     parts.pop().ok_or_else(|| anyhow!("read from the drivers of client hosts: no message arrived"))
 }
 
-/// What the drivers of all hosts counted as one, with what each host did.
+/// The sum of the counts of all hosts, with the facts of each host.
 fn measured(drivers: &[AwayDriver], mut outcomes: Vec<Outcome>) -> Result<Outcome> {
     let first = drivers.iter().filter_map(AwayDriver::began).min();
     let records: Vec<ClientHostRecord> = drivers

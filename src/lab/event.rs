@@ -37,7 +37,7 @@ pub enum Event {
         step: String,
         /// Operations per second.
         rate: f64,
-        /// Of what.
+        /// The unit of the rate.
         unit: RateUnit,
     },
     /// Something a reader should see later too: a fault, something resumed, a fact that limits the

@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::results::ResultSet;
 use crate::wire::password::TypedPasswords;
 
-/// What to carry out and where.
+/// The plan to carry out, and its surroundings.
 #[derive(Clone, Debug)]
 pub struct ExecutionOptions {
     /// The plan.
@@ -57,7 +57,7 @@ pub struct ExecutionOptions {
     pub stop: Arc<AtomicBool>,
 }
 
-/// How it went.
+/// The end of an execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionSummary {
     /// One line for each run or target that failed.
@@ -78,7 +78,7 @@ pub(super) struct Execution<'a> {
     pub(super) disk: Option<String>,
     pub(super) memory_bytes: u64,
     pub(super) spinner: Option<Spinner>,
-    /// Who carries the clients; `None` for this host.
+    /// The client hosts; `None` for this host.
     pub(super) clients: Option<ClientHosts>,
 }
 

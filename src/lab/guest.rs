@@ -32,7 +32,7 @@ pub(super) fn control(options: &ExecutionOptions, target: &Target) -> Result<Opt
     Ok(Some(dbms::external(dsn.dialect(), dsn.address, dsn.login, guest, interrupt)?))
 }
 
-/// The same result folder has the same tag, so a resumed plan finds what was left of it.
+/// A result folder always has the same tag, so that a resumed plan finds its own tables.
 fn guest(options: &ExecutionOptions, target: &Target) -> Result<Guest> {
     let ExecutionOptions { plan, out, keep, replace, .. } = options;
     let results = path::absolute(out).context("find the result folder")?;
@@ -136,8 +136,8 @@ pub(super) fn check_far(options: &ExecutionOptions) -> Result<Vec<StepFile>> {
     Ok(files)
 }
 
-/// What to say if some targets are measured over TLS and others are not: the price of encryption is
-/// in every difference between them.
+/// A warning if only some targets are measured over TLS: each difference between them contains the
+/// cost of encryption.
 fn unequal(encrypted: &[(String, bool)]) -> Option<String> {
     let with = encrypted.iter().find(|(_, is)| *is)?;
     let without = encrypted.iter().find(|(_, is)| !*is)?;
@@ -148,7 +148,7 @@ fn unequal(encrypted: &[(String, bool)]) -> Option<String> {
     ))
 }
 
-/// Where a target is and who logs in, and what to say of its password.
+/// Address and login of a target, and notes about its password.
 fn login(options: &ExecutionOptions, target: &Target, dsn: &str) -> Result<(Dsn, Vec<String>)> {
     let label = &target.label;
     let Known { dsn: mut read, is_visible, mut notes } =

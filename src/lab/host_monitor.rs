@@ -93,12 +93,12 @@ impl HostMonitor {
         self.spent_before + self.began.elapsed().as_secs_f64()
     }
 
-    /// What the canaries beside the next block are held against; `None` if they are off.
+    /// The reference for the canaries of the next block; `None` if they are off.
     pub(super) fn reference(&self) -> Option<CanaryReference> {
         let rule = self.gate.canaries;
         let pairs = self.known().to_vec();
         let usual = match rule {
-            // Which host a block will have is not known yet.
+            // The host of a block is not known yet.
             _ if self.has_many_hosts => Vec::new(),
             CanaryRule::Calibration => pairs.iter().flatten().cloned().collect(),
             CanaryRule::Own => self.own_canaries().cloned().collect(),

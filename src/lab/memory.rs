@@ -65,7 +65,7 @@ pub(super) fn servers_that_fit(cache: Option<u64>, memory_bytes: u64) -> usize {
     cache.map_or(usize::MAX, |cache| (memory_bytes / cache.max(1)).max(1) as usize)
 }
 
-/// Why a server may have failed: processes of it that the kernel killed for the limit.
+/// A reason for a server's failure: the kernel killed processes of it because of the limit.
 pub(super) fn killed(group: Option<&MemoryGroup>) -> Option<String> {
     let killed = group?.killed().filter(|killed| *killed > 0)?;
     Some(format!("memory_limit is too small: the kernel killed {killed} of its processes"))

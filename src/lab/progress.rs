@@ -22,7 +22,7 @@ impl<'a> Progress<'a> {
         Progress { events, done_seconds: 0.0, total_seconds: f64::INFINITY }
     }
 
-    /// What there is to do: the load of all targets and `blocks` blocks.
+    /// The estimate for the loads of all targets and `blocks` blocks.
     pub(super) fn plan(&mut self, plan: &Plan, phases: &[Phase], blocks: usize) {
         let cost = cost::estimate(plan, phases);
         let targets = plan.targets.len() as f64;
@@ -37,13 +37,13 @@ impl<'a> Progress<'a> {
         self.advance(0.0);
     }
 
-    /// So many seconds more than thought.
+    /// Adds seconds to the estimate.
     pub(super) fn more(&mut self, seconds: f64) {
         self.total_seconds += seconds;
         self.advance(0.0);
     }
 
-    /// So many seconds of the estimate are done.
+    /// Marks seconds of the estimate as done.
     pub(super) fn advance(&mut self, seconds: f64) {
         self.done_seconds = (self.done_seconds + seconds).min(self.total_seconds);
         let (done_seconds, total_seconds) = (self.done_seconds, self.total_seconds);

@@ -22,7 +22,7 @@ use crate::wire::dsn::Dsn;
 /// No server gets less: small tables still want room for indexes, undo, and growth under inserts.
 const CACHE_FLOOR_BYTES: u64 = 256 << 20;
 
-/// What one target runs.
+/// A target with its build, configuration and sizes.
 pub(super) struct ResolvedTarget {
     pub(super) build: Build,
     pub(super) config: Config,
@@ -34,7 +34,7 @@ pub(super) struct Search<'a> {
     cache: Cache,
     clients: PackageClients,
     found: Vec<Found>,
-    /// What a written-down block says of each target, if one is carried out.
+    /// The targets in a block's specification, if one is carried out.
     slots: Option<&'a [TargetSlot]>,
 }
 
@@ -159,8 +159,8 @@ fn closed_to_servers(run_as: Option<&User>, build: &Build) -> Option<PathBuf> {
     build.root.as_deref().filter(|_| server).and_then(obtain::closed_folder)
 }
 
-/// What was asked for, or enough for all data, but no more than 60 % of a target's share of memory,
-/// or of the limit that is put on it.
+/// Bytes of a target's cache: the requested size, or enough for all data, but at most 60 % of the
+/// target's share of memory or of its memory limit.
 pub(super) fn cache_bytes(plan: &Plan, memory_share: u64) -> u64 {
     let wanted = plan.size().cached_bytes.max(CACHE_FLOOR_BYTES);
     let memory = memory_share.min(plan.memory_limit().unwrap_or(u64::MAX));

@@ -11,7 +11,7 @@ use crate::results::{ResultSet, read_run};
 pub(super) struct History {
     done: BTreeSet<u32>,
     attempts: BTreeMap<u32, u32>,
-    /// What was found, in words.
+    /// Notes about the found results.
     pub(super) notes: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
     Ok(history)
 }
 
-/// How often each step of a target failed and was completed, in all blocks and attempts.
+/// Number of failures and completions of each step of a target, in all blocks and attempts.
 struct Fates {
     failed: BTreeMap<(String, String), u32>,
     complete: BTreeSet<(String, String)>,
@@ -100,7 +100,7 @@ impl Fates {
         Ok(fates)
     }
 
-    /// Why a run is to be made once more, in words; `None` if it stands.
+    /// The reason for repeating a run; `None` if it stands.
     fn reason_to_repeat(&self, run: &RunRecord) -> Option<String> {
         let label = &run.key.label;
         match &run.status {

@@ -17,7 +17,7 @@ use crate::units;
 /// Steps that a note names; the rest is counted.
 const NAMED: usize = 6;
 
-/// What is to be done next, and why no more.
+/// Decides which block is next, and when to stop.
 pub(super) struct BlockScheduler {
     phases: Vec<Phase>,
     /// True if all data of the workload fit into the caches of the DBMS.

@@ -10,7 +10,7 @@ pub(super) struct Selection {
     left_out: Vec<Option<&'static str>>,
 }
 
-/// Why a step is left out.
+/// The reason for leaving a step out.
 const NOTHING_FOLLOWS: &str = "decided, and no undecided step follows it";
 const CHANGES_NOTHING: &str = "decided; it changes no data, and all data are cached";
 
@@ -20,14 +20,13 @@ impl Selection {
         Selection { left_out: vec![None; phases.len()] }
     }
 
-    /// What the open steps need.
+    /// The steps that the open steps need.
     ///
-    /// The state in which a step finds a DBMS is made by the steps before it: writes change the
-    /// data, reads what is cached. So an open step keeps all writes and all warming steps before
-    /// it, and a settled step that only reads is left out only where everything is `cached`
-    /// anyway: then the steps after it find what they found before. Nothing is needed after the
-    /// last open step. All targets of a block leave out the same steps, so its pairs stay pairs
-    /// either way.
+    /// The steps before a step make the state of the DBMS for it: writes change the data, reads the
+    /// caches. So an open step keeps all writes and all warm-up steps before it. A decided step
+    /// that only reads is left out only if everything is `cached` anyway, so that later steps find
+    /// the same state. Nothing is needed after the last open step. All targets of a block leave out
+    /// the same steps, so its pairs stay pairs.
     pub(super) fn of_open(phases: &[Phase], open: &BTreeSet<String>, cached: bool) -> Selection {
         let is_open =
             |phase: &Phase| matches!(phase, Phase::Measure(step) if open.contains(&step.name));
@@ -60,7 +59,7 @@ impl Selection {
         pairs.collect()
     }
 
-    /// What is left out: number of the phase, from 1 → why.
+    /// The steps left out: number of the phase, from 1, and reason.
     pub(super) fn left_out(&self) -> BTreeMap<u32, String> {
         let reasons = (1..).zip(&self.left_out);
         reasons.filter_map(|(number, why)| Some((number, (*why)?.to_owned()))).collect()

@@ -33,7 +33,7 @@ use crate::os::valgrind::Callgrind;
 use crate::os::waits::Waits;
 use crate::os::{clock, disk};
 
-/// How often the lab looks whether it is to stop, and whether the server lives.
+/// Time between two checks whether to stop and whether the server lives.
 const LOOK: Duration = Duration::from_millis(200);
 /// So long after something failed, the end of the server may still come to light as its reason.
 const LAST_BREATH: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ pub(super) struct Silence {
     seconds: u64,
 }
 
-/// What a step is carried out on.
+/// Everything that a step needs.
 pub(super) struct StepRunner<'a> {
     pub(super) execution: &'a Execution<'a>,
     pub(super) control: &'a mut dyn ControlPlane,
@@ -56,13 +56,13 @@ pub(super) struct StepRunner<'a> {
     pub(super) label: &'a str,
     /// Folder for the driver's own words.
     pub(super) logs: PathBuf,
-    /// How this target takes turns with others within the step, if it does.
+    /// This target's part in the turns of the step, if targets take turns.
     pub(super) taking: Option<Taking<'a>>,
-    /// How stacks of this build are found; `None` where they are not sampled.
+    /// The method of unwinding stacks of this build; `None` without sampling.
     pub(super) call_graph: Option<CallGraph>,
 }
 
-/// What came of a load.
+/// The result of a load.
 pub(super) struct Loaded {
     pub(super) record: LoadRecord,
     started: String,
@@ -91,15 +91,15 @@ impl Loaded {
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 pub(super) struct Measured {
     pub(super) outcome: Outcome,
     pub(super) usage: Usage,
     pub(super) seconds: Vec<Second>,
     pub(super) started: String,
-    /// Where targets took turns.
+    /// The turns, if targets took turns.
     pub(super) turns: Vec<Turn>,
-    /// What moved of the DBMS's counters.
+    /// Changes of the DBMS's counters.
     pub(super) counters: Vec<Counter>,
     /// Stacks of the server, if they were sampled.
     pub(super) stacks: Option<SampledStacks>,
@@ -313,7 +313,7 @@ impl StepRunner<'_> {
         observers.add(Box::new(WaitObserver::new(waits)));
     }
 
-    /// What is observed beside the clients, from before they start.
+    /// The observers beside the clients, from before their start.
     fn observers(&self, endpoint: &Endpoint) -> Observers {
         let server_pid = self.control.server_pid();
         let sampler = self.sampler();

@@ -28,7 +28,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// Under valgrind they are slower. They start from a snapshot, which needs no recovery.
 const VALGRIND_START_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// What is known of a load whose snapshot is whole.
+/// A load with a complete snapshot.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct KeptLoad {
     /// `None` where filling is a step of the benchmark.
@@ -50,7 +50,7 @@ pub(super) struct TargetState {
     pub(super) loads: BTreeMap<u32, KeptLoad>,
     /// Set if it cannot be measured at all.
     pub(super) broken: bool,
-    /// How stacks of its build are found.
+    /// The method of unwinding stacks of its build.
     pub(super) call_graph: CallGraph,
     /// One line for each thing that went wrong.
     pub(super) faults: Vec<String>,

@@ -12,10 +12,10 @@ use crate::driver::ring::{Ring, TurnPhase, TurnRequest};
 /// it stands still, whatever its server does.
 const FROZEN: Duration = Duration::from_secs(5);
 
-/// Why figures of the whole host are missing.
+/// The reason why figures of the whole host are missing.
 const OF_ALL: &str = "targets took turns, and this counter covers all of them together";
 
-/// How the step of one target takes part in turns.
+/// The part of one target in the turns of a step.
 pub(super) struct Taking<'a> {
     ring: &'a Ring,
     place: usize,
@@ -31,7 +31,7 @@ impl<'a> Taking<'a> {
         Taking { ring, place, standstill, pulse: Cell::new((0, Instant::now())) }
     }
 
-    /// What the driver is asked for.
+    /// The request to the driver.
     pub(super) fn request(&self) -> TurnRequest {
         TurnRequest {
             page: self.ring.path().to_owned(),
@@ -41,7 +41,7 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// As many targets as may be waited for.
+    /// Number of targets that may be waited for.
     pub(super) fn targets(&self) -> u32 {
         self.ring.targets() as u32
     }

@@ -16,14 +16,14 @@ use crate::units::short_hash;
 /// One measuring program per host: a second one would be noise to the first.
 pub const HOST_LOCK: &str = "/tmp/rqps.measuring.lock";
 
-/// Where work folders are when servers cannot reach the results.
+/// The parent of work folders if servers cannot reach the results.
 const ELSEWHERE: &str = "/var/tmp";
 
 /// The host for one measuring program, and the result folder if it is there already: all that is
 /// taken before it is known that the plan can be carried out.
 #[derive(Debug)]
 pub(super) struct Reservation {
-    /// Who servers run as, when rqps runs as root.
+    /// The user of servers if rqps runs as root.
     pub(super) run_as: Option<User>,
     doing: String,
     results: Option<Lock>,
@@ -72,7 +72,7 @@ fn lock_results(results: &Path, doing: &str) -> Result<Lock> {
 #[derive(Debug)]
 pub(super) struct WorkFolders {
     work: PathBuf,
-    /// Who servers run as, when rqps runs as root.
+    /// The user of servers if rqps runs as root.
     pub(super) run_as: Option<User>,
     _results: Lock,
     /// `None` where only other hosts measure.
@@ -124,7 +124,7 @@ impl WorkFolders {
         self.work.join(format!(".counted-{order:02}"))
     }
 
-    /// Where a server keeps its sockets: short, because the name of a socket ends at 107 bytes.
+    /// The folder of a server's sockets; short, because the name of a socket ends at 107 bytes.
     pub(super) fn sockets(&self, label: &str) -> PathBuf {
         PathBuf::from(format!("/tmp/rqps-{}-{}", std::process::id(), short_hash(label.as_bytes())))
     }
@@ -147,10 +147,11 @@ impl WorkFolders {
     }
 }
 
-/// The same before any folder of a new plan is made.
+/// Checks the free space before any folder of a new plan is made.
 ///
 /// # Errors
-/// Less space is free than `bytes`.
+///
+/// Less than `bytes` is free.
 pub(super) fn check_space_for(
     results: &Path,
     work: Option<&Path>,
@@ -158,7 +159,7 @@ pub(super) fn check_space_for(
     bytes: u64,
 ) -> Result<()> {
     let folder = work.unwrap_or(results);
-    // Of a relative path the last ancestor is empty, and means where we are.
+    // The last ancestor of a relative path is empty and means the current folder.
     let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let closed = run_as.is_some_and(|user| user::check_reachable(there, user).is_err());
     match work.is_none() && closed {

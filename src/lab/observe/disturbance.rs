@@ -1,4 +1,4 @@
-//! Who else is at work on the host during a step.
+//! Observes other activity on the host during a step.
 
 use crate::dbms::ControlPlane;
 use crate::domain::endpoint::Endpoint;
@@ -27,8 +27,8 @@ impl DisturbanceObserver {
         Some(DisturbanceObserver { watch: Some(Watch::begin(&ours)), is_server, seen: None })
     }
 
-    /// What was seen. A server that somebody else runs may be on this host unrecognised: then its
-    /// CPU would pass for that of a stranger.
+    /// The disturbance. A server that rqps does not run may be on this host unrecognised; its CPU
+    /// would then count as that of a stranger.
     fn seen(&self, watch: Watch) -> Disturbance {
         let known = watch.knows_server();
         let mut seen = watch.end();

@@ -27,7 +27,7 @@ pub(crate) enum Edge<'a> {
 
 /// Observes a step without taking part in it.
 pub(crate) trait StepObserver {
-    /// What the step's `missing` calls it where it has nothing to tell.
+    /// Its key in the step's `missing` if it observed nothing.
     fn name(&self) -> &'static str;
 
     /// Reads what it wants of this moment.
@@ -40,12 +40,12 @@ pub(crate) trait StepObserver {
     fn end(self: Box<Self>, observed: &mut Observed);
 }
 
-/// What the observers of a step have seen.
+/// The observations of a step.
 #[derive(Default)]
 pub(crate) struct Observed {
-    /// How far counters of host and server moved in the window.
+    /// Changes of the counters of host and server in the window.
     pub(crate) usage: Usage,
-    /// The same for each second.
+    /// Changes of these counters by second.
     pub(crate) seconds: Vec<Usage>,
     pub(crate) disturbance: Option<Disturbance>,
     pub(crate) server_log: Vec<ServerEvent>,
@@ -53,7 +53,7 @@ pub(crate) struct Observed {
     pub(crate) counters: Vec<Counter>,
     /// Its stacks, if they were sampled.
     pub(crate) stacks: Option<SampledStacks>,
-    /// What its threads waited for, if that was seen.
+    /// Waits of the server's threads, if they were observed.
     pub(crate) waited: Option<Waited>,
 }
 
@@ -94,7 +94,7 @@ impl Observers {
         });
     }
 
-    /// What they have seen.
+    /// Ends the observers and returns their observations.
     pub(crate) fn end(self) -> Observed {
         let mut observed = Observed::default();
         for observer in self.all {

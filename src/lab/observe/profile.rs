@@ -31,8 +31,8 @@ pub(crate) struct ProfileObserver {
 }
 
 impl ProfileObserver {
-    /// Of the process `root`; `in_client` if that is the client of a library. perf's own files are
-    /// in `folder` while it works.
+    /// Samples the process `root`; `in_client` if that is a client with a library. perf's own files
+    /// are in `folder` meanwhile.
     pub(crate) fn new(
         perf: &Perf,
         (hertz, call_graph): (u32, CallGraph),

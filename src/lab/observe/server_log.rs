@@ -17,7 +17,7 @@ pub(crate) struct ServerLogObserver {
 }
 
 impl ServerLogObserver {
-    /// Of the server whose log is in the folder `logs`.
+    /// For the server with its log in the folder `logs`.
     pub(crate) fn new(logs: &Path) -> ServerLogObserver {
         let path = logs.join("server.log");
         ServerLogObserver { path, part: None, events: Vec::new() }
@@ -65,7 +65,7 @@ impl LogPart {
         LogPart { path, from, start: start.as_secs_f64() }
     }
 
-    /// What it tells of the `seconds` since then. Without a log, nothing.
+    /// The events in the log in the `seconds` since then; empty without a log.
     fn events(&self, seconds: f64) -> Vec<ServerEvent> {
         let read = || -> std::io::Result<Vec<u8>> {
             let mut file = File::open(&self.path)?;

@@ -1,4 +1,4 @@
-//! What the server's threads wait for in the window, while they are on no CPU.
+//! Observes waits of the server's threads in the window while they are on no CPU.
 
 use crate::dbms::ControlPlane;
 use crate::domain::sampled::Waited;
@@ -14,7 +14,7 @@ pub(crate) struct WaitObserver {
 }
 
 impl WaitObserver {
-    /// Of these processes.
+    /// For these processes.
     pub(crate) fn new(waits: Waits) -> WaitObserver {
         WaitObserver { waits: Some(waits), looking: None, waited: None }
     }
