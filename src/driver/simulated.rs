@@ -92,8 +92,7 @@ pub(crate) fn measure<W: Write>(
     outcome.plans = plans;
     outcome.notes.extend(notes);
     outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
-    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
-    Ok(())
+    Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
 }
 
 /// The latest of the clients' clocks.

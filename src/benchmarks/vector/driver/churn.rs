@@ -20,11 +20,8 @@ pub(super) fn delete<W: Write>(
     percent: f64,
 ) -> Result<Outcome, Stop> {
     let connector = context.connector.clone();
-    let (_, outcome) = untimed(
-        context,
-        &connector,
-        "the deletion",
-        move |session, table, done| {
+    let (_, outcome) =
+        untimed(context, &connector, "the deletion", move |session, table, done| {
             let data = &table.data;
             let statement = format!("DELETE FROM {TABLE} WHERE fate < {}", parts(percent));
             let reply = session.simple(&statement);
@@ -36,11 +33,11 @@ pub(super) fn delete<W: Write>(
             match count(session)? {
                 left if left == expected => Ok(()),
                 left => Err(format!(
-                    "failed to delete {percent} % of the rows: {left} rows remain instead of {expected}"
+                    "failed to delete {percent} % of the rows: {left} rows remain instead of \
+                     {expected}"
                 )),
             }
-        },
-    )?;
+        })?;
     Ok(outcome)
 }
 
