@@ -299,7 +299,7 @@ impl Claim {
             // One statement: all of them or none.
             self.drop_tables(&names)?;
             for name in &names {
-                let of_name = format!("name = {}", self.catalogue.literal(name));
+                let of_name = format!("name = {}", self.catalogue.0.literal(name));
                 self.ledger().forget(&of_name)?;
             }
         }
@@ -393,7 +393,7 @@ impl Claim {
     /// # Errors
     /// The server refuses, for one because something of somebody else's depends on it.
     pub(crate) fn release(&mut self, tag: &str, keep: bool) -> Result<(), DbmsError> {
-        let of_tag = format!("tag = {}", self.catalogue.literal(tag));
+        let of_tag = format!("tag = {}", self.catalogue.0.literal(tag));
         if keep {
             return self.ledger().keep(&of_tag);
         }
@@ -417,7 +417,7 @@ impl Claim {
         let ours = there.into_iter().filter(|it| it.kind == "table" && it.comment == mark);
         self.drop_all(ours.map(|relation| relation.name).collect())?;
         for extension in self.ask(|catalogue, session| catalogue.extensions(session, &mark))? {
-            self.run(&format!("DROP EXTENSION {}", self.catalogue.identifier(&extension)))?;
+            self.run(&format!("DROP EXTENSION {}", self.catalogue.0.identifier(&extension)))?;
         }
         match owned.iter().all(|row| row.tag == tag) {
             true if self.place.own => self.drop_place(),
@@ -440,8 +440,8 @@ impl Claim {
     }
 
     fn drop_tables(&mut self, names: &[String]) -> Result<(), DbmsError> {
-        let place = self.catalogue.identifier(&self.place.name);
-        let full = |name: &String| format!("{place}.{}", self.catalogue.identifier(name));
+        let place = self.catalogue.0.identifier(&self.place.name);
+        let full = |name: &String| format!("{place}.{}", self.catalogue.0.identifier(name));
         let names: Vec<String> = names.iter().map(full).collect();
         self.run(&format!("DROP TABLE {}", names.join(", ")))
     }
