@@ -170,13 +170,10 @@ fn take_target(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
         if file_name(&name).is_some() && folder.join(&name).is_file() {
             sources.raw.push((label.clone(), folder.join(&name)));
         } else {
-            left.push(name);
+            left.add(&name);
         }
     }
-    if !left.is_empty() {
-        let text = format!("no measurements of a step: {}", left.join(", "));
-        sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
-    }
+    sources.notices.extend(left.notice(folder, "no measurements of a step"));
     Ok(())
 }
 
