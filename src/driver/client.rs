@@ -158,8 +158,8 @@ impl<E: ClientEvent> Client<E> {
     pub fn run_events(&mut self, count: u64) -> Result<(), String> {
         self.last_end = self.clock.now();
         for done in 0..count {
-            let event = self.event(u64::MAX)?;
-            if self.acts.stopped().is_some() {
+            let event = self.next_event(u64::MAX)?;
+            if self.event.stopped().is_some() {
                 return Err(format!("failed to carry out {count} events: it stopped after {done}"));
             }
             self.record(&event);
@@ -186,7 +186,7 @@ impl<E: ClientEvent> Client<E> {
     /// Closes the window and returns its counts.
     pub fn close_window(&mut self) -> Counts {
         let Some(window) = self.window else { return Counts::default() };
-        let mut length = match self.acts.stopped() {
+        let mut length = match self.event.stopped() {
             Some(ClientStop::Together) => self.last_end.saturating_sub(window.start).max(1),
             _ => window.end - window.start,
         };
@@ -203,7 +203,7 @@ impl<E: ClientEvent> Client<E> {
             }
         }
         self.counts.window_ns = length;
-        self.counts.stopped = self.acts.stopped() == Some(ClientStop::Alone);
+        self.counts.stopped = self.event.stopped() == Some(ClientStop::Alone);
         self.count_backlog(window.end);
         self.window = None;
         std::mem::take(&mut self.counts)
@@ -228,7 +228,7 @@ impl<E: ClientEvent> Client<E> {
             self.record(&event);
         }
         loop {
-            match self.acts.stopped() {
+            match self.event.stopped() {
                 None => {}
                 Some(ClientStop::Alone) => {
                     self.last_end = self.clock.wait_until(limit);
@@ -285,7 +285,7 @@ impl<E: ClientEvent> Client<E> {
             }
         }
         self.pulse.as_ref().inspect(|pulse| pulse.beat());
-        complete &= self.acts.stopped().is_none();
+        complete &= self.event.stopped().is_none();
         let end = self.clock.now();
         self.last_end = end;
         Ok(CompletedEvent { intended, start, end, tally, complete })
@@ -355,10 +355,10 @@ impl<E: ClientEvent> Player for Client<E> {
         self.last_end = self.clock.now();
         let mut events = 0;
         loop {
-            if self.acts.stopped().is_some() {
+            if self.event.stopped().is_some() {
                 return Ok((self.clock.wait_until(until), events));
             }
-            let event = self.event(until)?;
+            let event = self.next_event(until)?;
             self.record(&event);
             events += u64::from(event.complete);
             if event.end >= until {

@@ -31,7 +31,7 @@ const MOST_NOTES: usize = 5;
 /// Postgres's code for an unknown role or setting.
 const UNDEFINED_OBJECT: &str = "42704";
 
-/// Carries out a loading job and says how it went.
+/// Carries out a loading request and says how it went.
 pub fn load<W: Write>(
     request: &DriverRequest,
     task: &FileLoad,
@@ -44,14 +44,14 @@ pub fn load<W: Write>(
         link.say(&DriverEvent::Loaded { rows: 0, load_seconds, index_seconds, client_cpu })?;
         return Ok(());
     }
-    let changed = match job.mark {
-        Some(_) => Some(load_changes::make_way(task, job.dialect, connector)?),
+    let changed = match request.mark {
+        Some(_) => Some(load_changes::make_way(task, request.dialect, connector)?),
         None => None,
     };
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
     let mut rows = 0;
     // The settings of a database that somebody else runs stay as they are.
-    if job.dialect == Dialect::Mysql && changed.is_none() {
+    if request.dialect == Dialect::Mysql && changed.is_none() {
         let mut session = connector.open(0)?;
         // Without this, the version of the server decides which characters a text may contain.
         let set = session.simple("ALTER DATABASE CHARACTER SET utf8mb4");
@@ -73,8 +73,8 @@ pub fn load<W: Write>(
     }
     match changed {
         _ if !task.analyze => {}
-        None => gather_statistics(job.dialect, connector)?,
-        Some(changed) => load_changes::gather_statistics(&changed, job.dialect, connector)?,
+        None => gather_statistics(request.dialect, connector)?,
+        Some(changed) => load_changes::gather_statistics(&changed, request.dialect, connector)?,
     }
     let index_seconds = begun.elapsed().as_secs_f64();
     let client_cpu = tree::own_cpu().since(cpu);

@@ -11,7 +11,7 @@ use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::program::{Program, compile};
 use crate::driver::script::sources::SharedSources;
-use crate::driver::step::{Clients, MakeActs};
+use crate::driver::step::{Clients, MakeEvent};
 use crate::driver::watch::ClientWatch;
 use crate::driver::{Stop, simulated, step};
 
@@ -65,8 +65,9 @@ pub fn script_clients(
     let script = task.work.clone();
     let sources = SharedSources::open(&script, all_clients)?;
     let explain = task.plans.then(|| (task.work.clone(), sources.clone()));
-    let make: MakeActs<Program> =
-        Box::new(move |job, index, session| compile(job, (&script, &sources), index, session));
+    let make: MakeEvent<Program> = Box::new(move |request, index, session| {
+        compile(request, (&script, &sources), index, session)
+    });
     let watch = task.work.watched.then(|| ClientWatch::over(task, "its statements"));
     Ok(Clients { explain, watch, ..Clients::new(connector, make) })
 }

@@ -40,7 +40,7 @@ pub fn outcome<B>(
             *outcome.errors.entry(code.clone()).or_insert(0) += count;
         }
         if client.stopped {
-            let number = job.number_of(index as u32);
+            let number = request.number_of(index as u32);
             outcome.stopped.insert(number.to_string(), client.events);
         }
         if client.stretched {

@@ -95,7 +95,7 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let (watch, connector) = (clients.watch.clone(), clients.connector.clone());
-    let measured = measure_crew(job, task, clients, link);
+    let measured = measure_crew(request, task, clients, link);
     match (measured, watch) {
         (Err(Stop::Fault(fault)), Some(watch)) => {
             Err(Stop::Fault(match watch.end_sessions(&connector) {
@@ -108,13 +108,13 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
 }
 
 fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
-    job: &DriverRequest,
+    request: &DriverRequest,
     task: &StepRequest<B>,
     clients: Clients<E>,
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let Clients { begun: start, connector, make, explain, beside, watch, is_capped } = clients;
-    let seating = placement::plan(task, job.mark.is_none());
+    let seating = placement::plan(task, request.mark.is_none());
     let clock = Clock::Real(RealClock::starting_at(start));
     let team = request.turns.as_ref().map(|turns| Team::join(turns, task.clients, clock.clone()));
     let shared = Arc::new(Shared {
@@ -158,8 +158,8 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
         }
         (None, None) => {
             let window = shared.warm_up(&mut crew, link)?;
-            let meter =
-                IntervalMeter::new(&shared.recorders, window.start).for_share_of(job, task.clients);
+            let meter = IntervalMeter::new(&shared.recorders, window.start)
+                .for_share_of(request, task.clients);
             crew.measure(window, &mut WindowSeconds { meter, window, is_capped }, link)?
         }
     };

@@ -13,9 +13,9 @@ pub(super) struct EventCap(Option<Arc<AtomicU64>>);
 impl EventCap {
     /// For the clients of this driver among those of all hosts. A count of instructions has its own
     /// number of events.
-    pub(super) fn of(job: &DriverRequest, work: &LuaWork, clients: u32) -> EventCap {
-        let all = u64::from(job.all_clients(clients).max(1));
-        let own = work.events.filter(|_| job.counted_events.is_none());
+    pub(super) fn of(request: &DriverRequest, work: &LuaWork, clients: u32) -> EventCap {
+        let all = u64::from(request.all_clients(clients).max(1));
+        let own = work.events.filter(|_| request.counted_events.is_none());
         let own = own.map(|events| (events * u64::from(clients)).div_ceil(all));
         EventCap(own.map(|events| Arc::new(AtomicU64::new(events))))
     }
@@ -48,8 +48,8 @@ mod tests {
             "seconds":1.0,"rights":"full","random":{},"ignored_errors":[],
             "plain_statements":false,"events":5}"#;
         let work: LuaWork = serde_json::from_str(text).unwrap();
-        let mut job = DriverRequest::fake(RequestBody::LoadFiles(Default::default()));
-        let cap = EventCap::of(&job, &work, 4);
+        let mut request = DriverRequest::fake(RequestBody::LoadFiles(Default::default()));
+        let cap = EventCap::of(&request, &work, 4);
         let other = cap.clone();
         for _ in 0..4 {
             other.count();
@@ -58,14 +58,14 @@ mod tests {
         other.count();
         other.count();
         assert!(cap.is_reached());
-        job.away = Some(AwayClients { first: 0, of: 4 });
-        let share = EventCap::of(&job, &work, 1);
+        request.away = Some(AwayClients { first: 0, of: 4 });
+        let share = EventCap::of(&request, &work, 1);
         share.count();
         assert!(!share.is_reached(), "two of five for a quarter of the clients");
         share.count();
         assert!(share.is_reached());
-        job.counted_events = Some(1);
-        let none = EventCap::of(&job, &work, 4);
+        request.counted_events = Some(1);
+        let none = EventCap::of(&request, &work, 4);
         none.count();
         assert!(!none.is_reached());
     }

@@ -49,9 +49,9 @@ pub(crate) fn step_loop(
     let beside = reporter(&task, surroundings.clone(), Arc::clone(&figures));
     let (work, shared, of_clients) =
         (task.work.clone(), surroundings.clone(), Arc::clone(&figures));
-    let cap = EventCap::of(job, &task.work, task.clients);
+    let cap = EventCap::of(request, &task.work, task.clients);
     let of_step = cap.clone();
-    let make: MakeActs<ScriptClient> = Box::new(move |_, client, session| {
+    let make: MakeEvent<ScriptClient> = Box::new(move |_, client, session| {
         ScriptClient::begin(&shared, &work, client, (&of_clients, &of_step), session)
     });
     let watch = Some(ClientWatch::over(&task, &task.work.script.name));
