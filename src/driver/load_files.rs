@@ -15,7 +15,7 @@ use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::load_changes;
 use crate::driver::load_hints;
-use crate::driver::loaders::{gather_statistics, share_out, speed_up};
+use crate::driver::loaders::{connections, gather_statistics, share_out, speed_up};
 use crate::driver::request::{DriverRequest, FileLoad};
 use crate::driver::sql_file::SqlFile;
 use crate::driver::sqlite_file;
