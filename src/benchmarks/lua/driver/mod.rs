@@ -1,6 +1,7 @@
 //! Runs scripts: a state of LuaJIT per client, and the functions that scripts call.
 
 mod client;
+mod declarations;
 mod event_cap;
 mod host;
 mod load;
