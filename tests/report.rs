@@ -390,6 +390,7 @@ fn dataset_of(runs: &[(RunRecord, Vec<StepRecord>)]) -> Dataset {
         result_set: "set".to_owned(),
         record: record.clone(),
         steps: steps.iter().cloned().map(Arc::new).collect(),
+        has_counters: false,
         unknown: BTreeSet::new(),
     });
     let mut runs: Vec<Run> = runs.collect();

@@ -457,6 +457,8 @@ pub struct Run {
     pub record: RunRecord,
     /// `steps/*.json` in order. Shared with the samples that are made of them.
     pub steps: Vec<Arc<StepRecord>>,
+    /// True if its folder has counters of the DBMS, `steps/*.counters.csv`.
+    pub has_counters: bool,
     /// Fields of the run's files that this rqps does not know: `outcome.joules`.
     pub unknown: BTreeSet<String>,
 }

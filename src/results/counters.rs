@@ -8,6 +8,9 @@ use crate::results::{ResultsError, files};
 
 const HEAD: &str = "counter,before,after";
 
+/// The end of the names of such files.
+pub(super) const SUFFIX: &str = ".counters.csv";
+
 /// No DBMS has a comma or a line end in the name of a counter; it would be a space.
 pub(super) fn to_csv(counters: &[Counter]) -> String {
     let mut text = format!("{HEAD}\n");
@@ -21,7 +24,10 @@ pub(super) fn to_csv(counters: &[Counter]) -> String {
 
 /// The counters of a step; none where it has no such file.
 pub fn counters_of(run: &Run, step: &StepRecord) -> Result<Vec<Counter>, ResultsError> {
-    let name = format!("{:02}-{}.counters.csv", step.index, step.name);
+    if !run.has_counters {
+        return Ok(Vec::new());
+    }
+    let name = format!("{:02}-{}{SUFFIX}", step.index, step.name);
     let path = Path::new(&run.folder).join("steps").join(name);
     if !path.is_file() {
         return Ok(Vec::new());

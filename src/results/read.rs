@@ -11,7 +11,7 @@ use crate::domain::host::{Host, Tuning, fingerprint};
 use crate::domain::run::{Dataset, LeftOut, ReadSeconds, Run, StepRecord};
 use crate::parallel;
 use crate::results::files::{KnownShapes, RecordReader, entries, run_folders};
-use crate::results::{ResultSet, ResultsError, callgrind, folded, seconds};
+use crate::results::{ResultSet, ResultsError, callgrind, counters, folded, seconds};
 
 /// The folder in a result folder that holds the runs of its counting pass: a result set of its own.
 pub const COUNTS: &str = "count";
@@ -180,6 +180,7 @@ fn read_run_with(
     let steps_folder = folder.join("steps");
     let mut names: Vec<String> =
         if steps_folder.is_dir() { entries(&steps_folder)? } else { Vec::new() };
+    let has_counters = names.iter().any(|name| name.ends_with(counters::SUFFIX));
     names.retain(|name| name.ends_with(".json") && name.starts_with(|c: char| c.is_ascii_digit()));
     let mut steps: Vec<StepRecord> = Vec::with_capacity(names.len());
     for name in names {
@@ -195,6 +196,7 @@ fn read_run_with(
         result_set: result_set.to_owned(),
         record,
         steps: steps.into_iter().map(Arc::new).collect(),
+        has_counters,
         unknown: reader.unknown,
     })
 }

@@ -304,7 +304,7 @@ impl RunFolder {
     ) -> Result<(), ResultsError> {
         let name = format!("{:02}-{}", step.index, step.name);
         check_name(&name, "step")?;
-        let path = self.folder.join("steps").join(format!("{name}.counters.csv"));
+        let path = self.folder.join("steps").join(format!("{name}{}", counters::SUFFIX));
         atomic::write(&path, counters::to_csv(counters).as_bytes())
     }
 

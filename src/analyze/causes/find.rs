@@ -9,6 +9,7 @@ use crate::analyze::counters::{CounterValues, MovedCounter, moved, per_operation
 use crate::analyze::measurement::Measurement;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Counter, Dataset, Run, StepRecord};
+use crate::parallel;
 
 /// Settings that say who a server is, not what it does.
 const NAMES_OF_PLACES: [&str; 10] = [
@@ -28,7 +29,7 @@ const NAMES_OF_PLACES: [&str; 10] = [
 pub type ReadSettings<'a> = &'a dyn Fn(&Run) -> Result<BTreeMap<String, String>, String>;
 
 /// Reads the counters of the DBMS that moved in a step of a run.
-pub type ReadCounters<'a> = &'a dyn Fn(&Run, &StepRecord) -> Result<Vec<Counter>, String>;
+pub type ReadCounters<'a> = &'a (dyn Fn(&Run, &StepRecord) -> Result<Vec<Counter>, String> + Sync);
 
 /// Readers of run folders: analysis reads no files itself.
 #[derive(Clone, Copy)]
@@ -116,14 +117,14 @@ impl Finder<'_> {
     /// Counters that moved in any step of these runs. A version may lack what another one counts,
     /// and folders hold only what moved: a counter that never did says nothing.
     fn known_counters(&mut self, runs: &[usize]) -> BTreeSet<String> {
-        let mut names = BTreeSet::new();
-        for run in runs.iter().map(|run| &self.dataset.runs[*run]) {
-            for step in &run.steps {
-                let counters = (self.read.counters)(run, step);
-                names.extend(self.heard(counters).into_iter().map(|counter| counter.name));
-            }
-        }
-        names
+        let counters = self.read.counters;
+        let of_run = |run: &Run| -> Vec<Result<BTreeSet<String>, String>> {
+            let names = |all: Vec<Counter>| all.into_iter().map(|counter| counter.name).collect();
+            run.steps.iter().map(|step| counters(run, step).map(names)).collect()
+        };
+        let runs = runs.iter().map(|run| &self.dataset.runs[*run]);
+        let found = parallel::map(runs.filter(|run| run.has_counters).collect(), of_run);
+        found.into_iter().flatten().flat_map(|names| self.heard(names)).collect()
     }
 
     /// The counters of both targets that differ, from the blocks in which both were measured.
