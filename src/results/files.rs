@@ -164,7 +164,7 @@ impl RecordReader<'_> {
         let newer =
             |found: u32| ResultsError::Newer { path: path.to_owned(), found, known: FORMAT };
         text.clear();
-        // Without `take`, each file would be asked for its size first: two more calls of the kernel.
+        // Without `take`, two more calls of the kernel would ask for the size of each file.
         fs::File::open(path)
             .and_then(|file| file.take(u64::MAX).read_to_string(text))
             .map_err(ResultsError::io("read", path))?;
