@@ -21,6 +21,7 @@ use ssh_site::{Site, children, counts, is_alive, parent, steps};
 fn servers_by_ssh() {
     let Some(site) = Site::start("servers_by_ssh") else { return };
     wherever_clients_run_they_count_the_same(&site);
+    wherever_clients_run_targets_take_turns(&site);
     a_driver_that_is_killed_fails_its_step_alone(&site);
     a_server_host_that_cannot_be_used_is_told_before_anything_is_made(&site);
 }
@@ -65,6 +66,24 @@ fn wherever_clients_run_they_count_the_same(site: &Site) {
         let plan = fs::read_to_string(Path::new(&out).join("plan.toml")).expect("the plan");
         assert!(plan.contains("server_host = \"one\""), "{plan}");
         assert!(!Path::new(&out).join(".cells").exists(), "nothing but results stays");
+        nothing_is_left(site);
+    }
+}
+
+fn wherever_clients_run_targets_take_turns(site: &Site) {
+    for (clients, out) in [(&[][..], "turns-here"), (&["two"][..], "turns-two")] {
+        let mut words = site.with_server(("one", clients), "waiting", 1, out);
+        // The other target has a clock of its own, which waits for nobody.
+        words.retain(|word| word != "fake@1");
+        words.extend(["c=fake@1:waiting", "--interleave", "turns"].map(str::to_owned));
+        let output = site.run(&words);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        for label in ["b", "c"] {
+            let steps = program::steps(Path::new(&site.out(out)), label);
+            assert!(steps.len() >= 3, "{}", steps.len());
+            let turns = |step: &Json| step["outcome"]["turns"]["targets"] == 2;
+            assert!(steps.iter().all(turns), "{steps:?}");
+        }
         nothing_is_left(site);
     }
 }

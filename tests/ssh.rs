@@ -36,6 +36,119 @@ fn clients_by_ssh() {
     a_client_host_that_cannot_be_used_is_told_before_anything_is_made(&site);
 }
 
+#[test]
+fn turns_by_ssh() {
+    let Some(site) = Site::start("turns_by_ssh") else { return };
+    targets_take_turns_on_a_client_host(&site);
+    a_driver_or_a_keeper_that_is_killed_fails_its_own_step(&site);
+    no_turns_go_on_without_their_lab(&site);
+}
+
+/// Two targets that take turns on the host `one`; windows of so many seconds.
+fn in_turns(site: &Site, seconds: &str, out: &str) -> Vec<String> {
+    let mut words = site.with_clients(&["one"], "waiting", 1, out);
+    // The other target has a clock of its own, which waits for nobody.
+    words.retain(|word| word != "fake@1");
+    words.extend(["c=fake@1:waiting", "--interleave", "turns"].map(str::to_owned));
+    for setting in ["read_seconds", "write_seconds"] {
+        words.extend(["--set".to_owned(), format!("{setting}={seconds}")]);
+    }
+    words
+}
+
+fn targets_take_turns_on_a_client_host(site: &Site) {
+    let output = site.run(&in_turns(site, "0.5", "turns"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let out = site.out("turns");
+    let of = |label: &str| program::steps(Path::new(&out), label);
+    let (b, c) = (of("b"), of("c"));
+    assert!(b.len() >= 3 && b.len() == c.len(), "{} {}", b.len(), c.len());
+    for (b, c) in b.iter().zip(&c) {
+        for step in [b, c] {
+            let outcome = &step["outcome"];
+            assert_eq!(step["status"], "complete", "{step}");
+            assert_eq!(outcome["turns"]["targets"], 2, "{step}");
+            assert_eq!(outcome["turns"]["stopped"], false, "{step}");
+            assert_eq!(outcome["client_hosts"][0]["host"], "one", "{step}");
+            assert!(step["usage"]["missing"]["host"].as_str().is_some(), "{step}");
+        }
+        // A window ends after a whole round.
+        let turns = |step: &Json| step["outcome"]["turns"]["turns"].as_u64();
+        assert!(turns(b) >= Some(2) && turns(b) == turns(c), "{b} {c}");
+    }
+    let report = text(&output.stdout);
+    let line = "one by TCP; drivers pass turns on there, and waiting servers run on";
+    assert!(report.contains(line), "{report}");
+    assert_eq!(site.at_work(), [""; 0]);
+}
+
+/// Drivers at work with their clients, and what keeps turns for them.
+fn crews_and_keepers(site: &Site) -> (Vec<i32>, Vec<i32>) {
+    let has_crew = |pid: &i32| {
+        let threads = fs::read_dir(format!("/proc/{pid}/task"));
+        threads.is_ok_and(|threads| threads.count() > 4)
+    };
+    let drivers = site.processes().into_iter().filter(|(_, line)| line.contains(" driver"));
+    drivers.map(|(pid, _)| pid).partition(has_crew)
+}
+
+/// A driver and the keeper of a step, once its two drivers are at work; another one than `before`.
+fn next_in_turns(site: &Site, before: Option<i32>) -> (i32, i32) {
+    let found = || match crews_and_keepers(site) {
+        (crews, keepers) if crews.len() == 2 => match keepers.as_slice() {
+            [keeper] if Some(*keeper) != before => Some((crews[0], *keeper)),
+            _ => None,
+        },
+        _ => None,
+    };
+    site.wait_for("two drivers and a keeper", |_| found().is_some());
+    found().expect("they live for seconds")
+}
+
+fn a_driver_or_a_keeper_that_is_killed_fails_its_own_step(site: &Site) {
+    let mut command = site.rqps(&in_turns(site, "3", "turns-killed"));
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("start rqps");
+    let kill = |pid: i32| {
+        // By then it is at work, which takes seconds.
+        std::thread::sleep(Duration::from_millis(700));
+        kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("kill");
+    };
+    let (driver, first) = next_in_turns(site, None);
+    kill(driver);
+    let (_, second) = next_in_turns(site, Some(first));
+    kill(second);
+    let output = child.wait_with_output().expect("wait");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    let out = site.out("turns-killed");
+    let statuses = |place: usize| {
+        let of = |label: &str| program::steps(Path::new(&out), label)[place]["status"].clone();
+        ["b", "c"].map(of)
+    };
+    let failed =
+        |status: &Json, why: &str| status["failed"].as_str().is_some_and(|text| text.contains(why));
+    let killed = statuses(0);
+    let is_ended =
+        |status: &Json| failed(status, "the driver process on the client host one ended");
+    assert_eq!(killed.iter().filter(|status| is_ended(status)).count(), 1, "{killed:?}");
+    assert!(killed.iter().any(|status| status == "complete"), "{killed:?}");
+    let lost = statuses(1);
+    let is_lost = |status: &Json| failed(status, "keep turns on the client host");
+    assert!(lost.iter().all(is_lost), "{lost:?}");
+    assert!(statuses(2).iter().all(|status| status == "complete"), "{said}");
+    site.wait_for("the end of all drivers", |site| site.at_work().is_empty());
+}
+
+fn no_turns_go_on_without_their_lab(site: &Site) {
+    let mut command = site.rqps(&in_turns(site, "60", "turns-gone"));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("rqps");
+    next_in_turns(site, None);
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+    // The page is memory of these processes.
+    site.wait_for("the end of all drivers", |site| site.at_work().is_empty());
+}
+
 fn clients_of_two_hosts_count_what_those_of_one_do(site: &Site) {
     let mut here = site.words("slow", 2, "here");
     here.extend(["--clients", "4"].map(str::to_owned));

@@ -1,6 +1,7 @@
 //! Events of a driver process: each is one line of JSON.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +75,16 @@ pub enum DriverEvent {
     AfterCount,
     /// The turns of the window, if targets took turns.
     Turns(Vec<Turn>),
+    /// The page of turns, by its path for other drivers on this host. Only from the driver that
+    /// keeps it.
+    TurnPage(PathBuf),
+    /// The state of the turns, once a second. Only from the driver that keeps their page.
+    TurnState {
+        /// A bit for each target that waits for others.
+        waiting: u64,
+        /// The target whose driver has the token and gives no sign of life.
+        stuck: Option<u32>,
+    },
     /// Changes of the counters of the driver's host in the window, or why they are unknown. Only if
     /// the lab is on another host.
     HostUsage(Result<HostUsage, String>),

@@ -104,8 +104,14 @@ impl<W: Write> LabLink<W> {
 
     /// Sleeps for `duration`, or until the lab goes.
     pub fn sleep(&self, duration: Duration) -> Result<(), LabGone> {
-        match self.lines.recv_timeout(duration) {
-            Ok(_) | Err(RecvTimeoutError::Timeout) => Ok(()),
+        self.line(duration).map(drop)
+    }
+
+    /// The next line of the lab; `None` if none comes within `limit`.
+    pub fn line(&self, limit: Duration) -> Result<Option<String>, LabGone> {
+        match self.lines.recv_timeout(limit) {
+            Ok(line) => Ok(Some(line)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => Err(LabGone),
         }
     }
@@ -146,6 +152,11 @@ impl<W: Write> LabLink<W> {
                     let wait = at.saturating_sub(clock::monotonic_ns());
                     RealClock::new().sleep_until(wait);
                     return Ok(());
+                }
+                LabWord::Sampled(_) | LabWord::Leave(_) => {
+                    let fault = format!("failed to obey `{line}`: this driver keeps no turns");
+                    self.say(&DriverEvent::Failed { fault })?;
+                    return Err(LabGone);
                 }
             }
         }

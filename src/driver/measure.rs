@@ -24,10 +24,11 @@ pub fn measure<W: Write>(
 ) -> Result<(), Stop> {
     check(task)?;
     match request.endpoint {
-        Endpoint::Fake { real_time, .. } => {
+        Endpoint::Fake { real_time, .. } if request.turns.is_none() => {
             simulated::measure(request, task, &connector, real_time, link)
         }
-        Endpoint::Server(_) | Endpoint::File { .. } => {
+        // In turns the clock of the host counts, so even fake clients need threads.
+        Endpoint::Fake { .. } | Endpoint::Server(_) | Endpoint::File { .. } => {
             let clients = script_clients(connector, task, request.all_clients(task.clients))?;
             let outcome = step::measure(request, task, clients, link)?;
             Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::benchmark::{OwnWork, Pace, Placement, RateUnit, Step, StepBody, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
-use crate::driver::ring::TurnRequest;
+use crate::driver::ring::{TurnRequest, TurnRules};
 
 /// Version of these messages. Both sides are the same binary, so a difference is a bug or a
 /// replaced file.
@@ -28,6 +28,11 @@ pub enum LabWord {
     Clock,
     /// Continue at this moment of the driver's monotonic clock, nanoseconds.
     StartAt(u64),
+    /// The counters of this target's server before the window have been read. To a driver that
+    /// keeps turns, as the next one.
+    Sampled(u32),
+    /// This target takes no more turns.
+    Leave(u32),
 }
 
 impl fmt::Display for LabWord {
@@ -36,6 +41,8 @@ impl fmt::Display for LabWord {
             LabWord::GoOn => Ok(()),
             LabWord::Clock => f.write_str("clock"),
             LabWord::StartAt(at) => write!(f, "start {at}"),
+            LabWord::Sampled(target) => write!(f, "sampled {target}"),
+            LabWord::Leave(target) => write!(f, "leave {target}"),
         }
     }
 }
@@ -48,6 +55,8 @@ impl FromStr for LabWord {
             None if line.is_empty() => return Ok(LabWord::GoOn),
             None if line == "clock" => return Ok(LabWord::Clock),
             Some(("start", at)) => at.parse().ok().map(LabWord::StartAt),
+            Some(("sampled", target)) => target.parse().ok().map(LabWord::Sampled),
+            Some(("leave", target)) => target.parse().ok().map(LabWord::Leave),
             _ => None,
         }
         .ok_or_else(|| format!("failed to understand `{line}`; only rqps starts drivers"))
@@ -126,6 +135,11 @@ impl DriverRequest {
 }
 
 impl DriverRequest {
+    /// A request to keep turns, which needs no server.
+    pub fn keep_turns(rules: TurnRules) -> DriverRequest {
+        DriverRequest::fake(RequestBody::KeepTurns(rules))
+    }
+
     /// A request for one table with one row on the fake DBMS, with statements of a microsecond.
     pub fn fake(task: RequestBody) -> DriverRequest {
         DriverRequest {
@@ -159,6 +173,8 @@ pub enum RequestBody {
     LoadOwn(OwnWork),
     /// Measure a step.
     Step(Box<StepRequest>),
+    /// Keep the page of turns for drivers on the same host.
+    KeepTurns(TurnRules),
 }
 
 /// Measuring a step.
@@ -363,10 +379,11 @@ mod tests {
 
     #[test]
     fn words_of_the_lab_are_lines() {
-        for word in [LabWord::GoOn, LabWord::Clock, LabWord::StartAt(u64::MAX)] {
+        let words = [LabWord::GoOn, LabWord::Clock, LabWord::StartAt(u64::MAX)];
+        for word in words.into_iter().chain([LabWord::Sampled(0), LabWord::Leave(u32::MAX)]) {
             assert_eq!(word.to_string().parse(), Ok(word));
         }
-        for line in ["stop", "start", "start soon", "clock 1"] {
+        for line in ["stop", "start", "start soon", "clock 1", "leave", "sampled -1"] {
             assert!(line.parse::<LabWord>().is_err(), "{line}");
         }
     }

@@ -55,6 +55,13 @@ pub struct TurnRules {
     pub window_ns: u64,
 }
 
+impl TurnRules {
+    /// Number of targets in the order.
+    pub fn targets(&self) -> usize {
+        self.order.iter().max().map_or(0, |most| *most as usize + 1)
+    }
+}
+
 /// The phase of a step in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnPhase {
@@ -172,7 +179,7 @@ impl Ring {
     }
 
     fn new(page: SharedPage, rules: TurnRules) -> Result<Ring, String> {
-        let targets = rules.order.iter().max().map_or(0, |most| *most as usize + 1);
+        let targets = rules.targets();
         let whole = rules.round > 0 && rules.order.len().is_multiple_of(rules.round as usize);
         if targets == 0 || targets > TARGETS_MAX || !whole {
             let why = "failed to take turns: the order does not consist of whole rounds";

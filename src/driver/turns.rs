@@ -272,7 +272,7 @@ impl Team {
         });
         let rows: Vec<Turn> = rows.collect();
         let facts = TurnFacts {
-            targets: rules.order.iter().max().map_or(0, |most| most + 1),
+            targets: rules.targets() as u32,
             slice_ms: ms(self.ring.slice_ns()),
             stopped: self.standing().is_some(),
             turns: rows.len() as u32,

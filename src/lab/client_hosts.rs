@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::dbms::{ControlPlane, ListenAddress};
 use crate::domain::client_hosts::HostsOfClients;
 use crate::driver::request::{AwayClients, DriverRequest, RequestBody, StepRequest};
+use crate::driver::ring::TurnRules;
 use crate::lab::driver_hosts::DriverHosts;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::driver_team::{AwayDriver, DriverTeam};
@@ -131,6 +132,17 @@ impl ClientHosts {
             first += clients;
         }
         Ok(DriverTeam::Away(drivers))
+    }
+
+    /// Starts a driver that keeps turns, on the only client host.
+    ///
+    /// # Errors
+    /// The host cannot be reached, or there are several.
+    pub(super) fn keep_turns(&self, rules: &TurnRules, log: &Path) -> Result<DriverProcess> {
+        let [host] = self.hosts.as_slice() else {
+            bail!("take turns on {} client hosts: only one host can keep them", self.hosts.len())
+        };
+        self.driver((0, &host.name), &DriverRequest::keep_turns(rules.clone()), log)
     }
 
     fn driver(

@@ -34,6 +34,7 @@ mod selection;
 mod side_by_side;
 mod step_runner;
 mod target_state;
+mod turn_page;
 mod turn_taking;
 mod turns;
 mod work_folders;

@@ -3,16 +3,18 @@
 
 use std::thread;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 
 use crate::domain::benchmark::{Group, Phase, Step, TURN_MS, Waiting, Workload};
-use crate::domain::dialect::Dialect;
+use crate::domain::endpoint::Endpoint;
 use crate::domain::run::Status;
-use crate::driver::ring::{Ring, TurnRules};
+use crate::driver::ring::TurnRules;
 use crate::lab::active_run::ActiveRun;
 use crate::lab::execution::Execution;
+use crate::lab::fault;
 use crate::lab::progress::Progress;
 use crate::lab::step_runner::{self, Measured};
+use crate::lab::turn_page::TurnPage;
 use crate::lab::turn_taking::Taking;
 use crate::plan::{cost, order};
 
@@ -31,16 +33,19 @@ fn step_of(run: &ActiveRun<'_>, phase: usize) -> Option<Step> {
 /// True if the targets are to take turns in this phase: where it is the same step for all of them,
 /// but for the words of their dialects.
 pub(super) fn are_taken(execution: &Execution<'_>, runs: &[ActiveRun<'_>], phase: usize) -> bool {
-    let plan = &execution.options.plan;
-    let mut running = runs.iter().filter(|run| run.record.status == Status::Running);
-    let Some(first) = running.next().and_then(|run| step_of(run, phase)) else { return false };
-    let others: Vec<_> = running.collect();
-    let is_real = |run: &ActiveRun<'_>| run.state.target.dbms.dialect() != Dialect::Fake;
-    let alike = |run: &&ActiveRun<'_>| {
-        let step = step_of(run, phase);
-        is_real(run) && step.is_some_and(|step| step.takes_turns && step.name == first.name)
+    let running = runs.iter().filter(|run| run.record.status == Status::Running);
+    let steps: Vec<Option<Step>> =
+        running.map(|run| step_of(run, phase).filter(|_| keeps_time(run))).collect();
+    let [Some(first), _, ..] = steps.as_slice() else { return false };
+    let alike = |step: &Option<Step>| {
+        step.as_ref().is_some_and(|step| step.takes_turns && step.name == first.name)
     };
-    plan.takes_turns() && first.takes_turns && !others.is_empty() && others.iter().all(alike)
+    execution.options.plan.takes_turns() && steps.iter().all(alike)
+}
+
+/// False for the fake DBMS on its own clock, which waits for nobody.
+fn keeps_time(run: &ActiveRun<'_>) -> bool {
+    !matches!(run.control.endpoint().0, Endpoint::Fake { real_time: false, .. })
 }
 
 /// Takes all targets through a step, in turns.
@@ -69,7 +74,10 @@ pub(super) fn phase(
     let advance = seconds * team.len() as f64;
     let results = match at_once(execution, &mut team, seed) {
         Ok(results) => results,
-        Err(why) => team.iter().map(|_| Err(anyhow!(why.clone()))).collect(),
+        Err(error) => {
+            let why = fault::text(&error);
+            team.iter().map(|_| Err(anyhow!(why.clone()))).collect()
+        }
     };
     for ((run, step), result) in team.into_iter().zip(results) {
         let concluded = run.conclude(execution, (&step, number), result, progress);
@@ -86,17 +94,27 @@ fn at_once(
     execution: &Execution<'_>,
     team: &mut [(&mut ActiveRun<'_>, Step)],
     seed: u64,
-) -> Result<Vec<Result<Measured>>, String> {
-    let Some((_, step)) = team.first() else { return Ok(Vec::new()) };
+) -> Result<Vec<Result<Measured>>> {
+    let Some((run, step)) = team.first() else { return Ok(Vec::new()) };
     let workload = &execution.options.plan.workload;
-    let ring = Ring::create(team.len(), rules(team.len(), step, workload, seed))?;
-    // All alike: a server that somebody else runs is not stopped, and then no other is.
+    let rules = rules(team.len(), step, workload, seed);
+    let page = match &execution.clients {
+        None => TurnPage::here(rules)?,
+        Some(clients) => {
+            let log = run.folder.folder().join("logs/turns.log");
+            let keeper = clients.keep_turns(&rules, &log);
+            keeper
+                .and_then(|keeper| TurnPage::away(keeper, rules))
+                .context("keep turns on the client host")?
+        }
+    };
+    // All alike: drivers stop no server that somebody else runs, and none of another host.
     let external = team.iter().any(|(run, _)| run.state.is_external());
-    let stopped = is_stopped(step, workload) && !external;
+    let stopped = is_stopped(step, workload) && !external && execution.clients.is_none();
     let runners = team.iter_mut().enumerate().map(|(place, (run, step))| {
         let own = run.control.server().is_some();
         let root = run.control.server_pid().filter(|_| stopped && own);
-        let taking = Taking::new(&ring, place, root);
+        let taking = Taking::new(&page, place, root);
         (run.runner(execution, Some(taking)), &*step)
     });
     let runners: Vec<_> = runners.collect();
@@ -141,6 +159,7 @@ fn rules(targets: usize, step: &Step, workload: &Workload, seed: u64) -> TurnRul
 mod tests {
     use super::*;
     use crate::benchmarks::sysbench::presets::QUICK;
+    use crate::domain::dialect::Dialect;
 
     #[test]
     fn rounds_are_balanced_and_the_seed_decides() {

@@ -1,7 +1,7 @@
 //! Refuses plans that client hosts and a server host cannot execute.
 
 use crate::benchmarks;
-use crate::domain::benchmark::{Phase, Placement, StepBody};
+use crate::domain::benchmark::{Phase, Placement, StepBody, Waiting};
 use crate::domain::build::BuildSource;
 use crate::domain::client_hosts::HostsOfClients;
 use crate::domain::dialect::Dialect;
@@ -13,9 +13,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     let Some(clients) = &plan.workload.client_hosts else { return Ok(()) };
     check_names(clients)?;
     if plan.interleave == Interleave::Turns {
-        return Err("take turns within steps with clients on other hosts: drivers pass turns \
-                    through the memory of one host; use --interleave step"
-            .to_owned());
+        check_turns(plan, clients)?;
     }
     if plan.workload.placement != Placement::Os {
         return Err("place clients and servers on CPUs with clients on other hosts: use \
@@ -43,6 +41,23 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         1 => Ok(()),
         hosts => check_shares(plan, hosts),
     }
+}
+
+/// Drivers pass turns on through the memory of their host, and reach no server of another one.
+fn check_turns(plan: &Plan, clients: &HostsOfClients) -> Result<(), String> {
+    if clients.hosts.len() > 1 {
+        return Err(format!(
+            "take turns within steps with clients on {} hosts: drivers pass turns on through the \
+             memory of one host; name one --client-host, or use --interleave step",
+            clients.hosts.len()
+        ));
+    }
+    if plan.workload.waiting == Some(Waiting::Stopped) {
+        return Err("stop waiting servers with clients on other hosts: drivers reach no server \
+                    there; use --set waiting=running, or --interleave step"
+            .to_owned());
+    }
+    Ok(())
 }
 
 fn is_host(name: &str) -> bool {
@@ -157,12 +172,20 @@ mod tests {
     #[test]
     fn what_client_hosts_cannot_do_is_refused() {
         let os = "placement = \"os\"";
+        plan("postgres@17.2", "turns", "[\"h\"]", os).unwrap();
         let made = plan("postgres@17.2", "step", "[\"u@h1\", \"h2\"]", os).unwrap();
         let hosts = &made.workload.client_hosts.as_ref().unwrap().hosts;
         assert_eq!(hosts, &["u@h1", "h2"]);
         assert_eq!(file::parse(&file::print(&made)).unwrap(), made);
         for (dbms, interleave, hosts, workload, part) in [
-            ("postgres@17.2", "turns", "[\"h\"]", os, "use --interleave step"),
+            ("postgres@17.2", "turns", "[\"h1\", \"h2\"]", os, "name one --client-host, or use"),
+            (
+                "postgres@17.2",
+                "turns",
+                "[\"h\"]",
+                "placement = \"os\"\nwaiting = \"stopped\"",
+                "use --set waiting=running",
+            ),
             ("postgres@17.2", "step", "[\"h\"]", "placement = \"together\"", "--placement os"),
             ("sqlite", "step", "[\"h\"]", os, "it is a library"),
             ("postgres@17.2", "step", "[]", os, "names no host"),
@@ -185,9 +208,12 @@ mod tests {
             assert_eq!(roles.server_host.as_deref(), Some("s"));
             assert_eq!(file::parse(&file::print(&made)).unwrap(), made);
         }
+        for hosts in ["[]", "[\"h1\"]"] {
+            plan("postgres@17.2", "turns", &on(hosts), os).unwrap();
+        }
         let dsn = "postgres://u@192.0.2.1/d";
         for (dbms, interleave, hosts, part) in [
-            ("postgres@17.2", "turns", on("[]"), "use --interleave step"),
+            ("postgres@17.2", "turns", on("[\"h1\", \"h2\"]"), "name one --client-host"),
             ("sqlite", "step", on("[]"), "leave out --server-host"),
             (dsn, "step", on("[]"), "on s: it is a server that runs already"),
             ("postgres@17.2", "step", on("[\"s\"]"), "--on ssh:s alone"),

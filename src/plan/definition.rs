@@ -106,8 +106,9 @@ impl Interleave {
     /// RocksDB sequence, without a schedule and in no published shape: those keep the way in which
     /// they were published. A step that cannot take turns goes by step.
     ///
-    /// Turns also need all drivers and servers on one host: the token is in its memory, and servers
-    /// stand still in the turns of others. With client hosts whole steps alternate.
+    /// With clients on other hosts whole steps alternate: drivers there stop no server, so what it
+    /// writes in the background would fall into the turns of others, and a long way makes turns
+    /// long.
     ///
     /// Else by step, so that a pair is seconds apart; but by run for the Insert Benchmark, whose
     /// steps pass a debt of dirty pages, vacuum and purge on to the next. A server that is stopped

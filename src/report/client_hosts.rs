@@ -27,9 +27,14 @@ pub(super) fn line(comparison: &Comparison, clients: &HostsOfClients) -> String 
         (true, Some(record)) => format!("{} (the host of rqps)", record.host),
         (true, None) => "the host of rqps".to_owned(),
     };
-    let mut line = format!(
-        "{hosts} by TCP; whole steps alternate, because turns need clients and servers on one host"
-    );
+    let mut targets = comparison.steps.iter().flat_map(|step| &step.targets);
+    let takes_turns = targets
+        .any(|target| target.samples.iter().any(|sample| sample.record.outcome.turns.is_some()));
+    let how = match takes_turns {
+        true => "drivers pass turns on there, and waiting servers run on",
+        false => "whole steps alternate",
+    };
+    let mut line = format!("{hosts} by TCP; {how}");
     if let Some(bound) = largest(records(comparison), |record| record.clock_bound_ms) {
         line.push_str(&format!("; clocks known to within {bound:.2} ms"));
     }
