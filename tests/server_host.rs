@@ -22,6 +22,7 @@ fn servers_by_ssh() {
     let Some(site) = Site::start("servers_by_ssh") else { return };
     wherever_clients_run_they_count_the_same(&site);
     wherever_clients_run_targets_take_turns(&site);
+    blocks_end_when_all_steps_are_decided(&site);
     a_driver_that_is_killed_fails_its_step_alone(&site);
     a_server_host_that_cannot_be_used_is_told_before_anything_is_made(&site);
 }
@@ -86,6 +87,30 @@ fn wherever_clients_run_targets_take_turns(site: &Site) {
         }
         nothing_is_left(site);
     }
+}
+
+fn blocks_end_when_all_steps_are_decided(site: &Site) {
+    let auto = |words: Vec<String>| {
+        let fixed = words.iter().position(|word| word == "--blocks").expect("blocks");
+        let (before, rest) = words.split_at(fixed);
+        let more = ["--blocks", "auto", "--min-blocks", "2", "--max-blocks", "4"];
+        [before, &more.map(str::to_owned), &rest[2..]].concat()
+    };
+    let mut here = site.words("slow", 1, "auto-here");
+    here.extend(["--clients", "4"].map(str::to_owned));
+    let usual = site.run(&auto(here));
+    assert!(usual.status.success(), "{}", text(&usual.stderr));
+    let output = site.run(&auto(site.with_server(("one", &[]), "slow", 1, "auto")));
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let decided = |said: &str| {
+        let lines = said.lines().filter(|line| line.contains("after block "));
+        lines.map(|line| line.split("; about ").next().unwrap_or(line).to_owned()).last()
+    };
+    assert!(decided(&said).is_some_and(|line| line.contains("steps decided")), "{said}");
+    assert_eq!(decided(&said), decided(&text(&usual.stderr)));
+    assert_eq!(counts(&site.out("auto")), counts(&site.out("auto-here")));
+    nothing_is_left(site);
 }
 
 /// Words of one target whose steps take seconds.

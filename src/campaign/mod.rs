@@ -6,4 +6,4 @@ mod calibrate;
 mod stopping;
 
 pub use calibrate::{Calibrated, calibrate};
-pub use stopping::carry_out;
+pub use stopping::{carry_out, carry_out_elsewhere};

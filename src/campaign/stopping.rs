@@ -13,7 +13,7 @@ use crate::domain::benchmark::{Group, Phase};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{LookSchedule, Rules};
 use crate::lab::{
-    self, Decider, Decision, Event, ExecutionOptions, ExecutionSummary, UndecidedStep,
+    self, Decider, Decision, Elsewhere, Event, ExecutionOptions, ExecutionSummary, UndecidedStep,
 };
 use crate::plan::{Auto, Blocks, Plan};
 use crate::results;
@@ -28,6 +28,19 @@ pub fn carry_out(
 ) -> Result<ExecutionSummary> {
     let mut decider = StopRule::new(&options.plan, options.out.clone());
     lab::carry_out(options, &mut decider, events)
+}
+
+/// The same on other hosts.
+///
+/// # Errors
+/// As [`lab::carry_out_elsewhere`]; the results so far cannot be judged.
+pub fn carry_out_elsewhere(
+    options: &ExecutionOptions,
+    place: &Elsewhere,
+    events: &mut dyn FnMut(Event),
+) -> Result<ExecutionSummary> {
+    let mut decider = StopRule::new(&options.plan, options.out.clone());
+    lab::carry_out_elsewhere(options, place, &mut decider, events)
 }
 
 /// Looks at the verdicts so far, by the schedule that their error rates are corrected for.

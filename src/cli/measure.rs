@@ -444,7 +444,7 @@ fn measure_on(
     let mut display = Display::new();
     let summary = match hosts.on {
         Some(place) => {
-            lab::carry_out_elsewhere(&assignment, place, &mut |event| display.show(event))
+            campaign::carry_out_elsewhere(&assignment, place, &mut |event| display.show(event))
         }
         None => campaign::carry_out(&assignment, &mut |event| display.show(event)),
     };

@@ -9,7 +9,8 @@ use crate::domain::build::BuildSource;
 use crate::domain::client_hosts::HostsOfClients;
 use crate::domain::session::Session;
 use crate::lab::canaries::CanarySource;
-use crate::lab::carry_out::{BlockTemplate, keep_own_files};
+use crate::lab::carry_out::{self, BlockTemplate, keep_own_files};
+use crate::lab::decider::Decider;
 use crate::lab::event::Event;
 use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
 use crate::lab::executor::{self, BlockEnd, Elsewhere, Executor};
@@ -23,7 +24,8 @@ use crate::plan::{BlockSpec, Blocks, Plan, cost, file, order};
 use crate::results::ResultSet;
 
 /// Carries out the plan on the hosts of `place`. Every block goes to one host; as many are under
-/// way at once as there are hosts.
+/// way at once as there are hosts. Where `decider` says after each block what the next one measures,
+/// there is one host.
 ///
 /// # Errors
 /// What stops everything: a build that cannot be obtained, no such host, a folder that cannot be
@@ -31,6 +33,7 @@ use crate::results::ResultSet;
 pub fn carry_out_elsewhere(
     options: &ExecutionOptions,
     place: &Elsewhere,
+    decider: &mut dyn Decider,
     events: &mut dyn FnMut(Event),
 ) -> Result<ExecutionSummary> {
     let mut progress = Progress::new(events);
@@ -52,12 +55,20 @@ pub fn carry_out_elsewhere(
     let (mut monitor, _) = HostMonitor::open(&execution, (source, in_turns), &mut progress)?;
     let history = resume::history(&execution.results, states.len())?;
     let mut executor = executor::open(&execution, place, &mut progress)?;
-    let faults = blocks(
-        (&execution, executor.as_mut()),
-        &template,
-        (&mut monitor, &history),
-        &mut progress,
-    )?;
+    let (execution, executor) = (&execution, executor.as_mut());
+    let found = (&mut monitor, &history);
+    let faults = match options.plan.blocks {
+        Blocks::Auto(_) => carry_out::blocks(
+            (execution, &mut *executor),
+            &template,
+            decider,
+            found,
+            &mut progress,
+        )?,
+        Blocks::Fixed(_) => {
+            all_blocks((execution, &mut *executor), &template, found, &mut progress)?
+        }
+    };
     let interrupted = execution.stopped();
     if !interrupted && faults.is_empty() {
         executor.clear()?;
@@ -67,14 +78,15 @@ pub fn carry_out_elsewhere(
 
 /// Plans that other hosts cannot measure.
 fn refuse(plan: &Plan) -> Result<()> {
-    if let Blocks::Auto(_) = plan.blocks {
+    let clients = plan.workload.client_hosts.as_ref();
+    let is_one_host = clients.is_some_and(|clients| clients.server_host.is_some());
+    if matches!(plan.blocks, Blocks::Auto(_)) && !is_one_host {
         bail!(
             "measure blocks on several hosts: --blocks auto looks at the results of a block \
              before it plans the next, and several hosts measure blocks at the same time\nhint: \
              give a number of blocks"
         );
     }
-    let clients = plan.workload.client_hosts.as_ref();
     if let Some(clients) = clients.filter(|clients| clients.server_host.is_none()) {
         bail!(
             "measure blocks on several hosts with clients on {}: with --on, the clients of a \
@@ -142,7 +154,7 @@ fn left(
 }
 
 /// Has all blocks measured that are left, and discarded ones again. Returns the faults.
-fn blocks(
+fn all_blocks(
     (execution, executor): (&Execution<'_>, &mut dyn Executor),
     template: &BlockTemplate,
     (monitor, history): (&mut HostMonitor, &History),

@@ -1,5 +1,7 @@
 //! Carries out a plan from its first look at the host to the last block.
 
+use std::time::Instant;
+
 use anyhow::{Context, Result, bail};
 
 use crate::domain::benchmark::{Idle, Phase};
@@ -106,8 +108,9 @@ impl BlockTemplate {
     }
 }
 
-/// Measures the blocks that are left, and repeats those that are discarded. Returns the faults.
-fn blocks(
+/// Measures the blocks that are left one after another, and repeats those that are discarded.
+/// Returns the faults.
+pub(super) fn blocks(
     (execution, executor): (&Execution<'_>, &mut dyn Executor),
     template: &BlockTemplate,
     decider: &mut dyn Decider,
@@ -130,20 +133,37 @@ fn blocks(
             continue;
         }
         let Some(selection) = scheduler.next(execution, block, monitor, progress) else { break };
-        for attempt in history.next_attempt(block).. {
+        let begun = monitor.unreported().get(&block).copied();
+        let begun = begun.filter(|_| executor.is_elsewhere());
+        for attempt in begun.unwrap_or_else(|| history.next_attempt(block)).. {
             let spec = BlockSpec {
                 left_out: selection.left_out(),
                 canaries: monitor.reference(),
                 ..BlockSpec::new(plan, (block, attempt), template.in_order(order))
             };
             monitor.begin(execution, std::slice::from_ref(&spec), selection.skipped(phases))?;
-            let mut report = carried_out(executor, &spec, progress)?;
+            let began = Instant::now();
+            let mut report = match carried_out(executor, &spec, progress)? {
+                Some(BlockEnd::Measured(report)) => report,
+                Some(BlockEnd::Lost { fault, .. }) => {
+                    progress.note(&fault);
+                    faults.push(fault);
+                    return Ok(faults);
+                }
+                None if execution.stopped() => return Ok(faults),
+                None => bail!("measure block {block}: no report arrived"),
+            };
             faults.append(&mut report.faults);
+            let mut seconds = report.seconds;
+            if executor.is_elsewhere() {
+                seconds = began.elapsed().as_secs_f64();
+                progress.advance(scheduler.seconds(execution, &selection));
+            }
             let fate = monitor.end(execution, (&spec, &report), progress)?;
             if execution.stopped() {
                 break;
             }
-            scheduler.took(execution, &selection, report.seconds);
+            scheduler.took(execution, &selection, seconds);
             if fate == Fate::Kept {
                 scheduler.decide(execution, block, decider, (monitor, progress))?;
                 break;
@@ -154,21 +174,23 @@ fn blocks(
     Ok(faults)
 }
 
-/// Has a block measured, and waits for its report.
+/// Has a block measured, and waits for its end; `None` if the user stops first.
 fn carried_out(
     executor: &mut dyn Executor,
     spec: &BlockSpec,
     progress: &mut Progress<'_>,
-) -> Result<BlockReport> {
+) -> Result<Option<BlockEnd>> {
     executor.submit(vec![spec.clone()])?;
     while let Some(end) = executor.poll(progress)? {
-        match end {
-            BlockEnd::Measured(report) if report.id == spec.id => return Ok(*report),
-            BlockEnd::Lost { id, fault } if id == spec.id => bail!("measure {fault}"),
-            _ => {}
+        let id = match &end {
+            BlockEnd::Measured(report) => &report.id,
+            BlockEnd::Lost { id, .. } => id,
+        };
+        if *id == spec.id {
+            return Ok(Some(end));
         }
     }
-    bail!("measure block {}: no report arrived", spec.block)
+    Ok(None)
 }
 
 /// Measures one written-down block, whose plan is that of the options. The result folder has its
@@ -207,7 +229,11 @@ pub fn carry_out_block(
     let reader = CanaryReader::new(canary_source(&execution, &states), 0);
     let loads = vec![options.plan.load_of(spec.block)];
     let mut executor = LocalExecutor::new(&execution, states, reader, loads);
-    let report = carried_out(&mut executor, spec, &mut progress)?;
+    let report = match carried_out(&mut executor, spec, &mut progress)? {
+        Some(BlockEnd::Measured(report)) => *report,
+        Some(BlockEnd::Lost { fault, .. }) => bail!("measure {fault}"),
+        None => bail!("measure block {}: no report arrived", spec.block),
+    };
     if !execution.stopped() {
         guest::clean_up(options, &mut progress)?;
         execution.folders.clear()?;

@@ -109,6 +109,10 @@ impl Executor for LocalExecutor<'_, '_> {
         Ok(Some(BlockEnd::Measured(Box::new(report))))
     }
 
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
     fn clear(&mut self) -> Result<()> {
         self.execution.folders.clear()
     }

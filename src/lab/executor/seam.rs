@@ -24,6 +24,12 @@ pub(crate) trait Executor {
     /// with one target is in its run and in the report.
     fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockEnd>>;
 
+    /// True if other hosts measure: they load for each block, and may still be at one that an
+    /// earlier rqps handed out.
+    fn is_elsewhere(&self) -> bool {
+        true
+    }
+
     /// Removes what is no result: the plan is done.
     ///
     /// # Errors
