@@ -149,6 +149,7 @@ fn kill(pid: i32) {
 fn nothing_is_left(site: &Site) {
     assert_eq!(site.at_work(), [""; 0]);
     assert_eq!(site.left(), [""; 0]);
+    assert!(!site.path("data/rqps-blocks-0").exists());
 }
 
 fn ended(child: Child) -> (Output, String) {

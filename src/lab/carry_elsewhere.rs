@@ -18,14 +18,14 @@ use crate::lab::host_monitor::{Fate, HostMonitor};
 use crate::lab::progress::Progress;
 use crate::lab::resume::{self, History};
 use crate::lab::work_folders::WorkFolders;
-use crate::lab::{resolve, target_state, work_folders};
+use crate::lab::{memory, resolve, target_state, work_folders};
 use crate::os::{clock, host};
 use crate::plan::{BlockSpec, Blocks, Plan, cost, file, order};
 use crate::results::ResultSet;
 
 /// Carries out the plan on the hosts of `place`. Every block goes to one host; as many are under
-/// way at once as there are hosts. Where `decider` says after each block what the next one measures,
-/// there is one host.
+/// way at once as there are hosts. With `--blocks auto` there is one host, and `decider` says after
+/// each block what the next one measures.
 ///
 /// # Errors
 /// What stops everything: a build that cannot be obtained, no such host, a folder that cannot be
@@ -41,10 +41,14 @@ pub fn carry_out_elsewhere(
     // Calibrations are of this host, which measures nothing.
     let options = &ExecutionOptions { calibrations: Vec::new(), ..options.clone() };
     ResultSet::is_begun(&options.out, &file::print(&options.plan))?;
-    executor::check(place, options, &mut progress)?;
-    let search = resolve::Search::begin(options, None, &mut progress)?;
+    let memory_there = executor::check(place, options, &mut progress)?;
+    if let Some(memory_bytes) = memory_there {
+        memory::check_together(&options.plan, memory_bytes)?;
+    }
+    let memory_bytes = memory_there.unwrap_or_else(host::memory_bytes);
+    let search = resolve::Search::begin((options, memory_bytes), None, &mut progress)?;
     let resolved = search.end(None, &mut progress)?;
-    let execution = begin(options)?;
+    let execution = begin(options, memory_bytes)?;
     let states = target_state::all(&execution, resolved)?;
     let template = BlockTemplate::of(&execution, &states);
     let in_turns = options.plan.takes_turns_in_all(&template.phases);
@@ -105,7 +109,7 @@ fn refuse(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn begin(options: &ExecutionOptions) -> Result<Execution<'_>> {
+fn begin(options: &ExecutionOptions, memory_bytes: u64) -> Result<Execution<'_>> {
     let plan = &options.plan;
     let clients = plan.workload.client_hosts.as_ref();
     let are_here = |hosts: &HostsOfClients| hosts.server_host.is_some() && hosts.hosts.is_empty();
@@ -124,7 +128,7 @@ fn begin(options: &ExecutionOptions) -> Result<Execution<'_>> {
         plan_hash: file::hash(plan),
         session,
         disk: None,
-        memory_bytes: host::memory_bytes(),
+        memory_bytes,
         spinner: None,
         clients: None,
     })

@@ -300,8 +300,9 @@ fn look_ahead(
         let bytes = cost::estimate(plan, &[]).disk_bytes;
         work_folders::check_space_for(out, work.as_deref(), run_as.as_ref(), bytes)?;
     }
-    let search = resolve::Search::begin(options, slots, progress)?;
-    memory::check_together(plan, host::memory_bytes())?;
+    let memory_bytes = host::memory_bytes();
+    let search = resolve::Search::begin((options, memory_bytes), slots, progress)?;
+    memory::check_together(plan, memory_bytes)?;
     memory::try_out(plan)?;
     let reservation = Reservation::new(out, &options.host_lock, run_as)?;
     let mut files = guest::check_far(options)?;

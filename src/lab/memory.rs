@@ -48,8 +48,8 @@ pub(super) fn check_together(plan: &Plan, memory_bytes: u64) -> Result<()> {
     let all = targets.saturating_mul(cache);
     if plan.interleave == Interleave::Turns && all > memory_bytes {
         bail!(
-            "run {targets} targets at once: caches of {} MiB each need {} MiB, and this host has \
-             {} MiB\nhint: use a smaller cache (--set cache=), or measure one target at a time \
+            "run {targets} targets at once: caches of {} MiB each need {} MiB, and their host \
+             has {} MiB\nhint: use a smaller cache (--set cache=), or measure one target at a time \
              (--interleave run)",
             cache >> 20,
             all >> 20,

@@ -14,7 +14,6 @@ use crate::domain::target::Target;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
 use crate::obtain::{self, Cache, Found, PackageClients};
-use crate::os::host;
 use crate::os::user::User;
 use crate::plan::{Plan, TargetSlot};
 use crate::wire::dsn::Dsn;
@@ -31,6 +30,8 @@ pub(super) struct ResolvedTarget {
 /// The builds and settings of a plan as far as they are known without fetching.
 pub(super) struct Search<'a> {
     options: &'a ExecutionOptions,
+    /// Memory of the host that runs the targets.
+    memory_bytes: u64,
     cache: Cache,
     clients: PackageClients,
     found: Vec<Found>,
@@ -39,13 +40,14 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Looks for every build and every configuration. Takes and makes nothing but the cache. The
-    /// `slots` of a written-down block have the configurations already.
+    /// Looks for every build and every configuration, for a host with so much memory. Takes and
+    /// makes nothing but the cache. The `slots` of a written-down block have the configurations
+    /// already.
     ///
     /// # Errors
     /// A build that is nowhere, a configuration that does not exist or is not for that build.
     pub(super) fn begin(
-        options: &'a ExecutionOptions,
+        (options, memory_bytes): (&'a ExecutionOptions, u64),
         slots: Option<&'a [TargetSlot]>,
         progress: &mut Progress<'_>,
     ) -> Result<Search<'a>> {
@@ -59,7 +61,7 @@ impl<'a> Search<'a> {
             let one = obtain::find(&clients, target.dbms, &target.source, &cache, &mut say)?;
             match &one {
                 _ if slots.is_some() => Ok(()),
-                Found::Here(build) => configure(options, target, build).map(drop),
+                Found::Here(build) => configure((options, memory_bytes), target, build).map(drop),
                 Found::Wanted(_) => {
                     let folder = options.configs.as_deref();
                     dbms::config::check_name(target.dbms, &target.config, folder)
@@ -68,7 +70,7 @@ impl<'a> Search<'a> {
             }?;
             found.push(one);
         }
-        Ok(Search { options, cache, clients, found, slots })
+        Ok(Search { options, memory_bytes, cache, clients, found, slots })
     }
 
     /// Fetches what is missing. `run_as` is who servers run as, when rqps runs as root.
@@ -103,7 +105,7 @@ impl<'a> Search<'a> {
                     check_build(slot, &build)?;
                     slot.config.clone()
                 }
-                None => configure(self.options, target, &build)?,
+                None => configure((self.options, self.memory_bytes), target, &build)?,
             };
             resolved.push(ResolvedTarget { build, config });
         }
@@ -137,14 +139,18 @@ pub fn open_cache(folder: &Path) -> Result<Cache> {
 }
 
 /// The settings of a target. A server that somebody else runs has its own, which its logs tell.
-fn configure(options: &ExecutionOptions, target: &Target, build: &Build) -> Result<Config> {
+fn configure(
+    (options, memory_bytes): (&ExecutionOptions, u64),
+    target: &Target,
+    build: &Build,
+) -> Result<Config> {
     if let BuildSource::Dsn(dsn) = &target.source {
         Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
         let (name, text) = ("its own".to_owned(), String::new());
         return Ok(Config { name, hash: dbms::config::hash(&text), text });
     }
     let plan = &options.plan;
-    let memory = host::memory_bytes() / plan.targets.len() as u64;
+    let memory = memory_bytes / plan.targets.len() as u64;
     let version = &build.manifest.version;
     let cache = cache_bytes(plan, memory);
     let configs = options.configs.as_deref();

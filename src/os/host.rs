@@ -60,8 +60,12 @@ pub fn boot() -> Option<String> {
 
 /// MemTotal of this machine in bytes; 0 if it cannot be read.
 pub fn memory_bytes() -> u64 {
-    let memory = fs::read_to_string("/proc/meminfo").ok().and_then(|text| proc::memory(&text).ok());
-    memory.unwrap_or_default().total_bytes
+    fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory_in(&text)).unwrap_or_default()
+}
+
+/// MemTotal of the machine with this /proc/meminfo, bytes.
+pub fn memory_in(meminfo: &str) -> Option<u64> {
+    proc::memory(meminfo).ok().map(|memory| memory.total_bytes)
 }
 
 /// The version of the C library that this program runs with, as `2.36`; `None` if it is not glibc.
@@ -379,6 +383,13 @@ mod tests {
         for fact in ["cpu_model", "cores", "virtualization", "memory_bytes", "mitigations", "os"] {
             assert!(host.missing.contains_key(fact), "{fact}");
         }
+    }
+
+    #[test]
+    fn the_memory_of_another_machine_is_read_from_its_text() {
+        let text = "MemTotal: 8388608 kB\nSwapTotal: 0 kB\nHugePages_Total: 3\n";
+        assert_eq!(memory_in(text), Some(8 << 30));
+        assert_eq!(memory_in("cat: /proc/meminfo: no such file"), None);
     }
 
     #[test]

@@ -13,7 +13,8 @@ use super::ssh::{self, SshExecutor};
 use crate::lab::execution::{Execution, ExecutionOptions};
 use crate::lab::progress::Progress;
 
-/// Looks whether the hosts are there, before anything is made.
+/// Looks whether the hosts are there, before anything is made. Returns the memory of the host, if
+/// ssh reaches only one.
 ///
 /// # Errors
 /// No host of that class, or none that answers.
@@ -21,11 +22,12 @@ pub(in crate::lab) fn check(
     place: &Elsewhere,
     options: &ExecutionOptions,
     progress: &mut Progress<'_>,
-) -> Result<()> {
+) -> Result<Option<u64>> {
     match &place.way {
         Way::Slurm(slurm) => {
             let script = slurm::preview((place, slurm), (&options.out, &options.program), 1)?;
-            slurm_queue::try_out(&script, slurm.constraint.as_deref(), &slurm.partition)
+            slurm_queue::try_out(&script, slurm.constraint.as_deref(), &slurm.partition)?;
+            Ok(None)
         }
         Way::Ssh(hosts) => ssh::check((hosts, options), progress),
     }

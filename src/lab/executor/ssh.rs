@@ -24,6 +24,7 @@ use crate::lab::far::{
 };
 use crate::lab::progress::Progress;
 use crate::lab::relay::Relay;
+use crate::os::host;
 use crate::plan::BlockSpec;
 
 /// Starts of a block on hosts that failed; then it is given up.
@@ -323,29 +324,38 @@ impl Executor for SshExecutor<'_> {
 }
 
 /// Looks whether each host answers and can run this program, and whether its clients reach it.
+/// Returns the memory of the host, if it is the only one.
 ///
 /// # Errors
 /// It does not, or it is of another architecture.
 pub(super) fn check(
     (ssh, options): (&SshHosts, &ExecutionOptions),
     progress: &mut Progress<'_>,
-) -> Result<()> {
+) -> Result<Option<u64>> {
     let sockets = SocketFolder::make(&std::process::id().to_ne_bytes())?;
-    ssh.hosts.iter().try_for_each(|host| {
+    let mut memories = Vec::new();
+    for host in &ssh.hosts {
         if server_host::asked(&options.plan).is_some() {
             let there = (host.as_str(), ssh.config.as_deref(), sockets.path());
             let name = far::program_name(&far::digest_of(&options.program)?);
             let far = FarHost::open(there, (&options.program, &name), progress)
                 .with_context(|| format!("use the server host {host}"))?;
-            let checked = Clients::open(&far, options, progress).map(drop);
+            let checked = Clients::open(&far, options, progress).and_then(|_| memory_of(&far.link));
             far.link.close();
-            return checked;
+            memories.push(checked?);
+            continue;
         }
         let link = SshLink::open(host, ssh.config.as_deref(), sockets.path())?;
-        let checked = far::check_machine(&link);
+        let checked = far::check_machine(&link).and_then(|()| memory_of(&link));
         link.close();
-        checked
-    })
+        memories.push(checked?);
+    }
+    Ok(memories.first().copied().filter(|_| memories.len() == 1))
+}
+
+fn memory_of(link: &SshLink) -> Result<u64> {
+    let said = link.run("cat /proc/meminfo")?;
+    host::memory_in(&said).with_context(|| format!("read the memory of {}", link.host))
 }
 
 /// Starts a block on a host, and who starts drivers for it.
