@@ -246,54 +246,6 @@ fn what_cannot_be_used_is_refused_before_anything_starts() {
     assert!(bench("kv:shop.toml").contains("it takes no file; leave out `:shop.toml`"));
 }
 
-#[test]
-fn a_draft_from_a_database_runs_as_it_is_written() {
-    use rqps::embed::sqlite::{Sqlite, SqliteConnection};
-    let _turn = turn();
-    let folder = tempfile::tempdir().unwrap();
-    let schema = "CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT);\n\
-                  CREATE TABLE \"order\" (code TEXT PRIMARY KEY, \"Total sum\" NUMERIC);\n\
-                  CREATE TABLE empty (id INTEGER PRIMARY KEY);\nCREATE TABLE nokey (a INTEGER);\n\
-                  INSERT INTO customer VALUES (1, 'a'), (2, 'b''c'), (3, NULL);\n\
-                  INSERT INTO \"order\" VALUES ('x\"1', 1.5), ('y\\2', 2), ('z''3', 3);\n\
-                  INSERT INTO nokey VALUES (1);\n";
-    let database = folder.path().join("app.db");
-    let library = std::sync::Arc::new(Sqlite::compiled_in());
-    let mut connection = SqliteConnection::open(&library, &database, 1000).unwrap();
-    for sql in schema.split(";\n").filter(|sql| !sql.is_empty()) {
-        connection.simple(sql).unwrap();
-    }
-    drop(connection);
-    let init = |more: &[&str]| {
-        let mut command = rqps_in(&["init", "app.db", "-o", "shop.toml"], folder.path());
-        command.args(more).output().unwrap()
-    };
-    let output = init(&[]);
-    assert!(output.status.success(), "{}", said(&output));
-    let text = fs::read_to_string(folder.path().join("shop.toml")).unwrap();
-    for part in [
-        "#   customer: about 3 rows\n",
-        "customer_key = { kind = \"uniform\", from = 1, to = 3 }  # customer.id, INTEGER\n",
-        "sql = \"SELECT * FROM customer WHERE id = :customer_key\"\nexpect.rows = 1\n",
-        "# SQLite keeps no statistics of statements.\n",
-    ] {
-        assert!(text.contains(part), "{part}\n{text}");
-    }
-    assert!(!text.contains("empty-by-key") && !text.contains("nokey-by-key"), "{text}");
-    let again = init(&[]);
-    assert!(said(&again).contains("it already exists"), "{}", said(&again));
-    fs::write(folder.path().join("dump.sql"), schema).unwrap();
-    let loaded = text.replace("# [load]", "[load]").replace("# schema", "schema");
-    fs::write(folder.path().join("shop.toml"), loaded).unwrap();
-    let output = compare(folder.path(), &["sqlite", "b=sqlite"], &[]);
-    assert!(output.status.success(), "{}", said(&output));
-    for step in steps(&folder.path().join("out"), "b") {
-        // Every value of the sample is found.
-        let (events, rows) = (&step["outcome"]["events"], &step["outcome"]["rows"]);
-        assert_eq!(events, rows, "{step}");
-    }
-}
-
 /// What a session of Postgres executed: statements with the values of `$1` …, by the server's log.
 fn logged_events(log: &str) -> Vec<Vec<(String, Vec<String>)>> {
     let sessions = log::postgres(log).into_iter();

@@ -1,6 +1,6 @@
 //! `rqps init`: writes a workload file from a running database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,10 +29,19 @@ pub(super) fn init(words: &Init) -> Result<u8> {
         true => of_server(&words.database)?,
         false => of_file(Path::new(&words.database))?,
     };
-    let text = draft(dialect, &from, &found);
-    std::fs::write(out, &text).with_context(|| format!("write {}", out.display()))?;
-    let edits = text.matches("# EDIT").count();
-    tell!("rqps: wrote {}", out.display());
+    let stem = out.file_stem().unwrap_or_default().to_string_lossy();
+    let (text, files) = draft(dialect, &from, &stem, &found);
+    let beside: Vec<(PathBuf, String)> =
+        files.into_iter().map(|file| (out.with_file_name(file.name), file.text)).collect();
+    if let Some((path, _)) = beside.iter().find(|(path, _)| path.exists()) {
+        bail!("write {}: it already exists\nhint: name another file with -o", path.display());
+    }
+    // The workload file is last: it names the others.
+    let edits = text.matches("EDIT:").count();
+    for (path, text) in beside.into_iter().chain([(out.clone(), text)]) {
+        std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+        tell!("rqps: wrote {}", path.display());
+    }
     if edits > 0 {
         tell!("rqps: {edits} values are marked with EDIT, because rqps cannot infer them");
     }

@@ -1,32 +1,52 @@
 //! Drafts a workload file from the survey of a database, with comments for its editor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::facts::{ColumnFacts, ColumnValues, DatabaseSurvey, TableFacts, TopStatement};
-use super::statements::{StatementPart, ValueGuess, guesses, parts};
+use super::facts::{DatabaseSurvey, TableFacts, TopStatement};
+use super::keys;
+use super::parameters::{Parameter, Parameters, StatementValues, of_facts, quoted};
+use super::statements::{StatementPart, guesses, mentions, parts};
 use crate::domain::dialect::Dialect;
+
+pub use super::parameters::DraftFile;
 
 /// Most tables with a step of their own if there are no statements.
 const STEPS: usize = 12;
 
-/// The text of a workload file. `from` names the database, without a password.
-pub fn draft(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
-    let mut draft = Draft { parameters: BTreeMap::new(), steps: String::new() };
+/// Values in the place of an abbreviated list.
+const LIST: usize = 10;
+
+/// The text of a workload file, and files beside it that it reads. `from` names the database,
+/// without a password; `stem` is the name of the workload file without its end.
+pub fn draft(
+    dialect: Dialect,
+    from: &str,
+    stem: &str,
+    found: &DatabaseSurvey,
+) -> (String, Vec<DraftFile>) {
+    let mut draft = Draft {
+        dialect,
+        tables: &found.tables,
+        values: Parameters::new(&found.tables, stem),
+        parameters: BTreeMap::new(),
+        words: BTreeSet::new(),
+        steps: String::new(),
+    };
     if !found.statements.is_empty() {
-        draft.top_statements(found);
+        draft.top_statements(&found.statements);
     }
     let keyed = found.tables.iter().filter(|table| table.rows > 0 && !table.key.is_empty());
     for table in keyed.take(if found.statements.is_empty() { STEPS } else { 0 }) {
         draft.by_key(table);
     }
     let mut text = head(dialect, from, found);
-    for (name, (value, comment)) in &draft.parameters {
+    for (name, Parameter { value, comment, .. }) in &draft.parameters {
         text.push_str(&format!("{name} = {value}{comment}\n"));
     }
     if draft.steps.is_empty() {
         text.push_str("\n# No table has rows and a primary key: write your statements here.\n");
     }
-    text + &draft.steps
+    (text + &draft.steps, draft.values.into_files())
 }
 
 fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
@@ -38,7 +58,14 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
     for table in &found.tables {
         let bytes = table.bytes.map(crate::units::bytes);
         let bytes = bytes.map(|bytes| format!(", {bytes}")).unwrap_or_default();
-        text.push_str(&format!("#   {}: about {} rows{bytes}\n", table.name, table.rows));
+        let referenced: BTreeSet<&str> =
+            table.references.iter().map(|key| found.tables[key.table].name.as_str()).collect();
+        let referenced = match referenced.is_empty() {
+            true => String::new(),
+            false => format!(", references {}", Vec::from_iter(referenced).join(" and ")),
+        };
+        let TableFacts { name, rows, .. } = table;
+        text.push_str(&format!("#   {name}: about {rows} rows{bytes}{referenced}\n"));
     }
     for note in &found.notes {
         let note = note.lines().next().unwrap_or_default();
@@ -51,88 +78,144 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
     };
     text.push_str(&format!(
         "\n# Builds that rqps starts need the data. Make a dump and remove the #:\n\
-         #   {dump}\n# [load]\n# schema = [\"dump.sql\"]\n\n[parameter]\n"
+         #   {dump}\n# [load]\n# schema = [\"dump.sql\"]\n"
     ));
-    text
+    if dialect != Dialect::Sqlite {
+        let entries: Vec<String> = keys::drop_order(&found.tables)
+            .iter()
+            .map(|together| drop_entry(together, &found.tables))
+            .collect();
+        text.push_str(&format!(
+            "# With these two lines it loads on servers given by a DSN, too, and first drops their\n\
+             # tables of these names:\n# load = true\n# drop = [{}]\n",
+            entries.join(", ")
+        ));
+    }
+    text + "\n[parameter]\n"
 }
 
-struct Draft {
-    /// By name: the value, and a comment.
-    parameters: BTreeMap<String, (String, String)>,
+/// An entry of `drop`: a table, or the statement that drops several at once.
+fn drop_entry(together: &[usize], tables: &[TableFacts]) -> String {
+    let names: Vec<&str> = together.iter().map(|table| tables[*table].name.as_str()).collect();
+    match names.as_slice() {
+        [name] => quoted(name),
+        names => quoted(&format!("DROP TABLE IF EXISTS {}", names.join(", "))),
+    }
+}
+
+struct Draft<'a> {
+    dialect: Dialect,
+    tables: &'a [TableFacts],
+    values: Parameters<'a>,
+    /// By name.
+    parameters: BTreeMap<String, Parameter>,
+    /// Words that parameters and steps are named after so far.
+    words: BTreeSet<String>,
     steps: String,
 }
 
-impl Draft {
+impl Draft<'_> {
     /// One step per statement, and one that mixes them in the proportion of their calls.
-    fn top_statements(&mut self, found: &DatabaseSurvey) {
+    fn top_statements(&mut self, statements: &[TopStatement]) {
         let mut mix = String::from("\n# All of them, as often as the server saw them.\n[[step]]\n");
         mix.push_str("name = \"mix\"\n");
-        let most = found.statements.iter().map(|one| one.calls).max().unwrap_or(1).max(1);
-        for (index, statement) in found.statements.iter().enumerate() {
+        let most = statements.iter().map(|one| one.calls).max().unwrap_or(1).max(1);
+        for (index, statement) in statements.iter().enumerate() {
             let number = index + 1;
-            let sql = self.spell(number, statement, &found.tables);
+            let sql = self.spell(number, statement, "s");
+            let ignore = self.ignored(statement);
             let TopStatement { calls, mean_ms, .. } = statement;
             self.steps.push_str(&format!(
                 "\n# {calls} calls, {mean_ms:.3} ms each\n[[step]]\nname = \"top-{number}\"\n\
-                 [[step.event]]\n[[step.event.statement]]\nsql = {sql}\n"
+                 [[step.event]]\n{ignore}[[step.event.statement]]\nsql = {sql}\n"
             ));
+            if statements.len() == 1 {
+                return;
+            }
+            let sql = self.spell(number, statement, "m");
             let weight = (1000.0 * *calls as f64 / most as f64).ceil().max(1.0);
             mix.push_str(&format!(
-                "[[step.event]]\nname = \"top-{number}\"\nweight = {weight}\n\
+                "[[step.event]]\nname = \"top-{number}\"\nweight = {weight}\n{ignore}\
                  [[step.event.statement]]\nsql = {sql}\n"
             ));
         }
-        if found.statements.len() > 1 {
-            self.steps.push_str(&mix);
-        }
+        self.steps.push_str(&mix);
     }
 
-    /// The SQL with `:name` for its values, as TOML.
-    fn spell(&mut self, number: usize, statement: &TopStatement, tables: &[TableFacts]) -> String {
-        let guesses = guesses(statement, tables);
+    /// The SQL with `:name` for its values, as TOML. Names of sequences begin with `prefix`, those
+    /// of others with `s`: steps share them.
+    fn spell(&mut self, number: usize, statement: &TopStatement, prefix: &str) -> String {
+        let guesses = guesses(statement, self.tables);
+        let (is_insert, types) = (statement.is_insert(), statement.types.as_slice());
+        let values = StatementValues { number, is_insert, guesses: &guesses, types };
+        let mut named: BTreeMap<usize, String> = BTreeMap::new();
         let mut sql = String::new();
         for part in parts(&statement.sql) {
-            match part {
-                StatementPart::Sql(text) => sql.push_str(&text),
-                StatementPart::Value(value) => {
-                    let name = format!("s{number}_{}", value + 1);
-                    let type_name = statement.types.get(value).map_or("", String::as_str);
-                    let guess = guesses.get(value).unwrap_or(&ValueGuess::Unknown);
-                    let drawn = self::value(guess, type_name, tables);
-                    self.parameters.insert(name.clone(), drawn);
-                    sql.push_str(&format!(":{name}"));
+            let (value, is_list) = match part {
+                StatementPart::Sql(text) => {
+                    sql.push_str(&text);
+                    continue;
                 }
-            }
+                StatementPart::Value(value) => (value, false),
+                StatementPart::Values(value) => (value, true),
+            };
+            let name = match named.get(&value) {
+                Some(name) => name.clone(),
+                None => {
+                    let mut drawn = self.values.of(&values, value);
+                    if is_list {
+                        drawn = drawn.with(&format!("count = {LIST}"));
+                        drawn.comment.push_str("; EDIT: the number of values in the list");
+                    }
+                    let prefix = if drawn.is_sequence { prefix } else { "s" };
+                    let name = format!("{prefix}{number}_{}", value + 1);
+                    self.parameters.insert(name.clone(), drawn);
+                    named.insert(value, name.clone());
+                    name
+                }
+            };
+            sql.push_str(&format!(":{name}"));
         }
         quoted(&sql)
     }
 
+    /// The key for errors that are no fault of the build: a foreign key forbids what other events
+    /// have made or deleted, or all values of a unique index are references that are taken.
+    fn ignored(&self, statement: &TopStatement) -> String {
+        let written: Vec<(usize, &TableFacts)> = match statement.is_write() {
+            true => self.tables.iter().enumerate().collect(),
+            false => return String::new(),
+        };
+        let of_statement = |entry: &&(usize, &TableFacts)| mentions(&statement.sql, &entry.1.name);
+        let is_bound = |entry: &(usize, &TableFacts)| keys::is_bound(self.tables, entry.0);
+        let is_full = |entry: &(usize, &TableFacts)| keys::has_unique_references(entry.1);
+        let (foreign_key, duplicate): (&[&str], &str) = match self.dialect {
+            Dialect::Postgres => (&["23503"], "23505"),
+            Dialect::Mysql => (&["1451", "1452"], "1062"),
+            _ => return String::new(),
+        };
+        let mut codes: Vec<&str> = Vec::new();
+        if written.iter().filter(of_statement).any(is_bound) {
+            codes.extend(foreign_key);
+        }
+        if statement.is_insert() && written.iter().filter(of_statement).any(is_full) {
+            codes.push(duplicate);
+        }
+        match codes.is_empty() {
+            true => String::new(),
+            false => format!("ignore = {codes:?}  # foreign keys forbid some\n"),
+        }
+    }
+
     /// A statement by primary key.
     fn by_key(&mut self, table: &TableFacts) {
-        let word: String = table
-            .name
-            .chars()
-            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
-            .collect::<String>()
-            .trim_matches('_')
-            .to_lowercase();
-        let mut conditions = Vec::new();
-        let mut expect = "";
-        for &column in table.key.iter().take(1) {
-            let column = &table.columns[column];
-            let name = format!("{word}_key");
-            if table.key.len() == 1 && is_dense(column, table.rows) {
-                expect = "expect.rows = 1\n";
-            }
-            let guess = of_column(
-                &column.values,
-                &column.type_name,
-                &format!("{}.{}", table.name, column.name),
-            );
-            self.parameters.insert(name.clone(), guess);
-            conditions.push(format!("{} = :{name}", column.name));
-        }
-        let sql = format!("SELECT * FROM {} WHERE {}", table.name, conditions.join(" AND "));
+        let word = self.word(&table.name);
+        let Some(&first) = table.key.first() else { return };
+        let column = &table.columns[first];
+        let is_one = table.key.len() == 1 && column.is_dense;
+        let expect = if is_one { "expect.rows = 1\n" } else { "" };
+        self.parameters.insert(format!("{word}_key"), of_facts(table, first));
+        let sql = format!("SELECT * FROM {} WHERE {} = :{word}_key", table.name, column.name);
         self.steps.push_str(&format!(
             "\n[[step]]\nname = \"{}-by-key\"\n[[step.event]]\n[[step.event.statement]]\n\
              sql = {}\n{expect}",
@@ -140,66 +223,90 @@ impl Draft {
             quoted(&sql)
         ));
     }
-}
 
-/// True if every value between the smallest and the largest is there.
-fn is_dense(column: &ColumnFacts, rows: u64) -> bool {
-    match column.values {
-        ColumnValues::Whole(least, most) => most.wrapping_sub(least) as u64 + 1 == rows,
-        _ => false,
+    /// A word for names of a table's parameter and step, which no other table has.
+    fn word(&mut self, table: &str) -> String {
+        let word: String = table
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
+            .collect::<String>()
+            .trim_matches('_')
+            .to_lowercase();
+        let word = match word.starts_with(|letter: char| letter.is_ascii_lowercase()) {
+            true => word,
+            false => format!("t_{word}").trim_end_matches('_').to_owned(),
+        };
+        let numbered = (2..).map(|number| format!("{word}_{number}"));
+        let mut all = std::iter::once(word.clone()).chain(numbered);
+        let free = all.find(|word| !self.words.contains(word)).unwrap_or_default();
+        self.words.insert(free.clone());
+        free
     }
 }
 
-/// A parameter for a value, and its comment.
-fn value(guess: &ValueGuess, type_name: &str, tables: &[TableFacts]) -> (String, String) {
-    match guess {
-        ValueGuess::Column(table, column) => {
-            let (table, column) = (&tables[*table], &tables[*table].columns[*column]);
-            let name = format!("{}.{}", table.name, column.name);
-            of_column(&column.values, &column.type_name, &name)
+#[cfg(test)]
+mod tests {
+    use super::super::facts::{ColumnFacts, ColumnValues, ForeignKey};
+    use super::*;
+
+    fn table(name: &str) -> TableFacts {
+        let column = ColumnFacts {
+            name: "id".to_owned(),
+            type_name: "bigint".to_owned(),
+            values: ColumnValues::Whole(1, 5),
+            is_dense: true,
+            ..ColumnFacts::default()
+        };
+        TableFacts {
+            name: name.to_owned(),
+            rows: 5,
+            columns: vec![column],
+            key: vec![0],
+            unique: vec![vec![0]],
+            ..TableFacts::default()
         }
-        ValueGuess::Limit => {
-            ("{ kind = \"list\", values = [10] }".to_owned(), "  # rows".to_owned())
-        }
-        ValueGuess::Unknown => unknown(type_name, "rqps cannot infer it"),
     }
-}
 
-fn of_column(values: &ColumnValues, type_name: &str, name: &str) -> (String, String) {
-    let comment = format!("  # {name}, {type_name}");
-    match values {
-        ColumnValues::Whole(least, most) => {
-            (format!("{{ kind = \"uniform\", from = {least}, to = {most} }}"), comment)
+    #[test]
+    fn tables_have_names_of_their_own_in_the_draft() {
+        let names = ["a.b", "a_b", "\"2024\"", "\"\u{fc}\"", "\"\u{e4}\""];
+        let tables = names.map(table).to_vec();
+        let found = DatabaseSurvey { tables, ..DatabaseSurvey::default() };
+        let (text, files) = draft(Dialect::Postgres, "here", "shop", &found);
+        assert!(files.is_empty());
+        for (step, parameter) in
+            [("a-b", "a_b"), ("a-b-2", "a_b_2"), ("t-2024", "t_2024"), ("t", "t"), ("t-2", "t_2")]
+        {
+            assert!(text.contains(&format!("name = \"{step}-by-key\"\n")), "{step}\n{text}");
+            assert!(text.contains(&format!("\n{parameter}_key = ")), "{parameter}\n{text}");
         }
-        ColumnValues::Sample(texts) => {
-            let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-            (format!("{{ kind = \"list\", values = [{}] }}", texts.join(", ")), comment)
-        }
-        ColumnValues::Unknown => unknown(type_name, &format!("{name} could not be read")),
     }
-}
 
-/// A parameter for a value whose column is unknown.
-fn unknown(type_name: &str, why: &str) -> (String, String) {
-    let lower = type_name.to_lowercase();
-    let value = match lower.as_str() {
-        name if name.contains("int") && name != "interval" => {
-            "{ kind = \"uniform\", from = 1, to = 1000 }"
+    #[test]
+    fn a_mix_inserts_other_rows_than_the_steps_before_it() {
+        let mut tables = vec![table("parent"), table("child")];
+        let (columns, referenced) = (vec![0], vec![0]);
+        let key = ForeignKey { columns, table: 0, referenced, ..ForeignKey::default() };
+        tables[1].references.push(key);
+        let statement =
+            |sql: &str| TopStatement { sql: sql.to_owned(), calls: 1, ..Default::default() };
+        let statements = vec![
+            statement("INSERT INTO `parent` ( `id` ) VALUES (?)"),
+            statement("SELECT * FROM `child` WHERE `id` IN (?...)"),
+        ];
+        let found = DatabaseSurvey { tables, statements, ..DatabaseSurvey::default() };
+        let (text, _) = draft(Dialect::Mysql, "here", "shop", &found);
+        for part in [
+            "#   child: about 5 rows, references parent\n",
+            "# drop = [\"child\", \"parent\"]\n",
+            "s1_1 = { kind = \"sequential\", from = 6, to = 62500005 }",
+            "m1_1 = { kind = \"sequential\", from = 62500006, to = 125000005 }",
+            "s2_1 = { kind = \"uniform\", from = 1, to = 5, count = 10 }",
+            "IN (:s2_1)",
+            "[[step.event]]\nignore = [\"1451\", \"1452\"]  # foreign keys forbid some\n",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
         }
-        name if name.starts_with("timestamp") => {
-            "{ kind = \"timestamp\", from = \"2024-01-01\", to = \"2024-12-31\" }"
-        }
-        "date" => "{ kind = \"date\", from = \"2024-01-01\", to = \"2024-12-31\" }",
-        "numeric" | "real" | "double precision" | "decimal" | "float" | "double" => {
-            "{ kind = \"float\", from = 0, to = 1000 }"
-        }
-        "boolean" => "{ kind = \"list\", values = [\"true\", \"false\"] }",
-        _ => "{ kind = \"list\", values = [\"1\"] }",
-    };
-    (value.to_owned(), format!("  # EDIT: {why}; {type_name}"))
-}
-
-/// A text of TOML.
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+        assert_eq!(text.matches("ignore = ").count(), 2, "{text}");
+    }
 }

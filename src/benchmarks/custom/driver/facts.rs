@@ -21,6 +21,22 @@ pub(super) struct TableFacts {
     pub(super) columns: Vec<ColumnFacts>,
     /// Indexes of the columns of the primary key, in its order.
     pub(super) key: Vec<usize>,
+    /// Indexes of the columns of each unique index, that of the primary key included.
+    pub(super) unique: Vec<Vec<usize>>,
+    pub(super) references: Vec<ForeignKey>,
+}
+
+/// A reference from a table to another, or to itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ForeignKey {
+    /// Indexes of the columns that reference.
+    pub(super) columns: Vec<usize>,
+    /// Index of the referenced table.
+    pub(super) table: usize,
+    /// Indexes of the referenced columns, in the order of `columns`.
+    pub(super) referenced: Vec<usize>,
+    /// Some rows of the referenced columns; empty until [`super::survey`] reads them.
+    pub(super) sample: Vec<Vec<String>>,
 }
 
 /// A column.
@@ -29,8 +45,13 @@ pub(super) struct ColumnFacts {
     /// The name in SQL.
     pub(super) name: String,
     pub(super) type_name: String,
+    pub(super) is_nullable: bool,
+    /// Most characters, if there is a limit.
+    pub(super) longest: Option<u32>,
     /// Its values; unknown until [`super::survey`] reads them.
     pub(super) values: ColumnValues,
+    /// True if every whole number from the smallest to the largest value is there.
+    pub(super) is_dense: bool,
 }
 
 /// The values of a column.
@@ -55,9 +76,54 @@ pub(super) struct TopStatement {
     pub(super) types: Vec<String>,
 }
 
+impl TopStatement {
+    /// True if it inserts rows.
+    pub(super) fn is_insert(&self) -> bool {
+        ["INSERT", "REPLACE"].contains(&self.first_word().as_str())
+    }
+
+    /// True if it inserts, changes or deletes rows, by its first word.
+    pub(super) fn is_write(&self) -> bool {
+        self.is_insert() || ["UPDATE", "DELETE"].contains(&self.first_word().as_str())
+    }
+
+    fn first_word(&self) -> String {
+        let words = self.sql.split(|letter: char| !letter.is_ascii_alphabetic());
+        words.into_iter().find(|word| !word.is_empty()).unwrap_or_default().to_uppercase()
+    }
+}
+
+impl TableFacts {
+    /// Index of the column of this name.
+    pub(super) fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| bare(&column.name).eq_ignore_ascii_case(name))
+    }
+}
+
 impl ColumnFacts {
     pub(super) fn is_whole(&self) -> bool {
         let name = self.type_name.to_lowercase();
         ["int", "serial"].iter().any(|part| name.contains(part)) && !name.contains("interval")
     }
+
+    pub(super) fn is_text(&self) -> bool {
+        let name = self.type_name.to_lowercase();
+        ["char", "text"].iter().any(|part| name.contains(part))
+    }
+
+    /// The largest whole number of its type.
+    pub(super) fn most_of_type(&self) -> i64 {
+        match self.type_name.to_lowercase().as_str() {
+            "tinyint" => i64::from(i8::MAX),
+            "smallint" => i64::from(i16::MAX),
+            "mediumint" => (1 << 23) - 1,
+            "bigint" => i64::MAX,
+            _ => i64::from(i32::MAX),
+        }
+    }
+}
+
+/// A name in SQL without schema and quotes.
+pub(super) fn bare(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name).trim_matches(['"', '`'])
 }

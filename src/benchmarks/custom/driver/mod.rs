@@ -2,11 +2,14 @@
 
 mod draft;
 mod facts;
+mod keys;
 mod load;
+mod parameters;
 mod statements;
 mod survey;
+mod written;
 
-pub use draft::draft;
+pub use draft::{DraftFile, draft};
 pub use facts::DatabaseSurvey;
 pub(super) use load::load;
 pub use survey::{AskDatabase, survey};

@@ -1,6 +1,7 @@
 //! Finds the column of each value in statements from a server's statistics.
 
-use super::facts::{DatabaseSurvey, TableFacts, TopStatement};
+use super::facts::{DatabaseSurvey, TableFacts, TopStatement, bare};
+use super::written::written;
 use crate::domain::dialect::Dialect;
 use crate::user_text::words;
 
@@ -9,6 +10,8 @@ use crate::user_text::words;
 pub(super) enum ValueGuess {
     /// A value of a column: indexes of its table and its column.
     Column(usize, usize),
+    /// A value that the statement stores in a column: indexes of its table and its column.
+    Stored(usize, usize),
     /// A number of rows.
     Limit,
     /// Unknown.
@@ -21,6 +24,8 @@ pub(super) enum StatementPart {
     Sql(String),
     /// The value of this number, from 0.
     Value(usize),
+    /// Several values in the place of one.
+    Values(usize),
 }
 
 /// True for a statement that uses the user's tables.
@@ -35,7 +40,7 @@ pub(super) fn is_of_tables(sql: &str) -> bool {
     is_dml && !is_internal && words.iter().any(|word| from.contains(&word.as_str()))
 }
 
-/// The statement cut at its values: `$n`, or `?`.
+/// The statement cut at its values: `$n`, `?`, or `?...` for several.
 pub(super) fn parts(sql: &str) -> Vec<StatementPart> {
     let (mut parts, mut from, mut unnamed) = (Vec::new(), 0, 0);
     for (at, letter) in sql.char_indices() {
@@ -56,22 +61,31 @@ pub(super) fn parts(sql: &str) -> Vec<StatementPart> {
         };
         if let Some(number) = number {
             parts.push(StatementPart::Sql(sql[from..at].to_owned()));
-            parts.push(StatementPart::Value(number));
-            from = at + letter.len_utf8() + if letter == '$' { digits } else { 0 };
+            let is_list = letter == '?' && rest.starts_with("...");
+            parts.push(match is_list {
+                true => StatementPart::Values(number),
+                false => StatementPart::Value(number),
+            });
+            let rest = match (letter, is_list) {
+                ('$', _) => digits,
+                (_, true) => "...".len(),
+                (_, false) => 0,
+            };
+            from = at + letter.len_utf8() + rest;
         }
     }
     parts.push(StatementPart::Sql(sql[from..].to_owned()));
     parts
 }
 
-/// Reads the values of the columns with which statements compare.
+/// Reads the values of the columns with which statements compare, and in which they store.
 pub(super) fn learn_columns(
     found: &mut DatabaseSurvey,
     learn: &mut dyn FnMut(&mut TableFacts, usize),
 ) {
     for statement in found.statements.clone() {
         for guess in guesses(&statement, &found.tables) {
-            if let ValueGuess::Column(table, column) = guess {
+            if let ValueGuess::Column(table, column) | ValueGuess::Stored(table, column) = guess {
                 learn(&mut found.tables[table], column);
             }
         }
@@ -87,10 +101,13 @@ pub(super) fn guesses(statement: &TopStatement, tables: &[TableFacts]) -> Vec<Va
     for part in parts(&statement.sql) {
         match part {
             StatementPart::Sql(sql) => before.push_str(&sql),
-            StatementPart::Value(number) => {
+            StatementPart::Value(number) | StatementPart::Values(number) => {
                 guesses.resize(guesses.len().max(number + 1), ValueGuess::Unknown);
                 if guesses[number] == ValueGuess::Unknown {
-                    guesses[number] = guess(&before, &mentioned, tables);
+                    guesses[number] = match written(&before, tables) {
+                        Some((table, column)) => ValueGuess::Stored(table, column),
+                        None => guess(&before, &mentioned, tables),
+                    };
                 }
                 // The next value of a list belongs to the same column.
                 before.push('~');
@@ -100,14 +117,11 @@ pub(super) fn guesses(statement: &TopStatement, tables: &[TableFacts]) -> Vec<Va
     guesses
 }
 
-fn mentions(sql: &str, table: &str) -> bool {
+/// True if a statement has the name of a table, with any schema.
+pub(super) fn mentions(sql: &str, table: &str) -> bool {
     let (sql, table) = (sql.to_lowercase(), bare(table).to_lowercase());
     let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
     sql.split(|letter: char| !is_of_name(letter)).any(|word| word == table)
-}
-
-fn bare(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name).trim_matches(['"', '`'])
 }
 
 /// By the words before a value.
@@ -145,8 +159,7 @@ fn guess(before: &str, mentioned: &[usize], tables: &[TableFacts]) -> ValueGuess
         if qualifier.as_ref().is_some_and(|alias| !is_called(before, &facts.name, alias)) {
             continue;
         }
-        let same = |other: &str| bare(other).eq_ignore_ascii_case(name);
-        if let Some(column) = facts.columns.iter().position(|column| same(&column.name)) {
+        if let Some(column) = facts.column(name) {
             return ValueGuess::Column(table, column);
         }
     }
@@ -154,7 +167,7 @@ fn guess(before: &str, mentioned: &[usize], tables: &[TableFacts]) -> ValueGuess
 }
 
 /// The words of a text, with their positions.
-fn places_of_words(text: &str) -> Vec<(usize, &str)> {
+pub(super) fn places_of_words(text: &str) -> Vec<(usize, &str)> {
     let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
     let (mut words, mut begin) = (Vec::new(), None);
     for (at, letter) in text.char_indices().chain([(text.len(), ' ')]) {
@@ -208,7 +221,7 @@ mod tests {
             let statement = TopStatement { sql: sql.to_owned(), ..TopStatement::default() };
             assert_eq!(guesses(&statement, &tables), want, "{sql}");
         };
-        let column = ValueGuess::Column;
+        let (column, stored) = (ValueGuess::Column, ValueGuess::Stored);
         check("SELECT * FROM customer WHERE id = $1", &[column(1, 0)]);
         check(
             "SELECT 1 FROM orders o JOIN customer AS c ON c.id = o.customer_id \
@@ -224,7 +237,9 @@ mod tests {
             &[column(0, 0), ValueGuess::Unknown],
         );
         check("SELECT city ->> $1 FROM customer", &[ValueGuess::Unknown]);
-        check("INSERT INTO orders VALUES ($1)", &[ValueGuess::Unknown]);
+        check("INSERT INTO orders VALUES ($1, $2)", &[stored(0, 0), stored(0, 1)]);
+        check("UPDATE customer SET city = $2 WHERE id = $1", &[column(1, 0), stored(1, 1)]);
+        check("INSERT INTO orders SELECT $1", &[ValueGuess::Unknown]);
     }
 
     #[test]
@@ -238,9 +253,10 @@ mod tests {
 
     #[test]
     fn parts_are_cut_at_values() {
-        use StatementPart::{Sql, Value};
+        use StatementPart::{Sql, Value, Values};
         let sql = |text: &str| Sql(text.to_owned());
         assert_eq!(parts("a $2 b $10"), [sql("a "), Value(1), sql(" b "), Value(9), sql("")]);
         assert_eq!(parts("a=? AND b=?"), [sql("a="), Value(0), sql(" AND b="), Value(1), sql("")]);
+        assert_eq!(parts("a IN (?...)"), [sql("a IN ("), Values(0), sql(")")]);
     }
 }

@@ -2,11 +2,13 @@
 //! total time.
 
 use super::facts::{ColumnFacts, ColumnValues, DatabaseSurvey, TableFacts, TopStatement};
+use super::keys;
 use super::statements::{is_of_tables, learn_columns};
+use super::written::with_lists;
 use crate::domain::dialect::Dialect;
 
 /// Most tables in a survey; the largest.
-const TABLES: usize = 40;
+const TABLES: usize = 200;
 
 /// Most statements in a survey; those with most total time.
 const STATEMENTS: usize = 15;
@@ -17,8 +19,12 @@ const SAMPLE: usize = 20;
 /// Longest sampled value, characters.
 const LONGEST: usize = 60;
 
-/// Most rows of a table that is searched for the smallest and the largest value of a column.
+/// Most rows of a table that is searched for the smallest and the largest value of a column. An
+/// index knows them for any number of rows.
 const SEARCHED_ROWS: u64 = 20_000_000;
+
+/// Most rows of a table whose values are counted.
+const COUNTED_ROWS: u64 = 1_000_000;
 
 /// Asks a database; the rows are text.
 pub type AskDatabase<'a> = dyn FnMut(&str) -> Result<Vec<Vec<Option<String>>>, String> + 'a;
@@ -30,7 +36,10 @@ pub type AskDatabase<'a> = dyn FnMut(&str) -> Result<Vec<Vec<Option<String>>>, S
 /// The database does not list its tables.
 pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSurvey, String> {
     let mut found = DatabaseSurvey { tables: tables(dialect, ask)?, ..DatabaseSurvey::default() };
-    match statements(dialect, ask) {
+    if let Err(why) = keys::read(dialect, ask, &mut found.tables) {
+        found.notes.push(format!("foreign keys and unique indexes could not be read: {why}"));
+    }
+    match statements(dialect, ask, &found.tables) {
         Ok(statements) => found.statements = statements,
         Err(note) => found.notes.push(note),
     }
@@ -42,6 +51,9 @@ pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSur
     learn_columns(&mut found, &mut |table, column| {
         learn(dialect, ask, table, column);
     });
+    for (table, column) in keys::learn(dialect, ask, &mut found) {
+        learn(dialect, ask, &mut found.tables[table], column);
+    }
     Ok(found)
 }
 
@@ -70,7 +82,7 @@ fn tables(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<Vec<TableFacts>
     for row in rows.iter().take(TABLES) {
         let text = |index: usize| row.get(index).cloned().flatten().unwrap_or_default();
         let mut table = TableFacts {
-            name: plain(&text(0)),
+            name: plain(dialect, &text(0)),
             rows: number(row.get(1)).unwrap_or(0),
             bytes: number(row.get(2)),
             ..TableFacts::default()
@@ -85,18 +97,38 @@ fn tables(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<Vec<TableFacts>
     Ok(tables)
 }
 
-/// A quoted name without quotes, where it needs none.
-fn plain(name: &str) -> String {
+/// Words that need quotes as names in MySQL, MariaDB or SQLite, and that tables and columns may well
+/// be called.
+const RESERVED: &str = " abort accessible action add after all alter always analyze and as asc \
+    attach before begin between bigint binary blob both by call cascade case cast change char \
+    character check collate column commit condition conflict constraint continue convert create \
+    cross cube current cursor database databases default delayed delete desc describe detach \
+    distinct div do double drop dual each else empty end escape except exclude exclusive exists \
+    exit explain fail fetch filter first_value float following for force foreign from full \
+    function generated get glob grant group grouping groups having high_priority if ignore in index \
+    indexed infile initially inner inout insert instead int integer intersect interval into is \
+    isnull join key keys kill lag last_value lateral lead leading leave left like limit linear \
+    lines load lock long loop low_priority match mod natural no not notnull nothing null nulls \
+    numeric of offset on optimize option or order others out outer outfile over partition plan \
+    pragma precision preceding primary procedure query raise range rank read reads real recursive \
+    references regexp reindex release rename repeat replace require restrict return revoke right \
+    rlike rollback row row_number rows savepoint schema schemas select sensitive separator set show \
+    signal smallint spatial specific sql ssl starting system table temp temporary terminated then \
+    ties to trailing transaction trigger unbounded undo union unique unlock unsigned update usage \
+    use using vacuum values varchar varying view virtual when where while window with without write \
+    xor zerofill ";
+
+/// A name without quotes where it needs none. Postgres quotes only where it must.
+pub(super) fn plain(dialect: Dialect, name: &str) -> String {
     let bare = name.trim_matches(['"', '`']);
     let begins = bare.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_');
     let is_word = bare
         .chars()
         .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
-    const RESERVED: [&str; 10] =
-        ["order", "group", "user", "table", "select", "index", "key", "to", "from", "rank"];
-    match begins && is_word && !RESERVED.contains(&bare) {
-        true => bare.to_owned(),
-        false => name.to_owned(),
+    let needs_quotes = !begins || !is_word || RESERVED.contains(&format!(" {bare} "));
+    match dialect == Dialect::Postgres || needs_quotes {
+        true => name.to_owned(),
+        false => bare.to_owned(),
     }
 }
 
@@ -111,13 +143,15 @@ fn columns(
         Dialect::Postgres => format!(
             "SELECT quote_ident(a.attname), a.atttypid::regtype::text, \
              (SELECT array_position(i.indkey::int2[]::int[], a.attnum::int) FROM pg_index i \
-             WHERE i.indrelid = a.attrelid AND i.indisprimary) FROM pg_attribute a \
-             WHERE a.attrelid = {quoted} AND a.attnum > 0 AND NOT a.attisdropped \
+             WHERE i.indrelid = a.attrelid AND i.indisprimary), NOT a.attnotnull, \
+             CASE WHEN a.atttypid IN (1042, 1043) AND a.atttypmod > 4 THEN a.atttypmod - 4 END \
+             FROM pg_attribute a WHERE a.attrelid = {quoted} AND a.attnum > 0 AND NOT a.attisdropped \
              ORDER BY a.attnum"
         ),
         Dialect::Mysql => format!(
             "SELECT CONCAT('`', REPLACE(c.COLUMN_NAME, '`', '``'), '`'), c.DATA_TYPE, \
-             k.ORDINAL_POSITION FROM information_schema.COLUMNS c \
+             k.ORDINAL_POSITION, c.IS_NULLABLE, c.CHARACTER_MAXIMUM_LENGTH \
+             FROM information_schema.COLUMNS c \
              LEFT JOIN information_schema.KEY_COLUMN_USAGE k \
              ON k.TABLE_SCHEMA = c.TABLE_SCHEMA AND k.TABLE_NAME = c.TABLE_NAME \
              AND k.COLUMN_NAME = c.COLUMN_NAME AND k.CONSTRAINT_NAME = 'PRIMARY' \
@@ -125,20 +159,24 @@ fn columns(
              ORDER BY c.ORDINAL_POSITION"
         ),
         _ => format!(
-            "SELECT '\"' || replace(name, '\"', '\"\"') || '\"', type, nullif(pk, 0) \
-             FROM pragma_table_info('{quoted}')"
+            "SELECT '\"' || replace(name, '\"', '\"\"') || '\"', type, nullif(pk, 0), \
+             NOT \"notnull\", NULL FROM pragma_table_info('{quoted}')"
         ),
     };
     let mut key = Vec::new();
     for (index, row) in ask(&sql)?.into_iter().enumerate() {
         let mut cells = row.into_iter();
         let mut cell = || cells.next().flatten();
-        let name = plain(&cell().unwrap_or_default());
+        let name = plain(dialect, &cell().unwrap_or_default());
         let type_name = cell().unwrap_or_default();
         if let Some(position) = cell().and_then(|text| text.parse::<u32>().ok()) {
             key.push((position, index));
         }
-        table.columns.push(ColumnFacts { name, type_name, values: ColumnValues::Unknown });
+        let is_nullable = matches!(cell().as_deref(), Some("t" | "YES" | "1"));
+        let longest = cell().and_then(|text| text.parse().ok());
+        let column =
+            ColumnFacts { name, type_name, is_nullable, longest, ..ColumnFacts::default() };
+        table.columns.push(column);
     }
     key.sort_unstable();
     table.key = key.into_iter().map(|(_, index)| index).collect();
@@ -152,16 +190,20 @@ fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, nu
         return;
     }
     let (name, from) = (&column.name, &table.name);
-    let mut values = ColumnValues::Unknown;
-    if column.is_whole() && table.rows <= SEARCHED_ROWS {
-        let bounds = ask(&format!("SELECT min({name}), max({name}) FROM {from}"));
-        let bounds = bounds.ok().and_then(|rows| {
-            let mut numbers = rows.into_iter().next()?.into_iter();
-            let mut number = || numbers.next()??.parse::<i64>().ok();
-            Some((number()?, number()?))
-        });
-        if let Some((least, most)) = bounds {
+    let (mut values, mut is_dense) = (ColumnValues::Unknown, false);
+    let is_indexed = table.unique.iter().any(|index| index.first() == Some(&number));
+    if column.is_whole() && (table.rows <= SEARCHED_ROWS || is_indexed) {
+        let counted = match table.rows <= COUNTED_ROWS {
+            true => format!("count(DISTINCT {name})"),
+            false => "NULL".to_owned(),
+        };
+        let bounds = ask(&format!("SELECT min({name}), max({name}), {counted} FROM {from}"));
+        let mut cells = bounds.ok().and_then(|rows| rows.into_iter().next()).into_iter().flatten();
+        let mut next = || cells.next()??.parse::<i64>().ok();
+        if let (Some(least), Some(most)) = (next(), next()) {
             values = ColumnValues::Whole(least, most);
+            let span = most.wrapping_sub(least).wrapping_add(1);
+            is_dense = next() == Some(span);
         }
     }
     if values == ColumnValues::Unknown {
@@ -179,12 +221,16 @@ fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, nu
         }
     }
     if let Some(column) = table.columns.get_mut(number) {
-        column.values = values;
+        (column.values, column.is_dense) = (values, is_dense);
     }
 }
 
 /// The statements with most total time.
-fn statements(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<Vec<TopStatement>, String> {
+fn statements(
+    dialect: Dialect,
+    ask: &mut AskDatabase<'_>,
+    tables: &[TableFacts],
+) -> Result<Vec<TopStatement>, String> {
     let rows = match dialect {
         Dialect::Postgres => postgres_statements(ask)?,
         Dialect::Mysql => ask("SELECT DIGEST_TEXT, COUNT_STAR, AVG_TIMER_WAIT / 1e9 \
@@ -204,6 +250,7 @@ fn statements(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<Vec<TopStat
         if found.len() == STATEMENTS || !is_of_tables(&sql) {
             continue;
         }
+        let sql = if dialect == Dialect::Mysql { with_lists(&sql, tables) } else { sql };
         let statement = TopStatement {
             sql,
             calls: calls.parse().unwrap_or(1),
