@@ -120,6 +120,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
             load_seconds: 2.5,
             index_seconds: if label == BASE { 0.5 } else { 0.75 },
             data_bytes: Some(120 << 20),
+            files: Vec::new(),
         }),
         schedule: None,
     }

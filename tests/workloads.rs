@@ -145,7 +145,23 @@ fn rows_of_insert_statements_count_as_loaded() {
     );
     let output = compare(folder.path(), &["sqlite"], &[]);
     assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("sqlite: 8 rows loaded"), "{}", said(&output));
+    let words = said(&output);
+    assert!(words.contains("sqlite: 8 rows loaded"), "{words}");
+    let run = program::runs(&folder.path().join("out"), "sqlite").remove(0);
+    let record = fs::read_to_string(run.join("run.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let files = record["load"]["files"].as_array().unwrap();
+    let wanted = [("schema.sql", 4), ("customer.csv", 4), ("indexes.sql", 0)];
+    assert_eq!(files.len(), wanted.len(), "{record}");
+    for (file, (name, rows)) in files.iter().zip(wanted) {
+        let bytes = fs::metadata(folder.path().join(name)).unwrap().len();
+        assert_eq!(
+            (file["file"].as_str(), file["rows"].as_u64(), file["bytes"].as_u64()),
+            (Some(name), Some(rows), Some(bytes)),
+        );
+        assert!(file["seconds"].as_f64().unwrap() > 0.0, "{file}");
+        assert!(words.contains(&format!("sqlite: {name}: ")), "{words}");
+    }
 }
 
 #[test]

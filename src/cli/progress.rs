@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::global_args::ProgressForm;
 use crate::cli::print;
 use crate::domain::benchmark::RateUnit;
+use crate::domain::loaded_file::LoadedFile;
 use crate::lab::Event;
 use crate::units;
 
@@ -60,7 +61,7 @@ impl Display {
         }
         match event {
             Event::Note(text) => self.keep(&text),
-            Event::Loaded { label, rows, load_seconds, index_seconds } => {
+            Event::Loaded { label, rows, load_seconds, index_seconds, files } => {
                 let rate = rows as f64 / load_seconds.max(1e-9);
                 self.keep(&format!(
                     "{label}: {} rows loaded in {load_seconds:.1} s ({} rows/s), indexes in \
@@ -68,6 +69,7 @@ impl Display {
                     units::count(rows),
                     units::count(rate as u64)
                 ));
+                files.iter().for_each(|file| self.keep(&file_line(&label, file)));
             }
             Event::Measured { block, blocks, label, step, rate, unit } => {
                 let rate = match unit {
@@ -108,9 +110,9 @@ impl Display {
     fn object(&self, event: &Event) -> Option<Value> {
         Some(match event {
             Event::Note(text) => json!({ "event": "note", "text": text }),
-            Event::Loaded { label, rows, load_seconds, index_seconds } => json!({
+            Event::Loaded { label, rows, load_seconds, index_seconds, files } => json!({
                 "event": "loaded", "target": label, "rows": rows,
-                "seconds": load_seconds, "seconds_indexes": index_seconds,
+                "seconds": load_seconds, "seconds_indexes": index_seconds, "files": files,
             }),
             Event::Measured { block, blocks, label, step, rate, unit } => json!({
                 "event": "measured", "block": block, "blocks": blocks, "target": label,
@@ -164,6 +166,15 @@ impl Display {
         let pace = if done > 0.0 { (measured * share + 0.05) / (share + 0.05) } else { 1.0 };
         Some(((total - done) * pace).max(0.0))
     }
+}
+
+/// A file that was loaded, and its rate.
+fn file_line(label: &str, loaded: &LoadedFile) -> String {
+    let LoadedFile { file, bytes, rows, seconds } = loaded;
+    let rate = loaded.bytes_per_second().map(|rate| format!(" ({}/s)", units::bytes(rate as u64)));
+    let rate = rate.unwrap_or_default();
+    let (bytes, rows) = (units::bytes(*bytes), units::count(*rows));
+    format!("{label}: {file}: {bytes} in {seconds:.1} s{rate}, {rows} rows")
 }
 
 impl Drop for Display {

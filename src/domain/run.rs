@@ -11,6 +11,7 @@ use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::counted::Counted;
 pub use crate::domain::dataset::{Dataset, LeftOut};
+use crate::domain::loaded_file::LoadedFile;
 use crate::domain::metric::Metric;
 use crate::domain::sampled::Profiled;
 use crate::domain::step_parameters::StepParameters;
@@ -125,6 +126,9 @@ pub struct LoadRecord {
     pub index_seconds: f64,
     /// Bytes of the data folder after the load and its settling.
     pub data_bytes: Option<u64>,
+    /// The user's files that it read, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<LoadedFile>,
 }
 
 /// `steps/NN-NAME.json`: one step of one run.

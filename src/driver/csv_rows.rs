@@ -2,14 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::domain::dialect::Dialect;
 use crate::driver::connection::Connection;
+use crate::driver::generated_columns;
 use crate::driver::part::{FieldRow, PartRows};
 use crate::driver::request::CsvFile;
 use crate::driver::row_stream::{FillColumn, RowStream, TableFill};
-use crate::driver::script::table;
+use crate::driver::script::table::{self, CountedFile};
 use crate::user_text::{CsvPlace, CsvReader, CsvRecord, cuts};
 
 /// Fewest bytes of a part of a file; each part has its own session.
@@ -45,15 +47,18 @@ pub(super) fn parts(file: &CsvFile, sessions: u32) -> Result<Vec<CsvPart>, Strin
     Ok(places.iter().zip(ends).map(part).collect())
 }
 
-/// Loads the rows of a part.
+/// Loads the rows of a part. Counts them in `rows`, and the bytes of the file in `read`.
 pub(super) fn load(
     part: &CsvPart,
     dialect: Dialect,
     session: &mut Connection,
-    rows: &AtomicU64,
+    (rows, read): (&AtomicU64, &Arc<AtomicU64>),
 ) -> Result<(), String> {
     let CsvFile { table, hex, .. } = &part.file;
-    let records = CsvRecords::open(part, dialect)?;
+    let records = CsvRecords::open(part, dialect, read)?;
+    if dialect == Dialect::Mysql {
+        generated_columns::refuse(table, &records.columns, session)?;
+    }
     if let Some(unknown) = hex.iter().find(|name| !records.columns.contains(name)) {
         let known = records.columns.join(", ");
         return Err(format!("`hex` names the column `{unknown}`; there are {known}"));
@@ -83,9 +88,15 @@ struct CsvRecords {
 }
 
 impl CsvRecords {
-    fn open(part: &CsvPart, dialect: Dialect) -> Result<CsvRecords, String> {
+    fn open(part: &CsvPart, dialect: Dialect, read: &Arc<AtomicU64>) -> Result<CsvRecords, String> {
         let file = &part.file;
-        let mut reader = CsvReader::new(table::open(&file.path)?, file.delimiter);
+        let is_whole = part.from.byte == 0 && part.to == u64::MAX;
+        let input = match is_whole {
+            true => table::open_counted(&file.path, read)?,
+            // Only the header.
+            false => table::open(&file.path)?,
+        };
+        let mut reader = CsvReader::new(input, file.delimiter);
         let mut record = CsvRecord::default();
         if !reader.read(&mut record).map_err(|error| error.to_string())? {
             return Err("it is empty; its first line must name the columns".to_owned());
@@ -98,11 +109,12 @@ impl CsvRecords {
             let (columns, fields) = (columns.len(), record.len());
             return Err(format!("its header has {fields} fields, but `columns` has {columns}"));
         }
-        if part.from.byte > 0 || part.to < u64::MAX {
+        if !is_whole {
             let fault = |error: std::io::Error| error.to_string();
             let mut input = File::open(&file.path).map_err(fault)?;
             input.seek(SeekFrom::Start(part.from.byte)).map_err(fault)?;
-            let input = BufReader::with_capacity(256 << 10, input.take(part.to - part.from.byte));
+            let input = CountedFile::new(input, read).take(part.to - part.from.byte);
+            let input = BufReader::with_capacity(256 << 10, input);
             reader = CsvReader::within(Box::new(input), file.delimiter, part.from.line);
             if part.from.byte == 0 {
                 reader.read(&mut record).map_err(|error| error.to_string())?;

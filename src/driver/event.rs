@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::loaded_file::LoadedFile;
 use crate::domain::run::{CpuTime, HostUsage, Outcome, Turn};
+use crate::driver::file_progress::FileProgress;
 
 /// A message from a driver to the lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +27,10 @@ pub enum DriverEvent {
         /// All indexes.
         of: u32,
     },
+    /// Progress of a file that is being loaded.
+    LoadingFile(FileProgress),
+    /// A file is loaded.
+    LoadedFile(LoadedFile),
     /// A note on the load for the user.
     Note(String),
     /// The load is complete.

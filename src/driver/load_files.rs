@@ -3,16 +3,19 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use crate::domain::dialect::Dialect;
+use crate::domain::loaded_file::LoadedFile;
 use crate::domain::run::CpuTime;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::csv_rows::{self, CsvPart};
 use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
+use crate::driver::file_progress::FileProgress;
+use crate::driver::file_watch::{FileWatch, length_of, name_of};
+use crate::driver::link::{LabGone, LabLink};
 use crate::driver::load_changes;
 use crate::driver::load_hints;
 use crate::driver::loaders::{connections, gather_statistics, share_out, speed_up};
@@ -59,7 +62,11 @@ pub fn load<W: Write>(
     }
     for (place, path) in task.schema.iter().enumerate() {
         match sqlite_file::is_database(path)? {
-            true => sqlite_file::copy(path, &request.endpoint, place == 0)?,
+            true => {
+                let watch = FileWatch::over(path);
+                sqlite_file::copy(path, &request.endpoint, place == 0)?;
+                link.say(&DriverEvent::LoadedFile(watch.loaded(0)))?;
+            }
             false => rows += execute(path, request.dialect, connector, link)?,
         }
     }
@@ -103,8 +110,61 @@ struct SharedRows {
     dialect: Dialect,
     /// Parts of files, each with the number of its file.
     parts: Vec<(usize, CsvPart)>,
-    /// Rows of each file.
-    rows: Vec<AtomicU64>,
+    files: Vec<SharedFile>,
+}
+
+/// How far a file is whose parts are loaded.
+struct SharedFile {
+    name: String,
+    bytes: u64,
+    /// Parts that are not loaded yet.
+    left: AtomicUsize,
+    rows: AtomicU64,
+    read: Arc<AtomicU64>,
+    begun: OnceLock<Instant>,
+    ended: OnceLock<Instant>,
+}
+
+impl SharedFile {
+    fn new(path: &Path, parts: usize) -> SharedFile {
+        SharedFile {
+            name: name_of(path),
+            bytes: length_of(path),
+            left: AtomicUsize::new(parts),
+            rows: AtomicU64::new(0),
+            read: Arc::default(),
+            begun: OnceLock::new(),
+            ended: OnceLock::new(),
+        }
+    }
+
+    /// A part of it is loaded.
+    fn end_part(&self) {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.ended.get_or_init(Instant::now);
+        }
+    }
+
+    /// Seconds from its first row to its last, or until now.
+    fn seconds(&self) -> f64 {
+        let Some(begun) = self.begun.get() else { return 0.0 };
+        let ended = self.ended.get().copied().unwrap_or_else(Instant::now);
+        ended.saturating_duration_since(*begun).as_secs_f64()
+    }
+
+    fn progress(&self) -> FileProgress {
+        FileProgress {
+            file: self.name.clone(),
+            bytes: self.read.load(Ordering::Relaxed),
+            of: self.bytes,
+            seconds: self.seconds(),
+        }
+    }
+
+    fn loaded(&self) -> LoadedFile {
+        let (file, seconds) = (self.name.clone(), self.seconds());
+        LoadedFile { file, bytes: self.bytes, rows: self.rows.load(Ordering::Relaxed), seconds }
+    }
 }
 
 impl SharedRows {
@@ -117,12 +177,25 @@ impl SharedRows {
             set.map_err(|error| format!("failed to make the session strict: {error}"))?;
         }
         let (file, part) = &self.parts[number];
-        csv_rows::load(part, self.dialect, session, &self.rows[*file])
-            .map_err(|what| fault_of(&part.file.path, &what))
+        let file = &self.files[*file];
+        file.begun.get_or_init(Instant::now);
+        let loaded = csv_rows::load(part, self.dialect, session, (&file.rows, &file.read));
+        file.end_part();
+        loaded.map_err(|what| fault_of(&part.file.path, &what))
     }
 
     fn all(&self) -> u64 {
-        self.rows.iter().map(|rows| rows.load(Ordering::Relaxed)).sum()
+        self.files.iter().map(|file| file.rows.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The first file at work; rows if there is none.
+    fn progress(&self, of: u64) -> DriverEvent {
+        let is_at_work =
+            |file: &&SharedFile| file.begun.get().is_some() && file.ended.get().is_none();
+        match self.files.iter().find(is_at_work) {
+            Some(file) => DriverEvent::LoadingFile(file.progress()),
+            None => DriverEvent::Loading { rows: self.all(), of },
+        }
     }
 }
 
@@ -134,24 +207,26 @@ fn load_data<W: Write>(
     link: &mut LabLink<W>,
 ) -> Result<u64, Stop> {
     let sessions = connections(request, task.sessions);
-    let mut parts = Vec::new();
+    let (mut parts, mut files) = (Vec::new(), Vec::new());
     for (number, file) in task.data.iter().enumerate() {
         let of_file = csv_rows::parts(file, sessions);
         let of_file = of_file.map_err(|what| fault_of(&file.path, &what))?;
+        files.push(SharedFile::new(&file.path, of_file.len()));
         parts.extend(of_file.into_iter().map(|part| (number, part)));
     }
     if parts.is_empty() {
         return Ok(0);
     }
-    let rows = task.data.iter().map(|_| AtomicU64::new(0)).collect();
-    let shared = Arc::new(SharedRows { dialect: request.dialect, parts, rows });
+    let shared = Arc::new(SharedRows { dialect: request.dialect, parts, files });
     // The total is known only if each file states its number of rows.
     let of = task.data.iter().map(|file| file.expect_rows).sum::<Option<u64>>().unwrap_or(0);
-    let progress = || DriverEvent::Loading { rows: shared.all(), of };
+    let progress = || shared.progress(of);
     let count = (shared.parts.len(), sessions);
     share_out(count, connector, &shared, SharedRows::load, &progress, link)?;
-    for (file, rows) in task.data.iter().zip(&shared.rows) {
-        let rows = rows.load(Ordering::Relaxed);
+    for (file, loaded) in task.data.iter().zip(&shared.files) {
+        let loaded = loaded.loaded();
+        let rows = loaded.rows;
+        link.say(&DriverEvent::LoadedFile(loaded))?;
         if let Some(expected) = file.expect_rows.filter(|expected| *expected != rows) {
             let what = format!("it holds {rows} rows, not {expected} as `expect_rows` says");
             return Err(Stop::Fault(fault_of(&file.path, &what)));
@@ -173,14 +248,19 @@ fn execute<W: Write>(
 ) -> Result<u64, Stop> {
     let mut session = open(dialect, connector)?;
     let fault = |what: String| fault_of(path, &what);
-    let mut script = SqlFile::open(path, dialect).map_err(fault)?;
+    let mut watch = FileWatch::over(path);
+    let script = SqlFile::open_counted(path, dialect, &watch.counter());
+    let mut script = script.map_err(fault)?;
     let (mut rows, mut notes) = (0, 0);
     while let Some(chunk) = script.next().map_err(fault)? {
         let mut said = Vec::new();
         let mut note = |what: String| said.push(what);
         let (sent, line) = match chunk {
             SqlChunk::Statement(sql, line) => (send(&sql, dialect, &mut session, &mut note), line),
-            SqlChunk::Copy(sql, line) => (copy(&mut script, &sql, &mut session), line),
+            SqlChunk::Copy(sql, line) => {
+                let mut tell = || watch.tell(link);
+                (copy(&mut script, &sql, &mut session, &mut tell), line)
+            }
             SqlChunk::CopyLine(_) | SqlChunk::CopyEnd => continue,
         };
         match sent {
@@ -189,7 +269,9 @@ fn execute<W: Write>(
             Err(StatementFault::Fatal(what)) => {
                 return Err(Stop::Fault(fault(format!("line {line}: {what}"))));
             }
+            Err(StatementFault::LabGone) => return Err(Stop::Gone),
         }
+        watch.tell(link)?;
         for what in said {
             notes += 1;
             if notes <= MOST_NOTES {
@@ -202,6 +284,7 @@ fn execute<W: Write>(
         let more = format!("{}: {} more notes", path.display(), notes - MOST_NOTES);
         link.say(&DriverEvent::Note(more))?;
     }
+    link.say(&DriverEvent::LoadedFile(watch.loaded(rows)))?;
     Ok(rows)
 }
 
@@ -210,24 +293,38 @@ enum StatementFault {
     /// It changes nothing that is measured; the reason for leaving it out.
     Skipped(String),
     Fatal(String),
+    LabGone,
 }
 
-/// Sends a COPY with the rows that follow it in the file. Returns their number.
-fn copy(script: &mut SqlFile, sql: &str, session: &mut Connection) -> Result<u64, StatementFault> {
-    let mut broken = None;
+/// Lines of a COPY between two calls of its `tell`.
+const LINES_PER_CALL: u64 = 256;
+
+/// Sends a COPY with the rows that follow it in the file. Returns their number. Calls `tell` now and
+/// then.
+fn copy(
+    script: &mut SqlFile,
+    sql: &str,
+    session: &mut Connection,
+    tell: &mut dyn FnMut() -> Result<(), LabGone>,
+) -> Result<u64, StatementFault> {
+    let (mut broken, mut lines) = (None, 0_u64);
     let copied = session.copy_in(sql, &mut |out| match script.next() {
         Ok(Some(SqlChunk::CopyLine(line))) => {
             out.extend_from_slice(&line);
-            true
+            lines += 1;
+            if lines.is_multiple_of(LINES_PER_CALL) && tell().is_err() {
+                broken = Some(StatementFault::LabGone);
+            }
+            broken.is_none()
         }
         Ok(_) => false,
         Err(error) => {
-            broken = Some(error);
+            broken = Some(StatementFault::Fatal(error));
             false
         }
     });
     match (broken, copied) {
-        (Some(error), _) => Err(StatementFault::Fatal(error)),
+        (Some(fault), _) => Err(fault),
         (None, copied) => copied.map_err(|error| StatementFault::Fatal(error.to_string())),
     }
 }

@@ -8,6 +8,9 @@ const UNKNOWN_COLLATION: &str = "1273";
 /// Code of Postgres for a value of a column that it computes.
 const ALWAYS_GENERATED: &str = "428C9";
 
+/// Codes for a row whose foreign key finds no row: of Postgres, of MySQL and MariaDB.
+const NO_PARENT: [&str; 2] = ["23503", "1452"];
+
 /// What MySQL (3105), MariaDB (1906), Postgres (42P10) and SQLite have in common when a generated
 /// column gets a value.
 const GENERATED: &str = "generated column";
@@ -20,6 +23,10 @@ pub(super) fn hint(error: &WireError) -> &'static str {
                 and INSERT names the other columns (mysqldump --complete-insert)";
     }
     match error.code() {
+        Some(code) if NO_PARENT.contains(&code) => {
+            "\nhint: load a table before those that reference it: `data` keeps its order with \
+             `threads = 1`; or make foreign keys in a file of `index`"
+        }
         Some(UNKNOWN_COLLATION) => collation_hint(&message),
         _ => "",
     }
@@ -59,5 +66,7 @@ mod tests {
         assert!(of("1273", "Unknown collation: 'utf8mb4_uca1400_ai_ci'").contains("in MariaDB"));
         assert_eq!(of("1273", "Unknown collation: 'x'"), "");
         assert_eq!(of("1146", "Table 't' doesn't exist"), "");
+        let child = "Cannot add or update a child row: a foreign key constraint fails";
+        assert!(of("1452", child).starts_with("\nhint: load a table before those that reference"));
     }
 }

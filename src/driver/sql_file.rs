@@ -2,6 +2,8 @@
 
 use std::io::BufRead;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::domain::dialect::Dialect;
 use crate::driver::script::table;
@@ -19,8 +21,17 @@ pub(super) struct SqlFile {
 impl SqlFile {
     /// Opens a file, which must be text.
     pub(super) fn open(path: &Path, dialect: Dialect) -> Result<SqlFile, String> {
+        SqlFile::open_counted(path, dialect, &Arc::default())
+    }
+
+    /// The same; adds the bytes that are read to `read`.
+    pub(super) fn open_counted(
+        path: &Path,
+        dialect: Dialect,
+        read: &Arc<AtomicU64>,
+    ) -> Result<SqlFile, String> {
         let mut file = SqlFile {
-            input: table::open(path)?,
+            input: table::open_counted(path, read)?,
             splitter: SqlSplitter::new(dialect),
             chunks: Vec::new(),
             line: Vec::new(),

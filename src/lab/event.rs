@@ -1,6 +1,7 @@
 //! Progress events of the lab. Events carry facts; the command line formats them.
 
 use crate::domain::benchmark::RateUnit;
+use crate::domain::loaded_file::LoadedFile;
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,8 @@ pub enum Event {
         load_seconds: f64,
         /// Seconds for indexes.
         index_seconds: f64,
+        /// The user's files, in their order.
+        files: Vec<LoadedFile>,
     },
     /// A step of one target was measured.
     Measured {

@@ -232,6 +232,7 @@ pub(super) fn load(
         rows: loaded.record.rows,
         load_seconds: loaded.record.load_seconds,
         index_seconds: loaded.record.index_seconds,
+        files: loaded.record.files.clone(),
     });
     Ok(Some(loaded))
 }

@@ -73,7 +73,7 @@ pub(super) struct Loaded {
 impl Loaded {
     /// The load as a step, before all steps of a run: its rate is rows per second with indexes.
     pub(super) fn step(&self) -> StepRecord {
-        let LoadRecord { number, rows, load_seconds, index_seconds, data_bytes } = self.record;
+        let LoadRecord { number, rows, load_seconds, index_seconds, data_bytes, .. } = self.record;
         StepRecord {
             detail: "all rows with their indexes; a pair for each load".to_owned(),
             started: self.started.clone(),
@@ -199,8 +199,13 @@ impl StepRunner<'_> {
         let mut sampler = self.sampler();
         let (started, before) = (clock::now_rfc3339(), sampler.read());
         let mut driver = self.driver(&job, None)?;
+        let mut files = Vec::new();
         loop {
             match self.next(&mut driver, Duration::from_secs(24 * 3600))? {
+                DriverEvent::LoadingFile(file) => {
+                    progress.doing(self.label, &format!("load {}", file.words()), file.share());
+                }
+                DriverEvent::LoadedFile(file) => files.push(file),
                 DriverEvent::Loading { rows, of } => {
                     // A script of the user's does not say how many rows it will make.
                     let share = (of > 0).then(|| rows as f64 / of as f64);
@@ -216,7 +221,7 @@ impl StepRunner<'_> {
                     sampler.read_memory(&mut usage);
                     let data_bytes = None;
                     let record =
-                        LoadRecord { number, rows, load_seconds, index_seconds, data_bytes };
+                        LoadRecord { number, rows, load_seconds, index_seconds, data_bytes, files };
                     return Ok(Loaded { record, started, usage, client_cpu });
                 }
                 other => bail!("expected a load result from the driver, got {other:?}"),

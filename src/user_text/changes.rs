@@ -71,20 +71,30 @@ impl ChangedRelation {
 
     /// The statement that returns a row if there is such a relation.
     pub fn presence_query(&self, dialect: Dialect) -> String {
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
         if dialect != Dialect::Mysql {
             return format!("SELECT 1 WHERE to_regclass({}) IS NOT NULL", quoted(&self.name));
         }
+        format!("SELECT 1 FROM information_schema.tables WHERE {}", self.mysql_condition())
+    }
+
+    /// The statement that returns the names of the columns that MySQL or MariaDB computes.
+    pub fn generated_columns_query(&self) -> String {
+        format!(
+            "SELECT column_name FROM information_schema.columns WHERE {} \
+             AND (extra LIKE '%STORED GENERATED%' OR extra LIKE '%VIRTUAL GENERATED%')",
+            self.mysql_condition()
+        )
+    }
+
+    /// The condition on MySQL's tables about tables that is true for this one.
+    fn mysql_condition(&self) -> String {
         let parts = name_parts(&self.name);
         let name = quoted(parts.last().map_or("", String::as_str));
         let place = match parts.as_slice() {
             [database, _] => quoted(database),
             _ => "DATABASE()".to_owned(),
         };
-        format!(
-            "SELECT 1 FROM information_schema.tables WHERE table_schema = {place} \
-             AND table_name = {name}"
-        )
+        format!("table_schema = {place} AND table_name = {name}")
     }
 
     /// How `drop` of a workload file says that it goes first.
@@ -97,6 +107,11 @@ impl ChangedRelation {
             }
         }
     }
+}
+
+/// A text as a literal of SQL.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// The relations that a statement makes, changes or drops; temporary ones are none.

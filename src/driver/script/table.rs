@@ -1,8 +1,10 @@
 //! The values that a source chooses from: a list, or a column of a CSV file.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -78,10 +80,37 @@ pub fn is_compressed(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "gz")
 }
 
+/// A file whose reader counts its bytes.
+pub struct CountedFile {
+    file: File,
+    read: Arc<AtomicU64>,
+}
+
+impl CountedFile {
+    /// Adds the bytes that are read to `read`.
+    pub fn new(file: File, read: &Arc<AtomicU64>) -> CountedFile {
+        CountedFile { file, read: Arc::clone(read) }
+    }
+}
+
+impl Read for CountedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read(buffer)?;
+        self.read.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
+    }
+}
+
 /// Opens a file, compressed by gzip or not.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
+    open_counted(path, &Arc::default())
+}
+
+/// Opens a file, compressed by gzip or not. Adds the bytes that are read from it, as they are on
+/// disk, to `read`.
+pub fn open_counted(path: &Path, read: &Arc<AtomicU64>) -> Result<Box<dyn BufRead>, String> {
     let file = File::open(path).map_err(|error| format!("open {}: {error}", path.display()))?;
-    let file = BufReader::with_capacity(256 << 10, file);
+    let file = BufReader::with_capacity(256 << 10, CountedFile::new(file, read));
     Ok(match is_compressed(path) {
         true => Box::new(BufReader::with_capacity(256 << 10, MultiGzDecoder::new(file))),
         false => Box::new(file),
