@@ -161,8 +161,9 @@ pub struct SaidWords<'a> {
     pub options: &'a [String],
     /// Reads a text file. The error names the file.
     pub read: &'a dyn Fn(&Path) -> Result<String, String>,
-    /// Runs a script in another process of rqps and returns its declarations as JSON.
-    pub look: &'a dyn Fn(&Path) -> Result<String, String>,
+    /// Runs a script in another process of rqps and returns its declarations as JSON; also what its
+    /// own help prints, if true.
+    pub look: &'a dyn Fn(&Path, bool) -> Result<String, String>,
     /// Shows a note to the user.
     pub note: &'a dyn Fn(&str),
 }

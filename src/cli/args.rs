@@ -110,7 +110,11 @@ pub(super) enum Command {
     #[command(hide = true)]
     Spinner,
     #[command(hide = true, name = crate::benchmarks::lua::driver::LUA_COMMAND)]
-    LookAtLua { script: PathBuf },
+    LookAtLua {
+        script: PathBuf,
+        #[arg(long)]
+        with_help: bool,
+    },
 }
 
 /// Keeps the command line of `compare` valid for `plan`: options without effect stay, hidden.

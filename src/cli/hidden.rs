@@ -62,8 +62,8 @@ pub(super) fn spinner() -> Result<()> {
 }
 
 /// Prints a sysbench script's declarations as JSON; errors go only to stderr.
-pub(super) fn look_at_lua(script: &Path) -> ExitCode {
-    match lua::driver::declared(script) {
+pub(super) fn look_at_lua(script: &Path, with_help: bool) -> ExitCode {
+    match lua::driver::declared(script, with_help) {
         Ok(declared) => {
             say!("{declared}");
             ExitCode::SUCCESS

@@ -107,9 +107,11 @@ pub(super) fn take(
 }
 
 /// Runs a user's script in another process of rqps, so that a crash or a loop ends only that one.
-fn look(script: &Path) -> Result<String, String> {
+fn look(script: &Path, with_help: bool) -> Result<String, String> {
     let told = program().map_err(|error| error.to_string())?;
-    let output = Command::new(told).arg(LUA_COMMAND).arg(script).stdin(Stdio::null()).output();
+    let mut command = Command::new(told);
+    command.arg(LUA_COMMAND).arg(script).args(with_help.then_some("--with-help"));
+    let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("look at {}: {error}", script.display()))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     match output.status.success() {

@@ -81,7 +81,9 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::ClientHost(words) => hidden::client_host(&words).map(|()| exit::FINE),
         Command::Block(words) => block::measure(&words),
         Command::ClearBlock(words) => block::clear(&words),
-        Command::LookAtLua { script } => return Ok(hidden::look_at_lua(&script)),
+        Command::LookAtLua { script, with_help } => {
+            return Ok(hidden::look_at_lua(&script, with_help));
+        }
         Command::Spinner => hidden::spinner().map(|()| exit::FINE),
     }?;
     Ok(ExitCode::from(code))

@@ -31,6 +31,9 @@ pub struct LuaShape {
     /// Commands of the scripts that run after each of their steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
+    /// Bytes that a state of a script may take; `None` for a share of the host's memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// The driver that scripts are told of on SQLite, which sysbench has none for; empty for
     /// `sqlite`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -176,6 +179,9 @@ pub struct LuaWork {
     /// True if it may run programs.
     #[serde(default)]
     pub shell: bool,
+    /// Bytes that a state of it may take.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
     /// The driver that it is told of on SQLite; empty for `sqlite`.
     #[serde(default)]
     pub driver: String,
@@ -206,4 +212,10 @@ pub struct LuaDeclared {
     pub functions: Vec<String>,
     /// Files of the modules that it requires.
     pub modules: Vec<PathBuf>,
+    /// The script's own words about its options, by their names.
+    #[serde(default)]
+    pub about: BTreeMap<String, String>,
+    /// What its own `help` prints, if it was asked for.
+    #[serde(default)]
+    pub help: String,
 }

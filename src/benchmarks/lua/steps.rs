@@ -146,6 +146,7 @@ fn work(
         after: shape.after.clone(),
         rights: shape.rights,
         shell: shape.shell,
+        memory_bytes: shape.memory_bytes,
         driver: shape.driver.clone(),
         report_interval: shape.report_interval,
         events: shape.events,

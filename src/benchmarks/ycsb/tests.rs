@@ -17,7 +17,7 @@ fn chosen(words: &str) -> Result<Workload, String> {
         what: &what,
         options: &[],
         read: &|_| Err("no file".to_owned()),
-        look: &|_| Err(String::new()),
+        look: &|_, _| Err(String::new()),
         note: &|_| {},
     };
     take(&mut workload, &said).map(|()| workload)

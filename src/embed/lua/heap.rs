@@ -7,6 +7,15 @@ use std::ptr;
 
 use super::library::{Allocate, Functions, RawState};
 
+/// The memory that a state may take.
+#[derive(Clone, Debug)]
+pub struct HeapLimit {
+    /// In bytes.
+    pub bytes: usize,
+    /// The way out for a script that needs more, as a line of a message; may be empty.
+    pub hint: String,
+}
+
 /// The memory use of a state, and its limit.
 pub(super) struct Heap {
     allocate: Allocate,

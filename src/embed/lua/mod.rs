@@ -10,6 +10,7 @@ mod host;
 mod library;
 mod state;
 
+pub use heap::HeapLimit;
 pub use host::{Binding, RandomDraw, Report, RowCells, ScriptHost, StatementEnd};
 pub use library::{LuaError, LuaJit};
 pub use state::{EventEnd, LuaState};

@@ -9,7 +9,7 @@ use std::slice;
 use std::sync::Arc;
 
 use super::bridge::Bridge;
-use super::heap::Heap;
+use super::heap::{Heap, HeapLimit};
 use super::host::ScriptHost;
 use super::library::{LuaError, LuaJit, RawState};
 
@@ -17,6 +17,9 @@ use super::library::{LuaError, LuaJit, RawState};
 const NIL: c_int = 0;
 const BOOLEAN: c_int = 1;
 const STRING: c_int = 4;
+
+/// The library's own words for the end of memory. It tells no place.
+const NO_MEMORY: &str = "not enough memory";
 
 /// Places on the stack of the state: the handler of errors, what takes commands, the event.
 const HANDLER: c_int = 1;
@@ -28,6 +31,7 @@ pub struct LuaState<H: ScriptHost> {
     jit: Arc<LuaJit>,
     raw: *mut RawState,
     heap: Box<Heap>,
+    limit: HeapLimit,
     bridge: Box<Bridge<H>>,
     /// A state belongs to one thread.
     _local: Rc<()>,
@@ -57,17 +61,17 @@ impl<H: ScriptHost> LuaState<H> {
         jit: &Arc<LuaJit>,
         preamble: &str,
         host: H,
-        heap_bytes: usize,
+        limit: HeapLimit,
     ) -> Result<LuaState<H>, LuaError> {
         // SAFETY: no arguments.
         let raw = unsafe { (jit.functions.luaL_newstate)() };
         if raw.is_null() {
             return Err(LuaError::NoState);
         }
-        let heap = Heap::limit(&jit.functions, raw, heap_bytes);
+        let heap = Heap::limit(&jit.functions, raw, limit.bytes);
         let bridge = Bridge::of(host);
         let jit = Arc::clone(jit);
-        let mut state = LuaState { jit, raw, heap, bridge, _local: Rc::new(()) };
+        let mut state = LuaState { jit, raw, heap, limit, bridge, _local: Rc::new(()) };
         // SAFETY: the state is open and has room for a few values.
         unsafe { (state.jit.functions.luaL_openlibs)(raw) };
         state.begin(preamble).map_err(LuaError::Script)?;
@@ -93,7 +97,7 @@ impl<H: ScriptHost> LuaState<H> {
         let ended = self.call(2, 1);
         let said = self.text();
         self.pop();
-        ended.map(|()| said.clone()).map_err(|()| said)
+        ended.map(|()| said)
     }
 
     /// Takes the function that the command `event` returns for [`LuaState::event`].
@@ -105,11 +109,11 @@ impl<H: ScriptHost> LuaState<H> {
         unsafe { (self.jit.functions.lua_pushvalue)(self.raw, COMMANDS) };
         self.push("event");
         self.push("");
-        self.call(2, 1).map_err(|()| {
-            let said = self.text();
+        let ended = self.call(2, 1);
+        if ended.is_err() {
             self.pop();
-            said
-        })
+        }
+        ended
     }
 
     /// Calls the script's event once.
@@ -132,7 +136,7 @@ impl<H: ScriptHost> LuaState<H> {
             (0, _) => EventEnd::Stopped,
             // The handler returns true for an error that begins the event again.
             (_, BOOLEAN) => EventEnd::Restart,
-            _ => EventEnd::Failed(self.text()),
+            _ => EventEnd::Failed(self.fault()),
         };
         self.pop();
         ended
@@ -176,11 +180,23 @@ impl<H: ScriptHost> LuaState<H> {
         }
     }
 
-    /// Calls what lies below its arguments. On an error its text is on top.
-    fn call(&mut self, arguments: c_int, results: c_int) -> Result<(), ()> {
+    /// Calls what lies below its arguments. An error stays on top, too.
+    fn call(&mut self, arguments: c_int, results: c_int) -> Result<(), String> {
         // SAFETY: function and arguments were just put there, and the handler is at its place.
         let end = unsafe { (self.jit.functions.lua_pcall)(self.raw, arguments, results, HANDLER) };
-        if end == 0 { Ok(()) } else { Err(()) }
+        if end == 0 { Ok(()) } else { Err(self.fault()) }
+    }
+
+    /// The error on top as text, with the limit that it may be about.
+    fn fault(&self) -> String {
+        let said = self.text();
+        match said.ends_with(NO_MEMORY) {
+            true => {
+                let HeapLimit { bytes, hint } = &self.limit;
+                format!("{said}: a state of a script may take {} MiB{hint}", bytes >> 20)
+            }
+            false => said,
+        }
     }
 
     /// The value on top as text; empty if it is none.

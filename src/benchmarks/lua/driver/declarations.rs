@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::state::{HEAP, INSTALLED, PREAMBLE, load_script, tell};
+use super::state::{INSTALLED, PREAMBLE, load_script, plain_limit, tell};
 use crate::domain::lua::{LuaDeclared, LuaOption};
 use crate::embed::lua::{
     Binding, LuaJit, LuaState, RandomDraw, Report, RowCells, ScriptHost, StatementEnd,
@@ -12,15 +12,19 @@ use crate::embed::lua::{
 /// The hidden command that reads a script's declarations in its own process.
 pub const LUA_COMMAND: &str = "look-at-lua";
 
-/// Runs a script and returns its declarations as JSON.
+/// Most bytes of what a script's `help` prints.
+const LONGEST_HELP: usize = 64 << 10;
+
+/// Runs a script and returns its declarations as JSON, with what its own `help` prints if it is asked
+/// for.
 ///
 /// # Errors
 ///
 /// There is no LuaJIT, or the script fails; the text has file and line.
-pub fn declared(script: &Path) -> Result<String, String> {
+pub fn declared(script: &Path, with_help: bool) -> Result<String, String> {
     let jit = Arc::new(LuaJit::load().map_err(|error| error.to_string())?);
-    let mut state =
-        LuaState::open(&jit, PREAMBLE, Nothing, HEAP).map_err(|error| error.to_string())?;
+    let mut state = LuaState::open(&jit, PREAMBLE, Nothing::default(), plain_limit())
+        .map_err(|error| error.to_string())?;
     let folder = script.parent().unwrap_or(Path::new("/")).display();
     for (name, value) in [
         ("path", format!("{folder}/?.lua;{INSTALLED}")),
@@ -39,6 +43,12 @@ pub fn declared(script: &Path) -> Result<String, String> {
     if !declared.functions.iter().any(runs) {
         return Err(format!("{} has no event()", script.display()));
     }
+    if with_help {
+        // What it prints before is no help.
+        state.host().printed.clear();
+        state.command("help", "")?;
+        declared.help = String::from_utf8_lossy(&state.host().printed).trim_end().to_owned();
+    }
     declared.options.sort_by(|one, other| one.name.cmp(&other.name));
     declared.functions.sort();
     serde_json::to_string(&declared).map_err(|error| error.to_string())
@@ -47,11 +57,14 @@ pub fn declared(script: &Path) -> Result<String, String> {
 fn take(declared: &mut LuaDeclared, record: &str) {
     let fields: Vec<&str> = record.split('\u{1f}').collect();
     match fields.as_slice() {
-        ["option", name, kind, value, ..] => declared.options.push(LuaOption {
-            name: (*name).to_owned(),
-            kind: (*kind).to_owned(),
-            value: (*value).to_owned(),
-        }),
+        ["option", name, kind, value, about @ ..] => {
+            declared.options.push(LuaOption {
+                name: (*name).to_owned(),
+                kind: (*kind).to_owned(),
+                value: (*value).to_owned(),
+            });
+            declared.about.insert((*name).to_owned(), about.join(" "));
+        }
         ["options"] => declared.has_options = true,
         ["command", name, way] => {
             declared.commands.insert((*name).to_owned(), *way == "parallel");
@@ -63,7 +76,11 @@ fn take(declared: &mut LuaDeclared, record: &str) {
 }
 
 /// No database: each call fails with the reason.
-struct Nothing;
+#[derive(Default)]
+struct Nothing {
+    /// What the script has printed.
+    printed: Vec<u8>,
+}
 
 impl Nothing {
     fn refuse(report: &mut Report) -> StatementEnd {
@@ -154,7 +171,10 @@ impl ScriptHost for Nothing {
         output.copy_from_slice(template);
     }
 
-    fn print(&mut self, _: &[u8]) {}
+    fn print(&mut self, text: &[u8]) {
+        let room = LONGEST_HELP.saturating_sub(self.printed.len());
+        self.printed.extend_from_slice(&text[..text.len().min(room)]);
+    }
 
     fn sleep(&mut self, _: f64) {}
 

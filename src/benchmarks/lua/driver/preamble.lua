@@ -801,6 +801,12 @@ function commands.run(name)
   if act() == false then error(format("the command `%s` failed", name), 0) end
 end
 
+-- Calls the script's own help, if it has one.
+function commands.help()
+  local act = own_command("help")
+  if type(act) == "function" then act() end
+end
+
 -- Calls a function of a client, if the script has that one.
 function commands.call(name)
   local act = _G[name]

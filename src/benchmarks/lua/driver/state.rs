@@ -9,13 +9,17 @@ use super::values::driver_name;
 use crate::domain::dialect::Dialect;
 use crate::domain::lua::{LuaRandom, LuaRights, LuaWork, RandomType};
 use crate::driver::connection::Connector;
-use crate::embed::lua::{LuaJit, LuaState, ScriptHost};
+use crate::embed::lua::{HeapLimit, LuaJit, LuaState, ScriptHost};
+use crate::os::host;
 
 /// The Lua code around every script.
 pub(super) const PREAMBLE: &str = include_str!("preamble.lua");
 
-/// Memory limit of a state, bytes.
-pub(super) const HEAP: usize = 1 << 30;
+/// Most memory of a state, unless the user allows more, bytes.
+const HEAP: u64 = 1 << 30;
+
+/// States beside those of the clients: of `init` and `done`, and of reports.
+const OTHER_STATES: u64 = 2;
 
 /// Search path of sysbench's own scripts, for `require`.
 pub(super) const INSTALLED: &str = "/usr/share/sysbench/?.lua;/usr/local/share/sysbench/?.lua";
@@ -29,14 +33,20 @@ pub(super) struct Surroundings {
     pub(super) connector: Connector,
     pub(super) seed: u64,
     pub(super) unique: Arc<Unique>,
+    limit: HeapLimit,
 }
 
 impl Surroundings {
-    /// Loads LuaJIT. The error is a complete message.
-    pub(super) fn new(connector: Connector, seed: u64) -> Result<Surroundings, String> {
+    /// Loads LuaJIT for so many clients. The error is a complete message.
+    pub(super) fn new(
+        connector: Connector,
+        seed: u64,
+        (work, clients): (&LuaWork, u32),
+    ) -> Result<Surroundings, String> {
+        let limit = heap_limit(work.memory_bytes, clients, host::memory_bytes())?;
         let jit = LuaJit::load().map_err(|error| format!("failed to {error}"))?;
         let unique = Arc::new(Unique::new(seed));
-        Ok(Surroundings { jit: Arc::new(jit), connector, seed, unique })
+        Ok(Surroundings { jit: Arc::new(jit), connector, seed, unique, limit })
     }
 
     /// Opens the state of client `client` for a command, without the script.
@@ -48,7 +58,7 @@ impl Surroundings {
     ) -> Result<LuaState<SqlHost>, String> {
         let unique = Arc::clone(&self.unique);
         let host = SqlHost::new(self.connector.clone(), work, (self.seed, client), unique);
-        let mut state = LuaState::open(&self.jit, PREAMBLE, host, HEAP)
+        let mut state = LuaState::open(&self.jit, PREAMBLE, host, self.limit.clone())
             .map_err(|error| format!("failed to {error}"))?;
         let dialect = self.connector.dialect();
         for (name, kind, value) in options(work, dialect, self.seed) {
@@ -77,6 +87,36 @@ impl Surroundings {
         }
         Ok(state)
     }
+}
+
+/// The memory that a state may take, as the user said, or so that the states of all clients together
+/// take at most half of the host's memory; 0 if that is unknown.
+fn heap_limit(said: Option<u64>, clients: u32, memory_bytes: u64) -> Result<HeapLimit, String> {
+    let states = u64::from(clients) + OTHER_STATES;
+    let known = if memory_bytes == 0 { u64::MAX } else { memory_bytes };
+    let (bytes, hint) = match said {
+        None => {
+            let hint =
+                "\nhint: --set lua_memory=SIZE changes that; fewer clients leave more for each";
+            (HEAP.min(known / 2 / states), hint)
+        }
+        Some(bytes) if bytes.saturating_mul(states) > known => {
+            return Err(format!(
+                "failed to open {states} states of a script: {} MiB each are more than the {} MiB \
+                 of this host\nhint: use a smaller lua_memory, or fewer clients",
+                bytes >> 20,
+                known >> 20
+            ));
+        }
+        Some(bytes) => (bytes, "\nhint: use a larger lua_memory"),
+    };
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    Ok(HeapLimit { bytes, hint: hint.to_owned() })
+}
+
+/// The limit for a script that only declares what it has.
+pub(super) fn plain_limit() -> HeapLimit {
+    HeapLimit { bytes: HEAP as usize, hint: String::new() }
 }
 
 /// Sends a command with several fields.
@@ -146,5 +186,25 @@ pub(super) fn random_name(kind: RandomType) -> &'static str {
         RandomType::Gaussian => "gaussian",
         RandomType::Pareto => "pareto",
         RandomType::Zipfian => "zipfian",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_states_together_leave_half_of_the_hosts_memory() {
+        let bytes = |said, clients, memory| {
+            heap_limit(said, clients, memory).map(|limit| limit.bytes as u64)
+        };
+        assert_eq!(bytes(None, 1, 64 << 30), Ok(1 << 30));
+        assert_eq!(bytes(None, 16, 9 << 30), Ok(256 << 20));
+        assert_eq!(bytes(None, 16, 0), Ok(1 << 30), "the host does not say how much it has");
+        assert_eq!(bytes(Some(2 << 30), 1, 8 << 30), Ok(2 << 30));
+        let refused = bytes(Some(1 << 30), 16, 8 << 30);
+        let wanted =
+            "failed to open 18 states of a script: 1024 MiB each are more than the 8192 MiB";
+        assert!(refused.is_err_and(|why| why.starts_with(wanted)));
     }
 }

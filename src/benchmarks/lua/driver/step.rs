@@ -41,7 +41,8 @@ pub(crate) fn step_loop(
 ) -> Result<(), Stop> {
     let task: StepRequest<LuaWork> = task.own()?;
     let connector = Connector::new(request)?;
-    let surroundings = Surroundings::new(connector.clone(), request.seed)?;
+    let of = (&task.work, task.clients);
+    let surroundings = Surroundings::new(connector.clone(), request.seed, of)?;
     for command in &task.work.commands {
         run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), link)?;
     }

@@ -55,6 +55,9 @@ const COMMANDS: [&str; 5] = ["prepare", "run", "cleanup", "prewarm", "warmup"];
 /// The command that asks for the options of a script.
 const HELP: &str = "help";
 
+/// Commands that scripts have for stages that rqps runs itself, or never.
+const OF_EVERY_SCRIPT: [&str; 4] = ["prepare", "run", "cleanup", HELP];
+
 /// Adds scripts and options to the workload.
 ///
 /// # Errors
@@ -102,7 +105,7 @@ fn script(name: &str, said: &SaidWords<'_>, shape: &mut LuaShape) -> Result<Look
         return Err("a script from standard input: name its file instead".to_owned());
     }
     let path = found(name)?;
-    let told = (said.look)(&path)?;
+    let told = (said.look)(&path, said.options.iter().any(|word| word == HELP))?;
     let declared: LuaDeclared = json::read(&told)
         .map_err(|error| format!("read what {} declares: {error}", path.display()))?;
     for module in &declared.modules {
@@ -233,13 +236,26 @@ fn take_own(
     Ok(true)
 }
 
-/// The options of the scripts, with the values that they have where nothing is said.
+/// The options of the scripts, with the values that they have where nothing is said; commands, and
+/// what scripts say themselves.
 fn help(declared: &[Looked]) -> String {
     let mut text = String::new();
     for (name, _, known) in declared {
         text.push_str(&format!("{name} has these options:\n"));
         for LuaOption { name, kind, value } in &known.options {
-            text.push_str(&format!("  --{}={value} ({kind})\n", name.replace('_', "-")));
+            let about = known.about.get(name).filter(|about| !about.is_empty());
+            let about = about.map(|about| format!(": {about}")).unwrap_or_default();
+            text.push_str(&format!("  --{}={value} ({kind}){about}\n", name.replace('_', "-")));
+        }
+        let is_own = |command: &&String| !OF_EVERY_SCRIPT.contains(&command.as_str());
+        let commands: Vec<&str> =
+            known.commands.keys().filter(is_own).map(String::as_str).collect();
+        if !commands.is_empty() {
+            let commands = commands.join(", ");
+            text.push_str(&format!("  commands for --set before= and after=: {commands}\n"));
+        }
+        if !known.help.is_empty() {
+            text.push_str(&format!("the help of {name} itself:\n{}\n", known.help));
         }
     }
     text + "hint: leave out `help` to run it"

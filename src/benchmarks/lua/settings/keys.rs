@@ -10,7 +10,7 @@ use crate::domain::lua::{LuaRights, LuaShape, RandomType};
 use crate::domain::sql_workload::PinnedFile;
 use crate::workload::own::{Settings, own_settings};
 use crate::workload::settings::SetError;
-use crate::workload::value::choice;
+use crate::workload::value::{bytes, choice};
 
 /// Assumed bytes of the data, which only the scripts know.
 const UNKNOWN_BYTES: u64 = 1 << 30;
@@ -70,6 +70,9 @@ own_settings! { LuaShape:
     };
     "shell", |_, shape, value| {
         shape.shell = choice(value, &[("on", true), ("off", false)])?;
+    };
+    "lua_memory", |_, shape, value| {
+        shape.memory_bytes = if value == "auto" { None } else { Some(bytes(value)?) };
     };
     "driver", |_, shape, value| {
         shape.driver = choice(value, &[("mysql", "mysql"), ("pgsql", "pgsql"), ("sqlite", "")])?
