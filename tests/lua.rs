@@ -155,6 +155,31 @@ fn scripts_run_on_sqlite_with_their_reports_and_commands() {
     assert!(log.contains(r#""qps": {"total": "#), "{log}");
 }
 
+#[test]
+fn a_script_may_not_take_all_memory() {
+    if !has_luajit("a_script_may_not_take_all_memory") {
+        return;
+    }
+    let folder = scripts();
+    let run = |memory: &str| {
+        let mut command = program::rqps_in(&["compare", "sqlite"], folder.path());
+        command.args(["--bench", "lua:hungry.lua", "--out", "out", "--canaries", "off"]);
+        command.args(["--blocks", "1", "--set", "seconds=0.4", "--set", "warmup_seconds=0"]);
+        let output = command.args(["--set", memory]).output().unwrap();
+        assert!(!output.status.success(), "{}", said(&output));
+        let record = steps(&folder.path().join("out"), "sqlite").remove(0);
+        fs::remove_dir_all(folder.path().join("out")).unwrap();
+        record["status"].to_string()
+    };
+    let small = run("lua_memory=64M");
+    let wanted = "hungry: not enough memory: a state of a script may take 64 MiB\\nhint: use a \
+                  larger lua_memory";
+    assert!(small.contains(wanted), "{small}");
+    let large = run("lua_memory=32T");
+    let wanted = "failed to open 3 states of a script: 33554432 MiB each are more than the ";
+    assert!(large.contains(wanted), "{large}");
+}
+
 /// A client whose script ends its thread waits for the others, and the report says so.
 #[test]
 fn a_client_that_stops_early_is_told_in_the_report() {

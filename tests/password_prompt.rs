@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod terminal;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
 use std::thread;
+
+use terminal::Terminal;
 
 /// A message of Postgres: its length, or its type and length, and then as many bytes.
 fn message(stream: &mut TcpStream, has_type: bool) -> Vec<u8> {
@@ -43,31 +46,11 @@ fn a_password_is_asked_for_and_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_rqps");
     let words = format!("{program} init postgres://me@127.0.0.1:{port}/app -o draft.toml");
-    // A terminal of its own, whose keys are the standard input here.
-    let mut terminal = Command::new("script")
-        .args(["--quiet", "--return", "--echo", "never", "--command", &words, "/dev/null"])
-        .current_dir(folder.path())
-        .env("HOME", folder.path())
-        .env_remove("PGPASSWORD")
-        .env_remove("PGPASSFILE")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut shown = terminal.stdout.take().unwrap();
-    let mut text = Vec::new();
-    let mut byte = [0];
-    while !text.ends_with(b": ") && shown.read(&mut byte).unwrap() == 1 {
-        text.push(byte[0]);
-    }
-    let prompt = String::from_utf8_lossy(&text).into_owned();
+    let mut terminal = Terminal::start(&words, folder.path());
+    let prompt = terminal.until(": ");
     assert!(prompt.ends_with(&format!("Password for user me at 127.0.0.1:{port}: ")), "{prompt}");
-    let mut keys = terminal.stdin.take().unwrap();
-    keys.write_all(b"wrong\x15open ses\x7fsame\n").unwrap();
-    shown.read_to_end(&mut text).unwrap();
-    drop(keys);
-    assert!(!terminal.wait().unwrap().success());
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let (code, text) = terminal.end(b"wrong\x15open ses\x7fsame\n");
+    assert_ne!(code, Some(0));
     assert!(!text.contains("sesame"), "{text}");
     assert!(text.contains("(28P01)"), "{text}");
     assert_eq!(server.join().unwrap(), "open sesame");

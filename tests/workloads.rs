@@ -73,6 +73,57 @@ fn the_example_of_the_docs_runs_as_it_stands() {
     }
 }
 
+/// Scripts that the page names and does not show.
+const SCRIPTS: [(&str, &str); 4] = [
+    ("browse.sql", "SELECT 1;\n"),
+    (
+        "oltp_point_select.lua",
+        "sysbench.cmdline.options = { tables = { \"\", 1 }, table_size = \
+     { \"\", 1 } }\nfunction event() end\n",
+    ),
+    (
+        "oltp_read_write.lua",
+        "sysbench.cmdline.options = { tables = { \"\", 1 } }\n\
+     function event() end\n",
+    ),
+    (
+        "tpcc.lua",
+        "sysbench.cmdline.options = { tables = { \"\", 1 }, scale = { \"\", 1 }, \
+     use_fk = { \"\", 1 } }\nsysbench.cmdline.commands = { check = { function() end } }\n\
+     function event() end\n",
+    ),
+];
+
+/// What is too large for a test is at least understood: names, options and files.
+#[test]
+fn every_command_of_the_docs_makes_a_plan() {
+    let folder = examples();
+    let script = program::files_of_docs("A script ", 1);
+    fs::copy(script.path().join("deposit.sql"), folder.path().join("deposit.sql")).unwrap();
+    for (name, text) in SCRIPTS {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let has_luajit = rqps::embed::lua::LuaJit::load().is_ok();
+    let mut planned = 0;
+    for mut words in program::commands_of_docs() {
+        // `init` has tests of its own.
+        let is_lua = words.iter().any(|word| word.starts_with("lua:"));
+        if words[0] == "init" || (is_lua && !has_luajit) {
+            continue;
+        }
+        "plan".clone_into(&mut words[0]);
+        let of_rqps = words.iter().take_while(|word| *word != ">").cloned().collect::<Vec<_>>();
+        let output = rqps_in(&of_rqps, folder.path()).output().unwrap();
+        assert!(output.status.success(), "{of_rqps:?}: {}", said(&output));
+        let plan = program::text(&output.stdout);
+        let benchmark = of_rqps.iter().skip_while(|word| *word != "--bench").nth(1).unwrap();
+        let benchmark = benchmark.split(':').next().unwrap();
+        assert!(plan.contains(&format!("benchmark = \"{benchmark}\"")), "{of_rqps:?}: {plan}");
+        planned += 1;
+    }
+    assert!(planned >= 9, "{planned}");
+}
+
 /// Takes its first lines from the file of the docs, and its step from the part about `into`.
 fn refunds(folder: &Path) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md");
@@ -384,7 +435,12 @@ fn check_load_on_a_server(test: &str, target: &str, dbms: Dbms) {
     let wanted =
         "hint: if nothing else is in them, add drop = [\"orders\", \"customer\"] to [load]";
     refused("2", &["--yes"], wanted);
-    edit(&shop, "load = true", "load = true\ndrop = [\"orders\", \"customer\"]");
+    // From here on the load is that of the docs.
+    let text = fs::read_to_string(&shop).unwrap();
+    let (before, rest) = text.split_once("[load]\n").unwrap();
+    let (_, after) = rest.split_once("[parameter]\n").unwrap();
+    let load = program::block_of_docs("load = true ");
+    fs::write(&shop, format!("{before}{load}\n[parameter]\n{after}")).unwrap();
     refused("2", &[], "each block drops and loads customer, orders, and checkout may");
     let output = compare("2", &["--yes"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -408,4 +464,5 @@ fn a_load_on_a_server_changes_what_the_file_says_and_nothing_else() {
     let test = "a_load_on_a_server_changes_what_the_file_says_and_nothing_else";
     check_load_on_a_server(test, "postgres@17.2.0", Dbms::Postgres);
     check_load_on_a_server(test, "mysql@8.0.33", Dbms::Mysql);
+    check_load_on_a_server(test, "mariadb@11.4.5", Dbms::Mariadb);
 }

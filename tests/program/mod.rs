@@ -111,6 +111,22 @@ pub(crate) fn example_of_docs(part: &str) -> Vec<String> {
     line.split_whitespace().skip(1).map(str::to_owned).collect()
 }
 
+/// The lines of the first block of docs/workloads.md with `part` in it.
+pub(crate) fn block_of_docs(part: &str) -> String {
+    let docs = docs();
+    let block = docs.split("```").skip(1).step_by(2).find(|block| block.contains(part)).unwrap();
+    block.split_once('\n').unwrap().1.to_owned()
+}
+
+/// The command lines of docs/workloads.md, without `rqps`.
+pub(crate) fn commands_of_docs() -> Vec<Vec<String>> {
+    let docs = docs();
+    let blocks = docs.split("```").skip(1).step_by(2);
+    let lines = blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("rqps "));
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+    lines.map(words).collect()
+}
+
 fn docs() -> String {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md");
     fs::read_to_string(docs).unwrap()
