@@ -167,14 +167,15 @@ fn a_script_may_not_take_all_memory() {
         command.args(["--blocks", "1", "--set", "seconds=0.4", "--set", "warmup_seconds=0"]);
         let output = command.args(["--set", memory]).output().unwrap();
         assert!(!output.status.success(), "{}", said(&output));
-        let record = steps(&folder.path().join("out"), "sqlite").remove(0);
-        fs::remove_dir_all(folder.path().join("out")).unwrap();
-        record["status"].to_string()
+        said(&output)
     };
-    let small = run("lua_memory=64M");
+    run("lua_memory=64M");
+    let out = folder.path().join("out");
+    let status = steps(&out, "sqlite").remove(0)["status"].to_string();
     let wanted = "hungry: not enough memory: a state of a script may take 64 MiB\\nhint: use a \
                   larger lua_memory";
-    assert!(small.contains(wanted), "{small}");
+    assert!(status.contains(wanted), "{status}");
+    fs::remove_dir_all(&out).unwrap();
     let large = run("lua_memory=32T");
     let wanted = "failed to open 3 states of a script: 33554432 MiB each are more than the ";
     assert!(large.contains(wanted), "{large}");
