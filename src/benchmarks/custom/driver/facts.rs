@@ -1,5 +1,10 @@
 //! The facts about a database that a draft of a workload needs.
 
+use super::names::bare;
+
+/// Asks a database; the rows are text.
+pub type AskDatabase<'a> = dyn FnMut(&str) -> Result<Vec<Vec<Option<String>>>, String> + 'a;
+
 /// The facts about a database.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DatabaseSurvey {
@@ -121,9 +126,4 @@ impl ColumnFacts {
             _ => i64::from(i32::MAX),
         }
     }
-}
-
-/// A name in SQL without schema and quotes.
-pub(super) fn bare(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name).trim_matches(['"', '`'])
 }

@@ -1,9 +1,9 @@
 //! Foreign keys and unique indexes of a database: what an INSERT or UPDATE must heed, and values that
 //! foreign keys allow.
 
-use super::facts::{ColumnValues, DatabaseSurvey, ForeignKey, TableFacts, bare};
+use super::facts::{AskDatabase, ColumnValues, DatabaseSurvey, ForeignKey, TableFacts};
+use super::names::{bare, plain};
 use super::statements::{ValueGuess, guesses};
-use super::survey::{AskDatabase, plain};
 use crate::domain::dialect::Dialect;
 
 /// Rows of a referenced table that a draft chooses from.

@@ -4,12 +4,13 @@ mod draft;
 mod facts;
 mod keys;
 mod load;
+mod names;
 mod parameters;
 mod statements;
 mod survey;
 mod written;
 
 pub use draft::{DraftFile, draft};
-pub use facts::DatabaseSurvey;
+pub use facts::{AskDatabase, DatabaseSurvey};
 pub(super) use load::load;
-pub use survey::{AskDatabase, survey};
+pub use survey::survey;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::{ColumnFacts, ColumnValues, ForeignKey, TableFacts, bare};
+use super::facts::{ColumnFacts, ColumnValues, ForeignKey, TableFacts};
 use super::keys;
+use super::names::bare;
 use super::statements::ValueGuess;
 
 /// Most values of a referenced column in the workload file itself. More have a file of their own.

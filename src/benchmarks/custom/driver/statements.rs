@@ -1,6 +1,7 @@
 //! Finds the column of each value in statements from a server's statistics.
 
-use super::facts::{DatabaseSurvey, TableFacts, TopStatement, bare};
+use super::facts::{DatabaseSurvey, TableFacts, TopStatement};
+use super::names::{bare, places_of_words};
 use super::written::written;
 use crate::domain::dialect::Dialect;
 use crate::user_text::words;
@@ -164,23 +165,6 @@ fn guess(before: &str, mentioned: &[usize], tables: &[TableFacts]) -> ValueGuess
         }
     }
     ValueGuess::Unknown
-}
-
-/// The words of a text, with their positions.
-pub(super) fn places_of_words(text: &str) -> Vec<(usize, &str)> {
-    let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
-    let (mut words, mut begin) = (Vec::new(), None);
-    for (at, letter) in text.char_indices().chain([(text.len(), ' ')]) {
-        match (is_of_name(letter), begin) {
-            (true, None) => begin = Some(at),
-            (false, Some(from)) => {
-                words.push((from, &text[from..at]));
-                begin = None;
-            }
-            _ => {}
-        }
-    }
-    words
 }
 
 /// True if a statement calls a table by this name: its own, or `TABLE AS ALIAS`, `TABLE ALIAS`.

@@ -1,7 +1,7 @@
 //! Finds the column in which a statement stores a value: by its place in VALUES, or by SET.
 
-use super::facts::{TableFacts, bare};
-use super::statements::places_of_words;
+use super::facts::TableFacts;
+use super::names::{bare, places_of_words};
 
 /// The column that stores the value after `before`, the text of the statement up to there: indexes
 /// of its table and its column. `None` if the value is not stored as it is.
@@ -77,7 +77,7 @@ fn place_in_row(text: &str) -> Option<usize> {
 }
 
 /// A statement of MySQL's statistics with values where they abbreviate a list: a value for each
-/// column in `VALUES (...)`, and `IN (?...)`, which [`super::statements::parts`] reads.
+/// column in `VALUES (...)`, and `IN (?...)` for a list of any length.
 pub(super) fn with_lists(sql: &str, tables: &[TableFacts]) -> String {
     let mut sql = sql.replace("/* , ... */", "").trim_end().to_owned();
     while let Some((before, after)) = sql.split_once("(...)") {
