@@ -182,23 +182,23 @@ impl Draft<'_> {
     /// The key for errors that are no fault of the build: a foreign key forbids what other events
     /// have made or deleted, or all values of a unique index are references that are taken.
     fn ignored(&self, statement: &TopStatement) -> String {
-        let written: Vec<(usize, &TableFacts)> = match statement.is_write() {
-            true => self.tables.iter().enumerate().collect(),
-            false => return String::new(),
-        };
-        let of_statement = |entry: &&(usize, &TableFacts)| mentions(&statement.sql, &entry.1.name);
-        let is_bound = |entry: &(usize, &TableFacts)| keys::is_bound(self.tables, entry.0);
-        let is_full = |entry: &(usize, &TableFacts)| keys::has_unique_references(entry.1);
+        if !statement.is_write() {
+            return String::new();
+        }
+        let named: Vec<usize> = (0..self.tables.len())
+            .filter(|table| mentions(&statement.sql, &self.tables[*table].name))
+            .collect();
         let (foreign_key, duplicate): (&[&str], &str) = match self.dialect {
             Dialect::Postgres => (&["23503"], "23505"),
             Dialect::Mysql => (&["1451", "1452"], "1062"),
             _ => return String::new(),
         };
         let mut codes: Vec<&str> = Vec::new();
-        if written.iter().filter(of_statement).any(is_bound) {
+        if named.iter().any(|table| keys::is_bound(self.tables, *table)) {
             codes.extend(foreign_key);
         }
-        if statement.is_insert() && written.iter().filter(of_statement).any(is_full) {
+        let is_full = |table: &usize| keys::has_unique_references(&self.tables[*table]);
+        if statement.is_insert() && named.iter().any(is_full) {
             codes.push(duplicate);
         }
         match codes.is_empty() {

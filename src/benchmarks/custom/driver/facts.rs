@@ -93,8 +93,8 @@ impl TopStatement {
     }
 
     fn first_word(&self) -> String {
-        let words = self.sql.split(|letter: char| !letter.is_ascii_alphabetic());
-        words.into_iter().find(|word| !word.is_empty()).unwrap_or_default().to_uppercase()
+        let mut words = self.sql.split(|letter: char| !letter.is_ascii_alphabetic());
+        words.find(|word| !word.is_empty()).unwrap_or_default().to_uppercase()
     }
 }
 
