@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::{DatabaseSurvey, TableFacts, TopStatement};
 use super::keys;
-use super::parameters::{Parameter, Parameters, StatementValues, of_facts, quoted};
+use super::parameters::{DraftFile, Parameter, Parameters, StatementValues, of_facts, quoted};
 use super::statements::{StatementPart, guesses, mentions, parts};
 use crate::domain::dialect::Dialect;
-
-pub use super::parameters::DraftFile;
 
 /// Most tables with a step of their own if there are no statements.
 const STEPS: usize = 12;

@@ -10,7 +10,8 @@ mod statements;
 mod survey;
 mod written;
 
-pub use draft::{DraftFile, draft};
+pub use draft::draft;
 pub use facts::{AskDatabase, DatabaseSurvey};
 pub(super) use load::load;
+pub use parameters::DraftFile;
 pub use survey::survey;
