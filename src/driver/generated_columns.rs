@@ -1,5 +1,5 @@
-//! Refuses CSV files with fields for columns that MySQL computes. Under LOAD DATA, MySQL leaves such
-//! fields out without a warning, and the table would not hold what the file says.
+//! Refuses CSV files with fields for columns that MySQL computes. Under LOAD DATA, MySQL leaves
+//! such fields out without a warning, and the table would not hold what the file says.
 
 use crate::driver::connection::Connection;
 use crate::user_text::ChangedRelation;

@@ -299,8 +299,8 @@ enum StatementFault {
 /// Lines of a COPY between two calls of its `tell`.
 const LINES_PER_CALL: u64 = 256;
 
-/// Sends a COPY with the rows that follow it in the file. Returns their number. Calls `tell` now and
-/// then.
+/// Sends a COPY with the rows that follow it in the file, and calls `tell` now and then. Returns
+/// the number of rows.
 fn copy(
     script: &mut SqlFile,
     sql: &str,

@@ -214,7 +214,7 @@ pub(crate) fn check_refused_csv(place: &Place) {
     assert!(wrong.contains(place) && wrong.contains(row), "{wrong}");
 }
 
-/// A column that the server computes gets no value: the way out is told, of files of SQL and of CSV.
+/// A column that the server computes gets no value from SQL or CSV, and the error has a way out.
 pub(crate) fn check_generated_column(place: &Place) {
     let computed = "filler INT GENERATED ALWAYS AS (id + 1) STORED";
     let inserts = ["INSERT INTO thing (id, filler) VALUES (1, 2);\n", ""];

@@ -1,5 +1,5 @@
-//! Foreign keys and unique indexes of a database: what an INSERT or UPDATE must heed, and values that
-//! foreign keys allow.
+//! Foreign keys and unique indexes of a database: what an INSERT or UPDATE must heed, and values
+//! that foreign keys allow.
 
 use super::facts::{AskDatabase, ColumnValues, DatabaseSurvey, ForeignKey, TableFacts};
 use super::names::{bare, plain};
@@ -56,7 +56,8 @@ fn foreign_keys(dialect: Dialect) -> &'static str {
         Dialect::Postgres => {
             "SELECT c.conrelid::regclass::text, c.confrelid::regclass::text, c.oid, \
              quote_ident(a.attname), quote_ident(f.attname) FROM pg_constraint c \
-             CROSS JOIN LATERAL unnest(c.conkey, c.confkey) WITH ORDINALITY AS k(own, other, place) \
+             CROSS JOIN LATERAL unnest(c.conkey, c.confkey) \
+             WITH ORDINALITY AS k(own, other, place) \
              JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own \
              JOIN pg_attribute f ON f.attrelid = c.confrelid AND f.attnum = k.other \
              WHERE c.contype = 'f' ORDER BY 1, c.oid, k.place"

@@ -110,7 +110,8 @@ fn columns(
              (SELECT array_position(i.indkey::int2[]::int[], a.attnum::int) FROM pg_index i \
              WHERE i.indrelid = a.attrelid AND i.indisprimary), NOT a.attnotnull, \
              CASE WHEN a.atttypid IN (1042, 1043) AND a.atttypmod > 4 THEN a.atttypmod - 4 END \
-             FROM pg_attribute a WHERE a.attrelid = {quoted} AND a.attnum > 0 AND NOT a.attisdropped \
+             FROM pg_attribute a WHERE a.attrelid = {quoted} AND a.attnum > 0 \
+             AND NOT a.attisdropped \
              ORDER BY a.attnum"
         ),
         Dialect::Mysql => format!(

@@ -15,8 +15,8 @@ pub const LUA_COMMAND: &str = "look-at-lua";
 /// Most bytes of what a script's `help` prints.
 const LONGEST_HELP: usize = 64 << 10;
 
-/// Runs a script and returns its declarations as JSON, with what its own `help` prints if it is asked
-/// for.
+/// Runs a script and returns its declarations as JSON; `with_help`: also what its own `help`
+/// prints.
 ///
 /// # Errors
 ///

@@ -89,8 +89,8 @@ impl Surroundings {
     }
 }
 
-/// The memory that a state may take, as the user said, or so that the states of all clients together
-/// take at most half of the host's memory; 0 if that is unknown.
+/// The memory that a state may take: as the user said, or so that the states of all clients
+/// together take at most half of the host's memory, which is 0 if it is unknown.
 fn heap_limit(said: Option<u64>, clients: u32, memory_bytes: u64) -> Result<HeapLimit, String> {
     let states = u64::from(clients) + OTHER_STATES;
     let known = if memory_bytes == 0 { u64::MAX } else { memory_bytes };
