@@ -192,7 +192,9 @@ fn drafted(server: &Theirs, parts: &[&str]) -> (String, Vec<Json>) {
     assert_eq!(steps.len(), STATEMENTS.len() + 1, "{text}");
     for step in &steps {
         assert_eq!(step["status"], "complete", "{step}\n{text}");
-        assert!(step["outcome"]["events"].as_u64().unwrap() > 0, "{step}\n{text}");
+        // All orders may be paid before the window begins.
+        let done = |when: &str| step["outcome"][when].as_u64().unwrap_or(0);
+        assert!(done("events") + done("outside") > 0, "{step}\n{text}");
     }
     (text, steps)
 }
@@ -227,7 +229,7 @@ fn a_draft_from_postgres_keeps_foreign_keys() {
             _ => "none",
         };
         assert!(errors.iter().all(|code| *code == allowed), "{sql}: {errors:?}\n{text}");
-        if sql.starts_with("INSERT") {
+        if sql.starts_with("INSERT") && !sql.contains("payment") {
             assert!(outcome["writes"].as_u64().unwrap() > 5, "{sql}: {outcome}");
         }
     }

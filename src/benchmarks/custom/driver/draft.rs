@@ -84,7 +84,7 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
             .map(|together| drop_entry(together, &found.tables))
             .collect();
         text.push_str(&format!(
-            "# With these two lines it also loads on servers given by a DSN, and first drops their\n\
+            "# With these two lines it loads on servers given by a DSN, too; it first drops their\n\
              # tables of these names:\n# load = true\n# drop = [{}]\n",
             entries.join(", ")
         ));

@@ -23,7 +23,12 @@ pub(super) fn read(
     for row in rows {
         let text = |index: usize| row.get(index).cloned().flatten().unwrap_or_default();
         let names = [plain(dialect, &text(0)), plain(dialect, &text(1)), text(2)];
-        let of = |name: &str| tables.iter().position(|table| table.name.eq_ignore_ascii_case(name));
+        let is_called = |table: &TableFacts, name: &str| match dialect {
+            // It knows a table in any case, and has no schemas here.
+            Dialect::Sqlite => bare(&table.name).eq_ignore_ascii_case(bare(name)),
+            _ => table.name == name,
+        };
+        let of = |name: &str| tables.iter().position(|table| is_called(table, name));
         let (Some(own), Some(other)) = (of(&names[0]), of(&names[1])) else { continue };
         let is_next = before.as_ref() == Some(&names);
         let place = match tables[own].references.last().filter(|_| is_next) {
