@@ -11,7 +11,6 @@ use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::counted::Counted;
 pub use crate::domain::dataset::{Dataset, LeftOut};
-use crate::domain::loaded_file::LoadedFile;
 use crate::domain::metric::Metric;
 use crate::domain::sampled::Profiled;
 use crate::domain::step_parameters::StepParameters;
@@ -128,7 +127,7 @@ pub struct LoadRecord {
     pub data_bytes: Option<u64>,
     /// The user's files that it read, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<LoadedFile>,
+    pub files: Vec<crate::domain::loaded_file::LoadedFile>,
 }
 
 /// `steps/NN-NAME.json`: one step of one run.
