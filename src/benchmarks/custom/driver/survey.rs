@@ -252,6 +252,9 @@ fn described(
     mut statement: TopStatement,
 ) -> Option<TopStatement> {
     if dialect != Dialect::Postgres {
+        let sql = statement.sql.replace("?...", "?").replace('\\', "\\\\").replace('\'', "''");
+        ask(&format!("PREPARE rqps_draft FROM '{sql}'")).ok()?;
+        ask("DEALLOCATE PREPARE rqps_draft").ok()?;
         return Some(statement);
     }
     ask(&format!("PREPARE rqps_draft AS {}", statement.sql)).ok()?;

@@ -79,7 +79,9 @@ fn place_in_row(text: &str) -> Option<usize> {
 /// A statement of MySQL's statistics with values where they abbreviate a list: a value for each
 /// column in `VALUES (...)`, and `IN (?...)` for a list of any length.
 pub(super) fn with_lists(sql: &str, tables: &[TableFacts]) -> String {
-    let mut sql = sql.replace("/* , ... */", "").trim_end().to_owned();
+    // A column `day` is a unit of time to the statistics.
+    let sql = sql.replace("SQL_TSI_", "").replace("/* , ... */", "");
+    let mut sql = sql.trim_end().to_owned();
     while let Some((before, after)) = sql.split_once("(...)") {
         let words: Vec<&str> = places_of_words(before).into_iter().map(|(_, word)| word).collect();
         let is_row = words.last().is_some_and(|last| same(last, "VALUES") || same(last, "VALUE"));
@@ -151,6 +153,7 @@ mod tests {
             "INSERT INTO `customer` ( `id` ) VALUES (?)",
             "INSERT INTO `customer` ( `id` ) VALUES (?)",
         );
+        check("SELECT SQL_TSI_DAY FROM `customer`", "SELECT DAY FROM `customer`");
         check(
             "SELECT * FROM `customer` WHERE `id` IN (...) AND `city` = ?",
             "SELECT * FROM `customer` WHERE `id` IN (?...) AND `city` = ?",
