@@ -71,14 +71,14 @@ impl ChangedRelation {
 
     /// The statement that returns a row if there is such a relation.
     pub fn presence_query(&self, dialect: Dialect) -> String {
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
         if dialect != Dialect::Mysql {
-            return format!("SELECT 1 WHERE to_regclass({}) IS NOT NULL", quoted(&self.name));
+            let name = dialect.literal(&self.name);
+            return format!("SELECT 1 WHERE to_regclass({name}) IS NOT NULL");
         }
         let parts = name_parts(&self.name);
-        let name = quoted(parts.last().map_or("", String::as_str));
+        let name = dialect.literal(parts.last().map_or("", String::as_str));
         let place = match parts.as_slice() {
-            [database, _] => quoted(database),
+            [database, _] => dialect.literal(database),
             _ => "DATABASE()".to_owned(),
         };
         format!(
@@ -350,6 +350,8 @@ mod tests {
         assert!(own.ends_with("table_schema = DATABASE() AND table_name = 't'"), "{own}");
         let other = query("shop.t", Dialect::Mysql);
         assert!(other.ends_with("table_schema = 'shop' AND table_name = 't'"), "{other}");
+        let backslash = query(r"`It's \n`", Dialect::Mysql);
+        assert!(backslash.ends_with(r"table_name = 'It''s \\n'"), "{backslash}");
     }
 
     #[test]
