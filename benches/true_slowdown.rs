@@ -22,6 +22,7 @@ use clap::Parser;
 use rqps::domain::build::Dbms;
 use rqps::domain::metric::Metric;
 use rqps::domain::verdict::{Rules, Verdict};
+use rqps::stats::summary::mean;
 use rqps::{lab, obtain, plan};
 
 use crate::slowdown::{Campaign, Finding, Measuring, Twins, record};
@@ -207,7 +208,7 @@ impl Series {
             eprintln!(
                 "    {} {}: {} {} {interval}, true {truth}",
                 finding.step,
-                column(finding.metric),
+                finding.metric.name(),
                 finding.verdict.word(finding.metric),
                 ratio(mean(&finding.differences)),
             );
@@ -266,7 +267,7 @@ fn print_row(one: &Series, found: &[&Finding]) {
         one.label,
         100.0 * one.slow,
         first.step,
-        column(first.metric),
+        first.metric.name(),
         ratio(mean(&means)),
         found.len(),
         verdicts.join(" | "),
@@ -282,17 +283,8 @@ fn print_row(one: &Series, found: &[&Finding]) {
     );
 }
 
-/// The head of a metric's column.
-fn column(metric: Metric) -> &'static str {
-    if metric == Metric::Rate { "o/s" } else { "server_cpu_us/o" }
-}
-
 fn ratio(ln_ratio: f64) -> String {
     format!("{:.4}", ln_ratio.exp())
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 fn sum_of_squares(values: &[f64]) -> f64 {

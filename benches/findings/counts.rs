@@ -106,7 +106,8 @@ pub(crate) fn share(hits: usize, trials: usize) -> String {
 mod tests {
     #[test]
     fn findings_are_counted_by_comparison_and_by_verdict() {
-        use super::super::finding::{Burned, HEAD, METRICS, parse};
+        use super::super::columns::{HEAD, METRICS};
+        use super::super::finding::{Burned, parse};
         use super::{BTreeSet, Counts, Finding, states_difference, states_large};
 
         // Two comparisons of a build with itself, with the same seed, and one with a twin.

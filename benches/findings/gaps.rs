@@ -105,7 +105,8 @@ fn limits(sheets: &[Sheet], all: &[&Finding]) -> String {
 mod tests {
     #[test]
     fn what_is_missing_is_computed() {
-        use super::super::finding::{HEAD, parse};
+        use super::super::columns::HEAD;
+        use super::super::finding::parse;
         use super::{Finding, gaps};
 
         let line = |burned: &str, seed: u32, step: &str, truth: &str| {

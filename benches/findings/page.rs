@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use rqps::domain::metric::Metric;
 use rqps::domain::verdict::Verdict;
 
+use super::columns::METRICS;
 use super::counts::{Counts, share, states_difference, states_large};
-use super::finding::{Burned, Finding, METRICS, Sheet};
+use super::finding::{Burned, Finding, Sheet};
 use super::gaps::gaps;
 use super::published;
 use super::table::{per_cent, ratio, table};

@@ -13,8 +13,10 @@ use rqps::domain::metric::Metric;
 use rqps::domain::run::{Status, StepRecord};
 use rqps::domain::verdict::{Rules, Verdict};
 use rqps::stats::Interval;
+use rqps::stats::summary::mean;
 use rqps::{benchmarks, results};
 
+use super::columns::METRICS;
 use super::tally::Tally;
 use super::twins::Twins;
 
@@ -121,7 +123,7 @@ fn read(folder: &Path, rules: &Rules, tally: &Tally) -> Result<Vec<Finding>> {
     let comparison = benchmarks::compare(&dataset, &options).context("compare the runs")?;
     let mut findings = Vec::new();
     for step in &comparison.steps {
-        for metric in [Metric::Rate, Metric::ServerCpuPerOp] {
+        for metric in METRICS {
             findings.extend(finding(&dataset, step, metric, rules, tally)?);
         }
     }
@@ -161,7 +163,7 @@ fn finding(
         interval: test.map(|test| test.interval),
         beyond_tau: test.is_some_and(|test| test.q_treat <= rules.q),
         differences: relative.differences.clone(),
-        truth: all_known.then(|| known.iter().sum::<f64>() / known.len() as f64),
+        truth: all_known.then(|| mean(&known)),
         measured,
     }))
 }
