@@ -96,11 +96,11 @@ impl ClientHosts {
     /// A host cannot be reached, or other hosts cannot reach the target.
     pub(super) fn start(
         &self,
-        job: &DriverRequest,
+        request: &DriverRequest,
         control: &dyn ControlPlane,
         logs: &Path,
     ) -> Result<DriverTeam> {
-        let RequestBody::Step(step) = &job.task else {
+        let RequestBody::Step(step) = &request.task else {
             bail!("start clients: the request is not a step")
         };
         let (endpoint, login) = control.far_endpoint().context(
@@ -110,23 +110,23 @@ impl ClientHosts {
         let mut first = 0;
         let shares = self.asked.shares(step.clients);
         for (place, (host, clients)) in self.hosts.iter().zip(shares).enumerate() {
-            let own = StepRequest {
+            let own_step = StepRequest {
                 clients,
                 server_pid: None,
                 cache: Some(host.datasets.clone()),
                 ..step.as_ref().clone()
             };
-            let job = DriverRequest {
+            let own = DriverRequest {
                 endpoint: endpoint.clone(),
                 login: login.clone(),
-                task: RequestBody::Step(Box::new(own)),
+                task: RequestBody::Step(Box::new(own_step)),
                 away: Some(AwayClients { first, of: step.clients }),
                 pause: true,
-                ..job.clone()
+                ..request.clone()
             };
             let log = logs.join(format!("driver-{}.log", place + 1));
             let process = self
-                .driver((place, &host.name), &job, &log)
+                .driver((place, &host.name), &own, &log)
                 .with_context(|| format!("start a driver on the client host {}", host.name))?;
             drivers.push(AwayDriver::new(process, &host.name, clients));
             first += clients;
@@ -148,12 +148,14 @@ impl ClientHosts {
     fn driver(
         &self,
         (place, host): (usize, &str),
-        job: &DriverRequest,
+        request: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
         match &self.starter {
-            Starter::Own(hosts) => DriverProcess::spawn_on((hosts.driver(place)?, host), job, log),
-            Starter::Line(line) => DriverProcess::ask_for(line, (place, host), job),
+            Starter::Own(hosts) => {
+                DriverProcess::spawn_on((hosts.driver(place)?, host), request, log)
+            }
+            Starter::Line(line) => DriverProcess::ask_for(line, (place, host), request),
         }
     }
 
