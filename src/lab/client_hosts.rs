@@ -16,6 +16,7 @@ use crate::lab::driver_process::DriverProcess;
 use crate::lab::driver_team::{AwayDriver, DriverTeam};
 use crate::lab::progress::Progress;
 use crate::lab::relay::{CarrierHost, ClientLine};
+use crate::lab::server_address::{self, ServersOn};
 use crate::os::secret;
 use crate::plan::StepFile;
 
@@ -24,9 +25,9 @@ pub(super) struct ClientHosts {
     asked: HostsOfClients,
     starter: Starter,
     hosts: Vec<CarrierHost>,
-    /// Where servers listen for them.
+    /// The address of this host at which servers listen for them.
     address: IpAddr,
-    /// What opens servers by TCP: of this sitting alone, and never written down.
+    /// The password of logins by TCP: new in each run of rqps, and never written to disk.
     password: String,
 }
 
@@ -38,11 +39,11 @@ enum Starter {
     Line(Arc<ClientLine>),
 }
 
-/// How this rqps reaches client hosts.
+/// The way to the client hosts: by ssh, or through another rqps.
 pub(super) struct WayToClients<'a> {
     /// A configuration file of ssh instead of the user's.
     pub(super) ssh_config: Option<&'a Path>,
-    /// To the rqps that starts drivers instead.
+    /// The line to the rqps that starts drivers instead of this one.
     pub(super) line: Option<&'a Arc<ClientLine>>,
 }
 
@@ -80,7 +81,7 @@ impl ClientHosts {
         let hosts =
             DriverHosts::open((&asked.hosts, way.ssh_config), (out, program, files), progress)?;
         let address = choose_address(asked, &hosts)?;
-        look_back(address, &hosts)?;
+        check_reach(address, &hosts)?;
         Ok(Some(ClientHosts {
             asked: asked.clone(),
             hosts: hosts.carriers(),
@@ -159,7 +160,7 @@ impl ClientHosts {
         }
     }
 
-    /// Where a server is to listen: at a port that is free now.
+    /// The address for a new server to listen at, with a port that is free now.
     ///
     /// # Errors
     /// No port is free.
@@ -169,41 +170,31 @@ impl ClientHosts {
     }
 }
 
-/// The address that the user gave, or that by which the first host sees this one.
+/// Chooses the address of this host at which servers listen, and checks that it is one.
 fn choose_address(asked: &HostsOfClients, hosts: &DriverHosts) -> Result<IpAddr> {
-    const HINT: &str = "hint: --server-address ADDRESS names an address of this host that \
-                        client hosts reach";
-    if let Some(text) = &asked.server_address {
-        let address = text.parse::<IpAddr>().map_err(|_| anyhow!("no IP address"));
-        let address = address.and_then(|address| {
-            TcpListener::bind((address, 0)).map(|_| address).context("listen there")
-        });
-        return address
-            .with_context(|| format!("use --server-address {text} on this host\n{HINT}"));
-    }
     let Some(first) = hosts.by_ssh().first() else { bail!("choose an address: no client host") };
-    let said = first.link.run("echo \"$SSH_CONNECTION\"")?;
-    let address: Option<IpAddr> = said.split_whitespace().next().and_then(|word| word.parse().ok());
-    match address {
-        Some(address) if TcpListener::bind((address, 0)).is_ok() => Ok(address),
-        Some(address) => bail!(
-            "choose an address for servers: {} sees this host as {address}, which is not an \
-             address of this host\n{HINT}",
-            first.link.host
-        ),
-        None => bail!(
-            "choose an address for servers: {} does not report the address from which this host \
-             connects\n{HINT}",
-            first.link.host
-        ),
-    }
+    let address = server_address::choose(asked, &first.link, ServersOn::ThisHost)?;
+    TcpListener::bind((address, 0)).map(|_| address).map_err(|error| {
+        let hint = ServersOn::ThisHost.hint();
+        match &asked.server_address {
+            Some(_) => anyhow!(
+                "use --server-address {address} on this host: it cannot listen there: \
+                 {error}\n{hint}"
+            ),
+            None => anyhow!(
+                "choose an address for servers: {} sees this host as {address}, where this host \
+                 cannot listen: {error}\n{hint}",
+                first.link.host
+            ),
+        }
+    })
 }
 
-/// Has all hosts connect to this one.
-fn look_back(address: IpAddr, hosts: &DriverHosts) -> Result<()> {
+/// Checks that each host can connect to this one.
+fn check_reach(address: IpAddr, hosts: &DriverHosts) -> Result<()> {
     // It listens while they try.
     let (_listener, at) = listener_at(address)?;
-    hosts.look_at(at)
+    hosts.check_reach(at)
 }
 
 /// A free port of an address, and who listens there.

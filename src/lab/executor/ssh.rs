@@ -335,7 +335,7 @@ pub(super) fn check(
     let sockets = SocketFolder::make(&std::process::id().to_ne_bytes())?;
     let mut memories = Vec::new();
     for host in &ssh.hosts {
-        if server_host::asked(&options.plan).is_some() {
+        if server_host::hosts_of_clients(&options.plan).is_some() {
             let there = (host.as_str(), ssh.config.as_deref(), sockets.path());
             let name = far::program_name(&far::digest_of(&options.program)?);
             let far = FarHost::open(there, (&options.program, &name), progress)
