@@ -1724,7 +1724,7 @@ const CASES: &[Case] = &[
         step.outcome.no_ops = 3;
         step.outcome.writes = 1;
     }), "75 % of mysql-8.0.33"),
-    (Kind::NoOperations, |runs| runs[1].1[0].outcome.statements = 0, "in up to 1 runs"),
+    (Kind::NoOperations, |runs| runs[1].1[0].outcome.statements = 0, "in 1 run of a step"),
     (Kind::Steal, |runs| each_new_step(runs, |step| step.usage.host.steal = 1.0), "up to 5.0 %"),
     (Kind::ForeignLoad, |runs| each_new_step(runs, |step| step.usage.disturbance =
         Some(Disturbance { foreign_cpu: Some(0.03), ..Disturbance::default() })), "up to 3.0 %"),
@@ -1795,7 +1795,7 @@ const CASES: &[Case] = &[
                 step.outcome.turns = Some(TurnFacts { carry_over, ..TurnFacts::default() });
             }
         }
-    }, "is 6.8 % slower than the next one, of the baseline 4.9 %: ratios may be up to 1.9 %"),
+    }, "next turn, but 4.9 % with the baseline; so ratios of rates may be up to 1.9 % lower than"),
     (Kind::DifferentSource, |runs| each_new_step(runs, |step| {
         step.usage.sources.insert("server_cpu".into(), "perf".into());
     }), "server_cpu: proc stat (mysql-5.6.14); perf (mysql-8.0.33)"),

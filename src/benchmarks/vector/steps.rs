@@ -13,6 +13,7 @@ use crate::domain::vector::{
     Case, DataSource, Filter, Index, IsolationLevel, Present, Search, SearchPoint, Variant,
     VectorOperation, VectorParameters, VectorShape, VectorWork, of_clients,
 };
+use crate::units;
 use crate::workload::select::{Companions, SelectError, select};
 
 /// The parameters of this benchmark; `None` for another workload.
@@ -376,7 +377,7 @@ impl Steps<'_> {
 }
 
 fn clients_of(clients: u32) -> String {
-    format!("{clients} client{}", if clients == 1 { "" } else { "s" })
+    units::counted(clients as usize, "client")
 }
 
 /// Facts that the name does not contain.
