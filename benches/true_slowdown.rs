@@ -1,9 +1,9 @@
-//! Whether rqps finds a slowdown that is there, and calls nothing where there is none: campaigns of
-//! `rqps compare` in turns, of a build with its twin that burns a known share of its own CPU.
+//! Tests whether rqps finds slowdowns of known size, and states no difference between equal builds:
+//! campaigns of `rqps compare` in turns, of a build with its twin that burns a share of its CPU.
 //!
 //!     cargo bench --bench true_slowdown -- --slow 2%,1%,0% --campaigns 20
 //!
-//! docs/performance.md tells what the table means, and keeps what came out.
+//! docs/performance.md explains the table and has results.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
@@ -40,7 +40,7 @@ struct Options {
     /// Builds: servers by version or path, SQLite by the path of its library.
     #[arg(long, value_delimiter = ',', default_value = TARGETS)]
     targets: Vec<String>,
-    /// How much of its own CPU the slowed twin burns besides. 0 is an A/A test.
+    /// Share of its own CPU that the slowed twin burns in addition. 0 is an A/A test.
     #[arg(long, value_delimiter = ',', default_value = "2%,1%,0%", value_parser = share)]
     slow: Vec<f64>,
     /// Comparisons of each build and share, each with another seed.

@@ -42,7 +42,7 @@ impl<'a> Counts<'a> {
         found.map(|one| &one.comparison).collect::<BTreeSet<&Comparison>>().len()
     }
 
-    /// How many intervals contain the true ratio, of those for which it is known.
+    /// The number of intervals that contain the true ratio, and of those for which it is known.
     pub(crate) fn holding_truth(&self) -> (usize, usize) {
         let known: Vec<bool> = self.0.iter().filter_map(|one| one.holds_truth()).collect();
         (known.iter().filter(|holds| **holds).count(), known.len())

@@ -23,7 +23,7 @@ pub(crate) struct Sheet {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// What one comparison found in one metric of one step.
+/// The result of one comparison for one metric of one step.
 pub(crate) struct Finding {
     pub(crate) comparison: Comparison,
     pub(crate) step: String,
@@ -48,7 +48,7 @@ pub(crate) struct Comparison {
     pub(crate) burned: Burned,
     sheet: String,
     seed: u64,
-    /// How many comparisons with this seed the file has before it.
+    /// The number of earlier comparisons in the file with this build, share and seed.
     repeat: usize,
 }
 

@@ -115,7 +115,7 @@ fn slowed_shares(all: &[&Finding]) -> BTreeSet<Burned> {
     shares
 }
 
-/// What the rates of all builds say.
+/// The rows about the rates of all builds, for the head of the page.
 fn summary(all: &[&Finding]) -> String {
     let mut rows = Vec::new();
     if let Some(equal) = select(all, Burned::NOTHING, Metric::Rate, None) {

@@ -24,7 +24,7 @@ use super::twins::Twins;
 const PLAIN: &str = "plain";
 const SLOWED: &str = "slowed";
 
-/// How each comparison measures.
+/// The settings of each comparison.
 pub(crate) struct Measuring {
     pub(crate) steps: String,
     pub(crate) blocks: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Campaign {
     pub(crate) seconds: f64,
 }
 
-/// What it found in one metric of one step.
+/// Its result for one metric of one step.
 pub(crate) struct Finding {
     pub(crate) step: String,
     pub(crate) metric: Metric,
@@ -130,7 +130,7 @@ fn read(folder: &Path, rules: &Rules, tally: &Tally) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// What was found; `None` if the step has no such metric.
+/// The result for a metric; `None` if the step has no such metric.
 fn finding(
     dataset: &Dataset,
     step: &StepComparison,

@@ -256,7 +256,7 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
     }
 }
 
-/// What a run changes in databases that others use, and how it would not.
+/// A description of the changes in databases that others use, and a way to avoid them.
 fn changes(load: Option<String>, steps: &str, labels: &str) -> (String, &'static str) {
     let Some(load) = load else {
         let what = format!("{steps} may change rows of the database of {labels}");

@@ -8,8 +8,8 @@ const UNKNOWN_COLLATION: &str = "1273";
 /// Code of Postgres for a value of a column that it computes.
 const ALWAYS_GENERATED: &str = "428C9";
 
-/// What MySQL (3105), MariaDB (1906), Postgres (42P10) and SQLite have in common when a generated
-/// column gets a value.
+/// Words in the message for a value of a generated column: of MySQL (3105), MariaDB (1906),
+/// Postgres (42P10) and SQLite.
 const GENERATED: &str = "generated column";
 
 /// A line with the way out, to be put behind the message of the error; empty where none is known.
@@ -25,7 +25,7 @@ pub(super) fn hint(error: &WireError) -> &'static str {
     }
 }
 
-/// Who knows the collation that a server does not.
+/// The hint for a collation that the server does not know: the DBMS that has it.
 fn collation_hint(message: &str) -> &'static str {
     if message.contains("_0900_") {
         return "\nhint: collations such as utf8mb4_0900_ai_ci exist only in MySQL 8; replace it in \

@@ -31,7 +31,7 @@ pub(super) struct ClientHosts {
     password: String,
 }
 
-/// Who starts drivers there.
+/// The rqps that starts drivers there.
 enum Starter {
     /// This rqps.
     Own(DriverHosts),

@@ -18,7 +18,7 @@ const DATASETS: &str = "datasets";
 /// Time limit for the answer of a host on the same network.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who starts drivers.
+/// The hosts on which drivers run.
 pub(super) enum DriverHosts {
     /// This host, by this program, with this cache.
     Here { program: PathBuf, cache: PathBuf },

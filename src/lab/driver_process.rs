@@ -38,7 +38,7 @@ pub(super) struct DriverProcess {
     messages: Receiver<Result<String>>,
 }
 
-/// What leads to a driver.
+/// The connection to a driver.
 #[derive(Debug)]
 enum Carrier {
     /// A process here.
@@ -48,8 +48,8 @@ enum Carrier {
 }
 
 impl DriverProcess {
-    /// Starts a driver on its request, through the launcher if there is one. What it writes to stderr
-    /// goes to `log`.
+    /// Starts a driver on its request, through the launcher if there is one. Its stderr goes to
+    /// `log`.
     ///
     /// # Errors
     /// The process cannot be started or does not take its request.

@@ -1,4 +1,5 @@
-//! Which tables and views a statement of a file makes, changes or drops, by its first words.
+//! Finds the tables and views that a statement of a file makes, changes or drops: its first words
+//! tell.
 
 use crate::domain::dialect::Dialect;
 use crate::user_text::lexer::is_of_name;
@@ -41,11 +42,11 @@ const OTHER_KINDS: [&str; 10] = [
 pub struct ChangedRelation {
     /// Its name as the statement has it, with quotes and schema.
     pub name: String,
-    /// What the statement calls it.
+    /// Its kind in the statement.
     pub kind: RelationKind,
 }
 
-/// What a statement calls a relation.
+/// The kind of a relation, as a statement names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelationKind {
     /// A table.
@@ -87,7 +88,7 @@ impl ChangedRelation {
         )
     }
 
-    /// How `drop` of a workload file says that it goes first.
+    /// The entry for it in `drop` of a workload file, which drops it before the load.
     pub fn drop_entry(&self) -> String {
         match self.kind {
             RelationKind::Table => self.name.clone(),
@@ -150,7 +151,7 @@ fn name_parts(name: &str) -> Vec<String> {
     parts
 }
 
-/// What follows CREATE.
+/// The relation that the words after CREATE name.
 fn created(rest: &[String]) -> Option<ChangedRelation> {
     let mut kind = RelationKind::View;
     for (at, token) in rest.iter().enumerate() {
@@ -171,7 +172,7 @@ fn created(rest: &[String]) -> Option<ChangedRelation> {
     None
 }
 
-/// What follows DROP.
+/// The relations that the words after DROP name.
 fn dropped(rest: &[String]) -> Vec<ChangedRelation> {
     match rest {
         [table, names @ ..] if is(Some(table), "TABLE") => listed(names, RelationKind::Table),

@@ -74,7 +74,7 @@ pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, Select
     Ok(chosen)
 }
 
-/// Which steps are counted, on how many rows.
+/// The counted runs of this benchmark: the choice of steps, and small tables.
 pub(super) const COUNTING: Counting = Counting {
     step: counted,
     settings: &[

@@ -57,7 +57,7 @@ pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     steps.phases
 }
 
-/// Which steps are counted, on how many rows.
+/// The counted runs of this benchmark: the choice of steps, and a small data set.
 pub(super) const COUNTING: Counting = Counting {
     step: counted::counted,
     settings: &["rows=5000", "queries=500", "seconds=1", "warmup_seconds=0"],

@@ -17,7 +17,7 @@ use crate::lab::relay::ClientSide;
 use crate::lab::server_address::{self, ServersOn};
 use crate::plan::{Plan, step_files};
 
-/// Who carries the clients of a server host.
+/// The hosts that carry the clients of a server host.
 pub(super) struct Clients {
     /// The hosts, which start drivers.
     pub(super) hosts: Arc<DriverHosts>,

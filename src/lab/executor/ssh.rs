@@ -33,7 +33,7 @@ const TRIES: u32 = 3;
 const HOST_TRIES: u32 = 2;
 /// Between two looks at the hosts.
 const LOOK: Duration = Duration::from_millis(100);
-/// What a block has to stop its servers when the user stops.
+/// Time for a block to stop its servers when the user stops.
 const STOPPING: Duration = Duration::from_secs(60);
 
 /// The executor of hosts that ssh reaches.
@@ -42,7 +42,7 @@ pub(crate) struct SshExecutor<'e> {
     cells: Cells,
     options: &'e ExecutionOptions,
     hosts: Vec<SshHost>,
-    /// Who carries clients, if that is not the host of their servers.
+    /// The hosts that carry clients; `None` for the hosts of the servers.
     clients: Option<Clients>,
     waiting: VecDeque<Waiting>,
     ready: VecDeque<BlockEnd>,
