@@ -139,7 +139,7 @@ fn latency(events: u64, mean_us: u64) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-/// What a step of the sample does.
+/// The properties of a step of the sample.
 struct Shape {
     name: &'static str,
     group: Group,
@@ -320,7 +320,7 @@ fn order(block: u32) -> [&'static str; 2] {
     if block % 2 == 1 { [BASE, NEW] } else { [NEW, BASE] }
 }
 
-/// What happened beside the blocks, every field filled in.
+/// A log of the host beside the blocks, with every field filled in.
 fn host_gate() -> HostLog {
     let canary = Canary { spin_ns: Some(5e7), ..Canary::default() };
     let differences = vec![0.01, -0.01];

@@ -86,7 +86,7 @@ fn refunds(folder: &Path) {
     fs::write(folder.join("orders.csv"), format!("id,customer_id,total\n{rows}")).unwrap();
 }
 
-/// What holds for the step of `refunds`.
+/// Checks the step of `refunds`.
 fn check_refunds(step: &serde_json::Value) {
     assert_eq!(
         (step["status"].as_str(), step["rate"].as_str()),
@@ -294,7 +294,7 @@ fn a_draft_from_a_database_runs_as_it_is_written() {
     }
 }
 
-/// What a session of Postgres executed: statements with the values of `$1` …, by the server's log.
+/// The statements of each session of Postgres with the values of `$1` …, from the server's log.
 fn logged_events(log: &str) -> Vec<Vec<(String, Vec<String>)>> {
     let sessions = log::postgres(log).into_iter();
     let seen = |seen: log::Seen| (seen.sql, seen.parameters);

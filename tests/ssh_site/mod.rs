@@ -133,7 +133,7 @@ impl Site {
         program::rqps(words, self.folder.path())
     }
 
-    /// What comes of a command.
+    /// The output of a command.
     pub(crate) fn run<W: AsRef<OsStr>>(&self, words: &[W]) -> Output {
         self.rqps(words).output().expect("start rqps")
     }
@@ -283,7 +283,7 @@ pub(crate) fn parent(pid: i32) -> i32 {
     parent.and_then(|pid| pid.parse().ok()).expect("the number of the parent")
 }
 
-/// What a process has started: numbers and command lines.
+/// The child processes of a process: ids and command lines.
 pub(crate) fn children(of: i32) -> Vec<(i32, String)> {
     let mut found = Vec::new();
     for process in fs::read_dir("/proc").expect("/proc").flatten() {
