@@ -271,9 +271,7 @@ fn swapped(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, 0.0, |record| Some(record.usage.disturbance.as_ref()?.swapped_in? as f64))
     });
-    worst(CaveatKind::Swapped, label, found, |pages| {
-        format!("{} in a step", up_to(pages, "page"))
-    })
+    worst(CaveatKind::Swapped, label, found, |pages| format!("{} in a step", up_to(pages, "page")))
 }
 
 fn throttled(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
