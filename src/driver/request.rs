@@ -265,7 +265,7 @@ impl<B> StepRequest<B> {
 }
 
 /// A load of equal tables. `{table}` in the SQL is the number of the table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadRequest {
     /// DROP TABLE IF EXISTS.
     pub drop_sql: String,

@@ -148,7 +148,18 @@ impl Site {
         elsewhere::words(&self.path("configs"), config, blocks, &self.out(out))
     }
 
-    /// The same over ssh.
+    /// The counts of all steps of a comparison of two blocks, with four clients on this host.
+    pub(crate) fn counts_of_local_clients(&self) -> BTreeMap<String, Json> {
+        let mut words = self.words("slow", 2, "here");
+        words.extend(["--clients", "4"].map(str::to_owned));
+        let output = self.run(&words);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let counts = counts(&self.out("here"));
+        assert!(counts.len() >= 8, "{counts:?}");
+        counts
+    }
+
+    /// Words of a comparison with blocks on other hosts, by ssh.
     pub(crate) fn elsewhere(
         &self,
         hosts: &str,
