@@ -47,7 +47,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
         BisectionEnd::Found(found) => found,
         BisectionEnd::Interrupted => {
             tell!(
-                "rqps: stopped; what was measured is in {}\nhint: resume with `rqps bisect \
+                "rqps: stopped; the results so far are in {}\nhint: resume with `rqps bisect \
                  --resume {}`",
                 out.display(),
                 out.display()

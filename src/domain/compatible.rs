@@ -123,7 +123,7 @@ pub const COMPATIBLE: [CompatibleServer; 11] = [
         has_vacuum: false,
         isolation: "serializable",
         conflicts: &[],
-        refused: "its tables bear no comments, by which rqps knows its own",
+        refused: "its tables cannot have comments, which rqps needs to mark its own",
         limits: "no sequences but bit-reversed ones; a limit of mutations per commit",
         source: "https://cloud.google.com/spanner/docs/reference/postgresql/overview",
         vendor: "Google Cloud",

@@ -105,7 +105,7 @@ fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
         return carried_out("it makes indexes, with one statement each");
     }
     if work.writes.deletes.is_some() {
-        return carried_out("a second connection deletes what it inserts; set deletes=no");
+        return carried_out("a second connection deletes rows meanwhile; set deletes=no");
     }
     let per_batch = u64::from(work.writes.rows_per_commit.max(1));
     let rows = (statements * ROWS_PER_STATEMENT).min(work.writes.rows);
