@@ -37,9 +37,9 @@ pub struct Assessment {
     pub ending: GateOutcome,
     /// The gravest first, then in the order of targets and steps.
     pub findings: Vec<Finding>,
-    /// Verdicts that were looked at: steps × targets × metrics.
+    /// Number of verdicts: steps × targets × metrics.
     pub judged: usize,
-    /// Those of them without a clear verdict.
+    /// Number of unclear verdicts.
     pub unclear: usize,
     /// The share of unclear ones that is allowed.
     pub unclear_max: f64,

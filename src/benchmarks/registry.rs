@@ -72,7 +72,7 @@ pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
 ///
 /// # Errors
 ///
-/// Those of [`crate::workload::select::select`].
+/// As [`crate::workload::select::select`].
 pub fn choose(
     phases: Vec<Phase>,
     globs: &[String],

@@ -180,7 +180,7 @@ pub(super) fn check_ssh_config(plan: &Plan, hosts: Hosts<'_>) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Those of [`HostArgs::place`].
+/// As [`HostArgs::place`].
 pub(super) fn preview(plan: &Plan, hosts: &HostArgs, said: &Folders) -> Result<Vec<String>> {
     let Some(place) = hosts.place(said)? else { return Ok(Vec::new()) };
     let out = said.out.clone().unwrap_or_else(|| Path::new("rqps-results").join("NAME"));

@@ -302,7 +302,7 @@ fn measured_steps(plan: &Plan, steps: Vec<String>) -> Vec<String> {
 ///
 /// # Errors
 ///
-/// Those of [`pin`].
+/// As [`pin`].
 pub(super) fn of_plan(mut plan: Plan, path: &Path) -> Result<Plan> {
     if plan.is_visitor() {
         pin(&mut plan.workload, &folder_of(path)?)?;

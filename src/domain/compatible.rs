@@ -26,8 +26,8 @@ pub struct CompatibleServer {
     pub limits: &'static str,
     /// Address of the documentation.
     pub source: &'static str,
-    /// Whose terms hold for published results wherever the server is; empty where anybody may run
-    /// it, since the host then tells.
+    /// The vendor whose terms for published results hold wherever the server runs. Empty if anybody
+    /// may run it: then the host of the DSN decides.
     pub vendor: &'static str,
 }
 

@@ -58,7 +58,7 @@ impl DriverHosts {
         Ok(opened)
     }
 
-    /// Those that ssh reaches.
+    /// The hosts that ssh reaches; empty for this host.
     pub(super) fn by_ssh(&self) -> &[FarHost] {
         match self {
             DriverHosts::Here { .. } => &[],

@@ -51,7 +51,7 @@ pub fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
 ///
 /// # Errors
 ///
-/// Those of [`select`].
+/// As [`select`].
 pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     let kept = select(phases.clone(), globs, &Companions::NONE)?;
     let is_kept = |step: &Step| {
