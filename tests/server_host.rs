@@ -100,7 +100,7 @@ fn blocks_end_when_all_steps_are_decided(site: &Site) {
     assert!(output.status.success(), "{said}");
     let decided = |said: &str| {
         let lines = said.lines().filter(|line| line.contains("after block "));
-        lines.map(|line| line.split("; about ").next().unwrap_or(line).to_owned()).last()
+        lines.map(|line| line.split("; about ").next().unwrap_or(line).to_owned()).next_back()
     };
     assert!(decided(&said).is_some_and(|line| line.contains("steps decided")), "{said}");
     assert_eq!(decided(&said), decided(&text(&usual.stderr)));
