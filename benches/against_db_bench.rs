@@ -68,7 +68,7 @@ struct Options {
     /// Rounds; in each both programs run every step.
     #[arg(long, default_value_t = 8)]
     rounds: u32,
-    /// Where databases go; rqps removes them at the end. Memory keeps the disk out of it.
+    /// Folder for databases; rqps removes them at the end. A folder in memory excludes the disk.
     #[arg(long, default_value = "/dev/shm")]
     work: PathBuf,
 }

@@ -49,10 +49,10 @@ struct Words {
     /// Targets among them
     #[arg(long, default_value_t = 20)]
     targets: usize,
-    /// Where run folders are made, for as long as the bench runs
+    /// Folder for the run folders; the bench removes them at its end
     #[arg(long)]
     folder: Option<PathBuf>,
-    /// What `cargo bench` says: without it, under `cargo test`, a small size is enough
+    /// Given by `cargo bench`. Under `cargo test` it is missing, and a small size is enough
     #[arg(long, hide = true)]
     bench: bool,
 }

@@ -32,13 +32,13 @@ struct Words {
     /// Blocks in each
     #[arg(long, default_value_t = 3)]
     blocks: usize,
-    /// Where result sets are made, for as long as the bench runs
+    /// Folder for the result sets; the bench removes them at its end
     #[arg(long)]
     folder: Option<PathBuf>,
     /// The program to time [default: the one that cargo built]
     #[arg(long, default_value = env!("CARGO_BIN_EXE_rqps"))]
     program: PathBuf,
-    /// What `cargo bench` says: without it, under `cargo test`, a small size is enough
+    /// Given by `cargo bench`. Under `cargo test` it is missing, and a small size is enough
     #[arg(long, hide = true)]
     bench: bool,
 }

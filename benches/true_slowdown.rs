@@ -1,9 +1,9 @@
-//! Whether rqps finds a slowdown that is there, and calls nothing where there is none: campaigns of
-//! `rqps compare` in turns, of a build with its twin that burns a known share of its own CPU.
+//! Tests whether rqps finds slowdowns of known size, and states no difference between equal builds:
+//! campaigns of `rqps compare` in turns, of a build with its twin that burns a share of its CPU.
 //!
 //!     cargo bench --bench true_slowdown -- --slow 2%,1%,0% --campaigns 20
 //!
-//! docs/performance.md tells what the table means, and keeps what came out.
+//! docs/performance.md explains the table and has results.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
@@ -22,6 +22,7 @@ use clap::Parser;
 use rqps::domain::build::Dbms;
 use rqps::domain::metric::Metric;
 use rqps::domain::verdict::{Rules, Verdict};
+use rqps::stats::summary::mean;
 use rqps::{lab, obtain, plan};
 
 use crate::slowdown::{Campaign, Finding, Measuring, Twins, record};
@@ -39,7 +40,7 @@ struct Options {
     /// Builds: servers by version or path, SQLite by the path of its library.
     #[arg(long, value_delimiter = ',', default_value = TARGETS)]
     targets: Vec<String>,
-    /// How much of its own CPU the slowed twin burns besides. 0 is an A/A test.
+    /// Share of its own CPU that the slowed twin burns in addition. 0 is an A/A test.
     #[arg(long, value_delimiter = ',', default_value = "2%,1%,0%", value_parser = share)]
     slow: Vec<f64>,
     /// Comparisons of each build and share, each with another seed.
@@ -207,7 +208,7 @@ impl Series {
             eprintln!(
                 "    {} {}: {} {} {interval}, true {truth}",
                 finding.step,
-                column(finding.metric),
+                finding.metric.name(),
                 finding.verdict.word(finding.metric),
                 ratio(mean(&finding.differences)),
             );
@@ -266,7 +267,7 @@ fn print_row(one: &Series, found: &[&Finding]) {
         one.label,
         100.0 * one.slow,
         first.step,
-        column(first.metric),
+        first.metric.name(),
         ratio(mean(&means)),
         found.len(),
         verdicts.join(" | "),
@@ -282,17 +283,8 @@ fn print_row(one: &Series, found: &[&Finding]) {
     );
 }
 
-/// The head of a metric's column.
-fn column(metric: Metric) -> &'static str {
-    if metric == Metric::Rate { "o/s" } else { "server_cpu_us/o" }
-}
-
 fn ratio(ln_ratio: f64) -> String {
     format!("{:.4}", ln_ratio.exp())
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 fn sum_of_squares(values: &[f64]) -> f64 {

@@ -56,7 +56,7 @@ pub fn map_on<T: Send, R: Send>(
 /// `tick` is returned when the work has ended.
 ///
 /// # Errors
-/// What `tick` said first.
+/// The first error of `tick`.
 pub fn watched<T: Send, E>(
     work: impl FnOnce() -> T + Send,
     mut tick: impl FnMut() -> Result<(), E>,

@@ -25,6 +25,11 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// A number with its noun: `1 cell`, `2 cells`.
+pub fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Bytes as hexadecimal digits: `0a1b`.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -144,6 +149,12 @@ mod tests {
         check(1000, "1,000");
         check(1_234_567, "1,234,567");
         check(u64::MAX, "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn nouns_follow_their_number() {
+        let words = [0, 1, 2].map(|number| counted(number, "cell"));
+        assert_eq!(words, ["0 cells", "1 cell", "2 cells"]);
     }
 
     #[test]

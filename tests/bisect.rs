@@ -178,7 +178,7 @@ fn amalgamation() -> Option<PathBuf> {
 /// A commit: the file that it changes, its subject, the content of the file.
 type MadeCommit = (&'static str, String, String);
 
-/// What each step of a statement executes besides its own.
+/// Source of the work that each step of a statement executes in addition to its own.
 fn work(times: u32) -> String {
     format!("#define WORK for(i=0;i<{times};i++) sink+=i;\n")
 }
@@ -234,7 +234,8 @@ fn eight_commits() -> Vec<MadeCommit> {
     commits.map(|(file, subject, content)| (file, subject.to_owned(), content)).to_vec()
 }
 
-/// What a bisection by instructions needs; `None`, with a note, where it is not there.
+/// The sources that a bisection by instructions needs; `None`, with a note, if something is
+/// missing.
 fn sources(test: &str) -> Option<PathBuf> {
     let valgrind = Command::new("valgrind").arg("--version").output();
     if !valgrind.is_ok_and(|said| said.status.success()) {
@@ -289,7 +290,7 @@ fn a_commit_is_found_by_its_instructions() {
     assert_eq!(functions[0][0], "sqlite3_step", "{functions:?}");
 }
 
-/// How many commits hide one that is slow.
+/// Number of commits, of which one is slow.
 const HIDING: usize = 34;
 /// The commit that does not build, which the next one mends.
 const BROKEN: usize = 14;

@@ -19,7 +19,7 @@ use rqps::obtain::{Cache, ObtainError, PackageClients, Reason, layout, obtain_wi
 /// and exec, still holds it open: tests that write programs take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// What the scripted apt of an ordinary host says of its sources.
+/// The sources of the scripted apt of an ordinary host.
 const SOURCES: &str = "echo 'Debian|Debian|bookworm|stable|main|http://mirror.test/debian/'";
 
 const MARIADB: &str = "mariadbd  Ver 11.8.6-MariaDB-0+deb13u1 for debian-linux-gnu on x86_64";
@@ -31,8 +31,8 @@ struct Fixture {
     clients: PackageClients,
 }
 
-/// What apt-get does for each of its commands; `$here` is the fixture's folder, `$archives` where
-/// packages go.
+/// The shell script of apt-get for each of its commands; `$here` is the folder of the fixture,
+/// `$archives` that for packages.
 struct Script<'a> {
     sources: &'a str,
     update: &'a str,

@@ -22,7 +22,8 @@ use program::{SHORT, rqps_in, said, steps};
 use rqps::domain::build::Dbms;
 use theirs::Theirs;
 
-/// What is dumped, with the kinds of objects that dumps have besides rows.
+/// Statements that make the dumped database, with the kinds of objects that dumps have besides
+/// rows.
 const DATABASE: [&str; 7] = [
     "CREATE TABLE thing (id serial PRIMARY KEY, name text, tags text[], facts jsonb, raw bytea, \
      amount numeric(10,2), twice numeric GENERATED ALWAYS AS (amount * 2) STORED)",

@@ -18,7 +18,7 @@ fn rates(scene: Scene, campaigns: u32) -> Rates {
     simulate(&scene, &Rules::default(), campaigns, 11)
 }
 
-/// How far a share p may lie above its value by chance: three standard errors.
+/// Three standard errors of a share p: it may lie so far above its value by chance.
 fn slack(p: f64, campaigns: u32) -> f64 {
     3.0 * (p * (1.0 - p) / f64::from(campaigns)).sqrt()
 }

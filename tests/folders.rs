@@ -15,7 +15,7 @@ use program::{text, turn};
 
 /// A user without rights.
 const NOBODY: u32 = 65_534;
-/// Where rqps looks for its folders.
+/// Environment variables that decide the folders of rqps.
 const VARIABLES: [&str; 5] =
     ["HOME", "RQPS_CACHE", "RQPS_STATE", "XDG_CACHE_HOME", "XDG_STATE_HOME"];
 
@@ -79,7 +79,7 @@ impl Scene {
     }
 }
 
-/// What a command that must fail says.
+/// The message of a command that must fail.
 fn refused(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let said = text(&output.stderr);
@@ -127,7 +127,7 @@ fn a_cache_without_write_permission_stops_only_what_is_to_be_fetched() {
     assert!(said.contains(&expected), "{said}");
 }
 
-/// What is set for conditional compilation on a target.
+/// The settings for conditional compilation on a target.
 fn settings(target: &str) -> String {
     let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     text(&command.args(["--print", "cfg", "--target", target]).output().unwrap().stdout)

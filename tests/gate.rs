@@ -231,7 +231,7 @@ fn every_form_says_the_same() {
     assert_eq!(fs::read_to_string(&file).unwrap(), xml);
 }
 
-/// What a command says, with its exit code.
+/// The output of a command, and its exit code.
 fn said(words: &[&str]) -> (String, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_rqps")).args(words).output().unwrap();
     (String::from_utf8(output.stdout).unwrap(), output.status.code())

@@ -50,7 +50,7 @@ fn rqps(words: &[&str]) {
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Where all forms of the reports of a folder are left.
+/// The folder for all forms of the reports of a set.
 fn made(set: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("golden").join(set);
     fs::create_dir_all(&folder).unwrap();

@@ -146,7 +146,7 @@ fn what_is_folded_is_there_when_it_is_wanted() {
     assert_eq!((&answer["leftAsText"], &answer["emptyFolds"]), (&0.into(), &0.into()), "{answer}");
 }
 
-/// What servers say of themselves, beside the made results.
+/// Adds counters of servers and their logs to the made results.
 fn say_causes(set: &Path) {
     for run in fs::read_dir(set).unwrap() {
         let run = run.unwrap().path();
@@ -280,7 +280,7 @@ fn a_flame_graph_answers_to_pointer_keys_and_words() {
     keep_picture(&browser, &page, "flame");
 }
 
-/// What a reader meets first must not sink below what only few ask for.
+/// Summary sections must stay above details that few readers need.
 #[test]
 fn the_order_of_the_page() {
     let folder = tempfile::tempdir().unwrap();

@@ -47,7 +47,7 @@ fn read(
     import::read(format, &paths, options)
 }
 
-/// What a report would be made of, by way of the folder on disk.
+/// The comparison for a report, written to a folder on disk and read again.
 fn compared(format: ImportFormat, published: &Published) -> Comparison {
     let out = tempfile::tempdir().unwrap();
     let out = out.path().join("out");

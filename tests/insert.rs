@@ -64,7 +64,7 @@ fn steps(dialect: Dialect, workload: &Workload) -> Vec<Step> {
     all.into_iter().filter_map(step).collect()
 }
 
-/// What the driver says of a step.
+/// The messages of the driver about a step.
 struct Said {
     outcome: Outcome,
     intervals: Vec<StepInterval>,

@@ -452,7 +452,7 @@ fn benchmarks_and_products_must_fit() {
     assert!(said.contains("not a shared library with RocksDB's C API"), "{said}");
 }
 
-/// What a driver says of a job on a data folder.
+/// The output of a driver for a request on a data folder.
 fn driver_says(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> String {
     let mut said = Vec::new();
     let parts = rqps::benchmarks::driver_parts();

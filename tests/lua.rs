@@ -121,7 +121,7 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
     }
 }
 
-/// What scripts print, in the step of the first block.
+/// The output of scripts in the step of the first block.
 fn printed(folder: &Path) -> String {
     fs::read_to_string(folder.join("out/b01-1-sqlite/logs/driver.log")).unwrap()
 }
@@ -289,7 +289,8 @@ const DIFFERENTIAL: [(&str, &[&str]); 5] = [
     ("oltp_delete.lua", &["--rand-type=uniform"]),
 ];
 
-/// What both send for the same script: rqps first, then sysbench with the seed that rqps names.
+/// Compares the statements of both for the same script: rqps first, then sysbench with the seed
+/// that rqps names.
 fn check_same_statements(theirs: &Theirs) {
     let folder = scripts();
     let of_tables = ["--tables=2", "--table-size=500"];

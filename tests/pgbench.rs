@@ -154,8 +154,8 @@ fn pgbench(server: &Theirs, options: &[&str]) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
 
-/// What sessions sent while `work` ran, in the order of their first statements: each statement
-/// with its values.
+/// The statements, with their values, of each session that sent any while `work` ran; sessions are
+/// in the order of their first statements.
 fn sent_by(server: &Theirs, work: impl FnOnce()) -> Vec<Vec<String>> {
     let before = server.log_length();
     work();

@@ -1,4 +1,5 @@
-//! What leads nowhere: how it is told, with which exit code, and that it leaves nothing behind.
+//! Commands that cannot be carried out: their messages and exit codes, and that they leave nothing
+//! behind.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -140,7 +140,7 @@ fn latency(events: u64, mean_us: u64) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-/// What a step of the sample does.
+/// The properties of a step of the sample.
 struct Shape {
     name: &'static str,
     group: Group,
@@ -321,7 +321,7 @@ fn order(block: u32) -> [&'static str; 2] {
     if block % 2 == 1 { [BASE, NEW] } else { [NEW, BASE] }
 }
 
-/// What happened beside the blocks, every field filled in.
+/// A log of the host beside the blocks, with every field filled in.
 fn host_gate() -> HostLog {
     let canary = Canary { spin_ns: Some(5e7), ..Canary::default() };
     let differences = vec![0.01, -0.01];
@@ -1725,7 +1725,7 @@ const CASES: &[Case] = &[
         step.outcome.no_ops = 3;
         step.outcome.writes = 1;
     }), "75 % of mysql-8.0.33"),
-    (Kind::NoOperations, |runs| runs[1].1[0].outcome.statements = 0, "in up to 1 runs"),
+    (Kind::NoOperations, |runs| runs[1].1[0].outcome.statements = 0, "in 1 run of a step"),
     (Kind::Steal, |runs| each_new_step(runs, |step| step.usage.host.steal = 1.0), "up to 5.0 %"),
     (Kind::ForeignLoad, |runs| each_new_step(runs, |step| step.usage.disturbance =
         Some(Disturbance { foreign_cpu: Some(0.03), ..Disturbance::default() })), "up to 3.0 %"),
@@ -1796,7 +1796,7 @@ const CASES: &[Case] = &[
                 step.outcome.turns = Some(TurnFacts { carry_over, ..TurnFacts::default() });
             }
         }
-    }, "is 6.8 % slower than the next one, of the baseline 4.9 %: ratios may be up to 1.9 %"),
+    }, "next turn, but 4.9 % with the baseline; so ratios of rates may be up to 1.9 % lower than"),
     (Kind::DifferentSource, |runs| each_new_step(runs, |step| {
         step.usage.sources.insert("server_cpu".into(), "perf".into());
     }), "server_cpu: proc stat (mysql-5.6.14); perf (mysql-8.0.33)"),

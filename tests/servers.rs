@@ -393,7 +393,7 @@ fn postgres_build(root: &Path) -> Build {
     build(Dbms::Postgres, Some(root), &version_of(root, &["postgres"]))
 }
 
-/// What the server program says of its version: the first word that begins with a digit.
+/// The version of a server program: the first word of its output that begins with a digit.
 fn version_of(root: &Path, names: &[&str]) -> String {
     let folders = ["bin", "sbin"].map(|folder| root.join(folder));
     let places = folders.iter().flat_map(|f| names.iter().map(move |name| f.join(name)));
@@ -427,7 +427,7 @@ fn settings(plane: &dyn ControlPlane, dbms: Dbms) -> Vec<String> {
     settings
 }
 
-/// Whether there is a redo log, where a version can be without.
+/// The state of the redo log, for versions that can switch it off.
 fn redo_log(plane: &dyn ControlPlane) -> Vec<String> {
     rows(plane, "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'")
 }
@@ -545,7 +545,8 @@ fn mariadb_lives() {
     check_lives("mariadb_lives", Dbms::Mariadb, MARIADB, &programs);
 }
 
-/// How the server has opened a file whose path ends so, by the kernel's word.
+/// True if the server has opened the file with this end of its path without the page cache
+/// (O_DIRECT), as the kernel reports.
 fn is_direct(pid: u32, ending: &str) -> bool {
     let mut flags = Vec::new();
     for pid in tree(pid) {
@@ -868,7 +869,7 @@ fn only_the_password_opens_tcp(plane: &dyn ControlPlane) {
     }
 }
 
-/// Who rqps is on a server that it does not run.
+/// The rights and marks of rqps on a server that it does not run.
 fn guest(label: &str) -> Guest {
     Guest {
         tag: format!("{label:0>12}"),
@@ -883,7 +884,7 @@ fn guest(label: &str) -> Guest {
     }
 }
 
-/// What a session says of the schemas that rqps made.
+/// Lists the schemas that rqps made.
 const SCHEMAS: &str = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'rqps%' ORDER BY 1";
 
 #[test]

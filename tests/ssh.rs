@@ -150,16 +150,11 @@ fn no_turns_go_on_without_their_lab(site: &Site) {
 }
 
 fn clients_of_two_hosts_count_what_those_of_one_do(site: &Site) {
-    let mut here = site.words("slow", 2, "here");
-    here.extend(["--clients", "4"].map(str::to_owned));
-    let usual = site.run(&here);
-    assert!(usual.status.success(), "{}", text(&usual.stderr));
+    let expected = site.counts_of_local_clients();
     let output = site.run(&site.with_clients(&["one", "two"], "slow", 2, "there"));
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let (here, there) = (site.out("here"), site.out("there"));
-    let counted = counts(&there);
-    assert!(counted.len() >= 8, "{counted:?}");
-    assert_eq!(counted, counts(&here));
+    let there = site.out("there");
+    assert_eq!(counts(&there), expected);
     let steps = steps(&there);
     let step = steps.values().last().expect("a step");
     let hosts = step["outcome"]["client_hosts"].as_array().expect("client hosts").clone();

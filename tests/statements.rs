@@ -1,7 +1,7 @@
 //! The statements that servers receive are those of the published benchmark, by the servers' own
 //! word: Postgres with `log_statement`, MySQL with its general log.
 //!
-//! What is expected is written here by hand, from the description of the benchmark. Nothing of it
+//! The expected statements are written here by hand, from the description of the benchmark. None
 //! comes from the code that makes the statements.
 
 // The lints know tests by their attribute; what they share has none.
@@ -316,8 +316,8 @@ impl Audit<'_> {
         all.filter(|one| one.value == value).filter_map(|one| one.number).collect()
     }
 
-    /// What is drawn is drawn as it should be; within six standard errors, so that no run fails by
-    /// chance.
+    /// Checks the distribution of random values, with a tolerance of six standard errors, so that
+    /// no run fails by chance.
     fn check_draws(&self) {
         let lines = expected(self.dialect, self.step).1.len();
         for line in 0..lines {
@@ -570,7 +570,7 @@ fn mysql(test: &str, version: &str) {
     check_both_orders(Dialect::Mysql, measure);
 }
 
-/// What is other while rows are loaded is as the config has it where steps are measured.
+/// Checks that settings which the load changes have the values of the config in measured steps.
 fn check_ready(load: &[Vec<Seen>], run: &Path, version: &str) {
     let said = |words| load.iter().flatten().any(|seen| seen.sql.contains(words));
     let holds =
@@ -584,7 +584,7 @@ fn check_ready(load: &[Vec<Seen>], run: &Path, version: &str) {
     }
 }
 
-/// What the client asks MySQL to prepare has placeholders and no values.
+/// Checks that statements which the client prepares on MySQL have placeholders and no values.
 fn check_prepared(sessions: &[Vec<Seen>]) {
     let all = sessions.iter().flatten();
     let prepares: Vec<_> = all.filter(|seen| seen.how == How::Prepare).collect();

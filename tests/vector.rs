@@ -88,7 +88,7 @@ impl Scene {
     }
 }
 
-/// What is in a folder, in order; nothing where there is none.
+/// The entries of a folder, in order; empty if it does not exist.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut all: Vec<PathBuf> = entries

@@ -69,7 +69,8 @@ fn compare(targets: &[&str], out: &Path, more: &[&str]) -> Output {
     run(&words)
 }
 
-/// What differs between two runs of the same plan: folders and times of day.
+/// Replaces the parts of a report that differ between two runs of the same plan: folders and times
+/// of day.
 fn redacted(report: &str, out: &Path) -> String {
     let mut redacted = report.replace(&*out.to_string_lossy(), "DIR");
     let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());

@@ -367,7 +367,7 @@ fn postgres_gone() {
 
 // MySQL and MariaDB.
 
-/// Where things are in an installed tree.
+/// Paths in an installed tree.
 struct MysqlTree {
     root: PathBuf,
     server: PathBuf,

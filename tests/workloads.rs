@@ -137,7 +137,7 @@ fn refunds(folder: &Path) {
     fs::write(folder.join("orders.csv"), format!("id,customer_id,total\n{rows}")).unwrap();
 }
 
-/// What holds for the step of `refunds`.
+/// Checks the step of `refunds`.
 fn check_refunds(step: &serde_json::Value) {
     assert_eq!(
         (step["status"].as_str(), step["rate"].as_str()),
@@ -313,7 +313,7 @@ fn what_cannot_be_used_is_refused_before_anything_starts() {
     assert!(bench("kv:shop.toml").contains("it takes no file; leave out `:shop.toml`"));
 }
 
-/// What a session of Postgres executed: statements with the values of `$1` …, by the server's log.
+/// The statements of each session of Postgres with the values of `$1` …, from the server's log.
 fn logged_events(log: &str) -> Vec<Vec<(String, Vec<String>)>> {
     let sessions = log::postgres(log).into_iter();
     let seen = |seen: log::Seen| (seen.sql, seen.parameters);

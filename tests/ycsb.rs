@@ -17,7 +17,7 @@ fn run(words: &[String], folder: &Path) -> std::process::Output {
     command.args(SHORT).args(["--clients", "2"]).output().unwrap()
 }
 
-/// What holds for the records of a, b, c, f, d and e on any target.
+/// Checks the records of a, b, c, f, d and e, which hold on any target.
 fn check(steps: &[Json]) {
     let names: Vec<&str> = steps.iter().map(|step| step["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["a", "b", "c", "f", "d", "e"]);

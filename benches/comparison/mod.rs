@@ -64,7 +64,7 @@ enum Theirs {
     Step(&'static str),
 }
 
-/// When the table is loaded again.
+/// The moments at which the table is loaded again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fresh {
     /// Never, because nothing is written.

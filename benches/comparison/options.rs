@@ -22,14 +22,14 @@ pub(crate) struct Options {
     /// Builds to run as servers: Postgres, MySQL, MariaDB.
     #[arg(long, value_delimiter = ',', default_value = "postgres@17.2.0,mysql@8.0.33")]
     pub(crate) targets: Vec<String>,
-    /// What to run. Without it steps of rqps against sysbench: point-query, read-only,
+    /// The cases. Default: steps of rqps against sysbench: point-query, read-only,
     /// update-index, update-nonindex, write-only, delete, insert. Scripts of sysbench in both
     /// programs: lua-point-select, lua-read-only, lua-read-write, lua-update-index, lua-tpcc. Those
     /// of pgbench: pgbench-select-only, pgbench-tpcb-like. Own SQL against steps of rqps:
     /// sql-point, sql-update.
     #[arg(long, value_delimiter = ',')]
     pub(crate) cases: Vec<String>,
-    /// Where client and server run: together, apart, os.
+    /// Placements of client and server: together, apart, os.
     #[arg(long, value_delimiter = ',', default_value = "together,apart,os")]
     pub(crate) placements: Vec<String>,
     /// Pairs of runs for each case and placement, in ABBA order.

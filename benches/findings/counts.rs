@@ -42,7 +42,7 @@ impl<'a> Counts<'a> {
         found.map(|one| &one.comparison).collect::<BTreeSet<&Comparison>>().len()
     }
 
-    /// How many intervals contain the true ratio, of those for which it is known.
+    /// The number of intervals that contain the true ratio, and of those for which it is known.
     pub(crate) fn holding_truth(&self) -> (usize, usize) {
         let known: Vec<bool> = self.0.iter().filter_map(|one| one.holds_truth()).collect();
         (known.iter().filter(|holds| **holds).count(), known.len())
@@ -106,7 +106,8 @@ pub(crate) fn share(hits: usize, trials: usize) -> String {
 mod tests {
     #[test]
     fn findings_are_counted_by_comparison_and_by_verdict() {
-        use super::super::finding::{Burned, HEAD, METRICS, parse};
+        use super::super::columns::{HEAD, METRICS};
+        use super::super::finding::{Burned, parse};
         use super::{BTreeSet, Counts, Finding, states_difference, states_large};
 
         // Two comparisons of a build with itself, with the same seed, and one with a twin.

@@ -9,13 +9,7 @@ use rqps::domain::metric::Metric;
 use rqps::domain::verdict::Verdict;
 use rqps::stats::Interval;
 
-/// The first line of each file.
-pub(super) const HEAD: &str = "\
-    date,cpu,cpus,build,burned,seed,step,metric,blocks,measured_seconds,verdict,beyond_tau,found,\
-    low,high,true_ratio";
-
-/// The metrics that are judged.
-pub(crate) const METRICS: [Metric; 2] = [Metric::Rate, Metric::ServerCpuPerOp];
+use super::columns::{HEAD, METRICS};
 
 /// A file of findings: those of one machine, on one or more days.
 pub(crate) struct Sheet {
@@ -29,7 +23,7 @@ pub(crate) struct Sheet {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// What one comparison found in one metric of one step.
+/// The result of one comparison for one metric of one step.
 pub(crate) struct Finding {
     pub(crate) comparison: Comparison,
     pub(crate) step: String,
@@ -54,7 +48,7 @@ pub(crate) struct Comparison {
     pub(crate) burned: Burned,
     sheet: String,
     seed: u64,
-    /// How many comparisons with this seed the file has before it.
+    /// The number of earlier comparisons in the file with this build, share and seed.
     repeat: usize,
 }
 
@@ -161,7 +155,7 @@ fn add(sheet: &mut Sheet, line: &str, seen: &mut Seen) -> Result<()> {
         measured_seconds: number(seconds)?,
         verdict,
         beyond_tau: beyond_tau == "1",
-        found: found.parse().ok().filter(|ratio: &f64| ratio.is_finite()),
+        found: optional(found)?,
         interval,
         true_ratio: optional(true_ratio)?,
     });
@@ -198,5 +192,9 @@ mod tests {
         check("0.96,", "", "read its line 2: it has 15 fields instead of 16");
         check("0.96", "1.96", "read its line 2: its interval is 1.96 to 1.04");
         check("24.0", "inf", "read its line 2: inf is no number");
+        check("0,1.0,", "0,NaN,", "read its line 2: NaN is no number");
+        check("0,1.0,", "0,1.O,", "read its line 2: read the number \"1.O\"");
+        let without = parse("x", "", &text.replacen("0,1.0,", "0,,", 1)).unwrap();
+        assert_eq!(without.findings[0].found, None);
     }
 }

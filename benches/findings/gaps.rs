@@ -1,4 +1,4 @@
-//! What the measurements lack: the goals, and how far they are.
+//! Sample sizes: how many comparisons the page has, and how many it still needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +13,15 @@ use super::table::table;
 const EQUAL_GOAL: usize = 200;
 /// Comparisons of each DBMS with a slowed twin, for each loss.
 const SLOWED_GOAL: usize = 20;
-/// What the rate of a slowed twin is to lose, per cent.
+/// True losses of rate that slowed twins should have, per cent.
 const LOSSES: [f64; 3] = [1.0, 2.0, 5.0];
-/// How far the true loss may be from that, as a share of it.
+/// Largest distance of a comparison's true loss from one of [`LOSSES`], as a share of it.
 const TOLERANCE: f64 = 0.25;
-/// The DBMS: how their builds' names begin, and their names.
+/// The DBMS: the beginning of the names of its builds, and its own name.
 const DBMS: [(&str, &str); 3] =
     [("postgres", "Postgres"), ("mysql", "MySQL"), ("sqlite", "SQLite")];
 
-/// The section about it.
+/// The section with the table of sample sizes.
 pub(super) fn gaps(sheets: &[Sheet], all: &[&Finding]) -> String {
     let losses = losses(all);
     let equal: Vec<&Comparison> =
@@ -41,15 +41,15 @@ pub(super) fn gaps(sheets: &[Sheet], all: &[&Finding]) -> String {
         rows.push(cells);
     }
     let names = DBMS.map(|(_, name)| name);
-    let heads = [&["loss of rate"][..], &names, &["all", "goal", "missing"]].concat();
+    let heads = [&["true loss of rate"][..], &names, &["all", "wanted", "still needed"]].concat();
     let found = SLOWED_GOAL - 1;
     let at_least = 100.0 * clopper_pearson(found as u64, SLOWED_GOAL as u64, 0.95).low;
     format!(
-        "## Missing measurements\n\n\
-         The goals are {EQUAL_GOAL} comparisons of equal builds, and {SLOWED_GOAL} of each DBMS \
-         for each loss:\n{found} of {SLOWED_GOAL} found means a power of {at_least:.0} % or more. \
-         A comparison counts for a loss if\nthe true loss of its rates, the geometric mean over \
-         steps, is that within a quarter.\n\n{}\n{}",
+        "## Sample sizes\n\n\
+         This page should have {EQUAL_GOAL} comparisons of equal builds, and {SLOWED_GOAL} of each \
+         DBMS for each loss of\nrate: if {found} of {SLOWED_GOAL} slowdowns are found, the power \
+         is {at_least:.0} % or more. The true loss of a comparison is\nthe geometric mean over its \
+         steps. It counts in a row if it is within a quarter of the loss in that row.\n\n{}\n{}",
         table(&heads, &rows),
         limits(sheets, all)
     )
@@ -74,15 +74,15 @@ fn of(comparisons: &[&Comparison], prefix: &str) -> usize {
     comparisons.iter().filter(|one| one.build.starts_with(prefix)).count()
 }
 
-/// What they are, how many there are of each DBMS, and of all.
-fn row(what: String, comparisons: &[&Comparison]) -> Vec<String> {
-    let mut cells = vec![what];
+/// The cells of a row: its loss, the number of comparisons of each DBMS, and of all.
+fn row(loss: String, comparisons: &[&Comparison]) -> Vec<String> {
+    let mut cells = vec![loss];
     cells.extend(DBMS.map(|(prefix, _)| of(comparisons, prefix).to_string()));
     cells.push(comparisons.len().to_string());
     cells
 }
 
-/// What no number of comparisons of the same kind adds.
+/// Limits of the page that more comparisons of the same kind do not remove.
 fn limits(sheets: &[Sheet], all: &[&Finding]) -> String {
     let mut steps: Vec<&str> = Vec::new();
     for one in all {
@@ -94,8 +94,8 @@ fn limits(sheets: &[Sheet], all: &[&Finding]) -> String {
     let machines = machines.collect::<BTreeSet<_>>().len();
     let kinds = if machines == 1 { "kind of machine" } else { "kinds of machines" };
     format!(
-        "* Steps: {}. Nothing here holds for others.\n\
-         * {machines} {kinds}, named under [Measurements](#measurements). Hosted runners of CI \
+        "* The comparisons have these steps: {}. Other steps may have other error rates.\n\
+         * They ran on {machines} {kinds}, see [Measurements](#measurements). Hosted runners of CI \
          services may be noisier.\n",
         if steps.is_empty() { "none".to_owned() } else { steps.join(", ") }
     )
@@ -104,8 +104,9 @@ fn limits(sheets: &[Sheet], all: &[&Finding]) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_is_missing_is_computed() {
-        use super::super::finding::{HEAD, parse};
+    fn comparisons_that_are_still_needed_are_counted() {
+        use super::super::columns::HEAD;
+        use super::super::finding::parse;
         use super::{Finding, gaps};
 
         let line = |burned: &str, seed: u32, step: &str, truth: &str| {
@@ -131,9 +132,9 @@ mod tests {
             "| 1 % | 0 | 0 | 0 | 0 | 60 | 60 |\n",
             "| 2 % | 0 | 1 | 0 | 1 | 60 | 59 |\n",
             "| 5 % | 0 | 0 | 0 | 0 | 60 | 60 |\n",
-            "19 of 20 found means a power of 75 % or more",
-            "* Steps: a, b. ",
-            "* 1 kind of machine, ",
+            "if 19 of 20 slowdowns are found, the power is 75 % or more",
+            "these steps: a, b. ",
+            "on 1 kind of machine, ",
         ] {
             assert!(text.contains(row), "{row}\n{text}");
         }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use rqps::domain::metric::Metric;
 use rqps::domain::verdict::Verdict;
 
+use super::columns::METRICS;
 use super::counts::{Counts, share, states_difference, states_large};
-use super::finding::{Burned, Finding, METRICS, Sheet};
+use super::finding::{Burned, Finding, Sheet};
 use super::gaps::gaps;
 use super::published;
 use super::table::{per_cent, ratio, table};
@@ -114,7 +115,7 @@ fn slowed_shares(all: &[&Finding]) -> BTreeSet<Burned> {
     shares
 }
 
-/// What the rates of all builds say.
+/// The rows about the rates of all builds, for the head of the page.
 fn summary(all: &[&Finding]) -> String {
     let mut rows = Vec::new();
     if let Some(equal) = select(all, Burned::NOTHING, Metric::Rate, None) {

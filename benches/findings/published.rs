@@ -1,4 +1,4 @@
-//! What others publish about the differences that their gates find, with its source.
+//! Published figures of others about the differences that their gates find, with sources.
 
 use rqps::stats::student::above;
 

@@ -213,7 +213,7 @@ pub(crate) fn simulate_turns(scene: &TurnScene, campaigns: u32, seed: u64) -> [T
     })
 }
 
-/// What rqps judges by: a value for each load where blocks share several.
+/// The values that rqps judges: one for each block, or one for each load if blocks share loads.
 fn by_load(scene: &TurnScene, list: &[f64]) -> Vec<f64> {
     let numbered: Vec<(u32, f64)> =
         list.iter().zip(0..).map(|(difference, at)| (at % scene.loads + 1, *difference)).collect();

@@ -13,8 +13,10 @@ use rqps::domain::metric::Metric;
 use rqps::domain::run::{Status, StepRecord};
 use rqps::domain::verdict::{Rules, Verdict};
 use rqps::stats::Interval;
+use rqps::stats::summary::mean;
 use rqps::{benchmarks, results};
 
+use super::columns::METRICS;
 use super::tally::Tally;
 use super::twins::Twins;
 
@@ -22,7 +24,7 @@ use super::twins::Twins;
 const PLAIN: &str = "plain";
 const SLOWED: &str = "slowed";
 
-/// How each comparison measures.
+/// The settings of each comparison.
 pub(crate) struct Measuring {
     pub(crate) steps: String,
     pub(crate) blocks: u32,
@@ -44,7 +46,7 @@ pub(crate) struct Campaign {
     pub(crate) seconds: f64,
 }
 
-/// What it found in one metric of one step.
+/// Its result for one metric of one step.
 pub(crate) struct Finding {
     pub(crate) step: String,
     pub(crate) metric: Metric,
@@ -121,14 +123,14 @@ fn read(folder: &Path, rules: &Rules, tally: &Tally) -> Result<Vec<Finding>> {
     let comparison = benchmarks::compare(&dataset, &options).context("compare the runs")?;
     let mut findings = Vec::new();
     for step in &comparison.steps {
-        for metric in [Metric::Rate, Metric::ServerCpuPerOp] {
+        for metric in METRICS {
             findings.extend(finding(&dataset, step, metric, rules, tally)?);
         }
     }
     Ok(findings)
 }
 
-/// What was found; `None` if the step has no such metric.
+/// The result for a metric; `None` if the step has no such metric.
 fn finding(
     dataset: &Dataset,
     step: &StepComparison,
@@ -161,7 +163,7 @@ fn finding(
         interval: test.map(|test| test.interval),
         beyond_tau: test.is_some_and(|test| test.q_treat <= rules.q),
         differences: relative.differences.clone(),
-        truth: all_known.then(|| known.iter().sum::<f64>() / known.len() as f64),
+        truth: all_known.then(|| mean(&known)),
         measured,
     }))
 }

@@ -1,6 +1,8 @@
 //! Builds that are slower than their twins by a share of their own CPU.
 
 mod campaign;
+#[path = "../findings/columns.rs"]
+mod columns;
 pub(crate) mod record;
 mod tally;
 mod twins;

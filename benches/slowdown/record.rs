@@ -1,16 +1,15 @@
 //! Findings of comparisons as lines of a CSV file, which many runs of the bench append to.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use rqps::os::host;
+use rqps::stats::summary::mean;
 
 use super::Finding;
-
-/// The first line of the file.
-const HEAD: &str = "date,cpu,cpus,build,burned,seed,step,metric,blocks,measured_seconds,verdict,\
-                    beyond_tau,found,low,high,true_ratio";
+use super::columns::HEAD;
 
 /// Appends the findings of one comparison.
 pub(crate) fn append(
@@ -27,12 +26,12 @@ pub(crate) fn append(
         text = format!("{HEAD}\n");
     }
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").context("read the name of the CPU")?;
-    let cpu = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let cpu = cpu.map_or("?", |(_, name)| name).replace(',', " ");
-    let cpus = std::thread::available_parallelism().context("count the CPUs")?;
+    let host = host::read(path);
+    let cpu = host.cpu_model.as_deref().unwrap_or("?").replace(',', " ");
+    let cpus = host.cpus;
     for one in findings {
-        let mean = one.differences.iter().sum::<f64>() / one.differences.len() as f64;
+        // No difference has no mean.
+        let found = Some(mean(&one.differences).exp()).filter(|ratio| ratio.is_finite());
         let [low, high] = one.interval.map_or([None; 2], |it| [Some(it.low), Some(it.high)]);
         let number = |ratio: Option<f64>| ratio.map_or_else(String::new, |one| format!("{one:.5}"));
         text += &format!(
@@ -43,7 +42,7 @@ pub(crate) fn append(
             one.measured,
             one.verdict.name(),
             u8::from(one.beyond_tau),
-            number(Some(mean.exp())),
+            number(found),
             number(low),
             number(high),
             number(one.truth.map(f64::exp)),

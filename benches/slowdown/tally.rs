@@ -1,4 +1,4 @@
-//! What a slowed build burned, in tenths of a second.
+//! The time that a slowed build burned, in each tenth of a second.
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;

@@ -17,7 +17,7 @@ const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/slowdown/burn
 pub(crate) struct Twins {
     pub(crate) plain: String,
     pub(crate) slowed: String,
-    /// What the slowed one burns.
+    /// The time that the slowed one burns.
     pub(super) tally: Tally,
 }
 

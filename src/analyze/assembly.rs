@@ -1,4 +1,4 @@
-//! Runs become targets and steps: what is known of each target, and the measurements of each step.
+//! Assembles runs into targets with their facts, and into steps with their measurements.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

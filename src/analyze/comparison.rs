@@ -1,4 +1,4 @@
-//! The comparison as data: targets, steps, and what is known of one target in one step.
+//! The comparison as data: targets, steps, and the results of one target in one step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -37,9 +37,9 @@ pub struct Assessment {
     pub ending: GateOutcome,
     /// The gravest first, then in the order of targets and steps.
     pub findings: Vec<Finding>,
-    /// Verdicts that were looked at: steps × targets × metrics.
+    /// Number of verdicts: steps × targets × metrics.
     pub judged: usize,
-    /// Those of them without a clear verdict.
+    /// Number of unclear verdicts.
     pub unclear: usize,
     /// The share of unclear ones that is allowed.
     pub unclear_max: f64,
@@ -211,7 +211,7 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
                 findings.push(plain(Level::Failure, &target.label, &step.name, why));
             }
             if !target.was_carried_out() && !step.is_choice() && comparison.is_for(step, place) {
-                // Missing published numbers are no failures here.
+                // Authors may leave out a step; that is no failure of the build.
                 let (level, why) = match comparison.is_imported(place) {
                     true => (Level::Unclear, "is not in the imported files"),
                     false => (Level::Failure, "was not measured"),

@@ -79,17 +79,17 @@ impl Measurement {
         place.ok().map(|place| self.numbers[place].1)
     }
 
-    /// The reason why a metric is missing.
+    /// The reason for which a metric has no value; `None` if it has one, or is not known.
     pub fn why_missing(&self, metric: Metric) -> Option<&str> {
         self.missing.get(&metric).map(String::as_str)
     }
 
-    /// The metrics that it has, in the order of reports, with their values.
+    /// The metrics with values, in the order of reports.
     pub fn numbers(&self) -> impl Iterator<Item = (Metric, f64)> + '_ {
         self.numbers.iter().copied()
     }
 
-    /// The metrics that it has, and those that are missing for a reason.
+    /// The metrics with values, then those with a reason for having none.
     pub(super) fn metrics(&self) -> impl Iterator<Item = Metric> {
         let there = self.numbers.iter().map(|(metric, _)| *metric);
         there.chain(self.missing.keys().copied())

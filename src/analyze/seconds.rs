@@ -9,8 +9,8 @@ use crate::domain::run::{ReadSeconds, Run, StepRecord};
 /// Key of the reason in a step's `missing` for metrics from seconds.
 const SECONDS: &str = "seconds";
 
-/// Computes it for each step of a run that rqps measured. A step whose seconds cannot be read keeps
-/// what is stored, or says why there is nothing.
+/// Computes them for each step of a run that rqps measured. A step whose seconds cannot be read
+/// keeps its stored values; without stored values, its record gets the reason.
 pub(super) fn add(run: &mut Run, seconds: ReadSeconds, extensions: &[&Extension]) {
     let benchmark = run.record.benchmark.as_str();
     let own = extensions.iter().find(|own| own.benchmark == benchmark);

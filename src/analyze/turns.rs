@@ -68,18 +68,18 @@ pub fn share_between_turns(comparison: &Comparison) -> Option<f64> {
     (windows > 0.0).then(|| between / windows)
 }
 
-/// What the turns of others leave to a target, over all its steps and blocks.
+/// Carry-over of a target: the effect of the turns of others, over all its steps and blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TargetCarryOver {
-    /// How much slower its turns after those of others are than its next ones: a share of the
-    /// rate, below 0 if they are faster.
+    /// Loss of rate in turns after those of others, compared with its own next turns: a share,
+    /// below 0 for a gain.
     pub slower: f64,
     /// Standard error of that.
     pub error: f64,
 }
 
-/// For each target what the turns of others leave to it: the mean over the pairs of turns of all
-/// steps; `None` for targets without such pairs.
+/// The carry-over of each target: the mean over the pairs of turns of all steps; `None` for targets
+/// without such pairs.
 pub fn carry_over(comparison: &Comparison) -> Vec<Option<TargetCarryOver>> {
     let of_target = |target: usize| {
         let (mut pairs, mut sum, mut squares) = (0.0, 0.0, 0.0);

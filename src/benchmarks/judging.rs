@@ -28,7 +28,7 @@ pub fn import_formats() -> Vec<ImportFormat> {
 ///
 /// # Errors
 ///
-/// Those of [`analyze::compare`].
+/// As [`analyze::compare`].
 pub fn compare(dataset: &Dataset, options: &VerdictOptions) -> Result<Comparison, AnalyzeError> {
     analyze::compare(dataset, options, &extensions())
 }
@@ -37,7 +37,7 @@ pub fn compare(dataset: &Dataset, options: &VerdictOptions) -> Result<Comparison
 ///
 /// # Errors
 ///
-/// Those of [`analyze::compare_measured`].
+/// As [`analyze::compare_measured`].
 pub fn compare_measured(
     dataset: &Dataset,
     measured: Vec<Vec<Option<Measurement>>>,
@@ -70,7 +70,7 @@ pub fn render(comparison: &Comparison, format: report::Format) -> String {
 ///
 /// # Errors
 ///
-/// Those of [`report::write`].
+/// As [`report::write`].
 pub fn write_report(
     comparison: &Comparison,
     format: report::Format,
@@ -83,7 +83,7 @@ pub fn write_report(
 ///
 /// # Errors
 ///
-/// Those of [`report::write_families`].
+/// As [`report::write_families`].
 pub fn write_families(
     parts: &[FamilyReport],
     format: report::Format,
@@ -96,7 +96,7 @@ pub fn write_families(
 ///
 /// # Errors
 ///
-/// Those of [`ImportFormat::named`].
+/// As [`ImportFormat::named`].
 pub fn import_format(word: &str) -> Result<ImportFormat, ImportError> {
     ImportFormat::named(word, &import_formats())
 }

@@ -72,7 +72,7 @@ pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
 ///
 /// # Errors
 ///
-/// Those of [`crate::workload::select::select`].
+/// As [`crate::workload::select::select`].
 pub fn choose(
     phases: Vec<Phase>,
     globs: &[String],
@@ -114,7 +114,8 @@ pub fn load_task(
     of(workload).load.map(|load| load(dialect, workload, storage_engine))
 }
 
-/// What a counted run does with a step. A benchmark without counting counts no step.
+/// The treatment of a step in a counted run: count events, carry out, or leave out. A benchmark
+/// without counting counts no step.
 pub fn counted(step: &Step, workload: &Workload) -> StepCount {
     match workload.counted_statements {
         Some(statements) => (of(workload).counting.step)(step, workload, statements),

@@ -171,7 +171,7 @@ pub struct SaidWords<'a> {
 /// The counted runs of a benchmark.
 #[derive(Clone, Copy)]
 pub struct Counting {
-    /// What happens to a step, given the requested number of statements.
+    /// The treatment of a step, given the requested number of statements.
     pub step: fn(&Step, &Workload, u64) -> StepCount,
     /// First settings (`key=value`) of `rqps count`: a size that valgrind can handle.
     pub settings: &'static [&'static str],

@@ -126,7 +126,7 @@ fn hide_options_without_effect(arg: Arg) -> Arg {
 
 #[derive(Debug, Args)]
 pub(super) struct ClientHostArgs {
-    /// Where servers will listen
+    /// Address and port at which servers will listen
     pub address: SocketAddr,
     /// Listen there instead of connecting; print the address, and end with standard input
     #[arg(long)]

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::campaign::bisect::{BisectionEnd, bisect, versions};
 use crate::cli::bisect_args::{BisectArgs, BisectFormat};
+use crate::cli::execution_options::execution_options;
 use crate::cli::measure::plan_of;
-use crate::cli::program::{program, valgrind};
+use crate::cli::program::valgrind;
 use crate::cli::progress::Display;
-use crate::cli::stop::stop_flag;
 use crate::cli::workload_args::WorkloadArgs;
 use crate::cli::{exit, folders, gate, hosts, vector};
 use crate::domain::benchmark::Phase;
@@ -20,7 +20,6 @@ use crate::obtain::listing::kept_releases;
 use crate::plan::{Plan, file, words};
 use crate::report::{bisection_document, bisection_json, render_markdown, render_text};
 use crate::results::BisectionFolder;
-use crate::wire::password::TypedPasswords;
 
 /// `rqps bisect`.
 pub(super) fn search(words: &BisectArgs) -> Result<u8> {
@@ -33,25 +32,13 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     vector::check_files(&plan)?;
     let out = folder.path().to_owned();
     let options = ExecutionOptions {
-        plan,
-        out: out.clone(),
         cache: folders::cache(words.folders.cache.cache.as_deref()),
         configs: folders::configs(&words.folders.configs)?,
-        calibrations: Vec::new(),
         work: words.folders.work.clone(),
-        program: program()?,
         // Without valgrind, rates decide.
         valgrind: valgrind().ok(),
-        perf: None,
         debug_folders: folders::debug(&words.folders.debug)?,
-        host_lock: folders::host_lock(),
-        ssh_config: None,
-        client_line: None,
-        keep: false,
-        variable: folders::variable,
-        passwords: TypedPasswords::default(),
-        replace: Vec::new(),
-        stop: stop_flag()?,
+        ..execution_options(plan, out.clone())?
     };
     let mut display = Display::new();
     let end = bisect(&options, folder, &mut |event| display.show(event));
@@ -60,7 +47,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
         BisectionEnd::Found(found) => found,
         BisectionEnd::Interrupted => {
             tell!(
-                "rqps: stopped; what was measured is in {}\nhint: resume with `rqps bisect \
+                "rqps: stopped; the results so far are in {}\nhint: resume with `rqps bisect \
                  --resume {}`",
                 out.display(),
                 out.display()

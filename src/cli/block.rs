@@ -7,13 +7,11 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result};
 
 use crate::cli::block_args::{BlockArgs, ClearBlockArgs};
-use crate::cli::program::{perf, program, valgrind};
+use crate::cli::execution_options::execution_options;
 use crate::cli::progress::Display;
-use crate::cli::stop::stop_flag;
 use crate::cli::{exit, folders, vector};
 use crate::lab::{self, ClientLine, ExecutionOptions};
 use crate::plan::BlockSpec;
-use crate::wire::password::TypedPasswords;
 
 /// Reads the block's specification file, measures the block, and writes run folders and
 /// `block.json`.
@@ -28,33 +26,15 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         // Another start of the block brings its own.
         std::fs::remove_file(path).with_context(|| format!("remove {}", path.display()))?;
     }
-    let stop = stop_flag()?;
-    let client_line = match words.client_line {
-        true => Some(ClientLine::open(&stop, Box::new(io::stdin()), Box::new(io::stdout()))?),
-        false => None,
-    };
-    let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
-    let perf = plan.workload.profile_hertz.map(|_| perf()).transpose()?;
-    let options = ExecutionOptions {
-        plan,
-        out: words.out.clone(),
+    let mut options = ExecutionOptions {
         cache: folders::cache(words.cache.as_deref()),
-        configs: None,
-        calibrations: Vec::new(),
         work: words.work.clone(),
-        program: program()?,
-        valgrind,
-        perf,
-        debug_folders: Vec::new(),
-        host_lock: folders::host_lock(),
-        ssh_config: None,
-        client_line,
-        keep: false,
-        variable: folders::variable,
-        passwords: TypedPasswords::default(),
-        replace: Vec::new(),
-        stop,
+        ..execution_options(plan, words.out.clone())?
     };
+    if words.client_line {
+        let (input, output) = (Box::new(io::stdin()), Box::new(io::stdout()));
+        options.client_line = Some(ClientLine::open(&options.stop, input, output)?);
+    }
     if words.life_line {
         lab::stop_with_input(&options.stop)?;
     }

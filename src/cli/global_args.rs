@@ -12,7 +12,7 @@ const GLOBAL: &str = "All commands";
 
 #[derive(Debug, Args)]
 pub(super) struct GlobalArgs {
-    /// How to show progress on stderr [default: a bar on a terminal, else plain lines]
+    /// Form of the progress on stderr [default: a bar on a terminal, else plain lines]
     #[arg(long, global = true, value_enum, value_name = "FORM", help_heading = GLOBAL)]
     pub progress: Option<ProgressForm>,
     /// Print no progress and no notes: only the result, and errors
@@ -24,7 +24,7 @@ pub(super) struct GlobalArgs {
     pub color: ColorChoice,
 }
 
-/// How progress looks.
+/// The form of progress messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ProgressForm {
     /// A moving line

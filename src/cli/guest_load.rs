@@ -1,5 +1,5 @@
-//! What a workload of the user's own loads on servers that rqps did not start, before anybody is
-//! asked whether it may.
+//! Describes the tables that a workload of the user's own will load on servers that rqps did not
+//! start, for the question whether it may.
 
 use anyhow::{Context, Result, bail};
 
@@ -9,7 +9,7 @@ use crate::driver::load_changes;
 use crate::driver::request::RequestBody;
 use crate::plan::{Interleave, Plan};
 
-/// What loads on the servers of these targets do, in words; `None` where none loads.
+/// A description of the loads on the servers of these targets; `None` if no target is loaded.
 ///
 /// # Errors
 /// A file cannot be read; a later block would find tables of an earlier one; two targets would load

@@ -38,7 +38,7 @@ pub(super) struct HostArgs {
 /// The hosts that measure, and the way to reach them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hosts<'a> {
-    /// Where blocks are measured; `None` for this host.
+    /// The other hosts that measure blocks; `None` for this host.
     pub on: Option<&'a Elsewhere>,
     /// Configuration file for ssh instead of the user's.
     pub ssh_config: Option<&'a Path>,
@@ -50,7 +50,7 @@ impl HostArgs {
         Hosts { on, ssh_config: self.ssh_config.as_deref() }
     }
 
-    /// Where blocks are measured; `None` for this host.
+    /// The other hosts that measure blocks; `None` for this host.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ pub(super) fn check_ssh_config(plan: &Plan, hosts: Hosts<'_>) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Those of [`HostArgs::place`].
+/// As [`HostArgs::place`].
 pub(super) fn preview(plan: &Plan, hosts: &HostArgs, said: &Folders) -> Result<Vec<String>> {
     let Some(place) = hosts.place(said)? else { return Ok(Vec::new()) };
     let out = said.out.clone().unwrap_or_else(|| Path::new("rqps-results").join("NAME"));

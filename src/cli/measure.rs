@@ -10,11 +10,11 @@ use crate::campaign;
 use crate::cli::args::{
     CacheFolder, Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions,
 };
+use crate::cli::execution_options::execution_options;
 use crate::cli::hosts::Hosts;
-use crate::cli::program::{perf, program, valgrind};
+use crate::cli::program::{perf, valgrind};
 use crate::cli::progress::Display;
 use crate::cli::run_args::RunArgs;
-use crate::cli::stop::stop_flag;
 use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
@@ -417,36 +417,26 @@ fn measure_on(
     vector::check_files(&plan)?;
     own_workload::ask(&plan, guest)?;
     let passwords = ask_password::of_plan(&plan)?;
-    let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
-    let perf = plan.workload.profile_hertz.map(|_| perf()).transpose()?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
-    let assignment = ExecutionOptions {
-        plan,
-        out: out.clone(),
+    let options = ExecutionOptions {
         cache: folders::cache(folders.cache.cache.as_deref()),
         configs: folders::configs(&folders.configs)?,
         calibrations,
         work: folders.work.clone(),
-        program: program()?,
-        valgrind,
-        perf,
         debug_folders: folders::debug(&folders.debug)?,
-        host_lock: folders::host_lock(),
         ssh_config: hosts.ssh_config.map(Path::to_owned),
-        client_line: None,
         keep: guest.keep,
-        variable: folders::variable,
         passwords,
         replace: guest.replace.clone(),
-        stop: stop_flag()?,
+        ..execution_options(plan, out.clone())?
     };
     let mut display = Display::new();
     let summary = match hosts.on {
         Some(place) => {
-            campaign::carry_out_elsewhere(&assignment, place, &mut |event| display.show(event))
+            campaign::carry_out_elsewhere(&options, place, &mut |event| display.show(event))
         }
-        None => campaign::carry_out(&assignment, &mut |event| display.show(event)),
+        None => campaign::carry_out(&options, &mut |event| display.show(event)),
     };
     drop(display);
     // Names the folder only if it exists: an early error creates none.

@@ -18,6 +18,7 @@ mod completion;
 mod doctor;
 #[cfg(test)]
 mod documented;
+mod execution_options;
 pub mod exit;
 mod explain;
 mod export;

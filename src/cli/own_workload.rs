@@ -258,7 +258,7 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
     }
 }
 
-/// What a run changes in databases that others use, and how it would not.
+/// A description of the changes in databases that others use, and a way to avoid them.
 fn changes(load: Option<String>, steps: &str, labels: &str) -> (String, &'static str) {
     let Some(load) = load else {
         let what = format!("{steps} may change rows of the database of {labels}");
@@ -304,7 +304,7 @@ fn measured_steps(plan: &Plan, steps: Vec<String>) -> Vec<String> {
 ///
 /// # Errors
 ///
-/// Those of [`pin`].
+/// As [`pin`].
 pub(super) fn of_plan(mut plan: Plan, path: &Path) -> Result<Plan> {
     if plan.is_visitor() {
         pin(&mut plan.workload, &folder_of(path)?)?;

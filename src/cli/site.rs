@@ -251,7 +251,7 @@ fn shown_set(words: &SiteArgs, set: &Shown) -> Result<(KeptSet, bool)> {
     Ok((kept, true))
 }
 
-/// What a report depends on besides its result set: version, rules, and relative path.
+/// A hash of the inputs of a report besides its result set: version, rules, and relative path.
 fn made_by(out: &Path, folder: &Path, rules: &Rules) -> Result<String> {
     let way = relative(&out.join("sets"), folder)?;
     let version = env!("CARGO_PKG_VERSION");

@@ -28,9 +28,9 @@ const PING_PAUSE: Duration = Duration::from_millis(500);
 
 /// A load of the user's own tables on a server that somebody else runs.
 pub struct VisitorLoad {
-    /// What it does, in words.
+    /// A description of the load for the owner of the server.
     pub words: String,
-    /// What it would change without dropping it before.
+    /// Tables and views that it would change without dropping them first.
     pub kept: Vec<ChangedRelation>,
 }
 

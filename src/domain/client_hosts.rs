@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which hosts carry the clients of every step, and which one the servers.
+/// The hosts that carry the clients of every step, and the host of the servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostsOfClients {

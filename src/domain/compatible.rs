@@ -26,8 +26,8 @@ pub struct CompatibleServer {
     pub limits: &'static str,
     /// Address of the documentation.
     pub source: &'static str,
-    /// Whose terms hold for published results wherever the server is; empty where anybody may run
-    /// it, since the host then tells.
+    /// The vendor whose terms for published results hold wherever the server runs. Empty if anybody
+    /// may run it: then the host of the DSN decides.
     pub vendor: &'static str,
 }
 
@@ -123,7 +123,7 @@ pub const COMPATIBLE: [CompatibleServer; 11] = [
         has_vacuum: false,
         isolation: "serializable",
         conflicts: &[],
-        refused: "its tables bear no comments, by which rqps knows its own",
+        refused: "its tables cannot have comments, which rqps needs to mark its own",
         limits: "no sequences but bit-reversed ones; a limit of mutations per commit",
         source: "https://cloud.google.com/spanner/docs/reference/postgresql/overview",
         vendor: "Google Cloud",

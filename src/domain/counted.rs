@@ -95,7 +95,7 @@ pub struct ProfileFunction {
 pub struct Simulated {
     /// Accesses to instructions and data that the first level of caches did not hold.
     pub first_level_misses: u64,
-    /// Those that missed the last level too.
+    /// Accesses that the last level did not hold, either.
     pub last_level_misses: u64,
     /// Conditional branches and indirect jumps that were predicted wrongly.
     pub mispredictions: u64,

@@ -44,7 +44,7 @@ pub struct LuaShape {
     /// Events of all clients after which a step ends; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
-    /// How random numbers are drawn.
+    /// The generators of random numbers.
     #[serde(default, skip_serializing_if = "LuaRandom::is_default")]
     pub random: LuaRandom,
     /// Codes of MySQL's errors after which an event begins again; empty for sysbench's own, `all`
@@ -191,7 +191,7 @@ pub struct LuaWork {
     /// Events of all clients after which the step ends.
     #[serde(default)]
     pub events: Option<u64>,
-    /// How random numbers are drawn.
+    /// The generators of random numbers.
     pub random: LuaRandom,
     /// Codes of MySQL's errors after which an event begins again.
     pub ignored_errors: Vec<String>,

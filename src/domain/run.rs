@@ -274,8 +274,8 @@ pub struct Outcome {
     /// that each completed in it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stopped: BTreeMap<String, u64>,
-    /// Why the step ended before its work was done: it reached its time limit. The counts are those
-    /// of the window until then.
+    /// The reason for which the step ended before its work was done, such as its time limit. The
+    /// counts are those of the window until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
     /// Further metrics measured by a benchmark or published with imported results, each in its own
@@ -327,13 +327,13 @@ pub struct TurnFacts {
     /// Own seconds and events in each of equal shares of the window, which hold as many turns of
     /// every target; the same shares for all targets.
     pub shares: Vec<(f64, u64)>,
-    /// What the turns of other targets leave to this one; `None` with too few turns to tell.
+    /// The effect of the turns of other targets on this one; `None` with too few turns to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry_over: Option<CarryOver>,
 }
 
-/// How much slower a target is in a turn after another target's than in its own next turn: caches
-/// and predictors have to learn its work again.
+/// Carry-over: a target is slower in a turn after another target's than in its own next turn,
+/// because caches and predictors have to learn its work again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CarryOver {
     /// Pairs of turns: the first follows a turn of another target, the second follows the first.

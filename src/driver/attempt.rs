@@ -51,7 +51,7 @@ pub trait ClientEvent {
     }
 }
 
-/// Why a client carries out no more events before the end of the window.
+/// The reason for which a client stops before the end of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientStop {
     /// It wants no more: the others go on, and it waits for them.

@@ -1,5 +1,5 @@
-//! What the turns of other targets leave to a target, by its own turns: where it has two in a row,
-//! only the first follows a turn of another.
+//! Carry-over: how much the turns of other targets slow down a target. Of two turns in a row, only
+//! the first follows a turn of another target.
 
 use crate::domain::run::{CarryOver, Turn};
 use crate::stats::summary::{mean, stddev};

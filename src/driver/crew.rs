@@ -217,7 +217,7 @@ pub trait Intervals {
         false
     }
 
-    /// When the step ends although members still have work; `None`: never.
+    /// The time at which the step ends although members still have work; `None` for no limit.
     fn limit(&self) -> Option<u64> {
         None
     }
@@ -439,7 +439,7 @@ impl<T: Send + 'static> Crew<T> {
         self.posts.iter().zip(&self.done).any(|(post, done)| !post.background && done.is_none())
     }
 
-    /// When the last member that is not in the background ended.
+    /// The end of the last member that is not in the background.
     fn last_end(&self, window: &Window, may_be_early: bool) -> u64 {
         let is_open = window.end == u64::MAX || may_be_early;
         let earliest = if is_open { window.start + 1 } else { window.end };

@@ -394,15 +394,7 @@ mod tests {
     }
 
     fn request(dialect: Dialect, tables: u32, rows: u64) -> DriverRequest {
-        let task = LoadRequest {
-            drop_sql: String::new(),
-            create_sql: String::new(),
-            index_sql: vec![],
-            table: String::new(),
-            rows_of: String::new(),
-            columns: columns(),
-            parallel: 2,
-        };
+        let task = LoadRequest { columns: columns(), parallel: 2, ..LoadRequest::default() };
         DriverRequest { dialect, tables, rows, ..DriverRequest::fake(RequestBody::Load(task)) }
     }
 

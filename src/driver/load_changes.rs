@@ -1,5 +1,5 @@
-//! What a load by files changes on a server that rqps does not run: the tables and views that its
-//! files name. What is there already is only changed where the workload drops it first.
+//! Tables and views that a load by files changes on a server that rqps does not run. If one exists,
+//! the load changes it only if the workload drops it first.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub fn of_load(load: &FileLoad, dialect: Dialect) -> Result<Vec<ChangedRelation>
     Ok(changed)
 }
 
-/// Those that no statement of `drop` drops: they must not be there before the load.
+/// Tables and views that no statement of `drop` drops. They must not exist before the load.
 pub fn undropped(load: &FileLoad, changed: &[ChangedRelation]) -> Vec<ChangedRelation> {
     let dropped: Vec<ChangedRelation> =
         load.drop.iter().flat_map(|sql| user_text::changes(sql.as_bytes())).collect();
@@ -35,7 +35,7 @@ pub fn undropped(load: &FileLoad, changed: &[ChangedRelation]) -> Vec<ChangedRel
     changed.iter().filter(stays).cloned().collect()
 }
 
-/// What the load does, for the owner of the server: `drops and loads customer, orders`.
+/// A summary of the load for the owner of the server: `drops and loads customer, orders`.
 pub fn words(load: &FileLoad, changed: &[ChangedRelation]) -> String {
     let mut dropped = Vec::new();
     for sql in &load.drop {

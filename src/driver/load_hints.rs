@@ -11,8 +11,8 @@ const ALWAYS_GENERATED: &str = "428C9";
 /// Codes for a row whose foreign key finds no row: of Postgres, of MySQL and MariaDB.
 const NO_PARENT: [&str; 2] = ["23503", "1452"];
 
-/// What MySQL (3105), MariaDB (1906), Postgres (42P10) and SQLite have in common when a generated
-/// column gets a value.
+/// Words in the message for a value of a generated column: of MySQL (3105), MariaDB (1906),
+/// Postgres (42P10) and SQLite.
 const GENERATED: &str = "generated column";
 
 /// A line with the way out, to be put behind the message of the error; empty where none is known.
@@ -32,7 +32,7 @@ pub(super) fn hint(error: &WireError) -> &'static str {
     }
 }
 
-/// Who knows the collation that a server does not.
+/// The hint for a collation that the server does not know: the DBMS that has it.
 fn collation_hint(message: &str) -> &'static str {
     if message.contains("_0900_") {
         return "\nhint: collations such as utf8mb4_0900_ai_ci exist only in MySQL 8; replace it in \

@@ -89,7 +89,7 @@ pub struct DriverRequest {
     /// for a line.
     #[serde(default)]
     pub pause: bool,
-    /// What to do.
+    /// The work: a load or a step.
     pub task: RequestBody,
     /// If the lab is on another host: this driver's share of the clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -265,7 +265,7 @@ impl<B> StepRequest<B> {
 }
 
 /// A load of equal tables. `{table}` in the SQL is the number of the table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadRequest {
     /// DROP TABLE IF EXISTS.
     pub drop_sql: String,

@@ -10,7 +10,7 @@ use crate::driver::connection::Connector;
 use crate::driver::crew::{Member, Ready, Spent, Stand};
 use crate::driver::request::StepRequest;
 
-/// How much longer than the step an event may last.
+/// An event may last as long as the step and this time more.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Between two looks at the clients: a step ends at most so much later.
@@ -38,7 +38,7 @@ impl Pulse {
 /// The clients of a step.
 #[derive(Clone)]
 pub struct ClientWatch {
-    /// What they carry out, for faults.
+    /// Their work, as error messages name it.
     what: String,
     limit: Duration,
     clients: Arc<Mutex<Vec<Watched>>>,
@@ -47,7 +47,7 @@ pub struct ClientWatch {
 /// A client, and when its pulse was seen to change.
 struct Watched {
     client: u32,
-    /// What the protocol says of the server's side of its connection.
+    /// Id of the server's process or thread for its connection, if the protocol has one.
     session: Option<u32>,
     pulse: Pulse,
     beats: u64,

@@ -40,7 +40,7 @@ impl Fault {
 /// Reads an amount as programs print it: `12`, `.5`, `1.25e-05`.
 ///
 /// # Errors
-/// What is no finite number from 0 to 10^18.
+/// The text is no finite number from 0 to 10^18.
 pub fn parse(text: &str) -> Result<f64, Fault> {
     let text = text.trim();
     let unsigned = text.strip_prefix('-').unwrap_or(text);
@@ -82,7 +82,7 @@ impl Text {
     /// Reads a cell of a table. Its column counts from 1; `head` may be empty.
     ///
     /// # Errors
-    /// What is no amount, with file, line, column and head.
+    /// The cell is no amount. The error has file, line, column and head.
     pub fn number(
         &self,
         line: usize,

@@ -55,8 +55,8 @@ pub fn decode(text: &str) -> Tag {
     tag
 }
 
-/// Whose prefix a tag has, the storage engine that it means, and what follows it. A longer prefix
-/// comes first.
+/// The DBMS whose prefix a tag has, the storage engine that the prefix means, and the rest of the
+/// tag. The longest prefix counts.
 fn known(build: &str) -> Option<(&'static DbmsSpec, TagScheme, Option<&'static str>, &str)> {
     let all = spec::ALL.iter().filter_map(|spec| Some((spec, spec.tags?)));
     let found = all.flat_map(|(spec, scheme)| {

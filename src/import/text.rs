@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::ImportError;
 use super::echo::echoed;
 use super::stream::{self, Lines};
+pub use crate::units::counted;
 
 /// The lines of a file, without their ends. Of blank lines in a row only the first is there.
 #[derive(Clone, Debug)]
@@ -163,11 +164,6 @@ pub fn names(folder: &Path) -> Result<Vec<String>, ImportError> {
     }
     names.sort();
     Ok(names)
-}
-
-/// A number with its noun: `1 cell`, `2 cells`.
-pub fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

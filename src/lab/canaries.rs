@@ -61,7 +61,7 @@ impl CanarySpec {
         (self.slowness)(canary).filter(|value| *value > 0.0).map(f64::ln)
     }
 
-    /// How much slower it was after a block than before, as a logarithm.
+    /// ln of its slowness after a block divided by that before the block.
     fn change(&self, [before, after]: [&Canary; 2]) -> Option<f64> {
         Some(self.ln(after)? - self.ln(before)?)
     }

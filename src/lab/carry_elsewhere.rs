@@ -28,8 +28,8 @@ use crate::results::ResultSet;
 /// each block what the next one measures.
 ///
 /// # Errors
-/// What stops everything: a build that cannot be obtained, no such host, a folder that cannot be
-/// written. A block that fails on its host is a line in the summary, and the others go on.
+/// A build cannot be obtained, a host does not exist, or a folder cannot be written. A block that
+/// fails on its host is no error: it is a line in the summary, and the others continue.
 pub fn carry_out_elsewhere(
     options: &ExecutionOptions,
     place: &Elsewhere,

@@ -32,10 +32,10 @@ use crate::results::ResultSet;
 /// Carries out the plan; `decider` says after each block what the next one measures.
 ///
 /// # Errors
-/// What stops everything: a build that cannot be obtained, a configuration that does not exist, a
-/// folder that cannot be written, another rqps on this host. Of what can be known before the result
-/// folder is made none is made. A target that fails later is a line in the summary and the others
-/// go on.
+/// A build cannot be obtained, a configuration does not exist, a folder cannot be written, or
+/// another rqps measures on this host. If this shows before the first block, no result folder is
+/// made. A target that fails later is no error: it is a line in the summary, and the others
+/// continue.
 pub fn carry_out(
     options: &ExecutionOptions,
     decider: &mut dyn Decider,

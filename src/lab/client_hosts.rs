@@ -16,6 +16,7 @@ use crate::lab::driver_process::DriverProcess;
 use crate::lab::driver_team::{AwayDriver, DriverTeam};
 use crate::lab::progress::Progress;
 use crate::lab::relay::{CarrierHost, ClientLine};
+use crate::lab::server_address::{self, ServersOn};
 use crate::os::secret;
 use crate::plan::StepFile;
 
@@ -24,13 +25,13 @@ pub(super) struct ClientHosts {
     asked: HostsOfClients,
     starter: Starter,
     hosts: Vec<CarrierHost>,
-    /// Where servers listen for them.
+    /// The address of this host at which servers listen for them.
     address: IpAddr,
-    /// What opens servers by TCP: of this sitting alone, and never written down.
+    /// The password of logins by TCP: new in each run of rqps, and never written to disk.
     password: String,
 }
 
-/// Who starts drivers there.
+/// The rqps that starts drivers there.
 enum Starter {
     /// This rqps.
     Own(DriverHosts),
@@ -38,11 +39,11 @@ enum Starter {
     Line(Arc<ClientLine>),
 }
 
-/// How this rqps reaches client hosts.
+/// The way to the client hosts: by ssh, or through another rqps.
 pub(super) struct WayToClients<'a> {
     /// A configuration file of ssh instead of the user's.
     pub(super) ssh_config: Option<&'a Path>,
-    /// To the rqps that starts drivers instead.
+    /// The line to the rqps that starts drivers instead of this one.
     pub(super) line: Option<&'a Arc<ClientLine>>,
 }
 
@@ -80,7 +81,7 @@ impl ClientHosts {
         let hosts =
             DriverHosts::open((&asked.hosts, way.ssh_config), (out, program, files), progress)?;
         let address = choose_address(asked, &hosts)?;
-        look_back(address, &hosts)?;
+        check_reach(address, &hosts)?;
         Ok(Some(ClientHosts {
             asked: asked.clone(),
             hosts: hosts.carriers(),
@@ -96,11 +97,11 @@ impl ClientHosts {
     /// A host cannot be reached, or other hosts cannot reach the target.
     pub(super) fn start(
         &self,
-        job: &DriverRequest,
+        request: &DriverRequest,
         control: &dyn ControlPlane,
         logs: &Path,
     ) -> Result<DriverTeam> {
-        let RequestBody::Step(step) = &job.task else {
+        let RequestBody::Step(step) = &request.task else {
             bail!("start clients: the request is not a step")
         };
         let (endpoint, login) = control.far_endpoint().context(
@@ -110,23 +111,23 @@ impl ClientHosts {
         let mut first = 0;
         let shares = self.asked.shares(step.clients);
         for (place, (host, clients)) in self.hosts.iter().zip(shares).enumerate() {
-            let own = StepRequest {
+            let own_step = StepRequest {
                 clients,
                 server_pid: None,
                 cache: Some(host.datasets.clone()),
                 ..step.as_ref().clone()
             };
-            let job = DriverRequest {
+            let own = DriverRequest {
                 endpoint: endpoint.clone(),
                 login: login.clone(),
-                task: RequestBody::Step(Box::new(own)),
+                task: RequestBody::Step(Box::new(own_step)),
                 away: Some(AwayClients { first, of: step.clients }),
                 pause: true,
-                ..job.clone()
+                ..request.clone()
             };
             let log = logs.join(format!("driver-{}.log", place + 1));
             let process = self
-                .driver((place, &host.name), &job, &log)
+                .driver((place, &host.name), &own, &log)
                 .with_context(|| format!("start a driver on the client host {}", host.name))?;
             drivers.push(AwayDriver::new(process, &host.name, clients));
             first += clients;
@@ -148,16 +149,18 @@ impl ClientHosts {
     fn driver(
         &self,
         (place, host): (usize, &str),
-        job: &DriverRequest,
+        request: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
         match &self.starter {
-            Starter::Own(hosts) => DriverProcess::spawn_on((hosts.driver(place)?, host), job, log),
-            Starter::Line(line) => DriverProcess::ask_for(line, (place, host), job),
+            Starter::Own(hosts) => {
+                DriverProcess::spawn_on((hosts.driver(place)?, host), request, log)
+            }
+            Starter::Line(line) => DriverProcess::ask_for(line, (place, host), request),
         }
     }
 
-    /// Where a server is to listen: at a port that is free now.
+    /// The address for a new server to listen at, with a port that is free now.
     ///
     /// # Errors
     /// No port is free.
@@ -167,41 +170,31 @@ impl ClientHosts {
     }
 }
 
-/// The address that the user gave, or that by which the first host sees this one.
+/// Chooses the address of this host at which servers listen, and checks that it is one.
 fn choose_address(asked: &HostsOfClients, hosts: &DriverHosts) -> Result<IpAddr> {
-    const HINT: &str = "hint: --server-address ADDRESS names an address of this host that \
-                        client hosts reach";
-    if let Some(text) = &asked.server_address {
-        let address = text.parse::<IpAddr>().map_err(|_| anyhow!("no IP address"));
-        let address = address.and_then(|address| {
-            TcpListener::bind((address, 0)).map(|_| address).context("listen there")
-        });
-        return address
-            .with_context(|| format!("use --server-address {text} on this host\n{HINT}"));
-    }
     let Some(first) = hosts.by_ssh().first() else { bail!("choose an address: no client host") };
-    let said = first.link.run("echo \"$SSH_CONNECTION\"")?;
-    let address: Option<IpAddr> = said.split_whitespace().next().and_then(|word| word.parse().ok());
-    match address {
-        Some(address) if TcpListener::bind((address, 0)).is_ok() => Ok(address),
-        Some(address) => bail!(
-            "choose an address for servers: {} sees this host as {address}, which is not an \
-             address of this host\n{HINT}",
-            first.link.host
-        ),
-        None => bail!(
-            "choose an address for servers: {} does not report the address from which this host \
-             connects\n{HINT}",
-            first.link.host
-        ),
-    }
+    let address = server_address::choose(asked, &first.link, ServersOn::ThisHost)?;
+    TcpListener::bind((address, 0)).map(|_| address).map_err(|error| {
+        let hint = ServersOn::ThisHost.hint();
+        match &asked.server_address {
+            Some(_) => anyhow!(
+                "use --server-address {address} on this host: it cannot listen there: \
+                 {error}\n{hint}"
+            ),
+            None => anyhow!(
+                "choose an address for servers: {} sees this host as {address}, where this host \
+                 cannot listen: {error}\n{hint}",
+                first.link.host
+            ),
+        }
+    })
 }
 
-/// Has all hosts connect to this one.
-fn look_back(address: IpAddr, hosts: &DriverHosts) -> Result<()> {
+/// Checks that each host can connect to this one.
+fn check_reach(address: IpAddr, hosts: &DriverHosts) -> Result<()> {
     // It listens while they try.
     let (_listener, at) = listener_at(address)?;
-    hosts.look_at(at)
+    hosts.check_reach(at)
 }
 
 /// A free port of an address, and who listens there.

@@ -42,21 +42,21 @@ impl StepRunner<'_> {
         callgrind: &Callgrind,
     ) -> Result<(StepRecord, Option<String>)> {
         let workload = self.execution.options.plan.workload.clone();
-        let request = StepRequest {
+        let step_request = StepRequest {
             server_pid: self.control.server_pid(),
             storage_engine: self.storage_engine.map(str::to_owned),
             cache: Some(self.execution.options.cache.join("datasets")),
             ..StepRequest::of(step, &workload)
         };
-        let job = self.job(seed, RequestBody::Step(Box::new(request)));
-        let job = DriverRequest { counted_events: Some(events), ..job };
-        let in_client = !matches!(job.endpoint, Endpoint::Server(_));
+        let request = self.request(seed, RequestBody::Step(Box::new(step_request)));
+        let request = DriverRequest { counted_events: Some(events), ..request };
+        let in_client = !matches!(request.endpoint, Endpoint::Server(_));
         if in_client && self.control.launcher().is_some() {
             bail!("this library needs the libc of its own Debian, which valgrind does not load");
         }
         fs::create_dir_all(callgrind.folder())
             .with_context(|| format!("make {}", callgrind.folder().display()))?;
-        let mut driver = self.driver(&job, in_client.then_some(callgrind))?;
+        let mut driver = self.driver(&request, in_client.then_some(callgrind))?;
         let more = PATIENCE_OF_A_STATEMENT * u32::try_from(events).unwrap_or(1 << 20);
         let patience = callgrind.patience() + more;
         let mut counted = step.reported.then(|| Counted {

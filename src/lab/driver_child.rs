@@ -19,11 +19,11 @@ pub(super) struct DriverChild {
     pub(super) log: DriverLog,
 }
 
-/// What a driver writes to stderr.
+/// The log with the stderr of a driver.
 #[derive(Debug)]
 pub(super) struct DriverLog {
     path: PathBuf,
-    /// Where its own words begin.
+    /// Offset of its first byte; earlier drivers wrote the bytes before.
     start: u64,
 }
 
@@ -58,7 +58,8 @@ impl DriverChild {
 }
 
 impl DriverLog {
-    /// Why a driver ended before it was done; `host` is the client host that it was on.
+    /// The error for a driver that ended before it was done. `host` is the client host that it was
+    /// on.
     pub(super) fn early_end(&self, host: Option<&str>, status: ExitStatus) -> anyhow::Error {
         let said = self.last_words();
         match host {

@@ -15,10 +15,10 @@ use crate::plan::StepFile;
 
 /// Folder for data that take long to make, in the folder of rqps on a host.
 const DATASETS: &str = "datasets";
-/// How long a host on the same network may take to answer.
+/// Time limit for the answer of a host on the same network.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who starts drivers.
+/// The hosts on which drivers run.
 pub(super) enum DriverHosts {
     /// This host, by this program, with this cache.
     Here { program: PathBuf, cache: PathBuf },
@@ -58,7 +58,7 @@ impl DriverHosts {
         Ok(opened)
     }
 
-    /// Those that ssh reaches.
+    /// The hosts that ssh reaches; empty for this host.
     pub(super) fn by_ssh(&self) -> &[FarHost] {
         match self {
             DriverHosts::Here { .. } => &[],
@@ -66,7 +66,7 @@ impl DriverHosts {
         }
     }
 
-    /// What the lab has to know of each.
+    /// Name and folder for data sets of each host.
     pub(super) fn carriers(&self) -> Vec<CarrierHost> {
         match self {
             DriverHosts::Here { cache, .. } => {
@@ -82,11 +82,11 @@ impl DriverHosts {
         }
     }
 
-    /// Has each host connect to an address at which servers will listen.
+    /// Checks that each host can connect to an address at which servers will listen.
     ///
     /// # Errors
     /// One does not reach it.
-    pub(super) fn look_at(&self, at: SocketAddr) -> Result<()> {
+    pub(super) fn check_reach(&self, at: SocketAddr) -> Result<()> {
         let reached = |name: &str, reached: Result<()>| {
             let reached =
                 reached.with_context(|| format!("reach {} from the client host {name}", at.ip()));

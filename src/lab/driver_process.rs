@@ -1,4 +1,4 @@
-//! The other process: spawns `rqps driver`, hands it its job, and passes its messages on. Where
+//! The other process: spawns `rqps driver`, hands it its request, and passes its messages on. Where
 //! another rqps starts drivers, the process is at the end of a line to that one.
 
 use std::io::{BufRead, BufReader, Write};
@@ -38,7 +38,7 @@ pub(super) struct DriverProcess {
     messages: Receiver<Result<String>>,
 }
 
-/// What leads to a driver.
+/// The connection to a driver.
 #[derive(Debug)]
 enum Carrier {
     /// A process here.
@@ -48,15 +48,15 @@ enum Carrier {
 }
 
 impl DriverProcess {
-    /// Starts a driver on its job, through the launcher if there is one. What it writes to stderr
-    /// goes to `log`.
+    /// Starts a driver on its request, through the launcher if there is one. Its stderr goes to
+    /// `log`.
     ///
     /// # Errors
-    /// The process cannot be started or does not take its job.
+    /// The process cannot be started or does not take its request.
     pub(super) fn spawn(
         program: &Path,
         Start { launcher, memory_group, callgrind }: Start,
-        job: &DriverRequest,
+        request: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
         let mut command = match (&callgrind, &launcher) {
@@ -78,7 +78,7 @@ impl DriverProcess {
             command.arg("--memory-group").arg(group);
         }
         let what = format!("start {} driver", program.display());
-        DriverProcess::started(command, None, job, log).context(what)
+        DriverProcess::started(command, None, request, log).context(what)
     }
 
     /// Starts a driver on a client host by a command that leads there. It ends when its standard
@@ -88,10 +88,10 @@ impl DriverProcess {
     /// The process cannot be started.
     pub(super) fn spawn_on(
         (command, host): (Command, &str),
-        job: &DriverRequest,
+        request: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
-        DriverProcess::started(command, Some(host.to_owned()), job, log)
+        DriverProcess::started(command, Some(host.to_owned()), request, log)
     }
 
     /// Has the rqps at the other end of a line start a driver on one of its hosts.
@@ -101,9 +101,9 @@ impl DriverProcess {
     pub(super) fn ask_for(
         line: &Arc<ClientLine>,
         (place, host): (usize, &str),
-        job: &DriverRequest,
+        request: &DriverRequest,
     ) -> Result<DriverProcess> {
-        let (driver, messages) = line.start(place, serde_json::to_string(job)?)?;
+        let (driver, messages) = line.start(place, serde_json::to_string(request)?)?;
         let host = Some(host.to_owned());
         Ok(DriverProcess { carrier: Carrier::Line(driver), host, messages })
     }
@@ -111,11 +111,11 @@ impl DriverProcess {
     fn started(
         command: Command,
         host: Option<String>,
-        job: &DriverRequest,
+        request: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
-        let request = serde_json::to_string(job)?;
-        let DriverChild { child, input, output, log } = DriverChild::start(command, &request, log)?;
+        let line = serde_json::to_string(request)?;
+        let DriverChild { child, input, output, log } = DriverChild::start(command, &line, log)?;
         let (sender, messages) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {

@@ -97,8 +97,7 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
     Ok(())
 }
 
-/// What the load of the user's own tables does on the server of a target; `None` where nothing of
-/// the user's is loaded.
+/// The load of the user's own tables on the server of a target; `None` if there is none.
 fn visitor_load(plan: &Plan, target: &Target) -> Result<Option<VisitorLoad>> {
     let Some(RequestBody::LoadFiles(load)) = plan.load_request(target) else { return Ok(None) };
     let changed = load_changes::of_load(&load, target.dbms.dialect());

@@ -31,6 +31,7 @@ mod resolve;
 mod resume;
 mod scheduler;
 mod selection;
+mod server_address;
 mod side_by_side;
 mod step_runner;
 mod target_state;

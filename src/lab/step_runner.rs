@@ -54,7 +54,7 @@ pub(super) struct StepRunner<'a> {
     pub(super) dialect: Dialect,
     pub(super) storage_engine: Option<&'a str>,
     pub(super) label: &'a str,
-    /// Folder for the driver's own words.
+    /// Folder for the logs of the driver and of the DBMS.
     pub(super) logs: PathBuf,
     /// This target's part in the turns of the step, if targets take turns.
     pub(super) taking: Option<Taking<'a>>,
@@ -106,7 +106,8 @@ pub(super) struct Measured {
 }
 
 impl StepRunner<'_> {
-    pub(super) fn job(&self, seed: u64, task: RequestBody) -> DriverRequest {
+    /// The request to a driver of this target, on the same host.
+    pub(super) fn request(&self, seed: u64, task: RequestBody) -> DriverRequest {
         let (endpoint, login) = self.control.endpoint();
         let workload = &self.execution.options.plan.workload;
         DriverRequest {
@@ -129,21 +130,21 @@ impl StepRunner<'_> {
 
     pub(super) fn driver(
         &self,
-        job: &DriverRequest,
+        request: &DriverRequest,
         callgrind: Option<&Callgrind>,
     ) -> Result<DriverTeam> {
         let log = self.logs.join("driver.log");
         let (launcher, memory_group) = (self.control.launcher(), self.control.client_group());
         let start = Start { launcher, memory_group, callgrind: callgrind.cloned() };
-        DriverProcess::spawn(&self.execution.options.program, start, job, &log)
+        DriverProcess::spawn(&self.execution.options.program, start, request, &log)
             .map(DriverTeam::Here)
     }
 
     /// The drivers of a step that is measured: here, or on the client hosts.
-    fn drivers(&self, job: &DriverRequest) -> Result<DriverTeam> {
+    fn drivers(&self, request: &DriverRequest) -> Result<DriverTeam> {
         match &self.execution.clients {
-            Some(clients) => clients.start(job, &*self.control, &self.logs),
-            None => self.driver(job, None),
+            Some(clients) => clients.start(request, &*self.control, &self.logs),
+            None => self.driver(request, None),
         }
     }
 
@@ -194,11 +195,10 @@ impl StepRunner<'_> {
     ) -> Result<Loaded> {
         let seed = self.execution.options.plan.load_seed(number);
         let counted_events = self.execution.options.plan.workload.counted_statements;
-        let job = self.job(seed, task);
-        let job = DriverRequest { counted_events, ..job };
+        let request = DriverRequest { counted_events, ..self.request(seed, task) };
         let mut sampler = self.sampler();
         let (started, before) = (clock::now_rfc3339(), sampler.read());
-        let mut driver = self.driver(&job, None)?;
+        let mut driver = self.driver(&request, None)?;
         let mut files = Vec::new();
         loop {
             match self.next(&mut driver, Duration::from_secs(24 * 3600))? {
@@ -236,17 +236,17 @@ impl StepRunner<'_> {
     pub(super) fn measure(&mut self, step: &Step, seed: u64) -> Result<Measured> {
         let workload = self.execution.options.plan.workload.clone();
         let server_pid = self.control.server_pid();
-        let request = StepRequest {
+        let step_request = StepRequest {
             server_pid,
             storage_engine: self.storage_engine.map(str::to_owned),
             cache: Some(self.execution.options.cache.join("datasets")),
             ..StepRequest::of(step, &workload)
         };
-        let job = self.job(seed, RequestBody::Step(Box::new(request)));
-        let mut observers = self.observers(&job.endpoint);
+        let request = self.request(seed, RequestBody::Step(Box::new(step_request)));
+        let mut observers = self.observers(&request.endpoint);
         let is_profiled = self.call_graph.is_some() && workload.profile_hertz.is_some();
         let waits = server_pid.filter(|_| is_profiled).map(Waits::before_clients);
-        let mut driver = self.drivers(&job)?;
+        let mut driver = self.drivers(&request)?;
         self.profile(&driver, waits, &mut observers);
         let targets = self.taking.as_ref().map_or(1, Taking::targets);
         let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);

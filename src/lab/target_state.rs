@@ -46,7 +46,7 @@ pub(super) struct TargetState {
     pub(super) phases: Vec<Phase>,
     /// Its folder in the work folder.
     pub(super) folder: PathBuf,
-    /// Set once its data are loaded: number of the load, from 1 → what is known of it.
+    /// Its loads by number, from 1; empty until its data are loaded.
     pub(super) loads: BTreeMap<u32, KeptLoad>,
     /// Set if it cannot be measured at all.
     pub(super) broken: bool,

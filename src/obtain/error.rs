@@ -83,7 +83,8 @@ pub enum Reason {
         dbms: Dbms,
         /// The processor.
         machine: &'static str,
-        /// What there is for it: builds of the product, else the products that have any.
+        /// Known builds of the product for this processor; if there are none, the products with
+        /// builds for it.
         known: String,
     },
     /// No package has the part that was asked for after `+`.

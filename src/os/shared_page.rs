@@ -74,12 +74,12 @@ impl SharedPage {
         Ok(SharedPage { start, path, _file: file })
     }
 
-    /// The path by which other processes of this user open it while this one lives.
+    /// The path of the page for other processes of this user, as long as this process lives.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Number `index`, below [`NUMBERS`].
+    /// The number at a place from 0 to [`NUMBERS`] - 1.
     ///
     /// # Panics
     /// There is no such number.

@@ -339,7 +339,7 @@ impl Looking {
     /// Ends, and says what was seen.
     ///
     /// # Errors
-    /// Why nothing is known.
+    /// Waits could not be read; the text is the reason.
     pub fn end(self) -> Result<Waited, String> {
         self.over.store(true, Ordering::Relaxed);
         let (waits, seconds) =

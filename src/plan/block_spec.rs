@@ -34,7 +34,7 @@ pub struct BlockSpec {
     pub targets: Vec<TargetSlot>,
     /// Phases that are not carried out: number in the sequence, from 1 → why.
     pub left_out: BTreeMap<u32, String>,
-    /// What the canaries are held against; `None` if they are off.
+    /// Reference values for the canaries; `None` if they are off.
     pub canaries: Option<CanaryReference>,
 }
 
@@ -61,7 +61,7 @@ pub enum SpecError {
     /// Its plan cannot be used.
     #[error("use the plan in the block specification: {0}")]
     Plan(#[from] PlanError),
-    /// What another rqps wrote.
+    /// It has something that only another version of rqps knows.
     #[error(
         "read the block specification: rqps {theirs} wrote it with {what}, which this rqps \
              {} does not know\nhint: use the same version of rqps on all hosts",
@@ -70,7 +70,7 @@ pub enum SpecError {
     Foreign {
         /// Version of rqps that wrote it, if known.
         theirs: String,
-        /// What is not known.
+        /// The unknown thing, such as a field.
         what: String,
     },
     /// It contradicts itself.

@@ -49,7 +49,8 @@ impl Blocks {
         }
     }
 
-    /// When the results are looked at; `None` for a fixed number: then once, at the end.
+    /// The schedule of interim looks; `None` for a fixed number of blocks, which has one look at
+    /// the end.
     pub fn schedule(&self) -> Option<LookSchedule> {
         match self {
             Blocks::Fixed(_) => None,
@@ -57,7 +58,7 @@ impl Blocks {
         }
     }
 
-    /// What is wrong with these limits; `None` if they can be kept.
+    /// The fault of these limits; `None` if they can be used.
     pub fn fault(&self) -> Option<String> {
         let limits = |blocks: u32| (1..=999).contains(&blocks);
         match self {
@@ -121,7 +122,7 @@ fn default_max() -> u32 {
 }
 
 impl Spelled {
-    /// What a file says.
+    /// The blocks that the file asks for.
     pub(super) fn blocks(&self) -> Result<Blocks, String> {
         Ok(match self {
             Spelled::Number(blocks) => Blocks::Fixed(*blocks),

@@ -6,6 +6,7 @@ use crate::domain::build::BuildSource;
 use crate::domain::client_hosts::HostsOfClients;
 use crate::domain::dialect::Dialect;
 use crate::plan::definition::{Interleave, Plan};
+use crate::units::counted;
 
 /// Refuses a plan whose clients cannot run on the hosts that it names. The error is a sentence.
 pub(super) fn check(plan: &Plan) -> Result<(), String> {
@@ -104,10 +105,7 @@ fn check_names(clients: &HostsOfClients) -> Result<(), String> {
 /// Several hosts share the clients of each step.
 fn check_shares(plan: &Plan, hosts: usize) -> Result<(), String> {
     let fewest = plan.workload.counts().iter().min().copied().unwrap_or(0);
-    let share = |clients: u32| {
-        let plural = if clients == 1 { "" } else { "s" };
-        format!("share {clients} client{plural}")
-    };
+    let share = |clients: u32| format!("share {}", counted(clients as usize, "client"));
     if (fewest as usize) < hosts {
         return Err(format!(
             "{} among {hosts} client hosts: each needs one or more; use more --clients",

@@ -24,11 +24,11 @@ use crate::workload::select::SelectError;
 /// A plan, expanded from words or a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What is measured. The first is the base.
+    /// The measured targets. The first is the baseline.
     pub targets: Vec<Target>,
-    /// Which benchmark: `sysbench`.
+    /// Name of the benchmark: `sysbench`.
     pub benchmark: String,
-    /// Which sequence of the benchmark.
+    /// The sequence of steps.
     pub order: StepSet,
     /// Globs that choose steps; empty for all.
     pub steps: Vec<String>,
@@ -38,15 +38,15 @@ pub struct Plan {
     pub blocks: Blocks,
     /// Independent loads of each target; block i starts from the load i modulo this number.
     pub loads: u32,
-    /// How targets take turns in a block.
+    /// The way in which targets take turns in a block.
     pub interleave: Interleave,
     /// Seed of the data, of the order, and of every client.
     pub seed: u64,
-    /// Whether canaries are read before and after each block, so that a block during which the
-    /// host was another one is thrown away.
+    /// True if rqps reads canaries before and after each block, and discards blocks that a
+    /// disturbed host measured.
     pub canaries: bool,
-    /// What `rqps gate` calls a regression, and by which rules reports are made; `None` for the
-    /// defaults. It changes nothing that is measured, so the plan's hash does not hold it.
+    /// Rules of `rqps gate` and of reports; `None` for the defaults. They do not change the
+    /// measurement, so the plan's hash does not include them.
     pub gate: Option<GateRules>,
     /// The pass after the blocks that counts instructions, if there is one. It measures no rate,
     /// so the plan's hash does not hold it.
@@ -86,7 +86,7 @@ pub struct CountingPass {
     pub simulate: bool,
 }
 
-/// How targets take turns in a block.
+/// The way in which targets take turns in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interleave {
@@ -100,20 +100,20 @@ pub enum Interleave {
 }
 
 impl Interleave {
-    /// How targets take turns unless something else is asked for.
+    /// The default way.
     ///
-    /// In turns within steps where two or more targets are measured by sysbench steps or by the
-    /// RocksDB sequence, without a schedule and in no published shape: those keep the way in which
-    /// they were published. A step that cannot take turns goes by step.
+    /// It is turns within steps for two or more targets with sysbench steps or the RocksDB
+    /// sequence, without a schedule of events. Published presets keep the way in which they were
+    /// published. A step that cannot take turns alternates as a whole.
     ///
     /// With clients on other hosts whole steps alternate: drivers there stop no server, so what it
     /// writes in the background would fall into the turns of others, and a long way makes turns
     /// long.
     ///
-    /// Else by step, so that a pair is seconds apart; but by run for the Insert Benchmark, whose
-    /// steps pass a debt of dirty pages, vacuum and purge on to the next. A server that is stopped
-    /// while another has its turn would not work on its debt, while the operating system went on
-    /// writing its dirty pages back: into the other's measurement, and at no cost to itself.
+    /// In all other cases whole steps alternate, so that a pair is seconds apart. The exception is
+    /// the Insert Benchmark, which runs one target after the other: its steps leave dirty pages,
+    /// vacuum and purge to the next step. A stopped server would not do this work, while the
+    /// operating system wrote its dirty pages back during the measurement of another target.
     pub fn default_of(targets: &[Target], workload: &Workload, is_published: bool) -> Interleave {
         let real = targets.iter().all(|target| target.dbms.dialect() != Dialect::Fake);
         match benchmarks::of(workload).turns {
@@ -220,7 +220,7 @@ impl Plan {
         })
     }
 
-    /// What a counted run does with a step.
+    /// The treatment of a step in a counted run: count events, carry out, or leave out.
     pub fn counted(&self, step: &Step) -> StepCount {
         benchmarks::counted(step, &self.workload)
     }
@@ -244,11 +244,10 @@ impl Plan {
         (spec.choose)(phases, &self.steps)
     }
 
-    /// How the tables of a target are made and filled before the first step; `None` where that is
-    /// a step.
+    /// The load of a target's tables before the first step; `None` if a step loads them.
     ///
-    /// A workload of the user's own finds its tables on a server that somebody else runs, unless it
-    /// says that it is loaded there.
+    /// On a server that rqps does not run, a workload of the user's own uses the tables that are
+    /// there, and there is no load, unless the workload asks for one.
     pub fn load_request(&self, target: &Target) -> Option<RequestBody> {
         let file = benchmarks::of(&self.workload).file.as_ref();
         let loads_there = file.is_some_and(|file| (file.loads_on_servers)(&self.workload));
@@ -266,7 +265,7 @@ impl Plan {
         visits || spec.file.is_some()
     }
 
-    /// Which load a block starts from, both from 1.
+    /// The number of the load that a block starts from; both numbers begin with 1.
     pub fn load_of(&self, block: u32) -> u32 {
         (block.max(1) - 1) % self.loads.max(1) + 1
     }

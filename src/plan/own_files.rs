@@ -13,7 +13,7 @@ const COPIED_BYTES: u64 = 1 << 20;
 /// A file of which results keep a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnFile {
-    /// Where it is.
+    /// Its path on this host.
     pub path: PathBuf,
     /// Name of its copy: the path in the workload, below its folder.
     pub copy: PathBuf,
@@ -36,7 +36,7 @@ pub fn own_files(plan: &Plan) -> Vec<OwnFile> {
 /// A file that a driver reads in a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StepFile {
-    /// Where it is.
+    /// Its path on this host.
     pub path: PathBuf,
     /// SHA-256 of its content in hex, if the plan knows it.
     pub sha256: Option<String>,

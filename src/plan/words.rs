@@ -21,7 +21,8 @@ pub struct WordError {
 /// The configuration that a word without one gets; shipped for every DBMS.
 pub const DEFAULT_CONFIG: &str = "default";
 
-/// What it gets with tables in MyRocks, where the defaults of other storage engines say nothing.
+/// The default configuration for tables in MyRocks: settings of other storage engines have no
+/// effect on them.
 const MYROCKS_CONFIG: &str = "myrocks";
 
 fn default_config(storage: Option<&str>) -> &'static str {
@@ -187,10 +188,10 @@ fn local(word: &str, rest: &str) -> Result<Target, WordError> {
     Ok(Target { label, dbms, source, config, storage_engine })
 }
 
-/// What packages of Debian are named by.
+/// The beginning of the name of a Debian package in a target word.
 const DEB: &str = "=deb:";
 
-/// What sources are named by.
+/// The beginning of the name of sources in a target word.
 const SRC: &str = "=src:";
 
 /// Splits off `:CONFIG`; a configuration may be a path, the build's path may hold no colon.

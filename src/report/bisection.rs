@@ -129,7 +129,7 @@ fn versions(found: &Bisection) -> Section {
         Column::of_row("version"),
         Column::numbers(format!("{} / baseline", found.metric)),
         Column::numbers("values"),
-        Column::words("what is known"),
+        Column::words("status"),
     ];
     let rows = found.versions.iter().enumerate().map(|(place, version)| {
         let changed = found.culprits.iter().any(|culprit| culprit.at == place);

@@ -14,6 +14,7 @@ use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::run::Status;
 use crate::stats::summary::median;
+use crate::units::counted;
 
 /// The head of the report.
 pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
@@ -79,11 +80,10 @@ pub(crate) fn brief(comparison: &Comparison) -> Vec<String> {
     let mut parts = vec![distinct(&comparison.runs, |run| run.benchmark.clone())];
     let workloads = comparison.targets.iter().flat_map(|target| &target.workloads);
     parts.extend(workloads.take(1).map(Workload::clients_text));
-    let steps = comparison.steps.len();
-    parts.push(format!("{steps} step{}", if steps == 1 { "" } else { "s" }));
+    parts.push(counted(comparison.steps.len(), "step"));
     let blocks =
         distinct_list(&comparison.runs, |run| format!("{} {}", run.result_set, run.key.block));
-    parts.push(format!("{} block{}", blocks.len(), if blocks.len() == 1 { "" } else { "s" }));
+    parts.push(counted(blocks.len(), "block"));
     for host in comparison.hosts.values() {
         let model = host.cpu_model.clone().unwrap_or_else(|| "unknown CPU".to_owned());
         parts.push(format!("host {} ({model})", host.class()));

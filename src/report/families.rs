@@ -29,7 +29,7 @@ pub struct FamilyReport<'a> {
 /// as [`super::write`] gives it.
 ///
 /// # Errors
-/// Those of `out`.
+/// Writing to `out` fails.
 pub fn write_families(
     parts: &[FamilyReport],
     format: Format,

@@ -54,7 +54,7 @@ pub fn render(comparison: &Comparison, format: Format, own: &[&Sections]) -> Str
 /// comparison itself.
 ///
 /// # Errors
-/// Those of `out`.
+/// Writing to `out` fails.
 pub fn write(
     comparison: &Comparison,
     format: Format,

@@ -3,6 +3,7 @@
 use super::document::{Block, Section};
 use crate::analyze::Comparison;
 use crate::analyze::remarks::Remark;
+use crate::units::counted;
 
 /// `None` if the import has only numbers.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
@@ -27,7 +28,6 @@ fn point(comparison: &Comparison, remark: &Remark) -> String {
     if !text.is_empty() {
         return format!("{column} of {targets}: {text}");
     }
-    let cells =
-        if remark.cells == 1 { "1 cell".to_owned() } else { format!("{} cells", remark.cells) };
+    let cells = counted(remark.cells, "cell");
     format!("{column} of {targets}: {cells}, see the step records (imported.annotations)")
 }

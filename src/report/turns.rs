@@ -26,14 +26,14 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         id: "turns",
         heading: "Turns within steps".to_owned(),
         blocks: vec![
-            Block::Paragraph(format!("{explained}{share}{}", after_others(comparison))),
+            Block::Paragraph(format!("{explained}{share}{}", carry_over_sentence(comparison))),
             Block::Table(Table { caption: String::new(), columns, rows }),
         ],
     })
 }
 
-/// What the turns of others leave to each target; empty if no turns tell it.
-fn after_others(comparison: &Comparison) -> String {
+/// The carry-over of each target, as a sentence; empty if no target has two turns in a row.
+fn carry_over_sentence(comparison: &Comparison) -> String {
     let all = comparison.targets.iter().zip(carry_over(comparison));
     let told = all.filter_map(|(target, found)| {
         let found = found?;

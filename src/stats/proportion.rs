@@ -30,7 +30,7 @@ pub fn clopper_pearson(hits: u64, trials: u64, confidence: f64) -> Interval {
     Interval { low, high }
 }
 
-/// Where between 0 and 1 a condition becomes true.
+/// The smallest number from 0 to 1 that fulfils a condition, which all larger ones fulfil, too.
 fn crossing(is_beyond: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..HALVINGS {

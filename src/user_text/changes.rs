@@ -1,4 +1,5 @@
-//! Which tables and views a statement of a file makes, changes or drops, by its first words.
+//! Finds the tables and views that a statement of a file makes, changes or drops: its first words
+//! tell.
 
 use crate::domain::dialect::Dialect;
 use crate::user_text::lexer::is_of_name;
@@ -41,11 +42,11 @@ const OTHER_KINDS: [&str; 10] = [
 pub struct ChangedRelation {
     /// Its name as the statement has it, with quotes and schema.
     pub name: String,
-    /// What the statement calls it.
+    /// Its kind in the statement.
     pub kind: RelationKind,
 }
 
-/// What a statement calls a relation.
+/// The kind of a relation, as a statement names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelationKind {
     /// A table.
@@ -72,7 +73,8 @@ impl ChangedRelation {
     /// The statement that returns a row if there is such a relation.
     pub fn presence_query(&self, dialect: Dialect) -> String {
         if dialect != Dialect::Mysql {
-            return format!("SELECT 1 WHERE to_regclass({}) IS NOT NULL", quoted(&self.name));
+            let name = dialect.literal(&self.name);
+            return format!("SELECT 1 WHERE to_regclass({name}) IS NOT NULL");
         }
         format!("SELECT 1 FROM information_schema.tables WHERE {}", self.mysql_condition())
     }
@@ -89,15 +91,15 @@ impl ChangedRelation {
     /// The condition on MySQL's tables about tables that is true for this one.
     fn mysql_condition(&self) -> String {
         let parts = name_parts(&self.name);
-        let name = quoted(parts.last().map_or("", String::as_str));
+        let name = Dialect::Mysql.literal(parts.last().map_or("", String::as_str));
         let place = match parts.as_slice() {
-            [database, _] => quoted(database),
+            [database, _] => Dialect::Mysql.literal(database),
             _ => "DATABASE()".to_owned(),
         };
         format!("table_schema = {place} AND table_name = {name}")
     }
 
-    /// How `drop` of a workload file says that it goes first.
+    /// The entry for it in `drop` of a workload file, which drops it before the load.
     pub fn drop_entry(&self) -> String {
         match self.kind {
             RelationKind::Table => self.name.clone(),
@@ -107,11 +109,6 @@ impl ChangedRelation {
             }
         }
     }
-}
-
-/// A text as a literal of SQL.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// The relations that a statement makes, changes or drops; temporary ones are none.
@@ -165,7 +162,7 @@ fn name_parts(name: &str) -> Vec<String> {
     parts
 }
 
-/// What follows CREATE.
+/// The relation that the words after CREATE name.
 fn created(rest: &[String]) -> Option<ChangedRelation> {
     let mut kind = RelationKind::View;
     for (at, token) in rest.iter().enumerate() {
@@ -186,7 +183,7 @@ fn created(rest: &[String]) -> Option<ChangedRelation> {
     None
 }
 
-/// What follows DROP.
+/// The relations that the words after DROP name.
 fn dropped(rest: &[String]) -> Vec<ChangedRelation> {
     match rest {
         [table, names @ ..] if is(Some(table), "TABLE") => listed(names, RelationKind::Table),
@@ -365,6 +362,8 @@ mod tests {
         assert!(own.ends_with("table_schema = DATABASE() AND table_name = 't'"), "{own}");
         let other = query("shop.t", Dialect::Mysql);
         assert!(other.ends_with("table_schema = 'shop' AND table_name = 't'"), "{other}");
+        let backslash = query(r"`It's \n`", Dialect::Mysql);
+        assert!(backslash.ends_with(r"table_name = 'It''s \\n'"), "{backslash}");
     }
 
     #[test]

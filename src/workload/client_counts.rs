@@ -1,6 +1,7 @@
 //! Repeats each measured step per client count: `--clients 1,4,16`.
 
 use crate::domain::benchmark::{ClientCount, Group, Phase, Step, Workload};
+use crate::units::counted;
 
 /// The phases of a workload, in which each reported step runs once per client count, from the
 /// fewest to the most. Loads and warm-up steps run once, with the most clients. With a single
@@ -30,10 +31,9 @@ pub fn at_each_count(workload: &Workload, phases: impl Fn(&Workload) -> Vec<Phas
 
 fn counted_step(step: &Step, clients: u32) -> Phase {
     let count = ClientCount { step: step.name.clone(), clients };
-    let many = if clients == 1 { "" } else { "s" };
     Phase::Measure(Box::new(Step {
         name: count.name(),
-        detail: format!("{}; {clients} client{many}", step.detail),
+        detail: format!("{}; {}", step.detail, counted(clients as usize, "client")),
         client_count: Some(count),
         ..step.clone()
     }))

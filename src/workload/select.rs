@@ -53,7 +53,7 @@ pub enum SelectError {
     Malformed {
         /// The pattern.
         glob: String,
-        /// What is wrong with it.
+        /// The fault of the pattern.
         why: &'static str,
     },
     /// The patterns exclude every step that they include.

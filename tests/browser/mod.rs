@@ -15,11 +15,11 @@ pub(crate) struct Browser {
     program: &'static str,
 }
 
-/// What came of opening a page.
+/// The result of opening a page.
 pub(crate) struct Seen {
-    /// What the question returned.
+    /// The value of the script that asks the page.
     pub(crate) answer: serde_json::Value,
-    /// What was said on the console, and faults of the page.
+    /// Lines on the console, and faults of the page.
     pub(crate) console: Vec<String>,
 }
 

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// `words` (`mysql@8.0.33`) that can be had here.
 ///
 /// # Errors
-/// Why none can be had, for the line that says that a test was left out.
+/// There is none. The text is the reason, for the line about the skipped test.
 pub(crate) fn roots(variable: &str, words: &[&str]) -> Result<Vec<PathBuf>, String> {
     if let Some(list) = std::env::var_os(variable).filter(|list| !list.is_empty()) {
         return Ok(std::env::split_paths(&list).collect());

@@ -1,4 +1,4 @@
-//! What tests with other hosts share: a comparison of the fake DBMS, and what comes of it.
+//! Shared by tests with other hosts: a comparison of the fake DBMS, and its results.
 
 use std::collections::BTreeSet;
 use std::fs;

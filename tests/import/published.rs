@@ -115,10 +115,10 @@ fn changes_of_a_labelled_ladder_are_where_its_author_sees_them() {
     assert!(f1 >= 0.95, "{decided:?}");
 }
 
-/// What the author writes beside steps that could have changed in several versions.
+/// The author's remark beside steps that could have changed in several versions.
 const UNDECIDED: &str = "slow in";
 
-/// How well one change for each step agrees with one label for each step.
+/// Agreement of one change for each step with one label for each step.
 #[derive(Debug, Default)]
 struct LabelScore {
     right: usize,

@@ -17,7 +17,7 @@ pub(crate) const SB_VM: &str = include_str!("../data/import/sb_vm.txt");
 
 pub(crate) const SB_IO: &str = include_str!("../data/import/sb_io.txt");
 
-/// What the published script makes of the three above: cs (0 + 4000 + 6000) / 4, us + sy
+/// The published script's means of the three above: cs (0 + 4000 + 6000) / 4, us + sy
 /// (26 + 40 + 44) / 4.
 pub(crate) const SB_MET: &str = include_str!("../data/import/sb_met.txt");
 

@@ -1,4 +1,4 @@
-//! Where the workers of a step and the server's side of their connections run.
+//! CPUs of the workers of a step, and of the server's side of their connections.
 
 use super::*;
 use std::collections::BTreeSet;

@@ -189,7 +189,7 @@ impl Running {
         self.child.id()
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(&self.said).unwrap_or_default()
     }

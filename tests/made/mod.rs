@@ -20,7 +20,7 @@ use rqps::domain::run::*;
 use rqps::domain::target::Target;
 use rqps::results::ResultSet;
 
-/// How large a result set is to be.
+/// The size of a result set to make.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) targets: usize,
@@ -189,8 +189,8 @@ fn run_record(pattern: &RunRecord, size: Size, block: u32, target: usize) -> Run
     }
 }
 
-/// What the target's rate is of the base's: slowly less with every version, one step far more, one
-/// a little faster.
+/// The true ratio of a target's rate to the baseline's: it falls slowly with every version; one
+/// step loses much more, and one is a little faster.
 fn truth(step: usize, target: usize) -> f64 {
     match step {
         0 if target > 0 => 1.0 + 4.0 * target as f64 / 20.0 + if target == 1 { 3.1 } else { 0.0 },

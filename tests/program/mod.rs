@@ -53,12 +53,12 @@ pub(crate) fn run<W: AsRef<OsStr>>(words: &[W], folder: &Path) -> Output {
     rqps(words, folder).output().expect("start rqps")
 }
 
-/// What a program said.
+/// The output of a program as text.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What it said to the user beside its results.
+/// Its messages to the user: standard error.
 pub(crate) fn said(output: &Output) -> String {
     text(&output.stderr)
 }

@@ -1,4 +1,4 @@
-//! Where a server of a test has its files, and which build it is. Use it with `mod server_place;`.
+//! The folders and the build of a server of a test. Use it with `mod server_place;`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! How a test says that it cannot run here.
+//! The message of a test that cannot run here.
 //!
 //! The harness hides what passing tests print, so the line goes to the file named by
 //! `RQPS_SKIP_LOG` too, where `.ci/run` counts it. Use it with `mod skipped;`.

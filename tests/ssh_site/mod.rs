@@ -133,7 +133,7 @@ impl Site {
         program::rqps(words, self.folder.path())
     }
 
-    /// What comes of a command.
+    /// The output of a command.
     pub(crate) fn run<W: AsRef<OsStr>>(&self, words: &[W]) -> Output {
         self.rqps(words).output().expect("start rqps")
     }
@@ -148,7 +148,18 @@ impl Site {
         elsewhere::words(&self.path("configs"), config, blocks, &self.out(out))
     }
 
-    /// The same over ssh.
+    /// The counts of all steps of a comparison of two blocks, with four clients on this host.
+    pub(crate) fn counts_of_local_clients(&self) -> BTreeMap<String, Json> {
+        let mut words = self.words("slow", 2, "here");
+        words.extend(["--clients", "4"].map(str::to_owned));
+        let output = self.run(&words);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let counts = counts(&self.out("here"));
+        assert!(counts.len() >= 8, "{counts:?}");
+        counts
+    }
+
+    /// Words of a comparison with blocks on other hosts, by ssh.
     pub(crate) fn elsewhere(
         &self,
         hosts: &str,
@@ -283,7 +294,7 @@ pub(crate) fn parent(pid: i32) -> i32 {
     parent.and_then(|pid| pid.parse().ok()).expect("the number of the parent")
 }
 
-/// What a process has started: numbers and command lines.
+/// The child processes of a process: ids and command lines.
 pub(crate) fn children(of: i32) -> Vec<(i32, String)> {
     let mut found = Vec::new();
     for process in fs::read_dir("/proc").expect("/proc").flatten() {

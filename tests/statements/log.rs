@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// How a statement came.
+/// The protocol by which a statement came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     /// Executed by the handle of a prepared statement.
@@ -16,9 +16,9 @@ pub(crate) enum How {
 /// One statement in a server's log.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// How it came.
+    /// The protocol by which it came.
     pub(crate) how: How,
-    /// What was logged: Postgres with `$1`, MySQL with literals in place.
+    /// The text in the log: Postgres with `$1`, MySQL with literals in place.
     pub(crate) sql: String,
     /// Values of `$1` …, as logged.
     pub(crate) parameters: Vec<String>,

@@ -7,7 +7,7 @@
 
 use crate::log::Seen;
 
-/// What a value is.
+/// The meaning of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// Random id.
@@ -35,7 +35,7 @@ pub(crate) enum Value {
 /// A value as it was given.
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
-    /// What it is.
+    /// Its meaning.
     pub(crate) value: Value,
     /// Its text without quotes.
     pub(crate) text: String,
@@ -57,7 +57,7 @@ enum Part {
     Value(Value),
 }
 
-/// What a statement looks like.
+/// The shape of a statement.
 #[derive(Debug)]
 pub(crate) struct Shape {
     parts: Vec<Part>,

@@ -81,7 +81,7 @@ impl Theirs {
         address
     }
 
-    /// Where it listens.
+    /// The path of its socket.
     pub(crate) fn socket(&self) -> PathBuf {
         let Address::Unix(socket) = self.address() else { panic!("no socket") };
         socket
@@ -102,7 +102,7 @@ impl Theirs {
         statements.iter().for_each(|sql| drop(self.owner_rows(sql)));
     }
 
-    /// What the owner sees.
+    /// The rows that the owner gets for a statement.
     pub(crate) fn owner_rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         let (address, patience) = (self.address(), Duration::from_secs(30));
         let rows = match self.dbms {

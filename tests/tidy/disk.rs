@@ -1,4 +1,4 @@
-//! What is on disk stays readable: golden run folders of every benchmark, and of a newer rqps.
+//! Run folders on disk stay readable: golden ones of every benchmark, and of a newer rqps.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! What stands today and breaks a rule. The list only ever shrinks: a line that is no longer needed
-//! fails the test of its rule.
+//! Today's violations of rules. The list only shrinks: a line that is no longer needed fails the
+//! test of its rule.
 //!
 //! One line each: the rule, a colon, what the rule found. Sorted, as `sort` does by bytes.
 

@@ -1,4 +1,4 @@
-//! What names what: paths in sources, resolved to the files that define what they name.
+//! The graph of references: paths in sources, resolved to the files that define the named items.
 //!
 //! Aliases and re-exports are followed, `super` and modules in braces are understood, test code is
 //! left out. What a macro makes is taken to stand in the file of its module.
@@ -45,7 +45,7 @@ pub(crate) struct Graph {
     modules: BTreeMap<Path, Module>,
 }
 
-/// What the sources of the package name of each other, without their tests.
+/// The references between the sources of the package, without their tests.
 pub(crate) fn references_of_sources() -> &'static BTreeSet<Reference> {
     static FOUND: OnceLock<BTreeSet<Reference>> = OnceLock::new();
     FOUND.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! What a file says of itself: its first line, and its name.
+//! Every file states its purpose in its first line, and its name fits.
 
 use crate::sources::{hold, is_test, parse, rust_files};
 

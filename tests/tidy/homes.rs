@@ -7,10 +7,11 @@ use syn::visit::Visit;
 use crate::exceptions::hold_all_but_exceptions;
 use crate::sources::*;
 
-/// Where lists of metrics stand. A report of a benchmark also lists the columns of its own tables.
+/// The folder for lists of metrics. A report of a benchmark also lists the columns of its own
+/// tables.
 const METRICS: &str = "src/domain/metric/";
 
-/// Who may start threads: everybody else has a crew or `parallel`.
+/// Files that may start threads; all others use a crew or `parallel`.
 const THREADS: &[&str] = &[
     "src/driver/crew.rs",
     "src/driver/link.rs",
@@ -39,7 +40,7 @@ const QUESTIONS: &[&str] = &[
     "strip_suffix",
 ];
 
-/// How a step is called where its name is read.
+/// Names of variables whose field `name` is the name of a step.
 const STEPS: &[&str] = &["step", "record"];
 
 /// Functions that take a name and only show it.
@@ -151,7 +152,7 @@ fn owners(rows: &str) -> BTreeMap<String, String> {
     owners
 }
 
-/// What is said of one benchmark alone is not asked by others.
+/// Uses of a benchmark's metrics outside of that benchmark.
 fn foreign_metrics(owners: &BTreeMap<String, String>, path: &str, text: &str) -> Vec<String> {
     if path.starts_with(METRICS) || !text.contains("Metric::") {
         return Vec::new();

@@ -40,7 +40,7 @@ const TABLE: &[(&str, &[&[&str]])] = &[
     ("cli", &[L0, L1, SPINE, TOP]),
 ];
 
-/// What every facet of a benchmark may import.
+/// Modules that every facet of a benchmark may import.
 const FACETS_SHARE: &[&str] = &["domain", "units", "json", "parallel", "user_text"];
 
 /// Facets of a benchmark from left to right: its names, and what it may import besides
@@ -58,7 +58,8 @@ const FACETS: &[(&[&str], &[&str])] = &[
     (&["mod"], &["benchmarks::spec", "workload", "driver::part"]),
 ];
 
-/// What the row of a benchmark is made of: a hook belongs to the module that calls it.
+/// Modules with types of hooks, of which the row of a benchmark is made: a hook belongs to the
+/// module that calls it.
 const ROW_IMPORTS: &[&str] = &["workload", "driver", "analyze", "report", "import"];
 
 #[test]

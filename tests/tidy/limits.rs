@@ -1,4 +1,4 @@
-//! How long and how wide things may be.
+//! Limits of the lengths of lines, functions and files.
 
 use syn::spanned::Spanned;
 use syn::visit::Visit;

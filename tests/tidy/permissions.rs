@@ -1,4 +1,4 @@
-//! Who may do what: unsafe code, printing, exits, the environment.
+//! Modules that may use unsafe code, print, exit, or read the environment.
 
 use crate::sources::{flat, hold, is_test_line, rust_files, sources, test_lines, tokens};
 

@@ -1,4 +1,4 @@
-//! What sources say to people: literals, comments.
+//! Finds texts for people in sources: literals and comments.
 
 use std::ops::RangeInclusive;
 

@@ -1,5 +1,5 @@
-//! What comments and documents may lean on: files of this repository, RFCs, DOIs, authors with a
-//! year. What a reader cannot open is no reference.
+//! Comments and documents cite only sources that a reader can open: files of this repository, RFCs,
+//! DOIs, authors with a year.
 
 use std::collections::BTreeSet;
 

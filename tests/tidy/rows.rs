@@ -1,8 +1,10 @@
-//! What is added as a row is named at home only: no list elsewhere has to be kept.
+//! Rows of tables (metrics, DBMS, steps) are named at home only, so that no other list needs an
+//! edit.
 
 use crate::sources::{Files, is_test_line, made, shipped, test_lines};
 
-/// Where the name of a row may stand: in a place that begins so, or that holds the second text.
+/// The places in which the name of a row may stand: their path begins so, or contains the second
+/// text.
 struct Home<'a> {
     names: Vec<String>,
     starts: &'a [&'a str],

@@ -1,12 +1,12 @@
-//! What no file may hold, and where documents lead.
+//! Texts that no file may contain, and links of documents.
 
 use std::path::{Path, PathBuf};
 
 use crate::sources::{hold, root, tree_files};
 
-/// What must not be in any file: places of the machine that a file was written on, and hosts of
-/// package registries, since the user's own clients know where to fetch. Written in two parts, or
-/// this file would hold them.
+/// Texts that no file may contain: paths of the machine on which it was written, and hosts of
+/// package registries, since the user's own clients know where to fetch. Each is written in two
+/// parts, or this file would contain it.
 const BANNED_TEXTS: &[(&str, &str)] = &[
     ("/wo", "rk/"),
     ("/tmp/", "wt"),

@@ -70,7 +70,7 @@ pub(crate) fn loaded(said: &[DriverEvent]) -> u64 {
     }
 }
 
-/// Why nothing was loaded.
+/// The fault that ended a load.
 pub(crate) fn fault(said: &[DriverEvent]) -> &str {
     match said.last() {
         Some(DriverEvent::Failed { fault }) => fault,
@@ -94,7 +94,7 @@ const TEXTS: [Option<&str>; 9] = [
 /// Rows of the file: more than one part of it has.
 const ROWS: usize = 3000;
 
-/// What a row holds: its text and bytes.
+/// Text and bytes of the row with this id.
 fn row(id: usize) -> (Option<&'static str>, Option<Vec<u8>>) {
     let bytes = (0..id % 5).map(|place| (id * 37 + place * 101) as u8).collect();
     (TEXTS[id % TEXTS.len()], (!id.is_multiple_of(7)).then_some(bytes))

@@ -5,6 +5,7 @@ use super::kind::{Caveat, CaveatKind};
 use super::limits::PAIRS_MIN;
 use crate::domain::metric::Metric;
 use crate::domain::run::Status;
+use crate::units::counted;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = Vec::new();
@@ -125,9 +126,9 @@ fn pairs(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
         few.clear();
     }
     if let Some(least) = few.iter().map(|(_, pairs)| *pairs).min() {
-        let pairs = if least == 1 { "1 pair".to_owned() } else { format!("{least} pairs") };
         let steps = few.into_iter().map(|(step, _)| step).collect();
-        caveats.push(of(CaveatKind::TooFewBlocks, label, steps, format!("only {pairs}")));
+        let text = format!("only {}", counted(least, "pair"));
+        caveats.push(of(CaveatKind::TooFewBlocks, label, steps, text));
     }
     caveats
 }

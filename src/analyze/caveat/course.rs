@@ -1,6 +1,6 @@
 //! Rates that were not the same from the first second to the last, or from turn to turn.
 
-use super::evidence::{Evidence, percent};
+use super::evidence::{Evidence, percent, up_to};
 use super::kind::{Caveat, CaveatKind};
 use super::limits::{CARRY_OVER_ERRORS, CARRY_OVER_MIN};
 use crate::analyze::turns;
@@ -26,12 +26,12 @@ fn carry_over(evidence: &Evidence) -> Vec<Caveat> {
             target: Some(label.to_owned()),
             steps: Vec::new(),
             text: format!(
-                "a turn after another target's is {} slower than the next one, of the baseline \
-                 {}: ratios may be up to {} too {}",
+                "a turn after another target's is {} slower than this target's next turn, but {} \
+                 with the baseline; so ratios of rates may be up to {} {} than without turns",
                 percent(own.slower),
                 percent(baseline.slower),
                 percent(difference.abs()),
-                if difference > 0.0 { "low" } else { "high" },
+                if difference > 0.0 { "lower" } else { "higher" },
             ),
         })
     };
@@ -55,7 +55,8 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     });
     let most = unsteady.iter().map(|(_, runs)| *runs).max();
     caveats.extend(most.map(|runs| {
-        caveat(CaveatKind::NotSteady, label, &unsteady, format!("in up to {runs} runs of a step"))
+        let text = format!("in {} of a step", up_to(runs as f64, "run"));
+        caveat(CaveatKind::NotSteady, label, &unsteady, text)
     }));
     let drifting = each(evidence, target, |courses| {
         let drifts: Vec<f64> = courses.iter().filter_map(Stability::drift).collect();

@@ -6,6 +6,7 @@ use super::kind::{Caveat, CaveatKind};
 use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
 use crate::domain::run::{Dataset, StepRecord};
 use crate::parallel;
+use crate::units::counted;
 
 /// The input of detectors.
 #[derive(Debug)]
@@ -99,6 +100,12 @@ pub fn most(
 ) -> Option<f64> {
     let most = records.iter().filter_map(|record| get(record)).max_by(f64::total_cmp);
     most.filter(|most| *most > limit)
+}
+
+/// `up to 3 pages`, of the largest number of several; `1 page` where that is one.
+pub(super) fn up_to(most: f64, noun: &str) -> String {
+    let counted = counted(most as usize, noun);
+    if most > 1.0 { format!("up to {counted}") } else { counted }
 }
 
 /// `12.3 %`, with more digits for small shares.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::{Evidence, disagreement, distinct, most, percent, spell, worst};
+use super::evidence::{Evidence, disagreement, distinct, most, percent, spell, up_to, worst};
 use super::kind::{Caveat, CaveatKind};
 use super::limits::{
     CLIENT_BUSY_MAX, CLIENT_HOST_BUSY_MAX, CLIENT_SHARE_MAX, ERROR_SHARE_MIN, FOREIGN_SHARE_MAX,
@@ -14,6 +14,7 @@ use crate::domain::benchmark::{Group, Placement};
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 use crate::stats::summary::median;
+use crate::units::counted;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = evidence.by_target(|target, label| of_target(evidence, target, label));
@@ -188,7 +189,8 @@ fn stopped(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let first = all.flat_map(|record| &record.outcome.stopped).min_by_key(|(_, events)| **events);
     let (client, events) = first?;
     worst(CaveatKind::StoppedClients, label, found, |clients| {
-        format!("up to {clients} clients of a run; client {client} stopped after {events} events")
+        let (clients, events) = (up_to(clients, "client"), counted(*events as usize, "event"));
+        format!("{clients} of a run; client {client} stopped after {events}")
     })
 }
 
@@ -219,7 +221,9 @@ fn no_operations(evidence: &Evidence, target: usize, label: &str) -> Option<Cave
         let idle = measured.filter(|record| record.outcome.statements == 0).count();
         (idle > 0).then_some(idle as f64)
     });
-    worst(CaveatKind::NoOperations, label, found, |runs| format!("in up to {runs} runs of a step"))
+    worst(CaveatKind::NoOperations, label, found, |runs| {
+        format!("in {} of a step", up_to(runs, "run"))
+    })
 }
 
 fn steal(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
@@ -267,7 +271,7 @@ fn swapped(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, 0.0, |record| Some(record.usage.disturbance.as_ref()?.swapped_in? as f64))
     });
-    worst(CaveatKind::Swapped, label, found, |pages| format!("up to {pages} pages in a step"))
+    worst(CaveatKind::Swapped, label, found, |pages| format!("{} in a step", up_to(pages, "page")))
 }
 
 fn throttled(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {

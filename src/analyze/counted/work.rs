@@ -90,7 +90,7 @@ pub(in crate::analyze) fn metrics(step: &StepRecord, counted: &Counted) -> Vec<M
 /// The work that a step's profile counted.
 ///
 /// # Errors
-/// Why there is none.
+/// The step has no count; the text is the reason.
 pub(super) fn work(step: &StepRecord, counted: &Counted) -> Result<CountedWork, String> {
     if let Some(why) = &counted.uncounted {
         return Err(format!("not counted: {why}"));

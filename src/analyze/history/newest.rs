@@ -51,9 +51,9 @@ impl Newest {
 /// Holds the new result sets against the newest level of the past ones, for each step and target:
 /// the baseline, too, if it is all there is to hold.
 ///
-/// Where every result set has the baseline, its ratio is taken, because the baseline measures how
-/// fast the host was that day. The new value is held against the [`Prediction`] of the level's
-/// logarithms.
+/// If every result set has the baseline, the values are ratios to it, because the baseline measures
+/// the speed of the host on that day. The new value is compared with the [`Prediction`] of the
+/// level's logarithms.
 pub fn against_newest(
     new: &Comparison,
     past: &Comparison,

@@ -373,8 +373,8 @@ impl Family<'_> {
 /// of the host. A list with no variance, of its own or borrowed, is not a member: copies of one
 /// measurement would prove any difference.
 ///
-/// Where all steps took turns, the steps share the ratio of their variance to the square of their
-/// error inside a block, because it varies less from step to step than the variance.
+/// If all steps took turns, they share the ratio of their variance to the square of their error
+/// inside a block, because this ratio varies less from step to step than the variance.
 fn members(
     lists: &[PairList<'_>],
     most: usize,

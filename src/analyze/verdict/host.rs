@@ -307,7 +307,7 @@ mod tests {
         assert!((half - upper_noise(&calibration(0.03)).unwrap() / 2.0).abs() < 1e-5, "{half}");
     }
 
-    /// What a desk with other work did: one block of four was disturbed and measured again.
+    /// A host with other work, as a desktop: it disturbed one block of four, which was repeated.
     #[test]
     fn a_discarded_block_is_no_evidence_against_the_others() {
         let calm = || disturbed(1.002, None);

@@ -51,7 +51,7 @@ pub fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
 ///
 /// # Errors
 ///
-/// Those of [`select`].
+/// As [`select`].
 pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     let kept = select(phases.clone(), globs, &Companions::NONE)?;
     let is_kept = |step: &Step| {
@@ -74,7 +74,7 @@ pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, Select
     Ok(chosen)
 }
 
-/// Which steps are counted, on how many rows.
+/// The counted runs of this benchmark: the choice of steps, and small tables.
 pub(super) const COUNTING: Counting = Counting {
     step: counted,
     settings: &[
@@ -105,7 +105,7 @@ fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
         return carried_out("it makes indexes, with one statement each");
     }
     if work.writes.deletes.is_some() {
-        return carried_out("a second connection deletes what it inserts; set deletes=no");
+        return carried_out("a second connection deletes rows meanwhile; set deletes=no");
     }
     let per_batch = u64::from(work.writes.rows_per_commit.max(1));
     let rows = (statements * ROWS_PER_STATEMENT).min(work.writes.rows);

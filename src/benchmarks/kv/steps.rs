@@ -82,7 +82,7 @@ pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
     select(phases, globs, &Companions { is_needed: fills, ..Companions::NONE })
 }
 
-/// Which steps are counted, on how many keys.
+/// The counted runs of this benchmark: the choice of steps, and a small number of keys.
 pub(super) const COUNTING: Counting = Counting {
     step: counted,
     settings: &["keys=100000", "clients=1", "seconds=1", "drain_seconds=1"],

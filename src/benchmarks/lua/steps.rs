@@ -59,7 +59,7 @@ pub fn writes(workload: &Workload) -> Vec<String> {
     writing.map(|script| script.name.clone()).collect()
 }
 
-/// Which steps are counted; by events.
+/// The hooks of counted runs: a step is counted by its events.
 pub const COUNTING: Counting = Counting { step: counted, ..Counting::SCRIPTS };
 
 /// Fewest events of a counted step.

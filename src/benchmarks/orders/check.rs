@@ -19,7 +19,7 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
             Err("SQLite has no stored procedures; leave out `procedures`".to_owned())
         }
         Dialect::Fake => {
-            Err("the order mix reads what it wrote, and the fake DBMS stores nothing".to_owned())
+            Err("the order mix reads its own rows, and the fake DBMS stores nothing".to_owned())
         }
         _ => Ok(()),
     }

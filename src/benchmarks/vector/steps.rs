@@ -13,6 +13,7 @@ use crate::domain::vector::{
     Case, DataSource, Filter, Index, IsolationLevel, Present, Search, SearchPoint, Variant,
     VectorOperation, VectorParameters, VectorShape, VectorWork, of_clients,
 };
+use crate::units;
 use crate::workload::select::{Companions, SelectError, select};
 
 /// The parameters of this benchmark; `None` for another workload.
@@ -56,7 +57,7 @@ pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     steps.phases
 }
 
-/// Which steps are counted, on how many rows.
+/// The counted runs of this benchmark: the choice of steps, and a small data set.
 pub(super) const COUNTING: Counting = Counting {
     step: counted::counted,
     settings: &["rows=5000", "queries=500", "seconds=1", "warmup_seconds=0"],
@@ -376,7 +377,7 @@ impl Steps<'_> {
 }
 
 fn clients_of(clients: u32) -> String {
-    format!("{clients} client{}", if clients == 1 { "" } else { "s" })
+    units::counted(clients as usize, "client")
 }
 
 /// Facts that the name does not contain.

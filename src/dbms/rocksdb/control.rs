@@ -1,8 +1,8 @@
 //! RocksDB and Speedb: no server, a folder that the driver process opens.
 //!
-//! What the control plane asks of the library is done by a process of its own (the hidden
-//! subcommand [`ROCKSDB_COMMAND`]): two versions must not meet in one process, and a library that
-//! crashes must not take the lab along.
+//! The control plane calls the library in a process of its own (the hidden subcommand
+//! [`ROCKSDB_COMMAND`]): two versions must not meet in one process, and a library that crashes must
+//! not take the lab along.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

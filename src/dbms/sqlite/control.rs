@@ -1,8 +1,8 @@
 //! SQLite: no server, a database file that the driver process opens.
 //!
-//! What the control plane itself asks of SQLite is done by a process of its own, too (the hidden
-//! subcommand [`SQLITE_COMMAND`]): a library that was loaded from a path, or a damaged database,
-//! must not take the lab along.
+//! The control plane calls SQLite in a process of its own, too (the hidden subcommand
+//! [`SQLITE_COMMAND`]): a library that was loaded from a path, or a damaged database, must not take
+//! the lab along.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;

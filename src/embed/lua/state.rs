@@ -86,7 +86,7 @@ impl<H: ScriptHost> LuaState<H> {
     /// Gives a command. The text that comes back is empty if it is nil.
     ///
     /// # Errors
-    /// What the script says, with its place.
+    /// The script fails. The text is its message, with file and line.
     pub fn command(&mut self, name: &str, text: &str) -> Result<String, String> {
         let functions = &self.jit.functions;
         // SAFETY: the preamble left its functions at these places, and every call below leaves the

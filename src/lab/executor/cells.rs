@@ -16,7 +16,7 @@ use crate::units;
 
 /// The folder of all cells, in the result folder. Readers of results pass it over.
 const FOLDER: &str = ".cells";
-/// Where outputs of jobs end up, in the result folder.
+/// The folder for outputs of jobs, in the result folder.
 const LOGS: &str = "jobs";
 /// Of the log of a block that failed, at most this much is read, bytes.
 const LAST_WORDS: usize = 4096;
@@ -65,7 +65,7 @@ impl Cells {
         &self.folder
     }
 
-    /// What the copy of rqps is called.
+    /// The file name of the copy of rqps.
     pub(super) fn program_name(&self) -> String {
         file_name(&self.program)
     }
@@ -207,7 +207,7 @@ pub(super) fn complains(log: &Path) -> bool {
     last_words(log).is_some_and(|said| said.starts_with("failed"))
 }
 
-/// What rqps or the job complained of at the end of a log; `None` if it did not.
+/// The last message of rqps in a log, or else its last line; `None` for an empty log.
 pub(super) fn last_words(log: &Path) -> Option<String> {
     let bytes = fs::read(log).ok()?;
     let tail = bytes.get(bytes.len().saturating_sub(LAST_WORDS)..).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Other hosts, and what rqps does there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Who carries blocks there.
+    /// The way to send blocks there.
     pub way: Way,
     /// Folder on each host for data and snapshots; `None` for /var/tmp.
     pub work: Option<PathBuf>,
@@ -13,7 +13,7 @@ pub struct Elsewhere {
     pub cache: Option<PathBuf>,
 }
 
-/// Who carries blocks to other hosts.
+/// The way to send blocks to other hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Slurm: one job for each block, on nodes that share a file system with this host.

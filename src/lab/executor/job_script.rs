@@ -10,7 +10,7 @@ use crate::os::host;
 /// time.
 const WARNING_SECONDS: u32 = 60;
 
-/// What the script of a batch of blocks is made of.
+/// The values that the script of a batch of blocks needs.
 pub(super) struct Batch<'a> {
     /// Name of the job: no other job has it.
     pub(super) name: &'a str,

@@ -12,7 +12,8 @@ use crate::os::disk;
 use crate::os::lock::Lock;
 use crate::units::short_hash;
 
-/// What a block has to stop its servers once its connection is cut, and wardens if it was killed.
+/// Time for a block to stop its servers after its connection was cut; wardens have the same time
+/// after the block was killed.
 const ENDING: Duration = Duration::from_secs(60);
 /// Between two looks whether it has.
 const LOOK: Duration = Duration::from_millis(100);
@@ -93,7 +94,7 @@ pub fn clear_block(work: &Path, out: &Path) -> Result<()> {
 }
 
 impl Drop for BlockFolder {
-    /// What cannot be removed is removed by the next block.
+    /// Removes the folder. The next block removes the files that this one cannot.
     fn drop(&mut self) {
         if disk::remove_tree(&self.path).is_ok() {
             fs::remove_file(&self.lock_path).ok();

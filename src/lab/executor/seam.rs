@@ -20,8 +20,8 @@ pub(crate) trait Executor {
     /// returns soon, with the report of an interrupted block or without.
     ///
     /// # Errors
-    /// What stops everything: no target can be loaded, a folder cannot be written. What goes wrong
-    /// with one target is in its run and in the report.
+    /// No target can be loaded, or a folder cannot be written. A fault of one target is no error:
+    /// it is in the record of its run and in the report.
     fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockEnd>>;
 
     /// True if other hosts measure: they load for each block, and may still be at one that an
@@ -37,7 +37,7 @@ pub(crate) trait Executor {
     fn clear(&mut self) -> Result<()>;
 }
 
-/// How a block ended.
+/// The end of a block.
 pub(crate) enum BlockEnd {
     /// It was measured; its runs are in the result folder.
     Measured(Box<BlockReport>),

@@ -1,5 +1,5 @@
-//! What `--server-host` adds to a host that measures blocks: the clients of its servers are on this
-//! host, or on hosts that this one reaches.
+//! The clients of a host that measures blocks with `--server-host`: they are on this host, or on
+//! hosts that this one reaches.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -14,21 +14,20 @@ use crate::lab::execution::ExecutionOptions;
 use crate::lab::far::FarHost;
 use crate::lab::progress::Progress;
 use crate::lab::relay::ClientSide;
+use crate::lab::server_address::{self, ServersOn};
 use crate::plan::{Plan, step_files};
 
-const HINT: &str = "hint: --server-address ADDRESS names an address of the server host that \
-                    clients reach";
-
-/// Who carries the clients of a server host.
+/// The hosts that carry the clients of a server host.
 pub(super) struct Clients {
     /// The hosts, which start drivers.
     pub(super) hosts: Arc<DriverHosts>,
-    /// What the server host is told of them.
+    /// Their hosts and the address of the servers, for the rqps on the server host.
     pub(super) side: ClientSide,
 }
 
-/// The hosts of a plan whose servers are on another host than rqps, and not their clients.
-pub(super) fn asked(plan: &Plan) -> Option<&HostsOfClients> {
+/// The client hosts of a plan whose servers are on another host than rqps; `None` if the plan has
+/// its clients on the host of its servers.
+pub(super) fn hosts_of_clients(plan: &Plan) -> Option<&HostsOfClients> {
     plan.workload.client_hosts.as_ref().filter(|hosts| hosts.server_host.is_some())
 }
 
@@ -44,7 +43,7 @@ impl Clients {
         progress: &mut Progress<'_>,
     ) -> Result<Option<Clients>> {
         let ExecutionOptions { plan, out, program, cache, ssh_config, .. } = options;
-        let Some(asked) = asked(plan) else { return Ok(None) };
+        let Some(asked) = hosts_of_clients(plan) else { return Ok(None) };
         let hosts = match asked.hosts.is_empty() {
             true => DriverHosts::Here { program: program.clone(), cache: cache.clone() },
             false => DriverHosts::open(
@@ -53,32 +52,16 @@ impl Clients {
                 progress,
             )?,
         };
-        let address = choose_address(asked, server)?;
+        let address = server_address::choose(asked, &server.link, ServersOn::ReachedHost)?;
         progress.doing(&server.link.host, "try the network", None);
-        try_out(server, address, &hosts)?;
+        check_reach(server, address, &hosts)?;
         let side = ClientSide { address, hosts: hosts.carriers() };
         Ok(Some(Clients { hosts: Arc::new(hosts), side }))
     }
 }
 
-/// The address that the user gave, or that by which ssh reaches the host.
-fn choose_address(asked: &HostsOfClients, server: &FarHost) -> Result<IpAddr> {
-    if let Some(text) = &asked.server_address {
-        let address = text.parse::<IpAddr>();
-        return address.map_err(|_| anyhow!("use --server-address {text}: no IP address\n{HINT}"));
-    }
-    let said = server.link.run("echo \"$SSH_CONNECTION\"")?;
-    let address = said.split_whitespace().nth(2).and_then(|word| word.parse().ok());
-    address.with_context(|| {
-        format!(
-            "choose an address for servers: {} does not report by which one ssh reaches it\n{HINT}",
-            server.link.host
-        )
-    })
-}
-
 /// Listens at the address on the server host while client hosts connect to it.
-fn try_out(server: &FarHost, address: IpAddr, clients: &DriverHosts) -> Result<()> {
+fn check_reach(server: &FarHost, address: IpAddr, clients: &DriverHosts) -> Result<()> {
     let name = &server.link.host;
     let at = SocketAddr::new(address, 0);
     let mut command =
@@ -91,14 +74,15 @@ fn try_out(server: &FarHost, address: IpAddr, clients: &DriverHosts) -> Result<(
         BufReader::new(output).read_line(&mut said).context("read from ssh")?;
     }
     let reached = match said.trim().parse::<SocketAddr>() {
-        Ok(at) => clients.look_at(at),
+        Ok(at) => clients.check_reach(at),
         Err(_) => {
             let mut why = String::new();
             if let Some(errors) = child.stderr.take() {
                 BufReader::new(errors).read_to_string(&mut why).context("read from ssh")?;
             }
             let why = why.trim().trim_start_matches("rqps: ").to_owned();
-            Err(anyhow!("have servers listen at {address} on {name}: {why}\n{HINT}"))
+            let hint = ServersOn::ReachedHost.hint();
+            Err(anyhow!("have servers listen at {address} on {name}: {why}\n{hint}"))
         }
     };
     // It listens until then.

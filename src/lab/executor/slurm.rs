@@ -40,7 +40,7 @@ const LOOK_OF_BLOCK: Duration = Duration::from_millis(20);
 const ASK_SOON: Duration = Duration::from_secs(2);
 const ASK_LATER: Duration = Duration::from_secs(15);
 const SOON: Duration = Duration::from_secs(120);
-/// What cancelled jobs have to end.
+/// Time for cancelled jobs to end.
 const CANCELLING: Duration = Duration::from_secs(45);
 
 /// The executor of a Slurm cluster.
@@ -353,7 +353,7 @@ impl UnderWay {
         self.task.as_ref().is_none_or(|task| task.state != "PENDING") || self.gone.is_some()
     }
 
-    /// Why there is no report, and whether another start may give one.
+    /// The reason for a missing report; true if another start may give one.
     fn end(&mut self, said: Option<String>) -> (String, bool) {
         let said = said.map(|said| format!(": {said}")).unwrap_or_default();
         let Some(task) = self.task.clone() else {
@@ -368,8 +368,8 @@ impl UnderWay {
     }
 }
 
-/// Why a job left no report, and whether another start may give one; `said` is what its log says,
-/// as a clause.
+/// The reason for which a job left no report; true if another start may give one. `said` is the
+/// end of its log, as a clause.
 fn why_ended(task: &QueuedTask, said: &str) -> (String, bool) {
     let node = if task.node.is_empty() { "no node" } else { &task.node };
     let hint = "hint: raise it, such as --sbatch=--time=120";

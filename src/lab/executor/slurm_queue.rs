@@ -26,7 +26,7 @@ pub(super) struct QueuedTask {
     pub(super) job: String,
     /// `PENDING`, `RUNNING`, `NODE_FAIL` …
     pub(super) state: String,
-    /// Why it is in that state.
+    /// The reason for this state.
     pub(super) reason: String,
     /// Node that it runs or ran on; empty for none.
     pub(super) node: String,
@@ -146,7 +146,7 @@ fn sbatch(words: &[&str], script: &str) -> Result<String, String> {
     }
 }
 
-/// What the user can do about a refused submission.
+/// The error for a refused submission, with a hint where one is known.
 fn explained(said: &str, features: Option<&str>, partition: &str) -> anyhow::Error {
     let hosts = "`sinfo --format='%P %f %D %t'` lists partitions and features";
     if said.contains("nvalid feature") {

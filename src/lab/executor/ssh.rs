@@ -33,7 +33,7 @@ const TRIES: u32 = 3;
 const HOST_TRIES: u32 = 2;
 /// Between two looks at the hosts.
 const LOOK: Duration = Duration::from_millis(100);
-/// What a block has to stop its servers when the user stops.
+/// Time for a block to stop its servers when the user stops.
 const STOPPING: Duration = Duration::from_secs(60);
 
 /// The executor of hosts that ssh reaches.
@@ -42,7 +42,7 @@ pub(crate) struct SshExecutor<'e> {
     cells: Cells,
     options: &'e ExecutionOptions,
     hosts: Vec<SshHost>,
-    /// Who carries clients, if that is not the host of their servers.
+    /// The hosts that carry clients; `None` for the hosts of the servers.
     clients: Option<Clients>,
     waiting: VecDeque<Waiting>,
     ready: VecDeque<BlockEnd>,
@@ -335,7 +335,7 @@ pub(super) fn check(
     let sockets = SocketFolder::make(&std::process::id().to_ne_bytes())?;
     let mut memories = Vec::new();
     for host in &ssh.hosts {
-        if server_host::asked(&options.plan).is_some() {
+        if server_host::hosts_of_clients(&options.plan).is_some() {
             let there = (host.as_str(), ssh.config.as_deref(), sockets.path());
             let name = far::program_name(&far::digest_of(&options.program)?);
             let far = FarHost::open(there, (&options.program, &name), progress)

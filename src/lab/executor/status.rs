@@ -10,7 +10,7 @@ use super::cells;
 use crate::plan::{Plan, file};
 use crate::results::ResultSet;
 
-/// How far a plan is.
+/// The progress of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanStatus {
     /// Blocks of the plan, by number, as far as they were begun.
@@ -19,7 +19,7 @@ pub struct PlanStatus {
     pub planned: u32,
 }
 
-/// What is known of a block.
+/// The known state of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockState {
     /// Its runs are in the result folder. Name of its host, if it is known.
@@ -34,7 +34,7 @@ pub enum BlockState {
     Waiting,
 }
 
-/// Reads how far the plan of this result folder is.
+/// Reads the progress of the plan in this result folder.
 ///
 /// # Errors
 /// It is no result folder.

@@ -18,7 +18,7 @@ const ALIVE_COUNT: u32 = 3;
 const ALIVE_SECONDS: u32 = 10;
 /// Seconds to connect.
 const CONNECT_SECONDS: u32 = 20;
-/// What ssh itself ends with when the connection fails.
+/// Exit code of ssh if the connection fails.
 pub(in crate::lab) const CONNECTION_FAILED: i32 = 255;
 
 /// A host and its connection.
@@ -196,7 +196,7 @@ impl SshLink {
         }
     }
 
-    /// Why the host cannot be reached, and what to do.
+    /// The error for a host that cannot be reached, with a hint.
     fn unreachable(&self, said: &str) -> anyhow::Error {
         let host = &self.host;
         let hint = if said.contains("Host key verification failed") {

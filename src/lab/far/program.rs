@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::os::answer::answer;
 
-/// What a program of this SHA-256 is called where a copy of it is.
+/// The file name of a copy of the program with this SHA-256.
 pub(in crate::lab) fn program_name(digest: &str) -> String {
     format!("rqps-{}", digest.get(..12).unwrap_or(digest))
 }

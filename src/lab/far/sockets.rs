@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::units::short_hash;
 
-/// Where it is: a short path.
+/// The folder above it, with a short path.
 const PARENT: &str = "/tmp";
 /// Waits until this process is gone, and then until the last connection has left the folder; a
 /// connection that nobody uses ends by itself.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, ExitStatus};
+use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ struct BlockLine {
     side: ClientSide,
     /// To the block; `None` once its life line is closed.
     input: Mutex<Option<ChildStdin>>,
-    /// What drivers write to stderr goes to files with this at the beginning of their paths.
+    /// The first part of the paths of logs, which get the stderr of drivers.
     logs: String,
 }
 
@@ -177,14 +177,10 @@ fn end_of(process: &Mutex<Child>, (log, host): (&DriverLog, &str)) -> String {
         let ended = process.lock().unwrap_or_else(PoisonError::into_inner).try_wait();
         match ended {
             Ok(None) => thread::sleep(LOOK),
-            Ok(Some(status)) => return early_end(log, host, status),
+            Ok(Some(status)) => return log.early_end(Some(host), status).to_string(),
             Err(error) => return format!("wait for the driver on the client host {host}: {error}"),
         }
     }
-}
-
-fn early_end(log: &DriverLog, host: &str, status: ExitStatus) -> String {
-    log.early_end(Some(host), status).to_string()
 }
 
 impl Drop for Running {

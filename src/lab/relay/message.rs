@@ -1,4 +1,4 @@
-//! What the two ends of a relay say: a line of JSON for each word.
+//! The messages between the two ends of a relay: each is a line of JSON.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -31,10 +31,10 @@ pub(super) enum ClientWord {
     Ended { driver: u32, why: String },
 }
 
-/// What the rqps that runs servers has to know of their clients.
+/// Facts of the clients for the rqps that runs their servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::lab) struct ClientSide {
-    /// Where servers are to listen for them.
+    /// The address at which servers listen for them.
     pub(in crate::lab) address: IpAddr,
     /// Hosts that carry them.
     pub(in crate::lab) hosts: Vec<CarrierHost>,

@@ -25,21 +25,21 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct ClientLine {
     output: Mutex<Box<dyn Write + Send>>,
     drivers: Arc<Drivers>,
-    /// What the other end says first.
+    /// The first message of the other end.
     side: Mutex<Receiver<ClientSide>>,
     last_number: AtomicU32,
 }
 
-/// Who listens to each driver, by its number.
+/// The receivers of each driver's lines, by its number.
 type Listeners = BTreeMap<u32, Sender<Result<String>>>;
 
-/// What is known of the other end.
+/// The known state of the other end.
 struct Drivers {
     /// `None` once the line is cut.
     listeners: Mutex<Option<Listeners>>,
     /// Becomes true then.
     stop: Arc<AtomicBool>,
-    /// When it last said anything.
+    /// Time of its last message.
     heard: Mutex<Instant>,
 }
 
@@ -93,10 +93,10 @@ impl ClientLine {
         Ok(Arc::new(ClientLine { output, drivers, side, last_number: AtomicU32::new(0) }))
     }
 
-    /// What the other end says of the clients, once.
+    /// Waits for the message of the other end about the clients. It comes once.
     ///
     /// # Errors
-    /// It says nothing.
+    /// No message comes.
     pub(in crate::lab) fn side(&self) -> Result<ClientSide> {
         let side = self.side.lock().unwrap_or_else(PoisonError::into_inner);
         side.recv_timeout(GREETING).context("learn from the rqps that starts drivers who runs them")

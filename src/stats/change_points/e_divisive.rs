@@ -26,7 +26,7 @@ pub struct EDivisive {
     pub max_p: f64,
     /// Changes of the mean up to this share are no changes.
     pub min_magnitude: f64,
-    /// Whose arithmetic.
+    /// The arithmetic: this package's, or that of another program.
     pub compatibility: Compatibility,
 }
 

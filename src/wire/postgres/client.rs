@@ -37,7 +37,7 @@ struct Statement {
     result_set: bool,
 }
 
-/// How the statement was sent; decides what follows a refused COPY.
+/// The protocol of a sent statement. It decides which messages follow a refused COPY.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sent {
     Simple,

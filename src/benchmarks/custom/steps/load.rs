@@ -1,11 +1,11 @@
-//! What [load] of a workload file may say.
+//! Checks [load] of a workload file.
 
 use super::dialects::{check_dialects, dialect_key, of_dialect};
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_workload::{CsvLoad, SqlLoad, SqlShape};
 use crate::user_text::words;
 
-/// What a statement of `drop` may drop.
+/// Kinds of objects that a statement of `drop` may drop.
 const DROPPED: [&str; 12] = [
     "TABLE",
     "VIEW",

@@ -5,8 +5,8 @@ use toml::de::{DeTable, DeValue};
 use crate::domain::sql_workload::TextPosition;
 use crate::user_text::toml_reader;
 
-/// The position of the value at a path such as `step.0.event.1.name`; if it is missing, that of the
-/// innermost part that exists.
+/// The position of the value at a path such as `step.0.event.1.name`. If the value is missing, it
+/// is the position of the last part of the path that exists.
 pub(super) fn of_path(text: &str, path: &str) -> TextPosition {
     let Ok(table) = DeTable::parse(text) else { return TextPosition::default() };
     let mut offset = 0;

@@ -207,8 +207,8 @@ const IDENTITIES: [(&str, &str, f64, bool); 6] = [
     ("cpupq", "cpups", 10_000.0, false),
 ];
 
-/// Columns of a metrics row that contradict the others. `get` returns a cell by its column's name;
-/// missing columns and `NA` are not checked. `cpupq` needs the number of CPUs of the host.
+/// Columns of a metrics row that contradict the others. `get` returns the cell of a column. Missing
+/// columns and `NA` are not checked, nor is `cpupq` without the number of CPUs of the host.
 pub fn broken_identities<'a>(
     is_query: bool,
     cpus: Option<u32>,

@@ -156,7 +156,7 @@ const DISK_NOTABLE_MS: f64 = 0.05;
 /// it is full, InnoDB stops writes.
 const REDO_NOTABLE: f64 = 0.7;
 
-/// When to report a counter.
+/// The condition for reporting a counter.
 #[derive(Clone, Copy, PartialEq)]
 enum Worth {
     /// If it moved at all.

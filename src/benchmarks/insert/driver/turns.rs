@@ -75,10 +75,11 @@ impl Pacer {
         }
     }
 
-    /// When the generator continues after it made `batch` at `made`. Published: after every b-th
-    /// batch, b being those of a second, it sleeps for the rest of the second if less than 0.95 s
-    /// have passed; in any case a new second begins. So the first second has one batch, later ones
-    /// begin with a burst of b, and the loss of a stall is not made up for.
+    /// The time at which the generator continues after it made `batch` at `made`. The published
+    /// client makes b batches per second. After every b-th batch it sleeps for the rest of the
+    /// second if less than 0.95 s have passed; in any case a new second begins. So the first second
+    /// has one batch, later ones begin with a burst of b, and the loss of a stall is not made up
+    /// for.
     fn after(&mut self, batch: u64, made: u64) -> u64 {
         let Pacer::Compat { batches_per_second, last_check } = self else { return made };
         if !batch.is_multiple_of(*batches_per_second) {
@@ -103,7 +104,7 @@ impl Pacer {
 #[derive(Clone, Debug)]
 struct Queue {
     taken: u64,
-    /// When batch i was taken, at index i modulo the length.
+    /// The time at which batch i was taken, at index i modulo the length.
     taken_at: Vec<u64>,
 }
 
@@ -115,9 +116,9 @@ pub(crate) struct Turns {
     pacer: Pacer,
     /// Number of batches made.
     made: u64,
-    /// When batch i entered the queues, at index i modulo the length.
+    /// The time at which batch i entered the queues, at index i modulo the length.
     ready: Vec<u64>,
-    /// When the generator can make the next batch.
+    /// The time at which the generator can make the next batch.
     free: u64,
     inserts: Queue,
     /// `None` without deletes.

@@ -35,7 +35,7 @@ const RESPONSE_TIMES: &str = "response-times.tsv";
 ///
 /// # Errors
 ///
-/// Those of [`sources::find`]; there are only ratios, histograms or summaries.
+/// [`sources::find`] fails, or the files contain only ratios, histograms or summaries.
 fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut sources = sources::find(paths, &options.steps)?;
     let mut published = Published { benchmark: "insert", ..Published::default() };

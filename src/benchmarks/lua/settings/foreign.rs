@@ -62,7 +62,7 @@ const OF_EVERY_SCRIPT: [&str; 4] = ["prepare", "run", "cleanup", HELP];
 ///
 /// # Errors
 ///
-/// A script or an option cannot be used; the text has a way out.
+/// A script or an option cannot be used; the message says what to write instead.
 pub fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String> {
     let mut shape = LuaShape::default();
     let names = said.what.iter().flat_map(|what| what.split(','));
@@ -236,8 +236,7 @@ fn take_own(
     Ok(true)
 }
 
-/// The options of the scripts, with the values that they have where nothing is said; commands, and
-/// what scripts say themselves.
+/// The options of the scripts with their default values, their commands, and their own help.
 fn help(declared: &[Looked]) -> String {
     let mut text = String::new();
     for (name, _, known) in declared {

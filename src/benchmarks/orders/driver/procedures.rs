@@ -37,15 +37,15 @@ impl Stored {
     }
 }
 
-/// The statements that create all of them.
+/// The statements that create all procedures.
 pub(super) fn create(dialect: Dialect) -> Vec<String> {
     STORED.iter().flat_map(|stored| stored.create(dialect)).collect()
 }
 
-/// All of them, in the order of transaction kinds.
+/// All procedures, in the order of transaction kinds.
 pub(super) const STORED: [Stored; 5] = [NEW_ORDER, PAYMENT, DELIVERY, STOCK_LEVEL, ORDER_STATUS];
 
-/// Its parameters are lists: items, supplying warehouses, quantities.
+/// The items, their supplying warehouses and their quantities are parameters, each a list.
 const NEW_ORDER: Stored = Stored {
     name: "orders_new_order",
     types: "iiiittt",

@@ -50,7 +50,7 @@ impl Evaluation<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Evaluation::value`].
+    /// As [`Evaluation::value`].
     pub(super) fn holds(&mut self, condition: &PgbenchExpression) -> Result<bool, String> {
         Ok(holds(self.value(condition)?))
     }

@@ -9,7 +9,7 @@ use crate::domain::benchmark::Workload;
 ///
 /// # Errors
 ///
-/// A word is unknown, or a script cannot be read; the text has a way out.
+/// A word is unknown, or a script cannot be read; the message says what to write instead.
 pub(crate) fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String> {
     let Some(shape) = shape_of(workload) else { return Ok(()) };
     let named = options::take(shape, said)?;

@@ -16,7 +16,8 @@ const LIKE_TPC_B: [&str; 2] = ["tpcb-like", "simple-update"];
 /// Longest name of a step, characters.
 const NAME: usize = 60;
 
-/// Which steps are counted; by transactions that contain the requested statements.
+/// The hooks of counted runs: a step is counted for as many transactions as contain the requested
+/// number of statements.
 pub(crate) const COUNTING: Counting = Counting { step: counted, ..Counting::SCRIPTS };
 
 /// Fewest events of a counted step.

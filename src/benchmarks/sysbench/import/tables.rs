@@ -256,7 +256,7 @@ fn columns_of(row: &str) -> usize {
 ///
 /// # Errors
 ///
-/// Those of [`parse_table`].
+/// As [`parse_table`].
 pub fn parse_unnamed(text: &Text) -> Result<RateTable, ImportError> {
     text.at_most(RATES_MAX)?;
     let mut table = RateTable::default();

@@ -12,7 +12,7 @@ pub struct Microbenchmark {
     pub range: u32,
     /// Group of the report.
     pub group: Group,
-    /// Which of the two durations of the workload it has.
+    /// Its duration: one of the two of the workload.
     pub lasts: Lasts,
     /// Its statements.
     pub kind: StatementShape,

@@ -145,7 +145,7 @@ const WARM_UPS: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 ///
-/// Those of [`select`].
+/// As [`select`].
 pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     select(phases, globs, &Companions { warm_ups: WARM_UPS, ..Companions::NONE })
 }

@@ -1,5 +1,5 @@
-//! Compares each target at its fastest configuration for one recall, as a step: the rate that a
-//! user with a required recall gets, whatever the parameters of the indexes.
+//! Steps that compare targets at equal recall: for each published recall, every target with its
+//! fastest configuration that reaches it. So indexes with different parameters can be compared.
 
 use super::recall::{self, Curve, CurvePoint, TARGETS};
 use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
@@ -7,12 +7,12 @@ use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::step_parameters::StepParameters;
 use crate::domain::vector::of_clients;
 
-/// A step for each of the published recalls that the baseline and another target reach, named
-/// `recall=0.99`, or `recall=0.99.clients=4` for several clients. Each target is in it with the
-/// measurements of its fastest configuration of at least that recall. A recall with the same
-/// configurations as the one above it gives no step.
+/// A step for each published recall that the baseline and another target reach. Its name is
+/// `recall=0.99`, or `recall=0.99.clients=4` for several clients. A target's measurements in it are
+/// those of its fastest configuration with at least that recall. A recall for which all targets
+/// have the same configurations as for the next higher one gives no step.
 ///
-/// Ratios are not filled in.
+/// The caller computes the ratios.
 pub(crate) fn steps(comparison: &Comparison) -> Vec<StepComparison> {
     let curves = recall::curves(comparison);
     let mut clients: Vec<u32> = curves.iter().map(|curve| curve.clients).collect();
@@ -33,7 +33,7 @@ pub(crate) fn steps(comparison: &Comparison) -> Vec<StepComparison> {
     steps
 }
 
-/// By target: the step of its best point.
+/// For each target the name of the step of its best point; `None` if it does not reach the recall.
 fn choices(curves: &[&Curve], targets: usize, recall: f64) -> Vec<Option<String>> {
     let of = |place: usize| {
         let curve = curves.iter().find(|curve| curve.place == place)?;

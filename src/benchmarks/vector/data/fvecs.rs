@@ -22,7 +22,7 @@ pub fn floats(path: &Path) -> Result<Matrix, DataError> {
 ///
 /// # Errors
 ///
-/// Those of [`floats`].
+/// As [`floats`].
 pub fn bytes(path: &Path) -> Result<Matrix, DataError> {
     let (dims, values) = read(path, 1)?;
     Ok(Matrix { dims, values: Numbers::Bytes(values) })
@@ -32,7 +32,7 @@ pub fn bytes(path: &Path) -> Result<Matrix, DataError> {
 ///
 /// # Errors
 ///
-/// Those of [`floats`].
+/// As [`floats`].
 pub fn integers(path: &Path) -> Result<(usize, Vec<i32>), DataError> {
     let (dims, values) = read(path, 4)?;
     let numbers = values.as_chunks::<4>().0.iter().map(|bytes| i32::from_le_bytes(*bytes));

@@ -1,10 +1,11 @@
-//! An in-memory index of vectors, built and searched like pgvector's HNSW. It shows without a
-//! server how hard a set is for such indexes.
+//! An in-memory index of vectors, built and searched like pgvector's HNSW. Its recall shows how
+//! hard a data set is for such indexes; no server is needed.
 //!
-//! Malkov and Yashunin (2016): layers of ever fewer nodes; on the lowest layer a node has up to 2 m
-//! links, on the others m. A candidate for a link is taken if it is nearer to the node than to any
-//! taken before (their algorithm 4); free places go to the nearest of the rest, as in pgvector. All
-//! randomness is seeded: one seed gives one graph.
+//! The algorithms are those of Malkov and Yashunin (2016). Each layer has fewer nodes than the one
+//! below. A node has up to 2 m links on the lowest layer and up to m on the others. A candidate
+//! becomes a link if it is nearer to the node than to each link chosen before (their algorithm 4).
+//! The nearest of the other candidates fill the free places, as in pgvector. One seed gives one
+//! graph.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -149,16 +149,7 @@ mod tests {
     use crate::driver::request::{DriverRequest, LoadRequest, RequestBody};
 
     fn run(works: Vec<UntimedWork<u32>>) -> Result<(Vec<u32>, Outcome), String> {
-        let task = LoadRequest {
-            drop_sql: String::new(),
-            create_sql: String::new(),
-            index_sql: vec![],
-            table: String::new(),
-            rows_of: String::new(),
-            columns: vec![],
-            parallel: 1,
-        };
-        let request = DriverRequest::fake(RequestBody::Load(task));
+        let request = DriverRequest::fake(RequestBody::Load(LoadRequest::default()));
         let connector = Connector::new(&request)?;
         let worker = |(client, work): (usize, UntimedWork<u32>)| Worker {
             name: format!("client {client}"),

@@ -1,0 +1,42 @@
+//! The options of an execution that every command fills in alike.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::cli::folders;
+use crate::cli::program::{perf, program, valgrind};
+use crate::cli::stop::stop_flag;
+use crate::lab::ExecutionOptions;
+use crate::plan::Plan;
+use crate::wire::password::TypedPasswords;
+
+/// Options without any choice of the user's: this program with the default cache, the tools that
+/// the plan needs, and Ctrl-C.
+///
+/// # Errors
+/// Valgrind or perf is missing, or Ctrl-C cannot be listened for.
+pub(super) fn execution_options(plan: Plan, out: PathBuf) -> Result<ExecutionOptions> {
+    let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
+    let perf = plan.workload.profile_hertz.map(|_| perf()).transpose()?;
+    Ok(ExecutionOptions {
+        plan,
+        out,
+        cache: folders::cache(None),
+        configs: None,
+        calibrations: Vec::new(),
+        work: None,
+        program: program()?,
+        valgrind,
+        perf,
+        debug_folders: Vec::new(),
+        host_lock: folders::host_lock(),
+        ssh_config: None,
+        client_line: None,
+        keep: false,
+        variable: folders::variable,
+        passwords: TypedPasswords::default(),
+        replace: Vec::new(),
+        stop: stop_flag()?,
+    })
+}
