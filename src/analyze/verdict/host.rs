@@ -2,12 +2,13 @@
 //! with the larger of its own error and the host's, and only a verdict that does not hold then
 //! becomes NO VERDICT (docs/verdicts.md).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF};
 
 use super::judgement::Judgement;
 use crate::analyze::host_noise::{HostNoise, StepSpread};
+use crate::domain::build::Dbms;
 use crate::domain::gate::{Calibration, Canary, HostLog};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::Verdict;
@@ -55,16 +56,27 @@ pub(super) struct HostFindings {
     pub(super) notes: Vec<String>,
 }
 
-/// The findings of the host logs of all result sets. `in_turns`: every step was measured in turns
-/// of milliseconds. Canaries are seconds apart, and noise of that length cancels in turns, so their
-/// scatter says nothing about a pair; the scatter of the pairs does.
-pub(super) fn findings(gates: &BTreeMap<String, HostLog>, in_turns: bool) -> HostFindings {
+/// How the pairs of a comparison were measured.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Measured {
+    /// Every step was measured in turns of milliseconds. Canaries are seconds apart, and noise of
+    /// that length cancels in turns, so only the scatter of the pairs tells their noise.
+    pub(super) in_turns: bool,
+    /// The DBMSs of the targets.
+    pub(super) dbms: BTreeSet<Dbms>,
+}
+
+/// The findings of the host logs of all result sets.
+pub(super) fn findings(gates: &BTreeMap<String, HostLog>, measured: &Measured) -> HostFindings {
     let mut found = HostFindings::default();
     for gate in gates.values() {
-        found.add_noise(gate, in_turns);
+        found.add_noise(gate, measured);
         if let Some(calibration) = &gate.calibration {
             let noise = HostNoise::of(calibration);
-            found.add_offsets(&noise);
+            // Noise and offsets of steps depend on the DBMS, an effect of places on the host.
+            if measured.dbms.contains(&calibration.dbms) {
+                found.add_offsets(&noise);
+            }
             found.add_slot(&noise);
         }
     }
@@ -80,15 +92,16 @@ impl HostFindings {
 
     /// The noise of a pair is that of the A/A test. Where too many blocks were disturbed, it is
     /// multiplied by how much more the canaries scatter than beside the A/A test. Without an A/A
-    /// test, and with too many disturbed blocks, the scatter of the canaries is the noise.
-    fn add_noise(&mut self, gate: &HostLog, in_turns: bool) {
-        let known = gate.calibration.as_ref();
+    /// test, and with too many disturbed blocks, the scatter of the canaries is the noise. Pairs in
+    /// turns show their own noise: an A/A test of another hour adds nothing to it.
+    fn add_noise(&mut self, gate: &HostLog, Measured { in_turns, dbms }: &Measured) {
+        let known = gate.calibration.as_ref().filter(|known| dbms.contains(&known.dbms));
         let aa = known.and_then(upper_noise);
         let (out, measured) = (gate.out_of_range(), gate.measured());
         let disturbed = format!("the canaries found {out} of {measured} blocks disturbed");
         let percent = |sd: f64| format!("{:.1} %", 100.0 * sd.exp_m1());
-        if in_turns || !gate.is_too_noisy() {
-            if let Some(sd) = aa {
+        if *in_turns || !gate.is_too_noisy() {
+            if let Some(sd) = aa.filter(|_| !in_turns) {
                 self.rates.pair_sd = self.rates.pair_sd.max(sd);
                 self.notes.push(format!("noise per pair in the A/A run: {}", percent(sd)));
             }
@@ -223,7 +236,6 @@ mod tests {
     use crate::analyze::host_noise::tests::differences;
     use crate::analyze::verdict::judge_on_host;
     use crate::domain::benchmark::{Idle, Placement};
-    use crate::domain::build::Dbms;
     use crate::domain::gate::{BlockRecord, GATE_FORMAT, SlotEffect, StepNoise};
     use crate::domain::verdict::Rules;
 
@@ -252,6 +264,10 @@ mod tests {
             canary_pairs: Vec::new(),
             out_of_range: 0,
         }
+    }
+
+    fn measured(in_turns: bool) -> Measured {
+        Measured { in_turns, dbms: BTreeSet::from([Dbms::Sqlite]) }
     }
 
     /// Five steps that all differ by `shift`, with a noise of 0.2 %.
@@ -332,7 +348,7 @@ mod tests {
             Some(Calibration { canary_pairs, ..calibration(0.01) })
         };
         let sd = |gate: HostLog| {
-            findings(&BTreeMap::from([("set".to_owned(), gate)]), false)
+            findings(&BTreeMap::from([("set".to_owned(), gate)]), &measured(false))
                 .widening(Metric::Rate)
                 .pair_sd
         };
@@ -350,15 +366,37 @@ mod tests {
     #[test]
     fn canaries_say_nothing_of_pairs_in_turns() {
         let gates = BTreeMap::from([("set".to_owned(), disturbed(1.5, None))]);
-        assert!(findings(&gates, false).widening(Metric::Rate).pair_sd > 0.3);
-        let in_turns = findings(&gates, true);
+        assert!(findings(&gates, &measured(false)).widening(Metric::Rate).pair_sd > 0.3);
+        let in_turns = findings(&gates, &measured(true));
         assert!(in_turns.widening(Metric::Rate).is_none() && in_turns.others.is_none());
         assert!(in_turns.notes[0].contains("turns cancel noise"), "{:?}", in_turns.notes);
-        // The noise that an A/A run in turns found still counts.
-        let gate = disturbed(1.5, Some(calibration(0.01)));
-        let upper = upper_noise(&calibration(0.01)).unwrap();
-        let known = findings(&BTreeMap::from([("set".to_owned(), gate)]), true);
-        assert!((known.widening(Metric::Rate).pair_sd - upper).abs() < 1e-12);
+    }
+
+    /// An A/A run in turns of a noisy hour: pairs of a quiet hour show that it is over.
+    #[test]
+    fn pairs_in_turns_need_no_noise_of_an_aa_run_but_its_offsets() {
+        let shifted = |c: &mut Calibration| {
+            for step in &mut c.steps {
+                step.differences = differences(13, 0.02, 0.002);
+            }
+        };
+        let found =
+            |gate: HostLog| findings(&BTreeMap::from([("set".to_owned(), gate)]), &measured(true));
+        assert!(found(calibrated(|_| {}, 0.03)).widening(Metric::Rate).is_none());
+        assert!(found(calibrated(shifted, 0.03)).widening(Metric::Rate).offset_sd > 0.01);
+    }
+
+    #[test]
+    fn an_aa_run_of_another_dbms_tells_only_of_places_in_a_block() {
+        let other = |c: &mut Calibration| {
+            c.dbms = Dbms::Postgres;
+            let differences = differences(13, 0.02, 0.002);
+            c.slot = SlotEffect { differences, ..SlotEffect::default() };
+        };
+        let gates = BTreeMap::from([("set".to_owned(), calibrated(other, 0.03))]);
+        let found = findings(&gates, &measured(false)).widening(Metric::Rate);
+        assert_eq!((found.pair_sd, found.offset_sd), (0.0, 0.0));
+        assert!((found.bias - 0.02).abs() < 1e-12, "{found:?}");
     }
 
     #[test]

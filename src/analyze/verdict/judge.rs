@@ -31,7 +31,10 @@ pub(in crate::analyze) struct Judged {
 
 /// Judges every ratio of a comparison: the steps of a target and metric are one family.
 pub(in crate::analyze) fn judge(comparison: &Comparison) -> Judged {
-    let findings = host::findings(&comparison.gates, comparison.all_in_turns());
+    let targets = comparison.targets.iter().filter_map(|facts| facts.target.as_ref());
+    let dbms = targets.map(|target| target.dbms).collect();
+    let measured = host::Measured { in_turns: comparison.all_in_turns(), dbms };
+    let findings = host::findings(&comparison.gates, &measured);
     let looks =
         comparison.schedule.map(|schedule| Looks::new(schedule.blocks_min, schedule.blocks_max));
     let rules = comparison.rules;
@@ -177,7 +180,8 @@ fn lists<'a>(differences: &[&'a [f64]]) -> Vec<PairList<'a>> {
     differences.iter().map(|differences| PairList { differences, block_errors: &[] }).collect()
 }
 
-/// As [`judge_differences`], with the findings of host logs (`gate.json`) and no interim looks.
+/// As [`judge_differences`], with the findings of host logs (`gate.json`) and no interim looks, for
+/// whole steps of the DBMS that was calibrated.
 pub fn judge_on_host(
     differences: &[&[f64]],
     metric: Metric,
@@ -186,5 +190,8 @@ pub fn judge_on_host(
 ) -> Vec<Judgement> {
     let host = Widening::default();
     let family = Family { rules, metric, looks: None, cluster: None, host };
-    with_host(&family, &host::findings(gates, false), &lists(differences)).0
+    let calibrations = gates.values().filter_map(|gate| gate.calibration.as_ref());
+    let dbms = calibrations.map(|known| known.dbms).collect();
+    let measured = host::Measured { in_turns: false, dbms };
+    with_host(&family, &host::findings(gates, &measured), &lists(differences)).0
 }
