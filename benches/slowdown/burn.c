@@ -8,8 +8,12 @@
  * With -DSQLITE it stands before the real SQLite: a request is a statement, from its first
  * sqlite3_step to sqlite3_reset.
  *
+ * With -DNAMED all that is burned is in one function, rqps_burn, so that counts and profiles have a
+ * name for it. It burns the share, or, with -DLOOPS, so many loops of two instructions per message.
+ * benches/known_cost.rs uses these.
+ *
  * Given by -D: SHARE, TALLY (a file), TALLY_START (milliseconds since 1970), TALLY_BUCKETS. The file
- * holds the nanoseconds burned in each tenth of a second.
+ * holds the nanoseconds burned in each tenth of a second; -DNAMED has none.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,16 +25,49 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BUCKET_NS 100000000ull
-
-static uint64_t *tally;
-
-static uint64_t now(clockid_t clock)
+static inline uint64_t now(clockid_t clock)
 {
     struct timespec time;
     clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
 }
+
+#ifdef NAMED
+
+__attribute__((noinline)) void rqps_burn(uint64_t loops)
+{
+    for (; loops; loops--)
+        __asm__ volatile("");
+}
+
+#ifndef LOOPS
+
+#define CALIBRATION 3000000ull
+
+static double loops_per_ns;
+
+__attribute__((constructor)) static void calibrate(void)
+{
+    uint64_t first = now(CLOCK_THREAD_CPUTIME_ID);
+    rqps_burn(CALIBRATION);
+    loops_per_ns = (double)CALIBRATION / (double)(now(CLOCK_THREAD_CPUTIME_ID) - first);
+}
+
+/* Burns the share of a cost, and returns how much that was. */
+static uint64_t burn(uint64_t cost)
+{
+    uint64_t first = now(CLOCK_THREAD_CPUTIME_ID);
+    rqps_burn((uint64_t)((double)cost * SHARE * loops_per_ns));
+    return now(CLOCK_THREAD_CPUTIME_ID) - first;
+}
+
+#endif
+
+#else
+
+#define BUCKET_NS 100000000ull
+
+static uint64_t *tally;
 
 __attribute__((constructor)) static void open_tally(void)
 {
@@ -58,6 +95,8 @@ static uint64_t burn(uint64_t cost)
         __atomic_fetch_add(&tally[bucket], burned, __ATOMIC_RELAXED);
     return burned;
 }
+
+#endif
 
 #ifdef SQLITE
 
@@ -105,8 +144,10 @@ int sqlite3_finalize(void *statement)
 #else
 
 static ssize_t (*real_recv)(int, void *, size_t, int);
+#ifndef LOOPS
 /* The CPU clock of the thread after its last message and what was burned then. */
 static __thread uint64_t paid;
+#endif
 
 __attribute__((constructor)) static void find_real(void)
 {
@@ -116,11 +157,16 @@ __attribute__((constructor)) static void find_real(void)
 ssize_t recv(int socket, void *buffer, size_t length, int flags)
 {
     ssize_t got = real_recv(socket, buffer, length, flags);
+#ifdef LOOPS
+    if (got > 0)
+        rqps_burn(LOOPS);
+#else
     if (got > 0) {
         uint64_t used = now(CLOCK_THREAD_CPUTIME_ID);
         uint64_t burned = paid && used > paid ? burn(used - paid) : 0;
         paid = used + burned;
     }
+#endif
     return got;
 }
 

@@ -1,5 +1,6 @@
 //! Builds that are slower than their twins by a share of their own CPU.
 
+mod burner;
 mod campaign;
 #[path = "../findings/columns.rs"]
 mod columns;

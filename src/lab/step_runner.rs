@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A driver that waits for a server without an end.
 #[derive(Debug, Error)]
-#[error("no message from the driver for {seconds} s")]
+#[error("no message from the driver for {seconds} s: it waits for the DBMS, or hangs itself")]
 pub(super) struct Silence {
     seconds: u64,
 }

@@ -71,6 +71,8 @@ pub struct Perf {
     program: PathBuf,
     /// `perf version 6.1.187`.
     version: String,
+    /// True if it may sample all processes of the host.
+    whole_host: bool,
 }
 
 impl Perf {
@@ -82,18 +84,21 @@ impl Perf {
         let mut places = folders.iter().map(|folder| folder.join("perf"));
         let program = places.find(|place| place.is_absolute() && place.is_file());
         let program = program.ok_or(PerfError::Missing)?;
-        let perf = Perf { program, version: String::new() };
+        let perf = Perf { program, version: String::new(), whole_host: false };
         let version = perf.say("tell the version", &["--version"])?;
         let perf = Perf { version: version.trim().to_owned(), ..perf };
-        let trial = ["record", "-q", "-e", EVENT, "-o", "/dev/null", "--", "true"];
-        match perf.say("sample", &trial) {
+        let trial = |scope: &[&str]| {
+            let words = ["record", "-q", "-e", EVENT, "-o", "/dev/null"];
+            perf.say("sample", &[&words, scope, &["--", "true"]].concat())
+        };
+        match trial(&[]) {
             Err(PerfError::Broken { program, why, .. }) => {
                 let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
                 let paranoid = setting.map_or("unknown".to_owned(), |it| it.trim().to_owned());
                 Err(PerfError::Forbidden { program, paranoid, why })
             }
             Err(error) => Err(error),
-            Ok(_) => Ok(perf),
+            Ok(_) => Ok(Perf { whole_host: trial(&["-a"]).is_ok(), ..perf }),
         }
     }
 
@@ -120,7 +125,12 @@ impl Perf {
         PerfError::Broken { doing, program: self.program.clone(), why }
     }
 
-    /// Begins to sample these processes and all that they start from now on, into `file`.
+    /// Begins to sample these processes and all that they start from now on, into `file`; where the
+    /// kernel lets it, the whole host.
+    ///
+    /// The kernel sets a timer anew whenever a sampled process gets a CPU. On a virtual machine that
+    /// costs microseconds, tens of thousands of times a second for a server of short statements. The
+    /// timers of a whole host run on.
     ///
     /// # Errors
     /// perf cannot be started.
@@ -139,9 +149,11 @@ impl Perf {
             CallGraph::FramePointers => "fp",
             CallGraph::Dwarf => STACK_BYTES,
         };
+        let pids = pids.join(",");
+        let scope = if self.whole_host { vec!["-a"] } else { vec!["-p", pids.as_str()] };
         let child = Command::new(&self.program)
-            .args(["record", "-e", EVENT, "-F", &hertz.to_string()])
-            .args(["--call-graph", stacks, "-p", &pids.join(",")])
+            .args(["record", "-e", EVENT, "-F", &hertz.to_string(), "--call-graph", stacks])
+            .args(scope)
             // Times that tell whether a sample is of the window; no caches of anything.
             .args(["-k", "CLOCK_MONOTONIC", "--no-buildid", "--no-buildid-cache", "-o"])
             .arg(&file)
@@ -235,17 +247,22 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The stacks of samples in a window: from and to, seconds of the monotonic clock.
+    /// The stacks of samples of these processes in a window: from and to, seconds of the monotonic
+    /// clock.
     ///
     /// # Errors
     /// perf cannot read its own file.
-    pub fn stacks(&self, window: (f64, f64)) -> Result<Stacks, PerfError> {
+    pub fn stacks(&self, processes: &[u32], window: (f64, f64)) -> Result<Stacks, PerfError> {
         const DOING: &str = "name the functions of samples";
         let broken = |why: String| self.perf.broken(DOING, why);
+        let pids: Vec<String> = processes.iter().map(u32::to_string).collect();
+        // What was sampled by its process has no other samples.
+        let of = self.perf.whole_host.then(|| format!("--pid={}", pids.join(",")));
         let mut child = Command::new(&self.perf.program)
             .args(["script", "--no-inline", "--show-lost-events", "--ns"])
             .args(["-F", "pid,tid,time,event,ip,sym,dso", "-i"])
             .arg(&self.file)
+            .args(of)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -333,5 +350,21 @@ mod tests {
         for part in ["Access to performance", "perf_event_paranoid is ", "run rqps as root"] {
             assert!(error.contains(part), "{part}: {error}");
         }
+    }
+
+    #[test]
+    fn the_whole_host_is_sampled_where_the_kernel_lets_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let fake = folder.path().join("perf");
+        let check = |of_host: &str, expected: bool| {
+            let script = format!("#!/bin/sh\ncase \"$*\" in *' -a '*) exit {of_host};; esac\n");
+            fs::write(&fake, script).unwrap();
+            fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+            let perf = Perf::find(&[folder.path().to_owned()]).unwrap();
+            assert_eq!(perf.whole_host, expected);
+        };
+        check("0", true);
+        check("255", false);
     }
 }

@@ -526,6 +526,22 @@ mod tests {
     }
 
     #[test]
+    fn builds_that_share_no_names_are_told() {
+        let strangers = FunctionComparison {
+            baseline_total: 100.0,
+            target_total: 100.0,
+            changes: Vec::new(),
+            others: (0, 0.0),
+            common: 0.04,
+            weakly: 0.0,
+        };
+        let said = common_functions(&strangers).unwrap();
+        assert!(said.starts_with("Only 4 % of the baseline's instructions"), "{said}");
+        let alike = FunctionComparison { common: 0.9, ..strangers };
+        assert_eq!(common_functions(&alike), None);
+    }
+
+    #[test]
     fn long_names_are_cut_between_characters() {
         let long = "é".repeat(200);
         assert_eq!(shown(&long).chars().count(), NAME_MOST + 1);

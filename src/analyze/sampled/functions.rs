@@ -20,6 +20,11 @@ const ROWS_MOST: usize = 40;
 /// A profile with a larger share of broken stacks tells nothing about callers.
 const BROKEN_MOST: f64 = 0.2;
 
+/// Functions with fewer samples in all pairs together are too rare to be tested. So many are enough
+/// to show a function that one target lacks, and chance moves so few less than the normal
+/// distribution of the test expects.
+const SAMPLES_LEAST: u64 = 20;
+
 /// Samples of a function of its own, and with those that it calls.
 type Samples = (u64, u64);
 
@@ -235,6 +240,7 @@ fn family(pairs: &[Pair<'_>], names: &[&Arc<str>], which: fn(Samples) -> u64) ->
     FunctionFamily {
         pairs: pairs.iter().map(|(one, other)| (one.block, other.block)).collect(),
         functions: names.iter().map(function).collect(),
+        least: SAMPLES_LEAST,
     }
 }
 

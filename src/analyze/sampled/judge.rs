@@ -18,8 +18,6 @@ use crate::stats::summary::{mean, stddev};
 /// Differences up to this share of the baseline's time per operation are attributed to the layout
 /// of code (TREAT).
 pub const LAYOUT_SHARE: f64 = 0.002;
-/// Functions with fewer samples in a pair of blocks, in the mean, are too rare to be tested.
-const SAMPLES_LEAST: f64 = 10.0;
 
 /// The samples of one target in one block.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +48,8 @@ pub struct FunctionFamily {
     pub pairs: Vec<(SampledBlock, SampledBlock)>,
     /// Samples in these pairs.
     pub functions: Vec<FunctionSamples>,
+    /// Functions with fewer samples in all pairs together are too rare to be tested.
+    pub least: u64,
 }
 
 /// Judges families of functions: one for their own time, one for their time with those that they
@@ -86,7 +86,7 @@ struct Scaled {
 }
 
 fn estimates(family: &FunctionFamily) -> Vec<Option<Scaled>> {
-    let FunctionFamily { pairs, functions } = family;
+    let FunctionFamily { pairs, functions, least } = family;
     let count = pairs.len();
     if count < 2 || pairs.iter().any(|(a, b)| a.samples == 0 || b.samples == 0) {
         return functions.iter().map(|_| None).collect();
@@ -94,8 +94,11 @@ fn estimates(family: &FunctionFamily) -> Vec<Option<Scaled>> {
     let threshold = LAYOUT_SHARE * mean(&pairs.iter().map(|(a, _)| a.cost).collect::<Vec<_>>());
     let ratios: Vec<f64> = pairs.iter().map(|(a, b)| (b.cost / a.cost).ln()).collect();
     let common = stddev(&ratios).unwrap_or(0.0);
-    let scaled: Vec<Option<(f64, Vec<f64>)>> =
-        functions.iter().map(|function| scaled_differences(pairs, function, common)).collect();
+    let scale = |function: &FunctionSamples| {
+        let all: u64 = function.iter().map(|(a, b)| a + b).sum();
+        (all >= *least).then(|| scaled_differences(pairs, function, common)).flatten()
+    };
+    let scaled: Vec<Option<(f64, Vec<f64>)>> = functions.iter().map(scale).collect();
     let spread = |values: &[f64]| {
         let sd = stddev(values).unwrap_or(0.0).max(SD_MIN);
         Spread { sd, df: (count - 1) as f64 }
@@ -122,10 +125,6 @@ fn scaled_differences(
     function: &FunctionSamples,
     common: f64,
 ) -> Option<(f64, Vec<f64>)> {
-    let all: u64 = function.iter().map(|(a, b)| a + b).sum();
-    if (all as f64) < SAMPLES_LEAST * pairs.len() as f64 {
-        return None;
-    }
     let of_sample = |block: &SampledBlock| block.cost / block.samples as f64;
     let values: Vec<(f64, f64)> = pairs
         .iter()
@@ -159,6 +158,8 @@ mod tests {
         of_function: f64,
         /// Factor of the first function in the target.
         slower: f64,
+        /// True if the baseline lacks the first function.
+        new: bool,
     }
 
     fn normal(rng: &mut Rng) -> f64 {
@@ -206,7 +207,8 @@ mod tests {
                     let samples = counts.iter().sum();
                     (SampledBlock { cost: 100.0 * total * block, samples }, counts)
                 };
-                let ((before, of_before), (after, of_after)) = (side(1.0), side(self.slower));
+                let before = if self.new { 0.0 } else { 1.0 };
+                let ((before, of_before), (after, of_after)) = (side(before), side(self.slower));
                 pairs.push((before, after));
                 for (function, counts) in
                     functions.iter_mut().zip(of_before.into_iter().zip(of_after))
@@ -214,7 +216,7 @@ mod tests {
                     function.push(counts);
                 }
             }
-            let family = FunctionFamily { pairs, functions };
+            let family = FunctionFamily { pairs, functions, least: 20 };
             let found = judge_functions(&[family], &Rules::default());
             let q = |test: &Option<TimeTest>| test.map_or(1.0, |test| test.q);
             let others = found[0][1..].iter().map(q).fold(1.0, f64::min);
@@ -232,8 +234,14 @@ mod tests {
         }
     }
 
-    const USUAL: Campaign =
-        Campaign { pairs: 6, samples: 8000.0, of_block: 0.02, of_function: 0.03, slower: 1.0 };
+    const USUAL: Campaign = Campaign {
+        pairs: 6,
+        samples: 8000.0,
+        of_block: 0.02,
+        of_function: 0.03,
+        slower: 1.0,
+        new: false,
+    };
 
     #[test]
     fn equal_targets_list_a_function_in_at_most_5_of_100_campaigns() {
@@ -246,6 +254,16 @@ mod tests {
         check(Campaign { of_block: 0.0, of_function: 0.0, ..USUAL });
         check(Campaign { of_block: 0.06, ..USUAL });
         check(Campaign { samples: 800.0, of_function: 0.08, ..USUAL });
+        check(Campaign { samples: 300.0, of_block: 0.1, ..USUAL });
+        check(Campaign { samples: 300.0, pairs: 3, ..USUAL });
+    }
+
+    #[test]
+    fn a_new_function_of_2_percent_is_found_with_few_samples() {
+        // A host so busy that the server has a tenth of a CPU.
+        let (found, others) =
+            Campaign { samples: 350.0, of_block: 0.1, new: true, ..USUAL }.listed();
+        assert!(found >= 0.9 && others <= 0.05, "{found} {others}");
     }
 
     #[test]
@@ -260,6 +278,7 @@ mod tests {
         let family = |pairs: usize, functions: &[&[(u64, u64)]]| FunctionFamily {
             pairs: vec![(block, block); pairs],
             functions: functions.iter().map(|samples| samples.to_vec()).collect(),
+            least: 20,
         };
         let one = family(1, &[&[(400, 900)]]);
         assert_eq!(judge_functions(&[one], &Rules::default()), [[None]]);

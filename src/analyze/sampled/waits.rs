@@ -12,6 +12,9 @@ use crate::domain::sampled::Waited;
 use crate::domain::verdict::Rules;
 use crate::stats::summary::mean;
 
+/// Waits that fewer looks per pair of blocks found are too rare to be tested: many looks find one
+/// long wait.
+const LOOKS_LEAST: u64 = 10;
 /// The row of threads that are ready to run and have no CPU.
 const QUEUE: &str = "run queue";
 
@@ -68,6 +71,7 @@ pub(super) fn waits(
     let family = FunctionFamily {
         pairs: pairs.iter().map(|(one, other)| (one.all(), other.all())).collect(),
         functions: names.iter().map(of_pairs).collect(),
+        least: LOOKS_LEAST * pairs.len() as u64,
     };
     let tests = judge_functions(&[family], rules).pop().unwrap_or_default();
     let average = |of: &dyn Fn(&(&Block<'_>, &Block<'_>)) -> f64| {

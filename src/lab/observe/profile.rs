@@ -1,5 +1,6 @@
 //! The stacks of the server's processes in the window, as perf samples them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::thread;
@@ -25,6 +26,8 @@ pub(crate) struct ProfileObserver {
     folder: PathBuf,
     recording: Option<Recording>,
     recorded: Option<Recorded>,
+    /// The processes that were there at the beginning or at the end of the window.
+    processes: BTreeSet<u32>,
     /// Start and end of the window, seconds of the monotonic clock.
     window: (f64, f64),
     found: Option<SampledStacks>,
@@ -48,6 +51,7 @@ impl ProfileObserver {
             folder,
             recording: None,
             recorded: None,
+            processes: BTreeSet::new(),
             window: (0.0, 0.0),
             found: None,
         };
@@ -73,6 +77,7 @@ impl ProfileObserver {
         let processes = self.processes()?;
         fs::create_dir_all(&self.folder)
             .map_err(|error| format!("make {}: {error}", self.folder.display()))?;
+        self.processes.extend(&processes);
         let file = perf::file_in(&self.folder, &self.root.to_string());
         let recording = self.perf.record(&processes, self.hertz, self.call_graph, file);
         self.recording = Some(recording.map_err(|error| error.to_string())?);
@@ -80,7 +85,8 @@ impl ProfileObserver {
     }
 
     fn read(&self, recorded: &Recorded) -> Result<SampledStacks, String> {
-        let stacks = recorded.stacks(self.window).map_err(|error| error.to_string())?;
+        let processes: Vec<u32> = self.processes.iter().copied().collect();
+        let stacks = recorded.stacks(&processes, self.window).map_err(|error| error.to_string())?;
         if stacks.samples == 0 {
             return Err("perf took no sample in the window".to_owned());
         }
@@ -120,7 +126,12 @@ impl StepObserver for ProfileObserver {
                 }
                 self.window = (perf::monotonic_seconds(), f64::INFINITY);
             }
-            Edge::WindowEnd => self.window.1 = perf::monotonic_seconds(),
+            Edge::WindowEnd => {
+                self.window.1 = perf::monotonic_seconds();
+                // Clients are still connected, and so the processes that serve them are there.
+                let now = tree::processes(self.root).map_err(|error| error.to_string())?;
+                self.processes.extend(now);
+            }
             Edge::Measured(_) => {
                 self.window.1 = self.window.1.min(perf::monotonic_seconds());
                 let recorded = self.recording.take().map(Recording::end).transpose();
