@@ -11,6 +11,8 @@
 mod burner;
 #[path = "known_cost/campaign.rs"]
 mod campaign;
+#[path = "slowdown/share.rs"]
+mod share;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,6 +24,7 @@ use clap::Parser;
 use rqps::{lab, obtain, plan};
 
 use crate::campaign::{Finding, Measuring, PLAIN, Source};
+use crate::share::share;
 
 /// A build against builds that burn a share of its work in one function, many times.
 #[derive(Parser)]
@@ -51,7 +54,7 @@ struct Options {
     #[arg(long, default_value_t = 3)]
     repeats: u32,
     /// Sampled seconds per build and block.
-    #[arg(long, default_value_t = 4.0)]
+    #[arg(long, default_value_t = 3.0)]
     seconds: f64,
     /// Keep builds and results in this folder; comparisons that are there are read, not repeated.
     #[arg(long)]
@@ -65,13 +68,6 @@ struct Options {
     /// Folder for data, and for what is not kept.
     #[arg(long, default_value = "/var/tmp")]
     work: PathBuf,
-}
-
-/// `2%` or `0.02`.
-fn share(word: &str) -> Result<f64, String> {
-    let (number, unit) = word.strip_suffix('%').map_or((word, 1.0), |number| (number, 0.01));
-    let share = number.trim().parse::<f64>().map_err(|error| error.to_string())? * unit;
-    (0.0..1.0).contains(&share).then_some(share).ok_or_else(|| "it must be 0 to 100 %".to_owned())
 }
 
 fn main() -> ExitCode {

@@ -25,7 +25,7 @@ use rqps::domain::verdict::{Rules, Verdict};
 use rqps::stats::summary::mean;
 use rqps::{lab, obtain, plan};
 
-use crate::slowdown::{Campaign, Finding, Measuring, Twins, record};
+use crate::slowdown::{Campaign, Finding, Measuring, Twins, record, share};
 
 /// Builds of the bars. Debian's package libsqlite3-0 has the last.
 const TARGETS: &str =
@@ -85,13 +85,6 @@ struct Options {
     /// More options of `rqps compare`.
     #[arg(last = true)]
     more: Vec<String>,
-}
-
-/// `2%` or `0.02`.
-fn share(word: &str) -> Result<f64, String> {
-    let (number, unit) = word.strip_suffix('%').map_or((word, 1.0), |number| (number, 0.01));
-    let share = number.trim().parse::<f64>().map_err(|error| error.to_string())? * unit;
-    (0.0..1.0).contains(&share).then_some(share).ok_or_else(|| "it must be 0 to 100 %".to_owned())
 }
 
 fn main() -> ExitCode {
