@@ -128,9 +128,9 @@ impl Perf {
     /// Begins to sample these processes and all that they start from now on, into `file`; where the
     /// kernel lets it, the whole host.
     ///
-    /// The kernel sets a timer anew whenever a sampled process gets a CPU. On a virtual machine that
-    /// costs microseconds, tens of thousands of times a second for a server of short statements. The
-    /// timers of a whole host run on.
+    /// The kernel sets a timer anew whenever a sampled process gets a CPU. On a virtual machine
+    /// that costs microseconds, tens of thousands of times a second for a server of short
+    /// statements. The timers of a whole host run on.
     ///
     /// # Errors
     /// perf cannot be started.
