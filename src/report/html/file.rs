@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::blocks::Writer;
+use super::chart_library::chart_library;
 use super::data;
 use super::escape::{attribute, text};
 use super::links::RunLink;
@@ -14,10 +15,6 @@ use crate::report::document::{Block, Document, Section};
 use crate::report::sections::Sections;
 use crate::report::timeline::SecondsOf;
 use crate::report::{FamilyReport, facts, families, page};
-
-/// Apache ECharts 6.1.0, `dist/echarts.common.min.js` of its npm package; licence and notice are
-/// beside it and in every report.
-pub const ECHARTS: &str = include_str!("assets/echarts.common.min.js");
 
 const STYLE: &str = include_str!("assets/report.css");
 const SCRIPTS: [&str; 5] = [
@@ -112,7 +109,7 @@ pub fn site_assets() -> Vec<(&'static str, String)> {
     vec![
         ("assets/report.css", STYLE.to_owned()),
         ("assets/report.js", SCRIPTS.concat()),
-        ("assets/echarts.js", ECHARTS.to_owned()),
+        ("assets/echarts.js", chart_library().to_owned()),
         ("assets/ECHARTS-LICENSE", include_str!("assets/ECHARTS-LICENSE").to_owned()),
         ("assets/ECHARTS-LICENSE-D3", include_str!("assets/ECHARTS-LICENSE-D3").to_owned()),
         ("assets/ECHARTS-NOTICE", NOTICE.to_owned()),
@@ -184,7 +181,8 @@ fn push_scripts(html: &mut String, frame: PageFrame) {
     // Runs when the first chart is drawn.
     let _ = write!(
         html,
-        "<script type=\"text/plain\" id=\"chart-library\">{ECHARTS}</script>\n<script>\n"
+        "<script type=\"text/plain\" id=\"chart-library\">{library}</script>\n<script>\n",
+        library = chart_library()
     );
     for script in SCRIPTS {
         html.push_str(script);

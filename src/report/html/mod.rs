@@ -4,15 +4,14 @@
 //! those when they scroll into view. A policy in the head forbids every request.
 
 mod blocks;
+mod chart_library;
 mod data;
 mod escape;
 mod file;
 mod links;
 
 pub(super) use escape::{attribute, id, text};
-pub use file::{
-    ECHARTS, Material, SitePage, render, render_families, render_for_site, site_assets,
-};
+pub use file::{Material, SitePage, render, render_families, render_for_site, site_assets};
 pub(super) use file::{PageFrame, render_document};
 pub(super) use links::RunLink;
 
