@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod program;
+mod skipped;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -18,6 +19,27 @@ const NOBODY: u32 = 65_534;
 /// Environment variables that decide the folders of rqps.
 const VARIABLES: [&str; 5] =
     ["HOME", "RQPS_CACHE", "RQPS_STATE", "XDG_CACHE_HOME", "XDG_STATE_HOME"];
+
+/// A short measurement of a target that needs no build.
+const SHORT: [&str; 17] = [
+    "compare",
+    "sqlite",
+    "b=sqlite",
+    "--steps",
+    "point-query",
+    "--set",
+    "rows=1000",
+    "--set",
+    "read_seconds=0.1",
+    "--set",
+    "warmup_seconds=0",
+    "--blocks",
+    "1",
+    "--canaries",
+    "off",
+    "--out",
+    "out",
+];
 
 /// A folder that all may write, with rqps in it, and one that nobody may write.
 struct Scene {
@@ -61,12 +83,9 @@ impl Scene {
         command
     }
 
-    /// A short measurement of a target that needs no build.
+    /// [`SHORT`] there.
     fn measure(&self) -> Command {
-        let mut words = vec!["compare", "sqlite", "b=sqlite", "--steps", "point-query"];
-        words.extend(["--set", "rows=1000", "--set", "read_seconds=0.1", "--blocks", "1"]);
-        words.extend(["--set", "warmup_seconds=0", "--canaries", "off", "--out", "out"]);
-        self.rqps(&words)
+        self.rqps(&SHORT)
     }
 
     fn check_measures(&self, command: &mut Command) {
@@ -125,6 +144,32 @@ fn a_cache_without_write_permission_stops_only_what_is_to_be_fetched() {
     let said = refused(scene.rqps(&["get", "postgres@17.2.0"]).env("RQPS_CACHE", scene.closed()));
     let expected = format!("not in the cache {}, which is not", scene.closed().display());
     assert!(said.contains(&expected), "{said}");
+}
+
+/// As root in a container that has no users. Needs the right to mount.
+#[test]
+fn root_without_users_measures_what_needs_no_server() {
+    let _turn = turn();
+    let without_users = |command: &Command| {
+        let script = "mount --bind /dev/null /etc/passwd && exec \"$@\"";
+        let mut wrapped = Command::new("unshare");
+        wrapped.args(["--mount", "sh", "-c", script, "sh"]).arg(command.get_program());
+        wrapped.args(command.get_args()).stdin(Stdio::null());
+        wrapped
+    };
+    if !without_users(&Command::new("true")).output().is_ok_and(|output| output.status.success()) {
+        return skipped::note("root_without_users", "no right to mount");
+    }
+    let scene = Scene::new();
+    let command = |words: &[&str]| {
+        let mut command = without_users(&scene.rqps(words));
+        command.current_dir(scene.open()).env("RQPS_HOST_LOCK", scene.open().join("lock"));
+        command
+    };
+    scene.check_measures(&mut command(&SHORT));
+    let said =
+        refused(&mut command(&["compare", "postgres=/usr", "b=postgres=/usr", "--blocks", "1"]));
+    assert!(said.contains("find the user 'nobody'") && said.contains("useradd"), "{said}");
 }
 
 /// The settings for conditional compilation on a target.

@@ -25,7 +25,7 @@ use crate::lab::target_state::TargetState;
 use crate::lab::work_folders::{Reservation, WorkFolders};
 use crate::lab::{guest, memory, resolve, resume, target_state, work_folders};
 use crate::os::spinner::Spinner;
-use crate::os::{clock, host, user};
+use crate::os::{clock, host};
 use crate::plan::{BlockSpec, Plan, TargetSlot, cost, file, order, own_files, step_files};
 use crate::results::ResultSet;
 
@@ -295,7 +295,7 @@ fn look_ahead(
     progress: &mut Progress<'_>,
 ) -> Result<(Reservation, Vec<ResolvedTarget>, Option<ClientHosts>)> {
     let ExecutionOptions { plan, out, work, .. } = options;
-    let run_as = user::choose(None)?;
+    let run_as = work_folders::server_user(&plan.targets)?;
     if !ResultSet::is_begun(out, &file::print(plan))? {
         let bytes = cost::estimate(plan, &[]).disk_bytes;
         work_folders::check_space_for(out, work.as_deref(), run_as.as_ref(), bytes)?;

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::domain::build::BuildSource;
+use crate::domain::target::Target;
 use crate::os::disk;
 use crate::os::lock::Lock;
-use crate::os::user::{self, User};
+use crate::os::user::{self, User, UserError};
 use crate::units::short_hash;
 
 /// One measuring program per host: a second one would be noise to the first.
@@ -144,6 +146,22 @@ impl WorkFolders {
     /// Less space is free than `bytes`.
     pub(super) fn check_space(&self, bytes: u64) -> Result<()> {
         check_space(&self.work, &self.work, bytes)
+    }
+}
+
+/// The user that servers run as, if rqps runs as root. A plan without servers of its own needs
+/// none: a container may have no /etc/passwd.
+///
+/// # Errors
+///
+/// The plan starts servers, and there is no such user.
+pub(super) fn server_user(targets: &[Target]) -> Result<Option<User>, UserError> {
+    let is_server = |target: &Target| {
+        !target.dbms.is_embedded() && !matches!(target.source, BuildSource::Dsn(_))
+    };
+    match user::choose(None) {
+        Err(_) if !targets.iter().any(is_server) => Ok(None),
+        found => found,
     }
 }
 

@@ -32,8 +32,8 @@ pub enum UserError {
     Passwd(io::Error),
     /// Nobody of that name or number.
     #[error(
-        "find the user '{0}' to run servers as: not in /etc/passwd; name another user or create it \
-         (useradd --system {0})"
+        "find the user '{0}' to run servers as: not in /etc/passwd; create it (useradd --system \
+         {0}), or run rqps as a user other than root"
     )]
     Unknown(String),
     /// Servers do not run as root.
