@@ -159,9 +159,16 @@ fn statistics() -> String {
     let row = |(number, (sql, values)): (usize, &(&str, &[&str]))| {
         let sql = (1..=values.len())
             .fold((*sql).to_owned(), |sql, place| sql.replacen('?', &format!("${place}"), 1));
-        format!("('{sql}', {}, 0.5, {})", 100 - number, 100 - number)
+        // As Postgres names what EXECUTE executes.
+        let prepare = if number == 0 { "PREPARE put (int, int, date) AS " } else { "" };
+        format!("('{prepare}{sql}', {}, 0.5, {})", 100 - number, 100 - number)
     };
-    let rows: Vec<String> = STATEMENTS.iter().enumerate().map(row).collect();
+    let mut rows: Vec<String> = STATEMENTS.iter().enumerate().map(row).collect();
+    rows.push("('SELECT nothing FROM orders WHERE id = $1', 1, 950, 950)".to_owned());
+    // Of an earlier draft.
+    rows.push(
+        "('SELECT min(id) AS rqps_draft, max(id), NULL FROM orders', 1, 900, 900)".to_owned(),
+    );
     format!(
         "CREATE VIEW pg_stat_statements AS SELECT v.*, \
          (SELECT oid FROM pg_database WHERE datname = current_database()) AS dbid \
@@ -192,9 +199,7 @@ fn drafted(server: &Theirs, parts: &[&str]) -> (String, Vec<Json>) {
     assert_eq!(steps.len(), STATEMENTS.len() + 1, "{text}");
     for step in &steps {
         assert_eq!(step["status"], "complete", "{step}\n{text}");
-        // All orders may be paid before the window begins.
-        let done = |when: &str| step["outcome"][when].as_u64().unwrap_or(0);
-        assert!(done("events") + done("outside") > 0, "{step}\n{text}");
+        assert!(step["outcome"]["events"].as_u64().unwrap_or(0) > 0, "{step}\n{text}");
     }
     (text, steps)
 }
@@ -209,12 +214,13 @@ fn a_draft_from_postgres_keeps_foreign_keys() {
         ", references customer\n",
         ", references orders and stock\n",
         "\"DROP TABLE IF EXISTS ",
+        "# left out, because the server does not prepare it (column \"nothing\" does not exist",
         "s1_1 = { kind = \"sequential\", from = 301, ",
         "csv = \"shop-keys-1-customer.csv\", column = \"id\"",
         "column = \"warehouse\", row = \"s2-1-0\"",
         "column = \"product\", row = \"s2-1-0\"",
         "ignore = [\"23503\"]  # foreign keys forbid some\n",
-        "ignore = [\"23503\", \"23505\"]  # foreign keys forbid some\n",
+        "sql = \"DELETE FROM payment WHERE orders = :s6_1\"\n[[step.event.statement]]\n",
     ];
     let (text, steps) = drafted(&server, &parts);
     let keys = fs::read_to_string(server.folder.path().join("shop-keys-1-customer.csv")).unwrap();
@@ -222,14 +228,10 @@ fn a_draft_from_postgres_keeps_foreign_keys() {
     for (step, (sql, _)) in steps.iter().zip(&STATEMENTS) {
         let outcome = &step["outcome"];
         let errors: Vec<&String> = outcome["errors"].as_object().unwrap().keys().collect();
-        // Only two meet other rows: what is referenced stays, and an order has one payment.
-        let allowed = match sql {
-            sql if sql.starts_with("DELETE") => "23503",
-            sql if sql.contains("payment") => "23505",
-            _ => "none",
-        };
+        // What is referenced stays.
+        let allowed = if sql.starts_with("DELETE") { "23503" } else { "none" };
         assert!(errors.iter().all(|code| *code == allowed), "{sql}: {errors:?}\n{text}");
-        if sql.starts_with("INSERT") && !sql.contains("payment") {
+        if sql.starts_with("INSERT") {
             assert!(outcome["writes"].as_u64().unwrap() > 5, "{sql}: {outcome}");
         }
     }
@@ -256,8 +258,15 @@ fn a_draft_from_mysql_keeps_foreign_keys() {
         "csv = \"shop-keys-",
         "column = \"product\", row = ",
         "ignore = [\"1451\", \"1452\"]  # foreign keys forbid some\n",
-        "ignore = [\"1451\", \"1452\", \"1062\"]  # foreign keys forbid some\n",
+        "sql = \"DELETE FROM `payment` WHERE `orders` = :s",
     ];
     let (text, _) = drafted(&server, &parts);
     assert!(!text.contains("(...)"), "{text}");
+    // What the first draft read is not among the statements of the second.
+    let again = tempfile::tempdir().unwrap();
+    let output = init(server.dsn("a").strip_prefix("a=").unwrap(), again.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let text = fs::read_to_string(again.path().join("shop.toml")).unwrap();
+    assert!(text.contains("INSERT INTO `orders`"), "{text}");
+    assert!(!text.contains("DISTINCT") && !text.contains("rqps_draft"), "{text}");
 }

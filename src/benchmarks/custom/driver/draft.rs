@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::facts::{DatabaseSurvey, TableFacts, TopStatement};
 use super::keys;
 use super::parameters::{DraftFile, Parameter, Parameters, StatementValues, of_facts, quoted};
-use super::statements::{StatementPart, guesses, mentions, parts};
+use super::statements::{StatementPart, ValueGuess, guesses, mentions, parts};
 use crate::domain::dialect::Dialect;
 
 /// Most tables with a step of their own if there are no statements.
@@ -120,32 +120,63 @@ impl Draft<'_> {
         let most = statements.iter().map(|one| one.calls).max().unwrap_or(1).max(1);
         for (index, statement) in statements.iter().enumerate() {
             let number = index + 1;
-            let sql = self.spell(number, statement, "s");
-            let ignore = self.ignored(statement);
+            let (statements, is_freed) = self.statements(number, statement, "s");
+            let ignore = self.ignored(statement, is_freed);
             let TopStatement { calls, mean_ms, .. } = statement;
             self.steps.push_str(&format!(
                 "\n# {calls} calls, {mean_ms:.3} ms each\n[[step]]\nname = \"top-{number}\"\n\
-                 [[step.event]]\n{ignore}[[step.event.statement]]\nsql = {sql}\n"
+                 [[step.event]]\n{ignore}{statements}"
             ));
             if statements.len() == 1 {
                 return;
             }
-            let sql = self.spell(number, statement, "m");
+            let (statements, _) = self.statements(number, statement, "m");
             let weight = (1000.0 * *calls as f64 / most as f64).ceil().max(1.0);
             mix.push_str(&format!(
-                "[[step.event]]\nname = \"top-{number}\"\nweight = {weight}\n{ignore}\
-                 [[step.event.statement]]\nsql = {sql}\n"
+                "[[step.event]]\nname = \"top-{number}\"\nweight = {weight}\n{ignore}{statements}"
             ));
         }
         self.steps.push_str(&mix);
     }
 
-    /// The SQL with `:name` for its values, as TOML. Names of sequences begin with `prefix`, those
-    /// of others with `s`: steps share them.
-    fn spell(&mut self, number: usize, statement: &TopStatement, prefix: &str) -> String {
+    /// The statements of an event as TOML: the one that the server saw, and before it the one that
+    /// makes room for its row. True if there is such a one.
+    fn statements(
+        &mut self,
+        number: usize,
+        statement: &TopStatement,
+        prefix: &str,
+    ) -> (String, bool) {
         let guesses = guesses(statement, self.tables);
+        let (sql, names) = self.spell((number, statement), &guesses, prefix);
+        let freed = keys::freed_row(self.tables, statement, &guesses);
+        let freed = freed.map(|(table, values)| {
+            let table = &self.tables[table];
+            let is_equal = |(column, value): &(usize, usize)| {
+                format!("{} = :{}", table.columns[*column].name, names[value])
+            };
+            let equal: Vec<String> = values.iter().map(is_equal).collect();
+            let sql = quoted(&format!("DELETE FROM {} WHERE {}", table.name, equal.join(" AND ")));
+            format!(
+                "# Makes room: all values of a unique index are references, which would run out.\n\
+                 [[step.event.statement]]\nsql = {sql}\n"
+            )
+        });
+        let is_freed = freed.is_some();
+        let freed = freed.unwrap_or_default();
+        (format!("{freed}[[step.event.statement]]\nsql = {sql}\n"), is_freed)
+    }
+
+    /// The SQL with `:name` for its values, as TOML, and the name of each value. Names of sequences
+    /// begin with `prefix`, those of others with `s`: steps share them.
+    fn spell(
+        &mut self,
+        (number, statement): (usize, &TopStatement),
+        guesses: &[ValueGuess],
+        prefix: &str,
+    ) -> (String, BTreeMap<usize, String>) {
         let (is_insert, types) = (statement.is_insert(), statement.types.as_slice());
-        let values = StatementValues { number, is_insert, guesses: &guesses, types };
+        let values = StatementValues { number, is_insert, guesses, types };
         let mut named: BTreeMap<usize, String> = BTreeMap::new();
         let mut sql = String::new();
         for part in parts(&statement.sql) {
@@ -174,12 +205,13 @@ impl Draft<'_> {
             };
             sql.push_str(&format!(":{name}"));
         }
-        quoted(&sql)
+        (quoted(&sql), named)
     }
 
     /// The key for errors that are no fault of the build: a foreign key forbids what other events
-    /// have made or deleted, or all values of a unique index are references that are taken.
-    fn ignored(&self, statement: &TopStatement) -> String {
+    /// have made or deleted, or all values of a unique index are references that are taken and not
+    /// freed.
+    fn ignored(&self, statement: &TopStatement, is_freed: bool) -> String {
         if !statement.is_write() {
             return String::new();
         }
@@ -196,7 +228,7 @@ impl Draft<'_> {
             codes.extend(foreign_key);
         }
         let is_full = |table: &usize| keys::has_unique_references(&self.tables[*table]);
-        if statement.is_insert() && named.iter().any(is_full) {
+        if statement.is_insert() && !is_freed && named.iter().any(is_full) {
             codes.push(duplicate);
         }
         match codes.is_empty() {

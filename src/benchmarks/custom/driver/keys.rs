@@ -1,9 +1,11 @@
 //! Foreign keys and unique indexes of a database: what an INSERT or UPDATE must heed, and values
 //! that foreign keys allow.
 
-use super::facts::{AskDatabase, ColumnValues, DatabaseSurvey, ForeignKey, TableFacts};
+use super::facts::{
+    AskDatabase, ColumnValues, DatabaseSurvey, ForeignKey, TableFacts, TopStatement,
+};
 use super::names::{bare, plain};
-use super::statements::{ValueGuess, guesses};
+use super::statements::{OWN, ValueGuess, guesses};
 use crate::domain::dialect::Dialect;
 
 /// Rows of a referenced table that a draft chooses from.
@@ -170,7 +172,7 @@ fn sample(
     let (list, from) = (names.join(", "), &table.name);
     let random = if dialect == Dialect::Mysql { "rand()" } else { "random()" };
     let sql = format!(
-        "SELECT {list} FROM (SELECT {list} FROM {from} LIMIT 100000) AS few \
+        "SELECT {list} FROM (SELECT {list} FROM {from} LIMIT 100000) AS {OWN} \
          ORDER BY {random} LIMIT {SAMPLE}"
     );
     let rows = ask(&sql).unwrap_or_default().into_iter();
@@ -228,9 +230,41 @@ pub(super) fn is_bound(tables: &[TableFacts], table: usize) -> bool {
 
 /// True if a unique index consists of references only: a new row may find none that is free.
 pub(super) fn has_unique_references(table: &TableFacts) -> bool {
+    unique_references(table).is_some()
+}
+
+/// The columns of a unique index that consists of references only.
+fn unique_references(table: &TableFacts) -> Option<&Vec<usize>> {
     let is_reference =
         |column: &usize| table.references.iter().any(|key| key.columns.contains(column));
-    table.unique.iter().any(|index| index.iter().all(is_reference))
+    table.unique.iter().find(|index| index.iter().all(is_reference))
+}
+
+/// The row that an INSERT of one row needs to be away, because a unique index of its table consists
+/// of references only: the table, and each column of that index with the value's place in the
+/// statement. None if the statement says itself what happens to such a row, or stores several.
+pub(super) fn freed_row(
+    tables: &[TableFacts],
+    statement: &TopStatement,
+    guesses: &[ValueGuess],
+) -> Option<(usize, Vec<(usize, usize)>)> {
+    let upper = statement.sql.to_uppercase();
+    let decides = ["REPLACE", "IGNORE", "ON CONFLICT", "ON DUPLICATE"];
+    if !statement.is_insert() || decides.iter().any(|words| upper.contains(words)) {
+        return None;
+    }
+    let table = guesses.iter().find_map(|guess| match guess {
+        ValueGuess::Stored(table, _) => Some(*table),
+        _ => None,
+    })?;
+    let of_column = |column: &usize| {
+        let is_it = |guess: &ValueGuess| *guess == ValueGuess::Stored(table, *column);
+        let mut places = (0..guesses.len()).filter(|place| is_it(&guesses[*place]));
+        let place = places.next()?;
+        places.next().is_none().then_some((*column, place))
+    };
+    let index = unique_references(&tables[table])?;
+    Some((table, index.iter().map(of_column).collect::<Option<_>>()?))
 }
 
 /// Tables in an order in which they can be dropped: those that reference before those that they
@@ -354,5 +388,15 @@ mod tests {
         let pair = TableFacts { unique: vec![vec![1]], ..table.clone() };
         assert!(!must_be_new(&pair, 1, &[0, 1]));
         assert!(has_unique_references(&pair) && !has_unique_references(table));
+        let freed = |sql: &str, stored: &[usize]| {
+            let statement = TopStatement { sql: sql.to_owned(), ..TopStatement::default() };
+            let stored = stored.iter().map(|column| ValueGuess::Stored(0, *column));
+            freed_row(std::slice::from_ref(&pair), &statement, &Vec::from_iter(stored))
+        };
+        assert_eq!(freed("INSERT INTO t0 VALUES ($1, $2)", &[0, 1]), Some((0, vec![(1, 1)])));
+        assert_eq!(freed("INSERT INTO t0 (id) VALUES ($1)", &[0]), None);
+        assert_eq!(freed("INSERT INTO t0 VALUES ($1, $2), ($3, $4)", &[0, 1, 0, 1]), None);
+        assert_eq!(freed("REPLACE INTO t0 VALUES (?, ?)", &[0, 1]), None);
+        assert_eq!(freed("INSERT INTO t0 VALUES ($1, $2) ON CONFLICT DO NOTHING", &[0, 1]), None);
     }
 }

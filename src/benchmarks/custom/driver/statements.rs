@@ -6,6 +6,10 @@ use super::written::written;
 use crate::domain::dialect::Dialect;
 use crate::user_text::words;
 
+/// A name in each statement by which a draft reads tables, so that the next draft does not take it
+/// for one of the user's. Comments do not stay in the server's statistics.
+pub(super) const OWN: &str = "rqps_draft";
+
 /// The meaning of a value in a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ValueGuess {
@@ -27,6 +31,18 @@ pub(super) enum StatementPart {
     Value(usize),
     /// Several values in the place of one.
     Values(usize),
+}
+
+/// The statement that `PREPARE name AS` prepares: so the statistics of Postgres name what EXECUTE
+/// executes.
+pub(super) fn prepared(sql: &str) -> &str {
+    let is_prepare =
+        sql.get(.."PREPARE ".len()).is_some_and(|start| start.eq_ignore_ascii_case("PREPARE "));
+    let upper = sql.to_ascii_uppercase();
+    match upper.find(" AS ").filter(|_| is_prepare) {
+        Some(at) => &sql[at + " AS ".len()..],
+        None => sql,
+    }
 }
 
 /// True for a statement that uses the user's tables.
@@ -118,6 +134,27 @@ pub(super) fn guesses(statement: &TopStatement, tables: &[TableFacts]) -> Vec<Va
     guesses
 }
 
+/// A statement of Postgres that casts each value to the type of the column that it belongs to.
+/// Types with a length stay away: the catalog tells them without it, and the cast would cut values.
+pub(super) fn with_casts(statement: &TopStatement, tables: &[TableFacts]) -> String {
+    let guesses = guesses(statement, tables);
+    let cast = |number: usize| {
+        let type_name = match guesses.get(number) {
+            Some(ValueGuess::Column(table, column)) => &tables[*table].columns[*column].type_name,
+            _ => return String::new(),
+        };
+        let has_length = ["char", "bit"].iter().any(|part| type_name.starts_with(part));
+        if has_length { String::new() } else { format!("::{type_name}") }
+    };
+    let spelled = parts(&statement.sql).into_iter().map(|part| match part {
+        StatementPart::Sql(text) => text,
+        StatementPart::Value(number) | StatementPart::Values(number) => {
+            format!("${}{}", number + 1, cast(number))
+        }
+    });
+    spelled.collect()
+}
+
 /// True if a statement has the name of a table, with any schema.
 pub(super) fn mentions(sql: &str, table: &str) -> bool {
     let (sql, table) = (sql.to_lowercase(), bare(table).to_lowercase());
@@ -193,6 +230,27 @@ mod tests {
         let column = |name: &&str| ColumnFacts { name: (*name).to_owned(), ..Default::default() };
         let columns = columns.iter().map(column).collect();
         TableFacts { name: name.to_owned(), columns, ..TableFacts::default() }
+    }
+
+    #[test]
+    fn values_are_cast_to_the_types_of_their_columns() {
+        let mut tables = [table("line", &["product", "code"])];
+        tables[0].columns[0].type_name = "integer".to_owned();
+        tables[0].columns[1].type_name = "character".to_owned();
+        let sql =
+            "SELECT 1 FROM line WHERE code = $1 AND product BETWEEN $2 AND $3 + $4".to_owned();
+        let statement = TopStatement { sql, ..TopStatement::default() };
+        let wanted = "SELECT 1 FROM line WHERE code = $1 AND product BETWEEN $2::integer \
+                      AND $3::integer + $4";
+        assert_eq!(with_casts(&statement, &tables), wanted);
+    }
+
+    #[test]
+    fn what_prepare_prepares_is_the_statement() {
+        let plain = "SELECT name AS n FROM customer WHERE id = $1";
+        for begin in ["PREPARE c AS ", "prepare \"c d\" (integer) as ", ""] {
+            assert_eq!(prepared(&format!("{begin}{plain}")), plain);
+        }
     }
 
     #[test]

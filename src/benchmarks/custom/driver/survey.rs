@@ -6,7 +6,7 @@ use super::facts::{
 };
 use super::keys;
 use super::names::plain;
-use super::statements::{is_of_tables, learn_columns};
+use super::statements::{OWN, is_of_tables, learn_columns, prepared, with_casts};
 use super::written::with_lists;
 use crate::domain::dialect::Dialect;
 
@@ -39,7 +39,7 @@ pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSur
     if let Err(why) = keys::read(dialect, ask, &mut found.tables) {
         found.notes.push(format!("foreign keys and unique indexes could not be read: {why}"));
     }
-    match statements(dialect, ask, &found.tables) {
+    match statements(dialect, ask, &found.tables, &mut found.notes) {
         Ok(statements) => found.statements = statements,
         Err(note) => found.notes.push(note),
     }
@@ -88,7 +88,7 @@ fn tables(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<Vec<TableFacts>
             ..TableFacts::default()
         };
         if table.rows == 0 {
-            let counted = ask(&format!("SELECT count(*) FROM {}", table.name))?;
+            let counted = ask(&format!("SELECT count(*) AS {OWN} FROM {}", table.name))?;
             table.rows = number(counted.first().and_then(|row| row.first())).unwrap_or(0);
         }
         columns(dialect, ask, &mut table, &text(3))?;
@@ -163,7 +163,8 @@ fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, nu
             true => format!("count(DISTINCT {name})"),
             false => "NULL".to_owned(),
         };
-        let bounds = ask(&format!("SELECT min({name}), max({name}), {counted} FROM {from}"));
+        let sql = format!("SELECT min({name}) AS {OWN}, max({name}), {counted} FROM {from}");
+        let bounds = ask(&sql);
         let mut cells = bounds.ok().and_then(|rows| rows.into_iter().next()).into_iter().flatten();
         let mut next = || cells.next()??.parse::<i64>().ok();
         if let (Some(least), Some(most)) = (next(), next()) {
@@ -176,7 +177,7 @@ fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, nu
         let random = if dialect == Dialect::Mysql { "rand()" } else { "random()" };
         let sql = format!(
             "SELECT {name} FROM (SELECT {name} FROM {from} WHERE {name} IS NOT NULL LIMIT 10000) \
-             AS few ORDER BY {random} LIMIT {SAMPLE}"
+             AS {OWN} ORDER BY {random} LIMIT {SAMPLE}"
         );
         let sample = ask(&sql).unwrap_or_default().into_iter().flatten().flatten();
         let mut sample: Vec<String> = sample.filter(|text| text.len() <= LONGEST).collect();
@@ -191,18 +192,21 @@ fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, nu
     }
 }
 
-/// The statements with most total time.
+/// The statements with most total time. Notes name those that the server does not prepare.
 fn statements(
     dialect: Dialect,
     ask: &mut AskDatabase<'_>,
     tables: &[TableFacts],
+    notes: &mut Vec<String>,
 ) -> Result<Vec<TopStatement>, String> {
     let rows = match dialect {
         Dialect::Postgres => postgres_statements(ask)?,
-        Dialect::Mysql => ask("SELECT DIGEST_TEXT, COUNT_STAR, AVG_TIMER_WAIT / 1e9 \
+        Dialect::Mysql => ask(&format!(
+            "SELECT DIGEST_TEXT, COUNT_STAR, AVG_TIMER_WAIT / 1e9 \
              FROM performance_schema.events_statements_summary_by_digest \
              WHERE SCHEMA_NAME = DATABASE() AND DIGEST_TEXT NOT LIKE '%...' \
-             ORDER BY SUM_TIMER_WAIT DESC LIMIT 100")
+             AND DIGEST_TEXT NOT LIKE '%{OWN}%' ORDER BY SUM_TIMER_WAIT DESC LIMIT 100"
+        ))
         .map_err(|why| format!("performance_schema has no statements: {why}"))?,
         _ => return Err("SQLite keeps no statistics of statements".to_owned()),
     };
@@ -213,17 +217,28 @@ fn statements(
         else {
             continue;
         };
-        if found.len() == STATEMENTS || !is_of_tables(&sql) {
+        let sql = prepared(&sql);
+        if found.len() == STATEMENTS || !is_of_tables(sql) {
             continue;
         }
-        let sql = if dialect == Dialect::Mysql { with_lists(&sql, tables) } else { sql };
+        let sql = match dialect {
+            Dialect::Mysql => with_lists(sql, tables),
+            _ => sql.to_owned(),
+        };
         let statement = TopStatement {
             sql,
             calls: calls.parse().unwrap_or(1),
             mean_ms: mean.parse().unwrap_or(0.0),
             types: Vec::new(),
         };
-        found.extend(described(dialect, ask, statement));
+        let text = shortened(&statement.sql);
+        match described(dialect, ask, tables, statement) {
+            Ok(statement) => found.push(statement),
+            Err(why) => notes.push(format!(
+                "left out, because the server does not prepare it ({}): {text}",
+                why.lines().next().unwrap_or_default()
+            )),
+        }
     }
     match found.is_empty() {
         true => Err("the server's statistics hold no statement on these tables".to_owned()),
@@ -236,7 +251,7 @@ fn postgres_statements(ask: &mut AskDatabase<'_>) -> Result<Vec<Vec<Option<Strin
         format!(
             "SELECT query, calls, {mean} FROM pg_stat_statements \
              WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
-             ORDER BY {total} DESC LIMIT 100"
+             AND query NOT LIKE '%{OWN}%' ORDER BY {total} DESC LIMIT 100"
         )
     };
     // The name since version 13.
@@ -245,23 +260,41 @@ fn postgres_statements(ask: &mut AskDatabase<'_>) -> Result<Vec<Vec<Option<Strin
         .map_err(|why| format!("pg_stat_statements has no statements: {why}"))
 }
 
-/// A statement with the types of its values. `None` if the server does not prepare it.
+/// The beginning of a statement, on one line.
+fn shortened(sql: &str) -> String {
+    let line = Vec::from_iter(sql.split_whitespace()).join(" ");
+    match line.char_indices().nth(100) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// A statement with the types of its values.
+///
+/// # Errors
+/// The server does not prepare it.
 fn described(
     dialect: Dialect,
     ask: &mut AskDatabase<'_>,
+    tables: &[TableFacts],
     mut statement: TopStatement,
-) -> Option<TopStatement> {
+) -> Result<TopStatement, String> {
     if dialect != Dialect::Postgres {
         let sql = statement.sql.replace("?...", "?").replace('\\', "\\\\").replace('\'', "''");
-        ask(&format!("PREPARE rqps_draft FROM '{sql}'")).ok()?;
-        ask("DEALLOCATE PREPARE rqps_draft").ok()?;
-        return Some(statement);
+        ask(&format!("PREPARE {OWN} FROM '{sql}'"))?;
+        ask(&format!("DEALLOCATE PREPARE {OWN}"))?;
+        return Ok(statement);
     }
-    ask(&format!("PREPARE rqps_draft AS {}", statement.sql)).ok()?;
-    let types = ask("SELECT unnest(parameter_types)::text FROM pg_prepared_statements \
-         WHERE name = 'rqps_draft'");
+    if let Err(why) = ask(&format!("PREPARE {OWN} AS {}", statement.sql)) {
+        // The server knows no type for two values that are added, as in BETWEEN $1 AND $2 + $3.
+        statement.sql = with_casts(&statement, tables);
+        ask(&format!("PREPARE {OWN} AS {}", statement.sql)).map_err(|_| why)?;
+    }
+    let types = ask(&format!(
+        "SELECT unnest(parameter_types)::text FROM pg_prepared_statements WHERE name = '{OWN}'"
+    ));
     statement.types = types.unwrap_or_default().into_iter().flatten().flatten().collect();
     // The end of the session frees it if this fails.
-    ask("DEALLOCATE rqps_draft").ok()?;
-    Some(statement)
+    ask(&format!("DEALLOCATE {OWN}"))?;
+    Ok(statement)
 }
