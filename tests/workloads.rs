@@ -271,7 +271,7 @@ fn rows_that_are_not_expected_fail_the_step_with_the_values() {
     let shop = folder.path().join("shop.toml");
     edit(&shop, "expect.rows = 1", "expect.rows = 2");
     let words = said(&compare(folder.path(), &["sqlite"], &["--steps", "customer-by-id"]));
-    assert!(words.contains("statement 1: it returned 1 rows, not 2 with the values "), "{words}");
+    assert!(words.contains("statement 1: it returned 1 row, not 2 with the values "), "{words}");
 }
 
 #[test]
@@ -296,6 +296,16 @@ fn what_cannot_be_used_is_refused_before_anything_starts() {
     check(&["sqlite"], "weight = 9", "wieght = 9", &unknown);
     let broken = format!("line {}, column 8: ", line("name = \"cities\""));
     check(&["sqlite"], "name = \"cities\"", "name = cities", &broken);
+    let words = refused(&["sqlite"], "values = [\"Paris\"", "values = [true");
+    let place = format!("line {}, column ", line("city  ="));
+    let wanted = "expected a number, or a text in quotes";
+    assert!(words.contains(&place) && words.contains(wanted), "{words}");
+    let latin1 = original.replacen("Oslo", "\u{d8}slo", 1);
+    let latin1: Vec<u8> = latin1.chars().map(|letter| u8::try_from(letter).unwrap()).collect();
+    fs::write(&shop, latin1).unwrap();
+    let words = said(&compare(folder.path(), &["sqlite"], &[]));
+    let place = format!("line {}, column 46: it is not UTF-8\nhint: convert", line("city  ="));
+    assert!(words.contains(&place), "{words}");
     let guest = "postgres://nobody@/none?host=/nowhere";
     let question = "hint: add --yes to allow it, or leave the steps out with --steps";
     check(&[guest], "x", "x", question);

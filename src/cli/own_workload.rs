@@ -23,6 +23,7 @@ use crate::domain::sql_workload::PinnedFile;
 use crate::domain::target::Target;
 use crate::plan::{Plan, file};
 use crate::units;
+use crate::user_text::{UTF8_HINT, toml_reader};
 
 /// The benchmark of `--bench`.
 pub(super) struct SaidBenchmark {
@@ -95,10 +96,8 @@ pub(super) fn take(
             None => Ok(()),
         };
     };
-    let read = |path: &Path| {
-        let text = std::fs::read_to_string(path);
-        text.map_err(|error| format!("read {}: {error}", path.display()))
-    };
+    let read =
+        |path: &Path| read_text(path).map_err(|error| format!("read {}: {error}", path.display()));
     let note = |text: &str| tell!("rqps: {text}");
     let words_said = SaidWords { what: &said.what, options, read: &read, look: &look, note: &note };
     let taken = (words.take)(workload, &words_said).map_err(anyhow::Error::msg);
@@ -120,13 +119,28 @@ fn look(script: &Path, with_help: bool) -> Result<String, String> {
     }
 }
 
+/// The text of a file that a user wrote.
+///
+/// # Errors
+/// The file cannot be read, or is not UTF-8; the text names the place in it.
+fn read_text(path: &Path) -> Result<String, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..valid]);
+        let place = toml_reader::position(&before, valid);
+        format!("{}it is not UTF-8{UTF8_HINT}", place.prefix())
+    })
+}
+
 /// Reads a workload file into the workload.
 ///
 /// # Errors
 /// The file cannot be read; the text names the place in it.
 fn read(spec: &BenchmarkSpec, workload: &mut Workload, path: &Path) -> Result<()> {
     let Some(own) = &spec.file else { return Ok(()) };
-    let text = std::fs::read_to_string(path)
+    let text = read_text(path)
+        .map_err(anyhow::Error::msg)
         .with_context(|| format!("read the workload file {}", path.display()))?;
     (own.read)(workload, &text)
         .map_err(anyhow::Error::msg)

@@ -70,7 +70,7 @@ impl TextPosition {
 
 /// A whole number, a fraction, or a text: the name of a variable, a sum, a date.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number, or a text in quotes")]
 pub enum Amount {
     /// `42`.
     Whole(i64),
@@ -82,7 +82,10 @@ pub enum Amount {
 
 /// Texts that may be different for each dialect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected one value for all, or one for each dialect, as in { postgres = …, mysql = … }"
+)]
 pub enum ByDialect<T> {
     /// The same value for all.
     All(T),
@@ -236,7 +239,7 @@ pub struct SqlParameter {
 
 /// A number, or the least and the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a whole number, or the least and the most as in [20, 80]")]
 pub enum CountOrRange {
     /// This number.
     Count(u64),
@@ -316,7 +319,7 @@ pub struct SqlEvent {
 
 /// The transaction of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected true, or an isolation level in quotes")]
 pub enum TransactionWord {
     /// True if the event is a transaction.
     Plain(bool),

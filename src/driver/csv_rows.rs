@@ -12,7 +12,7 @@ use crate::driver::part::{FieldRow, PartRows};
 use crate::driver::request::CsvFile;
 use crate::driver::row_stream::{FillColumn, RowStream, TableFill};
 use crate::driver::script::table::{self, CountedFile};
-use crate::user_text::{CsvPlace, CsvReader, CsvRecord, cuts};
+use crate::user_text::{CsvPlace, CsvReader, CsvRecord, UTF8_HINT, cuts};
 
 /// Fewest bytes of a part of a file; each part has its own session.
 const PART: u64 = 1 << 20;
@@ -149,9 +149,8 @@ impl CsvRecords {
                 row.text(bytes);
             } else {
                 return Err(format!(
-                    "line {line}: `{name}` is not UTF-8\nhint: convert the file, for instance by \
-                     `iconv -f latin1 -t utf8`; bytes belong in a column of hex digits, named in \
-                     `hex`"
+                    "line {line}: `{name}` is not UTF-8{UTF8_HINT}; bytes belong in a column of hex \
+                     digits, named in `hex`"
                 ));
             }
         }

@@ -15,3 +15,6 @@ pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
 pub use lexer::SqlLexer;
 pub use references::{SqlPart, parts, words};
 pub use splitter::{SplitError, SqlChunk, SqlSplitter};
+
+/// The way out of a text that is not UTF-8, after its error.
+pub const UTF8_HINT: &str = "\nhint: convert the file, for instance by `iconv -f latin1 -t utf8`";

@@ -162,9 +162,12 @@ impl ScriptBuffers {
     pub fn keep(&mut self, rows: &RowTexts, into: &[u32]) -> Result<(), String> {
         if (rows.rows(), rows.columns()) != (1, into.len()) {
             let (count, columns, names) = (rows.rows(), rows.columns(), into.len());
-            return Err(format!(
-                "it returned {count} rows of {columns} columns; `into` needs one row of {names}"
-            ));
+            let found = match count {
+                0 => "no row".to_owned(),
+                _ => format!("rows: {count}, columns: {columns}"),
+            };
+            let noun = if names == 1 { "column" } else { "columns" };
+            return Err(format!("it returned {found}; `into` needs one row of {names} {noun}"));
         }
         for (column, slot) in into.iter().enumerate() {
             let drawn = &mut self.drawn[*slot as usize];

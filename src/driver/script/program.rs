@@ -322,7 +322,8 @@ fn surprise(operation: &CompiledOperation, rows: u64, scratch: &ScriptBuffers) -
         true => String::new(),
         false => format!(" with the values {}", values.join(", ")),
     };
-    let what = format!("it returned {rows} rows, not {wanted}{with}");
+    let noun = if rows == 1 { "row" } else { "rows" };
+    let what = format!("it returned {rows} {noun}, not {wanted}{with}");
     statement_error(&operation.kind, WireError::Protocol(what))
 }
 

@@ -101,6 +101,21 @@ impl Read for CountedFile {
     }
 }
 
+/// What gzip compressed. Its errors name gzip: "unexpected end of file" alone is a riddle.
+struct Unpacked<R>(MultiGzDecoder<R>);
+
+impl<R: BufRead> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(|error| match error.raw_os_error() {
+            Some(_) => error,
+            None => {
+                let what = format!("it is not a whole file of gzip: {error}");
+                io::Error::new(error.kind(), what)
+            }
+        })
+    }
+}
+
 /// Opens a file, compressed by gzip or not.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
     open_counted(path, &Arc::default())
@@ -112,7 +127,10 @@ pub fn open_counted(path: &Path, read: &Arc<AtomicU64>) -> Result<Box<dyn BufRea
     let file = File::open(path).map_err(|error| format!("open {}: {error}", path.display()))?;
     let file = BufReader::with_capacity(256 << 10, CountedFile::new(file, read));
     Ok(match is_compressed(path) {
-        true => Box::new(BufReader::with_capacity(256 << 10, MultiGzDecoder::new(file))),
+        true => {
+            let unpacked = Unpacked(MultiGzDecoder::new(file));
+            Box::new(BufReader::with_capacity(256 << 10, unpacked))
+        }
         false => Box::new(file),
     })
 }
@@ -154,4 +172,21 @@ pub fn read(
         }
     }
     Ok((texts, weights))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_gzip_did_not_finish_is_named_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.csv.gz");
+        // The first bytes of what gzip writes, and no gzip at all.
+        for bytes in [&b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b"[..], b"a,b\n1,2\n"] {
+            std::fs::write(&path, bytes).unwrap();
+            let error = read(&path, "a", None).unwrap_err();
+            assert!(error.contains("rows.csv.gz: it is not a whole file of gzip: "), "{error}");
+        }
+    }
 }
