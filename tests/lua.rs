@@ -155,6 +155,42 @@ fn scripts_run_on_sqlite_with_their_reports_and_commands() {
     assert!(log.contains(r#""qps": {"total": "#), "{log}");
 }
 
+/// A command for all threads runs once on each in a state of its own, others run once, and one that
+/// returns false fails the step.
+#[test]
+fn commands_run_as_scripts_declare_them() {
+    if !has_luajit("commands_run_as_scripts_declare_them") {
+        return;
+    }
+    let folder = scripts();
+    let run = |after: &str| {
+        let mut command = program::rqps_in(&["compare", "sqlite"], folder.path());
+        command.args(["--bench", "lua:commands.lua", "--out", "out", "--canaries", "off"]);
+        command.args(["--blocks", "1", "--set", "seconds=0.4", "--set", "warmup_seconds=0"]);
+        command.args(["--clients", "2", "--set", "before=each,once", "--set", after]);
+        command.output().unwrap()
+    };
+    let output = run("after=once");
+    assert!(output.status.success(), "{}", said(&output));
+    let log = printed(folder.path());
+    let mut lines: Vec<&str> = log.lines().filter(|line| line.contains(": ")).collect();
+    lines.sort_unstable();
+    let wanted = [
+        "each: thread 0 of 2, state 1, each",
+        "each: thread 0 of 2, state 2, once",
+        "each: thread 0 of 2, state 2, once",
+        "each: thread 1 of 2, state 1, each",
+        "once: state 1",
+        "once: state 1",
+    ];
+    assert_eq!(lines, wanted, "{log}");
+    fs::remove_dir_all(folder.path().join("out")).unwrap();
+    let output = run("after=fails");
+    assert!(!output.status.success(), "{}", said(&output));
+    let status = steps(&folder.path().join("out"), "sqlite").remove(0)["status"].to_string();
+    assert!(status.contains("commands.lua: the command `fails` failed"), "{status}");
+}
+
 #[test]
 fn a_script_may_not_take_all_memory() {
     if !has_luajit("a_script_may_not_take_all_memory") {
