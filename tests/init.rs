@@ -258,10 +258,10 @@ fn a_draft_from_mysql_keeps_foreign_keys() {
         "csv = \"shop-keys-",
         "column = \"product\", row = ",
         "ignore = [\"1451\", \"1452\"]  # foreign keys forbid some\n",
-        "sql = \"DELETE FROM `payment` WHERE `orders` = :s",
+        "sql = \"DELETE FROM payment WHERE orders = :s",
     ];
     let (text, _) = drafted(&server, &parts);
-    assert!(!text.contains("(...)"), "{text}");
+    assert!(!text.contains("(...)") && !text.contains("cannot infer"), "{text}");
     // What the first draft read is not among the statements of the second.
     let again = tempfile::tempdir().unwrap();
     let output = init(server.dsn("a").strip_prefix("a=").unwrap(), again.path());

@@ -188,7 +188,7 @@ fn commands_run_as_scripts_declare_them() {
     let output = run("after=fails");
     assert!(!output.status.success(), "{}", said(&output));
     let status = steps(&folder.path().join("out"), "sqlite").remove(0)["status"].to_string();
-    assert!(status.contains("commands.lua: the command `fails` failed"), "{status}");
+    assert!(status.contains("of commands: the command `fails` failed"), "{status}");
 }
 
 #[test]

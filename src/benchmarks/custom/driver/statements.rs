@@ -174,7 +174,8 @@ fn guess(before: &str, mentioned: &[usize], tables: &[TableFacts]) -> ValueGuess
     // A value that is added to a column, or that names a member of a document, is not a value of
     // the column.
     let operator = before[last_at + last.len()..].trim_matches(['~', ' ', '(', ',', '\n']);
-    let compares = operator.chars().all(|letter| "=<>!\"`)[".contains(letter));
+    // MySQL's statistics have names in quotes, with a space before the operator.
+    let compares = operator.chars().all(|letter| "=<>!\"`)[ ".contains(letter));
     let is_member = operator.contains("->") || operator.contains("#>");
     if !compares
         || is_member
@@ -279,6 +280,7 @@ mod tests {
             &[column(0, 0), ValueGuess::Unknown],
         );
         check("SELECT city ->> $1 FROM customer", &[ValueGuess::Unknown]);
+        check("DELETE FROM `customer` WHERE `id` = ?", &[column(1, 0)]);
         check("INSERT INTO orders VALUES ($1, $2)", &[stored(0, 0), stored(0, 1)]);
         check("UPDATE customer SET city = $2 WHERE id = $1", &[column(1, 0), stored(1, 1)]);
         check("INSERT INTO orders SELECT $1", &[ValueGuess::Unknown]);
