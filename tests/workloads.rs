@@ -176,7 +176,7 @@ fn a_row_gives_values_to_later_statements_and_files_are_kept_with_the_results() 
     fs::remove_dir_all(&out).unwrap();
     let output = compare(folder.path(), &["sqlite"], &[]);
     let words = said(&output);
-    let wanted = "it returned 0 rows of 0 columns; `into` needs one row of 2";
+    let wanted = "it returned no row; `into` needs one row of 2 columns";
     assert!(!output.status.success() && words.contains(wanted), "{words}");
 }
 
