@@ -84,7 +84,7 @@ pub enum Amount {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected one value for all, or one for each dialect, as in { postgres = …, mysql = … }"
+    expecting = "expected one value for all, or one for each dialect: { postgres = …, mysql = … }"
 )]
 pub enum ByDialect<T> {
     /// The same value for all.

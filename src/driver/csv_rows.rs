@@ -149,8 +149,8 @@ impl CsvRecords {
                 row.text(bytes);
             } else {
                 return Err(format!(
-                    "line {line}: `{name}` is not UTF-8{UTF8_HINT}; bytes belong in a column of hex \
-                     digits, named in `hex`"
+                    "line {line}: `{name}` is not UTF-8{UTF8_HINT}; bytes belong in a column of \
+                     hex digits, named in `hex`"
                 ));
             }
         }

@@ -9,12 +9,11 @@ pub mod pgbench;
 mod references;
 mod splitter;
 pub mod toml_reader;
+mod utf8;
 
 pub use changes::{ChangedRelation, RelationKind, changes};
 pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
 pub use lexer::SqlLexer;
 pub use references::{SqlPart, parts, words};
 pub use splitter::{SplitError, SqlChunk, SqlSplitter};
-
-/// The way out of a text that is not UTF-8, after its error.
-pub const UTF8_HINT: &str = "\nhint: convert the file, for instance by `iconv -f latin1 -t utf8`";
+pub use utf8::UTF8_HINT;

@@ -33,7 +33,7 @@ pub enum SplitError {
         program: &'static str,
     },
     /// Bytes that are not UTF-8.
-    #[error("line {line}: the statement is not UTF-8{}", super::UTF8_HINT)]
+    #[error("line {line}: the statement is not UTF-8{}", super::utf8::UTF8_HINT)]
     Encoding {
         /// The line.
         line: u64,
