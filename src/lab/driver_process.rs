@@ -15,7 +15,7 @@ use crate::driver::request::{DriverRequest, LabWord};
 use crate::json;
 use crate::lab::driver_child::{DriverChild, DriverLog};
 use crate::lab::relay::{ClientLine, FarDriver};
-use crate::os::valgrind::Callgrind;
+use crate::os::valgrind::{self, Callgrind};
 
 /// The start of the process, by its DBMS.
 #[derive(Debug, Default)]
@@ -63,6 +63,7 @@ impl DriverProcess {
             (Some(callgrind), _) => {
                 let (valgrind, args) = callgrind.wrap(program, Vec::new());
                 let mut command = Command::new(valgrind);
+                valgrind::forget_names(&mut command);
                 command.args(args);
                 command
             }

@@ -241,6 +241,7 @@ impl Callgrind {
     ) -> Result<String, ValgrindError> {
         let fault = |why: String| ValgrindError::Order { doing, pid, why };
         let mut command = Command::new(&self.programs.vgdb);
+        forget_names(&mut command);
         command.arg(format!("--pid={pid}"));
         command.arg(format!("--vgdb-prefix={}", self.pipes().display()));
         for order in orders {
@@ -261,6 +262,14 @@ impl Callgrind {
             return Err(fault(said.trim().replace('\n', "; ")));
         }
         Ok(said)
+    }
+}
+
+/// Removes the names that valgrind and vgdb put into the names of their common files. Servers have
+/// none of them, so vgdb would look for other files.
+pub fn forget_names(command: &mut Command) {
+    for name in ["LOGNAME", "USER", "HOST", "HOSTNAME"] {
+        command.env_remove(name);
     }
 }
 
@@ -335,6 +344,17 @@ mod tests {
         assert_eq!(error, "it does not answer within 0.02 s");
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it lives on");
         assert_eq!(hear(spawn("echo", "yes"), PATIENCE), Ok((true, "yes\n".to_owned())));
+    }
+
+    #[test]
+    fn files_of_valgrind_have_the_same_names_whoever_asks() {
+        let mut command = Command::new("env");
+        command.env("LOGNAME", "somebody").env("HOSTNAME", "somewhere");
+        forget_names(&mut command);
+        let said = command.output().unwrap();
+        let said = String::from_utf8_lossy(&said.stdout);
+        let is_name = |line: &&str| line.starts_with("LOGNAME=") || line.starts_with("HOSTNAME=");
+        assert!(said.lines().count() > 0 && !said.lines().any(|line| is_name(&line)), "{said}");
     }
 
     #[test]
