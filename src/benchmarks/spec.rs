@@ -49,6 +49,8 @@ pub struct BenchmarkSpec {
     /// The reason why the benchmark accepts only one client count, with a way out; `None` if each
     /// of its steps can run once per count.
     pub single_count: Option<&'static str>,
+    /// Why the clients of a step cannot be on several hosts; `None` if they can.
+    pub one_client_host: fn(&Workload) -> Option<&'static str>,
     /// The default for turns of targets.
     pub turns: DefaultTurns,
     /// The default placement of clients and servers; `None` places a client beside its server while
@@ -99,6 +101,7 @@ impl BenchmarkSpec {
         for_target: |_, _| {},
         choose: |phases, globs| select(phases, globs, &Companions::NONE),
         single_count: None,
+        one_client_host: |_| None,
         turns: DefaultTurns::Step,
         placement: Some(|workload| workload.placement),
         load: None,

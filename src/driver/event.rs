@@ -49,6 +49,9 @@ pub enum DriverEvent {
     Prepared,
     /// All clients are connected and prepared; the warm-up begins.
     Warming,
+    /// The warm-up of whole events has ended on one of several hosts. The driver waits for the
+    /// common start of the windows.
+    WarmedUp,
     /// The answer to [`LabWord::Clock`](crate::driver::request::LabWord).
     Clock {
         /// The host's monotonic clock, nanoseconds.

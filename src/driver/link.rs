@@ -24,6 +24,9 @@ pub struct LabLink<W> {
     _open: Option<Sender<String>>,
     /// Counters of this host, if the lab is on another.
     host: Option<HostWatch>,
+    /// The start that the lab has set for drivers of several hosts, on the host's monotonic clock,
+    /// nanoseconds.
+    start_ns: Option<u64>,
 }
 
 /// Reads this host's counters at both edges of the window.
@@ -68,7 +71,7 @@ impl<W: Write> LabLink<W> {
                 rest.clear();
             }
         });
-        LabLink { output, lines, _open: None, host: None }
+        LabLink { output, lines, _open: None, host: None, start_ns: None }
     }
 
     /// Also sends the changes of this host's counters in the window, for a lab on another host.
@@ -80,7 +83,7 @@ impl<W: Write> LabLink<W> {
     /// A link without an input, for tests and for calls in the same process.
     pub fn alone(output: W) -> LabLink<W> {
         let (sender, lines) = channel();
-        LabLink { output, lines, _open: Some(sender), host: None }
+        LabLink { output, lines, _open: Some(sender), host: None, start_ns: None }
     }
 
     /// Sends one message at once.
@@ -122,6 +125,13 @@ impl<W: Write> LabLink<W> {
         self.pause_at(&DriverEvent::Prepared)
     }
 
+    /// The start that the lab has set last, as a moment `now` of another clock shows it. It is
+    /// past: a driver that waits for a CPU wakes late. `None` if the lab has set none.
+    pub fn start_by(&self, now: impl FnOnce() -> u64) -> Option<u64> {
+        let late = clock::monotonic_ns().saturating_sub(self.start_ns?);
+        Some(now().saturating_sub(late))
+    }
+
     /// Pauses if a request asks for it.
     pub fn pause_if(&mut self, asked: bool) -> Result<(), LabGone> {
         if asked { self.pause() } else { Ok(()) }
@@ -151,6 +161,7 @@ impl<W: Write> LabLink<W> {
                 LabWord::StartAt(at) => {
                     let wait = at.saturating_sub(clock::monotonic_ns());
                     RealClock::new().sleep_until(wait);
+                    self.start_ns = Some(at);
                     return Ok(());
                 }
                 LabWord::Sampled(_) | LabWord::Leave(_) => {

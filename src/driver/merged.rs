@@ -93,9 +93,21 @@ pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
         notes: parts.iter().flat_map(|part| part.notes.clone()).collect(),
         stopped: parts.iter().flat_map(|part| part.stopped.clone()).collect(),
         cut: parts.iter().find_map(|part| part.cut.clone()),
-        facts: parts.iter().flat_map(|part| part.facts.clone()).collect(),
+        facts: facts(parts),
         ..Outcome::default()
     })
+}
+
+/// The facts of all drivers; where they differ, all values in the order of the hosts.
+fn facts(parts: &[Outcome]) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in parts.iter().flat_map(|part| &part.facts) {
+        let values = all.entry(name.clone()).or_default();
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
+    }
+    all.into_iter().map(|(name, values)| (name, values.join("; "))).collect()
 }
 
 /// The divisor of the sum of events, seconds, which makes the rate the sum of the drivers' rates.
@@ -175,6 +187,10 @@ mod tests {
             errors: BTreeMap::from([("40001".to_owned(), 1)]),
             client_busiest: seconds / 10.0,
             stopped: BTreeMap::from([(events.to_string(), 7)]),
+            facts: BTreeMap::from([("events", events.to_string()), ("seed", "1".to_owned())])
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
             ..Outcome::default()
         };
         let merged = outcome(&[part(100, 1.0), part(300, 2.0)]).unwrap();
@@ -183,6 +199,10 @@ mod tests {
         assert_eq!(merged.errors["40001"], 2);
         assert_eq!(merged.client_busiest, 0.2);
         assert_eq!(merged.stopped.len(), 2);
+        assert_eq!(
+            (merged.facts["events"].as_str(), merged.facts["seed"].as_str()),
+            ("100; 300", "1")
+        );
         assert_eq!(outcome(&[part(100, 1.5), part(50, 1.5)]).unwrap().seconds, 1.5);
         let own = Outcome { series: BTreeMap::from([("x".to_owned(), vec![])]), ..part(1, 1.0) };
         assert!(outcome(&[part(1, 1.0), own]).is_err());

@@ -34,6 +34,10 @@ const STACK: usize = 512 << 10;
 /// a window of whole events.
 const LEAD: Duration = Duration::from_millis(2);
 
+/// Drivers of several hosts that wake so much later than the common start still begin their windows
+/// together.
+const LATE: Duration = Duration::from_millis(10);
+
 /// Fewest warm-up events of a count, except for scans: after five executions of a prepared
 /// statement, Postgres decides whether to use a generic plan.
 const WARM_UP_LEAST: u64 = 6;
@@ -189,15 +193,33 @@ impl<E> Shared<E> {
     fn warm_up<W: Write>(
         &self,
         crew: &mut Crew<Counts>,
-        link: &LabLink<W>,
+        link: &mut LabLink<W>,
     ) -> Result<Window, Stop> {
-        let end = self.clock.now() + (self.task.warmup_seconds * SECOND) as u64;
+        // Windows of several hosts begin together, even if one of them was late for its warm-up.
+        let begun = |link: &LabLink<W>| link.start_by(|| self.clock.now());
+        let begin = begun(link).unwrap_or_else(|| self.clock.now());
+        let least = if self.is_shared() { LATE.as_nanos() as u64 } else { 0 };
+        let end = begin + ((self.task.warmup_seconds * SECOND) as u64).max(least);
+        let end = end.max(self.clock.now());
         crew.order(Order::WarmUp(end));
         if !window::counts_whole_events(&self.task) {
             return Ok(window::window(&self.task, end));
         }
         crew.answers(link)?;
-        Ok(window::window(&self.task, self.clock.now() + LEAD.as_nanos() as u64))
+        // The last events of a warm-up end at different moments.
+        if !self.is_shared() {
+            let start = self.clock.now() + LEAD.as_nanos() as u64;
+            return Ok(window::window(&self.task, start));
+        }
+        link.pause_at(&DriverEvent::WarmedUp)?;
+        let begin = begun(link).unwrap_or_else(|| self.clock.now());
+        let start = (begin + LATE.as_nanos() as u64).max(self.clock.now());
+        Ok(window::window(&self.task, start))
+    }
+
+    /// True if other hosts carry clients of the step, too.
+    fn is_shared(&self) -> bool {
+        self.request.all_clients(self.task.clients) > self.task.clients
     }
 }
 

@@ -198,7 +198,11 @@ fn next_of_all(drivers: &mut [AwayDriver], wait: Duration) -> Result<Option<Driv
         }
         let is_silent = |driver: &AwayDriver| driver.said.is_empty() && !driver.is_done;
         let Some(silent) = drivers.iter().position(is_silent) else {
-            return together(drivers).map(Some);
+            match together(drivers)? {
+                DriverEvent::WarmedUp => start_together(drivers)?,
+                event => return Ok(Some(event)),
+            }
+            continue;
         };
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -213,10 +217,11 @@ fn rank(event: &DriverEvent) -> (u8, u32) {
     match event {
         DriverEvent::Prepared => (0, 0),
         DriverEvent::Warming => (1, 0),
-        DriverEvent::WindowStart { .. } => (2, 0),
-        DriverEvent::Interval(interval) => (3, interval.second),
-        DriverEvent::Measured(_) => (5, 0),
-        _ => (4, 0),
+        DriverEvent::WarmedUp => (2, 0),
+        DriverEvent::WindowStart { .. } => (3, 0),
+        DriverEvent::Interval(interval) => (4, interval.second),
+        DriverEvent::Measured(_) => (6, 0),
+        _ => (5, 0),
     }
 }
 

@@ -18,6 +18,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     set: settings::set,
     check: steps::check,
     phases: |_, _, workload| steps::phases(workload),
+    one_client_host: steps::one_client_host,
     turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::request),

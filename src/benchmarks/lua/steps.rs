@@ -32,6 +32,13 @@ pub fn shape(workload: &Workload) -> Option<&LuaShape> {
     }
 }
 
+/// Why the clients of a step cannot be on several hosts; `None` if they can.
+pub fn one_client_host(workload: &Workload) -> Option<&'static str> {
+    let shape = shape(workload)?;
+    let has_commands = !(shape.before.is_empty() && shape.after.is_empty());
+    has_commands.then_some("commands of its scripts run in each step, and clients would not wait")
+}
+
 /// Refuses a workload that cannot run on a DBMS of this dialect.
 ///
 /// # Errors

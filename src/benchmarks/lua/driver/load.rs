@@ -40,7 +40,7 @@ pub(crate) fn own_load(
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
     let connector = Connector::new(request)?;
     let clients = work.clients;
-    let surroundings = Surroundings::new(connector.clone(), request.seed, (&work, clients))?;
+    let surroundings = Surroundings::new(connector.clone(), request, (&work, clients))?;
     let mut rows = 0;
     for command in &work.commands {
         let mut say = |rows, link: &mut LabLink<&mut dyn Write>| {

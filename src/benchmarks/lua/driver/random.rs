@@ -28,8 +28,11 @@ pub(super) struct Unique {
 }
 
 impl Unique {
-    pub(super) fn new(seed: u64) -> Unique {
-        Unique { base: (seed >> 16) as u32, drawn: AtomicU32::new(0) }
+    /// For the clients from number `first` on, of `of` on all hosts: each host has its own part of
+    /// all numbers.
+    pub(super) fn new(seed: u64, (first, of): (u32, u32)) -> Unique {
+        let part = (u64::from(first) << 32) / u64::from(of.max(1));
+        Unique { base: ((seed >> 16) as u32).wrapping_add(part as u32), drawn: AtomicU32::new(0) }
     }
 
     fn next(&self) -> u32 {
@@ -243,7 +246,7 @@ mod tests {
     use super::*;
 
     fn random(seed: u32, client: u32) -> Random {
-        let unique = Arc::new(Unique::new(7));
+        let unique = Arc::new(Unique::new(7, (0, 1)));
         Random::of_client(LuaRandom::default(), seed, client, unique)
     }
 
@@ -293,9 +296,9 @@ mod tests {
 
     #[test]
     fn unique_numbers_never_repeat() {
-        let unique = Unique::new(99 << 16);
-        let drawn: std::collections::BTreeSet<u32> = (0..200_000).map(|_| unique.next()).collect();
-        assert_eq!(drawn.len(), 200_000);
+        let hosts = [(0, 3), (2, 3)].map(|part| Unique::new(99 << 16, part));
+        let drawn = hosts.iter().flat_map(|host| (0..100_000).map(|_| host.next()));
+        assert_eq!(drawn.collect::<std::collections::BTreeSet<u32>>().len(), 200_000);
     }
 
     #[test]

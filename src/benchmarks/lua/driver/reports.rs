@@ -21,6 +21,8 @@ const QUANTILES: [f64; 3] = [0.0, 0.95, 1.0];
 
 /// Sums of all clients since the start of the step.
 pub(super) struct Figures {
+    /// Number of the first client among those of all hosts.
+    first: u32,
     threads: u32,
     /// Set once a client has found that the script has reports.
     clients: OnceLock<Vec<ClientFigures>>,
@@ -54,9 +56,10 @@ impl ClientFigures {
 }
 
 impl Figures {
-    /// Sums of `threads` clients, all zero.
-    pub(super) fn of(threads: u32) -> Arc<Figures> {
+    /// Sums of `threads` clients from number `first` on, all zero.
+    pub(super) fn of(first: u32, threads: u32) -> Arc<Figures> {
         Arc::new(Figures {
+            first,
             threads,
             clients: OnceLock::new(),
             begun: OnceLock::new(),
@@ -85,13 +88,18 @@ impl Figures {
         self.drew_by_default.load(Ordering::Relaxed)
     }
 
+    /// The sums of a client by its number among those of all hosts.
+    fn own(&self, client: u32) -> Option<&ClientFigures> {
+        self.all().get(client.checked_sub(self.first)? as usize)
+    }
+
     fn all(&self) -> &[ClientFigures] {
         self.clients.get().map_or(&[], |clients| clients)
     }
 
     /// Records a counted event of a client.
     pub(super) fn event(&self, client: u32, tally: &Tally, latency_ns: u64) {
-        let Some(own) = self.all().get(client as usize) else { return };
+        let Some(own) = self.own(client) else { return };
         self.begun.get_or_init(Instant::now);
         let mut sums = own.sums();
         own.recorder.event(latency_ns, latency_ns, 0);
@@ -103,7 +111,7 @@ impl Figures {
 
     /// Records that a client repeats an event.
     pub(super) fn error(&self, client: u32) {
-        if let Some(own) = self.all().get(client as usize) {
+        if let Some(own) = self.own(client) {
             own.sums().errors += 1;
         }
     }

@@ -9,6 +9,7 @@ use super::values::driver_name;
 use crate::domain::dialect::Dialect;
 use crate::domain::lua::{LuaRandom, LuaRights, LuaWork, RandomType};
 use crate::driver::connection::Connector;
+use crate::driver::request::DriverRequest;
 use crate::embed::lua::{HeapLimit, LuaJit, LuaState, ScriptHost};
 use crate::os::host;
 
@@ -37,15 +38,17 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Loads LuaJIT for so many clients. The error is a complete message.
+    /// Loads LuaJIT for so many clients of a request. The error is a complete message.
     pub(super) fn new(
         connector: Connector,
-        seed: u64,
+        request: &DriverRequest,
         (work, clients): (&LuaWork, u32),
     ) -> Result<Surroundings, String> {
+        let seed = request.seed;
         let limit = heap_limit(work.memory_bytes, clients, host::memory_bytes())?;
         let jit = LuaJit::load().map_err(|error| format!("failed to {error}"))?;
-        let unique = Arc::new(Unique::new(seed));
+        let part = (request.number_of(0), request.all_clients(clients));
+        let unique = Arc::new(Unique::new(seed, part));
         Ok(Surroundings { jit: Arc::new(jit), connector, seed, unique, limit })
     }
 

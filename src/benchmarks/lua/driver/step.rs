@@ -42,11 +42,11 @@ pub(crate) fn step_loop(
     let task: StepRequest<LuaWork> = task.own()?;
     let connector = Connector::new(request)?;
     let of = (&task.work, task.clients);
-    let surroundings = Surroundings::new(connector.clone(), request.seed, of)?;
+    let surroundings = Surroundings::new(connector.clone(), request, of)?;
     for command in &task.work.commands {
         run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), link)?;
     }
-    let figures = Figures::of(task.clients);
+    let figures = Figures::of(request.number_of(0), task.clients);
     let beside = reporter(&task, surroundings.clone(), Arc::clone(&figures));
     let (work, shared, of_clients) =
         (task.work.clone(), surroundings.clone(), Arc::clone(&figures));

@@ -29,10 +29,12 @@ pub(crate) fn step_loop(
 ) -> Result<(), Stop> {
     let task: StepRequest<PgbenchWork> = task.own()?;
     let connector = Connector::new(request)?;
-    if task.work.vacuum {
+    // Once, on the first host; clients begin after that.
+    if task.work.vacuum && request.number_of(0) == 0 {
         clean(request.dialect, &connector)?;
     }
-    let scripts = StepScripts::read(&task.work, request.dialect, request.seed, task.clients)?;
+    let clients_of_all = request.all_clients(task.clients);
+    let scripts = StepScripts::read(&task.work, request.dialect, request.seed, clients_of_all)?;
     let scripts = Arc::new(scripts);
     let again = task.work.connect.then(|| connector.clone());
     let shared = Arc::clone(&scripts);
@@ -43,11 +45,11 @@ pub(crate) fn step_loop(
     let mut clients = Clients { watch, ..Clients::new(connector, make) };
     if task.plans {
         let samples = samples(&task.work, request.dialect)?;
-        let sources = SharedSources::open(&samples, task.clients)?;
+        let sources = SharedSources::open(&samples, clients_of_all)?;
         clients.explain = Some((samples, sources));
     }
     let mut outcome = step::measure(request, &task, clients, link)?;
-    let clients = task.clients;
+    let clients = clients_of_all;
     outcome.facts.insert(
         "random numbers".to_owned(),
         format!("those of pgbench -c {clients} -j {clients} --random-seed={}", scripts.seed),
