@@ -11,11 +11,11 @@ use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
-use elsewhere::runs;
+use elsewhere::{counts, runs};
 use program::text;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
-use ssh_site::{Site, children, counts, is_alive, parent, steps};
+use ssh_site::{Site, children, is_alive, parent, steps};
 
 #[test]
 fn servers_by_ssh() {

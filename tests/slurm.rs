@@ -246,6 +246,7 @@ fn blocks_by_slurm() {
     blocks_on_two_nodes_give_the_verdicts_of_local_blocks(&cluster);
     a_class_of_hosts_that_is_not_there_makes_nothing(&cluster);
     a_plan_shows_its_job_script(&cluster);
+    clients_have_a_node_of_their_own(&cluster);
     nodes_of_another_architecture_are_told(&cluster);
     a_killed_coordinator_finds_its_jobs_again(&cluster);
     cancelled_jobs_are_told_and_resumed(&cluster);
@@ -301,6 +302,29 @@ fn a_plan_shows_its_job_script(cluster: &Cluster) {
     }
 }
 
+fn clients_have_a_node_of_their_own(cluster: &Cluster) {
+    let four = ["--clients", "4"].map(str::to_owned);
+    let mut usual = cluster.words("slow", 1, "together");
+    usual.extend(four.clone());
+    let usual = cluster.run(&usual);
+    assert!(usual.status.success(), "{}", text(&usual.stderr));
+    let mut words = cluster.elsewhere("slow", 1, "apart");
+    words.extend(four);
+    words.extend(["--client-nodes", "1", "--constraint", "nvme"].map(str::to_owned));
+    let output = cluster.run(&words);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (together, apart) = (cluster.out("together"), cluster.out("apart"));
+    assert_eq!(elsewhere::counts(&apart), elsewhere::counts(&together));
+    assert_eq!(nodes(&apart), ["n1".to_owned()].into());
+    let report = text(&output.stdout);
+    assert!(report.contains("1 for each block, nodes of Slurm: n2 by TCP"), "{report}");
+    let of_ssh = ["--on", "ssh:one", "--client-nodes", "1"].map(str::to_owned);
+    let mut words = cluster.words("slow", 1, "nowhere");
+    words.extend(of_ssh);
+    let said = text(&cluster.run(&words).stderr);
+    assert!(said.contains("hint: --on slurm:PARTITION, or"), "{said}");
+}
+
 fn nodes_of_another_architecture_are_told(cluster: &Cluster) {
     let folder = cluster.path("other");
     fs::create_dir(&folder).expect("folder");
@@ -340,8 +364,8 @@ fn a_killed_coordinator_finds_its_jobs_again(cluster: &Cluster) {
     assert_eq!(runs(&cluster.out("killed")), all_of(3));
     let jobs = cluster.slurm("squeue", &["--array", "--states=all", "-h", "-o", "%j %T %K"]);
     let ended = jobs.lines().filter(|job| job.contains("COMPLETED")).count();
-    // Eight of the first part, and these three once.
-    assert_eq!(ended, 11, "{jobs}");
+    // Eight, one of two parts, and these three once.
+    assert_eq!(ended, 13, "{jobs}");
 }
 
 fn cancelled_jobs_are_told_and_resumed(cluster: &Cluster) {

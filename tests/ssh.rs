@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use elsewhere::{json, runs};
+use elsewhere::{counts, json, runs};
 use program::text;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
-use ssh_site::{Site, counts, parent, steps};
+use ssh_site::{Site, parent, steps};
 
 #[test]
 fn blocks_by_ssh() {

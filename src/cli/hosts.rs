@@ -27,6 +27,9 @@ pub(super) struct HostArgs {
     /// Class of hosts: features that nodes of Slurm must have, such as 'nvme&bare'
     #[arg(long, value_name = "FEATURES", requires = "on")]
     pub constraint: Option<String>,
+    /// The same for the nodes of --client-nodes [default: any node of the partition]
+    #[arg(long, value_name = "FEATURES", requires = "on")]
+    pub client_constraint: Option<String>,
     /// Option to pass to sbatch, such as --sbatch=--time=120; repeatable
     #[arg(long = "sbatch", value_name = "OPTION", requires = "on", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
@@ -65,12 +68,20 @@ impl HostArgs {
                 Way::Slurm(SlurmPartition {
                     partition: partition.to_owned(),
                     constraint: self.constraint.clone(),
+                    client_constraint: self.client_constraint.clone(),
+                    client_nodes: None,
                     options: self.sbatch.clone(),
                 })
             }
             Some(("ssh", hosts)) if !hosts.is_empty() => {
-                if self.constraint.is_some() || !self.sbatch.is_empty() {
-                    bail!("use --on {word}: --constraint and --sbatch are for slurm:PARTITION");
+                if self.constraint.is_some()
+                    || self.client_constraint.is_some()
+                    || !self.sbatch.is_empty()
+                {
+                    bail!(
+                        "use --on {word}: --constraint, --client-constraint and --sbatch are for \
+                         slurm:PARTITION"
+                    );
                 }
                 let hosts: Vec<String> = hosts.split(',').map(str::to_owned).collect();
                 if let Some(bad) =
@@ -109,16 +120,18 @@ fn elsewhere(way: Way, folders: &Folders, option: &str) -> Result<Elsewhere> {
 /// # Errors
 /// An address without another host.
 pub(super) fn of_roles(shape: &WorkloadArgs) -> Result<Option<HostsOfClients>> {
-    let WorkloadArgs { client_hosts, server_address, server_host, .. } = shape;
+    let WorkloadArgs { client_hosts, client_nodes, server_address, server_host, .. } = shape;
     let (hosts, server_address) = (client_hosts.clone(), server_address.clone());
-    match (hosts.is_empty() && server_host.is_none(), &server_address) {
+    let nodes = *client_nodes;
+    match (hosts.is_empty() && nodes.is_none() && server_host.is_none(), &server_address) {
         (true, None) => Ok(None),
         (true, Some(address)) => bail!(
             "use --server-address {address}: clients and servers run on this host\nhint: \
              --client-host USER@HOST runs clients elsewhere, --server-host USER@HOST the servers"
         ),
         (false, _) => {
-            Ok(Some(HostsOfClients { hosts, server_address, server_host: server_host.clone() }))
+            let server_host = server_host.clone();
+            Ok(Some(HostsOfClients { hosts, nodes, server_address, server_host }))
         }
     }
 }
@@ -145,12 +158,38 @@ pub(super) fn of_servers(
     elsewhere(Way::Ssh(SshHosts { hosts: vec![server], config }), folders, &option).map(Some)
 }
 
+/// Refuses nodes for clients without Slurm, and features of nodes that are not there.
+///
+/// # Errors
+/// The options contradict each other.
+pub(super) fn check_nodes(plan: &Plan, hosts: Hosts<'_>) -> Result<()> {
+    let roles = plan.workload.client_hosts.as_ref();
+    let nodes = roles.and_then(|roles| roles.nodes);
+    let features = hosts.on.and_then(|on| match &on.way {
+        Way::Slurm(slurm) => slurm.client_constraint.as_ref(),
+        Way::Ssh(_) => None,
+    });
+    match (nodes, features) {
+        (Some(_), _) if hosts.on.is_none() => refuse_server(plan, "rqps without --on"),
+        (None, Some(features)) => bail!(
+            "use --client-constraint {features}: no nodes are for clients\nhint: --client-nodes N"
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a server host where a command measures here.
 ///
 /// # Errors
 /// The plan names one.
 pub(super) fn refuse_server(plan: &Plan, command: &str) -> Result<()> {
     let roles = plan.workload.client_hosts.as_ref();
+    if roles.is_some_and(|roles| roles.nodes.is_some()) {
+        bail!(
+            "run clients on nodes of Slurm: `{command}` measures on this host\nhint: leave out \
+             --client-nodes, or use `rqps compare` with --on slurm:PARTITION"
+        );
+    }
     match roles.and_then(|roles| roles.server_host.as_ref()) {
         None => Ok(()),
         Some(server) => bail!(
@@ -184,9 +223,14 @@ pub(super) fn check_ssh_config(plan: &Plan, hosts: Hosts<'_>) -> Result<()> {
 pub(super) fn preview(plan: &Plan, hosts: &HostArgs, said: &Folders) -> Result<Vec<String>> {
     let Some(place) = hosts.place(said)? else { return Ok(Vec::new()) };
     let out = said.out.clone().unwrap_or_else(|| Path::new("rqps-results").join("NAME"));
-    let script = lab::preview(&place, (&out, &program()?), plan.blocks.most())?;
+    let script = lab::preview(&place, (&out, &program()?), plan)?;
     let Some(script) = script else { return Ok(Vec::new()) };
-    let head = "one job array, one block in each task; `sbatch` gets this script:".to_owned();
+    let has_nodes = plan.workload.client_hosts.as_ref().is_some_and(|it| it.nodes.is_some());
+    let head = match has_nodes {
+        true => "one job of two parts for each block; `sbatch` gets this script for the first:",
+        false => "one job array, one block in each task; `sbatch` gets this script:",
+    };
+    let head = head.to_owned();
     Ok([head].into_iter().chain(script.lines().map(|line| format!("  {line}"))).collect())
 }
 

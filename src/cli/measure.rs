@@ -84,6 +84,7 @@ fn quickstart_shape() -> WorkloadArgs {
         interleave: None,
         placement: None,
         client_hosts: Vec::new(),
+        client_nodes: None,
         server_address: None,
         server_host: None,
         idle: None,
@@ -371,6 +372,7 @@ fn carry_out(
     // This plan's counting and profiling passes use no client hosts.
     hosts::check_ssh_config(&plan, hosts)?;
     let server = hosts::of_servers(&plan, folders, hosts)?;
+    hosts::check_nodes(&plan, hosts)?;
     let hosts = Hosts { on: server.as_ref().or(hosts.on), ..hosts };
     // Checks early whether the report is possible, not after hours of measuring.
     gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;

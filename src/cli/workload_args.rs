@@ -94,6 +94,12 @@ pub(super) struct WorkloadArgs {
     /// share the clients of each step
     #[arg(long = "client-host", value_name = "USER@HOST", help_heading = HOSTS)]
     pub client_hosts: Vec<String>,
+    /// With --on slurm:PARTITION: run the clients of each block on this number of nodes beside the
+    /// node of its servers, in one heterogeneous job
+    #[arg(long, value_name = "N", help_heading = HOSTS)]
+    #[arg(conflicts_with_all = ["client_hosts", "server_host"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub client_nodes: Option<u32>,
     /// Run and load the servers on this host, which the system's ssh reaches; clients stay here, or
     /// on those of --client-host. --work and --cache are then folders there
     #[arg(long, value_name = "USER@HOST", help_heading = HOSTS)]

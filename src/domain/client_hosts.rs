@@ -11,6 +11,10 @@ pub struct HostsOfClients {
     /// rqps, where `server_host` names another for the servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
+    /// Number of nodes of Slurm, in place of `hosts`: each block gets them beside that of its
+    /// servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
     /// Address of the server's host that servers listen at; `None` for the one that the first
     /// client host sees, or by which ssh reaches `server_host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,9 +25,14 @@ pub struct HostsOfClients {
 }
 
 impl HostsOfClients {
+    /// Number of hosts for clients; 0 for that of rqps.
+    pub fn count(&self) -> usize {
+        self.nodes.map_or(self.hosts.len(), |nodes| nodes as usize)
+    }
+
     /// The clients of each host: evenly, and where some are left over one more for the first.
     pub fn shares(&self, clients: u32) -> Vec<u32> {
-        let hosts = (self.hosts.len() as u32).max(1);
+        let hosts = (self.count() as u32).max(1);
         (0..hosts).map(|host| clients / hosts + u32::from(host < clients % hosts)).collect()
     }
 }
@@ -42,5 +51,6 @@ mod tests {
         assert_eq!(hosts(2).shares(8), [4, 4]);
         assert_eq!(hosts(3).shares(8), [3, 3, 2]);
         assert_eq!(hosts(2).shares(1), [1, 0]);
+        assert_eq!(HostsOfClients { nodes: Some(2), ..hosts(0) }.shares(3), [2, 1]);
     }
 }

@@ -13,7 +13,7 @@ use crate::lab::carry_out::{self, BlockTemplate, keep_own_files};
 use crate::lab::decider::Decider;
 use crate::lab::event::Event;
 use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
-use crate::lab::executor::{self, BlockEnd, Elsewhere, Executor};
+use crate::lab::executor::{self, BlockEnd, Elsewhere, Executor, Way};
 use crate::lab::host_monitor::{Fate, HostMonitor};
 use crate::lab::progress::Progress;
 use crate::lab::resume::{self, History};
@@ -37,7 +37,8 @@ pub fn carry_out_elsewhere(
     events: &mut dyn FnMut(Event),
 ) -> Result<ExecutionSummary> {
     let mut progress = Progress::new(events);
-    refuse(&options.plan)?;
+    let place = &place.for_plan(&options.plan);
+    refuse(&options.plan, &place.way)?;
     // Calibrations are of this host, which measures nothing.
     let options = &ExecutionOptions { calibrations: Vec::new(), ..options.clone() };
     ResultSet::is_begun(&options.out, &file::print(&options.plan))?;
@@ -81,7 +82,7 @@ pub fn carry_out_elsewhere(
 }
 
 /// Plans that other hosts cannot measure.
-fn refuse(plan: &Plan) -> Result<()> {
+fn refuse(plan: &Plan, way: &Way) -> Result<()> {
     let clients = plan.workload.client_hosts.as_ref();
     let is_one_host = clients.is_some_and(|clients| clients.server_host.is_some());
     if matches!(plan.blocks, Blocks::Auto(_)) && !is_one_host {
@@ -92,11 +93,19 @@ fn refuse(plan: &Plan) -> Result<()> {
         );
     }
     if let Some(clients) = clients.filter(|clients| clients.server_host.is_none()) {
-        bail!(
-            "measure blocks on several hosts with clients on {}: with --on, the clients of a \
-             block run on the host of its servers\nhint: leave out --on, or the client hosts",
-            clients.hosts.join(", ")
-        );
+        match (clients.nodes, way) {
+            (Some(_), Way::Slurm(_)) => {}
+            (Some(_), Way::Ssh(_)) => bail!(
+                "run clients on nodes of Slurm with --on ssh\nhint: --on slurm:PARTITION, or \
+                 --server-host USER@HOST with --client-host USER@HOST"
+            ),
+            (None, _) => bail!(
+                "measure blocks on several hosts with clients on {}: with --on, the clients of a \
+                 block run on the host of its servers\nhint: leave out --on or the client hosts, \
+                 or use --client-nodes N with --on slurm:PARTITION",
+                clients.hosts.join(", ")
+            ),
+        }
     }
     let guest = plan.targets.iter().find(|target| matches!(target.source, BuildSource::Dsn(_)));
     if let Some(target) = guest {

@@ -311,6 +311,7 @@ fn look_ahead(
     let way = WayToClients {
         ssh_config: options.ssh_config.as_deref(),
         line: options.client_line.as_ref(),
+        cache: &options.cache,
     };
     let clients = ClientHosts::open(
         (plan.workload.client_hosts.as_ref(), way),

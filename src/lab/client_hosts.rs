@@ -11,6 +11,7 @@ use crate::dbms::{ControlPlane, ListenAddress};
 use crate::domain::client_hosts::HostsOfClients;
 use crate::driver::request::{AwayClients, DriverRequest, RequestBody, StepRequest};
 use crate::driver::ring::TurnRules;
+use crate::lab::client_nodes::{self, ClientNodes};
 use crate::lab::driver_hosts::DriverHosts;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::driver_team::{AwayDriver, DriverTeam};
@@ -45,6 +46,8 @@ pub(super) struct WayToClients<'a> {
     pub(super) ssh_config: Option<&'a Path>,
     /// The line to the rqps that starts drivers instead of this one.
     pub(super) line: Option<&'a Arc<ClientLine>>,
+    /// Folder for data that take long to make, on nodes of Slurm.
+    pub(super) cache: &'a Path,
 }
 
 impl ClientHosts {
@@ -78,8 +81,15 @@ impl ClientHosts {
         if let Some(server) = &asked.server_host {
             bail!("run servers on {server}: this rqps runs them on its own host");
         }
-        let hosts =
-            DriverHosts::open((&asked.hosts, way.ssh_config), (out, program, files), progress)?;
+        let hosts = match asked.nodes {
+            Some(count) => {
+                progress.doing("", "reach the nodes of the clients", None);
+                DriverHosts::of_job(ClientNodes::of_job(count, program, way.cache)?, files)?
+            }
+            None => {
+                DriverHosts::open((&asked.hosts, way.ssh_config), (out, program, files), progress)?
+            }
+        };
         let address = choose_address(asked, &hosts)?;
         check_reach(address, &hosts)?;
         Ok(Some(ClientHosts {
@@ -172,8 +182,16 @@ impl ClientHosts {
 
 /// Chooses the address of this host at which servers listen, and checks that it is one.
 fn choose_address(asked: &HostsOfClients, hosts: &DriverHosts) -> Result<IpAddr> {
-    let Some(first) = hosts.by_ssh().first() else { bail!("choose an address: no client host") };
-    let address = server_address::choose(asked, &first.link, ServersOn::ThisHost)?;
+    let (address, seen_by) = match hosts.by_ssh().first() {
+        Some(first) => {
+            let address = server_address::choose(asked, &first.link, ServersOn::ThisHost)?;
+            (address, first.link.host.as_str())
+        }
+        None => match server_address::given(asked, ServersOn::ThisHost)? {
+            Some(address) => (address, "Slurm"),
+            None => (client_nodes::own_address()?, "Slurm"),
+        },
+    };
     TcpListener::bind((address, 0)).map(|_| address).map_err(|error| {
         let hint = ServersOn::ThisHost.hint();
         match &asked.server_address {
@@ -182,9 +200,8 @@ fn choose_address(asked: &HostsOfClients, hosts: &DriverHosts) -> Result<IpAddr>
                  {error}\n{hint}"
             ),
             None => anyhow!(
-                "choose an address for servers: {} sees this host as {address}, where this host \
-                 cannot listen: {error}\n{hint}",
-                first.link.host
+                "choose an address for servers: {seen_by} sees this host as {address}, where this \
+                 host cannot listen: {error}\n{hint}"
             ),
         }
     })

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use crate::lab::client_nodes::ClientNodes;
 use crate::lab::far::{self, FarHost, SocketFolder, shell_word};
 use crate::lab::progress::Progress;
 use crate::lab::relay::CarrierHost;
@@ -24,6 +25,8 @@ pub(super) enum DriverHosts {
     Here { program: PathBuf, cache: PathBuf },
     /// Hosts that ssh reaches, and the folder for its sockets.
     Ssh { hosts: Vec<FarHost>, _sockets: SocketFolder },
+    /// Nodes of the job of this block.
+    Slurm(ClientNodes),
 }
 
 impl DriverHosts {
@@ -53,15 +56,29 @@ impl DriverHosts {
             }
         }
         for host in opened.by_ssh() {
-            files.iter().try_for_each(|file| check_file(host, file))?;
+            let run = |script: &str| host.link.run(script);
+            files.iter().try_for_each(|file| check_file((&host.link.host, &run), file))?;
         }
         Ok(opened)
     }
 
-    /// The hosts that ssh reaches; empty for this host.
+    /// The nodes that Slurm has given this job for its clients; checks that they have the `files`
+    /// that drivers read.
+    ///
+    /// # Errors
+    /// This is no such job, or a node lacks a file.
+    pub(super) fn of_job(nodes: ClientNodes, files: &[StepFile]) -> Result<DriverHosts> {
+        for (place, name) in nodes.names().iter().enumerate() {
+            let run = |script: &str| nodes.run(place, script);
+            files.iter().try_for_each(|file| check_file((name, &run), file))?;
+        }
+        Ok(DriverHosts::Slurm(nodes))
+    }
+
+    /// The hosts that ssh reaches; empty for others.
     pub(super) fn by_ssh(&self) -> &[FarHost] {
         match self {
-            DriverHosts::Here { .. } => &[],
+            DriverHosts::Here { .. } | DriverHosts::Slurm(_) => &[],
             DriverHosts::Ssh { hosts, .. } => hosts,
         }
     }
@@ -78,6 +95,12 @@ impl DriverHosts {
                     datasets: Path::new(&host.folder).join(DATASETS),
                 };
                 hosts.iter().map(carrier).collect()
+            }
+            DriverHosts::Slurm(nodes) => {
+                let datasets = nodes.cache.join(DATASETS);
+                let carrier =
+                    |name: &String| CarrierHost { name: name.clone(), datasets: datasets.clone() };
+                nodes.names().iter().map(carrier).collect()
             }
         }
     }
@@ -106,6 +129,10 @@ impl DriverHosts {
                 let script = format!("exec {} client-host {at}", host.program);
                 reached(&host.link.host, host.link.run(&script).map(drop))
             }),
+            DriverHosts::Slurm(nodes) => match nodes.check_reach(&at.to_string()) {
+                Ok(()) => Ok(()),
+                Err((name, error)) => reached(&name, Err(error)),
+            },
         }
     }
 
@@ -127,19 +154,23 @@ impl DriverHosts {
                 // Within a shell, because ssh reports a killed driver like a cut connection.
                 Ok(host.link.talk(&format!("{} driver; exit $?", host.program)))
             }
+            DriverHosts::Slurm(nodes) => nodes.driver(place),
         }
     }
 }
 
+/// Runs a shell script on a host and returns its output.
+type OnHost<'a> = &'a dyn Fn(&str) -> Result<String>;
+
 /// Checks that a host has a file at the same path, with the same content if its hash is known.
-fn check_file(host: &FarHost, file: &StepFile) -> Result<()> {
-    let (name, path) = (&host.link.host, file.path.display());
+fn check_file((name, run): (&str, OnHost<'_>), file: &StepFile) -> Result<()> {
+    let path = file.path.display();
     let word = shell_word(&file.path.to_string_lossy());
     let script = match &file.sha256 {
         Some(_) => format!("if [ -r {word} ]; then sha256sum < {word}; fi"),
         None => format!("if [ -r {word} ]; then echo yes; fi"),
     };
-    let said = host.link.run(&script).with_context(|| format!("look for {path} on {name}"))?;
+    let said = run(&script).with_context(|| format!("look for {path} on {name}"))?;
     let sum = said.split_whitespace().next();
     match (sum, &file.sha256) {
         (None, _) => bail!(

@@ -8,6 +8,7 @@ mod canary_reader;
 mod carry_elsewhere;
 mod carry_out;
 mod client_hosts;
+mod client_nodes;
 mod clock_offset;
 mod count;
 mod decider;

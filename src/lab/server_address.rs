@@ -42,6 +42,17 @@ impl ServersOn {
     }
 }
 
+/// The address that the user gave, if any.
+///
+/// # Errors
+/// It is no IP address.
+pub(super) fn given(asked: &HostsOfClients, servers_on: ServersOn) -> Result<Option<IpAddr>> {
+    let Some(text) = &asked.server_address else { return Ok(None) };
+    let hint = servers_on.hint();
+    let address = text.parse::<IpAddr>();
+    address.map(Some).map_err(|_| anyhow!("use --server-address {text}: no IP address\n{hint}"))
+}
+
 /// The address that the user gave, or that of the servers' host on the connection of ssh.
 ///
 /// # Errors
@@ -52,9 +63,8 @@ pub(super) fn choose(
     servers_on: ServersOn,
 ) -> Result<IpAddr> {
     let hint = servers_on.hint();
-    if let Some(text) = &asked.server_address {
-        let address = text.parse::<IpAddr>();
-        return address.map_err(|_| anyhow!("use --server-address {text}: no IP address\n{hint}"));
+    if let Some(address) = given(asked, servers_on)? {
+        return Ok(address);
     }
     let connection = link.run("echo \"$SSH_CONNECTION\"")?;
     servers_on.address_in(&connection).with_context(|| {

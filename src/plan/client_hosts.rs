@@ -1,7 +1,7 @@
 //! Refuses plans that client hosts and a server host cannot execute.
 
 use crate::benchmarks;
-use crate::domain::benchmark::{Phase, Placement, StepBody, Waiting};
+use crate::domain::benchmark::{Phase, Placement, Waiting};
 use crate::domain::build::BuildSource;
 use crate::domain::client_hosts::HostsOfClients;
 use crate::domain::dialect::Dialect;
@@ -20,9 +20,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
                     --placement os"
             .to_owned());
     }
-    let option = match &clients.server_host {
-        Some(_) => "--server-host",
-        None => "--client-host",
+    let option = match (&clients.server_host, clients.nodes) {
+        (Some(_), _) => "--server-host",
+        (None, Some(_)) => "--client-nodes",
+        (None, None) => "--client-host",
     };
     for target in &plan.targets {
         let dialect = target.dbms.dialect();
@@ -35,7 +36,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         }
     }
     check_server(plan, clients)?;
-    match clients.hosts.len() {
+    match clients.count() {
         0 if clients.server_host.is_some() => Ok(()),
         0 => Err("client_hosts names no host; leave it out, or name one in hosts".to_owned()),
         1 => Ok(()),
@@ -45,11 +46,11 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
 
 /// Drivers pass turns on through the memory of their host, and reach no server of another one.
 fn check_turns(plan: &Plan, clients: &HostsOfClients) -> Result<(), String> {
-    if clients.hosts.len() > 1 {
+    if clients.count() > 1 {
         return Err(format!(
             "take turns within steps with clients on {} hosts: drivers pass turns on through the \
              memory of one host; name one --client-host, or use --interleave step",
-            clients.hosts.len()
+            clients.count()
         ));
     }
     if plan.workload.waiting == Some(Waiting::Stopped) {
@@ -89,6 +90,11 @@ fn check_server(plan: &Plan, clients: &HostsOfClients) -> Result<(), String> {
 }
 
 fn check_names(clients: &HostsOfClients) -> Result<(), String> {
+    if clients.nodes.is_some() && (clients.server_host.is_some() || !clients.hosts.is_empty()) {
+        return Err("run clients on nodes of Slurm and on other hosts: use --client-nodes, or \
+                    --client-host and --server-host"
+            .to_owned());
+    }
     for (place, host) in clients.hosts.iter().enumerate() {
         if !is_host(host) {
             return Err(format!(
@@ -127,16 +133,13 @@ fn check_shares(plan: &Plan, hosts: usize) -> Result<(), String> {
             share(clients)
         ));
     }
-    let own = |phase: &&Phase| match phase {
-        Phase::Measure(step) => matches!(step.work, StepBody::Own(_)),
-        Phase::Settle | Phase::Restore => false,
-    };
-    match phases.iter().find(own) {
+    let benchmark = benchmarks::of(&plan.workload);
+    match (benchmark.one_client_host)(&plan.workload) {
         None => Ok(()),
-        Some(_) => Err(format!(
-            "share the clients of the benchmark {} among {hosts} hosts: its clients depend on each \
-             other; name one --client-host",
-            benchmarks::of(&plan.workload).name
+        Some(why) => Err(format!(
+            "share the clients of the benchmark {} among {hosts} hosts: {why}; name one \
+             --client-host",
+            benchmark.name
         )),
     }
 }
@@ -180,6 +183,9 @@ mod tests {
             ("postgres@17.2", "step", "[\"h\"]", "placement = \"together\"", "--placement os"),
             ("sqlite", "step", "[\"h\"]", os, "it is a library"),
             ("postgres@17.2", "step", "[]", os, "names no host"),
+            ("postgres@17.2", "step", "[]\nnodes = 3", os, "2 clients among 3"),
+            ("postgres@17.2", "turns", "[]\nnodes = 2", os, "clients on 2 hosts"),
+            ("postgres@17.2", "step", "[\"h\"]\nnodes = 1", os, "use --client-nodes, or"),
             ("postgres@17.2", "step", "[\"-h\"]", os, "`-h`: it is not a host"),
             ("postgres@17.2", "step", "[\"h\", \"h\"]", os, "on h twice"),
             ("postgres@17.2", "step", "[\"1\", \"2\", \"3\"]", os, "2 clients among 3"),

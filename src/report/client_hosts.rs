@@ -1,5 +1,7 @@
 //! Client hosts: where clients ran, what they used there, and how well their clocks were known.
 
+use std::collections::BTreeSet;
+
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
 use crate::domain::client_hosts::HostsOfClients;
@@ -23,6 +25,7 @@ fn largest<'a>(
 /// The client hosts in a few words for the head of a report.
 pub(super) fn line(comparison: &Comparison, clients: &HostsOfClients) -> String {
     let hosts = match (clients.hosts.is_empty(), records(comparison).next()) {
+        _ if clients.nodes.is_some() => nodes(comparison, clients.count()),
         (false, _) => clients.hosts.join(", "),
         (true, Some(record)) => format!("{} (the host of rqps)", record.host),
         (true, None) => "the host of rqps".to_owned(),
@@ -39,10 +42,17 @@ pub(super) fn line(comparison: &Comparison, clients: &HostsOfClients) -> String 
         line.push_str(&format!("; clocks known to within {bound:.2} ms"));
     }
     let apart = largest(records(comparison), |record| record.start_ms);
-    if let Some(apart) = apart.filter(|_| clients.hosts.len() > 1) {
+    if let Some(apart) = apart.filter(|_| clients.count() > 1) {
         line.push_str(&format!("; windows began up to {apart:.2} ms apart"));
     }
     line
+}
+
+/// Nodes of Slurm that carried clients.
+fn nodes(comparison: &Comparison, of_block: usize) -> String {
+    let names: BTreeSet<&str> = records(comparison).map(|record| record.host.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    format!("{} for each block, nodes of Slurm: {}", of_block, names.join(", "))
 }
 
 /// A row for each client host: the largest values of all steps; `None` without client hosts.

@@ -1,6 +1,6 @@
 //! Shared by tests with other hosts: a comparison of the fake DBMS, and its results.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -58,4 +58,20 @@ pub(crate) fn runs(out: &str) -> BTreeSet<(u64, String)> {
         }
     }
     runs
+}
+
+/// Every step of every run, by folder and file, without what a clock decides.
+pub(crate) fn counts(out: &str) -> BTreeMap<String, Json> {
+    let mut counts = BTreeMap::new();
+    for run in fs::read_dir(out).expect("results").flatten() {
+        for step in fs::read_dir(run.path().join("steps")).into_iter().flatten().flatten() {
+            let name = format!("{:?}/{:?}", run.file_name(), step.file_name());
+            if name.contains(".json") {
+                let outcome = &json(&step.path())["outcome"];
+                let fields = ["seconds", "events", "statements", "reads", "latency", "plans"];
+                counts.insert(name, fields.iter().map(|field| outcome[field].clone()).collect());
+            }
+        }
+    }
+    counts
 }

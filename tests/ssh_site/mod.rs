@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
-use crate::elsewhere::{self, json};
+use crate::elsewhere::{self, counts, json};
 use crate::program::{self, text};
 use crate::skipped;
 
@@ -259,22 +259,6 @@ impl Drop for Site {
         kill_process(Pid::from_child(&self.server), Signal::TERM).ok();
         self.server.wait().ok();
     }
-}
-
-/// Every step of every run, by folder and file, without what a clock decides.
-pub(crate) fn counts(out: &str) -> BTreeMap<String, Json> {
-    let mut counts = BTreeMap::new();
-    for run in fs::read_dir(out).expect("results").flatten() {
-        for step in fs::read_dir(run.path().join("steps")).into_iter().flatten().flatten() {
-            let name = format!("{:?}/{:?}", run.file_name(), step.file_name());
-            if name.contains(".json") {
-                let outcome = &json(&step.path())["outcome"];
-                let fields = ["seconds", "events", "statements", "reads", "latency", "plans"];
-                counts.insert(name, fields.iter().map(|field| outcome[field].clone()).collect());
-            }
-        }
-    }
-    counts
 }
 
 /// The steps of the first run of the first block, by file, in their order.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::plan::Plan;
+
 /// Other hosts, and what rqps does there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
@@ -29,8 +31,23 @@ pub struct SlurmPartition {
     pub partition: String,
     /// Features that a node must have, as `sbatch --constraint` takes them: the class of hosts.
     pub constraint: Option<String>,
+    /// Features that nodes of clients must have.
+    pub client_constraint: Option<String>,
+    /// Nodes that each block gets for its clients, beside that of its servers.
+    pub client_nodes: Option<u32>,
     /// More words for `sbatch`: an account, a time limit.
     pub options: Vec<String>,
+}
+
+impl SlurmPartition {
+    /// All features that nodes must have, for messages.
+    pub(super) fn features(&self) -> Option<String> {
+        let all: Vec<&str> = [&self.constraint, &self.client_constraint]
+            .into_iter()
+            .filter_map(Option::as_deref)
+            .collect();
+        (!all.is_empty()).then(|| all.join("` or `"))
+    }
 }
 
 /// Hosts that ssh reaches.
@@ -43,6 +60,15 @@ pub struct SshHosts {
 }
 
 impl Elsewhere {
+    /// The same hosts, with the nodes that a plan has for its clients.
+    pub(in crate::lab) fn for_plan(&self, plan: &Plan) -> Elsewhere {
+        let mut place = self.clone();
+        if let Way::Slurm(slurm) = &mut place.way {
+            slurm.client_nodes = plan.workload.client_hosts.as_ref().and_then(|it| it.nodes);
+        }
+        place
+    }
+
     /// The folder for data on each host.
     pub(super) fn work_folder(&self) -> PathBuf {
         self.work.clone().unwrap_or_else(|| PathBuf::from("/var/tmp"))

@@ -1,4 +1,5 @@
-//! The script of a Slurm job: an array, each task of which measures one block.
+//! The script of a Slurm job: an array, each task of which measures one block; or one block in a
+//! job of two parts, the first for its servers and the second for its clients.
 
 use std::path::Path;
 
@@ -28,12 +29,18 @@ pub(super) struct Batch<'a> {
 pub(super) fn text(batch: &Batch<'_>, place: &Elsewhere, slurm: &SlurmPartition) -> String {
     let mut lines = vec!["#!/bin/bash".to_owned()];
     lines.extend(directives(batch, slurm).into_iter().map(|word| format!("#SBATCH {word}")));
+    if let Some(nodes) = slurm.client_nodes {
+        lines.push("# The nodes of the clients.".to_owned());
+        lines.push("#SBATCH hetjob".to_owned());
+        let words = of_clients(batch, slurm, nodes);
+        lines.extend(words.into_iter().map(|word| format!("#SBATCH {word}")));
+    }
     let (folder, machine) = (quoted(batch.folder), host::machine());
     let cache = place.cache.as_deref().map(|cache| format!(" --cache {}", quoted(cache)));
     lines.extend([
         format!("cells={folder}"),
         format!(
-            "cell=$cells/$(sed -n \"${{SLURM_ARRAY_TASK_ID}}p\" \"$cells/{}.cells\")",
+            "cell=$cells/$(sed -n \"${{SLURM_ARRAY_TASK_ID:-1}}p\" \"$cells/{}.cells\")",
             batch.name
         ),
         "start=$cell/$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}".to_owned(),
@@ -58,24 +65,44 @@ pub(super) fn text(batch: &Batch<'_>, place: &Elsewhere, slurm: &SlurmPartition)
 
 /// Options of sbatch. Those of the user come last and win.
 fn directives(batch: &Batch<'_>, slurm: &SlurmPartition) -> Vec<String> {
-    let mut words = vec![
-        format!("--job-name={}", batch.name),
-        format!("--array=1-{}", batch.cells.len()),
-        format!("--partition={}", slurm.partition),
-        "--nodes=1".to_owned(),
+    let is_array = slurm.client_nodes.is_none();
+    let place = if is_array { "%a" } else { "1" };
+    let mut words = of_nodes(batch, slurm, 1);
+    words.extend(is_array.then(|| format!("--array=1-{}", batch.cells.len())));
+    words.extend([
         "--ntasks=1".to_owned(),
-        "--exclusive".to_owned(),
         "--requeue".to_owned(),
         "--open-mode=append".to_owned(),
-        format!("--output=\"{}/{}-%a.log\"", batch.folder.display(), batch.name),
+        format!("--output=\"{}/{}-{place}.log\"", batch.folder.display(), batch.name),
         "--chdir=/".to_owned(),
         format!("--signal=B:TERM@{WARNING_SECONDS}"),
-    ];
+    ]);
     words.extend(slurm.constraint.iter().map(|features| format!("--constraint={features}")));
+    words.extend(slurm.options.iter().cloned());
+    words
+}
+
+/// Options of the part of a job that has the clients.
+fn of_clients(batch: &Batch<'_>, slurm: &SlurmPartition, nodes: u32) -> Vec<String> {
+    let mut words = of_nodes(batch, slurm, nodes);
+    words.push("--ntasks-per-node=1".to_owned());
+    let features = slurm.client_constraint.iter();
+    words.extend(features.map(|features| format!("--constraint={features}")));
+    words.extend(slurm.options.iter().cloned());
+    words
+}
+
+/// Options of both parts.
+fn of_nodes(batch: &Batch<'_>, slurm: &SlurmPartition, nodes: u32) -> Vec<String> {
+    let mut words = vec![
+        format!("--job-name={}", batch.name),
+        format!("--partition={}", slurm.partition),
+        format!("--nodes={nodes}"),
+        "--exclusive".to_owned(),
+    ];
     if !batch.avoided.is_empty() {
         words.push(format!("--exclude={}", batch.avoided.join(",")));
     }
-    words.extend(slurm.options.iter().cloned());
     words
 }
 
@@ -89,6 +116,8 @@ mod tests {
         let slurm = SlurmPartition {
             partition: "bench".to_owned(),
             constraint: Some("nvme&bare".to_owned()),
+            client_constraint: Some("fast".to_owned()),
+            client_nodes: None,
             options: vec!["--account=db".to_owned()],
         };
         let place = Elsewhere { way: Way::Slurm(slurm.clone()), work: None, cache: None };
@@ -112,6 +141,14 @@ mod tests {
             "    --node \"$SLURMD_NODENAME\" --work '/var/tmp'",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
+        }
+        assert!(!text.contains("hetjob"), "{text}");
+        let slurm = SlurmPartition { client_nodes: Some(2), ..slurm };
+        let text = super::text(&batch, &place, &slurm);
+        let (servers, clients) = text.split_once("#SBATCH hetjob\n").expect("two parts");
+        assert!(servers.contains("--nodes=1\n") && !text.contains("--array"), "{text}");
+        for part in ["--nodes=2\n", "--constraint=fast\n", "--exclude=n3\n", "--account=db\n"] {
+            assert!(clients.contains(part), "{part} is not in:\n{clients}");
         }
     }
 }

@@ -12,6 +12,7 @@ use super::slurm_queue;
 use super::ssh::{self, SshExecutor};
 use crate::lab::execution::{Execution, ExecutionOptions};
 use crate::lab::progress::Progress;
+use crate::plan::Plan;
 
 /// Looks whether the hosts are there, before anything is made. Returns the memory of the host, if
 /// ssh reaches only one.
@@ -26,7 +27,7 @@ pub(in crate::lab) fn check(
     match &place.way {
         Way::Slurm(slurm) => {
             let script = slurm::preview((place, slurm), (&options.out, &options.program), 1)?;
-            slurm_queue::try_out(&script, slurm.constraint.as_deref(), &slurm.partition)?;
+            slurm_queue::try_out(&script, slurm.features().as_deref(), &slurm.partition)?;
             Ok(None)
         }
         Way::Ssh(hosts) => ssh::check((hosts, options), progress),
@@ -61,8 +62,9 @@ pub(in crate::lab) fn open<'e>(
 pub fn preview(
     place: &Elsewhere,
     (results, program): (&Path, &Path),
-    blocks: u32,
+    plan: &Plan,
 ) -> Result<Option<String>> {
+    let (place, blocks) = (&place.for_plan(plan), plan.blocks.most());
     match &place.way {
         Way::Slurm(slurm) => slurm::preview((place, slurm), (results, program), blocks).map(Some),
         Way::Ssh(_) => Ok(None),

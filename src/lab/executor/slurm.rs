@@ -119,7 +119,14 @@ impl<'e> SlurmExecutor<'e> {
     /// The hosts that cells are for.
     fn class(&self) -> String {
         let features = self.slurm.constraint.as_deref().unwrap_or_default();
-        format!("slurm:{}:{features}", self.slurm.partition)
+        let class = format!("slurm:{}:{features}", self.slurm.partition);
+        match self.slurm.client_nodes {
+            None => class,
+            Some(nodes) => {
+                let features = self.slurm.client_constraint.as_deref().unwrap_or_default();
+                format!("{class}:{nodes}:{features}")
+            }
+        }
     }
 
     fn log(&self, (batch, index): &(String, usize)) -> PathBuf {
@@ -129,8 +136,10 @@ impl<'e> SlurmExecutor<'e> {
     /// Submits these blocks as arrays of one job each.
     fn launch(&mut self, blocks: Vec<UnderWay>) -> Result<()> {
         let mut blocks = VecDeque::from(blocks);
+        // Slurm takes no array of jobs of several parts.
+        let most = if self.slurm.client_nodes.is_some() { 1 } else { self.array_most };
         while !blocks.is_empty() {
-            let many = self.array_most.min(blocks.len());
+            let many = most.min(blocks.len());
             let part: Vec<UnderWay> = blocks.drain(..many).collect();
             let names: Vec<String> = part.iter().map(|block| block.cell.name.clone()).collect();
             let avoided = part.first().map(|block| block.avoided.clone()).unwrap_or_default();
@@ -153,9 +162,9 @@ impl<'e> SlurmExecutor<'e> {
         let script = folder.join(format!("{name}.sh"));
         replace_whole(&folder.join(format!("{name}.cells")), names.join("\n") + "\n")?;
         replace_whole(&script, job_script::text(&batch, self.place, self.slurm))?;
-        let features = self.slurm.constraint.as_deref();
+        let features = self.slurm.features();
         self.batches.insert(name.clone(), names);
-        let job = slurm_queue::submit(&script, features, &self.slurm.partition)?;
+        let job = slurm_queue::submit(&script, features.as_deref(), &self.slurm.partition)?;
         replace_whole(&folder.join(format!("{name}.job")), format!("{job}\n"))?;
         self.asked = None;
         Ok(name)

@@ -12,7 +12,7 @@ use crate::os::answer::answer;
 const ARRAY_MOST: usize = 1000;
 /// Fields of a line of squeue, in the order of [`FORMAT`].
 const FIELDS: usize = 7;
-/// Array job, task, state, reason, node, restarts, job.
+/// Array job, task, state, reason, node, name, job.
 const FORMAT: &str = "%F|%K|%T|%r|%N|%j|%i";
 
 /// One task of an array as the queue shows it.
@@ -84,10 +84,16 @@ fn parsed(line: &str) -> Option<QueuedTask> {
     if fields.len() != FIELDS {
         return None;
     }
+    // A job with nodes for clients is no array, and has a line for each part: `17+0`, `18+1`.
+    let (index, job) = match (fields[1], fields[6].split_once('+')) {
+        ("N/A", Some((job, "0"))) => (1, job.to_owned()),
+        ("N/A", _) => return None,
+        (index, _) => (index.parse().ok()?, format!("{}_{}", fields[0], index)),
+    };
     Some(QueuedTask {
         name: fields[5].to_owned(),
-        index: fields[1].parse().ok()?,
-        job: format!("{}_{}", fields[0], fields[1]),
+        index,
+        job,
         state: fields[2].to_owned(),
         reason: fields[3].to_owned(),
         node: fields[4].trim_matches(|c| c == '(' || c == ')').to_owned(),
@@ -212,6 +218,9 @@ mod tests {
         let failed = parsed("17|4|NODE_FAIL|NodeDown|n2|rqps-0a1b-0001|21").expect("a task");
         assert!(failed.has_ended());
         assert_eq!(parsed("17|N/A|PENDING|None||other|17"), None);
+        let first = parsed("17|N/A|RUNNING|None|n1|rqps-0a1b-0001|17+0").expect("a job");
+        assert_eq!((first.index, first.job.as_str()), (1, "17"));
+        assert_eq!(parsed("18|N/A|RUNNING|None|n3|rqps-0a1b-0001|17+1"), None);
         assert_eq!(parsed("slurm_load_jobs error"), None);
     }
 
