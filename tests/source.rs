@@ -196,6 +196,149 @@ fn a_build_that_is_stopped_leaves_nothing() {
 }
 
 #[test]
+fn a_build_that_is_killed_says_by_which_signal_and_leaves_only_its_log() {
+    let test = "a_build_that_is_killed_says_by_which_signal_and_leaves_only_its_log";
+    let there = |program: &str| Command::new("sh").args(["-c", "command -v $0", program]).output();
+    if !["make", "tclsh"].iter().all(|it| there(it).is_ok_and(|said| said.status.success())) {
+        skipped::note(test, "needs make and tclsh (packages make, tcl)");
+        return;
+    }
+    let site = Site::new();
+    let folder = site.folder.path().join("sources");
+    // As the kernel ends a build that needs too much memory.
+    sources_that(&folder, "echo checking; kill -9 $PPID");
+    let said = site.obtain_from(&folder, None, None, &mut |_| {}).unwrap_err();
+    assert!(said.contains("killed by signal 9") && said.contains("logs/"), "{said}");
+    assert_eq!(site.cached("builds"), [""; 0]);
+    assert_eq!(site.cached("partial"), [""; 0]);
+}
+
+/// A file of this name in a folder or below it.
+fn below(folder: &Path, name: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?;
+    let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let found = paths.iter().find(|path| path.file_name().is_some_and(|it| it == name)).cloned();
+    found.or_else(|| paths.iter().find_map(|path| below(path, name)))
+}
+
+/// Waits for something for a minute at most.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1200 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{what}");
+}
+
+#[test]
+fn a_compiler_ends_with_rqps() {
+    let there = |program: &str| Command::new("sh").args(["-c", "command -v $0", program]).output();
+    if !["make", "tclsh"].iter().all(|it| there(it).is_ok_and(|said| said.status.success())) {
+        skipped::note("a_compiler_ends_with_rqps", "needs make and tclsh (packages make, tcl)");
+        return;
+    }
+    for (signal, code) in [("-KILL", None), ("-TERM", Some(130))] {
+        let site = Site::new();
+        let folder = site.folder.path().join("sources");
+        // A build without end, which tells its process.
+        sources_that(&folder, "echo $$ > begun.tmp; mv begun.tmp begun; exec sleep 600");
+        let mut rqps = Command::new(env!("CARGO_BIN_EXE_rqps"));
+        rqps.arg("get").arg(format!("sqlite=src:{}", folder.display()));
+        rqps.arg("--cache").arg(site.cache.root());
+        let mut rqps = rqps.spawn().expect("start rqps");
+        let begun = wait_for("no build began", || below(site.cache.root(), "begun"));
+        let pid = fs::read_to_string(begun).expect("read");
+        let process = Path::new("/proc").join(pid.trim());
+        assert!(process.exists());
+        let rqps_pid = rqps.id().to_string();
+        Command::new("kill").args([signal, &rqps_pid]).status().expect("kill");
+        let ended = rqps.wait().expect("wait");
+        assert_eq!(ended.code(), code, "{signal}");
+        // A zombie that nobody waits for has ended, too.
+        let is_gone = || match fs::read_to_string(process.join("stat")) {
+            Ok(stat) => stat.rsplit_once(") ").is_some_and(|it| it.1.starts_with('Z')),
+            Err(_) => true,
+        };
+        wait_for("the build goes on", || is_gone().then_some(()));
+        assert_eq!(site.cached("builds"), [""; 0]);
+    }
+}
+
+/// A folder that looks like SQLite's sources, with this configure script.
+fn sources_that(folder: &Path, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::create_dir_all(folder.join("src")).expect("folder");
+    for file in ["src/main.c", "src/sqlite.h.in"] {
+        fs::write(folder.join(file), "").expect("write");
+    }
+    let configure = folder.join("configure");
+    fs::write(&configure, format!("#!/bin/sh\n{script}\n")).expect("write");
+    fs::set_permissions(&configure, fs::Permissions::from_mode(0o755)).expect("chmod");
+}
+
+#[test]
+fn a_patch_changes_a_copy_of_the_sources() {
+    let site = Site::new();
+    let file = site.folder.path().join("newer.diff");
+    let line = "const char version[] = \"3.99.1\";";
+    let patch = |old: &str, new: &str| {
+        let head = "--- a/sqlite3.c\n+++ b/sqlite3.c\n@@ -1,2 +1,2 @@\n";
+        let last = " int sqlite3_prepare_v2(void) { return version[0]; }\n";
+        fs::write(&file, format!("{head}-{old}\n+{new}\n{last}")).expect("write");
+    };
+    let variant = format!("O0+patch={}", file.display());
+    let build = || site.obtain(Some("HEAD"), Some(&variant));
+    patch(line, &line.replace("99.1", "99.7"));
+    let one = build().expect("a build");
+    assert_eq!(one.manifest.version.as_str(), "3.99.7");
+    assert!(one.manifest.compiler.as_deref().is_some_and(|it| it.ends_with("patch newer.diff")));
+    patch(line, &line.replace("99.1", "99.8"));
+    let two = build().expect("a build");
+    assert_eq!(two.manifest.version.as_str(), "3.99.8");
+    let plain = site.obtain(None, Some("O0")).expect("a build");
+    assert_eq!(plain.manifest.version.as_str(), "3.99.1");
+    patch("another line", "a new line");
+    let said = build().unwrap_err();
+    assert!(said.contains("newer.diff does not apply") && said.contains("FAILED"), "{said}");
+    fs::remove_file(&file).expect("remove");
+    let said = build().unwrap_err();
+    assert!(said.contains("read the patch") && said.contains("newer.diff"), "{said}");
+    assert_eq!(site.cached("builds").len(), 3);
+    assert_eq!(site.cached("partial"), [""; 0]);
+}
+
+#[test]
+fn an_order_of_linking_moves_functions_and_repeats() {
+    let site = Site::new();
+    let more = (0..20).map(|at| format!("int f{at}(void) {{ return {at}; }}\n"));
+    site.commit("sqlite3.c", &format!("{STAND_IN}{}", more.collect::<String>()), "Add functions");
+    let bytes = |variant: &str| {
+        let build = site.obtain(Some("HEAD"), Some(variant)).expect("a build");
+        fs::read(build.root.expect("a library")).expect("read")
+    };
+    let (one, two) = (bytes("relink1"), bytes("relink2"));
+    assert_ne!(one, two);
+    for name in site.cached("builds") {
+        fs::remove_dir_all(site.cache.root().join("builds").join(name)).expect("remove");
+    }
+    assert_eq!(bytes("relink1"), one, "the same order again");
+    let said = site.obtain(None, Some("lto+relink1")).unwrap_err();
+    assert!(said.contains("leave out lto"), "{said}");
+
+    let folder = site.folder.path().join("rocksdb");
+    fs::create_dir_all(folder.join("include/rocksdb")).expect("folder");
+    for file in ["Makefile", "include/rocksdb/version.h"] {
+        fs::write(folder.join(file), "").expect("write");
+    }
+    let from = source(&folder, None, Some("relink1"));
+    let clients = PackageClients::default();
+    let said = obtain_with(&clients, Dbms::Rocksdb, &from, &site.cache, &mut |_| {}).unwrap_err();
+    assert!(said.to_string().contains("SQLite and Postgres"), "{said}");
+}
+
+#[test]
 fn a_folder_without_git_is_known_by_its_files() {
     let site = Site::new();
     let folder = site.folder.path().join("unpacked+dfsg");

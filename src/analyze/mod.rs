@@ -21,6 +21,7 @@ pub mod groups;
 pub mod histogram;
 pub mod history;
 pub mod host_noise;
+pub mod layout;
 pub mod loads;
 mod measure;
 pub mod measurement;

@@ -369,6 +369,16 @@ pub(super) struct Doctor {
     #[arg(long, value_name = "TARGET")]
     #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub aa: Option<String>,
+    /// Measure builds of these sources (`DBMS=src:DIR@REF`) whose functions are linked in shuffled
+    /// orders, and save the noise of code layout: `compare` and `bisect` then use it as --tau for
+    /// this DBMS on this host. Accepts the options of `compare` (default: six short steps, 6 blocks)
+    #[arg(long, value_name = "TARGET", conflicts_with = "aa")]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    pub layout: Option<String>,
+    /// Number of orders of linking for --layout
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "layout")]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub relink: u32,
     #[command(flatten)]
     pub shape: WorkloadArgs,
     #[command(flatten)]

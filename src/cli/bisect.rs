@@ -4,17 +4,18 @@ use std::io::Write;
 
 use anyhow::{Context, Result, bail};
 
-use crate::campaign::bisect::{BisectionEnd, bisect, versions};
+use crate::campaign::bisect::{BisectionEnd, SEARCHED, bisect, versions};
 use crate::cli::bisect_args::{BisectArgs, BisectFormat};
 use crate::cli::execution_options::execution_options;
 use crate::cli::measure::plan_of;
 use crate::cli::program::valgrind;
 use crate::cli::progress::Display;
 use crate::cli::workload_args::WorkloadArgs;
-use crate::cli::{exit, folders, gate, hosts, vector};
+use crate::cli::{doctor_layout, exit, folders, gate, hosts, vector};
 use crate::domain::benchmark::Phase;
 use crate::domain::bisection::{BisectedVersion, BisectionRequest};
 use crate::domain::metric::Metric;
+use crate::domain::verdict::Rules;
 use crate::lab::{self, ExecutionOptions};
 use crate::obtain::listing::kept_releases;
 use crate::plan::{Plan, file, words};
@@ -87,6 +88,11 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let [first, .., last] = versions.as_slice() else {
         bail!("bisect: name the baseline and the candidate");
     };
+    let tau = match words.rules.tau {
+        None => doctor_layout::tau(&plan.targets, &words.folders, words.rules.delta)?,
+        Some(_) => None,
+    };
+    let rules = Rules { tau: tau.map_or(rules.tau, f64::ln_1p), ..rules };
     let ends = vec![first.target.clone(), last.target.clone()];
     let labels: Vec<String> = ends.iter().map(|target| target.label.clone()).collect();
     let plan = Plan { targets: ends, ..plan };
@@ -114,12 +120,10 @@ fn check_step(plan: &Plan, step: &str) -> Result<()> {
 
 /// The metric of this name that a search can use.
 fn metric(name: &str) -> Result<Metric> {
-    let known =
-        [Metric::InstructionsPerOp, Metric::Rate, Metric::ServerCpuPerOp, Metric::ClientCpuPerOp];
-    match known.into_iter().find(|metric| metric.name() == name) {
+    match SEARCHED.into_iter().find(|metric| metric.name() == name) {
         Some(metric) => Ok(metric),
         None => {
-            let names: Vec<&str> = known.iter().map(|metric| metric.name()).collect();
+            let names: Vec<&str> = SEARCHED.iter().map(|metric| metric.name()).collect();
             bail!("search by `{name}`: write one of {}", names.join(", "))
         }
     }

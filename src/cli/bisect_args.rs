@@ -17,8 +17,8 @@ pub(super) struct BisectArgs {
     /// Step that changed
     #[arg(long, value_name = "NAME", required_unless_present = "resume")]
     pub step: Option<String>,
-    /// Metric to search by: instr/o, o/s, server_cpu_us/o or client_cpu_us/o [default: the one that
-    /// shows the difference best]
+    /// Metric to search by: instr/o, instr_bg/o, o/s, server_cpu_us/o or client_cpu_us/o [default:
+    /// the one that shows the difference best]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
     /// Resume the interrupted bisection in this folder

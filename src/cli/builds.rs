@@ -3,13 +3,14 @@
 use anyhow::{Result, bail};
 
 use crate::cli::args::{Builds, Get};
+use crate::cli::stop::stop_flag;
 use crate::cli::{exit, folders};
 use crate::domain::build::{BuildSource, Dbms};
 use crate::domain::terms::{NO_ADVICE, OPEN_SOURCE, TERMS};
 use crate::lab;
 use crate::obtain::catalogue::{self, Entry};
 use crate::obtain::listing::releases;
-use crate::obtain::{self, Cache, PackageClients};
+use crate::obtain::{self, Cache, ObtainError, PackageClients, Reason};
 use crate::plan::words;
 use crate::report::terms_sentence;
 
@@ -77,13 +78,21 @@ fn list_terms(dbms: Option<Dbms>) {
 /// `rqps get`.
 pub(super) fn get(words: &Get) -> Result<u8> {
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref()))?;
+    let clients = PackageClients { stop: stop_flag()?, ..PackageClients::default() };
     for target in words::targets(&words.targets)? {
         let label = target.label.clone();
         if let BuildSource::Dsn(_) = target.source {
             bail!("get {label}: this server already runs, so there is nothing to fetch");
         }
         let mut say = |what: &str| tell!("rqps: {label}: {what}");
-        let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)?;
+        let built = obtain::obtain_with(&clients, target.dbms, &target.source, &cache, &mut say);
+        let build = match built {
+            Err(ObtainError::Build { reason, .. }) if matches!(*reason, Reason::Stopped) => {
+                tell!("rqps: stopped; builds that were complete are in the cache");
+                return Ok(exit::INTERRUPTED);
+            }
+            other => other?,
+        };
         let manifest = &build.manifest;
         say!("{label}: {}", manifest.reported.trim());
         say!("  from {}", manifest.origin);

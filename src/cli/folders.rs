@@ -43,7 +43,16 @@ pub(super) fn variable(name: &str) -> Option<String> {
 /// state folder. Not in the cache, because each calibration takes an hour.
 /// Without a home it is in the current folder.
 pub(super) fn calibrations() -> PathBuf {
-    let state = if let Some(folder) = path("RQPS_STATE") {
+    state().join("calibrations")
+}
+
+/// The folder of layout noise, beside that of calibrations.
+pub(super) fn layouts() -> PathBuf {
+    state().join("layouts")
+}
+
+fn state() -> PathBuf {
+    if let Some(folder) = path("RQPS_STATE") {
         folder
     } else if rustix::process::geteuid().is_root() {
         PathBuf::from("/var/lib/rqps")
@@ -53,8 +62,7 @@ pub(super) fn calibrations() -> PathBuf {
         home.join(".local/state/rqps")
     } else {
         Path::new(RESULTS).join(".state")
-    };
-    state.join("calibrations")
+    }
 }
 
 /// The result folder: the given folder, else a new one in ./rqps-results, named after the time and

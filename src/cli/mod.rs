@@ -16,6 +16,7 @@ mod colour;
 mod compared;
 mod completion;
 mod doctor;
+mod doctor_layout;
 #[cfg(test)]
 mod documented;
 mod execution_options;

@@ -18,6 +18,7 @@ pub mod guest;
 pub mod host;
 pub mod insert;
 pub mod kv;
+pub mod layout;
 pub mod loaded_file;
 pub mod lua;
 pub mod metric;

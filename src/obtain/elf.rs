@@ -41,6 +41,27 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Elf>> {
     parse(&mut ElfReader { file, length })
 }
 
+/// Names of the sections of single functions in an object file (`-ffunction-sections`), without
+/// cold parts. Empty for another file.
+pub(super) fn functions(path: &Path) -> io::Result<Vec<String>> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let Some((sections, names)) = sections(&mut ElfReader { file, length })? else {
+        return Ok(Vec::new());
+    };
+    let named = sections.iter().filter_map(|section| text(&names, u64::from(section.name)));
+    let is_function = |name: &String| {
+        name.strip_prefix(".text.")
+            .is_some_and(|name| !["unlikely", "startup", "exit", "hot"].contains(&part(name)))
+    };
+    Ok(named.filter(is_function).collect())
+}
+
+/// The part of a name before its first dot.
+fn part(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
 struct ElfReader<F> {
     file: F,
     length: u64,
@@ -77,22 +98,10 @@ impl<F: Read + Seek> ElfReader<F> {
 }
 
 fn parse<F: Read + Seek>(source: &mut ElfReader<F>) -> io::Result<Option<Elf>> {
-    let Some(head) = source.piece(0, 64)? else { return Ok(None) };
-    if !head.starts_with(b"\x7fELF\x02\x01") || half(&head, 58) != Some(HEADER_BYTES as u16) {
-        return Ok(None);
-    }
-    let (Some(machine), Some(table), Some(count), Some(names)) =
-        (half(&head, 18), wide(&head, 40), half(&head, 60), half(&head, 62))
-    else {
+    let Some((sections, names)) = sections(source)? else { return Ok(None) };
+    let Some(machine) = source.piece(0, 64)?.and_then(|head| half(&head, 18)) else {
         return Ok(None);
     };
-    let Some(table) = source.piece(table, u64::from(count) * HEADER_BYTES)? else {
-        return Ok(None);
-    };
-    let sections: Vec<Section> =
-        table.chunks_exact(HEADER_BYTES as usize).filter_map(section).collect();
-    let Some(names) = sections.get(usize::from(names)) else { return Ok(None) };
-    let Some(names) = source.content(names)? else { return Ok(None) };
     let mut elf = Elf { machine, ..Elf::default() };
     for section in &sections {
         if text(&names, u64::from(section.name)).as_deref() == Some(".comment") {
@@ -108,6 +117,29 @@ fn parse<F: Read + Seek>(source: &mut ElfReader<F>) -> io::Result<Option<Elf>> {
         }
     }
     Ok(Some(elf))
+}
+
+/// The section headers, and the table of their names.
+fn sections<F: Read + Seek>(
+    source: &mut ElfReader<F>,
+) -> io::Result<Option<(Vec<Section>, Vec<u8>)>> {
+    let Some(head) = source.piece(0, 64)? else { return Ok(None) };
+    if !head.starts_with(b"\x7fELF\x02\x01") || half(&head, 58) != Some(HEADER_BYTES as u16) {
+        return Ok(None);
+    }
+    let (Some(table), Some(count), Some(names)) =
+        (wide(&head, 40), half(&head, 60), half(&head, 62))
+    else {
+        return Ok(None);
+    };
+    let Some(table) = source.piece(table, u64::from(count) * HEADER_BYTES)? else {
+        return Ok(None);
+    };
+    let sections: Vec<Section> =
+        table.chunks_exact(HEADER_BYTES as usize).filter_map(section).collect();
+    let Some(names) = sections.get(usize::from(names)) else { return Ok(None) };
+    let Some(names) = source.content(names)? else { return Ok(None) };
+    Ok(Some((sections, names)))
 }
 
 fn section(bytes: &[u8]) -> Option<Section> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::dbms::spec::BUILD_VARIANTS;
+use crate::dbms::spec::build_words;
 use crate::domain::build::Dbms;
 
 /// The reason why there is no build from sources. Reads after a colon.
@@ -75,7 +75,7 @@ pub enum SourceFault {
         folder: PathBuf,
     },
     /// A word after `+` that means nothing.
-    #[error("no variant of builds is called {name:?} (known: {})", known_variants())]
+    #[error("no variant of builds is called {name:?} (known: {})", build_words())]
     NoBuildVariant {
         /// The word.
         name: String,
@@ -103,6 +103,26 @@ pub enum SourceFault {
         said: String,
         /// The log.
         log: PathBuf,
+    },
+    /// A patch does not apply.
+    #[error(
+        "the patch {} does not apply: {said}; make it against these sources with paths as in \
+         `git diff` (patch -p1)",
+        file.display()
+    )]
+    PatchFailed {
+        /// The file of the patch.
+        file: PathBuf,
+        /// The words of `patch`.
+        said: String,
+    },
+    /// Objects that cannot be linked in another order.
+    #[error("linking {dbms} in another order (relinkN): {reason}")]
+    NoRelink {
+        /// The product.
+        dbms: Dbms,
+        /// The reason.
+        reason: &'static str,
     },
     /// The disk is full.
     #[error(
@@ -134,10 +154,7 @@ impl SourceFault {
             SourceFault::BuildFailed { .. }
                 | SourceFault::NoRecipe { .. }
                 | SourceFault::NothingBuilt { .. }
+                | SourceFault::PatchFailed { .. }
         )
     }
-}
-
-fn known_variants() -> String {
-    BUILD_VARIANTS.iter().map(|variant| variant.name).collect::<Vec<_>>().join(", ")
 }

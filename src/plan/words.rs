@@ -1,10 +1,10 @@
 //! Target words: `mysql@8.0.33`, `before=postgres=/opt/pg:big-cache`, `postgres://…`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::dbms::spec::{self, BUILD_VARIANTS, DbmsSpec, build_variant};
+use crate::dbms::spec::{self, DbmsSpec, build_words, is_build_word, patch_file};
 use crate::domain::build::{BuildSource, Dbms, Version};
 use crate::domain::target::Target;
 use crate::wire::dsn::{self, Dsn};
@@ -292,7 +292,7 @@ fn sources(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, WordE
     let mut folder = rest;
     let mut variants: Vec<&str> = Vec::new();
     while let Some((before, name)) = folder.rsplit_once('+')
-        && build_variant(name).is_some()
+        && is_build_word(name)
     {
         variants.insert(0, name);
         folder = before;
@@ -303,8 +303,7 @@ fn sources(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, WordE
     };
     let unknown = reference.and_then(|reference| reference.split_once('+'));
     if let Some((_, name)) = unknown {
-        let known: Vec<&str> = BUILD_VARIANTS.iter().map(|variant| variant.name).collect();
-        let hint = format!("variants are {}", known.join(", "));
+        let hint = format!("variants are {}", build_words());
         return Err(error(word, &format!("unknown variant `{name}`"), &hint));
     }
     if folder.is_empty() || reference == Some("") {
@@ -345,7 +344,12 @@ fn default_label(dbms: Dbms, source: &BuildSource, storage: Option<&str>, config
         BuildSource::Source { folder, reference, variant } => {
             let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
             let what = reference.as_deref().map(|reference| short(reference).to_owned()).or(name);
-            let variant = variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
+            let words = variant.iter().flat_map(|names| names.split('+'));
+            let named = words.map(|word| match patch_file(word).map(Path::new) {
+                Some(file) => file.file_stem().unwrap_or_default().to_string_lossy(),
+                None => word.into(),
+            });
+            let variant: String = named.map(|name| format!("+{name}")).collect();
             format!("{dbms}-{}{variant}", what.unwrap_or_else(|| "src".to_owned()))
         }
         BuildSource::Deb { suite, packages } => {

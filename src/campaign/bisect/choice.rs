@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail};
 
-use super::measuring::{Asked, Measuring};
+use super::measuring::{Asked, Measuring, counts_of};
 use crate::analyze::counted::SAME_WITHIN;
 use crate::domain::bisection::{BisectionEntry, BisectionPass};
 use crate::domain::metric::Metric;
@@ -48,14 +48,15 @@ pub(super) struct CountedEnds {
 /// An end cannot be measured; the metric that was asked for is not there.
 pub(super) fn choose(measuring: &mut Measuring<'_>) -> Result<Choice> {
     let wanted = measuring.request().metric;
-    let counted = match (wanted, measuring.count_fault()) {
-        (None | Some(Metric::InstructionsPerOp), None) => counted_ends(measuring)?,
+    let by = wanted.unwrap_or(Metric::InstructionsPerOp);
+    let counted = match (counts_of(by), measuring.count_fault()) {
+        (Some(_), None) => counted_ends(measuring, by)?,
         (_, Some(fault)) => Err(fault),
-        _ => Err("they were not asked for".to_owned()),
+        (None, None) => Err("they were not asked for".to_owned()),
     };
-    if wanted == Some(Metric::InstructionsPerOp) {
+    if let Some(metric) = wanted.filter(|metric| counts_of(*metric).is_some()) {
         return match counted {
-            Ok(ends) => Ok(by_counts(ends, "as asked for".to_owned())),
+            Ok(ends) => Ok(by_counts(metric, ends, "as asked for".to_owned())),
             Err(reason) => bail!("bisect by instructions: {reason}"),
         };
     }
@@ -81,7 +82,7 @@ pub(super) fn choose(measuring: &mut Measuring<'_>) -> Result<Choice> {
     let cpu = Effect::of(&blocks(of_cpu));
     let why_not = match counted {
         Ok(counts) => match explained(counts, rate, (of_cpu, cpu)) {
-            Ok(reason) => return Ok(by_counts(counts, reason)),
+            Ok(reason) => return Ok(by_counts(by, counts, reason)),
             Err(reason) => reason,
         },
         Err(reason) => reason,
@@ -91,13 +92,15 @@ pub(super) fn choose(measuring: &mut Measuring<'_>) -> Result<Choice> {
     Ok(Choice { metric, reason, counts: None, blocks: blocks(metric) })
 }
 
-fn by_counts(ends: CountedEnds, reason: String) -> Choice {
-    let (metric, counts) = (Metric::InstructionsPerOp, Some(ends));
-    Choice { metric, reason, counts, blocks: Vec::new() }
+fn by_counts(metric: Metric, ends: CountedEnds, reason: String) -> Choice {
+    Choice { metric, reason, counts: Some(ends), blocks: Vec::new() }
 }
 
 /// Counts of both ends. The inner error says why there are none.
-fn counted_ends(measuring: &mut Measuring<'_>) -> Result<Result<CountedEnds, String>> {
+fn counted_ends(
+    measuring: &mut Measuring<'_>,
+    metric: Metric,
+) -> Result<Result<CountedEnds, String>> {
     let last = measuring.request().versions.len() - 1;
     let mut both = Vec::new();
     for place in [0, last] {
@@ -106,19 +109,25 @@ fn counted_ends(measuring: &mut Measuring<'_>) -> Result<Result<CountedEnds, Str
             // An end that does not build ends the search; one that cannot be counted does not.
             Asked::Lost(place) => return Ok(Err(reason(measuring, place))),
         };
-        match values.get(Metric::InstructionsPerOp.name()) {
+        match values.get(metric.name()).filter(|values| values.iter().all(|value| *value > 0.0)) {
             Some(values) => both.push(values.clone()),
-            None => return Ok(Err("this step has no counts".to_owned())),
+            None => return Ok(Err(format!("this step has no counts of {}", metric.name()))),
         }
     }
     let pairs = both[0].iter().zip(&both[1]);
     let differences: Vec<f64> = pairs.map(|(first, last)| (last / first).ln()).collect();
     let scatter = stddev(&differences).unwrap_or(0.0);
     Ok(Ok(CountedEnds {
-        first: both[0][0].ln(),
-        last: both[1][0].ln(),
+        first: level(metric, &both[0]),
+        last: level(metric, &both[1]),
         same_within: (2.0 * SAME_WITHIN).max(SCATTER * scatter),
     }))
+}
+
+/// The value of a version, as a logarithm, from its first counts: the same keys in all versions.
+pub(super) fn level(metric: Metric, counts: &[f64]) -> f64 {
+    let most = counts_of(metric).unwrap_or(1) as usize;
+    mean(&counts[..counts.len().min(most)]).ln()
 }
 
 /// The reason why a version cannot be measured, from the log.

@@ -22,12 +22,23 @@ use crate::obtain::{self, ObtainError, PackageClients, Reason};
 use crate::plan::{Blocks, CountingPass, Plan, file};
 use crate::results::{self, BisectionFolder};
 
-/// True for the metrics that a bisection may search by.
-fn is_searched(metric: Metric) -> bool {
-    matches!(
-        metric,
-        Metric::Rate | Metric::ServerCpuPerOp | Metric::ClientCpuPerOp | Metric::InstructionsPerOp
-    )
+/// The metrics that a bisection may search by.
+pub const SEARCHED: [Metric; 5] = [
+    Metric::InstructionsPerOp,
+    Metric::BackgroundInstructionsPerOp,
+    Metric::Rate,
+    Metric::ServerCpuPerOp,
+    Metric::ClientCpuPerOp,
+];
+
+/// Counts of a version by a counted metric; `None` for metrics that are measured in blocks. What
+/// other threads execute depends on when they run, so one count of it does not decide.
+pub(super) fn counts_of(metric: Metric) -> Option<u32> {
+    match metric {
+        Metric::InstructionsPerOp => Some(1),
+        Metric::BackgroundInstructionsPerOp => Some(3),
+        _ => None,
+    }
 }
 
 /// Statements of a step that are counted.
@@ -253,7 +264,7 @@ fn values(step: &StepComparison) -> Values {
         };
         (!values.is_empty()).then(|| (metric.name().to_owned(), values))
     };
-    Metric::ALL.iter().copied().filter(|metric| is_searched(*metric)).filter_map(of).collect()
+    SEARCHED.into_iter().filter_map(of).collect()
 }
 
 /// True if a fault is of the target with this label: it begins with the whole label, because one

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::choice::Choice;
-use super::measuring::Measuring;
+use super::choice::{Choice, level};
+use super::measuring::{Measuring, counts_of};
 use crate::analyze::bisection::{Bisection, BisectionCost, Culprit, VersionFacts};
 use crate::analyze::pairing::CONFIDENCE;
 use crate::domain::bisection::{BisectionEntry, BisectionMeasurement, BisectionPass};
@@ -85,15 +85,17 @@ fn values(entries: &[BisectionEntry], metric: Metric, place: usize) -> Vec<f64> 
 }
 
 fn pass(metric: Metric) -> BisectionPass {
-    if metric == Metric::InstructionsPerOp { BisectionPass::Count } else { BisectionPass::Rate }
+    if counts_of(metric).is_some() { BisectionPass::Count } else { BisectionPass::Rate }
 }
 
 /// A version relative to the baseline.
 fn ratio(entries: &[BisectionEntry], metric: Metric, place: usize) -> Option<f64> {
     if pass(metric) == BisectionPass::Count {
-        // The first repeat has the same keys in all versions.
-        let first = |place| values(entries, metric, place).first().copied();
-        return Some(first(place)? / first(0)?);
+        let of = |place| {
+            let values = values(entries, metric, place);
+            (!values.is_empty()).then(|| level(metric, &values))
+        };
+        return Some((of(place)? - of(0)?).exp());
     }
     ln_ratio(entries, metric, place).map(f64::exp)
 }

@@ -3,8 +3,8 @@
 
 use anyhow::{Result, bail};
 
-use super::choice::{Choice, CountedEnds, choose, lost_end};
-use super::measuring::{Asked, Measuring, Stopped, step};
+use super::choice::{Choice, CountedEnds, choose, level, lost_end};
+use super::measuring::{Asked, Measuring, Stopped, counts_of, step};
 use super::outcome::{Ends, outcome};
 use crate::analyze::bisection::{Bisection, Culprit, CulpritCheck};
 use crate::domain::bisection::{BisectionEntry, BisectionPass};
@@ -75,7 +75,7 @@ fn masses(measuring: &Measuring<'_>) -> Vec<f64> {
     measuring.request().versions.iter().map(|version| version.mass).collect()
 }
 
-/// Searches by counted instructions: one count per version.
+/// Searches by counted instructions.
 fn by_counts(
     measuring: &mut Measuring<'_>,
     choice: &Choice,
@@ -83,6 +83,7 @@ fn by_counts(
 ) -> Result<Bisection> {
     let mass = masses(measuring);
     let last = mass.len() - 1;
+    let counts = counts_of(choice.metric).unwrap_or(1);
     let rules = ExactRules { same_within: counted.same_within, share_least: SHARE_LEAST };
     let mut search = ExactSearch::new(&mass, rules);
     search.record(0, counted.first);
@@ -95,16 +96,15 @@ fn by_counts(
     ));
     let jumps = loop {
         match search.next_step() {
-            ExactStep::Measure(place) => match measuring.ask(BisectionPass::Count, &[place], 1)? {
-                Asked::Values(measured) => {
-                    let values = measured.values.get(Metric::InstructionsPerOp.name());
-                    match values.and_then(|values| values.first()) {
-                        Some(value) => search.record(place, value.ln()),
+            ExactStep::Measure(place) => {
+                match measuring.ask(BisectionPass::Count, &[place], counts)? {
+                    Asked::Values(measured) => match measured.values.get(choice.metric.name()) {
+                        Some(values) => search.record(place, level(choice.metric, values)),
                         None => bail!("bisect: {} has no counts", measured.folder),
-                    }
+                    },
+                    Asked::Lost(place) => search.lose(place),
                 }
-                Asked::Lost(place) => search.lose(place),
-            },
+            }
             ExactStep::NotReproduced(_) => return Ok(outcome(measuring, choice, ends, None)),
             ExactStep::Done(jumps) => break jumps,
         }
@@ -113,7 +113,7 @@ fn by_counts(
     for (at, jump) in jumps.iter().enumerate() {
         let mut culprit = of_jump(jump, ends);
         if at < CHECKS_MOST {
-            culprit.functions = functions(measuring, &culprit)?;
+            culprit.functions = functions(measuring, &culprit, choice.metric)?;
             culprit.check = check(measuring, &culprit, Metric::Rate)?;
         }
         culprits.push(culprit);
@@ -275,8 +275,12 @@ fn check(
     }))
 }
 
-/// The functions that changed most.
-fn functions(measuring: &mut Measuring<'_>, culprit: &Culprit) -> Result<Vec<(String, f64)>> {
+/// The functions that changed most, of the threads that the metric counts.
+fn functions(
+    measuring: &mut Measuring<'_>,
+    culprit: &Culprit,
+    metric: Metric,
+) -> Result<Vec<(String, f64)>> {
     let pair = [culprit.after, culprit.at];
     let Asked::Values(measured) = measuring.ask(BisectionPass::Count, &pair, PAIR_COUNTS)? else {
         return Ok(Vec::new());
@@ -284,9 +288,11 @@ fn functions(measuring: &mut Measuring<'_>, culprit: &Culprit) -> Result<Vec<(St
     let comparison = measuring.read(&measured.folder)?;
     let step = step(&comparison, &measuring.request().step)?;
     let counted = step.targets.last().and_then(|target| target.counted.as_ref());
-    let Some(found) = counted.and_then(|counted| counted.functions.as_ref()) else {
-        return Ok(Vec::new());
-    };
+    let found = counted.and_then(|counted| match metric {
+        Metric::BackgroundInstructionsPerOp => counted.background.as_ref().map(|it| &it.functions),
+        _ => counted.functions.as_ref(),
+    });
+    let Some(found) = found else { return Ok(Vec::new()) };
     let all = found.changes.iter().take(FUNCTIONS_MOST);
     Ok(all.map(|change| (change.name.to_string(), change.difference())).collect())
 }

@@ -12,6 +12,7 @@ pub(super) const RECIPES: &[SourceRecipe] = &[SourceRecipe {
         "cmake --build rqps-build -j \"$JOBS\"",
         "DESTDIR=\"$DEST\" cmake --install rqps-build",
     ],
+    relink: &[],
     needs: &[("cmake", "the Debian package cmake"), ("bison", "the Debian package bison")],
     below_prefix: true,
     version: None,

@@ -11,6 +11,7 @@ pub(super) const RECIPES: &[SourceRecipe] = &[SourceRecipe {
         "cmake --build rqps-build -j \"$JOBS\"",
         "DESTDIR=\"$DEST\" cmake --install rqps-build",
     ],
+    relink: &[],
     needs: &[
         ("cmake", "the Debian package cmake"),
         ("bison", "the Debian package bison"),

@@ -11,6 +11,12 @@ pub(super) const RECIPES: &[SourceRecipe] = &[SourceRecipe {
         "make -s -j\"$JOBS\"",
         "make -s install DESTDIR=\"$DEST\"",
     ],
+    // Only the server: libraries and programs stay as they are.
+    relink: &[
+        "rm src/backend/postgres",
+        "make -s -C src/backend LDFLAGS_EX=\"-Wl,-T,$ORDER\" postgres",
+        "make -s -C src/backend install-bin DESTDIR=\"$DEST\"",
+    ],
     // A release has the output of bison and flex; make names them where a checkout needs them.
     needs: &[("make", "the Debian package make")],
     below_prefix: true,

@@ -11,6 +11,7 @@ pub(super) const RECIPES: &[SourceRecipe] = &[SourceRecipe {
          DEBUG_LEVEL=0 PORTABLE=1 DISABLE_WARNING_AS_ERROR=1",
         "mkdir \"$DEST/lib\" && cp -L librocksdb.so \"$DEST/lib/librocksdb.so\"",
     ],
+    relink: &[],
     needs: &[("make", "the Debian package make")],
     below_prefix: false,
     version: Some(SourceVersion { file: "include/rocksdb/version.h", read: version }),

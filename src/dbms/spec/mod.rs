@@ -11,7 +11,10 @@ pub use self::row::{
     LibraryForm, LibraryVersion, Machine, Numbering, Origin, Package, PackageFormat, RowSource,
     ServerCounters, ServerForm, SourceOrigin, StatusFiles, TagScheme, Tell,
 };
-pub use self::source::{BUILD_VARIANTS, BuildVariant, SourceRecipe, SourceVersion, build_variant};
+pub use self::source::{
+    BuildVariant, SourceRecipe, SourceVersion, build_variant, build_words, is_build_word,
+    patch_file, relink_order, relink_word,
+};
 pub use self::table::{ALL, control_plane, of};
 
 pub(super) use self::table::guest_calls;

@@ -12,6 +12,9 @@ pub struct SourceRecipe {
     /// Lines for `sh -e`, run in a copy of the sources. They see CC, CXX, CFLAGS, CXXFLAGS, JOBS,
     /// PREFIX (where the build will be) and DEST (an empty folder, which becomes the build).
     pub lines: &'static [&'static str],
+    /// Lines that link the same objects once more, after all other lines, with the linker script
+    /// ORDER, which names functions in another order; empty where rqps cannot.
+    pub relink: &'static [&'static str],
     /// Programs that must be there, with the Debian package of each.
     pub needs: &'static [(&'static str, &'static str)],
     /// True if the lines install into `DEST/PREFIX`, as `make install` with DESTDIR does.
@@ -64,7 +67,7 @@ const fn compilers(name: &'static str, c: &'static str, cxx: &'static str) -> Bu
 }
 
 /// All variants of builds from sources.
-pub const BUILD_VARIANTS: &[BuildVariant] = &[
+const BUILD_VARIANTS: &[BuildVariant] = &[
     flags("O0", &["-O0"]),
     flags("O1", &["-O1"]),
     flags("O2", &["-O2"]),
@@ -78,6 +81,37 @@ pub const BUILD_VARIANTS: &[BuildVariant] = &[
     compilers("gcc", "gcc", "g++"),
     compilers("clang", "clang", "clang++"),
 ];
+
+/// The word before the number of an order of linking.
+const RELINK: &str = "relink";
+/// The word before the file of a patch.
+const PATCH: &str = "patch=";
+
+/// The word of a build whose functions are linked in the order of this number.
+pub fn relink_word(order: u32) -> String {
+    format!("{RELINK}{order}")
+}
+
+/// The number of an order of linking in a word such as `relink3`.
+pub fn relink_order(word: &str) -> Option<u32> {
+    word.strip_prefix(RELINK)?.parse().ok()
+}
+
+/// The file of a patch in a word such as `patch=fix.diff`.
+pub fn patch_file(word: &str) -> Option<&str> {
+    word.strip_prefix(PATCH).filter(|file| !file.is_empty())
+}
+
+/// True for a word that may stand after `+` in a target with sources.
+pub fn is_build_word(word: &str) -> bool {
+    build_variant(word).is_some() || relink_order(word).is_some() || patch_file(word).is_some()
+}
+
+/// All words that may stand there, for errors.
+pub fn build_words() -> String {
+    let names = BUILD_VARIANTS.iter().map(|variant| variant.name);
+    names.chain(["relinkN", "patch=FILE"]).collect::<Vec<_>>().join(", ")
+}
 
 /// The variant of a word, if it is one.
 pub fn build_variant(name: &str) -> Option<&'static BuildVariant> {
@@ -94,6 +128,7 @@ mod tests {
             name: "x",
             marks: &[],
             lines: &[],
+            relink: &[],
             needs: &[],
             below_prefix: false,
             version: None,

@@ -9,7 +9,8 @@ pub(super) const RECIPES: &[SourceRecipe] = &[
     SourceRecipe {
         name: "amalgamation",
         marks: &["sqlite3.c", "sqlite3.h"],
-        lines: &[COMPILE],
+        lines: &[COMPILE, LINK],
+        relink: &[RELINK],
         needs: &[],
         below_prefix: false,
         version: None,
@@ -18,7 +19,8 @@ pub(super) const RECIPES: &[SourceRecipe] = &[
     SourceRecipe {
         name: "sources",
         marks: &["configure", "src/main.c", "src/sqlite.h.in"],
-        lines: &["./configure --disable-tcl", "make sqlite3.c", COMPILE],
+        lines: &["./configure --disable-tcl", "make sqlite3.c", COMPILE, LINK],
+        relink: &[RELINK],
         needs: &[("make", "the Debian package make"), ("tclsh", "the Debian package tcl")],
         below_prefix: false,
         version: None,
@@ -26,5 +28,8 @@ pub(super) const RECIPES: &[SourceRecipe] = &[
     },
 ];
 
-const COMPILE: &str = "$CC $CFLAGS -DSQLITE_THREADSAFE=1 -fPIC -shared -o \"$DEST/libsqlite3.so\" \
-                       sqlite3.c -lpthread -ldl -lm";
+const COMPILE: &str = "$CC $CFLAGS -DSQLITE_THREADSAFE=1 -fPIC -c -o rqps-sqlite3.o sqlite3.c";
+const LINK: &str = "$CC $CFLAGS -fPIC -shared -o \"$DEST/libsqlite3.so\" rqps-sqlite3.o -lpthread \
+                    -ldl -lm";
+const RELINK: &str = "$CC $CFLAGS -fPIC -shared -o \"$DEST/libsqlite3.so\" \
+                      -Wl,-T,\"$ORDER\" rqps-sqlite3.o -lpthread -ldl -lm";

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::locate::put;
 use super::toolchain::Toolchain;
+use super::{patch, relink};
 use crate::dbms::spec::{self, SourceOrigin, SourceRecipe};
 use crate::domain::build::{Dbms, Manifest};
 use crate::obtain::client::shortened;
@@ -58,19 +59,30 @@ pub(in crate::obtain) fn compile(
     let recipe = recipe(dbms, &sources)?;
     check_programs(recipe)?;
     let toolchain = Toolchain::of(origin.variant.as_deref())?;
+    if toolchain.order.is_some() && recipe.relink.is_empty() {
+        let reason = "rqps does this with SQLite and Postgres";
+        return Err(SourceFault::NoRelink { dbms, reason }.into());
+    }
+    patch::apply(&toolchain.patches, &sources)?;
     let user = user::choose(None).map_err(|error| other("choose a user for", scratch, error))?;
     give(scratch, user.as_ref())?;
     if let Some(parent) = log.parent() {
         fs::create_dir_all(parent).map_err(Reason::io("create", parent))?;
     }
     let mut log_file = File::create(log).map_err(Reason::io("create", log))?;
-    for (at, line) in recipe.lines.iter().enumerate() {
+    let order = scratch.join("order.ld");
+    let again = if toolchain.order.is_some() { recipe.relink } else { &[] };
+    let count = recipe.lines.len() + again.len();
+    for (at, line) in recipe.lines.iter().chain(again).enumerate() {
+        if let Some(number) = toolchain.order.filter(|_| at == recipe.lines.len()) {
+            relink::write_script(dbms, &sources, number, &order)?;
+        }
         io::Write::write_all(&mut log_file, format!("+ {line}\n").as_bytes())
             .map_err(Reason::io("write", log))?;
         let mut command = command(line, &sources, &toolchain, user.as_ref());
         command.env("DEST", &dest).env("PREFIX", prefix).env("TMPDIR", scratch);
-        command.env("HOME", scratch);
-        let text = format!("building {origin}, command {} of {}", at + 1, recipe.lines.len());
+        command.env("HOME", scratch).env("ORDER", &order);
+        let text = format!("building {origin}, command {} of {count}", at + 1);
         progress.begin(&text);
         let ended = run(&mut command, &log_file, progress, &text)?;
         if !ended.success() {
@@ -176,16 +188,39 @@ fn run(
     let pipe = || log.try_clone().map_err(Reason::io("share", "the log of the build"));
     command.stdout(pipe()?).stderr(pipe()?);
     let mut child = command.spawn().map_err(Reason::io("run", "sh"))?;
-    loop {
-        if let Some(status) = child.try_wait().map_err(Reason::io("wait for", "sh"))? {
-            return Ok(status);
+    let mut guard = match guard(&child) {
+        Ok(guard) => guard,
+        Err(error) => {
+            end(&mut child);
+            return Err(Reason::io("guard", "a build")(error));
+        }
+    };
+    let ended = loop {
+        match child.try_wait().map_err(Reason::io("wait for", "sh")) {
+            Ok(Some(status)) => break Ok(status),
+            Ok(None) => {}
+            Err(error) => break Err(error),
         }
         if let Err(stopped) = progress.tick(|| text.to_owned()) {
-            end(&mut child);
-            return Err(stopped);
+            break Err(stopped);
         }
         std::thread::sleep(POLL);
+    };
+    if ended.is_err() {
+        end(&mut child);
     }
+    // It may be gone with the whole group, which is as good.
+    let _ = guard.kill();
+    let _ = guard.wait();
+    ended
+}
+
+/// Ends the group of a command when rqps is gone, however it went: its pipe closes then.
+fn guard(child: &Child) -> io::Result<Child> {
+    let group = i32::try_from(child.id()).map_err(io::Error::other)?;
+    let mut guard = Command::new("sh");
+    guard.args(["-c", "read -r line; kill -KILL 0"]).process_group(group);
+    guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }
 
 /// Ends a command and its children at once. They may have ended by themselves, which is as good.

@@ -12,7 +12,7 @@ use crate::obtain::progress::Progress;
 use crate::units;
 
 /// Files of a folder of sources: its own path and that of each file below it, in order.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, Reason> {
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Reason> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];
     while let Some(next) = open.pop() {

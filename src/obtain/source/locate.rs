@@ -1,5 +1,6 @@
 //! Parses a target word with `src:`: a commit or a folder, a variant, and a toolchain.
 
+use std::fs;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -45,6 +46,16 @@ pub(in crate::obtain) fn locate(
     for line in recipes.iter().flat_map(|recipe| recipe.lines) {
         hash.update([0]);
         hash.update(line);
+    }
+    if toolchain.order.is_some() {
+        for line in recipes.iter().flat_map(|recipe| recipe.relink) {
+            hash.update([0]);
+            hash.update(line);
+        }
+    }
+    for file in &toolchain.patches {
+        hash.update([0]);
+        hash.update(fs::read(file).map_err(Reason::io("read the patch", file))?);
     }
     let how = units::hex(&hash.finalize()[..4]);
     let toolchain = toolchain.text();

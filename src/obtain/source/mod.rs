@@ -5,6 +5,8 @@ mod compile;
 mod folder;
 mod git;
 mod locate;
+mod patch;
+mod relink;
 mod toolchain;
 
 pub use git::{Commit, commits};

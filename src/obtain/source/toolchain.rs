@@ -1,8 +1,9 @@
 //! Compiler and flags of a build from sources.
 
+use std::path::PathBuf;
 use std::process::Command;
 
-use crate::dbms::spec::{BuildVariant, build_variant};
+use crate::dbms::spec::{BuildVariant, build_variant, patch_file, relink_order};
 use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
 use crate::os::answer;
@@ -18,6 +19,10 @@ pub(super) struct Toolchain {
     pub(super) flags: Vec<String>,
     /// The version text of the C compiler, on one line.
     pub(super) reported: String,
+    /// The number of the order in which functions are linked; `None` for that of the compiler.
+    pub(super) order: Option<u32>,
+    /// Patches to the sources, in their order.
+    pub(super) patches: Vec<PathBuf>,
 }
 
 impl Toolchain {
@@ -25,7 +30,17 @@ impl Toolchain {
     pub(super) fn of(variant: Option<&str>) -> Result<Toolchain, Reason> {
         let mut flags: Vec<&str> = vec!["-O2", "-g"];
         let (mut cc, mut cxx) = ("cc", "c++");
+        let (mut order, mut patches) = (None, Vec::new());
         for name in variant.into_iter().flat_map(|names| names.split('+')) {
+            if let Some(file) = patch_file(name) {
+                patches.push(PathBuf::from(file));
+                continue;
+            }
+            if let Some(number) = relink_order(name) {
+                order = Some(number);
+                flags.push("-ffunction-sections");
+                continue;
+            }
             let Some(BuildVariant { flags: own, compilers, .. }) = build_variant(name) else {
                 return Err(SourceFault::NoBuildVariant { name: name.to_owned() }.into());
             };
@@ -54,12 +69,20 @@ impl Toolchain {
             cxx: cxx.to_owned(),
             flags: flags.into_iter().map(str::to_owned).collect(),
             reported,
+            order,
+            patches,
         })
     }
 
-    /// Compiler and flags, for manifests.
+    /// Compiler, flags, order of linking and patches, for manifests.
     pub(super) fn text(&self) -> String {
-        format!("{} {}", self.reported, self.flags.join(" "))
+        let order = self.order.map(|order| format!(", functions in order {order}"));
+        let patches = self.patches.iter().map(|file| {
+            format!(", patch {}", file.file_name().unwrap_or_default().to_string_lossy())
+        });
+        let patches: String = patches.collect();
+        let (flags, order) = (self.flags.join(" "), order.unwrap_or_default());
+        format!("{} {flags}{order}{patches}", self.reported)
     }
 }
 
@@ -83,6 +106,9 @@ mod tests {
         check(Some("O3+native"), "-g -O3 -march=native");
         check(Some("rel"), "-O2 -g0");
         check(Some("gcc+O0"), "-g -O0");
+        check(Some("O3+relink7+patch=../a.diff"), "-g -O3 -ffunction-sections");
+        let found = Toolchain::of(Some("O3+relink7+patch=../a.diff")).unwrap();
+        assert!(found.text().ends_with("-ffunction-sections, functions in order 7, patch a.diff"));
         let said = Toolchain::of(Some("O3+fast")).unwrap_err().to_string();
         assert!(said.contains("fast") && said.contains("rel_withdbg"), "{said}");
     }

@@ -1,0 +1,161 @@
+//! `rqps doctor --layout`: the noise of code layout of a DBMS on this host, and its use as τ.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result, bail};
+
+use crate::analyze::VerdictOptions;
+use crate::analyze::layout::{LayoutNoise, layout_noise, layout_rates};
+use crate::benchmarks;
+use crate::cli::args::{Doctor, DoctorFormat, Folders, GuestOptions};
+use crate::cli::doctor::shape;
+use crate::cli::{exit, folders, hosts, measure};
+use crate::dbms::spec::relink_word;
+use crate::domain::build::{BuildSource, Dbms};
+use crate::domain::host::fingerprint;
+use crate::domain::layout::LayoutRates;
+use crate::domain::target::Target;
+use crate::domain::verdict::Rules;
+use crate::os::host;
+use crate::plan::words;
+use crate::results;
+
+/// Default number of blocks.
+const BLOCKS: u32 = 6;
+
+/// `--layout`: measures, stores and prints.
+pub(super) fn measure(said: &Doctor, target: &str) -> Result<u8> {
+    let targets = relinked(target, said.relink)?;
+    let plan = measure::plan_of(&targets, &shape(said, BLOCKS))?;
+    hosts::refuse_server(&plan, "rqps doctor --layout")?;
+    // Known now, not after an hour of measuring.
+    let kept = folders::layouts();
+    std::fs::create_dir_all(&kept).with_context(|| {
+        let place = kept.display();
+        format!("keep layout noise in {place}; name another folder with RQPS_STATE")
+    })?;
+    let guest = GuestOptions::default();
+    let (summary, out) = measure::measure(plan, &said.folders, &guest, Vec::new())?;
+    for fault in &summary.faults {
+        complain!("rqps: failed: {fault}");
+    }
+    if summary.interrupted {
+        tell!("rqps: stopped; resume with `rqps run --resume {}`", out.display());
+        return Ok(exit::INTERRUPTED);
+    }
+    let dataset = results::read(std::slice::from_ref(&out)).context("read the results")?;
+    let comparison =
+        benchmarks::compare(&dataset, &VerdictOptions::default()).context("compare")?;
+    let known = layout_rates(&dataset, &comparison, target)?;
+    let Some(noise) = layout_noise(&known.steps) else {
+        bail!("layout: no step has two blocks in which all builds completed it");
+    };
+    let file = results::keep_layout(&kept, &known)?;
+    tell!("rqps: results are in {}; the layout noise is {}", out.display(), file.display());
+    match said.format {
+        DoctorFormat::Json => {
+            let mut json = serde_json::to_value(&known)?;
+            json["tau"] = noise.tau().exp_m1().into();
+            json["p"] = noise.p.into();
+            say!("{}", serde_json::to_string_pretty(&json)?);
+        }
+        DoctorFormat::Text => say!("{}", text(&known, &noise).trim_end()),
+    }
+    Ok(if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED })
+}
+
+/// A target for each order of linking.
+fn relinked(target: &str, count: u32) -> Result<Vec<String>> {
+    if words::label_of(target).is_some() {
+        bail!("relink `{target}`: leave out the label; rqps labels the orders of linking");
+    }
+    // The word is shown as written where it is wrong.
+    let parsed = words::targets(&[target.to_owned()])?;
+    let Some(Target { source: BuildSource::Source { folder, reference, variant }, .. }) =
+        parsed.first()
+    else {
+        bail!("relink `{target}`: this needs sources; write DBMS=src:DIR@REF (docs/builds.md)");
+    };
+    let of = |order: u32| {
+        let words = variant.iter().cloned().chain([relink_word(order)]);
+        let (folder, reference) = (folder.clone(), reference.clone());
+        let variant = Some(words.collect::<Vec<_>>().join("+"));
+        let source = BuildSource::Source { folder, reference, variant };
+        let label = format!("order-{order}");
+        words::word(&Target { label, source, ..parsed[0].clone() })
+    };
+    Ok((1..=count).map(of).collect())
+}
+
+fn text(known: &LayoutRates, noise: &LayoutNoise) -> String {
+    let percent = |ln: f64| format!("{:.2} %", 100.0 * ln.exp_m1());
+    let blocks = known.steps.first().and_then(|step| step.rates.first()).map_or(0, Vec::len);
+    let mut text = String::new();
+    // Writing to a String cannot fail, here and below.
+    let _ = writeln!(
+        text,
+        "{}, functions linked in {} orders, {blocks} blocks (host {})\n",
+        known.target, known.layouts, known.host_fingerprint
+    );
+    let _ = writeln!(text, "{:>9} {:>9} {:>8}  step", "layout", "noise", "p");
+    for step in &known.steps {
+        let Some(own) = layout_noise(std::slice::from_ref(step)) else { continue };
+        let (sd, error) = (percent(own.build_sd), percent(own.error));
+        let _ = writeln!(text, "{sd:>9} {error:>9} {:>8.3}  {}", own.p, step.step);
+    }
+    let _ = writeln!(
+        text,
+        "\nLayout of one build: standard deviation {}, at most {} (90 %); noise of its mean {}; p \
+         {:.3}.\nTau: {}. `compare` and `bisect` use it for {} on this host unless --tau or \
+         [gate] names another.",
+        percent(noise.build_sd),
+        percent(noise.build_sd_upper),
+        percent(noise.error),
+        noise.p,
+        percent(noise.tau()),
+        known.dbms
+    );
+    if noise.build_sd < noise.error {
+        text.push_str(
+            "The noise is larger than the layout: measure more blocks for a smaller tau.\n",
+        );
+    }
+    text
+}
+
+/// τ of these targets on this host as a share, if all their products were measured here: the
+/// largest. `None` if rqps does not start their servers here.
+///
+/// # Errors
+/// The kept noise cannot be read, or is not less than δ.
+pub(super) fn tau(targets: &[Target], said: &Folders, delta: Option<f64>) -> Result<Option<f64>> {
+    let kept = results::read_layouts(&folders::layouts())?;
+    let elsewhere = |target: &Target| matches!(target.source, BuildSource::Dsn(_));
+    if kept.is_empty() || targets.iter().any(elsewhere) {
+        return Ok(None);
+    }
+    let place = folders::existing(said.work.as_deref().or(said.out.as_deref()));
+    let host = fingerprint(&host::read(&place));
+    let of = |dbms: Dbms| {
+        let own = kept.iter().find(|known| known.dbms == dbms && known.host_fingerprint == host);
+        own.and_then(|known| layout_noise(&known.steps)).map(|noise| noise.tau())
+    };
+    let all: Option<Vec<f64>> = targets.iter().map(|target| of(target.dbms)).collect();
+    let Some(ln) = all.and_then(|all| all.into_iter().reduce(f64::max)) else { return Ok(None) };
+    let rules =
+        Rules { tau: ln, delta: delta.unwrap_or(Rules::default().delta), ..Rules::default() };
+    let share = rules.tau_share();
+    if rules.fault().is_some() {
+        bail!(
+            "use the layout noise of this host as tau: it is {:.2} %, and delta is {:.2} %; name a \
+             larger --delta, or a --tau of your own",
+            100.0 * share,
+            100.0 * rules.delta
+        );
+    }
+    tell!(
+        "rqps: tau is {:.2} %, the layout noise on this host (rqps doctor --layout)",
+        100.0 * share
+    );
+    Ok(Some(share))
+}
