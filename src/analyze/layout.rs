@@ -108,7 +108,8 @@ impl LayoutNoise {
 ///
 /// V is the pooled variance of the means of builds within steps, with d degrees of freedom, and E
 /// that of such a mean by noise alone. λ² = V − E. Its upper end is V d / χ²(0.1; d) − E, which
-/// takes E as known: it has more degrees of freedom than V.
+/// takes E as known: it has more degrees of freedom than V. It is at least √E, as λ below the noise
+/// of a mean cannot be told: by chance V may be less than E.
 pub fn layout_noise(steps: &[LayoutStep]) -> Option<LayoutNoise> {
     let (mut means, mut df) = (0.0, 0.0);
     let (mut rest, mut rest_df) = (0.0, 0.0);
@@ -131,7 +132,7 @@ pub fn layout_noise(steps: &[LayoutStep]) -> Option<LayoutNoise> {
     };
     Some(LayoutNoise {
         build_sd: (of_means - error).max(0.0).sqrt(),
-        build_sd_upper: (of_means * df / chi - error).max(0.0).sqrt(),
+        build_sd_upper: (of_means * df / chi - error).max(error).sqrt(),
         error: error.sqrt(),
         p,
     })
@@ -225,6 +226,9 @@ mod tests {
         let found = layout_noise(&steps(0.005)).unwrap();
         assert!((found.build_sd / 0.005 - 1.0).abs() < 0.15, "{found:?}");
         assert!(found.build_sd_upper > found.build_sd && found.p < 1e-6, "{found:?}");
+        // Builds that happen to agree better than their noise do not show that layouts make none.
+        let lucky = layout_noise(&[step(&[&[1.00, 1.10], &[1.10, 1.00]])]).unwrap();
+        assert!((lucky.build_sd, lucky.build_sd_upper) == (0.0, lucky.error), "{lucky:?}");
         let none = layout_noise(&steps(0.0)).unwrap();
         assert!(none.build_sd < 0.0008 && none.p > 0.001, "{none:?}");
     }
