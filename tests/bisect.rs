@@ -359,7 +359,7 @@ fn a_hidden_commit_of_2_percent_is_found_ten_times_of_ten() {
     assert_eq!(found["reproduced"], false, "{found:#}");
 }
 
-/// Measures, so it needs a quiet host. RQPS_HIDDEN_WORK has the turns of the work of the slow commit
+/// Measures, so it needs a quiet host. RQPS_HIDDEN_WORK has the turns of work of the slow commit
 /// (`WORK_OF_2_PERCENT` is 2 %), RQPS_HIDDEN_TIMES the number of repositories, of which nine tenths
 /// must be found.
 #[test]

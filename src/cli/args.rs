@@ -371,7 +371,8 @@ pub(super) struct Doctor {
     pub aa: Option<String>,
     /// Measure builds of these sources (`DBMS=src:DIR@REF`) whose functions are linked in shuffled
     /// orders, and save the noise of code layout: `compare` and `bisect` then use it as --tau for
-    /// this DBMS on this host. Accepts the options of `compare` (default: six short steps, 6 blocks)
+    /// this DBMS on this host. Accepts the options of `compare` (default: six short steps,
+    /// 6 blocks)
     #[arg(long, value_name = "TARGET", conflicts_with = "aa")]
     #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub layout: Option<String>,

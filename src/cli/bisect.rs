@@ -11,7 +11,7 @@ use crate::cli::measure::plan_of;
 use crate::cli::program::valgrind;
 use crate::cli::progress::Display;
 use crate::cli::workload_args::WorkloadArgs;
-use crate::cli::{doctor_layout, exit, folders, gate, hosts, vector};
+use crate::cli::{exit, folders, gate, hosts, layout_tau, vector};
 use crate::domain::benchmark::Phase;
 use crate::domain::bisection::{BisectedVersion, BisectionRequest};
 use crate::domain::metric::Metric;
@@ -89,7 +89,7 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
         bail!("bisect: name the baseline and the candidate");
     };
     let tau = match words.rules.tau {
-        None => doctor_layout::tau(&plan.targets, &words.folders, words.rules.delta)?,
+        None => layout_tau::tau(&plan.targets, &words.folders, words.rules.delta)?,
         Some(_) => None,
     };
     let rules = Rules { tau: tau.map_or(rules.tau, f64::ln_1p), ..rules };

@@ -12,7 +12,6 @@ use crate::analyze::calibration::{FALSE_ALARM_ALPHA, Promise, SLOT_ALPHA, promis
 use crate::analyze::host_noise::HostNoise;
 use crate::campaign::{self, Calibrated};
 use crate::cli::args::{Doctor, DoctorFormat, GuestOptions};
-use crate::cli::workload_args::{BlocksWord, WorkloadArgs};
 use crate::cli::{doctor_layout, exit, folders, hosts, measure};
 use crate::domain::gate::{Calibration, Canary};
 use crate::domain::host::{Host, fingerprint};
@@ -26,7 +25,6 @@ use crate::plan::words;
 const WATCH: Duration = Duration::from_secs(3);
 /// Default number of blocks of an A/A test: the fewest with a good estimate of the spread.
 const AA_BLOCKS: u32 = 12;
-const SYSBENCH: &str = "sysbench";
 /// Column at which text wraps.
 const WIDTH: usize = 96;
 
@@ -143,7 +141,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     }
     // Errors must show the target as written, which the labels would hide.
     words::targets(&[target.to_owned()])?;
-    let shape = shape(said, AA_BLOCKS);
+    let shape = doctor_layout::shape(said, AA_BLOCKS);
     let targets = [format!("a={target}"), format!("a-again={target}")];
     let plan = measure::plan_of(&targets, &shape)?;
     hosts::refuse_server(&plan, "rqps doctor --aa")?;
@@ -177,16 +175,6 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
         }
     }
     Ok(if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED })
-}
-
-/// The workload as given: without blocks so many, without steps of sysbench a few short ones.
-pub(super) fn shape(said: &Doctor, blocks: u32) -> WorkloadArgs {
-    let mut shape = said.shape.clone();
-    shape.blocks = Some(shape.blocks.unwrap_or(BlocksWord::Number(blocks)));
-    if shape.steps.is_empty() && shape.bench == [SYSBENCH] {
-        shape.steps = measure::SHORT_STEPS.map(str::to_owned).to_vec();
-    }
-    shape
 }
 
 /// The number of rates that the verdicts call different although both targets are the same.

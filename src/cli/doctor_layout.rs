@@ -1,4 +1,4 @@
-//! `rqps doctor --layout`: the noise of code layout of a DBMS on this host, and its use as τ.
+//! `rqps doctor --layout`: the noise of code layout of a DBMS on this host.
 
 use std::fmt::Write as _;
 
@@ -7,21 +7,19 @@ use anyhow::{Context, Result, bail};
 use crate::analyze::VerdictOptions;
 use crate::analyze::layout::{LayoutNoise, layout_noise, layout_rates};
 use crate::benchmarks;
-use crate::cli::args::{Doctor, DoctorFormat, Folders, GuestOptions};
-use crate::cli::doctor::shape;
+use crate::cli::args::{Doctor, DoctorFormat, GuestOptions};
+use crate::cli::workload_args::{BlocksWord, WorkloadArgs};
 use crate::cli::{exit, folders, hosts, measure};
 use crate::dbms::spec::relink_word;
-use crate::domain::build::{BuildSource, Dbms};
-use crate::domain::host::fingerprint;
+use crate::domain::build::BuildSource;
 use crate::domain::layout::LayoutRates;
 use crate::domain::target::Target;
-use crate::domain::verdict::Rules;
-use crate::os::host;
 use crate::plan::words;
 use crate::results;
 
 /// Default number of blocks.
 const BLOCKS: u32 = 6;
+const SYSBENCH: &str = "sysbench";
 
 /// `--layout`: measures, stores and prints.
 pub(super) fn measure(said: &Doctor, target: &str) -> Result<u8> {
@@ -123,39 +121,12 @@ fn text(known: &LayoutRates, noise: &LayoutNoise) -> String {
     text
 }
 
-/// τ of these targets on this host as a share, if all their products were measured here: the
-/// largest. `None` if rqps does not start their servers here.
-///
-/// # Errors
-/// The kept noise cannot be read, or is not less than δ.
-pub(super) fn tau(targets: &[Target], said: &Folders, delta: Option<f64>) -> Result<Option<f64>> {
-    let kept = results::read_layouts(&folders::layouts())?;
-    let elsewhere = |target: &Target| matches!(target.source, BuildSource::Dsn(_));
-    if kept.is_empty() || targets.iter().any(elsewhere) {
-        return Ok(None);
+/// The workload as given: without blocks so many, without steps of sysbench a few short ones.
+pub(super) fn shape(said: &Doctor, blocks: u32) -> WorkloadArgs {
+    let mut shape = said.shape.clone();
+    shape.blocks = Some(shape.blocks.unwrap_or(BlocksWord::Number(blocks)));
+    if shape.steps.is_empty() && shape.bench == [SYSBENCH] {
+        shape.steps = measure::SHORT_STEPS.map(str::to_owned).to_vec();
     }
-    let place = folders::existing(said.work.as_deref().or(said.out.as_deref()));
-    let host = fingerprint(&host::read(&place));
-    let of = |dbms: Dbms| {
-        let own = kept.iter().find(|known| known.dbms == dbms && known.host_fingerprint == host);
-        own.and_then(|known| layout_noise(&known.steps)).map(|noise| noise.tau())
-    };
-    let all: Option<Vec<f64>> = targets.iter().map(|target| of(target.dbms)).collect();
-    let Some(ln) = all.and_then(|all| all.into_iter().reduce(f64::max)) else { return Ok(None) };
-    let rules =
-        Rules { tau: ln, delta: delta.unwrap_or(Rules::default().delta), ..Rules::default() };
-    let share = rules.tau_share();
-    if rules.fault().is_some() {
-        bail!(
-            "use the layout noise of this host as tau: it is {:.2} %, and delta is {:.2} %; name a \
-             larger --delta, or a --tau of your own",
-            100.0 * share,
-            100.0 * rules.delta
-        );
-    }
-    tell!(
-        "rqps: tau is {:.2} %, the layout noise on this host (rqps doctor --layout)",
-        100.0 * share
-    );
-    Ok(Some(share))
+    shape
 }

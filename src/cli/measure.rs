@@ -19,8 +19,8 @@ use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
 use crate::cli::{
-    ask_password, doctor_layout, exit, folders, forecast, gate, hosts, own_workload, repeat,
-    report, vector,
+    ask_password, exit, folders, forecast, gate, hosts, layout_tau, own_workload, repeat, report,
+    vector,
 };
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
@@ -107,13 +107,7 @@ fn compared(words: &Compare) -> Result<Plan> {
     let mut plan = plan_of(&words.targets, &words.shape)?;
     own_workload::allow_shell(&mut plan, words.guest.allow_shell)?;
     plan.gate = gate::said(&words.rules);
-    let here = words.hosts.on.is_none() && words.shape.server_host.is_none();
-    if here && words.rules.tau.is_none() {
-        let RuleOptions { delta, .. } = words.rules;
-        if let Some(tau) = doctor_layout::tau(&plan.targets, &words.folders, delta)? {
-            plan.gate.get_or_insert_default().tau = Some(tau);
-        }
-    }
+    layout_tau::set(&mut plan, words)?;
     if words.count {
         plan.count = Some(CountingPass { simulate: words.simulate, ..COUNTING_PASS });
     }

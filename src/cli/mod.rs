@@ -37,6 +37,7 @@ mod hosts;
 mod import;
 mod import_args;
 mod init;
+mod layout_tau;
 mod manual;
 mod measure;
 mod own_workload;
