@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Context, Result, bail};
 
-use crate::campaign::bisect::{BisectionEnd, SEARCHED, bisect, versions};
+use crate::campaign::bisect::{BisectionEnd, bisect, searched, versions};
 use crate::cli::bisect_args::{BisectArgs, BisectFormat};
 use crate::cli::execution_options::execution_options;
 use crate::cli::measure::plan_of;
@@ -120,10 +120,10 @@ fn check_step(plan: &Plan, step: &str) -> Result<()> {
 
 /// The metric of this name that a search can use.
 fn metric(name: &str) -> Result<Metric> {
-    match SEARCHED.into_iter().find(|metric| metric.name() == name) {
+    match searched().find(|metric| metric.name() == name) {
         Some(metric) => Ok(metric),
         None => {
-            let names: Vec<&str> = SEARCHED.iter().map(|metric| metric.name()).collect();
+            let names: Vec<&str> = searched().map(|metric| metric.name()).collect();
             bail!("search by `{name}`: write one of {}", names.join(", "))
         }
     }

@@ -23,13 +23,13 @@ use crate::plan::{Blocks, CountingPass, Plan, file};
 use crate::results::{self, BisectionFolder};
 
 /// The metrics that a bisection may search by.
-pub const SEARCHED: [Metric; 5] = [
-    Metric::InstructionsPerOp,
-    Metric::BackgroundInstructionsPerOp,
-    Metric::Rate,
-    Metric::ServerCpuPerOp,
-    Metric::ClientCpuPerOp,
-];
+pub fn searched() -> impl Iterator<Item = Metric> {
+    let is_searched = |metric: &Metric| {
+        counts_of(*metric).is_some()
+            || matches!(metric, Metric::Rate | Metric::ServerCpuPerOp | Metric::ClientCpuPerOp)
+    };
+    Metric::ALL.iter().copied().filter(is_searched)
+}
 
 /// Counts of a version by a counted metric; `None` for metrics that are measured in blocks. What
 /// other threads execute depends on when they run, so one count of it does not decide.
@@ -264,7 +264,7 @@ fn values(step: &StepComparison) -> Values {
         };
         (!values.is_empty()).then(|| (metric.name().to_owned(), values))
     };
-    SEARCHED.into_iter().filter_map(of).collect()
+    searched().filter_map(of).collect()
 }
 
 /// True if a fault is of the target with this label: it begins with the whole label, because one

@@ -6,6 +6,6 @@ mod outcome;
 mod search;
 mod versions;
 
-pub use measuring::SEARCHED;
+pub use measuring::searched;
 pub use search::{BisectionEnd, bisect};
 pub use versions::versions;
