@@ -146,9 +146,9 @@ struct Shape {
     group: Group,
     reported: bool,
     rate: RateUnit,
-    /// Statements per second of the base.
+    /// Statements per second of the baseline.
     base: u64,
-    /// Of the new one, per cent of the base's in each block.
+    /// Rate of the target in each block, per cent of the baseline's.
     percent: [u64; 3],
     plan: [&'static str; 2],
 }
@@ -784,6 +784,15 @@ fn a_run_folder_alone_and_a_set_named_twice_are_understood() {
     let alone = read(std::slice::from_ref(&copy)).unwrap();
     assert_eq!((alone.runs.len(), alone.hosts.len()), (1, 0));
     assert_eq!(alone.runs[0].record, one.runs[0].record);
+    // A link to a run is that run.
+    let linked = scratch.path().join("linked");
+    fs::create_dir(&linked).unwrap();
+    for name in ["plan.toml", "host.json"] {
+        fs::copy(set.join(name), linked.join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink(fs::canonicalize(&run).unwrap(), linked.join("link")).unwrap();
+    assert_eq!(read(std::slice::from_ref(&linked)).unwrap().runs.len(), 1);
+    assert_eq!(read(&[set, linked]).unwrap().runs, all.runs);
 }
 
 // ---- docs/results.md ----------------------------------------------------------------------------

@@ -33,6 +33,10 @@ pub(super) fn by_key<K: PartialEq + Copy>(pairs: &[(K, f64)]) -> Vec<(K, Vec<f64
 /// The variance of a cluster's mean is s²/n with s² pooled over the clusters, on Σ (n − 1) degrees
 /// of freedom: clusters of few pairs do not show their own. Pooling is [`mixed::pool`].
 pub(super) fn pool<K>(clusters: &[(K, Vec<f64>)], confidence: f64) -> Option<Clusters> {
+    // Most comparisons have one, and pool nothing.
+    if clusters.len() < 2 {
+        return None;
+    }
     let means: Vec<PairedMean> =
         clusters.iter().filter_map(|(_, list)| mean_interval(list, confidence)).collect();
     let squares = means.iter().map(|m| m.sd.unwrap_or(0.0).powi(2) * (m.n - 1) as f64);

@@ -105,6 +105,10 @@ impl Histogram {
         let before = self.marks.partition_point(|mark| mark.sum < rank).checked_sub(1)?;
         let Mark { at, place, mut sum } = self.marks[before];
         let mut walk = Walk { counts: &self.counts, at, place };
+        while let Some(stretch) = walk.stretch().filter(|stretch| sum + stretch.sum < rank) {
+            sum += stretch.sum;
+            walk.pass(&stretch);
+        }
         while let Ok((place, count)) = walk.one() {
             sum += count;
             if sum >= rank {
@@ -125,21 +129,21 @@ struct Mark {
 }
 
 /// A mark is set after so many bytes.
-const STRETCH: usize = 64;
+const MARK_BYTES: usize = 64;
 
 /// Marks on the way, and the sum of all counts, if they are in order.
 fn survey(counts: &[u8], places: u64) -> Result<(Vec<Mark>, u64), String> {
     let mut walk = Walk::new(counts);
-    let mut marks = Vec::with_capacity(counts.len() / STRETCH + 1);
+    let mut marks = Vec::with_capacity(counts.len() / MARK_BYTES + 1);
     let mut sum = 0u64;
     while !walk.is_done() {
-        if walk.at >= marks.len() * STRETCH {
+        if walk.at >= marks.len() * MARK_BYTES {
             marks.push(Mark { at: walk.at, place: walk.place, sum });
         }
-        let more = match walk.eight() {
-            Some(eight) if walk.place.saturating_add(8) <= places => {
-                walk.pass_eight();
-                eight
+        let more = match walk.stretch() {
+            Some(stretch) if walk.place.saturating_add(stretch.places) <= places => {
+                walk.pass(&stretch);
+                stretch.sum
             }
             _ => {
                 let (place, count) = walk.one()?;
@@ -152,6 +156,22 @@ fn survey(counts: &[u8], places: u64) -> Result<(Vec<Mark>, u64), String> {
         sum = sum.checked_add(more).ok_or("it counts more than possible")?;
     }
     Ok((marks, sum))
+}
+
+/// Eight numbers.
+struct Stretch {
+    /// Steps that they tell of.
+    places: u64,
+    /// The sum of their counts.
+    sum: u64,
+}
+
+/// The sum of eight bytes, none above 127.
+fn sum_of_bytes(word: u64) -> u64 {
+    const LOW: u64 = 0x00ff_00ff_00ff_00ff;
+    let pairs = (word & LOW) + ((word >> 8) & LOW);
+    // The upper quarter of the product is the sum of the quarters.
+    pairs.wrapping_mul(0x0001_0001_0001_0001) >> 48
 }
 
 /// A way through encoded counts.
@@ -172,22 +192,28 @@ impl<'a> Walk<'a> {
         self.at >= self.counts.len()
     }
 
-    /// The sum of the next eight counts, if each has a byte of its own: most do. (An even byte
-    /// below 128 is twice a count.)
-    fn eight(&self) -> Option<u64> {
-        const ODD_OR_LONG: u64 = 0x8181_8181_8181_8181;
-        const LOW: u64 = 0x00ff_00ff_00ff_00ff;
-        const ONES: u64 = 0x0001_0001_0001_0001;
-        let bytes = self.counts.get(self.at..)?.first_chunk()?;
-        let word = u64::from_le_bytes(*bytes);
-        // The upper quarter of the product is the sum of the quarters.
-        let pairs = (word & LOW) + ((word >> 8) & LOW);
-        (word & ODD_OR_LONG == 0).then_some((pairs.wrapping_mul(ONES) >> 48) / 2)
+    /// The next eight bytes, if each is a number of its own: most are. [`Walk::one`] explains the
+    /// numbers.
+    fn stretch(&self) -> Option<Stretch> {
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        let word = u64::from_le_bytes(*self.counts.get(self.at..)?.first_chunk()?);
+        let (odd, long) = (word & ONES, word & (0x80 * ONES));
+        if long != 0 {
+            return None;
+        }
+        // Where steps are dense, no step is empty.
+        if odd == 0 {
+            return Some(Stretch { places: 8, sum: sum_of_bytes(word) / 2 });
+        }
+        let is_empty = odd * 0xff;
+        let halves = (word >> 1) & (0x3f * ONES);
+        let places = 8 + sum_of_bytes(halves & is_empty);
+        Some(Stretch { places, sum: sum_of_bytes(halves & !is_empty) })
     }
 
-    fn pass_eight(&mut self) {
+    fn pass(&mut self, stretch: &Stretch) {
         self.at += 8;
-        self.place = self.place.saturating_add(8);
+        self.place = self.place.saturating_add(stretch.places);
     }
 
     /// The next place that is told of and its count, which is 0 for the first of some empty steps.

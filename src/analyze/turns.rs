@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::comparison::{Comparison, RunFacts, StepComparison};
+use super::comparison::{Comparison, RunFacts, StepComparison, TargetResult};
 use super::measurement::Measurement;
 use super::pairing::{PairKey, pair_key};
 use crate::domain::metric::Metric;
@@ -122,29 +122,23 @@ impl Window {
     }
 }
 
-fn one(
-    runs: &[RunFacts],
-    step: &StepComparison,
+fn one<'a>(
+    runs: &'a [RunFacts],
+    step: &'a StepComparison,
     (target, is_library): (usize, bool),
 ) -> Option<TurnScatter> {
     let (first, other) = (step.targets.first()?, step.targets.get(target)?);
-    let facts = |sample: &Measurement| sample.record.outcome.turns.clone();
-    let pairs: Vec<[TurnFacts; 2]> = other
-        .samples
-        .iter()
-        .filter_map(|sample| {
-            let beside = |baseline: &&Measurement| {
-                let (a, b) = (runs.get(baseline.run), runs.get(sample.run));
-                a.zip(b).is_some_and(|(a, b)| {
-                    a.result_set == b.result_set
-                        && (a.key.block, a.key.attempt) == (b.key.block, b.key.attempt)
-                })
-            };
-            Some([facts(first.samples.iter().find(beside)?)?, facts(sample)?])
-        })
-        .collect();
+    let turns_of = |target: &'a TargetResult| {
+        let facts = |sample: &'a Measurement| {
+            Some((pair_key(&runs[sample.run]), sample.record.outcome.turns.as_ref()?))
+        };
+        target.samples.iter().filter_map(facts)
+    };
+    let baseline: BTreeMap<PairKey<'_>, &TurnFacts> = turns_of(first).collect();
+    let pairs: Vec<[&TurnFacts; 2]> =
+        turns_of(other).filter_map(|(key, own)| Some([*baseline.get(&key)?, own])).collect();
     let turns = pairs.iter().map(|[_, own]| own.turns).min()?;
-    let error = |[a, b]: &[TurnFacts; 2]| error_of_shares(&a.shares, &b.shares);
+    let error = |[a, b]: &[&TurnFacts; 2]| error_of_shares(&a.shares, &b.shares);
     let squares: Vec<f64> = pairs.iter().filter_map(error).map(|error| error * error).collect();
     let mean = squares.iter().sum::<f64>() / squares.len().max(1) as f64;
     Some(TurnScatter {

@@ -56,7 +56,9 @@ pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), Results
         let path = path.clone();
         ResultsError::Malformed { path, line, field: None, why }
     })?;
-    counted.profile = Some(Arc::new(profile));
+    if let Some(counted) = &mut step.counted {
+        counted.profile = Some(Arc::new(profile));
+    }
     Ok(())
 }
 

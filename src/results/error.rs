@@ -104,8 +104,7 @@ fn way_around(path: &Path) -> &'static str {
 impl ResultsError {
     /// The error of a failed access: the action, and the file.
     pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ResultsError {
-        let path = path.to_owned();
-        move |source| ResultsError::Io { doing, path, source }
+        move |source| ResultsError::Io { doing, path: path.to_owned(), source }
     }
 
     /// A JSON fault, with the field on whose line the parser stopped: records are written one

@@ -2,9 +2,9 @@
 
 use std::any::type_name;
 use std::collections::{BTreeSet, HashSet};
-use std::fs;
+use std::fs::{self, FileType};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Read;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
@@ -16,14 +16,19 @@ use crate::domain::run::{FORMAT, RunRecord, StepRecord};
 use crate::json;
 use crate::results::error::ResultsError;
 
+/// A folder that holds a run.
+pub(super) struct FolderOfRun {
+    /// In the folder that was listed.
+    pub path: PathBuf,
+    pub is_link: bool,
+}
+
 /// Folders in a result set that hold a run, by name.
-pub(super) fn run_folders(dir: &Path) -> Result<Vec<PathBuf>, ResultsError> {
-    let names = entries(dir)?;
-    Ok(names
-        .into_iter()
-        .map(|name| dir.join(name))
-        .filter(|path| path.join("run.json").is_file())
-        .collect())
+pub(super) fn run_folders(dir: &Path) -> Result<Vec<FolderOfRun>, ResultsError> {
+    let listed = listed(dir)?.into_iter().filter(|(_, kind)| !kind.is_file());
+    let folders =
+        listed.map(|(name, kind)| FolderOfRun { path: dir.join(name), is_link: kind.is_symlink() });
+    Ok(folders.filter(|folder| folder.path.join("run.json").is_file()).collect())
 }
 
 /// Reads `run.json` of a run folder.
@@ -33,18 +38,24 @@ pub(super) fn run_record(folder: &Path) -> Result<RunRecord, ResultsError> {
 
 /// Names in a folder, sorted, without those that begin with a dot.
 pub fn entries(dir: &Path) -> Result<Vec<String>, ResultsError> {
-    let mut names = Vec::new();
+    Ok(listed(dir)?.into_iter().map(|(name, _)| name).collect())
+}
+
+/// As [`entries`], with the kind of each.
+fn listed(dir: &Path) -> Result<Vec<(String, FileType)>, ResultsError> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(dir).map_err(ResultsError::io("read", dir))? {
         let entry = entry.map_err(ResultsError::io("read", dir))?;
         // Every name that rqps writes is UTF-8.
         if let Ok(name) = entry.file_name().into_string()
             && !name.starts_with('.')
         {
-            names.push(name);
+            let kind = entry.file_type().map_err(ResultsError::io("read", dir))?;
+            found.push((name, kind));
         }
     }
-    names.sort();
-    Ok(names)
+    found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(found)
 }
 
 /// The text of a file.
@@ -125,18 +136,40 @@ fn string_end(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
+/// Enough for most records.
+const BUFFER_BYTES: usize = 16 << 10;
+
+/// The text of a file, in `buffer`. The general readers ask the kernel for the size of each file,
+/// or read it in several pieces, which takes as long as two of the calls here.
+fn text_in(buffer: &mut Vec<u8>, mut file: impl Read) -> io::Result<&str> {
+    let mut length = 0;
+    loop {
+        if length == buffer.len() {
+            buffer.resize((2 * length).max(BUFFER_BYTES), 0);
+        }
+        match file.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    std::str::from_utf8(&buffer[..length])
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
+}
+
 /// Reads the records of one run folder.
 pub(super) struct RecordReader<'a> {
     /// Fields that this rqps does not know.
     pub unknown: BTreeSet<String>,
     shapes: &'a KnownShapes,
-    /// The text of the last file: the next one uses its memory.
-    text: String,
+    /// Memory for the text of a file.
+    buffer: Vec<u8>,
 }
 
 impl RecordReader<'_> {
     pub(super) fn new(shapes: &KnownShapes) -> RecordReader<'_> {
-        RecordReader { unknown: BTreeSet::new(), shapes, text: String::new() }
+        RecordReader { unknown: BTreeSet::new(), shapes, buffer: vec![0; BUFFER_BYTES] }
     }
 
     /// Reads `run.json`.
@@ -160,13 +193,11 @@ impl RecordReader<'_> {
         struct Head {
             format: u32,
         }
-        let RecordReader { unknown, shapes, text } = self;
+        let RecordReader { unknown, shapes, buffer } = self;
         let newer =
             |found: u32| ResultsError::Newer { path: path.to_owned(), found, known: FORMAT };
-        text.clear();
-        // Without `take`, two more calls of the kernel would ask for the size of each file.
-        fs::File::open(path)
-            .and_then(|file| file.take(u64::MAX).read_to_string(text))
+        let text = fs::File::open(path)
+            .and_then(|file| text_in(buffer, file))
             .map_err(ResultsError::io("read", path))?;
         let shape = shape::<T>(text);
         // On any failure, the second reading below gives the error.
@@ -213,5 +244,16 @@ mod tests {
         assert_ne!(shape::<RunRecord>(record), shape::<u32>(record));
         shape::<u32>("{\"a");
         shape::<u32>("{\"a\\");
+    }
+
+    #[test]
+    fn a_text_fills_the_buffer_as_often_as_it_must() {
+        let long = "é".repeat(2 * BUFFER_BYTES);
+        let mut buffer = vec![0; 3];
+        for text in ["", "ab", &long, "abc"] {
+            assert_eq!(text_in(&mut buffer, text.as_bytes()).unwrap(), text);
+        }
+        let error = text_in(&mut buffer, &b"\xff"[..]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
     }
 }

@@ -36,8 +36,10 @@ pub(super) fn pack(folded: &HashMap<String, u64>) -> std::io::Result<Vec<u8>> {
 
 /// Reads the stacks of a sampled step from the folder of steps. One whose file is gone has none.
 pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), ResultsError> {
+    if step.sampled.is_none() {
+        return Ok(());
+    }
     let path = folder.join(file_name(step));
-    let Some(sampled) = &mut step.sampled else { return Ok(()) };
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -52,7 +54,9 @@ pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), Results
         let why = "it is no stack with a number of samples".to_owned();
         ResultsError::Malformed { path, line, field: None, why }
     })?;
-    sampled.profile = Some(Arc::new(tree));
+    if let Some(sampled) = &mut step.sampled {
+        sampled.profile = Some(Arc::new(tree));
+    }
     Ok(())
 }
 

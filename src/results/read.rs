@@ -1,7 +1,8 @@
 //! Reading result sets and run folders.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::domain::gate::HostLog;
 use crate::domain::host::{Host, Tuning, fingerprint};
 use crate::domain::run::{Dataset, LeftOut, ReadSeconds, Run, StepRecord};
 use crate::parallel;
-use crate::results::files::{KnownShapes, RecordReader, entries, run_folders};
+use crate::results::files::{FolderOfRun, KnownShapes, RecordReader, entries, run_folders};
 use crate::results::{ResultSet, ResultsError, callgrind, counters, folded, seconds};
 
 /// The folder in a result folder that holds the runs of its counting pass: a result set of its own.
@@ -39,7 +40,7 @@ pub fn read_each<T: Send>(
 ) -> Result<(Dataset, Vec<T>), ResultsError> {
     let mut sets = Sets::default();
     let mut places: Vec<RunLocation> = Vec::new();
-    let mut known = BTreeSet::new();
+    let mut known = HashSet::new();
     for dir in dirs {
         let mut of_dir = places_of(dir, &mut sets)?;
         for pass in [COUNTS, PROFILES].map(|name| dir.join(name)) {
@@ -47,7 +48,9 @@ pub fn read_each<T: Send>(
                 of_dir.extend(places_of(&pass, &mut sets)?);
             }
         }
-        places.extend(of_dir.into_iter().filter(|place| known.insert(place.real.clone())));
+        let new =
+            of_dir.into_iter().filter_map(|(real, place)| known.insert(real).then_some(place));
+        places.extend(new);
     }
     let shapes = KnownShapes::default();
     let read = parallel::map(places, |place| {
@@ -74,8 +77,9 @@ pub fn read_each<T: Send>(
     }
     let mut ranks: BTreeMap<String, usize> = BTreeMap::new();
     for (run, _) in &runs {
-        let next = ranks.len();
-        ranks.entry(run.result_set.clone()).or_insert(next);
+        if !ranks.contains_key(&run.result_set) {
+            ranks.insert(run.result_set.clone(), ranks.len());
+        }
     }
     runs.sort_by_cached_key(|(run, _)| {
         (run.pass(), ranks.get(&run.result_set), run.record.key.clone())
@@ -111,15 +115,14 @@ struct Sets {
     names: BTreeMap<PathBuf, String>,
 }
 
-/// The path of a run folder, and the name given by the reader.
+/// The path of a run folder, and the name of its result set, as the reader gave them.
 struct RunLocation {
     shown: PathBuf,
-    real: PathBuf,
     result_set: String,
 }
 
-/// The run folders that `dir` stands for.
-fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<RunLocation>, ResultsError> {
+/// The run folders that `dir` stands for, each with its real path.
+fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<(PathBuf, RunLocation)>, ResultsError> {
     let single = dir.join("run.json").is_file();
     let real = |path: &Path| fs::canonicalize(path).map_err(ResultsError::io("open", path));
     let set_folder = if single {
@@ -150,10 +153,16 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<RunLocation>, ResultsErr
         }
         sets.unknown.extend(unknown.iter().map(|field| format!("gate.json: {field}")));
     }
-    let folders = if single { vec![dir.to_owned()] } else { run_folders(dir)? };
+    let real_dir = real(dir)?;
+    if single {
+        return Ok(vec![(real_dir, RunLocation { shown: dir.to_owned(), result_set })]);
+    }
+    let folders = run_folders(dir)?;
     let mut places = Vec::with_capacity(folders.len());
-    for shown in folders {
-        places.push(RunLocation { real: real(&shown)?, shown, result_set: result_set.clone() });
+    for FolderOfRun { path: shown, is_link } in folders {
+        let name = shown.file_name().filter(|_| !is_link);
+        let real = name.map_or_else(|| real(&shown), |name| Ok(real_dir.join(name)))?;
+        places.push((real, RunLocation { shown, result_set: result_set.clone() }));
     }
     Ok(places)
 }
@@ -178,8 +187,10 @@ fn read_run_with(
         });
     }
     let steps_folder = folder.join("steps");
-    let mut names: Vec<String> =
-        if steps_folder.is_dir() { entries(&steps_folder)? } else { Vec::new() };
+    let mut names = entries(&steps_folder).or_else(|fault| match fault {
+        ResultsError::Io { source, .. } if is_no_folder(&source) => Ok(Vec::new()),
+        fault => Err(fault),
+    })?;
     let has_counters = names.iter().any(|name| name.ends_with(counters::SUFFIX));
     names.retain(|name| name.ends_with(".json") && name.starts_with(|c: char| c.is_ascii_digit()));
     let mut steps: Vec<StepRecord> = Vec::with_capacity(names.len());
@@ -199,4 +210,9 @@ fn read_run_with(
         has_counters,
         unknown: reader.unknown,
     })
+}
+
+/// True if there is nothing at a path, or a file.
+fn is_no_folder(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

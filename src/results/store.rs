@@ -217,7 +217,7 @@ impl ResultSet {
         let folders = files::run_folders(&self.folder)?;
         let mut records = Vec::with_capacity(folders.len());
         for folder in folders {
-            records.push(files::run_record(&folder)?);
+            records.push(files::run_record(&folder.path)?);
         }
         records.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(records)

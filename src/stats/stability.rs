@@ -157,7 +157,10 @@ pub fn theil_sen(values: &[f64]) -> Option<f64> {
 ///
 /// All counted, dated and drawn stalls come from this function.
 pub fn stalls(per_second: &[f64]) -> Vec<Range<usize>> {
-    let limit = STALL_SHARE * summary::median(per_second).unwrap_or(0.0);
+    stalls_below(STALL_SHARE * summary::median(per_second).unwrap_or(0.0), per_second)
+}
+
+fn stalls_below(limit: f64, per_second: &[f64]) -> Vec<Range<usize>> {
     let mut stalls: Vec<Range<usize>> = Vec::new();
     for place in (0..per_second.len()).filter(|place| per_second[*place] < limit) {
         match stalls.last_mut() {
@@ -185,13 +188,17 @@ pub struct Evenness {
 
 /// Computes the evenness of a rate; `None` below 5 s, and if half of the seconds have a rate of 0.
 pub fn evenness(per_second: &[f64]) -> Option<Evenness> {
-    let mut sorted = per_second.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let median = summary::median(&sorted)?;
-    if sorted.len() < 5 || median <= 0.0 {
+    if per_second.len() < 5 {
         return None;
     }
-    let stalls: Vec<usize> = stalls(per_second).iter().map(Range::len).collect();
+    let mut sorted = per_second.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let median = summary::middle(&sorted);
+    if median <= 0.0 {
+        return None;
+    }
+    let stalls = stalls_below(STALL_SHARE * median, per_second);
+    let stalls: Vec<usize> = stalls.iter().map(Range::len).collect();
     Some(Evenness {
         cv: summary::stddev(&sorted)? / summary::mean(&sorted),
         p1: quantile(&sorted, 0.01) / median,

@@ -45,9 +45,15 @@ pub fn summarize(values: &[f64]) -> Option<Summary> {
 
 /// The median: the middle number, or the mean of the middle two; `None` if the list is empty.
 pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    (!sorted.is_empty()).then(|| middle(&sorted))
+    if values.is_empty() {
+        return None;
+    }
+    let mut values = values.to_vec();
+    let is_odd = values.len() % 2 == 1;
+    let half = values.len() / 2;
+    let (lower, upper, _) = values.select_nth_unstable_by(half, f64::total_cmp);
+    let below = lower.iter().copied().max_by(f64::total_cmp).filter(|_| !is_odd);
+    Some(below.map_or(*upper, |below| f64::midpoint(below, *upper)))
 }
 
 /// Arithmetic mean; NaN for an empty list.
@@ -65,7 +71,8 @@ pub fn stddev(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-fn middle(sorted: &[f64]) -> f64 {
+/// The median of a sorted, non-empty list.
+pub(super) fn middle(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     if n % 2 == 1 { sorted[n / 2] } else { f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]) }
 }

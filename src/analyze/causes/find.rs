@@ -7,6 +7,7 @@ use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
 use crate::analyze::counted::TotalChange;
 use crate::analyze::counters::{CounterValues, MovedCounter, moved, per_operation};
 use crate::analyze::measurement::Measurement;
+use crate::analyze::pairing::{PairKey, pair_key};
 use crate::domain::metric::Metric;
 use crate::domain::run::{Counter, Dataset, Run, StepRecord};
 use crate::parallel;
@@ -75,13 +76,8 @@ pub fn find(
 ) -> Causes {
     let mut finder = Finder { comparison, dataset, read, faults: BTreeSet::new() };
     let settings = finder.settings();
-    let known: Vec<BTreeSet<String>> = match steps.is_empty() {
-        true => Vec::new(),
-        false => {
-            comparison.targets.iter().map(|target| finder.known_counters(&target.runs)).collect()
-        }
-    };
-    let steps = steps.iter().map(|step| finder.of_step(step, &known)).collect();
+    let shared = if steps.is_empty() { Vec::new() } else { finder.shared_counters() };
+    let steps = steps.iter().map(|step| finder.of_step(step, &shared)).collect();
     Causes { settings, steps, faults: finder.faults.into_iter().collect() }
 }
 
@@ -104,12 +100,19 @@ impl Finder<'_> {
         differing_settings(&all)
     }
 
-    fn of_step(&mut self, step: &StepComparison, known: &[BTreeSet<String>]) -> CausesOfStep {
+    /// For each target, its counters that the baseline has, too.
+    fn shared_counters(&mut self) -> Vec<BTreeSet<String>> {
+        let targets = self.comparison.targets.iter();
+        let known: Vec<BTreeSet<String>> =
+            targets.map(|target| self.known_counters(&target.runs)).collect();
+        known.iter().map(|own| &known[0] & own).collect()
+    }
+
+    fn of_step(&mut self, step: &StepComparison, shared: &[BTreeSet<String>]) -> CausesOfStep {
         let mut counters = vec![Vec::new(); step.targets.len()];
-        for place in 1..step.targets.len() {
-            let shared = &known[0] & &known[place];
+        for place in (1..step.targets.len()).filter(|place| !shared[*place].is_empty()) {
             let (baseline, target) = (&step.targets[0], &step.targets[place]);
-            counters[place] = self.moved_counters(baseline, target, &shared);
+            counters[place] = self.moved_counters(baseline, target, &shared[place]);
         }
         CausesOfStep { name: step.name.clone(), counters }
     }
@@ -135,12 +138,12 @@ impl Finder<'_> {
         shared: &BTreeSet<String>,
     ) -> Vec<MovedCounter> {
         let runs = &self.comparison.runs;
-        let block =
-            |run: usize| (&runs[run].result_set, runs[run].key.block, runs[run].key.attempt);
+        let key = |sample: &Measurement| pair_key(&runs[sample.run]);
+        let partners: BTreeMap<PairKey<'_>, &Measurement> =
+            target.samples.iter().map(|after| (key(after), after)).collect();
         let mut pairs: Vec<(CounterValues, CounterValues)> = Vec::new();
         for before in &baseline.samples {
-            let partner = target.samples.iter().find(|after| block(after.run) == block(before.run));
-            let Some(after) = partner else { continue };
+            let Some(after) = partners.get(&key(before)) else { continue };
             pairs.push((self.values(before, shared), self.values(after, shared)));
         }
         moved(&pairs)

@@ -1,6 +1,6 @@
 //! Caveats on comparability: hosts, workloads, placements, builds, settings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -26,8 +26,8 @@ pub(super) fn find(evidence: &Evidence, extensions: &[&Extension]) -> Vec<Caveat
         [(CaveatKind::DifferentBenchmark, "benchmark"), (CaveatKind::DifferentRqps, "version")];
     for (kind, name) in differing {
         let values = by_label(evidence, |record| match kind {
-            CaveatKind::DifferentBenchmark => record.benchmark.clone(),
-            _ => record.rqps_version.clone(),
+            CaveatKind::DifferentBenchmark => &record.benchmark,
+            _ => &record.rqps_version,
         });
         caveats.extend(of_all(kind, name, &values));
     }
@@ -83,9 +83,13 @@ fn compilers(evidence: &Evidence) -> Vec<Caveat> {
 }
 
 /// Values of all runs by label, if they disagree.
-fn by_label(evidence: &Evidence, get: impl Fn(&RunRecord) -> String) -> Disagreement {
-    let runs = evidence.dataset.runs.iter();
-    disagreement(runs.map(|run| (run.record.key.label.clone(), get(&run.record))))
+fn by_label<'a>(evidence: &Evidence<'a>, get: impl Fn(&'a RunRecord) -> &'a str) -> Disagreement {
+    let records = evidence.dataset.runs.iter().map(|run| &run.record);
+    let pairs = records.map(|record| (record.key.label.as_str(), get(record)));
+    // Nearly all runs of a label agree.
+    let mut known = HashSet::new();
+    let new = pairs.filter(|pair| known.insert(*pair));
+    disagreement(new.map(|(label, value)| (label.to_owned(), value.to_owned())))
 }
 
 fn of_all(kind: CaveatKind, name: &str, values: &[(String, Vec<String>)]) -> Option<Caveat> {
@@ -99,7 +103,7 @@ fn of_all(kind: CaveatKind, name: &str, values: &[(String, Vec<String>)]) -> Opt
 
 /// The fingerprints, and the facts that make the difference where the hosts are known.
 fn hosts(evidence: &Evidence) -> Option<Caveat> {
-    let fingerprints = by_label(evidence, |record| record.host_fingerprint.clone());
+    let fingerprints = by_label(evidence, |record| &record.host_fingerprint);
     let kind = if pairs_within_hosts(evidence) {
         CaveatKind::SeveralHosts
     } else {
