@@ -175,7 +175,8 @@ pub(super) struct Compare {
     /// Targets, the baseline first: DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a
     /// DSN. Prefix LABEL= to name a target; append :CONFIG to choose a configuration (not for a
     /// DSN). Examples: mysql@8.0.33 old=postgres=/opt/pg:big postgres://user@host/db
-    #[arg(required = true, value_name = "TARGET", help_heading = "What to compare")]
+    #[arg(required = true, value_name = "TARGET")]
+    #[arg(help_heading = "What to compare", display_order = 0)]
     #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub targets: Vec<String>,
     #[command(flatten)]

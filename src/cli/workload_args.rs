@@ -59,8 +59,8 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
     #[arg(help_heading = HOW_LONG)]
     pub loads: Option<u32>,
-    /// Run short host checks (canaries) around each block; discard and repeat disturbed blocks of
-    /// whole steps
+    /// Run short host checks (canaries) around each block; discard and repeat disturbed blocks,
+    /// unless targets take turns within every step
     #[arg(long, value_enum, default_value = "on", help_heading = HOST)]
     pub canaries: Switch,
     /// Concurrent clients, each with its own connection or thread. Several counts such as 1,4,16
