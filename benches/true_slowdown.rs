@@ -103,7 +103,7 @@ struct Series {
     slow: f64,
     twins: Twins,
     findings: Vec<Finding>,
-    /// Of each comparison, from start to end.
+    /// Duration of each comparison.
     seconds: Vec<f64>,
 }
 

@@ -56,7 +56,7 @@ fn a_difference_of_three_and_of_five_per_cent_is_found() {
             let rates = rates(scene, 80);
             let expected: f64 = tabled - slack(tabled, 320) - 0.02;
             assert!(rates.power >= expected, "{pairs} pairs, {effect}: {rates:?}");
-            // Of all that is called slower or faster at most a share q is wrong.
+            // At most a share q of the steps that are called slower or faster is wrong.
             let wrong = rates.false_large / (rates.false_large + 4.0 * rates.power);
             assert!(wrong <= 0.05, "{pairs} pairs, {effect}: {rates:?}");
         }

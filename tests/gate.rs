@@ -274,8 +274,8 @@ fn reports_of_imports_say_a_thing_once() {
     );
 }
 
-/// Of many targets a page counts those that are SLOWER. Without any test it must not say that none
-/// of them is.
+/// A page with many targets counts the SLOWER ones. Without a test it must not say that there are
+/// none.
 #[test]
 fn untested_targets_are_not_told_as_not_slower() {
     let scratch = tempfile::tempdir().unwrap();

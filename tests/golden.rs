@@ -4,7 +4,7 @@
 //! latencies in fewer classes, and the files that nothing reads left out. `newer` is a folder as a
 //! later rqps may write it: metrics, groups, units, states and fields that this one does not know.
 //!
-//! Of each folder the text and the table of ratios are kept whole, the other forms as digests of
+//! The text and the table of ratios of each folder are kept whole, the other forms as digests of
 //! their parts, so that a difference has a place. All forms are left below `golden` in cargo's
 //! folder for files of tests: to see what has changed, compare with those of an older commit.
 

@@ -21,7 +21,7 @@ use rqps::wire::postgres::PostgresClient;
 use rqps::wire::{Value, ValueType, WireError};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Of connects and replies. Values of 17 MB take seconds where the disk is busy.
+/// Timeout of connects and replies. Values of 17 MB take seconds where the disk is busy.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -577,7 +577,7 @@ fn mysql_local_files(client: &mut MysqlClient) {
     let mut calls = 0;
     let mut fill = |out: &mut Vec<u8>| {
         calls += 1;
-        // Of some calls nothing comes; in all there are more packets than sequence numbers.
+        // Every third call gives nothing; all together give more packets than sequence numbers.
         if calls % 3 > 0 {
             out.extend_from_slice(format!("{calls}\ttext\n").as_bytes());
         }

@@ -23,7 +23,7 @@ use super::rqps::Window;
 use super::sample::{Sample, Used, switches};
 use super::subject::Subject;
 
-/// Of Percona's scripts: one warehouse.
+/// Options of Percona's scripts: one warehouse.
 pub(crate) const TPCC: [&str; 3] = ["--tables=1", "--scale=1", "--use_fk=0"];
 
 /// Time for finding the thread of a server that answers.

@@ -8,7 +8,7 @@ use rqps::stats::summary::{mean, median};
 
 use super::finding::{Comparison, Finding};
 
-/// Of every interval.
+/// Confidence of every interval.
 const CONFIDENCE: f64 = 0.95;
 
 /// Some findings, which are counted together.

@@ -13,7 +13,7 @@ use super::columns::{HEAD, METRICS};
 
 /// A file of findings: those of one machine, on one or more days.
 pub(crate) struct Sheet {
-    /// Of the file.
+    /// Name of the file.
     pub(crate) name: String,
     /// The command that measured it, from the file NAME.txt beside it.
     pub(crate) command: String,
@@ -29,7 +29,7 @@ pub(crate) struct Finding {
     pub(crate) step: String,
     pub(crate) metric: Metric,
     pub(crate) blocks: u32,
-    /// Of both targets, all blocks.
+    /// Measured time of both targets in all blocks.
     pub(crate) measured_seconds: f64,
     pub(crate) verdict: Verdict,
     /// True if the difference was shown to exceed τ, whatever its size.

@@ -51,7 +51,7 @@ pub(crate) struct Finding {
     pub(crate) step: String,
     pub(crate) metric: Metric,
     pub(crate) verdict: Verdict,
-    /// Of the ratio, as the verdict has it.
+    /// The interval of the ratio that the verdict uses.
     pub(crate) interval: Option<Interval>,
     /// True if the difference was shown to exceed τ, whatever its size.
     pub(crate) beyond_tau: bool,

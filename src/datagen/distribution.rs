@@ -170,7 +170,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Of `0..n`.
+    /// A permutation of `0..n`.
     pub fn new(n: u64, key: u64) -> Permutation {
         let n = n.max(1);
         let bits = 64 - (n - 1).leading_zeros();
@@ -344,7 +344,7 @@ pub(crate) mod tests {
         let n = 1_000_000;
         // The band is 495,000 to 505,000; its upper three quarters begin at 497,500.
         let band = share(|rng| special(rng, 1, n), 497_501, 505_001);
-        // Of the other quarter the bell puts 0.0075 × 12 / sqrt(2 pi) = 3.6 per cent there.
+        // The bell puts 0.0075 × 12 / sqrt(2 pi) = 3.6 per cent of the other quarter there.
         assert!((band - (0.75 + 0.25 * 0.0359)).abs() < 0.004, "{band}");
         let lowest_quarter = share(|rng| special(rng, 1, n), 495_001, 497_500);
         assert!((lowest_quarter - 0.25 * 0.0120).abs() < 0.001, "{lowest_quarter}");

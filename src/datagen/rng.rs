@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn uniform_is_unbiased_where_a_plain_multiplication_is_not() {
-        // Of three quarters of 2^64 values, a plain multiplication gives every third one twice as
-        // often as the others; the remainder by three then shows it.
+        // Over three quarters of 2^64 values, a plain multiplication gives every third one twice
+        // as often as the others; the remainder by three then shows it.
         let mut rng = Rng::new(11);
         let n = 3 << 62;
         let mut counts = [0u64; 3];

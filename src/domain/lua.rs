@@ -110,17 +110,17 @@ pub struct LuaOption {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LuaRandom {
-    /// By default.
+    /// The default distribution.
     pub kind: RandomType,
-    /// Draws that make one of gaussian.
+    /// Draws that make one value of `gaussian`.
     pub iterations: u32,
     /// Width of the hot band of `special`, per cent.
     pub percent: u32,
     /// Share of the draws that go there, per cent.
     pub hot_percent: u32,
-    /// Of `pareto`.
+    /// The shape of `pareto`.
     pub pareto_h: f64,
-    /// Of `zipfian`.
+    /// The exponent of `zipfian`.
     pub zipfian_exponent: f64,
 }
 

@@ -51,7 +51,7 @@ pub enum Status {
     Failed(String),
     /// Stopped by the user.
     Interrupted,
-    /// Of a run only: it is complete, but rqps discarded its block because the host was disturbed
+    /// Only for runs: it is complete, but rqps discarded its block because the host was disturbed
     /// (the text explains it). Its steps are facts from which nothing is computed.
     Discarded(String),
     /// A status of a newer rqps, as it was read. Nothing is computed from what is not complete.

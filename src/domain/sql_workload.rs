@@ -160,61 +160,61 @@ pub struct SqlParameter {
     /// The largest value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Amount>,
-    /// Of `zipfian` and `latest`.
+    /// `zipfian`, `latest`: the exponent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exponent: Option<f64>,
-    /// Of `zipfian`: spreads the hot values over the range.
+    /// `zipfian`: spreads the hot values over the range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scramble: Option<bool>,
-    /// Of `pareto`.
+    /// `pareto`: the shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub h: Option<f64>,
-    /// Of `gaussian` and `exponential`.
+    /// `gaussian`, `exponential`: the parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameter: Option<f64>,
-    /// Of `sequential`: begin again after the last.
+    /// `sequential`: begin again after the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrap: Option<bool>,
-    /// Of `same` and `latest`: the other parameter.
+    /// `same`, `latest`: the other parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// Of `same`: what is added.
+    /// `same`: what is added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plus: Option<Amount>,
-    /// Of `list`.
+    /// `list`: the values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<Amount>>,
-    /// Of `list`: one for each value.
+    /// `list`: one for each value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Vec<f64>>,
-    /// Of `file`: the file.
+    /// `file`: the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csv: Option<String>,
-    /// Of `file`: the column of the values.
+    /// `file`: the column of the values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// Of `file`: the column of the weights.
+    /// `file`: the column of the weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_column: Option<String>,
-    /// Of `file`: `random` or `sequential`.
+    /// `file`: `random` or `sequential`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
-    /// Of `file`: parameters with the same label take fields of one row.
+    /// `file`: parameters with the same label take fields of one row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
-    /// Of `text`: characters, or the fewest and the most.
+    /// `text`: characters, or the fewest and the most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<CountOrRange>,
-    /// Of `text`: characters and ranges such as `a-z0-9`.
+    /// `text`: characters and ranges such as `a-z0-9`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alphabet: Option<String>,
-    /// Of `text`: `#` is a digit, `@` a letter.
+    /// `text`: `#` is a digit, `@` a letter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Of `float`: digits after the point.
+    /// `float`: digits after the point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digits: Option<u32>,
-    /// Of `timestamp`: seconds between two values.
+    /// `timestamp`: seconds between two values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<i64>,
     /// `event`, `use` or `client`: how often it is drawn.

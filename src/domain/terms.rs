@@ -15,7 +15,7 @@ pub enum Publishing {
 /// The terms of one vendor.
 #[derive(Debug)]
 pub struct Terms {
-    /// Whose.
+    /// The vendor.
     pub vendor: &'static str,
     /// For which services.
     pub services: &'static str,

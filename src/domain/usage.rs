@@ -55,7 +55,7 @@ pub struct HostUsage {
     pub cpus: u32,
     /// User and nice (nice holds the idle-class spinners).
     pub user: f64,
-    /// Of `user`, the niced part.
+    /// The niced part of `user`.
     pub nice: f64,
     /// System, irq and softirq.
     pub system: f64,

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks at the clients: a step ends at most so much later.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Of the thread that looks.
+/// Stack of the watching thread, bytes.
 const STACK: usize = 64 << 10;
 
 /// Counts the beginnings and ends of a client's events: odd while one is at work.

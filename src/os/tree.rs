@@ -193,7 +193,7 @@ pub fn processes(root: u32) -> Result<Vec<u32>, TreeError> {
     let mut stat = stat_of(root)?;
     loop {
         found.extend(children.of(&stat));
-        // Whoever vanishes meanwhile is left out.
+        // A process that ends meanwhile is left out.
         stat = loop {
             next += 1;
             let Some(&pid) = found.get(next) else { return Ok(found) };

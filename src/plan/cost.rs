@@ -125,7 +125,7 @@ fn disk_bytes(plan: &Plan) -> f64 {
         None => servers.count() as f64 * SERVER_BYTES,
     };
     let once = own + plan.targets.len() as f64 * size;
-    // Of which one half is a snapshot of each load, the other the data of the block at work.
+    // Half of it is a snapshot of each load, and half the data of the current block.
     once * f64::from(1 + plan.loads.max(1)) / 2.0
 }
 

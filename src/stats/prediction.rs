@@ -16,7 +16,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Of two values or more.
+    /// The prediction from two values or more; `None` for fewer.
     ///
     /// Hahn and Meeker, "Statistical Intervals", 1991, section 4.7.
     pub fn after(values: &[f64]) -> Option<Prediction> {

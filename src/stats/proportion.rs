@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_true_probability_is_rarely_outside() {
-        // Of 20 trials at p = 0.1: the sum over all outcomes whose interval misses it.
+        // For 20 trials at p = 0.1: the sum over all outcomes whose interval misses it.
         let (p, n) = (0.1_f64, 20);
         let mut missed = 0.0;
         let mut chance = (1.0 - p).powi(n);

@@ -260,7 +260,7 @@ pub(crate) fn check_dumps(place: &Place, rows: &mut dyn FnMut(&str) -> Vec<Vec<O
         notes[2].contains("dump.sql, line 17: left out: SET @@GLOBAL.GTID_PURGED"),
         "{notes:?}"
     );
-    // Of seven notes the last two are counted.
+    // There are seven notes; the last line counts two of them.
     assert!(notes.len() == 6 && notes[5].ends_with("2 more notes"), "{notes:?}");
     rows("INSERT INTO item (id) VALUES (4)");
     let sql = "SELECT plus(i.id), HEX(i.name), HEX(i.raw), i.twice FROM item i \

@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn false_alarms_of_an_aa_run_are_an_error_that_pairs_do_not_lessen() {
-        // Of 20 steps, chance gives up to 4 alarms on 99 of 100 hosts.
+        // With 20 steps, chance gives up to 4 alarms on 99 of 100 hosts.
         let alarms = |n: usize| {
             let change = move |c: &mut Calibration| {
                 for step in &mut c.steps[..n] {

@@ -18,7 +18,7 @@ use crate::units;
 const FOLDER: &str = ".cells";
 /// The folder for outputs of jobs, in the result folder.
 const LOGS: &str = "jobs";
-/// Of the log of a block that failed, at most this much is read, bytes.
+/// Bytes that are read of the log of a failed block, at most.
 const LAST_WORDS: usize = 4096;
 
 /// The cells of a result folder.

@@ -43,7 +43,7 @@ pub(crate) enum BlockEnd {
     Measured(Box<BlockReport>),
     /// No report came: its host or its job failed. A resumed plan measures it.
     Lost {
-        /// Of the written-down block.
+        /// The id of the block.
         id: String,
         /// Why, for the user.
         fault: String,

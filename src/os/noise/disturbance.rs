@@ -161,7 +161,7 @@ fn throttled_thermal(root: &Path) -> Result<u64, String> {
     sum.ok_or_else(|| "no CPU has thermal_throttle counters in /sys".to_owned())
 }
 
-/// Of this process's cgroup, version 2.
+/// Microseconds for which this process's cgroup (version 2) was throttled.
 fn throttled_cgroup(root: &Path) -> Result<u64, String> {
     let own = text(&root.join("proc/self/cgroup"))?;
     let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::")) else {

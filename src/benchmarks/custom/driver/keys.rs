@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(keys, [(0, &[0, 1][..], &[0, 1][..]), (1, &[1], &[0])]);
         assert_eq!(found[2].unique, [vec![0], vec![0], vec![1], vec![0, 1]]);
         assert!(is_bound(&found, 0) && is_bound(&found, 1) && !is_bound(&found, 2));
-        // Of several references that of most columns counts, if all of them are stored.
+        // The reference with the most columns counts, if all of them are stored.
         let table_of =
             |stored: &[usize]| reference_of(&found[1], 1, stored).map(|(_, key)| key.table);
         assert_eq!((table_of(&[0, 1]), table_of(&[1]), table_of(&[0])), (Some(0), Some(1), None));

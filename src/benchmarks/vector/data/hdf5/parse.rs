@@ -280,7 +280,7 @@ fn datatype(body: &[u8]) -> Result<DatatypeClass, String> {
         0 => DatatypeClass::Unsigned(width),
         1 => DatatypeClass::Float(width),
         3 => DatatypeClass::Text(width),
-        // Of class 9, type 1 is text.
+        // In class 9, type 1 is text.
         9 if bits & 0x0f == 1 => DatatypeClass::VariableText,
         other => DatatypeClass::Other(other),
     })
