@@ -34,17 +34,17 @@ pub(crate) fn compare(parent: &Path, before: &Path, pairs: usize) -> Result<()> 
         let reports = PAIR_MIN.div_duration_f64(first).ceil() as u32;
         let mut times = Vec::with_capacity(pairs);
         for pair in 0..pairs {
-            let timed = |program| -> Result<Duration> {
+            let timed = |program: &Path| -> Result<Duration> {
                 let each = (0..reports).map(|_| report(program, &set));
                 Ok(each.sum::<Result<Duration>>()? / reports)
             };
-            // Whoever comes second may find warmer caches: turns of it.
-            times.push(match pair % 2 {
-                0 => (timed(before)?, timed(now)?),
-                _ => {
-                    let second = timed(now)?;
-                    (timed(before)?, second)
-                }
+            // The second build may find warmer caches, so each is the second in half of the pairs.
+            times.push(if pair % 2 == 0 {
+                let first = timed(before)?;
+                (first, timed(now)?)
+            } else {
+                let first = timed(now)?;
+                (timed(before)?, first)
             });
         }
         print_row(size, &times);
@@ -55,8 +55,8 @@ pub(crate) fn compare(parent: &Path, before: &Path, pairs: usize) -> Result<()> 
 fn print_row(size: SetSize, times: &[(Duration, Duration)]) {
     let SetSize { runs, steps, targets } = size;
     let count = times.len() as u32;
-    let (before, now): (Duration, Duration) =
-        times.iter().fold(Default::default(), |sums, pair| (sums.0 + pair.0, sums.1 + pair.1));
+    let before: Duration = times.iter().map(|(before, _)| before).sum();
+    let now: Duration = times.iter().map(|(_, now)| now).sum();
     let logarithms: Vec<f64> =
         times.iter().map(|(before, now)| now.div_duration_f64(*before).ln()).collect();
     let Some(ratio) = mean_interval(&logarithms, 0.95) else { return };
