@@ -312,6 +312,7 @@ fn look_ahead(
         ssh_config: options.ssh_config.as_deref(),
         line: options.client_line.as_ref(),
         cache: &options.cache,
+        variable: options.variable,
     };
     let clients = ClientHosts::open(
         (plan.workload.client_hosts.as_ref(), way),

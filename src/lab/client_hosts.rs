@@ -48,6 +48,8 @@ pub(super) struct WayToClients<'a> {
     pub(super) line: Option<&'a Arc<ClientLine>>,
     /// Folder for data that take long to make, on nodes of Slurm.
     pub(super) cache: &'a Path,
+    /// Looks a name up in the environment, where Slurm tells a job its nodes.
+    pub(super) variable: fn(&str) -> Option<String>,
 }
 
 impl ClientHosts {
@@ -84,13 +86,14 @@ impl ClientHosts {
         let hosts = match asked.nodes {
             Some(count) => {
                 progress.doing("", "reach the nodes of the clients", None);
-                DriverHosts::of_job(ClientNodes::of_job(count, program, way.cache)?, files)?
+                let nodes = ClientNodes::of_job((count, way.variable), (program, way.cache))?;
+                DriverHosts::of_job(nodes, files)?
             }
             None => {
                 DriverHosts::open((&asked.hosts, way.ssh_config), (out, program, files), progress)?
             }
         };
-        let address = choose_address(asked, &hosts)?;
+        let address = choose_address(asked, &hosts, way.variable)?;
         check_reach(address, &hosts)?;
         Ok(Some(ClientHosts {
             asked: asked.clone(),
@@ -181,7 +184,11 @@ impl ClientHosts {
 }
 
 /// Chooses the address of this host at which servers listen, and checks that it is one.
-fn choose_address(asked: &HostsOfClients, hosts: &DriverHosts) -> Result<IpAddr> {
+fn choose_address(
+    asked: &HostsOfClients,
+    hosts: &DriverHosts,
+    variable: fn(&str) -> Option<String>,
+) -> Result<IpAddr> {
     let (address, seen_by) = match hosts.by_ssh().first() {
         Some(first) => {
             let address = server_address::choose(asked, &first.link, ServersOn::ThisHost)?;
@@ -189,7 +196,7 @@ fn choose_address(asked: &HostsOfClients, hosts: &DriverHosts) -> Result<IpAddr>
         }
         None => match server_address::given(asked, ServersOn::ThisHost)? {
             Some(address) => (address, "Slurm"),
-            None => (client_nodes::own_address()?, "Slurm"),
+            None => (client_nodes::own_address(variable)?, "Slurm"),
         },
     };
     TcpListener::bind((address, 0)).map(|_| address).map_err(|error| {

@@ -14,6 +14,9 @@ const NODES_VARIABLE: &str = "SLURM_JOB_NODELIST_HET_GROUP_1";
 /// The name of the node on which this process runs.
 const OWN_NODE: &str = "SLURMD_NODENAME";
 
+/// Looks a name up in the environment.
+type Variable = fn(&str) -> Option<String>;
+
 /// The nodes of the clients.
 pub(super) struct ClientNodes {
     names: Vec<String>,
@@ -28,8 +31,11 @@ impl ClientNodes {
     ///
     /// # Errors
     /// This is no such job, or it has another number of nodes.
-    pub(super) fn of_job(count: u32, program: &Path, cache: &Path) -> Result<ClientNodes> {
-        let Ok(list) = std::env::var(NODES_VARIABLE) else {
+    pub(super) fn of_job(
+        (count, variable): (u32, Variable),
+        (program, cache): (&Path, &Path),
+    ) -> Result<ClientNodes> {
+        let Some(list) = variable(NODES_VARIABLE) else {
             bail!(
                 "run clients on {count} nodes of Slurm: this is no job with nodes for \
                  clients\nhint: use --on slurm:PARTITION"
@@ -104,8 +110,8 @@ fn asked(command: Command) -> Result<String> {
 ///
 /// # Errors
 /// This is no job, or the address cannot be found.
-pub(super) fn own_address() -> Result<IpAddr> {
-    let node = std::env::var(OWN_NODE)
+pub(super) fn own_address(variable: Variable) -> Result<IpAddr> {
+    let node = variable(OWN_NODE)
         .with_context(|| format!("choose an address for servers: {OWN_NODE} is not set"))?;
     let mut command = Command::new("scontrol");
     command.args(["--oneliner", "show", "node", &node]);

@@ -312,10 +312,11 @@ impl StepRunner<'_> {
         let Some(process) = server.or_else(|| driver.pid().map(in_client)) else { return };
         let folder = self.execution.folders.target(".profile");
         let how = (hertz, call_graph);
-        observers.add(Box::new(ProfileObserver::new(perf, how, process, folder)));
         let (root, in_client) = process;
         let waits = waits.unwrap_or_else(|| Waits::of(root, in_client));
+        // Before the profiler, which takes its time to end: threads that serve clients may be gone.
         observers.add(Box::new(WaitObserver::new(waits)));
+        observers.add(Box::new(ProfileObserver::new(perf, how, process, folder)));
     }
 
     /// The observers beside the clients, from before their start.

@@ -127,7 +127,11 @@ pub(super) fn host_line(fingerprint: &str, host: &Host) -> String {
         Some(cores) => format!("{} CPUs on {cores} cores", host.cpus),
         None => format!("{} CPUs", host.cpus),
     }));
-    add(host.smt.as_ref().map(|smt| format!("SMT {smt}")));
+    add(host.smt.as_ref().map(|smt| match smt.as_str() {
+        // The kernel's words for processors, and virtual ones, with one thread per core.
+        "notsupported" | "notimplemented" => "no SMT".to_owned(),
+        smt => format!("SMT {smt}"),
+    }));
     add(host.governor.as_ref().map(|governor| format!("governor {governor}")));
     add(host.virtualization.clone());
     add(host.os.clone());
