@@ -166,7 +166,7 @@ struct Stretch {
     sum: u64,
 }
 
-/// The sum of eight bytes, none above 127.
+/// Sum of the eight bytes of a word. Each is at most 127, so no sum overflows.
 fn sum_of_bytes(word: u64) -> u64 {
     const LOW: u64 = 0x00ff_00ff_00ff_00ff;
     let pairs = (word & LOW) + ((word >> 8) & LOW);
@@ -192,8 +192,8 @@ impl<'a> Walk<'a> {
         self.at >= self.counts.len()
     }
 
-    /// The next eight bytes, if each is a number of its own: most are. [`Walk::one`] explains the
-    /// numbers.
+    /// The next eight bytes, if each encodes a whole number, as most do. [`Walk::one`] explains the
+    /// encoding.
     fn stretch(&self) -> Option<Stretch> {
         const ONES: u64 = 0x0101_0101_0101_0101;
         let word = u64::from_le_bytes(*self.counts.get(self.at..)?.first_chunk()?);

@@ -1,5 +1,5 @@
 //! The layout noise τ of a DBMS, from rates of builds whose functions are linked in several orders
-//! (docs/history.md).
+//! (docs/doctor.md).
 //!
 //! ln(rate) of a step is the sum of an effect of the block, an effect of the build with standard
 //! deviation λ, and noise: a two-way analysis of variance with random effects (Searle, Casella and
@@ -127,7 +127,7 @@ pub fn layout_noise(steps: &[LayoutStep]) -> Option<LayoutNoise> {
     let (of_means, error) = (means / df, rest / rest_df);
     let chi = ChiSquared::new(df).ok()?.inverse_cdf(1.0 - CONFIDENCE);
     let p = match error > 0.0 {
-        true => 1.0 - FisherSnedecor::new(df, rest_df).ok()?.cdf(of_means / error),
+        true => FisherSnedecor::new(df, rest_df).ok()?.sf(of_means / error),
         false => 0.0,
     };
     Some(LayoutNoise {

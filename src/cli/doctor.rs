@@ -4,14 +4,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde::Serialize;
 
 use crate::analyze;
 use crate::analyze::calibration::{FALSE_ALARM_ALPHA, Promise, SLOT_ALPHA, promise};
 use crate::analyze::host_noise::HostNoise;
 use crate::campaign::{self, Calibrated};
-use crate::cli::args::{Doctor, DoctorFormat, GuestOptions};
+use crate::cli::args::{Doctor, DoctorFormat};
+use crate::cli::doctor_measure::{self, Measured};
 use crate::cli::{doctor_layout, exit, folders, hosts, measure};
 use crate::domain::gate::{Calibration, Canary};
 use crate::domain::host::{Host, fingerprint};
@@ -141,26 +142,16 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     }
     // Errors must show the target as written, which the labels would hide.
     words::targets(&[target.to_owned()])?;
-    let shape = doctor_layout::shape(said, AA_BLOCKS);
+    let shape = doctor_measure::shape(said, AA_BLOCKS);
     let targets = [format!("a={target}"), format!("a-again={target}")];
     let plan = measure::plan_of(&targets, &shape)?;
     hosts::refuse_server(&plan, "rqps doctor --aa")?;
-    // Known now, not after an hour of measuring.
     let calibrations = folders::calibrations();
-    std::fs::create_dir_all(&calibrations).with_context(|| {
-        let place = calibrations.display();
-        format!("keep a calibration in {place}; name another folder with RQPS_STATE")
-    })?;
-    // This run creates a calibration, so an earlier one must not judge it.
-    let guest = GuestOptions::default();
-    let (summary, out) = measure::measure(plan, &said.folders, &guest, Vec::new())?;
-    for fault in &summary.faults {
-        complain!("rqps: failed: {fault}");
-    }
-    if summary.interrupted {
-        tell!("rqps: stopped; resume with `rqps run --resume {}`", out.display());
-        return Ok(exit::INTERRUPTED);
-    }
+    let kept = ("a calibration", calibrations.as_path());
+    let (out, code) = match doctor_measure::carry_out(said, plan, kept)? {
+        Measured::Done(out, code) => (out, code),
+        Measured::Stopped => return Ok(exit::INTERRUPTED),
+    };
     let Calibrated { known, comparison, file } = campaign::calibrate(&out, target, &calibrations)?;
     tell!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
     let noise = HostNoise::of(&known);
@@ -174,7 +165,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
             say!("{}", calibration_text((&known, &noise), &told, &rules, alarms).trim_end());
         }
     }
-    Ok(if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED })
+    Ok(code)
 }
 
 /// The number of rates that the verdicts call different although both targets are the same.

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use crate::analyze::VerdictOptions;
 use crate::analyze::layout::{LayoutNoise, layout_noise, layout_rates};
 use crate::benchmarks;
-use crate::cli::args::{Doctor, DoctorFormat, GuestOptions};
-use crate::cli::workload_args::{BlocksWord, WorkloadArgs};
+use crate::cli::args::{Doctor, DoctorFormat};
+use crate::cli::doctor_measure::{self, Measured};
 use crate::cli::{exit, folders, hosts, measure};
 use crate::dbms::spec::relink_word;
 use crate::domain::build::BuildSource;
@@ -19,28 +19,18 @@ use crate::results;
 
 /// Default number of blocks.
 const BLOCKS: u32 = 6;
-const SYSBENCH: &str = "sysbench";
 
 /// `--layout`: measures, stores and prints.
 pub(super) fn measure(said: &Doctor, target: &str) -> Result<u8> {
     let targets = relinked(target, said.relink)?;
-    let plan = measure::plan_of(&targets, &shape(said, BLOCKS))?;
+    let plan = measure::plan_of(&targets, &doctor_measure::shape(said, BLOCKS))?;
     hosts::refuse_server(&plan, "rqps doctor --layout")?;
-    // Known now, not after an hour of measuring.
-    let kept = folders::layouts();
-    std::fs::create_dir_all(&kept).with_context(|| {
-        let place = kept.display();
-        format!("keep layout noise in {place}; name another folder with RQPS_STATE")
-    })?;
-    let guest = GuestOptions::default();
-    let (summary, out) = measure::measure(plan, &said.folders, &guest, Vec::new())?;
-    for fault in &summary.faults {
-        complain!("rqps: failed: {fault}");
-    }
-    if summary.interrupted {
-        tell!("rqps: stopped; resume with `rqps run --resume {}`", out.display());
-        return Ok(exit::INTERRUPTED);
-    }
+    let layouts = folders::layouts();
+    let kept = ("layout noise", layouts.as_path());
+    let (out, code) = match doctor_measure::carry_out(said, plan, kept)? {
+        Measured::Done(out, code) => (out, code),
+        Measured::Stopped => return Ok(exit::INTERRUPTED),
+    };
     let dataset = results::read(std::slice::from_ref(&out)).context("read the results")?;
     let comparison =
         benchmarks::compare(&dataset, &VerdictOptions::default()).context("compare")?;
@@ -48,7 +38,7 @@ pub(super) fn measure(said: &Doctor, target: &str) -> Result<u8> {
     let Some(noise) = layout_noise(&known.steps) else {
         bail!("layout: no step has two blocks in which all builds completed it");
     };
-    let file = results::keep_layout(&kept, &known)?;
+    let file = results::keep_layout(&layouts, &known)?;
     tell!("rqps: results are in {}; the layout noise is {}", out.display(), file.display());
     match said.format {
         DoctorFormat::Json => {
@@ -59,7 +49,7 @@ pub(super) fn measure(said: &Doctor, target: &str) -> Result<u8> {
         }
         DoctorFormat::Text => say!("{}", text(&known, &noise).trim_end()),
     }
-    Ok(if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED })
+    Ok(code)
 }
 
 /// A target for each order of linking.
@@ -119,14 +109,4 @@ fn text(known: &LayoutRates, noise: &LayoutNoise) -> String {
         );
     }
     text
-}
-
-/// The workload as given: without blocks so many, without steps of sysbench a few short ones.
-pub(super) fn shape(said: &Doctor, blocks: u32) -> WorkloadArgs {
-    let mut shape = said.shape.clone();
-    shape.blocks = Some(shape.blocks.unwrap_or(BlocksWord::Number(blocks)));
-    if shape.steps.is_empty() && shape.bench == [SYSBENCH] {
-        shape.steps = measure::SHORT_STEPS.map(str::to_owned).to_vec();
-    }
-    shape
 }

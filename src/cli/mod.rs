@@ -17,6 +17,7 @@ mod compared;
 mod completion;
 mod doctor;
 mod doctor_layout;
+mod doctor_measure;
 #[cfg(test)]
 mod documented;
 mod execution_options;

@@ -21,7 +21,7 @@ pub struct LayoutRates {
     pub rqps_version: String,
     /// The target word without its order of linking.
     pub target: String,
-    /// Its product.
+    /// The DBMS that was built.
     pub dbms: Dbms,
     /// Number of orders of linking.
     pub layouts: u32,

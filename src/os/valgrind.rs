@@ -265,8 +265,8 @@ impl Callgrind {
     }
 }
 
-/// Removes the names that valgrind and vgdb put into the names of their common files. Servers have
-/// none of them, so vgdb would look for other files.
+/// Removes the variables from which valgrind and vgdb build the names of their shared files. Servers
+/// start without these variables, so vgdb with them would look for other files.
 pub fn forget_names(command: &mut Command) {
     for name in ["LOGNAME", "USER", "HOST", "HOSTNAME"] {
         command.env_remove(name);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_valgrind_have_the_same_names_whoever_asks() {
+    fn valgrind_and_vgdb_get_no_names_of_user_or_host() {
         let mut command = Command::new("env");
         command.env("LOGNAME", "somebody").env("HOSTNAME", "somewhere");
         forget_names(&mut command);

@@ -59,8 +59,8 @@ pub(super) struct HostFindings {
 /// How the pairs of a comparison were measured.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
-    /// Every step was measured in turns of milliseconds. Canaries are seconds apart, and noise of
-    /// that length cancels in turns, so only the scatter of the pairs tells their noise.
+    /// True if targets took turns in every step. Canaries are seconds apart, and such slow noise
+    /// cancels in turns. So only the scatter of the pairs shows their noise.
     pub(super) in_turns: bool,
     /// The DBMSs of the targets.
     pub(super) dbms: BTreeSet<Dbms>,

@@ -84,7 +84,8 @@ fn parsed(line: &str) -> Option<QueuedTask> {
     if fields.len() != FIELDS {
         return None;
     }
-    // A job with nodes for clients is no array, and has a line for each part: `17+0`, `18+1`.
+    // squeue lists a heterogeneous job once per part, such as `17+0` and `18+1`. Part 0 has the
+    // servers and stands for the block.
     let (index, job) = match (fields[1], fields[6].split_once('+')) {
         ("N/A", Some((job, "0"))) => (1, job.to_owned()),
         ("N/A", _) => return None,
