@@ -265,8 +265,8 @@ impl Callgrind {
     }
 }
 
-/// Removes the variables from which valgrind and vgdb name their shared files. Servers start without
-/// these variables, so vgdb with them would look for other files.
+/// Removes the variables from which valgrind and vgdb name their shared files. Servers start
+/// without these variables, so vgdb with them would look for other files.
 pub fn forget_names(command: &mut Command) {
     for name in ["LOGNAME", "USER", "HOST", "HOSTNAME"] {
         command.env_remove(name);
