@@ -301,6 +301,8 @@ fn run_rqps(
         away: None,
         turns: None,
         counted_events: None,
+        scratch: None,
+        places: None,
     };
     drive(&request)
 }

@@ -503,6 +503,8 @@ fn job(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> Driv
         away: None,
         turns: None,
         counted_events: None,
+        scratch: None,
+        places: None,
     }
 }
 

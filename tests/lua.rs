@@ -299,6 +299,48 @@ fn programs_need_the_users_word() {
     assert!(said(&output).contains("add --allow-shell if you trust them"), "{}", said(&output));
 }
 
+#[test]
+fn a_script_has_few_rights_and_a_folder_of_its_own() {
+    if !has_luajit("a_script_has_few_rights_and_a_folder_of_its_own") {
+        return;
+    }
+    let folder = scripts();
+    let words = ["compare", "sqlite", "b=sqlite", "--bench", "lua:rights.lua", "--out", "out"];
+    let mut command = program::rqps_in(&words, folder.path());
+    command.args(["--canaries", "off", "--blocks", "1", "--interleave", "turns"]);
+    command.args(["--set", "seconds=0.4", "--set", "warmup_seconds=0"]);
+    let output = command.env("RQPS_TEST_SECRET", "hush").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let printed = printed(folder.path());
+    for line in [
+        "beside: found",
+        "data beside: true",
+        "NoNewPrivs: 1",
+        "secret: nil",
+        "path: true",
+        "environment: nil",
+        "input: nil",
+    ] {
+        assert!(printed.contains(line), "{line} in\n{printed}");
+    }
+    if is_root() {
+        assert!(printed.contains("Uid: ") && !printed.contains("Uid: 0"), "{printed}");
+        assert!(printed.contains("Groups: \n"), "{printed}");
+    }
+    let load = fs::read_to_string(folder.path().join("out/load/b/driver.log")).unwrap();
+    assert!(load.contains("own file: written"), "{load}");
+    assert!(!folder.path().join("own.txt").exists());
+    for label in ["sqlite", "b"] {
+        assert_eq!(steps(&folder.path().join("out"), label)[0]["status"], "complete");
+    }
+}
+
+/// True if tests run as root, whose rights a script must not have.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
 /// The statements of a session without how they came to be prepared.
 fn executed(session: &[Seen]) -> Vec<String> {
     let sent = session.iter().filter(|seen| seen.how != How::Prepare);

@@ -1,5 +1,5 @@
-//! The question before rqps changes the database of others, on a terminal: what it names, and what
-//! follows each answer.
+//! The questions before rqps changes the database of others, and before it runs a plan with SQL of
+//! others: what they name, and what follows each answer.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -63,4 +63,70 @@ fn the_end_of_the_input_and_an_interrupt_change_nothing() {
     assert_eq!(code, Some(2));
     let (code, _, _) = answered(LOAD, &[INTERRUPT]);
     assert_eq!(code, Some(130));
+}
+
+/// A folder with a plan for the example of the docs that somebody made elsewhere.
+fn strangers_plan() -> tempfile::TempDir {
+    let folder = program::files_of_docs("", 4);
+    let words = ["plan", "sqlite", "--bench", "sql:shop.toml", "--steps", "cities"];
+    let mut command = program::rqps_in(&words, folder.path());
+    let elsewhere = folder.path().join("state-of-another-host");
+    let plan = command.args(&program::SHORT[..8]).env("RQPS_STATE", elsewhere).output().unwrap();
+    assert!(plan.status.success(), "{}", program::said(&plan));
+    fs::write(folder.path().join("plan.toml"), plan.stdout).unwrap();
+    folder
+}
+
+#[test]
+fn sql_of_others_runs_only_if_the_user_allows_it_once() {
+    let folder = strangers_plan();
+    let run = |words: &[&str]| {
+        let output = program::rqps_in(words, folder.path()).output().unwrap();
+        (output.status.code(), program::said(&output))
+    };
+    let (code, said) = run(&["run", "plan.toml", "--out", "out"]);
+    assert_eq!(code, Some(2), "{said}");
+    for words in [
+        "failed to run what others wrote: plan.toml brings SQL or scripts that are new on this",
+        "\n  5 statements of steps  sha256:",
+        "\n  schema.sql  sha256:",
+        "\n  indexes.sql  sha256:",
+        "\nhint: read them, then add --allow-scripts",
+    ] {
+        assert!(said.contains(words), "{words} in\n{said}");
+    }
+    assert!(!said.contains("customer.csv"), "rows are not executed: {said}");
+    assert!(!folder.path().join("out").exists());
+    let (code, said) = run(&["run", "plan.toml", "--out", "out", "--allow-scripts"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("\n  schema.sql  sha256:"), "{said}");
+    // It was allowed, so nothing is said again.
+    let (code, said) = run(&["run", "--resume", "out"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("sha256:"), "{said}");
+    // Another text is new.
+    let path = folder.path().join("plan.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("SELECT count(*)", "SELECT sum(id)", 1)).unwrap();
+    let (code, said) = run(&["run", "plan.toml", "--out", "other"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("statements of steps") && !said.contains("schema.sql"), "{said}");
+}
+
+#[test]
+fn a_terminal_is_asked_about_sql_of_others() {
+    let answered = |keys: &[u8]| {
+        let folder = strangers_plan();
+        let line = format!("{} run plan.toml --out out", env!("CARGO_BIN_EXE_rqps"));
+        let mut terminal = Terminal::start(&line, folder.path());
+        let question = terminal.until("Run them? [y/N]");
+        assert!(question.contains("schema.sql  sha256:"), "{question}");
+        let (code, all) = terminal.end(keys);
+        (code, folder.path().join("out").exists(), all)
+    };
+    let (code, is_begun, all) = answered(b"\n");
+    assert!(all.contains("failed to run plan.toml: not confirmed"), "{all}");
+    assert_eq!((code, is_begun), (Some(2), false), "{all}");
+    let (code, is_begun, all) = answered(b"y\n");
+    assert_eq!((code, is_begun), (Some(0), true), "{all}");
 }

@@ -98,6 +98,8 @@ fn request(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> Driver
         away: None,
         turns: None,
         counted_events: None,
+        scratch: None,
+        places: None,
     }
 }
 

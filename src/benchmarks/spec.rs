@@ -73,6 +73,9 @@ pub struct BenchmarkSpec {
     pub names_made: fn(Dialect, &Workload) -> Vec<String>,
     /// The size of a workload's data.
     pub size: fn(&Workload) -> DataSize,
+    /// What the workload executes that its author brought: SQL and scripts. A plan may be a
+    /// stranger's.
+    pub brought: fn(&Workload) -> Vec<Brought>,
     /// The user's own data files, except those of `file`.
     pub own_data: fn(&Workload) -> Vec<PathBuf>,
     /// Memory limit of a target including the page cache of its files, bytes.
@@ -112,6 +115,7 @@ impl BenchmarkSpec {
         table_name: "",
         names_made: |_, _| Vec::new(),
         size: |workload| DataSize::of_tables(workload, all_rows(workload)),
+        brought: |_| Vec::new(),
         own_data: |_| Vec::new(),
         memory_limit: |workload| workload.memory_limit,
         extension: Extension::none(""),
@@ -125,6 +129,17 @@ pub type PhaseChoice = fn(Vec<Phase>, &[String]) -> Result<Vec<Phase>, SelectErr
 
 /// Makes the load for a dialect, and for a storage engine if one was chosen.
 pub type LoadMaker = fn(Dialect, &Workload, Option<&str>) -> RequestBody;
+
+/// SQL or a script that a workload brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// Its name for readers.
+    pub name: String,
+    /// SHA-256 of its text, in hex.
+    pub sha256: String,
+    /// Its path, if what it does also depends on the files around it.
+    pub place: Option<PathBuf>,
+}
 
 /// A workload that stands in a file of the user's. It runs on the user's own tables: on a server
 /// that somebody else runs they are there already, unless the file says that it is loaded there.

@@ -11,7 +11,7 @@ use crate::cli::measure::plan_of;
 use crate::cli::program::valgrind;
 use crate::cli::progress::Display;
 use crate::cli::workload_args::WorkloadArgs;
-use crate::cli::{exit, folders, gate, hosts, layout_tau, vector};
+use crate::cli::{brought, exit, folders, gate, hosts, layout_tau, own_workload, vector};
 use crate::domain::benchmark::Phase;
 use crate::domain::bisection::{BisectedVersion, BisectionRequest};
 use crate::domain::metric::Metric;
@@ -32,6 +32,10 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     let plan = file::parse(&folder.log().request.plan).context("use the plan of the bisection")?;
     vector::check_files(&plan)?;
     let out = folder.path().to_owned();
+    own_workload::refuse_programs(&plan)?;
+    if words.resume.is_some() {
+        brought::ask(&plan, &out, words.allow_scripts)?;
+    }
     let options = ExecutionOptions {
         cache: folders::cache(words.folders.cache.cache.as_deref()),
         configs: folders::configs(&words.folders.configs)?,

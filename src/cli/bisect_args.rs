@@ -24,6 +24,10 @@ pub(super) struct BisectArgs {
     /// Resume the interrupted bisection in this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "step", "metric", "out"])]
     pub resume: Option<PathBuf>,
+    /// With --resume: run the SQL and the scripts that its plan brings, although nobody has named
+    /// them on a command line of this host
+    #[arg(long, requires = "resume")]
+    pub allow_scripts: bool,
     #[command(flatten)]
     pub shape: WorkloadArgs,
     #[command(flatten)]

@@ -51,6 +51,12 @@ pub(super) fn layouts() -> PathBuf {
     state().join("layouts")
 }
 
+/// The file with the hashes of scripts that were named here. `None` without a home: the current
+/// folder may hold somebody else's.
+pub(super) fn known_scripts() -> Option<PathBuf> {
+    Some(state().join("scripts")).filter(|path| path.is_absolute())
+}
+
 fn state() -> PathBuf {
     if let Some(folder) = path("RQPS_STATE") {
         folder

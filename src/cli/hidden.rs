@@ -12,19 +12,21 @@ use crate::benchmarks::{driver_parts, lua};
 use crate::cli::args::ClientHostArgs;
 use crate::dbms;
 use crate::driver::{self, Ending};
-use crate::os::{spinner, warden};
+use crate::os::{confinement, spinner, warden};
 
 /// Time limit for the answer of a host on the same network.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Carries out one request and ends the process, because client threads may still run.
 pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
-    match driver::main(
-        &driver_parts(),
-        BufReader::new(io::stdin()),
-        io::stdout().lock(),
-        memory_group,
-    ) {
+    let (input, output) = match confinement::take_streams() {
+        Ok(streams) => streams,
+        Err(error) => {
+            tell!("failed to take over the standard streams: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match driver::main(&driver_parts(), BufReader::new(input), output, memory_group) {
         Ending::Done => ExitCode::SUCCESS,
         Ending::Failed | Ending::Abandoned => ExitCode::FAILURE,
     }

@@ -19,8 +19,8 @@ use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
 use crate::cli::{
-    ask_password, exit, folders, forecast, gate, hosts, layout_tau, own_workload, repeat, report,
-    vector,
+    ask_password, brought, exit, folders, forecast, gate, hosts, layout_tau, own_workload, repeat,
+    report, vector,
 };
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
@@ -203,6 +203,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     }
     if words.plan.is_file() && Bundle::is_meant(&words.plan)? {
         let (plan, folders) = repeat::begin(words)?;
+        brought::ask(&plan, &words.plan, words.allow_scripts)?;
         let on = words.hosts.place(&folders)?;
         let place = (&folders, words.hosts.hosts(on.as_ref()));
         return carry_out(plan, place, &words.guest, words.format, &words.rules);
@@ -230,6 +231,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     let used = || format!("use the plan {}", path.display());
     let plan = file::parse(&text).with_context(used)?;
     let plan = own_workload::of_plan(plan, &path).with_context(used)?;
+    brought::ask(&plan, &path, words.allow_scripts)?;
     let mut folders = Folders {
         out: words.folders.out.clone(),
         configs: words.folders.configs.clone(),
@@ -316,6 +318,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         Some(path) => format!("use the workload file {}", path.display()),
         None => "make a plan from these arguments".to_owned(),
     })?;
+    brought::remember(&plan);
     Ok(plan)
 }
 

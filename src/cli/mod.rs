@@ -10,6 +10,7 @@ mod bisect;
 mod bisect_args;
 mod block;
 mod block_args;
+mod brought;
 mod builds;
 mod bundle;
 mod colour;

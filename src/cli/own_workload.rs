@@ -15,12 +15,13 @@ use crate::benchmarks::lua::driver::LUA_COMMAND;
 use crate::benchmarks::spec::SaidWords;
 use crate::benchmarks::{self, BenchmarkSpec};
 use crate::cli::args::GuestOptions;
-use crate::cli::guest_load;
 use crate::cli::program::program;
+use crate::cli::{folders, guest_load};
 use crate::domain::benchmark::Workload;
 use crate::domain::build::BuildSource;
 use crate::domain::sql_workload::PinnedFile;
 use crate::domain::target::Target;
+use crate::os::confinement;
 use crate::plan::{Plan, file};
 use crate::units;
 use crate::user_text::{UTF8_HINT, toml_reader};
@@ -110,6 +111,7 @@ fn look(script: &Path, with_help: bool) -> Result<String, String> {
     let told = program().map_err(|error| error.to_string())?;
     let mut command = Command::new(told);
     command.arg(LUA_COMMAND).arg(script).args(with_help.then_some("--with-help"));
+    command.env_clear().envs(confinement::environment(folders::variable));
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("look at {}: {error}", script.display()))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -219,6 +221,21 @@ pub(super) fn allow_shell(plan: &mut Plan, is_allowed: bool) -> Result<()> {
         );
     }
     Ok(benchmarks::set(&mut plan.workload, "shell=on")?)
+}
+
+/// Refuses scripts that may run programs, for a command that has no option to allow it.
+///
+/// # Errors
+///
+/// The plan allows its scripts to run programs.
+pub(super) fn refuse_programs(plan: &Plan) -> Result<()> {
+    match lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell) {
+        true => bail!(
+            "bisect with scripts that may run programs: what these cost would count as the \
+             database's\nhint: leave out shell=on"
+        ),
+        false => Ok(()),
+    }
 }
 
 /// Asks before the user's statements change rows on a server that rqps did not start.

@@ -33,6 +33,10 @@ pub(super) struct RunArgs {
     pub hosts: HostArgs,
     #[command(flatten)]
     pub guest: GuestOptions,
+    /// Run the SQL and the scripts that the plan brings, although nobody has named them on a
+    /// command line of this host [default: list them with their hashes, and ask on a terminal]
+    #[arg(long, help_heading = SCRIPTS)]
+    pub allow_scripts: bool,
     #[command(flatten)]
     pub rules: RuleOptions,
     /// Format of the report on stdout; the result folder also gets report.html

@@ -29,7 +29,7 @@ pub struct Site {
     pub sockets: PathBuf,
     /// `innodb`, `rocksdb`: where the DBMS has a choice and one was made.
     pub storage_engine: Option<String>,
-    /// The user of the server, if rqps runs as root.
+    /// The user of the server, or of scripts that open its files, if rqps runs as root.
     pub run_as: Option<User>,
     /// A control group that the server is started in; `None` for that of rqps.
     pub memory_group: Option<PathBuf>,

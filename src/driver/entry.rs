@@ -10,7 +10,7 @@ use crate::driver::link::{LabGone, LabLink};
 use crate::driver::part::DriverPart;
 use crate::driver::request::{DriverRequest, RequestBody, VERSION};
 use crate::driver::stop::Stop;
-use crate::driver::{load, load_files, load_parts, measure, turn_keeper};
+use crate::driver::{confined, load, load_files, load_parts, measure, turn_keeper};
 use crate::json;
 use crate::os::cgroup;
 
@@ -45,18 +45,45 @@ pub fn main(
     let entered = memory_group.map_or(Ok(()), cgroup::enter);
     let mut line = String::new();
     let read = input.read_line(&mut line);
-    let output: &mut dyn Write = &mut output;
-    let mut link = LabLink::watching(output, input);
     let request = match read {
         Ok(0) => return Ending::Abandoned,
         Ok(_) => parse(&line),
         Err(error) => Err(format!("failed to read the request: {error}")),
     };
+    let request = entered.map_err(|error| format!("failed to {error}")).and(request);
+    // Before there are other threads: the kernel takes some rights from one thread only.
+    let request = request.and_then(|request| without_rights(request, parts));
+    let output: &mut dyn Write = &mut output;
+    let mut link = LabLink::watching(output, input);
     if request.as_ref().is_ok_and(|request| request.away.is_some()) {
         link.watch_host();
     }
-    let request = entered.map_err(|error| format!("failed to {error}")).and(request);
-    end(request.map(|request| carry_out(&request, parts, &mut link)), &mut link)
+    let places = request.as_ref().ok().and_then(|request| request.places.clone());
+    let ending = end(request.map(|request| carry_out(&request, parts, &mut link)), &mut link);
+    if let Some(places) = places {
+        places.clear();
+    }
+    ending
+}
+
+/// Gives up rights if the request executes code that the user brought.
+fn without_rights(request: DriverRequest, parts: &[&DriverPart]) -> Result<DriverRequest, String> {
+    let own = match &request.task {
+        RequestBody::LoadOwn(own) => own,
+        RequestBody::Step(task) => match &task.work {
+            StepBody::Own(own) => own,
+            StepBody::Script(_) => return Ok(request),
+        },
+        _ => return Ok(request),
+    };
+    let part = parts.iter().find(|part| part.benchmark == own.benchmark);
+    match part.and_then(|part| part.script) {
+        Some(script) => {
+            let script = script(&request.task)?;
+            confined::confine(request, &script)
+        }
+        None => Ok(request),
+    }
 }
 
 /// Carries out one request in this process, for tests: like [`main`], without watching an input.

@@ -1,10 +1,11 @@
 //! Hooks of a benchmark in the driver.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use crate::domain::benchmark::OwnWork;
 use crate::driver::link::LabLink;
-use crate::driver::request::{DriverRequest, PartLoad, StepRequest};
+use crate::driver::request::{DriverRequest, PartLoad, RequestBody, StepRequest};
 use crate::driver::stop::Stop;
 
 /// The hooks of one benchmark.
@@ -21,12 +22,21 @@ pub struct DriverPart {
     pub own_load: Option<OwnLoad>,
     /// The rows of a load in parts; `None` if no request asks for one.
     pub part_rows: Option<OpenPart>,
+    /// The script of a request, if requests execute code that the user brought: the process then
+    /// gives up rights before it does anything else.
+    pub script: Option<ScriptOf>,
 }
 
 impl DriverPart {
     /// A benchmark of scripts without tables.
-    pub const NONE: DriverPart =
-        DriverPart { benchmark: "", step_loop: None, rows: None, own_load: None, part_rows: None };
+    pub const NONE: DriverPart = DriverPart {
+        benchmark: "",
+        step_loop: None,
+        rows: None,
+        own_load: None,
+        part_rows: None,
+        script: None,
+    };
 }
 
 /// Carries out a step that is no script, and sends its progress.
@@ -35,6 +45,9 @@ pub type StepLoop =
 
 /// Creates and fills all tables, and sends its progress.
 pub type OwnLoad = fn(&DriverRequest, &OwnWork, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
+
+/// The file with the script of a request. The error is a complete message.
+pub type ScriptOf = fn(&RequestBody) -> Result<PathBuf, String>;
 
 /// Opens the rows of table number `table`, from 1.
 pub type OpenRows = fn(request: &DriverRequest, table: u32) -> Box<dyn LoadRows>;

@@ -4,7 +4,7 @@
 //! because then the lab is gone.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::de::DeserializeOwned;
@@ -14,6 +14,7 @@ use crate::domain::benchmark::{OwnWork, Pace, Placement, RateUnit, Step, StepBod
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::driver::ring::{TurnRequest, TurnRules};
+use crate::driver::script_places::ScriptPlaces;
 
 /// Version of these messages. Both sides are the same binary, so a difference is a bug or a
 /// replaced file.
@@ -102,6 +103,13 @@ pub struct DriverRequest {
     /// that counts will follow, so all targets get the same pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_events: Option<u64>,
+    /// The working folder of a driver that executes code of the user's, which it makes and removes.
+    /// `None` is one in /tmp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<PathBuf>,
+    /// The places of such code, once the driver has given up rights.
+    #[serde(skip)]
+    pub places: Option<ScriptPlaces>,
 }
 
 /// The clients of a driver on another host than the lab. Such a driver also sends changes of its
@@ -123,6 +131,11 @@ impl DriverRequest {
     /// Clients of the step on all hosts, if this driver has `own`.
     pub fn all_clients(&self, own: u32) -> u32 {
         self.away.map_or(own, |away| away.of)
+    }
+
+    /// Where a script can be read by this process.
+    pub fn readable(&self, script: &Path) -> PathBuf {
+        self.places.as_ref().map_or_else(|| script.to_owned(), |places| places.readable(script))
     }
 
     /// The unit of the step's rate; `None` for a load.
@@ -157,6 +170,8 @@ impl DriverRequest {
             away: None,
             turns: None,
             counted_events: None,
+            scratch: None,
+            places: None,
         }
     }
 }

@@ -295,7 +295,7 @@ fn look_ahead(
     progress: &mut Progress<'_>,
 ) -> Result<(Reservation, Vec<ResolvedTarget>, Option<ClientHosts>)> {
     let ExecutionOptions { plan, out, work, .. } = options;
-    let run_as = work_folders::server_user(&plan.targets)?;
+    let run_as = work_folders::unprivileged_user(plan)?;
     if !ResultSet::is_begun(out, &file::print(plan))? {
         let bytes = cost::estimate(plan, &[]).disk_bytes;
         work_folders::check_space_for(out, work.as_deref(), run_as.as_ref(), bytes)?;

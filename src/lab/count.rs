@@ -2,6 +2,7 @@
 //! switched on before the first and off after the last of them.
 
 use std::fs;
+use std::os::unix::fs::chown;
 use std::path::Path;
 use std::time::Duration;
 
@@ -56,6 +57,10 @@ impl StepRunner<'_> {
         }
         fs::create_dir_all(callgrind.folder())
             .with_context(|| format!("make {}", callgrind.folder().display()))?;
+        if let Some(user) = callgrind.user() {
+            chown(callgrind.folder(), Some(user.uid), Some(user.gid))
+                .with_context(|| format!("give away {}", callgrind.folder().display()))?;
+        }
         let mut driver = self.driver(&request, in_client.then_some(callgrind))?;
         let more = PATIENCE_OF_A_STATEMENT * u32::try_from(events).unwrap_or(1 << 20);
         let patience = callgrind.patience() + more;
@@ -143,10 +148,13 @@ pub(super) fn callgrind(
     state: &TargetState,
     data: &Path,
 ) -> Option<Callgrind> {
-    let user = execution.folders.run_as.as_ref().filter(|_| !state.target.dbms.is_embedded());
+    let plan = &execution.options.plan;
+    // A library is counted in the driver, which is rqps's own process unless it runs scripts.
+    let is_other = plan.runs_scripts() || !state.target.dbms.is_embedded();
+    let user = execution.folders.run_as.as_ref().filter(|_| is_other);
     let user = user.map(|user| user.identity());
     let callgrind = execution.options.valgrind.as_ref()?.in_folder(data.join("counts"), user);
-    Some(callgrind.simulating(execution.options.plan.workload.simulated_caches))
+    Some(callgrind.simulating(plan.workload.simulated_caches))
 }
 
 /// True if the first step that is carried out is counted.

@@ -2,6 +2,7 @@
 //! another rqps starts drivers, the process is at the end of a line to that one.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(super) struct Start {
     pub(super) memory_group: Option<PathBuf>,
     /// Callgrind around it, if the DBMS is a library in it whose instructions are counted.
     pub(super) callgrind: Option<Callgrind>,
+    /// Its whole environment, if it executes code of the user's; `None` for that of rqps.
+    pub(super) environment: Option<Vec<(&'static str, String)>>,
 }
 
 /// A driver at work. Dropping it ends the process.
@@ -55,7 +58,7 @@ impl DriverProcess {
     /// The process cannot be started or does not take its request.
     pub(super) fn spawn(
         program: &Path,
-        Start { launcher, memory_group, callgrind }: Start,
+        Start { launcher, memory_group, callgrind, environment }: Start,
         request: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
@@ -65,6 +68,11 @@ impl DriverProcess {
                 let mut command = Command::new(valgrind);
                 valgrind::forget_names(&mut command);
                 command.args(args);
+                // Valgrind's own files must stay those of the process, so it cannot change its
+                // user later.
+                if let Some(user) = callgrind.user().filter(|_| environment.is_some()) {
+                    command.uid(user.uid).gid(user.gid);
+                }
                 command
             }
             (None, Some(launcher)) => {
@@ -74,6 +82,9 @@ impl DriverProcess {
             }
             (None, None) => Command::new(program),
         };
+        if let Some(environment) = environment {
+            command.env_clear().envs(environment);
+        }
         command.arg("driver");
         if let Some(group) = memory_group {
             command.arg("--memory-group").arg(group);

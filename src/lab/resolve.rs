@@ -93,10 +93,11 @@ impl<'a> Search<'a> {
                     obtain::fetch(&self.clients, &wanted, &self.cache, &mut say)?
                 }
             };
-            if let Some(closed) = closed_to_servers(run_as, &build) {
+            let by_script = self.options.plan.runs_scripts();
+            if let Some(closed) = closed_build(run_as, &build, by_script) {
                 bail!(
-                    "run {label}: servers run as an unprivileged user, who may not enter {}\nhint: \
-                     move the build, or allow access to that folder (chmod o+x)",
+                    "run {label}: servers and scripts run as an unprivileged user, who may not \
+                     enter {}\nhint: move the build, or allow access to that folder (chmod o+x)",
                     closed.display()
                 );
             }
@@ -158,11 +159,12 @@ fn configure(
         .with_context(|| format!("configure {}", target.label))
 }
 
-/// The folder that keeps an unprivileged server from its build, if rqps runs as root.
-fn closed_to_servers(run_as: Option<&User>, build: &Build) -> Option<PathBuf> {
+/// The folder that keeps an unprivileged server, or the process of a script, from its build, if
+/// rqps runs as root.
+fn closed_build(run_as: Option<&User>, build: &Build, by_script: bool) -> Option<PathBuf> {
     run_as?;
-    let server = !build.manifest.dbms.is_embedded();
-    build.root.as_deref().filter(|_| server).and_then(obtain::closed_folder)
+    let is_opened = by_script || !build.manifest.dbms.is_embedded();
+    build.root.as_deref().filter(|_| is_opened).and_then(obtain::closed_folder)
 }
 
 /// Bytes of a target's cache: the requested size, or enough for all data, but at most 60 % of the

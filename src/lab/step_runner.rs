@@ -31,7 +31,7 @@ use crate::lab::turn_taking::{self, Taking};
 use crate::os::sample::CounterSampler;
 use crate::os::valgrind::Callgrind;
 use crate::os::waits::Waits;
-use crate::os::{clock, disk};
+use crate::os::{clock, confinement, disk};
 
 /// Time between two checks whether to stop and whether the server lives.
 const LOOK: Duration = Duration::from_millis(200);
@@ -125,6 +125,8 @@ impl StepRunner<'_> {
             away: None,
             turns: self.taking.as_ref().map(Taking::request),
             counted_events: None,
+            scratch: None,
+            places: None,
         }
     }
 
@@ -134,10 +136,21 @@ impl StepRunner<'_> {
         callgrind: Option<&Callgrind>,
     ) -> Result<DriverTeam> {
         let log = self.logs.join("driver.log");
-        let (launcher, memory_group) = (self.control.launcher(), self.control.client_group());
-        let start = Start { launcher, memory_group, callgrind: callgrind.cloned() };
-        DriverProcess::spawn(&self.execution.options.program, start, request, &log)
-            .map(DriverTeam::Here)
+        let options = &self.execution.options;
+        let start = Start {
+            launcher: self.control.launcher(),
+            memory_group: self.control.client_group(),
+            callgrind: callgrind.cloned(),
+            environment: options
+                .plan
+                .runs_scripts()
+                .then(|| confinement::environment(options.variable)),
+        };
+        // A counted driver is not root from the start, and makes its folder in /tmp.
+        let scratch = self.execution.folders.scratch(self.label);
+        let scratch = Some(scratch).filter(|_| callgrind.is_none());
+        let request = DriverRequest { scratch, ..request.clone() };
+        DriverProcess::spawn(&options.program, start, &request, &log).map(DriverTeam::Here)
     }
 
     /// The drivers of a step that is measured: here, or on the client hosts.

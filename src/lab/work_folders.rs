@@ -13,6 +13,7 @@ use crate::domain::target::Target;
 use crate::os::disk;
 use crate::os::lock::Lock;
 use crate::os::user::{self, User, UserError};
+use crate::plan::Plan;
 use crate::units::short_hash;
 
 /// One measuring program per host: a second one would be noise to the first.
@@ -25,7 +26,7 @@ const ELSEWHERE: &str = "/var/tmp";
 /// taken before it is known that the plan can be carried out.
 #[derive(Debug)]
 pub(super) struct Reservation {
-    /// The user of servers if rqps runs as root.
+    /// The user of servers and scripts if rqps runs as root.
     pub(super) run_as: Option<User>,
     doing: String,
     results: Option<Lock>,
@@ -74,7 +75,7 @@ fn lock_results(results: &Path, doing: &str) -> Result<Lock> {
 #[derive(Debug)]
 pub(super) struct WorkFolders {
     work: PathBuf,
-    /// The user of servers if rqps runs as root.
+    /// The user of servers and scripts if rqps runs as root.
     pub(super) run_as: Option<User>,
     _results: Lock,
     /// `None` where only other hosts measure.
@@ -126,6 +127,11 @@ impl WorkFolders {
         self.work.join(format!(".counted-{order:02}"))
     }
 
+    /// The working folder of a target's driver that executes code of the user's.
+    pub(super) fn scratch(&self, label: &str) -> PathBuf {
+        self.work.join(".scratch").join(label)
+    }
+
     /// The folder of a server's sockets; short, because the name of a socket ends at 107 bytes.
     pub(super) fn sockets(&self, label: &str) -> PathBuf {
         PathBuf::from(format!("/tmp/rqps-{}-{}", std::process::id(), short_hash(label.as_bytes())))
@@ -149,18 +155,18 @@ impl WorkFolders {
     }
 }
 
-/// The user that servers run as, if rqps runs as root. A plan without servers of its own needs
+/// The user that servers and scripts run as, if rqps runs as root. A plan without either needs
 /// none: a container may have no /etc/passwd.
 ///
 /// # Errors
 ///
-/// The plan starts servers, and there is no such user.
-pub(super) fn server_user(targets: &[Target]) -> Result<Option<User>, UserError> {
+/// The plan starts servers or runs scripts, and there is no such user.
+pub(super) fn unprivileged_user(plan: &Plan) -> Result<Option<User>, UserError> {
     let is_server = |target: &Target| {
         !target.dbms.is_embedded() && !matches!(target.source, BuildSource::Dsn(_))
     };
     match user::choose(None) {
-        Err(_) if !targets.iter().any(is_server) => Ok(None),
+        Err(_) if !plan.runs_scripts() && !plan.targets.iter().any(is_server) => Ok(None),
         found => found,
     }
 }

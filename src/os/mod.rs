@@ -5,6 +5,7 @@ pub mod affinity;
 pub mod answer;
 pub mod cgroup;
 pub mod clock;
+pub mod confinement;
 pub mod disk;
 pub mod host;
 pub mod lock;

@@ -172,16 +172,27 @@ pub fn check_reachable(path: &Path, user: &User) -> Result<(), UserError> {
     Ok(())
 }
 
-/// The execute bit that counts for `user`: owner, else group, else others.
+/// True if `user` can get to a file and may read it, as far as [`check_reachable`] knows.
+pub fn can_read(path: &Path, user: &User) -> bool {
+    let is_open =
+        |facts: fs::Metadata| facts.mode() & (class_bit(facts.uid(), facts.gid(), user) << 2) != 0;
+    check_reachable(path, user).is_ok() && fs::metadata(path).is_ok_and(is_open)
+}
+
+/// The execute bit that counts for `user`.
 fn may_enter(mode: u32, uid: u32, gid: u32, user: &User) -> bool {
-    let bit = if uid == user.uid {
+    mode & class_bit(uid, gid, user) != 0
+}
+
+/// The execute bit of the owner, else of the group, else of others.
+fn class_bit(uid: u32, gid: u32, user: &User) -> u32 {
+    if uid == user.uid {
         0o100
     } else if gid == user.gid {
         0o010
     } else {
         0o001
-    };
-    mode & bit != 0
+    }
 }
 
 #[cfg(test)]
@@ -244,5 +255,14 @@ mod tests {
         }
         set(&closed, 0o711);
         check_reachable(&inner, &stranger).unwrap();
+        let file = inner.join("file");
+        fs::write(&file, "").unwrap();
+        set(&file, 0o604);
+        assert!(can_read(&file, &stranger));
+        set(&file, 0o640);
+        assert!(!can_read(&file, &stranger), "no bit for others");
+        set(&file, 0o604);
+        set(&closed, 0o700);
+        assert!(!can_read(&file, &stranger), "behind a closed folder");
     }
 }

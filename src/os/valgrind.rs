@@ -131,6 +131,11 @@ impl Callgrind {
         Callgrind { simulate, ..self }
     }
 
+    /// The user of the counted processes; `None` for that of rqps itself.
+    pub fn user(&self) -> Option<Identity> {
+        self.user
+    }
+
     /// The folder of its files.
     pub fn folder(&self) -> &Path {
         &self.folder

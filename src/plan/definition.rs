@@ -265,6 +265,11 @@ impl Plan {
         visits || spec.file.is_some()
     }
 
+    /// True if drivers execute code of the user's.
+    pub fn runs_scripts(&self) -> bool {
+        benchmarks::of(&self.workload).driver.script.is_some()
+    }
+
     /// The number of the load that a block starts from; both numbers begin with 1.
     pub fn load_of(&self, block: u32) -> u32 {
         (block.max(1) - 1) % self.loads.max(1) + 1

@@ -37,5 +37,6 @@ pub static SQL: BenchmarkSpec = BenchmarkSpec {
     }),
     driver: DriverPart { benchmark: "sql", ..DriverPart::NONE },
     size: settings::data_size,
+    brought: settings::brought,
     ..BenchmarkSpec::PLAIN
 };

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
 use crate::benchmarks::custom::steps;
-use crate::benchmarks::spec::DataSize;
+use crate::benchmarks::spec::{Brought, DataSize};
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlShape};
+use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlShape, SqlStatement};
+use crate::units;
 use crate::workload::settings::{self as shared, SetError};
 
 /// Assumed bytes of a row in a file, if its number of rows is unknown.
@@ -57,6 +61,27 @@ pub fn pin(workload: &mut Workload, folder: &Path, files: BTreeMap<String, Pinne
 /// The folder of relative paths, if the workload has one.
 pub fn folder(workload: &Workload) -> Option<PathBuf> {
     steps::shape(workload)?.load.as_ref()?.folder.clone()
+}
+
+/// The statements of the steps, which the plan holds, and the files of SQL and databases.
+pub fn brought(workload: &Workload) -> Vec<Brought> {
+    let Some(shape) = steps::shape(workload) else { return Vec::new() };
+    let statements: Vec<&SqlStatement> = shape.statements().collect();
+    let inits: Vec<&String> = shape.step.iter().flat_map(|step| &step.init).collect();
+    let casts: Vec<_> = shape.parameter.values().filter_map(|it| it.cast.as_ref()).collect();
+    let dropped = shape.load.as_ref().and_then(|load| load.drop.as_ref());
+    let text = json!([statements, inits, casts, dropped]).to_string();
+    let in_plan = Brought {
+        name: format!("{} statements of steps", statements.len() + inits.len()),
+        sha256: units::hex(&Sha256::digest(text.as_bytes())),
+        place: None,
+    };
+    let files = steps::executed_files(shape).into_iter().map(|name| Brought {
+        sha256: shape.files.get(&name).map(|file| file.sha256.clone()).unwrap_or_default(),
+        name,
+        place: None,
+    });
+    std::iter::once(in_plan).chain(files).collect()
 }
 
 /// Changes the workload by one `key=value`: a variable of the file, or a setting of all benchmarks.

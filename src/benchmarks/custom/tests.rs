@@ -6,6 +6,7 @@ use crate::domain::build::Dbms;
 use crate::domain::dialect::Dialect;
 use crate::domain::script::{Fragment, Parameter, Script};
 use crate::driver::request::RequestBody;
+use crate::workload::client_counts::at_each_count;
 
 const SHOP: &str = r#"
 [variables]
@@ -240,6 +241,27 @@ fn the_latest_of_a_sequence_that_begins_with_the_first_row_are_none() {
     let workload = workload(&REFUND.replace("from = 1001", "from = 1")).unwrap();
     let fault = steps::check(&workload, Dialect::Postgres).unwrap_err();
     assert!(fault.contains("parameter `old`: `of` begins at 1, so at first no value"), "{fault}");
+}
+
+#[test]
+fn each_client_count_of_a_fresh_step_begins_on_a_copy() {
+    let kinds = |text: &str| -> Vec<String> {
+        let mut workload = workload(text).unwrap();
+        workload.set_counts(vec![1, 4]);
+        let phases = at_each_count(&workload, |one| steps::phases(Dialect::Postgres, one));
+        let kind = |phase: &Phase| match phase {
+            Phase::Measure(step) => step.name.clone(),
+            Phase::Restore => "restore".to_owned(),
+            Phase::Settle => "settle".to_owned(),
+        };
+        phases.iter().map(kind).collect()
+    };
+    let warm = ["warm.clients=1", "warm.clients=4"];
+    let refund = ["refund.clients=1", "restore", "refund.clients=4"];
+    assert_eq!(kinds(REFUND), [&warm[..], &["restore"], &refund].concat());
+    let first = REFUND.replacen("name = \"warm\"", "name = \"warm\"\nfresh = true", 1);
+    let warm = ["warm.clients=1", "restore", "warm.clients=4"];
+    assert_eq!(kinds(&first), [&warm[..], &["restore"], &refund].concat());
 }
 
 #[test]

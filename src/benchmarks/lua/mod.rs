@@ -37,8 +37,10 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         benchmark: "lua",
         step_loop: Some(driver::step_loop),
         own_load: Some(driver::own_load),
+        script: Some(driver::script),
         ..DriverPart::NONE
     },
     size: settings::data_size,
+    brought: settings::brought,
     ..BenchmarkSpec::PLAIN
 };

@@ -40,5 +40,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         false => Vec::new(),
     },
     size: settings::data_size,
+    brought: settings::brought,
     ..BenchmarkSpec::PLAIN
 };

@@ -22,6 +22,7 @@ use crate::domain::endpoint::{Endpoint, Login};
 use crate::embed::sqlite::{self, SqliteConnection};
 use crate::json;
 use crate::os::host;
+use crate::os::user::chown_tree;
 
 /// The hidden subcommand that runs [`sqlite_process`].
 pub const SQLITE_COMMAND: &str = "sqlite-statements";
@@ -177,9 +178,14 @@ impl ControlPlane for Sqlite {
         make_folder(&self.site.data)
     }
 
-    /// Opens the file once with the config, so that a wrong setting or library shows here.
+    /// Opens the file once with the config, so that a wrong setting or library shows here. Then
+    /// gives it to the user of scripts: SQLite gives the files beside it to the same user.
     fn start(&mut self) -> Result<(), DbmsError> {
-        self.ask("start", &["SELECT 1"]).map(|_| ())
+        self.ask("start", &["SELECT 1"])?;
+        if let Some(user) = &self.site.run_as {
+            chown_tree(&self.site.data, user)?;
+        }
+        Ok(())
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::facts::{DatabaseSurvey, TableFacts, TopStatement};
 use super::keys;
 use super::parameters::{DraftFile, Parameter, Parameters, StatementValues, of_facts, quoted};
+use super::ranges::{Ranges, ranges};
 use super::statements::{StatementPart, ValueGuess, guesses, mentions, parts};
 use crate::domain::dialect::Dialect;
 
@@ -26,6 +27,7 @@ pub fn draft(
         dialect,
         tables: &found.tables,
         values: Parameters::new(&found.tables, stem),
+        ranges: Ranges::new(&found.tables, stem),
         parameters: BTreeMap::new(),
         words: BTreeSet::new(),
         steps: String::new(),
@@ -44,7 +46,8 @@ pub fn draft(
     if draft.steps.is_empty() {
         text.push_str("\n# No table has rows and a primary key: write your statements here.\n");
     }
-    (text + &draft.steps, draft.values.into_files())
+    let files = draft.values.into_files().into_iter().chain(draft.ranges.into_files());
+    (text + &draft.steps, files.collect())
 }
 
 fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
@@ -105,6 +108,7 @@ struct Draft<'a> {
     dialect: Dialect,
     tables: &'a [TableFacts],
     values: Parameters<'a>,
+    ranges: Ranges<'a>,
     /// By name.
     parameters: BTreeMap<String, Parameter>,
     /// Words that parameters and steps are named after so far.
@@ -179,6 +183,7 @@ impl Draft<'_> {
         let values = StatementValues { number, is_insert, guesses, types };
         let mut named: BTreeMap<usize, String> = BTreeMap::new();
         let mut sql = String::new();
+        let ranges = ranges(&statement.sql, guesses);
         for part in parts(&statement.sql) {
             let (value, is_list) = match part {
                 StatementPart::Sql(text) => {
@@ -191,7 +196,12 @@ impl Draft<'_> {
             let name = match named.get(&value) {
                 Some(name) => name.clone(),
                 None => {
-                    let mut drawn = self.values.of(&values, value);
+                    let of_range = ranges.get(&value).and_then(|part| {
+                        let first = part.first(value);
+                        let name = format!("s{number}_{}", first + 1);
+                        self.ranges.ends(&guesses[first], &name)?.part(*part)
+                    });
+                    let mut drawn = of_range.unwrap_or_else(|| self.values.of(&values, value));
                     if is_list {
                         drawn = drawn.with(&format!("count = {LIST}"));
                         drawn.comment.push_str("; EDIT: the number of values in the list");

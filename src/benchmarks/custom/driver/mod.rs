@@ -6,6 +6,7 @@ mod keys;
 mod load;
 mod names;
 mod parameters;
+mod ranges;
 mod statements;
 mod survey;
 mod written;

@@ -29,7 +29,7 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
-    fn new(value: String, comment: String) -> Parameter {
+    pub(super) fn new(value: String, comment: String) -> Parameter {
         Parameter { value, comment, is_sequence: false }
     }
 
@@ -220,7 +220,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-fn name(table: &TableFacts, column: usize) -> String {
+pub(super) fn name(table: &TableFacts, column: usize) -> String {
     format!("{}.{}", table.name, table.columns[column].name)
 }
 
@@ -278,7 +278,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A line of CSV, all fields in quotes.
-fn csv_line<'a>(fields: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn csv_line<'a>(fields: impl Iterator<Item = &'a str>) -> String {
     let fields: Vec<String> =
         fields.map(|field| format!("\"{}\"", field.replace('"', "\"\""))).collect();
     fields.join(",") + "\n"

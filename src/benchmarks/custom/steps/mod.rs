@@ -11,5 +11,5 @@ mod values;
 
 pub use dialects::{of_dbms, of_dialect};
 pub use load::is_drop_statement;
-pub use reading::{files, placed, read, shape};
+pub use reading::{executed_files, files, placed, read, shape};
 pub use sequence::{check, phases, writes};

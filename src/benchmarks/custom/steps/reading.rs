@@ -53,12 +53,20 @@ pub fn placed(text: &str, mut shape: SqlShape) -> SqlShape {
     shape
 }
 
+/// The files that a server executes or opens as a database.
+pub fn executed_files(shape: &SqlShape) -> Vec<String> {
+    let load = shape.load.iter();
+    load.flat_map(|load| load.schema.iter().chain(&load.index))
+        .flat_map(all)
+        .flatten()
+        .cloned()
+        .collect()
+}
+
 /// All files that a workload reads, as it names them, each once.
 pub fn files(shape: &SqlShape) -> Vec<String> {
-    let mut files: Vec<String> = Vec::new();
+    let mut files = executed_files(shape);
     if let Some(load) = &shape.load {
-        let scripts = load.schema.iter().chain(&load.index).flat_map(all).flatten();
-        files.extend(scripts.cloned());
         files.extend(load.data.iter().map(|data| data.csv.clone()));
     }
     files.extend(shape.parameter.values().filter_map(|parameter| parameter.csv.clone()));

@@ -86,7 +86,7 @@ pub fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     let mut phases = Vec::with_capacity(shape.step.len());
     for step in &shape.step {
         let Ok(script) = compiled(shape, &named, step, dialect) else { continue };
-        if step.fresh == Some(true) && !phases.is_empty() {
+        if step.fresh == Some(true) {
             phases.push(Phase::Restore);
         }
         phases.push(Phase::Measure(Box::new(measured(workload, step, script))));

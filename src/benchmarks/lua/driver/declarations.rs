@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::state::{INSTALLED, PREAMBLE, load_script, plain_limit, tell};
+use super::state::{PREAMBLE, load_script, plain_limit, tell, tell_folders};
 use crate::domain::lua::{LuaDeclared, LuaOption};
+use crate::driver::confined;
+use crate::driver::script_places::ScriptPlaces;
 use crate::embed::lua::{
     Binding, LuaJit, LuaState, RandomDraw, Report, RowCells, ScriptHost, StatementEnd,
 };
@@ -25,23 +27,35 @@ pub fn declared(script: &Path, with_help: bool) -> Result<String, String> {
     let jit = Arc::new(LuaJit::load().map_err(|error| error.to_string())?);
     let mut state = LuaState::open(&jit, PREAMBLE, Nothing::default(), plain_limit())
         .map_err(|error| error.to_string())?;
-    let folder = script.parent().unwrap_or(Path::new("/")).display();
-    for (name, value) in [
-        ("path", format!("{folder}/?.lua;{INSTALLED}")),
-        ("command", "run".to_owned()),
-        ("rights", "none".to_owned()),
-    ] {
-        tell(&mut state, "fact", &[name, &value])?;
+    let places = confined::enter(script, None)?;
+    let described = described(&mut state, script, (&places, with_help));
+    places.clear();
+    described
+}
+
+/// Runs a script in a state of this process.
+fn described(
+    state: &mut LuaState<Nothing>,
+    named: &Path,
+    (places, with_help): (&ScriptPlaces, bool),
+) -> Result<String, String> {
+    let script = &places.readable(named);
+    tell_folders(state, script, &places.start)?;
+    for (name, value) in [("command", "run"), ("rights", "none")] {
+        tell(state, "fact", &[name, value])?;
     }
-    load_script(&mut state, script)?;
+    load_script(state, script)?;
     let records = state.command("describe", "")?;
     let mut declared = LuaDeclared::default();
     for record in records.split('\u{1e}') {
         take(&mut declared, record);
     }
+    for module in &mut declared.modules {
+        *module = places.original(module);
+    }
     let runs = |name: &String| name == "event" || name == "thread_run";
     if !declared.functions.iter().any(runs) {
-        return Err(format!("{} has no event()", script.display()));
+        return Err(format!("{} has no event()", named.display()));
     }
     if with_help {
         // What it prints before is no help.

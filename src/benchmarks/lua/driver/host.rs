@@ -17,6 +17,7 @@ use crate::driver::attempt::Tally;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::fake::Fake;
 use crate::embed::lua::{Binding, RandomDraw, Report, RowCells, ScriptHost, StatementEnd};
+use crate::os::confinement;
 use crate::wire::{Prepared, Reply, RowTexts, ValueType, WireError};
 
 /// Longest statement of a bulk insert, bytes including the final zero.
@@ -27,9 +28,6 @@ const PRINTED: usize = 16 << 20;
 
 /// MySQL's code for a statement that cannot be prepared.
 const NOT_PREPARABLE: &str = "1295";
-
-/// The destination of a script's output: the log of the driver process, never its protocol.
-const LOG: &str = "/proc/self/fd/2";
 
 /// Number of error counters that a script may use.
 const ERRORS: u32 = 4;
@@ -60,6 +58,7 @@ pub(super) struct SqlHost {
     pub(super) inserted: Option<Arc<AtomicU64>>,
     /// The last error of a server.
     pub(super) last: Option<WireError>,
+    /// The destination of a script's output: the log of the driver process, never its protocol.
     log: Option<File>,
     printed: usize,
 }
@@ -114,7 +113,7 @@ impl SqlHost {
             own_errors: 0,
             inserted: None,
             last: None,
-            log: File::options().append(true).open(LOG).ok(),
+            log: confinement::log().ok(),
             printed: 0,
         }
     }

@@ -1,6 +1,7 @@
 //! Runs commands of a script: `prepare`, which loads the data, and commands before a step.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -37,6 +38,7 @@ pub(crate) fn own_load(
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let work: LuaWork = own.read()?;
+    let work = of_process(work, request);
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
     let connector = Connector::new(request)?;
     let clients = work.clients;
@@ -55,6 +57,22 @@ pub(crate) fn own_load(
     let client_cpu = tree::own_cpu().since(cpu);
     link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
     Ok(())
+}
+
+/// The script that a request runs.
+pub(crate) fn script(task: &RequestBody) -> Result<PathBuf, String> {
+    let work: LuaWork = match task {
+        RequestBody::LoadOwn(own) => own.read()?,
+        RequestBody::Step(task) => task.own()?.work,
+        _ => return Err("failed to find the script: the request has none".to_owned()),
+    };
+    Ok(work.script.path)
+}
+
+/// The work with the script where this process can read it.
+pub(super) fn of_process(mut work: LuaWork, request: &DriverRequest) -> LuaWork {
+    work.script.path = request.readable(&work.script.path);
+    work
 }
 
 /// Sends the number of rows so far.

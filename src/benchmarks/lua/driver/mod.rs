@@ -14,5 +14,5 @@ mod step;
 mod values;
 
 pub use declarations::{LUA_COMMAND, declared};
-pub(super) use load::{own_load, request};
+pub(super) use load::{own_load, request, script};
 pub(super) use step::step_loop;

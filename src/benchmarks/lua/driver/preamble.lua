@@ -136,6 +136,45 @@ io.popen = function(...)
   need_shell("io.popen")
   return open_pipe(...)
 end
+-- The working folder is one of the driver's. Files of relative names are also in the folder of the
+-- script, and in the one where rqps was started.
+local folders = {}
+
+local function each_place(path)
+  if type(path) ~= "string" or path:sub(1, 1) == "/" then return { path } end
+  local places = { path }
+  for _, folder in ipairs(folders) do places[#places + 1] = folder .. "/" .. path end
+  return places
+end
+
+local plain_open, plain_loadfile, plain_lines = io.open, loadfile, io.lines
+local function readable(path)
+  for _, place_of in ipairs(each_place(path)) do
+    local file = plain_open(place_of, "rb")
+    if file then
+      file:close()
+      return place_of
+    end
+  end
+  return path
+end
+io.open = function(path, mode)
+  if mode == nil or tostring(mode):find("^r[b]?$") then path = readable(path) end
+  return plain_open(path, mode)
+end
+io.lines = function(path, ...)
+  if path == nil then return plain_lines() end
+  return plain_lines(readable(path), ...)
+end
+loadfile = function(path, ...)
+  if path == nil then return plain_loadfile() end
+  return plain_loadfile(readable(path), ...)
+end
+dofile = function(path)
+  local chunk, wrong = loadfile(path)
+  if not chunk then error(wrong, 0) end
+  return chunk()
+end
 os.exit = function()
   fail("the script calls os.exit(), which would end the measuring process")
 end
@@ -673,6 +712,9 @@ function commands.fact(text)
     driver_name = value
   elseif name == "path" then
     package.path = value .. ";" .. package.path
+  elseif name == "folders" then
+    local fields = fields_of(text)
+    folders = { fields[2], fields[3] }
   elseif name == "globals" then
     is_globals = true
     mysql_table_engine = sysbench.opt.mysql_table_engine or mysql_table_engine

@@ -1,6 +1,6 @@
 //! Opens the Lua state of a client: its facts and options, then the script.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::host::SqlHost;
@@ -23,7 +23,7 @@ const HEAP: u64 = 1 << 30;
 const OTHER_STATES: u64 = 2;
 
 /// Search path of sysbench's own scripts, for `require`.
-pub(super) const INSTALLED: &str = "/usr/share/sysbench/?.lua;/usr/local/share/sysbench/?.lua";
+const INSTALLED: &str = "/usr/share/sysbench/?.lua;/usr/local/share/sysbench/?.lua";
 
 const UNIT: char = '\u{1f}';
 
@@ -34,6 +34,8 @@ pub(super) struct Surroundings {
     pub(super) connector: Connector,
     pub(super) seed: u64,
     pub(super) unique: Arc<Unique>,
+    /// The folder in which the process was started.
+    start: PathBuf,
     limit: HeapLimit,
 }
 
@@ -49,7 +51,8 @@ impl Surroundings {
         let jit = LuaJit::load().map_err(|error| format!("failed to {error}"))?;
         let part = (request.number_of(0), request.all_clients(clients));
         let unique = Arc::new(Unique::new(seed, part));
-        Ok(Surroundings { jit: Arc::new(jit), connector, seed, unique, limit })
+        let start = request.places.as_ref().map_or(".".into(), |places| places.start.clone());
+        Ok(Surroundings { jit: Arc::new(jit), connector, seed, unique, start, limit })
     }
 
     /// Opens the state of client `client` for a command, without the script.
@@ -67,9 +70,8 @@ impl Surroundings {
         for (name, kind, value) in options(work, dialect, self.seed) {
             tell(&mut state, "option", &[&name, kind, &value])?;
         }
-        let folder = work.script.path.parent().unwrap_or(Path::new("/")).display().to_string();
+        tell_folders(&mut state, &work.script.path, &self.start)?;
         for (name, value) in [
-            ("path", format!("{folder}/?.lua;{INSTALLED}")),
             ("driver", driver_name(dialect, work).to_owned()),
             ("tid", client.to_string()),
             ("command", command.to_owned()),
@@ -129,6 +131,20 @@ pub(super) fn tell<H: ScriptHost>(
     fields: &[&str],
 ) -> Result<String, String> {
     state.command(command, &fields.join(&UNIT.to_string()))
+}
+
+/// Tells a state where a script finds other files: in its own folder, in the one where the process
+/// was started, and in that of an installed sysbench.
+pub(super) fn tell_folders<H: ScriptHost>(
+    state: &mut LuaState<H>,
+    script: &Path,
+    start: &Path,
+) -> Result<(), String> {
+    let folder = script.parent().unwrap_or(Path::new("/")).display().to_string();
+    let start = start.display().to_string();
+    let path = format!("{folder}/?.lua;{start}/?.lua;{INSTALLED}");
+    tell(state, "fact", &["path", &path])?;
+    tell(state, "fact", &["folders", &folder, &start]).map(|_| ())
 }
 
 /// Loads the script into a state.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::client::ScriptClient;
 use super::event_cap::EventCap;
 use super::host::{SqlHost, seed_of};
-use super::load::run_command;
+use super::load::{of_process, run_command};
 use super::reports::{Figures, Reporter};
 use super::state::{Surroundings, load_script, random_name};
 use crate::domain::lua::{LuaWork, RandomType};
@@ -39,7 +39,8 @@ pub(crate) fn step_loop(
     task: &StepRequest,
     link: &mut LabLink<&mut dyn Write>,
 ) -> Result<(), Stop> {
-    let task: StepRequest<LuaWork> = task.own()?;
+    let mut task: StepRequest<LuaWork> = task.own()?;
+    task.work = of_process(task.work, request);
     let connector = Connector::new(request)?;
     let of = (&task.work, task.clients);
     let surroundings = Surroundings::new(connector.clone(), request, of)?;

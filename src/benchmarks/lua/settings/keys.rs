@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::benchmarks::lua::steps;
-use crate::benchmarks::spec::DataSize;
+use crate::benchmarks::spec::{Brought, DataSize};
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::lua::{LuaRights, LuaShape, RandomType};
 use crate::domain::sql_workload::PinnedFile;
@@ -50,6 +50,17 @@ pub fn pin(workload: &mut Workload, _: &Path, files: BTreeMap<String, PinnedFile
     if let Some(shape) = shape_of(workload) {
         shape.files = files;
     }
+}
+
+/// The scripts and modules. What they require may be any file beside them.
+pub fn brought(workload: &Workload) -> Vec<Brought> {
+    let Some(shape) = steps::shape(workload) else { return Vec::new() };
+    let file = |(path, file): (&String, &PinnedFile)| Brought {
+        name: path.clone(),
+        sha256: file.sha256.clone(),
+        place: Some(PathBuf::from(path)),
+    };
+    shape.files.iter().map(file).collect()
 }
 
 /// The assumed size of the data, which only the scripts know.

@@ -5,4 +5,4 @@ mod keys;
 mod values;
 
 pub use foreign::take;
-pub use keys::{data_size, files, no_file, pin, set};
+pub use keys::{brought, data_size, files, no_file, pin, set};

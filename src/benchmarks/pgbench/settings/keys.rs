@@ -1,6 +1,7 @@
 //! Settings `key=value` of pgbench scripts, and values derived from them.
 
-use crate::benchmarks::spec::DataSize;
+use super::scripts::sha256;
+use crate::benchmarks::spec::{Brought, DataSize};
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::pgbench::PgbenchShape;
 use crate::workload::own::{Settings, own_settings};
@@ -57,6 +58,15 @@ pub(crate) fn finish(workload: &mut Workload) {
     if let BenchmarkParameters::Pgbench(shape) = &workload.shape {
         workload.rows = ACCOUNTS * u64::from(shape.scale);
     }
+}
+
+/// The scripts that are files. The hash is that of the text that runs.
+pub(crate) fn brought(workload: &Workload) -> Vec<Brought> {
+    let BenchmarkParameters::Pgbench(shape) = &workload.shape else { return Vec::new() };
+    let files = shape.files.iter();
+    files
+        .map(|(name, file)| Brought { name: name.clone(), sha256: sha256(&file.text), place: None })
+        .collect()
 }
 
 /// The size of the data.

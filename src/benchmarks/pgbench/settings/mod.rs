@@ -5,6 +5,6 @@ mod options;
 mod scripts;
 mod words;
 
-pub(super) use keys::{data_size, finish, set};
+pub(super) use keys::{brought, data_size, finish, set};
 pub(super) use scripts::sha256;
 pub(super) use words::take;

@@ -1,0 +1,320 @@
+//! Ranges in drafted statements: the second end follows from the first, so that a range is neither
+//! empty nor half of the table.
+
+use std::collections::BTreeMap;
+
+use super::facts::{ColumnValues, TableFacts};
+use super::names::{bare, places_of_words};
+use super::parameters::{DraftFile, Parameter, csv_line, name, quoted};
+use super::statements::{StatementPart, ValueGuess, parts};
+
+/// Rows that a range is assumed to hold.
+const ROWS: i128 = 100;
+
+/// A range of a small table has at most this part of its values.
+const PART_OF_ALL: i128 = 10;
+
+/// What a value of a statement is to a range. The number is that of the value at its first end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RangePart {
+    First,
+    Second(usize),
+    /// The first end again, to which the statement adds the width.
+    Again(usize),
+    /// What it adds.
+    Width(usize),
+}
+
+impl RangePart {
+    /// The number of the value at the first end, for a part that is the value of this number.
+    pub(super) fn first(self, own: usize) -> usize {
+        match self {
+            RangePart::First => own,
+            RangePart::Second(first) | RangePart::Again(first) | RangePart::Width(first) => first,
+        }
+    }
+}
+
+/// The values of a statement that belong to ranges: `BETWEEN a AND b`, `BETWEEN a AND a + n`, and
+/// `column >= a AND column < b`.
+pub(super) fn ranges(sql: &str, guesses: &[ValueGuess]) -> BTreeMap<usize, RangePart> {
+    let column = |number: usize| match guesses.get(number) {
+        Some(ValueGuess::Column(table, column)) => Some((*table, *column)),
+        _ => None,
+    };
+    // Each value with the SQL before it.
+    let mut values: Vec<(usize, String)> = Vec::new();
+    let mut text = String::new();
+    for part in parts(sql) {
+        match part {
+            StatementPart::Sql(sql) => text.push_str(&sql),
+            StatementPart::Value(number) => values.push((number, std::mem::take(&mut text))),
+            StatementPart::Values(_) => text.push('~'),
+        }
+    }
+    let mut found = BTreeMap::new();
+    for (at, pair) in values.windows(2).enumerate() {
+        let [(first, before), (second, between)] = pair else { continue };
+        let of_one = column(*first).is_some() && column(*first) == column(*second);
+        if !of_one || !is_range(before, between) {
+            continue;
+        }
+        match values.get(at + 2).filter(|(_, between)| between.trim() == "+") {
+            Some((width, _)) => {
+                found.entry(*second).or_insert(RangePart::Again(*first));
+                found.entry(*width).or_insert(RangePart::Width(*first));
+            }
+            None if first == second => continue,
+            None => {
+                found.entry(*second).or_insert(RangePart::Second(*first));
+            }
+        }
+        // Also where both ends are one value.
+        found.insert(*first, RangePart::First);
+    }
+    found
+}
+
+/// True if the SQL before two values, one after the other, makes them the ends of a range.
+fn is_range(before: &str, between: &str) -> bool {
+    let last = places_of_words(before).last().map(|(_, word)| word.to_uppercase());
+    let middle = between.trim();
+    if last.as_deref() == Some("BETWEEN") {
+        return middle.eq_ignore_ascii_case("AND");
+    }
+    let ends = |text: &str, operators: [&str; 2]| {
+        operators.iter().any(|operator| text.trim_end().ends_with(operator))
+    };
+    let and = middle.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("AND"));
+    let is_other = before.trim_end().ends_with("<>");
+    and && !is_other && ends(before, [">", ">="]) && ends(middle, ["<", "<="])
+}
+
+/// The parameters of a range.
+pub(super) struct RangeEnds {
+    first: Parameter,
+    second: Parameter,
+    again: Parameter,
+    /// `None` for values that are no whole numbers.
+    width: Option<Parameter>,
+}
+
+impl RangeEnds {
+    /// The parameter for a part of the range.
+    pub(super) fn part(self, part: RangePart) -> Option<Parameter> {
+        match part {
+            RangePart::First => Some(self.first),
+            RangePart::Second(_) => Some(self.second),
+            RangePart::Again(_) => Some(self.again),
+            RangePart::Width(_) => self.width,
+        }
+    }
+}
+
+/// Makes the ends of ranges in one database.
+pub(super) struct Ranges<'a> {
+    tables: &'a [TableFacts],
+    /// The workload file's name without its end.
+    stem: &'a str,
+    /// Files with both ends, by table and column.
+    files: BTreeMap<(usize, usize), DraftFile>,
+}
+
+impl<'a> Ranges<'a> {
+    pub(super) fn new(tables: &'a [TableFacts], stem: &'a str) -> Ranges<'a> {
+        Ranges { tables, stem, files: BTreeMap::new() }
+    }
+
+    /// The files that parameters read.
+    pub(super) fn into_files(self) -> impl Iterator<Item = DraftFile> {
+        self.files.into_values()
+    }
+
+    /// The ends of a range of these values; `first` is the name of the parameter at its first end.
+    /// `None` if too few values are known.
+    pub(super) fn ends(&mut self, values: &ValueGuess, first: &str) -> Option<RangeEnds> {
+        let ValueGuess::Column(table, column) = *values else { return None };
+        let (tables, stem) = (self.tables, self.stem);
+        let facts = &tables[table];
+        let of = name(facts, column);
+        match &facts.columns[column].values {
+            ColumnValues::Whole(least, most) => whole(facts, &of, (*least, *most), first),
+            ColumnValues::Sample(texts) => {
+                let pairs = pairs(texts);
+                if pairs.is_empty() {
+                    return None;
+                }
+                let count = self.files.len() + 1;
+                let file = self.files.entry((table, column)).or_insert_with(|| {
+                    let word: String = bare(&facts.name)
+                        .chars()
+                        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
+                        .collect();
+                    let rows = pairs.iter().map(|pair| csv_line(pair.iter().copied()));
+                    let text: String = std::iter::once(csv_line(["first", "second"].into_iter()))
+                        .chain(rows)
+                        .collect();
+                    DraftFile { name: format!("{stem}-ranges-{count}-{word}.csv"), text }
+                });
+                let file = quoted(&file.name);
+                let end = |column: &str| {
+                    format!(
+                        "{{ kind = \"file\", csv = {file}, column = \"{column}\", \
+                         row = \"{first}\" }}"
+                    )
+                };
+                let comment = format!("  # {of}: a range between two values");
+                let assumed = "  # the next larger value that was read; assumed".to_owned();
+                Some(RangeEnds {
+                    first: Parameter::new(end("first"), comment),
+                    second: Parameter::new(end("second"), assumed),
+                    again: Parameter::new(end("first"), format!("  # {of}: the same value")),
+                    width: None,
+                })
+            }
+            ColumnValues::Unknown => None,
+        }
+    }
+}
+
+/// A range of whole numbers that holds about [`ROWS`] rows if values are spread evenly.
+fn whole(
+    facts: &TableFacts,
+    of: &str,
+    (least, most): (i64, i64),
+    first: &str,
+) -> Option<RangeEnds> {
+    let span = i128::from(most) - i128::from(least);
+    if span < 2 {
+        return None;
+    }
+    let all = i128::from(facts.rows.max(1));
+    let width = (span * ROWS / all).min(span / PART_OF_ALL).max(1);
+    let rows = ((width + 1) * all / (span + 1)).max(1);
+    let to = i128::from(most) - width;
+    Some(RangeEnds {
+        first: Parameter::new(
+            format!("{{ kind = \"uniform\", from = {least}, to = {to} }}"),
+            format!("  # {of}: the first end of a range"),
+        ),
+        second: Parameter::new(
+            format!("{{ kind = \"same\", of = \"{first}\", plus = {width} }}"),
+            format!("  # its second end: assumed, for about {rows} rows"),
+        ),
+        again: Parameter::new(
+            format!("{{ kind = \"same\", of = \"{first}\" }}"),
+            format!("  # {of}: the same value"),
+        ),
+        width: Some(Parameter::new(
+            format!("{{ kind = \"list\", values = [{width}] }}"),
+            format!("  # the width of the range: assumed, for about {rows} rows"),
+        )),
+    })
+}
+
+/// Neighbours among these values, the smaller first. Numbers are in the order of numbers, dates and
+/// other texts in that of their characters.
+fn pairs(texts: &[String]) -> Vec<[&str; 2]> {
+    let mut sorted: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse::<f64>().ok();
+    match sorted.iter().all(|text| number(text).is_some()) {
+        true => sorted.sort_by(|one, other| {
+            number(one).unwrap_or_default().total_cmp(&number(other).unwrap_or_default())
+        }),
+        false => sorted.sort_unstable(),
+    }
+    sorted.dedup();
+    sorted.windows(2).filter_map(|pair| <[&str; 2]>::try_from(pair).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::ColumnFacts;
+    use super::*;
+
+    const ID: ValueGuess = ValueGuess::Column(0, 0);
+
+    fn table(rows: u64, values: ColumnValues) -> Vec<TableFacts> {
+        let column = ColumnFacts { name: "id".to_owned(), values, ..ColumnFacts::default() };
+        vec![TableFacts {
+            name: "line".to_owned(),
+            rows,
+            columns: vec![column],
+            ..Default::default()
+        }]
+    }
+
+    #[test]
+    fn both_spellings_of_a_range_are_found() {
+        let column = |column| ValueGuess::Column(0, column);
+        let check = |sql: &str, guesses: &[ValueGuess], want: &[(usize, usize)]| {
+            let found: Vec<(usize, usize)> = ranges(sql, guesses)
+                .into_iter()
+                .filter(|(_, part)| *part != RangePart::First)
+                .map(|(number, part)| (number, part.first(number)))
+                .collect();
+            assert_eq!(found, want, "{sql}");
+        };
+        let two = [column(0), column(0)];
+        check("SELECT 1 FROM t WHERE a BETWEEN $1 AND $2", &two, &[(1, 0)]);
+        check("SELECT 1 FROM t WHERE a between ? and ? LIMIT ?", &two, &[(1, 0)]);
+        check("SELECT 1 FROM t WHERE t.a >= $1 AND t.a < $2", &two, &[(1, 0)]);
+        check("SELECT 1 FROM t WHERE `a` > ? and `a` <= ?", &two, &[(1, 0)]);
+        check("SELECT 1 FROM t WHERE a > ? AND a <> ?", &two, &[]);
+        check("SELECT 1 FROM t WHERE a <> ? AND a < ?", &two, &[]);
+        check("SELECT 1 FROM t WHERE a = ? AND a = ?", &two, &[]);
+        check("SELECT 1 FROM t WHERE a > ? OR a < ?", &two, &[]);
+        check("SELECT 1 FROM t WHERE a > ? AND b < ?", &[column(0), column(1)], &[]);
+        check("SELECT 1 FROM t WHERE a BETWEEN $1 AND $1", &two, &[]);
+        check("SELECT 1 FROM t WHERE a IN (?...) AND a < ?", &two, &[]);
+        let four = [column(0), column(0), column(1), column(1)];
+        let sql = "SELECT 1 FROM t WHERE a BETWEEN ? AND ? AND b BETWEEN ? AND ?";
+        check(sql, &four, &[(1, 0), (3, 2)]);
+        use RangePart::{Again, First, Width};
+        let all = |sql: &str| ranges(sql, &[column(0), column(0), ValueGuess::Unknown]);
+        let found = all("SELECT 1 FROM t WHERE a BETWEEN $1 AND $2 + $3");
+        assert_eq!(found, [(0, First), (1, Again(0)), (2, Width(0))].into());
+        let found = all("SELECT 1 FROM t WHERE a BETWEEN $1 AND $1 + $2");
+        assert_eq!(found, [(0, First), (1, Width(0))].into());
+    }
+
+    #[test]
+    fn a_range_of_numbers_holds_about_as_many_rows_in_large_and_sparse_tables() {
+        let check = |rows, values: (i64, i64), first: &str, second: &str| {
+            let tables = table(rows, ColumnValues::Whole(values.0, values.1));
+            let ends = Ranges::new(&tables, "shop").ends(&ID, "s1_1").unwrap();
+            let [one, other] = [ends.first.value, ends.second.value + &ends.second.comment];
+            assert_eq!(one, format!("{{ kind = \"uniform\", {first} }}"));
+            assert_eq!(other, format!("{{ kind = \"same\", of = \"s1_1\", {second}"));
+        };
+        let end = |plus: u32, rows: u32| {
+            format!("plus = {plus} }}  # its second end: assumed, for about {rows} rows")
+        };
+        check(100_001, (0, 100_000), "from = 0, to = 99901", &end(99, 100));
+        check(10_000, (1, 1_000_001), "from = 1, to = 990001", &end(10_000, 100));
+        check(50, (1, 51), "from = 1, to = 46", &end(5, 5));
+        check(
+            i64::MAX as u64,
+            (i64::MIN, i64::MAX),
+            &format!("from = {}, to = {}", i64::MIN, i64::MAX - 200),
+            &end(200, 100),
+        );
+        let one = table(9, ColumnValues::Whole(1, 2));
+        assert!(Ranges::new(&one, "shop").ends(&ID, "s1_1").is_none());
+    }
+
+    #[test]
+    fn other_values_form_ranges_with_their_neighbours() {
+        let texts = ["10.5", "9", "100", "9"].map(str::to_owned).to_vec();
+        assert_eq!(pairs(&texts), [["9", "10.5"], ["10.5", "100"]]);
+        let texts = ["2024-02-01", "2023-12-31"].map(str::to_owned).to_vec();
+        let tables = table(9, ColumnValues::Sample(texts));
+        let mut ranges = Ranges::new(&tables, "shop");
+        let ends = ranges.ends(&ID, "s3_1").unwrap();
+        let wanted = "{ kind = \"file\", csv = \"shop-ranges-1-line.csv\", column = \"second\", \
+                      row = \"s3_1\" }";
+        assert_eq!(ends.second.value, wanted);
+        let files: Vec<DraftFile> = ranges.into_files().collect();
+        assert_eq!(files[0].text, "\"first\",\"second\"\n\"2023-12-31\",\"2024-02-01\"\n");
+    }
+}

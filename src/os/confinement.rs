@@ -1,0 +1,121 @@
+//! Takes rights from this process before it runs code that a user brought.
+//!
+//! This is no sandbox: such code may do whatever an unprivileged user of the host may do.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+use rustix::process::{DumpableBehavior, Signal};
+
+use crate::os::user::User;
+
+/// The environment variables that such code finds, if they are set.
+const VARIABLES: [&str; 2] = ["PATH", "LANG"];
+
+/// The variable with the places of Lua modules, separated by semicolons.
+const LUA_PATH: &str = "LUA_PATH";
+
+/// Numbers of the standard streams.
+const STDIN: RawFd = 0;
+const STDOUT: RawFd = 1;
+const STDERR: RawFd = 2;
+
+/// The environment of a process for such code. It works in another folder, so relative places of
+/// modules become absolute.
+pub fn environment(variable: impl Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
+    let mut all: Vec<(&'static str, String)> =
+        VARIABLES.into_iter().filter_map(|name| Some((name, variable(name)?))).collect();
+    if let Some(places) = variable(LUA_PATH) {
+        all.push((LUA_PATH, absolute_places(&places)));
+    }
+    all
+}
+
+/// Places of modules (`./lib/?.lua;;`) from the root. An empty one means the default places.
+fn absolute_places(places: &str) -> String {
+    let absolute = |place: &str| match (place, std::path::absolute(place)) {
+        ("", _) | (_, Err(_)) => place.to_owned(),
+        (_, Ok(absolute)) => absolute.display().to_string(),
+    };
+    places.split(';').map(absolute).collect::<Vec<_>>().join(";")
+}
+
+/// Keeps this process's standard input and output for the conversation with its parent, and leaves
+/// an empty input, and the log as output, to the code that it runs.
+///
+/// # Errors
+///
+/// The process has too many open files, or a stream is closed.
+pub fn take_streams() -> io::Result<(File, File)> {
+    let (input, output) = (duplicate(STDIN)?, duplicate(STDOUT)?);
+    let nothing = File::open("/dev/null")?;
+    put(nothing.as_raw_fd(), STDIN)?;
+    put(STDERR, STDOUT)?;
+    Ok((input, output))
+}
+
+/// The log of this process: its standard error.
+///
+/// # Errors
+///
+/// As [`take_streams`].
+pub fn log() -> io::Result<File> {
+    duplicate(STDERR)
+}
+
+fn duplicate(stream: RawFd) -> io::Result<File> {
+    // SAFETY: only a number for the kernel, which refuses it if the stream is closed.
+    let stream = unsafe { BorrowedFd::borrow_raw(stream) };
+    Ok(File::from(rustix::io::fcntl_dupfd_cloexec(stream, STDERR + 1)?))
+}
+
+fn put(from: RawFd, to: RawFd) -> io::Result<()> {
+    // SAFETY: the call takes two numbers. Nothing in this process owns a standard stream.
+    succeeded(unsafe { libc::dup2(from, to) }).map(|_| ())
+}
+
+/// Becomes `user`, if rqps runs as root, and can no longer gain rights by executing a program.
+///
+/// # Errors
+///
+/// The process may not change its user, as in some containers.
+pub fn give_up_rights(user: Option<&User>) -> io::Result<()> {
+    if let Some(User { uid, gid, .. }) = user {
+        // The calls of libc change all threads of the process, those of the kernel only one.
+        // SAFETY: numbers only; with a length of 0 the list of groups is not read.
+        succeeded(unsafe { libc::setgroups(0, std::ptr::null()) })?;
+        // SAFETY: numbers only.
+        succeeded(unsafe { libc::setresgid(*gid, *gid, *gid) })?;
+        // SAFETY: numbers only.
+        succeeded(unsafe { libc::setresuid(*uid, *uid, *uid) })?;
+        // The kernel undoes both for a process that changes its user. Without the first, it could
+        // not look at its own files in /proc.
+        rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    }
+    Ok(rustix::thread::set_no_new_privs(true)?)
+}
+
+fn succeeded(code: libc::c_int) -> io::Result<libc::c_int> {
+    if code < 0 { Err(io::Error::last_os_error()) } else { Ok(code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_find_few_variables_and_absolute_places() {
+        let all = environment(|name| match name {
+            "LUA_PATH" => Some("./lib/?.lua;/opt/?.lua;;".to_owned()),
+            "LANG" => None,
+            name => Some(name.to_lowercase()),
+        });
+        let here = std::path::absolute("lib/?.lua").unwrap().display().to_string();
+        let places = format!("{here};/opt/?.lua;;");
+        assert_eq!(all, [("PATH", "path".to_owned()), ("LUA_PATH", places)]);
+    }
+}
