@@ -311,7 +311,8 @@ fn a_script_has_few_rights_and_a_folder_of_its_own() {
     command.args(["--set", "seconds=0.4", "--set", "warmup_seconds=0"]);
     let output = command.env("RQPS_TEST_SECRET", "hush").output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
-    let printed = printed(folder.path());
+    let run = program::runs(&folder.path().join("out"), "sqlite").remove(0);
+    let printed = fs::read_to_string(run.join("logs/driver.log")).unwrap();
     for line in [
         "beside: found",
         "data beside: true",

@@ -1,5 +1,5 @@
-//! SQL and scripts that a plan brings: whoever named the files on a command line of this host knows
-//! them; before those of any other plan run, rqps lists them and asks.
+//! SQL and scripts that a plan brings: rqps lists those that nobody has named on a command line of
+//! this host, and asks before they run.
 //!
 //! What was named or allowed is remembered in the state folder by its SHA-256, so that a plan that
 //! `rqps plan` wrote, or a result folder to resume, raises no question on the host of its author.

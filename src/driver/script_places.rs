@@ -53,7 +53,7 @@ mod tests {
     fn a_copied_script_keeps_the_name_that_the_user_knows() {
         let places = |copy: Option<&str>| ScriptPlaces {
             start: "/".into(),
-            folder: "/root/bench".into(),
+            folder: "/closed/bench".into(),
             copy: copy.map(PathBuf::from),
             scratch: "/tmp/s".into(),
         };
@@ -62,8 +62,8 @@ mod tests {
             assert_eq!(places.readable(Path::new(script)), Path::new(read));
             assert_eq!(places.original(Path::new(read)), Path::new(script));
         };
-        check(Some("/tmp/s/scripts"), "/root/bench/a.lua", "/tmp/s/scripts/a.lua");
+        check(Some("/tmp/s/scripts"), "/closed/bench/a.lua", "/tmp/s/scripts/a.lua");
         check(Some("/tmp/s/scripts"), "/usr/share/b.lua", "/usr/share/b.lua");
-        check(None, "/root/bench/a.lua", "/root/bench/a.lua");
+        check(None, "/closed/bench/a.lua", "/closed/bench/a.lua");
     }
 }

@@ -146,9 +146,9 @@ impl StepRunner<'_> {
                 .runs_scripts()
                 .then(|| confinement::environment(options.variable)),
         };
-        // A counted driver is not root from the start, and makes its folder in /tmp.
-        let scratch = self.execution.folders.scratch(self.label);
-        let scratch = Some(scratch).filter(|_| callgrind.is_none());
+        // A counted driver is not root from the start.
+        let user = callgrind.and_then(Callgrind::user);
+        let scratch = Some(self.execution.folders.scratch(self.label, user)?);
         let request = DriverRequest { scratch, ..request.clone() };
         DriverProcess::spawn(&options.program, start, &request, &log).map(DriverTeam::Here)
     }

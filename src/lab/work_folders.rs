@@ -4,6 +4,7 @@
 //! because servers that run as an unprivileged user must be able to reach it.
 
 use std::fs;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +13,7 @@ use crate::domain::build::BuildSource;
 use crate::domain::target::Target;
 use crate::os::disk;
 use crate::os::lock::Lock;
+use crate::os::process::Identity;
 use crate::os::user::{self, User, UserError};
 use crate::plan::Plan;
 use crate::units::short_hash;
@@ -127,9 +129,19 @@ impl WorkFolders {
         self.work.join(format!(".counted-{order:02}"))
     }
 
-    /// The working folder of a target's driver that executes code of the user's.
-    pub(super) fn scratch(&self, label: &str) -> PathBuf {
-        self.work.join(".scratch").join(label)
+    /// The working folder of a target's driver that executes code of the user's. The driver makes
+    /// it; `user` is who may, if not the user of rqps.
+    ///
+    /// # Errors
+    /// The folder above it cannot be made.
+    pub(super) fn scratch(&self, label: &str, user: Option<Identity>) -> Result<PathBuf> {
+        let above = self.work.join(".scratch");
+        if let Some(Identity { uid, gid }) = user {
+            fs::create_dir_all(&above)
+                .and_then(|()| chown(&above, Some(uid), Some(gid)))
+                .with_context(|| format!("make {}", above.display()))?;
+        }
+        Ok(above.join(label))
     }
 
     /// The folder of a server's sockets; short, because the name of a socket ends at 107 bytes.
