@@ -1,5 +1,6 @@
 //! Errors of obtaining a build, with hints.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
@@ -346,12 +347,22 @@ pub enum Reason {
     #[error("{program}, needed {purpose}, does not run here: {said}; install {package}")]
     MissingProgram {
         /// The program.
-        program: &'static str,
+        program: Cow<'static, str>,
         /// "to set up a data folder of MySQL 5.6".
         purpose: String,
         /// The message.
         said: String,
         /// "the Debian package perl".
+        package: Cow<'static, str>,
+    },
+    /// A library that a variant of a build links.
+    #[error("{library}, which this variant links, is missing: {said}; install {package}")]
+    MissingLibrary {
+        /// Its file name.
+        library: &'static str,
+        /// The message.
+        said: String,
+        /// "the Debian package libjemalloc2".
         package: &'static str,
     },
     /// The binary runs but not here, or is no DBMS.

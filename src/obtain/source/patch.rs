@@ -15,10 +15,10 @@ pub(super) fn apply(patches: &[PathBuf], sources: &Path) -> Result<(), Reason> {
         let mut command = Command::new("patch");
         command.args(["-p1", "--batch", "--forward", "--input"]).arg(whole).current_dir(sources);
         let answer = answer::answer(command).map_err(|said| Reason::MissingProgram {
-            program: "patch",
+            program: "patch".into(),
             purpose: "to apply a patch to sources".to_owned(),
             said,
-            package: "the Debian package patch",
+            package: "the Debian package patch".into(),
         })?;
         if !answer.success {
             let said = [&answer.output, &answer.errors];
