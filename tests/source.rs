@@ -341,7 +341,7 @@ fn a_script_or_a_recipe_of_the_user_builds() {
     let word = format!("recipe={}", file.display());
     fs::write(&file, text).expect("write");
     let said = build(&word).unwrap_err();
-    assert!(said.contains("no-such-program") && said.contains("package nothing"), "{said}");
+    assert!(said.contains("no-such-program") && said.contains("packages nothing"), "{said}");
     fs::write(&file, text.lines().next().expect("a line")).expect("write");
     assert!(build(&word).is_ok());
     let said = build("recipe=amalgamation+jemalloc").unwrap_err();

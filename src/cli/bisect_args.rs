@@ -36,7 +36,8 @@ pub(super) struct BisectArgs {
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
     /// Resume the interrupted bisection in this folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "repo", "step", "metric", "out"])]
+    #[arg(long, value_name = "DIR",
+          conflicts_with_all = ["targets", "repo", "step", "metric", "out"])]
     pub resume: Option<PathBuf>,
     #[command(flatten)]
     pub shape: WorkloadArgs,

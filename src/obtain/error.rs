@@ -1,6 +1,5 @@
 //! Errors of obtaining a build, with hints.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
@@ -347,13 +346,13 @@ pub enum Reason {
     #[error("{program}, needed {purpose}, does not run here: {said}; install {package}")]
     MissingProgram {
         /// The program.
-        program: Cow<'static, str>,
+        program: &'static str,
         /// "to set up a data folder of MySQL 5.6".
         purpose: String,
         /// The message.
         said: String,
         /// "the Debian package perl".
-        package: Cow<'static, str>,
+        package: &'static str,
     },
     /// A library that a variant of a build links.
     #[error("{library}, which this variant links, is missing: {said}; install {package}")]

@@ -127,10 +127,10 @@ pub(super) fn script_runs(root: &Path) -> Result<(), Reason> {
         Err(said) => said,
     };
     Err(Reason::MissingProgram {
-        program: "perl".into(),
+        program: "perl",
         purpose: format!("to run {}", script.display()),
         said,
-        package: "the Debian package perl".into(),
+        package: "the Debian package perl",
     })
 }
 

@@ -91,8 +91,8 @@ pub enum SourceFault {
     },
     /// No shipped recipe has this name.
     #[error(
-        "no shipped recipe of {dbms} is called {name} (known: {known}); a file has a / or a . in its \
-         name, as in +recipe=./{name}"
+        "no shipped recipe of {dbms} is called {name} (known: {known}); a file has a / or a . in \
+         its name, as in +recipe=./{name}"
     )]
     NoSuchRecipe {
         /// The product.
@@ -109,6 +109,16 @@ pub enum SourceFault {
         name: String,
         /// The message.
         said: String,
+    },
+    /// Programs and libraries that the recipe needs.
+    #[error("the recipe {recipe} needs {missing}; install the Debian packages {packages}")]
+    Needs {
+        /// The name of the recipe.
+        recipe: String,
+        /// Names of programs and libraries.
+        missing: String,
+        /// Names of packages.
+        packages: String,
     },
     /// A library has no allocator of its own.
     #[error(

@@ -60,7 +60,7 @@ pub(in crate::obtain) fn compile(
     put(origin, &sources, progress).map_err(|reason| disk_full(reason, scratch))?;
     let variant = origin.variant.as_deref();
     let recipe = recipe(dbms, variant, &sources)?;
-    check_programs(&recipe)?;
+    check_needs(&recipe)?;
     let toolchain = Toolchain::of(variant)?;
     check_allocator(dbms, &toolchain)?;
     if toolchain.order.is_some() && recipe.relink.is_empty() {
@@ -164,22 +164,30 @@ fn write_script(path: &Path, text: &str) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
-/// Refuses to begin where a program is missing: some builds would notice after minutes.
-fn check_programs(recipe: &Recipe) -> Result<(), Reason> {
-    for (program, package) in &recipe.needs {
+/// Refuses to begin where a program or a library is missing: some builds would notice after
+/// minutes. The error names all Debian packages.
+fn check_needs(recipe: &Recipe) -> Result<(), Reason> {
+    let is_there = |line: &str, name: &str| {
         let mut command = Command::new("sh");
-        command.args(["-c", "command -v \"$0\"", program.as_str()]);
-        let found = answer::answer(command).is_ok_and(|answer| answer.success);
-        if !found {
-            return Err(Reason::MissingProgram {
-                program: program.clone().into(),
-                purpose: format!("to build from sources ({})", recipe.name),
-                said: "it is not on the path".to_owned(),
-                package: format!("the Debian package {package}").into(),
-            });
-        }
+        command.args(["-c", line, name]);
+        answer::answer(command).is_ok_and(|answer| answer.success)
+    };
+    let program = |(name, _): &(&String, &String)| !is_there("command -v \"$0\"", name);
+    let library = |(name, _): &(&String, &String)| !is_there("pkg-config --exists \"$0\"", name);
+    let mut missing: Vec<_> = recipe.needs.iter().filter(program).collect();
+    // pkg-config itself is among the programs of a recipe with libraries.
+    missing.extend(recipe.libraries.iter().filter(library));
+    if missing.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+    let packages: Vec<&str> = missing.iter().map(|(_, package)| package.as_str()).collect();
+    Err(SourceFault::Needs {
+        recipe: recipe.name.clone(),
+        missing: names.join(", "),
+        packages: packages.join(" "),
+    }
+    .into())
 }
 
 /// Refuses an allocator that this host lacks, or that could replace nothing.

@@ -15,10 +15,10 @@ pub(super) fn apply(patches: &[PathBuf], sources: &Path) -> Result<(), Reason> {
         let mut command = Command::new("patch");
         command.args(["-p1", "--batch", "--forward", "--input"]).arg(whole).current_dir(sources);
         let answer = answer::answer(command).map_err(|said| Reason::MissingProgram {
-            program: "patch".into(),
+            program: "patch",
             purpose: "to apply a patch to sources".to_owned(),
             said,
-            package: "the Debian package patch".into(),
+            package: "the Debian package patch",
         })?;
         if !answer.success {
             let said = [&answer.output, &answer.errors];

@@ -22,9 +22,9 @@ pub(super) struct Recipe {
     /// Files that a tree of this kind has.
     #[serde(default)]
     pub(super) marks: Vec<String>,
-    /// Lines for `sh -e`, run in a copy of the sources. They see CC, CXX, CFLAGS, CXXFLAGS, LDFLAGS,
-    /// JOBS, PREFIX (where the build will be) and DEST (an empty folder, which becomes the build; or
-    /// what is in `DEST/PREFIX` does, as after `make install` with DESTDIR).
+    /// Lines for `sh -e`, run in a copy of the sources. They see CC, CXX, CFLAGS, CXXFLAGS,
+    /// LDFLAGS, JOBS, PREFIX (where the build will be) and DEST (an empty folder, which becomes the
+    /// build; or what is in `DEST/PREFIX` does, as after `make install` with DESTDIR).
     pub(super) lines: Vec<String>,
     /// Lines that link the same objects once more, after all other lines, with the linker script
     /// ORDER, which names functions in another order; empty where rqps cannot.
@@ -33,6 +33,9 @@ pub(super) struct Recipe {
     /// Programs that must be there, with the Debian package of each.
     #[serde(default)]
     pub(super) needs: BTreeMap<String, String>,
+    /// Libraries that must be there, as pkg-config calls them, with the Debian package of each.
+    #[serde(default)]
+    pub(super) libraries: BTreeMap<String, String>,
     /// The place of the version of a library whose own file does not tell it.
     #[serde(default)]
     pub(super) version: Option<SourceVersion>,

@@ -64,10 +64,10 @@ impl Toolchain {
         let package =
             if cc == "clang" { "the Debian package clang" } else { "the Debian package gcc" };
         let missing = |said: String| Reason::MissingProgram {
-            program: "a C compiler".into(),
+            program: "a C compiler",
             purpose: format!("to build from sources ({cc})"),
             said,
-            package: package.into(),
+            package,
         };
         let answer = answer::answer(command).map_err(missing)?;
         let reported = answer.output.lines().next().unwrap_or_default().trim().to_owned();
