@@ -175,9 +175,9 @@ fn a_site_shows_changes_and_renders_only_what_changed() {
     let before = fs::read(out.join("sets/day03.html")).unwrap();
     day(&sets, 15, 93.0);
     let said = made(&sets, &out, &[]);
-    assert!(said.contains("16 result sets (1 reports rendered)"), "{said}");
+    assert!(said.contains("16 result sets (1 report rendered)"), "{said}");
     day(&sets, 3, 99.0);
-    assert!(made(&sets, &out, &[]).contains("(1 reports rendered)"));
+    assert!(made(&sets, &out, &[]).contains("(1 report rendered)"));
     assert_ne!(before, fs::read(out.join("sets/day03.html")).unwrap());
     assert!(made(&sets, &out, &["--tau", "2%"]).contains("(16 reports rendered)"));
 
@@ -206,7 +206,7 @@ fn what_cannot_be_read_is_named_and_other_folders_are_left_alone() {
     // Half a record of an earlier run is rendered again, not believed.
     fs::write(out.join("data/day01.json"), "{").unwrap();
     let (said, _) = site(&sets, &out, &[]);
-    assert!(said.contains("(1 reports rendered)"), "{said}");
+    assert!(said.contains("(1 report rendered)"), "{said}");
 
     let refused = |sets: &Path, out: &Path, more: &[&str], expected: &str| {
         let (said, code) = site(sets, out, more);

@@ -310,6 +310,47 @@ fn a_patch_changes_a_copy_of_the_sources() {
 }
 
 #[test]
+fn a_script_or_a_recipe_of_the_user_builds() {
+    let site = Site::new();
+    let script = site.folder.path().join("build.sh");
+    let lines = "set -eu\ntest -z \"$LDFLAGS\"\nmkdir -p \"$DEST$PREFIX\"\n\
+                 $CC $CFLAGS -DBY=1 -shared -fPIC -o \"$DEST$PREFIX/libsqlite3.so\" sqlite3.c\n";
+    fs::write(&script, lines).expect("write");
+    let word = format!("O0+recipe={}", script.display());
+    let build = |word: &str| site.obtain(Some("HEAD"), Some(word));
+    let plain = build("O0").expect("a build");
+    let own = build(&word).expect("a build");
+    assert_ne!(own.root, plain.root);
+    assert!(own.root.as_deref().is_some_and(|it| it.ends_with("tree/libsqlite3.so")));
+    assert!(own.manifest.origin.ends_with("build.sh"), "{}", own.manifest.origin);
+    assert_eq!(build(&word).expect("a build"), own, "it was in the cache");
+    // A first line of its own, and another place in the cache.
+    fs::write(&script, format!("#!/bin/sh\n{}", lines.replace("$DEST$PREFIX", "$DEST")))
+        .expect("write");
+    assert_ne!(build(&word).expect("a build").root, own.root);
+    fs::write(&script, "echo half; false; true\n").expect("write");
+    let said = build(&word).unwrap_err();
+    assert!(said.contains("the build exits with 1: ") && said.contains("half"), "{said}");
+    fs::write(&script, "true\n").expect("write");
+    let said = build(&word).unwrap_err();
+    assert!(said.contains("it made no files in DEST"), "{said}");
+
+    let file = site.folder.path().join("own.toml");
+    let text = "lines = ['$CC -shared -fPIC -o \"$DEST/libsqlite3.so\" sqlite3.c']\n\
+                [needs]\nno-such-program = 'nothing'\n";
+    let word = format!("recipe={}", file.display());
+    fs::write(&file, text).expect("write");
+    let said = build(&word).unwrap_err();
+    assert!(said.contains("no-such-program") && said.contains("packages nothing"), "{said}");
+    fs::write(&file, text.lines().next().expect("a line")).expect("write");
+    assert!(build(&word).is_ok());
+    let said = build("recipe=amalgamation+jemalloc").unwrap_err();
+    assert!(said.contains("sqlite is a library"), "{said}");
+    assert_eq!(site.cached("builds").len(), 4);
+    assert_eq!(site.cached("partial"), [""; 0]);
+}
+
+#[test]
 fn an_order_of_linking_moves_functions_and_repeats() {
     let site = Site::new();
     let more = (0..20).map(|at| format!("int f{at}(void) {{ return {at}; }}\n"));

@@ -77,7 +77,7 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let Some(step) = words.step.clone() else { bail!("bisect: name the step with --step") };
     let cache = lab::open_cache(&folders::cache(words.folders.cache.cache.as_deref()))?;
     let known = |dbms| kept_releases(dbms, &cache);
-    let versions = versions(&words::targets(&words.targets)?, &known)?;
+    let versions = versions(&words::targets(&words.target_words())?, &known)?;
     tell!("rqps: {} versions", versions.len());
     let all: Vec<String> = versions.iter().map(|version| words::word(&version.target)).collect();
     let shape = WorkloadArgs { steps: vec![step.clone()], ..words.shape.clone() };

@@ -12,8 +12,22 @@ use crate::cli::workload_args::WorkloadArgs;
 pub(super) struct BisectArgs {
     /// Baseline and candidate: two releases of a DBMS, between which `rqps builds` knows others; or
     /// three or more targets in their order
-    #[arg(value_name = "TARGET", required_unless_present = "resume")]
+    #[arg(value_name = "TARGET", required_unless_present_any = ["resume", "repo"])]
     pub targets: Vec<String>,
+    /// Git repository whose commits to search, instead of targets
+    #[arg(long, value_name = "DIR", conflicts_with = "targets",
+          requires_all = ["good", "bad", "recipe"])]
+    pub repo: Option<PathBuf>,
+    /// The older commit, which is still fast
+    #[arg(long, value_name = "REF", requires = "repo")]
+    pub good: Option<String>,
+    /// The newer commit, which is slow
+    #[arg(long, value_name = "REF", requires = "repo")]
+    pub bad: Option<String>,
+    /// DBMS that the repository has the sources of, and a variant: sqlite, postgres+O3,
+    /// postgres+recipe=./build.sh (docs/builds.md)
+    #[arg(long, value_name = "DBMS+VARIANT", requires = "repo")]
+    pub recipe: Option<String>,
     /// Step that changed
     #[arg(long, value_name = "NAME", required_unless_present = "resume")]
     pub step: Option<String>,
@@ -22,7 +36,8 @@ pub(super) struct BisectArgs {
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
     /// Resume the interrupted bisection in this folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "step", "metric", "out"])]
+    #[arg(long, value_name = "DIR",
+          conflicts_with_all = ["targets", "repo", "step", "metric", "out"])]
     pub resume: Option<PathBuf>,
     /// With --resume: run the SQL and the scripts that its plan brings, although nobody has named
     /// them on a command line of this host
@@ -37,6 +52,20 @@ pub(super) struct BisectArgs {
     /// Format of the result
     #[arg(long, value_enum, default_value = "text")]
     pub format: BisectFormat,
+}
+
+impl BisectArgs {
+    /// The words of the targets, those of two commits among them.
+    pub(super) fn target_words(&self) -> Vec<String> {
+        let (Some(repository), Some(recipe)) = (&self.repo, &self.recipe) else {
+            return self.targets.clone();
+        };
+        let (dbms, variant) = recipe.split_once('+').unwrap_or((recipe, ""));
+        let plus = if variant.is_empty() { "" } else { "+" };
+        let ends = [&self.good, &self.bad].into_iter().flatten();
+        let word = |end| format!("{dbms}=src:{}@{end}{plus}{variant}", repository.display());
+        ends.map(word).collect()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

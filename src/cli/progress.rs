@@ -89,6 +89,10 @@ impl Display {
                 self.now(&format!("{label}{what}{share}"));
             }
             Event::Advance { done_seconds, total_seconds } => {
+                // The next of several measurements, as in a bisection, has a pace of its own.
+                if done_seconds < self.done_seconds {
+                    self.began = Instant::now();
+                }
                 self.done_seconds = done_seconds;
                 self.total_seconds = total_seconds;
                 self.refresh();
@@ -182,5 +186,32 @@ impl Drop for Display {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_measurement_has_a_pace_of_its_own() {
+        let mut display = Display {
+            form: ProgressForm::None,
+            bar: None,
+            // The first one took a hundred times as long as it was estimated.
+            began: Instant::now() - Duration::from_secs(1000),
+            done_seconds: 0.0,
+            total_seconds: 0.0,
+            last_plain: None,
+            doing: String::new(),
+        };
+        let mut advance = |done_seconds, total_seconds| {
+            display.show(Event::Advance { done_seconds, total_seconds });
+            display.seconds_left(done_seconds, total_seconds).expect("an estimate")
+        };
+        assert!(advance(5.0, 10.0) > 500.0);
+        advance(10.0, 10.0);
+        assert_eq!(advance(0.0, 100.0), 100.0);
+        assert!(advance(1.0, 100.0) < 100.0);
     }
 }

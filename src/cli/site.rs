@@ -22,7 +22,7 @@ use crate::report::site::{
     SiteMaterial, SiteSet, data_file, feed, index_json, index_page, series_file, series_page,
     set_file,
 };
-use crate::units::short_hash;
+use crate::units::{counted, short_hash};
 use crate::{parallel, results};
 
 /// The file that marks a folder as a site; rqps writes to and clears only such folders.
@@ -105,10 +105,11 @@ pub(super) fn write(words: &SiteArgs) -> Result<u8> {
         complain!("rqps: {name} is not on the site: {why}");
     }
     tell!(
-        "rqps: {} result sets ({rendered} reports rendered), {} series ({written} pages \
-         written): open {}",
-        sets.len(),
+        "rqps: {} ({} rendered), {} series ({} written): open {}",
+        counted(sets.len(), "result set"),
+        counted(rendered, "report"),
         series.len(),
+        counted(written, "page"),
         out.join("index.html").display()
     );
     Ok(if left_out.is_empty() { exit::FINE } else { exit::RUN_FAILED })

@@ -148,6 +148,8 @@ impl Workload {
             BenchmarkParameters::Ycsb(_) => count(self.rows, "record"),
             BenchmarkParameters::Lua(_) => "the tables of the scripts".to_owned(),
             BenchmarkParameters::Orders(shape) => count(u64::from(shape.warehouses), "warehouse"),
+            // Imported files do not tell it.
+            _ if self.rows == 0 => "unknown rows".to_owned(),
             _ => {
                 let tables = count(u64::from(self.tables), "table");
                 format!("{tables} x {}", count(self.rows, "row"))
@@ -157,6 +159,9 @@ impl Workload {
 
     /// `4 clients`, `1, 4, 16 clients`.
     pub fn clients_text(&self) -> String {
+        if self.counts() == [0] {
+            return "unknown clients".to_owned();
+        }
         let counts: Vec<String> = self.counts().iter().map(u32::to_string).collect();
         let many = if self.counts() == [1] { "" } else { "s" };
         format!("{} client{many}", counts.join(", "))

@@ -354,6 +354,16 @@ pub enum Reason {
         /// "the Debian package perl".
         package: &'static str,
     },
+    /// A library that a variant of a build links.
+    #[error("{library}, which this variant links, is missing: {said}; install {package}")]
+    MissingLibrary {
+        /// Its file name.
+        library: &'static str,
+        /// The message.
+        said: String,
+        /// "the Debian package libjemalloc2".
+        package: &'static str,
+    },
     /// The binary runs but not here, or is no DBMS.
     #[error("{} does not report its version: {said}", binary.display())]
     Unrunnable {

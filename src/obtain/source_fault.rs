@@ -81,8 +81,51 @@ pub enum SourceFault {
         name: String,
     },
     /// The DBMS has no recipe.
-    #[error("rqps has no recipe to build {dbms}; build it yourself and write {dbms}=PATH")]
+    #[error(
+        "rqps has no recipe to build {dbms}; name a script with +recipe=FILE, or build it yourself \
+         and write {dbms}=PATH"
+    )]
     NotFromSources {
+        /// The product.
+        dbms: Dbms,
+    },
+    /// No shipped recipe has this name.
+    #[error(
+        "no shipped recipe of {dbms} is called {name} (known: {known}); a file has a / or a . in \
+         its name, as in +recipe=./{name}"
+    )]
+    NoSuchRecipe {
+        /// The product.
+        dbms: Dbms,
+        /// The word after `recipe=`.
+        name: String,
+        /// The names, empty for none.
+        known: String,
+    },
+    /// A recipe that cannot be read.
+    #[error("the recipe {name}: {said}")]
+    BadRecipe {
+        /// Its name or file.
+        name: String,
+        /// The message.
+        said: String,
+    },
+    /// Programs and libraries that the recipe needs.
+    #[error("the recipe {recipe} needs {missing}; install the Debian packages {packages}")]
+    Needs {
+        /// The name of the recipe.
+        recipe: String,
+        /// Names of programs and libraries.
+        missing: String,
+        /// Names of packages.
+        packages: String,
+    },
+    /// A library has no allocator of its own.
+    #[error(
+        "{dbms} is a library, which takes memory from the allocator of its program; leave out \
+         jemalloc and tcmalloc"
+    )]
+    NoAllocator {
         /// The product.
         dbms: Dbms,
     },

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::dbms::spec::{self, DbmsSpec, build_words, is_build_word, patch_file};
+use crate::dbms::spec::{self, DbmsSpec, build_words, is_build_word, patch_file, recipe_name};
 use crate::domain::build::{BuildSource, Dbms, Version};
 use crate::domain::target::Target;
 use crate::wire::dsn::{self, Dsn};
@@ -345,7 +345,8 @@ fn default_label(dbms: Dbms, source: &BuildSource, storage: Option<&str>, config
             let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
             let what = reference.as_deref().map(|reference| short(reference).to_owned()).or(name);
             let words = variant.iter().flat_map(|names| names.split('+'));
-            let named = words.map(|word| match patch_file(word).map(Path::new) {
+            let file = |word| patch_file(word).or_else(|| recipe_name(word)).map(Path::new);
+            let named = words.map(|word| match file(word) {
                 Some(file) => file.file_stem().unwrap_or_default().to_string_lossy(),
                 None => word.into(),
             });

@@ -4,6 +4,7 @@ use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use super::flat::quoted;
 use super::json::versioned;
 use crate::analyze::history::{DateHistory, StepDates};
+use crate::units::counted;
 
 /// Version of the JSON form; it grows when a reader would have to change.
 pub const DATES_SCHEMA: u32 = 1;
@@ -30,9 +31,10 @@ fn changes(history: &DateHistory) -> Section {
     });
     let points = history.steps.iter().map(|step| step.points.len()).max().unwrap_or(0);
     let text = format!(
-        "{} changes in {} steps; up to {points} result sets, on the host {}.",
-        all.len(),
-        history.steps.len(),
+        "{} in {}; up to {}, on the host {}.",
+        counted(all.len(), "change"),
+        counted(history.steps.len(), "step"),
+        counted(points, "result set"),
         history.host
     );
     let columns = vec![

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::dbms::spec;
 use crate::domain::bisection::BisectedVersion;
 use crate::domain::build::{BuildSource, Dbms, Version};
 use crate::domain::target::Target;
 use crate::obtain::catalogue::Entry;
-use crate::obtain::source::{self, Commit};
+use crate::obtain::source::{self, Commit, IdleFiles};
 use crate::plan::words;
 
 /// The versions of a bisection. Of two releases of one DBMS, those between them are those of
@@ -125,10 +124,14 @@ fn commits(
         let source = BuildSource::Source { folder, reference: Some(id.to_owned()), variant };
         Target { label, source, ..baseline.clone() }
     };
+    let BuildSource::Source { variant, .. } = &baseline.source else {
+        bail!("{}: they are no sources", doing());
+    };
+    let idle = IdleFiles::of(baseline.dbms, variant.as_deref()).with_context(doing)?;
     let version = |commit: &Commit, label: String| BisectedVersion {
         target: at(&commit.id, label),
         about: about(commit),
-        mass: mass(baseline, commit),
+        mass: mass(&idle, commit),
     };
     let dbms = baseline.dbms;
     let first = BisectedVersion {
@@ -149,10 +152,8 @@ fn about(commit: &Commit) -> String {
 }
 
 /// 0 for a commit of files that no build depends on.
-fn mass(target: &Target, commit: &Commit) -> f64 {
-    let recipes = spec::of(target.dbms).map_or(&[][..], |spec| spec.recipes);
-    let is_idle = |path: &String| recipes.iter().all(|recipe| recipe.is_idle(path));
-    if commit.paths.iter().all(is_idle) { 0.0 } else { 1.0 }
+fn mass(idle: &IdleFiles, commit: &Commit) -> f64 {
+    if commit.paths.iter().all(|path| idle.has(path)) { 0.0 } else { 1.0 }
 }
 
 /// The word of a target without its label.

@@ -1,6 +1,5 @@
 //! MariaDB 10.1 and later: a MySQL whose data folder is made by reading SQL files.
 
-mod recipes;
 mod spec;
 
 pub(super) use self::spec::SPEC;

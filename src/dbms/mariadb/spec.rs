@@ -9,8 +9,6 @@ use crate::dbms::spec::{
 };
 use crate::domain::build::{Dbms, Version};
 
-use super::recipes::RECIPES;
-
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Mariadb,
     form: BuildForm::Server(ServerForm {
@@ -67,7 +65,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ),
         ("myrocks", include_str!("../../../configs/mariadb/myrocks.conf")),
     ],
-    recipes: RECIPES,
+    recipes: &[("cmake", include_str!("../../../configs/build/mariadb/cmake.toml"))],
     tags: Some(TagScheme { prefixes: &[("ma", None)], version: tagged }),
     control: |site| Ok(Box::new(MysqlFamily::new(site, FLAVOR))),
     guest: Some(&GUEST),

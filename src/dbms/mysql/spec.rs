@@ -9,8 +9,6 @@ use crate::dbms::spec::{
 };
 use crate::domain::build::{Dbms, Version};
 
-use super::recipes::RECIPES;
-
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Mysql,
     form: BuildForm::Server(ServerForm {
@@ -67,7 +65,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
             ),
         ),
     ],
-    recipes: RECIPES,
+    recipes: &[("cmake", include_str!("../../../configs/build/mysql/cmake.toml"))],
     tags: Some(TagScheme {
         prefixes: &[
             ("fbmy", None),

@@ -1,7 +1,6 @@
 //! PostgreSQL 9.6 and later.
 
 mod control;
-mod recipes;
 mod spec;
 
 pub(super) use self::spec::SPEC;

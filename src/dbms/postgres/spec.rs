@@ -9,7 +9,6 @@ use crate::dbms::spec::{
 use crate::domain::build::{Dbms, Version};
 
 use super::control::{GUEST, Postgres};
-use super::recipes::RECIPES;
 
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Postgres,
@@ -70,7 +69,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
             ),
         ),
     ],
-    recipes: RECIPES,
+    recipes: &[("configure", include_str!("../../../configs/build/postgres/configure.toml"))],
     tags: Some(TagScheme { prefixes: &[("pg", None)], version: tagged }),
     control: |site| Ok(Box::new(Postgres::new(site))),
     guest: Some(&GUEST),

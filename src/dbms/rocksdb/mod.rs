@@ -2,7 +2,6 @@
 
 mod control;
 mod library;
-mod recipes;
 mod spec;
 
 pub(super) use self::control::KeyValue;

@@ -9,7 +9,6 @@ use super::control::KeyValue;
 use super::library::{library_form, place_of};
 
 const FILE: &str = "lib/librocksdb.so";
-use super::recipes::RECIPES;
 
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Rocksdb,
@@ -49,7 +48,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ("writer-32", include_str!("../../../configs/rocksdb/writer-32.conf")),
         ("readahead-0", include_str!("../../../configs/rocksdb/readahead-0.conf")),
     ],
-    recipes: RECIPES,
+    recipes: &[("make", include_str!("../../../configs/build/rocksdb/make.toml"))],
     tags: None,
     control: |site| Ok(Box::new(KeyValue::new(site, FILE))),
     guest: None,

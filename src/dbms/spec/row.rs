@@ -10,7 +10,6 @@ use crate::dbms::control::ControlPlane;
 use crate::dbms::error::DbmsError;
 use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::{Interrupt, Site};
-use crate::dbms::spec::source::SourceRecipe;
 use crate::domain::build::{Dbms, Version};
 use crate::domain::compatible::CompatibleServer;
 use crate::wire::WireError;
@@ -36,8 +35,9 @@ pub struct DbmsSpec {
     pub debian: Option<DebianLayout>,
     /// Shipped configs: name and text.
     pub configs: &'static [(&'static str, &'static str)],
-    /// Recipes for builds from sources; the first whose marks exist is used.
-    pub recipes: &'static [SourceRecipe],
+    /// Shipped recipes for builds from sources: name and text. The first one that knows the sources
+    /// is used.
+    pub recipes: &'static [(&'static str, &'static str)],
     /// The tags of published results.
     pub tags: Option<TagScheme>,
     /// Makes the control plane of a target that rqps runs itself.

@@ -1,51 +1,4 @@
-//! Builds from sources: recipes as data of each DBMS, and variants of flags.
-
-use crate::domain::build::Version;
-
-/// The way from a kind of source tree to a build.
-#[derive(Clone, Copy, Debug)]
-pub struct SourceRecipe {
-    /// Its name in manifests.
-    pub name: &'static str,
-    /// Files that a tree of this kind has; the first recipe of a DBMS that has all is taken.
-    pub marks: &'static [&'static str],
-    /// Lines for `sh -e`, run in a copy of the sources. They see CC, CXX, CFLAGS, CXXFLAGS, JOBS,
-    /// PREFIX (where the build will be) and DEST (an empty folder, which becomes the build).
-    pub lines: &'static [&'static str],
-    /// Lines that link the same objects once more, after all other lines, with the linker script
-    /// ORDER, which names functions in another order; empty where rqps cannot.
-    pub relink: &'static [&'static str],
-    /// Programs that must be there, with the Debian package of each.
-    pub needs: &'static [(&'static str, &'static str)],
-    /// True if the lines install into `DEST/PREFIX`, as `make install` with DESTDIR does.
-    pub below_prefix: bool,
-    /// The file of the sources that has the version of a library whose own file does not tell it.
-    pub version: Option<SourceVersion>,
-    /// Folders and files of the sources that cannot change the build: a path below one of them, or
-    /// with this ending after `*`.
-    pub idle: &'static [&'static str],
-}
-
-/// The place of the version in the sources.
-#[derive(Clone, Copy, Debug)]
-pub struct SourceVersion {
-    /// The file.
-    pub file: &'static str,
-    /// The version in its text.
-    pub read: fn(&str) -> Option<Version>,
-}
-
-impl SourceRecipe {
-    /// True if a file of the sources cannot change the build.
-    pub fn is_idle(&self, path: &str) -> bool {
-        self.idle.iter().any(|idle| match idle.strip_prefix('*') {
-            Some(ending) => path.ends_with(ending),
-            None => path.strip_prefix(idle).is_some_and(|rest| {
-                rest.is_empty() || idle.ends_with('/') || rest.starts_with('/')
-            }),
-        })
-    }
-}
+//! Variants of builds from sources: the words after `+` of a target.
 
 /// Flags that a word after `+` stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +9,26 @@ pub struct BuildVariant {
     pub flags: &'static [&'static str],
     /// The compilers for C and C++, if it names them.
     pub compilers: Option<(&'static str, &'static str)>,
+    /// The library that replaces malloc, if it names one, and its Debian package.
+    pub allocator: Option<(&'static str, &'static str)>,
 }
 
+const PLAIN: BuildVariant = BuildVariant { name: "", flags: &[], compilers: None, allocator: None };
+
 const fn flags(name: &'static str, flags: &'static [&'static str]) -> BuildVariant {
-    BuildVariant { name, flags, compilers: None }
+    BuildVariant { name, flags, ..PLAIN }
 }
 
 const fn compilers(name: &'static str, c: &'static str, cxx: &'static str) -> BuildVariant {
-    BuildVariant { name, flags: &[], compilers: Some((c, cxx)) }
+    BuildVariant { name, compilers: Some((c, cxx)), ..PLAIN }
+}
+
+const fn allocator(
+    name: &'static str,
+    library: &'static str,
+    package: &'static str,
+) -> BuildVariant {
+    BuildVariant { name, allocator: Some((library, package)), ..PLAIN }
 }
 
 /// All variants of builds from sources.
@@ -80,12 +45,16 @@ const BUILD_VARIANTS: &[BuildVariant] = &[
     flags("nofp", &["-fomit-frame-pointer"]),
     compilers("gcc", "gcc", "g++"),
     compilers("clang", "clang", "clang++"),
+    allocator("jemalloc", "libjemalloc.so.2", "the Debian package libjemalloc2"),
+    allocator("tcmalloc", "libtcmalloc_minimal.so.4", "the Debian package libtcmalloc-minimal4"),
 ];
 
 /// The word before the number of an order of linking.
 const RELINK: &str = "relink";
 /// The word before the file of a patch.
 const PATCH: &str = "patch=";
+/// The word before a recipe.
+const RECIPE: &str = "recipe=";
 
 /// The word of a build whose functions are linked in the order of this number.
 pub fn relink_word(order: u32) -> String {
@@ -102,46 +71,26 @@ pub fn patch_file(word: &str) -> Option<&str> {
     word.strip_prefix(PATCH).filter(|file| !file.is_empty())
 }
 
+/// The recipe in a word such as `recipe=sources`: the name of a shipped one, or a file.
+pub fn recipe_name(word: &str) -> Option<&str> {
+    word.strip_prefix(RECIPE).filter(|name| !name.is_empty())
+}
+
 /// True for a word that may stand after `+` in a target with sources.
 pub fn is_build_word(word: &str) -> bool {
-    build_variant(word).is_some() || relink_order(word).is_some() || patch_file(word).is_some()
+    build_variant(word).is_some()
+        || relink_order(word).is_some()
+        || patch_file(word).is_some()
+        || recipe_name(word).is_some()
 }
 
 /// All words that may stand there, for errors.
 pub fn build_words() -> String {
     let names = BUILD_VARIANTS.iter().map(|variant| variant.name);
-    names.chain(["relinkN", "patch=FILE"]).collect::<Vec<_>>().join(", ")
+    names.chain(["relinkN", "patch=FILE", "recipe=NAME or FILE"]).collect::<Vec<_>>().join(", ")
 }
 
 /// The variant of a word, if it is one.
 pub fn build_variant(name: &str) -> Option<&'static BuildVariant> {
     BUILD_VARIANTS.iter().find(|variant| variant.name == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_that_cannot_matter() {
-        let recipe = SourceRecipe {
-            name: "x",
-            marks: &[],
-            lines: &[],
-            relink: &[],
-            needs: &[],
-            below_prefix: false,
-            version: None,
-            idle: &["doc", "test/", "README", "*.md"],
-        };
-        let check = |path: &str, expected| assert_eq!(recipe.is_idle(path), expected, "{path}");
-        check("doc/a.c", true);
-        check("doc", true);
-        check("docs/a.c", false);
-        check("test/a.c", true);
-        check("src/test/a.c", false);
-        check("README", true);
-        check("src/NOTES.md", true);
-        check("src/a.c", false);
-    }
 }

@@ -1,7 +1,6 @@
 //! SQLite, compiled into this program or loaded from a shared library.
 
 mod control;
-mod recipes;
 mod spec;
 
 pub use self::control::{SQLITE_COMMAND, sqlite_process};

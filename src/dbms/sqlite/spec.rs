@@ -7,7 +7,6 @@ use crate::dbms::spec::{
 use crate::domain::build::Dbms;
 
 use super::control::Sqlite;
-use super::recipes::RECIPES;
 
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Sqlite,
@@ -41,7 +40,10 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ("default", include_str!("../../../configs/sqlite/default.conf")),
         ("small-cache", include_str!("../../../configs/sqlite/small-cache.conf")),
     ],
-    recipes: RECIPES,
+    recipes: &[
+        ("amalgamation", include_str!("../../../configs/build/sqlite/amalgamation.toml")),
+        ("sources", include_str!("../../../configs/build/sqlite/sources.toml")),
+    ],
     tags: None,
     control: |site| Ok(Box::new(Sqlite::new(site))),
     guest: None,

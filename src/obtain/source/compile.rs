@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,9 +12,10 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::locate::put;
+use super::recipe::Recipe;
 use super::toolchain::Toolchain;
 use super::{patch, relink};
-use crate::dbms::spec::{self, SourceOrigin, SourceRecipe};
+use crate::dbms::spec::{self, BuildForm, SourceOrigin};
 use crate::domain::build::{Dbms, Manifest};
 use crate::obtain::client::shortened;
 use crate::obtain::error::Reason;
@@ -55,23 +57,29 @@ pub(in crate::obtain) fn compile(
         fs::create_dir(folder).map_err(Reason::io("create", folder))?;
     }
     progress.begin(&format!("copying the sources {origin}"));
-    put(origin, &sources, progress)?;
-    let recipe = recipe(dbms, &sources)?;
-    check_programs(recipe)?;
-    let toolchain = Toolchain::of(origin.variant.as_deref())?;
+    put(origin, &sources, progress).map_err(|reason| disk_full(reason, scratch))?;
+    let variant = origin.variant.as_deref();
+    let recipe = recipe(dbms, variant, &sources)?;
+    check_needs(&recipe)?;
+    let toolchain = Toolchain::of(variant)?;
+    check_allocator(dbms, &toolchain)?;
     if toolchain.order.is_some() && recipe.relink.is_empty() {
-        let reason = "rqps does this with SQLite and Postgres";
+        let reason = "the recipe has no lines `relink`; those of SQLite and Postgres have";
         return Err(SourceFault::NoRelink { dbms, reason }.into());
     }
     patch::apply(&toolchain.patches, &sources)?;
     let user = user::choose(None).map_err(|error| other("choose a user for", scratch, error))?;
+    let script = scratch.join("recipe");
+    if let Some(text) = &recipe.script {
+        write_script(&script, text).map_err(Reason::io("write", &script))?;
+    }
     give(scratch, user.as_ref())?;
     if let Some(parent) = log.parent() {
         fs::create_dir_all(parent).map_err(Reason::io("create", parent))?;
     }
     let mut log_file = File::create(log).map_err(Reason::io("create", log))?;
     let order = scratch.join("order.ld");
-    let again = if toolchain.order.is_some() { recipe.relink } else { &[] };
+    let again = if toolchain.order.is_some() { recipe.relink.as_slice() } else { &[] };
     let count = recipe.lines.len() + again.len();
     for (at, line) in recipe.lines.iter().chain(again).enumerate() {
         if let Some(number) = toolchain.order.filter(|_| at == recipe.lines.len()) {
@@ -81,7 +89,7 @@ pub(in crate::obtain) fn compile(
             .map_err(Reason::io("write", log))?;
         let mut command = command(line, &sources, &toolchain, user.as_ref());
         command.env("DEST", &dest).env("PREFIX", prefix).env("TMPDIR", scratch);
-        command.env("HOME", scratch).env("ORDER", &order);
+        command.env("HOME", scratch).env("ORDER", &order).env("RECIPE", &script);
         let text = format!("building {origin}, command {} of {count}", at + 1);
         progress.begin(&text);
         let ended = run(&mut command, &log_file, progress, &text)?;
@@ -90,19 +98,20 @@ pub(in crate::obtain) fn compile(
             return Err(failed(ended, log, scratch));
         }
     }
-    let built = match recipe.below_prefix {
-        true => dest.join(prefix.strip_prefix("/").unwrap_or(prefix)),
-        false => dest,
-    };
+    let below_prefix = dest.join(prefix.strip_prefix("/").unwrap_or(prefix));
+    let built = if below_prefix.is_dir() { below_prefix } else { dest };
+    let is_empty = fs::read_dir(&built).map_err(Reason::io("read", &built))?.next().is_none();
+    if is_empty {
+        let wanted = "files in DEST".to_owned();
+        return Err(SourceFault::NothingBuilt { wanted, log: log.to_owned() }.into());
+    }
     if user.is_some() {
         let root = User { name: "root".to_owned(), uid: 0, gid: 0 };
         give(&built, Some(&root))?;
     }
-    let wanted = if recipe.below_prefix { "files in its prefix" } else { "files" };
-    let nothing = |_| SourceFault::NothingBuilt { wanted: wanted.into(), log: log.into() };
-    fs::rename(&built, tree).map_err(nothing)?;
+    fs::rename(&built, tree).map_err(Reason::io("rename", &built))?;
     open_to_all(tree)?;
-    let told = told(work, recipe, &sources, progress)?;
+    let told = told(work, &recipe, &sources, progress)?;
     let origin = format!("source {origin}");
     Ok(Manifest { origin, compiler: Some(toolchain.text()), ..told })
 }
@@ -110,7 +119,7 @@ pub(in crate::obtain) fn compile(
 /// The version and variant that a finished tree reports.
 fn told(
     work: &Compile<'_>,
-    recipe: &SourceRecipe,
+    recipe: &Recipe,
     sources: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<Manifest, Reason> {
@@ -123,39 +132,79 @@ fn told(
         return Err(SourceFault::NothingBuilt { wanted, log: log.to_owned() }.into());
     }
     let found = installed::build(dbms, wanted, progress)?.manifest;
-    let Some(known) = recipe.version else { return Ok(found) };
-    let file = sources.join(known.file);
+    let Some(known) = &recipe.version else { return Ok(found) };
+    let file = sources.join(&known.file);
     let text = fs::read_to_string(&file).map_err(Reason::io("read", &file))?;
-    let version = (known.read)(&text).unwrap_or_else(|| found.version.clone());
+    let version = known.read(&text).unwrap_or_else(|| found.version.clone());
     Ok(Manifest { reported: format!("{version} according to its sources"), version, ..found })
 }
 
-/// The first recipe whose files are there.
-fn recipe(dbms: Dbms, sources: &Path) -> Result<&'static SourceRecipe, Reason> {
-    let all = spec::of(dbms).map_or(&[][..], |spec| spec.recipes);
-    let fits = |recipe: &&SourceRecipe| recipe.marks.iter().all(|it| sources.join(it).exists());
-    all.iter().find(fits).ok_or_else(|| {
-        let marks: Vec<String> = all.iter().map(|recipe| recipe.marks.join(" and ")).collect();
-        SourceFault::NoRecipe { dbms, marks: marks.join(", or ") }.into()
-    })
+/// The error of a full disk with its way out; any other as it is.
+fn disk_full(reason: Reason, scratch: &Path) -> Reason {
+    match reason {
+        Reason::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            SourceFault::DiskFull { folder: scratch.to_owned() }.into()
+        }
+        other => other,
+    }
 }
 
-/// Refuses to begin where a program is missing: some builds would notice after minutes.
-fn check_programs(recipe: &SourceRecipe) -> Result<(), Reason> {
-    for (program, package) in recipe.needs {
+/// The first recipe whose files are there.
+fn recipe(dbms: Dbms, variant: Option<&str>, sources: &Path) -> Result<Recipe, Reason> {
+    let all = Recipe::candidates(dbms, variant)?;
+    let marks: Vec<String> = all.iter().map(|recipe| recipe.marks.join(" and ")).collect();
+    let fits = |recipe: &Recipe| recipe.marks.iter().all(|mark| sources.join(mark).exists());
+    let none = || SourceFault::NoRecipe { dbms, marks: marks.join(", or ") };
+    Ok(all.into_iter().find(fits).ok_or_else(none)?)
+}
+
+/// Writes the script of a recipe, for everybody to run.
+fn write_script(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+/// Refuses to begin where a program or a library is missing: some builds would notice after
+/// minutes. The error names all Debian packages.
+fn check_needs(recipe: &Recipe) -> Result<(), Reason> {
+    let is_there = |line: &str, name: &str| {
         let mut command = Command::new("sh");
-        command.args(["-c", "command -v \"$0\"", program]);
-        let found = answer::answer(command).is_ok_and(|answer| answer.success);
-        if !found {
-            return Err(Reason::MissingProgram {
-                program,
-                purpose: format!("to build from sources ({})", recipe.name),
-                said: "it is not on the path".to_owned(),
-                package,
-            });
-        }
+        command.args(["-c", line, name]);
+        answer::answer(command).is_ok_and(|answer| answer.success)
+    };
+    let program = |(name, _): &(&String, &String)| !is_there("command -v \"$0\"", name);
+    let library = |(name, _): &(&String, &String)| !is_there("pkg-config --exists \"$0\"", name);
+    let mut missing: Vec<_> = recipe.needs.iter().filter(program).collect();
+    // pkg-config itself is among the programs of a recipe with libraries.
+    missing.extend(recipe.libraries.iter().filter(library));
+    if missing.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+    let packages: Vec<&str> = missing.iter().map(|(_, package)| package.as_str()).collect();
+    Err(SourceFault::Needs {
+        recipe: recipe.name.clone(),
+        missing: names.join(", "),
+        packages: packages.join(" "),
+    }
+    .into())
+}
+
+/// Refuses an allocator that this host lacks, or that could replace nothing.
+fn check_allocator(dbms: Dbms, toolchain: &Toolchain) -> Result<(), Reason> {
+    let Some((library, package)) = toolchain.allocator else { return Ok(()) };
+    if spec::of(dbms).is_some_and(|spec| matches!(spec.form, BuildForm::Library(_))) {
+        return Err(SourceFault::NoAllocator { dbms }.into());
+    }
+    let mut command = Command::new(&toolchain.cc);
+    command.arg(format!("-print-file-name={library}"));
+    // A compiler that does not find the file prints the name as it is.
+    let missing = |said| Reason::MissingLibrary { library, said, package };
+    let answer = answer::answer(command).map_err(missing)?;
+    if Path::new(answer.output.trim()).is_absolute() {
+        return Ok(());
+    }
+    Err(missing(format!("{} does not find it", toolchain.cc)))
 }
 
 fn command(line: &str, folder: &Path, toolchain: &Toolchain, user: Option<&User>) -> Command {
@@ -165,6 +214,7 @@ fn command(line: &str, folder: &Path, toolchain: &Toolchain, user: Option<&User>
     command.args(["-e", "-c", line]).current_dir(folder).stdin(Stdio::null());
     command.env("CC", &toolchain.cc).env("CXX", &toolchain.cxx);
     command.env("CFLAGS", &flags).env("CXXFLAGS", &flags).env("JOBS", jobs.to_string());
+    command.env("LDFLAGS", toolchain.link_flags());
     // Variables of a make that called rqps.
     for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "DESTDIR"] {
         command.env_remove(name);
@@ -266,7 +316,6 @@ fn give(folder: &Path, user: Option<&User>) -> Result<(), Reason> {
 
 /// Servers may run as another user than rqps.
 fn open_to_all(tree: &Path) -> Result<(), Reason> {
-    use std::os::unix::fs::PermissionsExt;
     let open = fs::Permissions::from_mode(0o755);
     fs::set_permissions(tree, open).map_err(Reason::io("chmod", tree))
 }

@@ -6,9 +6,10 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::git::{Repository, real};
+use super::recipe::Recipe;
 use super::toolchain::Toolchain;
 use super::{folder, git};
-use crate::dbms::spec::{self, Origin, SourceOrigin};
+use crate::dbms::spec::{Origin, SourceOrigin};
 use crate::domain::build::Dbms;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
@@ -22,10 +23,7 @@ pub(in crate::obtain) fn locate(
     (path, reference, variant): (&Path, Option<&str>, Option<&str>),
     progress: &mut Progress<'_>,
 ) -> Result<Origin, Reason> {
-    let recipes = spec::of(dbms).map_or(&[][..], |spec| spec.recipes);
-    if recipes.is_empty() {
-        return Err(SourceFault::NotFromSources { dbms }.into());
-    }
+    let recipes = Recipe::candidates(dbms, variant)?;
     let toolchain = Toolchain::of(variant)?;
     let folder = real(path)?;
     let repository = Repository::of(&folder)?;
@@ -43,15 +41,10 @@ pub(in crate::obtain) fn locate(
     // Other inputs of the build.
     let mut hash = Sha256::new();
     hash.update(toolchain.text());
-    for line in recipes.iter().flat_map(|recipe| recipe.lines) {
+    let with_relink = toolchain.order.is_some();
+    for input in recipes.iter().flat_map(|recipe| recipe.inputs(with_relink)) {
         hash.update([0]);
-        hash.update(line);
-    }
-    if toolchain.order.is_some() {
-        for line in recipes.iter().flat_map(|recipe| recipe.relink) {
-            hash.update([0]);
-            hash.update(line);
-        }
+        hash.update(input);
     }
     for file in &toolchain.patches {
         hash.update([0]);

@@ -6,10 +6,12 @@ mod folder;
 mod git;
 mod locate;
 mod patch;
+mod recipe;
 mod relink;
 mod toolchain;
 
 pub use git::{Commit, commits};
+pub use recipe::IdleFiles;
 
 pub(super) use compile::{Compile, compile};
 pub(super) use locate::locate;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::dbms::spec::{BuildVariant, build_variant, patch_file, relink_order};
+use crate::dbms::spec::{BuildVariant, build_variant, patch_file, recipe_name, relink_order};
 use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
 use crate::os::answer;
@@ -17,6 +17,8 @@ pub(super) struct Toolchain {
     pub(super) cxx: String,
     /// Flags for both.
     pub(super) flags: Vec<String>,
+    /// The library that replaces malloc, and its Debian package.
+    pub(super) allocator: Option<(&'static str, &'static str)>,
     /// The version text of the C compiler, on one line.
     pub(super) reported: String,
     /// The number of the order in which functions are linked; `None` for that of the compiler.
@@ -30,7 +32,7 @@ impl Toolchain {
     pub(super) fn of(variant: Option<&str>) -> Result<Toolchain, Reason> {
         let mut flags: Vec<&str> = vec!["-O2", "-g"];
         let (mut cc, mut cxx) = ("cc", "c++");
-        let (mut order, mut patches) = (None, Vec::new());
+        let (mut order, mut patches, mut allocator) = (None, Vec::new(), None);
         for name in variant.into_iter().flat_map(|names| names.split('+')) {
             if let Some(file) = patch_file(name) {
                 patches.push(PathBuf::from(file));
@@ -41,9 +43,14 @@ impl Toolchain {
                 flags.push("-ffunction-sections");
                 continue;
             }
-            let Some(BuildVariant { flags: own, compilers, .. }) = build_variant(name) else {
+            if recipe_name(name).is_some() {
+                continue;
+            }
+            let Some(found) = build_variant(name) else {
                 return Err(SourceFault::NoBuildVariant { name: name.to_owned() }.into());
             };
+            let BuildVariant { flags: own, compilers, allocator: library, .. } = found;
+            allocator = library.or(allocator);
             for flag in *own {
                 flags.retain(|other| group(other) != group(flag));
                 flags.push(flag);
@@ -68,21 +75,31 @@ impl Toolchain {
             cc: cc.to_owned(),
             cxx: cxx.to_owned(),
             flags: flags.into_iter().map(str::to_owned).collect(),
+            allocator,
             reported,
             order,
             patches,
         })
     }
 
-    /// Compiler, flags, order of linking and patches, for manifests.
+    /// The flags of the linker. The library comes before libc in the list of each program, so its
+    /// malloc is taken, as with LD_PRELOAD.
+    pub(super) fn link_flags(&self) -> String {
+        self.allocator.map_or_else(String::new, |(library, _)| {
+            format!("-Wl,--push-state,--no-as-needed -l:{library} -Wl,--pop-state")
+        })
+    }
+
+    /// Compiler, flags, allocator, order of linking and patches, for manifests.
     pub(super) fn text(&self) -> String {
         let order = self.order.map(|order| format!(", functions in order {order}"));
         let patches = self.patches.iter().map(|file| {
             format!(", patch {}", file.file_name().unwrap_or_default().to_string_lossy())
         });
         let patches: String = patches.collect();
-        let (flags, order) = (self.flags.join(" "), order.unwrap_or_default());
-        format!("{} {flags}{order}{patches}", self.reported)
+        let allocator = self.allocator.map(|(library, _)| format!(", {library}"));
+        let (flags, allocator) = (self.flags.join(" "), allocator.unwrap_or_default());
+        format!("{} {flags}{allocator}{}{patches}", self.reported, order.unwrap_or_default())
     }
 }
 
@@ -107,6 +124,10 @@ mod tests {
         check(Some("rel"), "-O2 -g0");
         check(Some("gcc+O0"), "-g -O0");
         check(Some("O3+relink7+patch=../a.diff"), "-g -O3 -ffunction-sections");
+        check(Some("recipe=sources+jemalloc"), "-O2 -g");
+        let found = Toolchain::of(Some("tcmalloc+rel+jemalloc")).unwrap();
+        assert!(found.text().ends_with("-O2 -g0, libjemalloc.so.2"), "{}", found.text());
+        assert!(found.link_flags().contains("-l:libjemalloc.so.2"));
         let found = Toolchain::of(Some("O3+relink7+patch=../a.diff")).unwrap();
         assert!(found.text().ends_with("-ffunction-sections, functions in order 7, patch a.diff"));
         let said = Toolchain::of(Some("O3+fast")).unwrap_err().to_string();

@@ -9,6 +9,7 @@ use crate::analyze::history::StepSeries;
 use crate::domain::metric::Metric;
 use crate::report::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use crate::report::html::{PageFrame, render_document};
+use crate::units::counted;
 
 /// More changes are in the feed's pages, not in the overview.
 const CHANGES_MAX: usize = 200;
@@ -24,10 +25,10 @@ pub fn index_page(site: &SiteMaterial) -> String {
         sections.push(left_out(site));
     }
     let document = Document { title: site.title.to_owned(), sections };
-    let newest = site.sets.last().map(|set| minute(&set.started)).unwrap_or_default();
-    let count = site.sets.len();
-    let lead =
-        format!("{count} result sets, {} series; the newest is of {newest}", site.series.len());
+    let newest = site.sets.last().map(|set| minute(&set.started)).filter(|it| !it.is_empty());
+    let newest = newest.map(|minute| format!("; the newest is of {minute}")).unwrap_or_default();
+    let sets = counted(site.sets.len(), "result set");
+    let lead = format!("{sets}, {} series{newest}", site.series.len());
     render_document(&document, &lead, &[], PageFrame::Site { root: "" })
 }
 

@@ -1,0 +1,224 @@
+//! Recipes for builds from sources: shipped ones, and those that a user brings as a file, which is
+//! TOML like the shipped ones, or a script.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::dbms::spec::{self, recipe_name};
+use crate::domain::build::{Dbms, Version};
+use crate::obtain::error::Reason;
+use crate::obtain::source_fault::SourceFault;
+use crate::user_text::toml_reader;
+
+/// The way from a kind of source tree to a build.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+pub(super) struct Recipe {
+    /// Its name in errors.
+    #[serde(skip)]
+    pub(super) name: String,
+    /// Files that a tree of this kind has.
+    #[serde(default)]
+    pub(super) marks: Vec<String>,
+    /// Lines for `sh -e`, run in a copy of the sources. They see CC, CXX, CFLAGS, CXXFLAGS,
+    /// LDFLAGS, JOBS, PREFIX (where the build will be) and DEST (an empty folder, which becomes the
+    /// build; or what is in `DEST/PREFIX` does, as after `make install` with DESTDIR).
+    pub(super) lines: Vec<String>,
+    /// Lines that link the same objects once more, after all other lines, with the linker script
+    /// ORDER, which names functions in another order; empty where rqps cannot.
+    #[serde(default)]
+    pub(super) relink: Vec<String>,
+    /// Programs that must be there, with the Debian package of each.
+    #[serde(default)]
+    pub(super) needs: BTreeMap<String, String>,
+    /// Libraries that must be there, as pkg-config calls them, with the Debian package of each.
+    #[serde(default)]
+    pub(super) libraries: BTreeMap<String, String>,
+    /// The place of the version of a library whose own file does not tell it.
+    #[serde(default)]
+    pub(super) version: Option<SourceVersion>,
+    /// Folders and files of the sources that cannot change the build: a path below one of them, or
+    /// with this ending after `*`.
+    #[serde(default)]
+    idle: Vec<String>,
+    /// The script of the user that the only line runs, as RECIPE.
+    #[serde(skip)]
+    pub(super) script: Option<String>,
+}
+
+/// The place of the version in the sources.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub(super) struct SourceVersion {
+    /// The file, a header of C.
+    pub(super) file: String,
+    /// The macros of its parts.
+    macros: Vec<String>,
+}
+
+impl SourceVersion {
+    /// The version in the text of the file; `None` if a macro is missing or is no number.
+    pub(super) fn read(&self, text: &str) -> Option<Version> {
+        let part = |name: &String| {
+            let line = text.lines().find(|line| line.contains(&format!("define {name} ")))?;
+            line.split_whitespace().last()?.parse::<u32>().ok().map(|part| part.to_string())
+        };
+        let parts: Vec<String> = self.macros.iter().map(part).collect::<Option<_>>()?;
+        Some(Version::new(parts.join(".")))
+    }
+}
+
+impl Recipe {
+    /// The recipes that may know some sources: that of `recipe=` among the words of a variant, else
+    /// all shipped ones.
+    ///
+    /// # Errors
+    /// None is shipped, none has this name, or the file of the user cannot be read.
+    pub(super) fn candidates(dbms: Dbms, variant: Option<&str>) -> Result<Vec<Recipe>, Reason> {
+        let shipped = spec::of(dbms).map_or(&[][..], |spec| spec.recipes);
+        let asked = variant.into_iter().flat_map(|words| words.split('+')).find_map(recipe_name);
+        match asked {
+            None if shipped.is_empty() => Err(SourceFault::NotFromSources { dbms }.into()),
+            None => shipped.iter().map(|(name, text)| Recipe::parse(name, text)).collect(),
+            Some(asked) if asked.contains(['/', '.']) => Ok(vec![Recipe::read(Path::new(asked))?]),
+            Some(asked) => match shipped.iter().find(|(name, _)| *name == asked) {
+                Some((name, text)) => Ok(vec![Recipe::parse(name, text)?]),
+                None => {
+                    let known: Vec<&str> = shipped.iter().map(|(name, _)| *name).collect();
+                    let (name, known) = (asked.to_owned(), known.join(", "));
+                    Err(SourceFault::NoSuchRecipe { dbms, name, known }.into())
+                }
+            },
+        }
+    }
+
+    /// The recipe in a file of the user.
+    fn read(file: &Path) -> Result<Recipe, Reason> {
+        let text = fs::read_to_string(file).map_err(Reason::io("read the recipe", file))?;
+        let name = file.display().to_string();
+        if file.extension().is_some_and(|ending| ending == "toml") {
+            return Recipe::parse(&name, &text);
+        }
+        // The kernel starts a script with a first line of its own.
+        let line = if text.starts_with("#!") { "\"$RECIPE\"" } else { "sh -e \"$RECIPE\"" };
+        Ok(Recipe { name, lines: vec![line.to_owned()], script: Some(text), ..Recipe::default() })
+    }
+
+    fn parse(name: &str, text: &str) -> Result<Recipe, Reason> {
+        let bad = |said: String| SourceFault::BadRecipe { name: name.to_owned(), said };
+        let mut unknown = Vec::new();
+        let found = toml_reader::read(text, &mut |key| unknown.push(key));
+        let recipe: Recipe = found.map_err(|error| bad(error.to_string()))?;
+        if let Some(key) = unknown.first() {
+            return Err(bad(format!("no key of a recipe is called {key}")).into());
+        }
+        Ok(Recipe { name: name.to_owned(), ..recipe })
+    }
+
+    /// All that decides about the build.
+    pub(super) fn inputs(&self, with_relink: bool) -> impl Iterator<Item = &String> {
+        let relink = if with_relink { self.relink.as_slice() } else { &[] };
+        self.lines.iter().chain(relink).chain(&self.script)
+    }
+
+    /// True if a file of the sources cannot change the build.
+    fn is_idle(&self, path: &str) -> bool {
+        self.idle.iter().any(|idle| match idle.strip_prefix('*') {
+            Some(ending) => path.ends_with(ending),
+            None => path.strip_prefix(idle.as_str()).is_some_and(|rest| {
+                rest.is_empty() || idle.ends_with('/') || rest.starts_with('/')
+            }),
+        })
+    }
+}
+
+/// Files of sources that no build of a DBMS depends on.
+pub struct IdleFiles(Vec<Recipe>);
+
+impl IdleFiles {
+    /// Those of a DBMS and a variant.
+    ///
+    /// # Errors
+    /// No recipe is there, or it cannot be read.
+    pub fn of(dbms: Dbms, variant: Option<&str>) -> Result<IdleFiles, Reason> {
+        Recipe::candidates(dbms, variant).map(IdleFiles)
+    }
+
+    /// True for a path in the repository that is one of them.
+    pub fn has(&self, path: &str) -> bool {
+        self.0.iter().all(|recipe| recipe.is_idle(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_cannot_matter() {
+        let idle = ["doc", "test/", "README", "*.md"].map(str::to_owned).to_vec();
+        let recipe = Recipe { idle, ..Recipe::default() };
+        let check = |path: &str, expected| assert_eq!(recipe.is_idle(path), expected, "{path}");
+        check("doc/a.c", true);
+        check("doc", true);
+        check("docs/a.c", false);
+        check("test/a.c", true);
+        check("src/test/a.c", false);
+        check("README", true);
+        check("src/NOTES.md", true);
+        check("src/a.c", false);
+    }
+
+    #[test]
+    fn shipped_recipes_can_be_read() {
+        let mut count = 0;
+        for spec in spec::ALL {
+            for (name, text) in spec.recipes {
+                let recipe = Recipe::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+                assert!(!recipe.lines.is_empty() && !recipe.marks.is_empty(), "{name}");
+                assert!(!recipe.idle.is_empty(), "{name}");
+                count += 1;
+            }
+        }
+        assert!(count >= 6);
+        let all = Recipe::candidates(Dbms::Sqlite, Some("O3+recipe=sources")).unwrap();
+        assert_eq!(all.iter().map(|recipe| recipe.name.as_str()).collect::<Vec<_>>(), ["sources"]);
+        assert!(all[0].needs.contains_key("tclsh"));
+    }
+
+    #[test]
+    fn the_version_is_in_the_header() {
+        let all = Recipe::candidates(Dbms::Rocksdb, None).unwrap();
+        let known = all[0].version.clone().unwrap();
+        let text = "#pragma once\n#define ROCKSDB_MAJOR 10\n#define ROCKSDB_MINOR 6\n\
+                    #define ROCKSDB_PATCH 2\n";
+        assert_eq!(known.read(text), Some(Version::new("10.6.2")));
+        assert_eq!(known.read("#define ROCKSDB_MAJOR 10"), None);
+    }
+
+    #[test]
+    fn errors_name_the_file_and_the_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("own.toml");
+        let check = |text: &str, expected: &[&str]| {
+            fs::write(&file, text).unwrap();
+            let word = format!("recipe={}", file.display());
+            let said = Recipe::candidates(Dbms::Fake, Some(&word)).unwrap_err().to_string();
+            for part in expected.iter().chain(&["own.toml"]) {
+                assert!(said.contains(part), "{part}: {said}");
+            }
+        };
+        check("lines = \"make\"\n", &["line 1, column 9", "expected a sequence"]);
+        check("marks = []\n", &["missing field `lines`"]);
+        check("lines = []\nneed = []\n", &["no key of a recipe is called need"]);
+        fs::remove_file(&file).unwrap();
+        let word = format!("recipe={}", file.display());
+        let said = Recipe::candidates(Dbms::Fake, Some(&word)).unwrap_err().to_string();
+        assert!(said.contains("read the recipe") && said.contains("own.toml"), "{said}");
+        let said = Recipe::candidates(Dbms::Sqlite, Some("recipe=meson")).unwrap_err().to_string();
+        assert!(said.contains("meson") && said.contains("amalgamation, sources"), "{said}");
+        let said = Recipe::candidates(Dbms::Fake, None).unwrap_err().to_string();
+        assert!(said.contains("recipe=FILE"), "{said}");
+    }
+}
