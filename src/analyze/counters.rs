@@ -1,11 +1,9 @@
 //! Counters of the DBMS per operation: what it did beside answering.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::Serialize;
 
 use super::metrics::operations;
-use crate::domain::run::{Counter, StepRecord};
+use crate::domain::run::StepRecord;
 use crate::stats::summary::mean;
 
 /// A counter that differs by a smaller share is not told.
@@ -13,8 +11,9 @@ const MOVED_LEAST: f64 = 0.05;
 /// One that moves less often, per operation, in both targets is not told either.
 const OFTEN_LEAST: f64 = 0.001;
 
-/// Counter → how far it moved, per operation; one that is not there did not move.
-pub type CounterValues = BTreeMap<String, f64>;
+/// How far a counter moved, per operation; the counter is a place in a list of names. A counter
+/// that a list lacks did not move.
+pub type CounterChange = (u32, f64);
 
 /// A counter that differs between two targets, means per operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,28 +31,42 @@ pub struct MovedCounter {
 /// Counters are read before the warm-up and after the last session has ended, so they include the
 /// statements of the warm-up. The divisor includes them too: operations × (statements + those
 /// outside of the window) / statements. `None` without counts.
-pub fn per_operation(step: &StepRecord, counter: &Counter) -> Option<f64> {
+pub fn per_operation(step: &StepRecord, before: f64, after: f64) -> Option<f64> {
     let outcome = &step.outcome;
     let statements = outcome.statements as f64;
     let all = operations(step)? * (statements + outcome.outside as f64) / statements;
-    let per_operation = (counter.after - counter.before) / all;
+    let per_operation = (after - before) / all;
     per_operation.is_finite().then_some(per_operation)
 }
 
 /// The counters that differ in every pair in the same direction, and by [`MOVED_LEAST`] in the
-/// mean; those that differ by the largest factor first.
-pub fn moved(pairs: &[(CounterValues, CounterValues)]) -> Vec<MovedCounter> {
-    let names: BTreeSet<&String> =
-        pairs.iter().flat_map(|(before, after)| before.keys().chain(after.keys())).collect();
-    let value = |values: &CounterValues, name: &String| values.get(name).copied().unwrap_or(0.0);
+/// mean; those that differ by the largest factor first, and equal ones in the order of `names`.
+/// `shared` has true for each name that counts.
+pub fn moved(
+    names: &[String],
+    shared: &[bool],
+    pairs: &[(&[CounterChange], &[CounterChange])],
+) -> Vec<MovedCounter> {
+    let mut columns: Vec<Option<[Vec<f64>; 2]>> = vec![None; names.len()];
+    for (pair, (before, after)) in pairs.iter().enumerate() {
+        for (side, changes) in [before, after].into_iter().enumerate() {
+            for (place, change) in changes.iter().map(|(place, change)| (*place as usize, change)) {
+                if shared[place] {
+                    let column = columns[place]
+                        .get_or_insert_with(|| [vec![0.0; pairs.len()], vec![0.0; pairs.len()]]);
+                    column[side][pair] = *change;
+                }
+            }
+        }
+    }
     let mut found: Vec<MovedCounter> = names
-        .into_iter()
-        .filter_map(|name| {
-            let before: Vec<f64> = pairs.iter().map(|(before, _)| value(before, name)).collect();
-            let after: Vec<f64> = pairs.iter().map(|(_, after)| value(after, name)).collect();
-            let more = before.iter().zip(&after).all(|(before, after)| after > before);
-            let less = before.iter().zip(&after).all(|(before, after)| after < before);
-            let (baseline, target) = (mean(&before), mean(&after));
+        .iter()
+        .zip(&columns)
+        .filter_map(|(name, column)| {
+            let [before, after] = column.as_ref()?;
+            let more = before.iter().zip(after).all(|(before, after)| after > before);
+            let less = before.iter().zip(after).all(|(before, after)| after < before);
+            let (baseline, target) = (mean(before), mean(after));
             let (small, large) = (baseline.min(target), baseline.max(target));
             let far = small <= large * (1.0 - MOVED_LEAST) && large >= OFTEN_LEAST;
             ((more || less) && far).then(|| MovedCounter { name: name.clone(), baseline, target })
@@ -79,27 +92,28 @@ mod tests {
 
     #[test]
     fn a_counter_moved_if_it_did_so_in_every_pair() {
-        let values = |all: [f64; 4]| {
-            let names = ["pages", "syncs", "rare", "time"].map(str::to_owned);
-            names.into_iter().zip(all).filter(|(_, value)| *value > 0.0).collect::<CounterValues>()
+        let names = ["pages", "syncs", "rare", "time", "other"].map(str::to_owned);
+        let values = |all: [f64; 5]| -> Vec<CounterChange> {
+            (0..).zip(all).filter(|(_, value)| *value > 0.0).collect()
         };
-        let pairs = [
-            (values([1.0, 0.0, 0.0, 7.0]), values([2.0, 0.5, 0.0001, 7.1])),
-            (values([1.5, 0.0, 0.0, 7.0]), values([2.5, 0.75, 0.0001, 6.9])),
-        ];
-        let found: Vec<(String, f64, f64)> =
-            moved(&pairs).into_iter().map(|it| (it.name, it.baseline, it.target)).collect();
+        let first = (values([1.0, 0.0, 0.0, 7.0, 1.0]), values([2.0, 0.5, 0.0001, 7.1, 9.0]));
+        let second = (values([1.5, 0.0, 0.0, 7.0, 1.0]), values([2.5, 0.75, 0.0001, 6.9, 9.0]));
+        let pairs = [(&first.0[..], &first.1[..]), (&second.0[..], &second.1[..])];
+        let shared = [true, true, true, true, false];
+        let found: Vec<(String, f64, f64)> = moved(&names, &shared, &pairs)
+            .into_iter()
+            .map(|it| (it.name, it.baseline, it.target))
+            .collect();
         assert_eq!(found, [("syncs".to_owned(), 0.0, 0.625), ("pages".to_owned(), 1.25, 2.25)]);
-        assert_eq!(moved(&[]), []);
+        assert_eq!(moved(&names, &shared, &[]), []);
     }
 
     #[test]
     fn statements_of_the_warm_up_are_operations_too() {
-        let counter = Counter { name: "pages_read".to_owned(), before: 100.0, after: 700.0 };
         let check = |rate, statements, outside, rows_scanned, want| {
             let outcome =
                 Outcome { seconds: 2.0, statements, outside, rows_scanned, ..Outcome::default() };
-            assert_eq!(per_operation(&step(rate, outcome), &counter), want);
+            assert_eq!(per_operation(&step(rate, outcome), 100.0, 700.0), want);
         };
         check(RateUnit::Queries, 200, 0, 0, Some(3.0));
         check(RateUnit::Queries, 200, 100, 0, Some(2.0));

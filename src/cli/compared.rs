@@ -63,8 +63,8 @@ impl Compared {
     pub(super) fn causes(&self, steps: &[&StepComparison]) -> Causes {
         let settings =
             |run: &Run| results::settings_of(run).map_err(|error| fault::text(&error.into()));
-        let counters = |run: &Run, step: &StepRecord| {
-            results::counters_of(run, step).map_err(|error| fault::text(&error.into()))
+        let counters = |run: &Run, step: &StepRecord, take: &mut dyn FnMut(&str, f64, f64)| {
+            results::each_counter(run, step, take).map_err(|error| fault::text(&error.into()))
         };
         let readers = CauseReaders { settings: &settings, counters: &counters };
         causes::find(&self.comparison, &self.dataset, steps, readers)

@@ -248,7 +248,7 @@ fn of_counter(at: usize, step: &StepRecord, counter: &Counter) -> [String; COUNT
         counter.name.clone(),
         real(Some(counter.before)),
         real(Some(counter.after)),
-        real(per_operation(step, counter)),
+        real(per_operation(step, counter.before, counter.after)),
     ]
 }
 

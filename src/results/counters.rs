@@ -24,31 +24,41 @@ pub(super) fn to_csv(counters: &[Counter]) -> String {
 
 /// The counters of a step; none where it has no such file.
 pub fn counters_of(run: &Run, step: &StepRecord) -> Result<Vec<Counter>, ResultsError> {
+    let mut counters = Vec::new();
+    each_counter(run, step, &mut |name, before, after| {
+        counters.push(Counter { name: name.to_owned(), before, after });
+    })?;
+    Ok(counters)
+}
+
+/// As [`counters_of`], for reports over many runs: calls `take` with the name of each counter and
+/// its values before and after the step, and makes no list of them.
+pub fn each_counter(
+    run: &Run,
+    step: &StepRecord,
+    take: &mut dyn FnMut(&str, f64, f64),
+) -> Result<(), ResultsError> {
     if !run.has_counters {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let name = format!("{:02}-{}{SUFFIX}", step.index, step.name);
     let path = Path::new(&run.folder).join("steps").join(name);
-    if !path.is_file() {
-        return Ok(Vec::new());
-    }
-    let text = files::text(&path)?;
-    let mut counters = Vec::new();
+    let Some(text) = files::text_if_there(&path)? else { return Ok(()) };
     for (line, row) in (1..).zip(text.lines()).skip(1) {
-        let counter = counter(row).ok_or_else(|| ResultsError::Malformed {
+        let (name, before, after) = counter(row).ok_or_else(|| ResultsError::Malformed {
             path: path.clone(),
             line,
             field: None,
             why: format!("`{row}` is no counter with two numbers"),
         })?;
-        counters.push(counter);
+        take(name, before, after);
     }
-    Ok(counters)
+    Ok(())
 }
 
-fn counter(row: &str) -> Option<Counter> {
+fn counter(row: &str) -> Option<(&str, f64, f64)> {
     let mut cells = row.split(',');
-    let name = cells.next()?.to_owned();
+    let name = cells.next()?;
     let mut number = || cells.next()?.parse::<f64>().ok().filter(|number| number.is_finite());
-    Some(Counter { name, before: number()?, after: number()? })
+    Some((name, number()?, number()?))
 }

@@ -63,6 +63,16 @@ pub(super) fn text(path: &Path) -> Result<String, ResultsError> {
     fs::read_to_string(path).map_err(ResultsError::io("read", path))
 }
 
+/// The text of a file; `None` if there is no file.
+pub(super) fn text_if_there(path: &Path) -> Result<Option<String>, ResultsError> {
+    // Asking first whether it is there would take another call of the kernel.
+    let mut buffer = Vec::new();
+    match fs::File::open(path).and_then(|file| text_in(&mut buffer, file).map(str::to_owned)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(ResultsError::io("read", path)),
+    }
+}
+
 /// A file of JSON.
 pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
     json_with_unknown(path, &mut BTreeSet::new())

@@ -20,7 +20,7 @@ mod store;
 pub use atomic::{replace as replace_whole, write as write_whole};
 pub use bisection::BisectionFolder;
 pub use calibrations::{keep_calibration, read_calibrations};
-pub use counters::counters_of;
+pub use counters::{counters_of, each_counter};
 pub use error::ResultsError;
 pub use files::entries;
 pub use layouts::{keep_layout, read_layouts};

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::counters_of_runs::{CountersOfRuns, WantedSteps};
 use super::found::{Causes, CausesOfStep, SettingsOfTarget};
 use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
 use crate::analyze::counted::TotalChange;
-use crate::analyze::counters::{CounterValues, MovedCounter, moved, per_operation};
+use crate::analyze::counters::{CounterChange, MovedCounter, moved};
 use crate::analyze::measurement::Measurement;
 use crate::analyze::pairing::{PairKey, pair_key};
 use crate::domain::metric::Metric;
-use crate::domain::run::{Counter, Dataset, Run, StepRecord};
+use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::parallel;
 
 /// Settings that say who a server is, not what it does.
@@ -27,10 +28,14 @@ const NAMES_OF_PLACES: [&str; 10] = [
 ];
 
 /// Reads the settings that the server of a run said it had.
-pub type ReadSettings<'a> = &'a dyn Fn(&Run) -> Result<BTreeMap<String, String>, String>;
+pub type ReadSettings<'a> = &'a (dyn Fn(&Run) -> Result<BTreeMap<String, String>, String> + Sync);
+
+/// Receives the name of a counter and its values before and after a step.
+pub type TakeCounter<'a> = &'a mut dyn FnMut(&str, f64, f64);
 
 /// Reads the counters of the DBMS that moved in a step of a run.
-pub type ReadCounters<'a> = &'a (dyn Fn(&Run, &StepRecord) -> Result<Vec<Counter>, String> + Sync);
+pub type ReadCounters<'a> =
+    &'a (dyn Fn(&Run, &StepRecord, TakeCounter<'_>) -> Result<(), String> + Sync);
 
 /// Readers of run folders: analysis reads no files itself.
 #[derive(Clone, Copy)]
@@ -76,8 +81,7 @@ pub fn find(
 ) -> Causes {
     let mut finder = Finder { comparison, dataset, read, faults: BTreeSet::new() };
     let settings = finder.settings();
-    let shared = if steps.is_empty() { Vec::new() } else { finder.shared_counters() };
-    let steps = steps.iter().map(|step| finder.of_step(step, &shared)).collect();
+    let steps = finder.steps(steps);
     Causes { settings, steps, faults: finder.faults.into_iter().collect() }
 }
 
@@ -100,63 +104,60 @@ impl Finder<'_> {
         differing_settings(&all)
     }
 
-    /// For each target, its counters that the baseline has, too.
-    fn shared_counters(&mut self) -> Vec<BTreeSet<String>> {
-        let targets = self.comparison.targets.iter();
-        let known: Vec<BTreeSet<String>> =
-            targets.map(|target| self.known_counters(&target.runs)).collect();
-        known.iter().map(|own| &known[0] & own).collect()
-    }
-
-    fn of_step(&mut self, step: &StepComparison, shared: &[BTreeSet<String>]) -> CausesOfStep {
-        let mut counters = vec![Vec::new(); step.targets.len()];
-        for place in (1..step.targets.len()).filter(|place| !shared[*place].is_empty()) {
-            let (baseline, target) = (&step.targets[0], &step.targets[place]);
-            counters[place] = self.moved_counters(baseline, target, &shared[place]);
+    /// The counters that moved otherwise than the baseline's, for each step.
+    fn steps(&mut self, steps: &[&StepComparison]) -> Vec<CausesOfStep> {
+        if steps.is_empty() {
+            return Vec::new();
         }
-        CausesOfStep { name: step.name.clone(), counters }
+        let mut wanted = WantedSteps::default();
+        let samples = steps.iter().flat_map(|step| &step.targets).flat_map(|it| &it.samples);
+        samples.for_each(|sample| wanted.add(sample.run, &sample.record));
+        let targets = &self.comparison.targets;
+        targets.iter().flat_map(|target| &target.runs).for_each(|run| wanted.add_run(*run));
+        let counters = CountersOfRuns::read(self.dataset, &wanted, self.read.counters);
+        self.faults.extend(counters.faults().cloned());
+        let known: Vec<Vec<bool>> =
+            targets.iter().map(|target| counters.known(&target.runs)).collect();
+        let both = |(own, baseline): (&bool, &bool)| *own && *baseline;
+        let shared: Vec<Vec<bool>> =
+            known.iter().map(|own| own.iter().zip(&known[0]).map(both).collect()).collect();
+        parallel::map(steps.to_vec(), |step| self.of_step(step, &counters, &shared))
     }
 
-    /// Counters that moved in any step of these runs. A version may lack what another one counts,
-    /// and folders hold only what moved: a counter that never did says nothing.
-    fn known_counters(&mut self, runs: &[usize]) -> BTreeSet<String> {
-        let counters = self.read.counters;
-        let of_run = |run: &Run| -> Vec<Result<BTreeSet<String>, String>> {
-            let names = |all: Vec<Counter>| all.into_iter().map(|counter| counter.name).collect();
-            run.steps.iter().map(|step| counters(run, step).map(names)).collect()
-        };
-        let runs = runs.iter().map(|run| &self.dataset.runs[*run]);
-        let found = parallel::map(runs.filter(|run| run.has_counters).collect(), of_run);
-        found.into_iter().flatten().flat_map(|names| self.heard(names)).collect()
+    fn of_step(
+        &self,
+        step: &StepComparison,
+        counters: &CountersOfRuns,
+        shared: &[Vec<bool>],
+    ) -> CausesOfStep {
+        let mut moved = vec![Vec::new(); step.targets.len()];
+        for place in (1..step.targets.len()).filter(|place| shared[*place].contains(&true)) {
+            let (baseline, target) = (&step.targets[0], &step.targets[place]);
+            moved[place] = self.moved_counters(baseline, target, (counters, &shared[place]));
+        }
+        CausesOfStep { name: step.name.clone(), counters: moved }
     }
 
     /// The counters of both targets that differ, from the blocks in which both were measured.
     fn moved_counters(
-        &mut self,
+        &self,
         baseline: &TargetResult,
         target: &TargetResult,
-        shared: &BTreeSet<String>,
+        (counters, shared): (&CountersOfRuns, &[bool]),
     ) -> Vec<MovedCounter> {
         let runs = &self.comparison.runs;
         let key = |sample: &Measurement| pair_key(&runs[sample.run]);
         let partners: BTreeMap<PairKey<'_>, &Measurement> =
             target.samples.iter().map(|after| (key(after), after)).collect();
-        let mut pairs: Vec<(CounterValues, CounterValues)> = Vec::new();
-        for before in &baseline.samples {
-            let Some(after) = partners.get(&key(before)) else { continue };
-            pairs.push((self.values(before, shared), self.values(after, shared)));
-        }
-        moved(&pairs)
-    }
-
-    fn values(&mut self, sample: &Measurement, shared: &BTreeSet<String>) -> CounterValues {
-        let all = (self.read.counters)(&self.dataset.runs[sample.run], &sample.record);
-        let all = self.heard(all).into_iter().filter(|counter| shared.contains(&counter.name));
-        all.filter_map(|counter| {
-            let value = per_operation(&sample.record, &counter)?;
-            Some((counter.name, value))
-        })
-        .collect()
+        let changes = |sample: &Measurement| {
+            counters.changes(&self.dataset.runs[sample.run], sample.run, &sample.record)
+        };
+        let pairs: Vec<(&[CounterChange], &[CounterChange])> = baseline
+            .samples
+            .iter()
+            .filter_map(|before| Some((changes(before), changes(partners.get(&key(before))?))))
+            .collect();
+        moved(counters.names(), shared, &pairs)
     }
 
     /// The value that was read; after a failure the default, and the fault is kept.

@@ -1,6 +1,7 @@
 //! Finds other differences between targets whose rates or counts differ: settings of their servers,
 //! and counters of the DBMS. Such a difference may be the cause of a rate; it is no proof.
 
+mod counters_of_runs;
 mod find;
 mod found;
 
