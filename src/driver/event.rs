@@ -52,6 +52,12 @@ pub enum DriverEvent {
     /// The warm-up of whole events has ended on one of several hosts. The driver waits for the
     /// common start of the windows.
     WarmedUp,
+    /// One of several hosts has come to a point at which all must be before any goes on. The
+    /// driver waits for the sum of their numbers.
+    Meeting {
+        /// The number of this host.
+        number: u64,
+    },
     /// The answer to [`LabWord::Clock`](crate::driver::request::LabWord).
     Clock {
         /// The host's monotonic clock, nanoseconds.

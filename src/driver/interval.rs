@@ -39,7 +39,7 @@ impl IntervalMeter {
 
     /// For a driver with this share of the step's clients.
     pub fn for_share_of(self, request: &DriverRequest, clients: u32) -> IntervalMeter {
-        IntervalMeter { tells_latencies: request.all_clients(clients) > clients, ..self }
+        IntervalMeter { tells_latencies: request.is_shared(clients), ..self }
     }
 
     /// The interval since the last call.

@@ -139,8 +139,19 @@ impl<W: Write> LabLink<W> {
 
     /// Sends `message` and waits for the lab's line. Without an input, returns at once.
     pub fn pause_at(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
+        self.answer_to(message).map(drop)
+    }
+
+    /// Waits until the drivers of all hosts that share a step are here. Returns the sum of their
+    /// numbers. Without an input, returns its own at once.
+    pub fn meet(&mut self, number: u64) -> Result<u64, LabGone> {
+        Ok(self.answer_to(&DriverEvent::Meeting { number })?.unwrap_or(number))
+    }
+
+    /// Sends `message` and waits for the lab's line; returns its number if it has one.
+    fn answer_to(&mut self, message: &DriverEvent) -> Result<Option<u64>, LabGone> {
         if self._open.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         self.say(message)?;
         loop {
@@ -153,7 +164,8 @@ impl<W: Write> LabLink<W> {
                 }
             };
             match word {
-                LabWord::GoOn => return Ok(()),
+                LabWord::GoOn => return Ok(None),
+                LabWord::Met(sum) => return Ok(Some(sum)),
                 LabWord::Clock => {
                     let (monotonic_ns, unix_ns) = (clock::monotonic_ns(), clock::unix_ns());
                     self.say(&DriverEvent::Clock { monotonic_ns, unix_ns })?;
@@ -162,7 +174,7 @@ impl<W: Write> LabLink<W> {
                     let wait = at.saturating_sub(clock::monotonic_ns());
                     RealClock::new().sleep_until(wait);
                     self.start_ns = Some(at);
-                    return Ok(());
+                    return Ok(None);
                 }
                 LabWord::Sampled(_) | LabWord::Leave(_) => {
                     let fault = format!("failed to obey `{line}`: this driver keeps no turns");

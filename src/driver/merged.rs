@@ -6,7 +6,8 @@ use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
-use crate::domain::run::{CpuTime, OpenOutcome, Outcome};
+use crate::domain::metric::Metric;
+use crate::domain::run::{CpuTime, OpenOutcome, Outcome, Role};
 use crate::driver::event::StepInterval;
 use crate::driver::recorder::text_of;
 
@@ -45,16 +46,15 @@ pub fn interval(parts: &[StepInterval]) -> Result<StepInterval, String> {
 ///
 /// # Errors
 ///
-/// A driver sent counts that only a benchmark's own loop makes.
+/// A driver sent turns, or figures of a benchmark's own loop that cannot be added up.
 pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
     let Some(first) = parts.first() else { return Ok(Outcome::default()) };
     let own = |part: &Outcome| {
-        !(part.extra.is_empty() && part.roles.is_empty() && part.series.is_empty())
-            || part.turns.is_some()
+        !(part.series.is_empty() && part.buckets.is_empty()) || part.turns.is_some()
     };
     if parts.iter().any(own) {
-        return Err("failed to add up the outcomes of several drivers: they count more than \
-                    clients of scripts do"
+        return Err("failed to add up the outcomes of several drivers: they have figures by \
+                    second, by class or by turn"
             .to_owned());
     }
     let sum = |get: fn(&Outcome) -> u64| parts.iter().map(get).sum();
@@ -62,15 +62,7 @@ pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
     for (code, count) in parts.iter().flat_map(|part| &part.errors) {
         *errors.entry(code.clone()).or_insert(0) += count;
     }
-    let cpu = parts.iter().fold(CpuTime::default(), |sum, part| CpuTime {
-        user_us: sum.user_us + part.client_cpu.user_us,
-        system_us: sum.system_us + part.client_cpu.system_us,
-    });
     let services: Vec<&str> = parts.iter().filter_map(|part| part.service.as_deref()).collect();
-    let service = match services.is_empty() {
-        true => None,
-        false => Some(text_of(Some(&histogram(services.into_iter())?))),
-    };
     Ok(Outcome {
         seconds: seconds(parts),
         events: sum(|part| part.events),
@@ -85,16 +77,74 @@ pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
         outside: sum(|part| part.outside),
         errors,
         latency: text_of(Some(&histogram(parts.iter().map(|part| part.latency.as_str()))?)),
-        service,
+        service: service(&services)?,
         open: open(parts),
-        client_cpu: cpu,
+        client_cpu: cpu(parts.iter().map(|part| part.client_cpu)),
         client_busiest: parts.iter().map(|part| part.client_busiest).fold(0.0, f64::max),
         plans: first.plans.clone(),
         notes: parts.iter().flat_map(|part| part.notes.clone()).collect(),
         stopped: parts.iter().flat_map(|part| part.stopped.clone()).collect(),
         cut: parts.iter().find_map(|part| part.cut.clone()),
+        extra: extra(parts)?,
         facts: facts(parts),
+        roles: roles(parts)?,
         ..Outcome::default()
+    })
+}
+
+/// The sums of the benchmark's own metrics.
+fn extra(parts: &[Outcome]) -> Result<BTreeMap<Metric, f64>, String> {
+    let mut sums = BTreeMap::new();
+    for (metric, value) in parts.iter().flat_map(|part| &part.extra) {
+        match metric.spec() {
+            Some(row) if row.adds_up => *sums.entry(*metric).or_insert(0.0) += value,
+            row => {
+                let name = row.map_or("of another rqps", |row| row.key);
+                return Err(format!(
+                    "failed to add up the outcomes of several drivers: the metric {name} has no sum"
+                ));
+            }
+        }
+    }
+    Ok(sums)
+}
+
+/// The counts of each role on all hosts.
+fn roles(parts: &[Outcome]) -> Result<BTreeMap<String, Role>, String> {
+    let mut all: BTreeMap<&String, Vec<&Role>> = BTreeMap::new();
+    for (name, role) in parts.iter().flat_map(|part| &part.roles) {
+        all.entry(name).or_default().push(role);
+    }
+    all.into_iter().map(|(name, roles)| Ok((name.clone(), role(&roles)?))).collect()
+}
+
+fn role(parts: &[&Role]) -> Result<Role, String> {
+    let targets: Vec<f64> = parts.iter().filter_map(|part| part.target_per_second).collect();
+    let services: Vec<&str> = parts.iter().filter_map(|part| part.service.as_deref()).collect();
+    let latency = histogram(parts.iter().map(|part| part.latency.as_str()))?;
+    Ok(Role {
+        workers: parts.iter().map(|part| part.workers).sum(),
+        operations: parts.iter().map(|part| part.operations).sum(),
+        rows: parts.iter().map(|part| part.rows).sum(),
+        target_per_second: (!targets.is_empty()).then(|| targets.iter().sum()),
+        latency: text_of(Some(&latency)),
+        service: service(&services)?,
+        cpu: cpu(parts.iter().map(|part| part.cpu)),
+        busiest: parts.iter().map(|part| part.busiest).fold(0.0, f64::max),
+    })
+}
+
+fn service(parts: &[&str]) -> Result<Option<String>, String> {
+    match parts.is_empty() {
+        true => Ok(None),
+        false => Ok(Some(text_of(Some(&histogram(parts.iter().copied())?)))),
+    }
+}
+
+fn cpu(parts: impl Iterator<Item = CpuTime>) -> CpuTime {
+    parts.fold(CpuTime::default(), |sum, part| CpuTime {
+        user_us: sum.user_us + part.user_us,
+        system_us: sum.system_us + part.system_us,
     })
 }
 
@@ -206,5 +256,36 @@ mod tests {
         assert_eq!(outcome(&[part(100, 1.5), part(50, 1.5)]).unwrap().seconds, 1.5);
         let own = Outcome { series: BTreeMap::from([("x".to_owned(), vec![])]), ..part(1, 1.0) };
         assert!(outcome(&[part(1, 1.0), own]).is_err());
+    }
+
+    #[test]
+    fn metrics_and_roles_of_a_benchmark_add_up() {
+        let part = |operations: u64, busiest: f64, nopm: f64| Outcome {
+            seconds: 1.0,
+            events: operations,
+            latency: latencies(&[5000]),
+            extra: BTreeMap::from([(Metric::NewOrdersPerMinute, nopm)]),
+            roles: BTreeMap::from([(
+                "payment".to_owned(),
+                Role {
+                    workers: 2,
+                    operations,
+                    latency: latencies(&[1000 * operations]),
+                    cpu: CpuTime { user_us: 3.0, system_us: 1.0 },
+                    busiest,
+                    ..Role::default()
+                },
+            )]),
+            ..Outcome::default()
+        };
+        let merged = outcome(&[part(5, 0.25, 60.0), part(9, 0.5, 90.0)]).unwrap();
+        assert_eq!(merged.extra, BTreeMap::from([(Metric::NewOrdersPerMinute, 150.0)]));
+        let role = &merged.roles["payment"];
+        assert_eq!((role.workers, role.operations, role.busiest), (4, 14, 0.5));
+        assert_eq!(role.cpu, CpuTime { user_us: 6.0, system_us: 2.0 });
+        assert_eq!(histogram([role.latency.as_str()].into_iter()).unwrap().len(), 2);
+        let other =
+            Outcome { extra: BTreeMap::from([(Metric::IndexSeconds, 1.0)]), ..part(1, 0.1, 1.0) };
+        assert!(outcome(&[part(1, 0.1, 1.0), other]).unwrap_err().contains("has no sum"));
     }
 }

@@ -34,6 +34,8 @@ pub enum LabWord {
     Sampled(u32),
     /// This target takes no more turns.
     Leave(u32),
+    /// Drivers of all hosts have met; the sum of their numbers.
+    Met(u64),
 }
 
 impl fmt::Display for LabWord {
@@ -44,6 +46,7 @@ impl fmt::Display for LabWord {
             LabWord::StartAt(at) => write!(f, "start {at}"),
             LabWord::Sampled(target) => write!(f, "sampled {target}"),
             LabWord::Leave(target) => write!(f, "leave {target}"),
+            LabWord::Met(sum) => write!(f, "met {sum}"),
         }
     }
 }
@@ -58,6 +61,7 @@ impl FromStr for LabWord {
             Some(("start", at)) => at.parse().ok().map(LabWord::StartAt),
             Some(("sampled", target)) => target.parse().ok().map(LabWord::Sampled),
             Some(("leave", target)) => target.parse().ok().map(LabWord::Leave),
+            Some(("met", sum)) => sum.parse().ok().map(LabWord::Met),
             _ => None,
         }
         .ok_or_else(|| format!("failed to understand `{line}`; only rqps starts drivers"))
@@ -136,6 +140,11 @@ impl DriverRequest {
     /// Where a script can be read by this process.
     pub fn readable(&self, script: &Path) -> PathBuf {
         self.places.as_ref().map_or_else(|| script.to_owned(), |places| places.readable(script))
+    }
+
+    /// True if other hosts carry clients of the step, too, beside the `own` ones of this driver.
+    pub fn is_shared(&self, own: u32) -> bool {
+        self.all_clients(own) > own
     }
 
     /// The unit of the step's rate; `None` for a load.
@@ -395,10 +404,11 @@ mod tests {
     #[test]
     fn words_of_the_lab_are_lines() {
         let words = [LabWord::GoOn, LabWord::Clock, LabWord::StartAt(u64::MAX)];
-        for word in words.into_iter().chain([LabWord::Sampled(0), LabWord::Leave(u32::MAX)]) {
+        let more = [LabWord::Sampled(0), LabWord::Leave(u32::MAX), LabWord::Met(u64::MAX)];
+        for word in words.into_iter().chain(more) {
             assert_eq!(word.to_string().parse(), Ok(word));
         }
-        for line in ["stop", "start", "start soon", "clock 1", "leave", "sampled -1"] {
+        for line in ["stop", "start", "start soon", "clock 1", "leave", "sampled -1", "met"] {
             assert!(line.parse::<LabWord>().is_err(), "{line}");
         }
     }

@@ -219,7 +219,7 @@ impl<E> Shared<E> {
 
     /// True if other hosts carry clients of the step, too.
     fn is_shared(&self) -> bool {
-        self.request.all_clients(self.task.clients) > self.task.clients
+        self.request.is_shared(self.task.clients)
     }
 }
 

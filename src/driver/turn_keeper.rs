@@ -44,7 +44,7 @@ fn obey(ring: &Ring, line: &str) -> Result<(), String> {
     match line.parse::<LabWord>()? {
         LabWord::Sampled(target) => ring.arrive(place(target)?, TurnPhase::Sample),
         LabWord::Leave(target) => ring.bury(place(target)?),
-        LabWord::GoOn | LabWord::Clock | LabWord::StartAt(_) => {
+        LabWord::GoOn | LabWord::Clock | LabWord::StartAt(_) | LabWord::Met(_) => {
             return Err(format!("failed to obey `{line}`: this driver only keeps turns"));
         }
     }

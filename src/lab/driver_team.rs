@@ -200,6 +200,11 @@ fn next_of_all(drivers: &mut [AwayDriver], wait: Duration) -> Result<Option<Driv
         let Some(silent) = drivers.iter().position(is_silent) else {
             match together(drivers)? {
                 DriverEvent::WarmedUp => start_together(drivers)?,
+                DriverEvent::Meeting { number } => {
+                    for driver in drivers.iter_mut() {
+                        driver.process.tell(LabWord::Met(number))?;
+                    }
+                }
                 event => return Ok(Some(event)),
             }
             continue;
@@ -221,6 +226,8 @@ fn rank(event: &DriverEvent) -> (u8, u32) {
         DriverEvent::WindowStart { .. } => (3, 0),
         DriverEvent::Interval(interval) => (4, interval.second),
         DriverEvent::Measured(_) => (6, 0),
+        // Nobody goes on before all others are there.
+        DriverEvent::Meeting { .. } => (7, 0),
         _ => (5, 0),
     }
 }
@@ -237,12 +244,17 @@ fn together(drivers: &mut [AwayDriver]) -> Result<DriverEvent> {
         }
     }
     let (mut intervals, mut outcomes): (Vec<StepInterval>, Vec<Outcome>) = Default::default();
+    let mut sum = 0;
     for part in &parts {
         match part {
             DriverEvent::Interval(interval) => intervals.push(interval.clone()),
             DriverEvent::Measured(outcome) => outcomes.push(outcome.as_ref().clone()),
+            DriverEvent::Meeting { number } => sum += number,
             _ => {}
         }
+    }
+    if let Some(DriverEvent::Meeting { .. }) = parts.first() {
+        return Ok(DriverEvent::Meeting { number: sum });
     }
     if !outcomes.is_empty() {
         return Ok(DriverEvent::Measured(Box::new(measured(drivers, outcomes)?)));

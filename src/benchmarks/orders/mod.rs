@@ -20,7 +20,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     finish: settings::finish,
     check: check::check,
     phases: |_, _, workload| steps::phases(workload),
-    one_client_host: |_| Some("it checks the tables when its clients have ended"),
     turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::load),

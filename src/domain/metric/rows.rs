@@ -46,6 +46,7 @@ macro_rules! metrics {
                             counted: false,
                             aside: false,
                             of_writers: false,
+                            adds_up: false,
                             place: None,
                         }$(.$flag($($place)?))*;
                         Some(&ROW)
@@ -62,8 +63,9 @@ macro_rules! metrics {
 //     variant, key in files, column head, unit, better direction, class, digits,
 //         [common: every step has it, or says why not; explains(n): a cost that may explain the
 //         rate, the n-th of those with an equal change; counted: its verdicts are counted; aside:
-//         not in the overview; of_writers: judged even if its target was missed; place(n): the
-//         n-th published column of costs per operation];
+//         not in the overview; of_writers: judged even if its target was missed; adds_up: of
+//         several client hosts, the sum counts; place(n): the n-th published column of costs per
+//         operation];
 //
 // A block belongs to the benchmark that it names; "" is every benchmark's. A metric that no section
 // of a report selects is in the section "Other metrics".
@@ -331,9 +333,9 @@ metrics! {
     }
     "orders" => {
         /// New orders that were committed, per minute of all clients.
-        NewOrdersPerMinute, "nopm", "nopm", "1/min", Higher, Rate, Fixed(0), [];
+        NewOrdersPerMinute, "nopm", "nopm", "1/min", Higher, Rate, Fixed(0), [adds_up];
         /// Transactions of all kinds that were carried out, per minute of all clients.
-        TransactionsPerMinute, "tpm", "tpm", "1/min", Higher, Rate, Fixed(0), [];
+        TransactionsPerMinute, "tpm", "tpm", "1/min", Higher, Rate, Fixed(0), [adds_up];
     }
     // Published perf reports.
     "" => {

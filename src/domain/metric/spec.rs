@@ -75,6 +75,8 @@ pub struct MetricSpec {
     /// True for a rate of writers with a target: it stays comparable where a missed target makes
     /// the rest of the step incomparable.
     pub of_writers: bool,
+    /// True for a figure of the clients of each host whose sum is that of all clients.
+    pub adds_up: bool,
     /// Place among the published columns of costs per operation, if it is one of them.
     pub place: Option<u8>,
 }
@@ -98,6 +100,10 @@ impl MetricSpec {
 
     pub(super) const fn of_writers(self) -> MetricSpec {
         MetricSpec { of_writers: true, ..self }
+    }
+
+    pub(super) const fn adds_up(self) -> MetricSpec {
+        MetricSpec { adds_up: true, ..self }
     }
 
     pub(super) const fn place(self, place: u8) -> MetricSpec {

@@ -31,11 +31,16 @@ pub(crate) fn step_loop(
 ) -> Result<(), Stop> {
     let task: StepRequest<OrdersShape> = task.own()?;
     let connector = Connector::new(request)?;
-    let mut asks = connector.open(ASKS)?;
-    let before = orders_of_districts(&mut asks)?;
+    let first = request.number_of(0);
+    let mut checks = match first {
+        0 => Some(Checks::begin(&connector)?),
+        // The host of the first client checks.
+        _ => None,
+    };
     let figures: Vec<Arc<ClientFigures>> =
         (0..task.clients).map(|_| Arc::new(ClientFigures::new())).collect();
-    let (shape, clients, own) = (task.work.clone(), task.clients, figures.clone());
+    let clients = request.all_clients(task.clients);
+    let (shape, own) = (task.work.clone(), figures.clone());
     let make: MakeEvent<OrdersClient> = Box::new(move |request, client, session| {
         let way = match shape.procedures {
             true => OrdersWay::Calls(Box::new(OrdersCalls::prepare(request.dialect, session)?)),
@@ -47,17 +52,51 @@ pub(crate) fn step_loop(
         Ok(OrdersClient {
             source: OrdersSource::new(&shape, request.seed, (client, clients)),
             way,
-            figures: Arc::clone(&own[client as usize]),
+            figures: Arc::clone(&own[(client - first) as usize]),
             is_drawn: false,
         })
     });
     let mut outcome = step::measure(request, &task, Clients::new(connector, make), link)?;
-    let what = "the checks of consistency".to_owned();
-    link.say(&DriverEvent::Waiting { what })?;
-    check::check(&mut asks)?;
-    let counted = orders_of_districts(&mut asks)? - before;
-    add(&mut outcome, &task, &figures, counted);
+    add(&mut outcome, &task, &figures);
+    let mut new_orders: u64 =
+        figures.iter().map(|figures| figures.new_orders.load(Ordering::Relaxed)).sum();
+    if request.is_shared(task.clients) {
+        // The clients of all hosts have ended.
+        new_orders = link.meet(new_orders)?;
+    }
+    if let Some(checks) = &mut checks {
+        let what = "the checks of consistency".to_owned();
+        link.say(&DriverEvent::Waiting { what })?;
+        outcome.notes.extend(checks.end(new_orders, clients)?);
+    }
     Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
+}
+
+/// The checks of the tables before and after the clients.
+struct Checks {
+    session: Connection,
+    /// Orders before the step, by the counters of all districts.
+    before: i64,
+}
+
+impl Checks {
+    fn begin(connector: &Connector) -> Result<Checks, String> {
+        let mut session = connector.open(ASKS)?;
+        let before = orders_of_districts(&mut session)?;
+        Ok(Checks { session, before })
+    }
+
+    /// Checks the tables after all clients have ended. Returns a note if the `clients` have counted
+    /// another number of new orders than the tables.
+    fn end(&mut self, new_orders: u64, clients: u32) -> Result<Option<String>, String> {
+        check::check(&mut self.session)?;
+        let counted = orders_of_districts(&mut self.session)? - self.before;
+        let apart = (counted - new_orders as i64).unsigned_abs();
+        // Each client may have had one order in flight.
+        Ok((apart > u64::from(clients)).then(|| {
+            format!("clients counted {new_orders} new orders in all, districts {counted}")
+        }))
+    }
 }
 
 /// Number of orders by the counters of all districts.
@@ -69,12 +108,7 @@ fn orders_of_districts(session: &mut Connection) -> Result<i64, String> {
 }
 
 /// Adds the metrics of this benchmark.
-fn add(
-    outcome: &mut Outcome,
-    task: &StepRequest<OrdersShape>,
-    figures: &[Arc<ClientFigures>],
-    counted: i64,
-) {
+fn add(outcome: &mut Outcome, task: &StepRequest<OrdersShape>, figures: &[Arc<ClientFigures>]) {
     if outcome.seconds > 0.0 {
         let per_minute = |count: u64| 60.0 * count as f64 / outcome.seconds;
         let (nopm, tpm) = (per_minute(outcome.statements), per_minute(outcome.events));
@@ -92,13 +126,5 @@ fn add(
             ..Role::default()
         };
         outcome.roles.insert(kind.name().to_owned(), role);
-    }
-    let of_clients: u64 =
-        figures.iter().map(|figures| figures.new_orders.load(Ordering::Relaxed)).sum();
-    let apart = (counted - of_clients as i64).unsigned_abs();
-    if apart > u64::from(task.clients) {
-        outcome
-            .notes
-            .push(format!("clients counted {of_clients} new orders in all, districts {counted}"));
     }
 }
