@@ -1,6 +1,7 @@
 //! Blocks and clients by ssh to this machine: a server of the test's own, with keys that it makes,
 //! on a port and with a configuration of its own.
 
+mod builds;
 mod elsewhere;
 mod program;
 mod skipped;
@@ -24,6 +25,7 @@ fn blocks_by_ssh() {
     let Some(site) = Site::start("blocks_by_ssh") else { return };
     blocks_on_two_hosts_give_the_runs_of_local_blocks(&site);
     a_host_that_cannot_be_used_is_told_before_anything_is_made(&site);
+    a_host_without_room_on_its_disk_gives_its_blocks_away(&site);
     nothing_runs_on_without_its_coordinator(&site);
 }
 
@@ -42,6 +44,43 @@ fn turns_by_ssh() {
     targets_take_turns_on_a_client_host(&site);
     a_driver_or_a_keeper_that_is_killed_fails_its_own_step(&site);
     no_turns_go_on_without_their_lab(&site);
+}
+
+/// Clients of the order mix count more than those of scripts do, and check the tables when the last
+/// of all hosts has ended.
+#[test]
+fn orders_of_two_client_hosts_add_up() {
+    let test = "orders_of_two_client_hosts_add_up";
+    if let Err(why) = builds::roots("", &["postgres@17.2.0"]) {
+        return skipped::note(test, &why);
+    }
+    let Some(site) = Site::start(test) else { return };
+    let targets = ["p=postgres@17.2.0", "q=postgres@17.2.0"];
+    let mut command =
+        site.rqps(&["compare", targets[0], targets[1], "--bench", "orders", "--clients", "3"]);
+    command.current_dir(site.path("")).args(program::SHORT).args(["--set", "seconds=1"]);
+    command.args(["--client-host", "one", "--client-host", "two"]);
+    let output = command.arg("--ssh-config").arg(site.path("ssh_config")).output().expect("start");
+    assert!(output.status.success(), "{}", program::said(&output));
+    for target in ["p", "q"] {
+        let step = program::steps(&site.path("out"), target).remove(0);
+        assert_eq!(step["status"], "complete", "{step}");
+        let outcome = &step["outcome"];
+        let number = |value: &Json| value.as_f64().expect("a number");
+        let roles = outcome["roles"].as_object().expect("roles");
+        let of_roles = |what: &str| roles.values().map(|role| number(&role[what])).sum::<f64>();
+        assert_eq!(of_roles("operations"), number(&outcome["events"]), "{step}");
+        assert_eq!(of_roles("workers"), 15.0, "{step}");
+        let hosts = outcome["client_hosts"].as_array().expect("client hosts");
+        let clients: Vec<&Json> = hosts.iter().map(|host| &host["clients"]).collect();
+        assert_eq!(clients, [&2, &1], "{step}");
+        assert!(hosts.iter().all(|host| number(&host["events"]) > 0.0), "{step}");
+        let per_minute = 60.0 * number(&outcome["statements"]) / number(&outcome["seconds"]);
+        assert!((number(&outcome["extra"]["nopm"]) / per_minute - 1.0).abs() < 1e-6, "{step}");
+        // Clients and tables agree on the number of orders.
+        assert_eq!(outcome["notes"].as_array().map(Vec::len), Some(0), "{step}");
+    }
+    assert_eq!(site.at_work(), [""; 0]);
 }
 
 /// Two targets that take turns on the host `one`; windows of so many seconds.
@@ -270,6 +309,20 @@ fn a_host_that_cannot_be_used_is_told_before_anything_is_made(site: &Site) {
         assert!(said.contains(&format!("reach {host}: ")) && said.contains(part), "{said}");
         assert!(!Path::new(&site.out("nowhere")).exists());
     }
+}
+
+fn a_host_without_room_on_its_disk_gives_its_blocks_away(site: &Site) {
+    let _disk = match site.add_small_host() {
+        Ok(disk) => disk,
+        Err(why) => return skipped::note("a_host_without_room_on_its_disk", &why),
+    };
+    let output = site.run(&site.elsewhere("small,two", "slow", 4, "full"));
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let fault = "on small: failed to measure the block: keep data and snapshots in";
+    assert!(said.contains(fault) && said.contains("or another disk with --work"), "{said}");
+    assert_eq!(runs(&site.out("full")).len(), 8, "{said}");
+    assert!(!said.contains("measured on small"), "{said}");
 }
 
 fn nothing_runs_on_without_its_coordinator(site: &Site) {

@@ -48,7 +48,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     if !is_alive_by_input && options.stop.load(Ordering::Relaxed) {
         complain!("rqps: failed to {}", lab::STOPPED);
     }
-    let report = report.with_context(|| format!("carry out {}", path.display()))?;
+    let report = report.context("measure the block")?;
     for fault in &report.faults {
         complain!("rqps: failed: {fault}");
     }

@@ -22,6 +22,7 @@ use crate::lab::{memory, resolve, target_state, work_folders};
 use crate::os::{clock, host};
 use crate::plan::{BlockSpec, Blocks, Plan, cost, file, order};
 use crate::results::ResultSet;
+use crate::units::counted;
 
 /// Carries out the plan on the hosts of `place`. Every block goes to one host; as many are under
 /// way at once as there are hosts. With `--blocks auto` there is one host, and `decider` says after
@@ -197,10 +198,16 @@ fn all_blocks(
             }
         };
         let Some(spec) = under_way.remove(&report.id) else { continue };
-        faults.append(&mut report.faults);
         let node = report.session.node.as_deref().unwrap_or("another host");
         let seconds = report.seconds;
-        progress.note(&format!("block {} measured on {node} in {seconds:.0} s", spec.block));
+        let failed = match report.faults.len() {
+            0 => String::new(),
+            failures => format!(", with {}", counted(failures, "failure")),
+        };
+        progress
+            .note(&format!("block {} measured on {node} in {seconds:.0} s{failed}", spec.block));
+        // A disk that fills up is a fault of its host.
+        faults.extend(report.faults.drain(..).map(|fault| format!("on {node}: {fault}")));
         progress.advance(cost.run_seconds * template.slots.len() as f64);
         if monitor.end(execution, (&spec, &report), progress)? == Fate::Discarded {
             let again = BlockSpec {

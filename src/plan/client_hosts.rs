@@ -30,7 +30,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         if dialect == Dialect::Sqlite || dialect == Dialect::KeyValue {
             return Err(format!(
                 "run clients of {} on other hosts: it is a library in the process of its clients; \
-                 leave out {option}",
+                 leave out {option}, or measure whole blocks elsewhere with --on ssh:USER@HOST",
                 target.label
             ));
         }

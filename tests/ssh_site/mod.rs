@@ -205,6 +205,40 @@ impl Site {
         words
     }
 
+    /// Adds the host `small`, whose folder `data` is a disk of its own without room.
+    ///
+    /// # Errors
+    /// There is none. The text is the reason, for the line about the skipped test.
+    pub(crate) fn add_small_host(&self) -> Result<Disk, String> {
+        fs::create_dir_all(self.path("data")).expect("folder");
+        let (data, ready) = (self.out("data"), self.out("disk-ready"));
+        let mount = format!("mount -t tmpfs -o size=64k none {data} && : > {ready}");
+        let mount = format!("{mount} && exec sleep 600");
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &mount]).stdin(Stdio::null()).stderr(Stdio::null());
+        let mut keeper = command.spawn().map_err(|error| format!("start unshare: {error}"))?;
+        while !Path::new(&ready).exists() {
+            if keeper.try_wait().expect("the keeper of the disk").is_some() {
+                return Err("no folder can be mounted here".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let pid = keeper.id();
+        let disk = Disk(keeper);
+        key(&self.path("small-key"));
+        let public = fs::read_to_string(self.path("small-key.pub")).expect("key");
+        let there = format!("nsenter -t {pid} -m sh -c \\\"$SSH_ORIGINAL_COMMAND\\\"");
+        let keys = fs::read_to_string(self.path("authorized")).expect("keys");
+        let keys = format!("{keys}\ncommand=\"{there}\" {public}");
+        fs::write(self.path("authorized"), keys).expect("write");
+        let config = fs::read_to_string(self.path("ssh_config")).expect("configuration");
+        let hosts = config.split_inclusive("Host ").find(|host| host.starts_with("two\n"));
+        let two = hosts.expect("the host two").trim_end_matches("Host ");
+        let small = two.replace("two", "small").replace("user-key", "small-key");
+        fs::write(self.path("ssh_config"), format!("{config}Host {small}")).expect("write");
+        Ok(disk)
+    }
+
     /// Processes of blocks and drivers and what they have started, on the far side: their numbers
     /// and command lines.
     pub(crate) fn processes(&self) -> Vec<(i32, String)> {
@@ -251,6 +285,16 @@ impl Site {
             left.extend(folders.map(|path| path.display().to_string()));
         }
         left
+    }
+}
+
+/// A disk that only processes of its own see; it goes with this.
+pub(crate) struct Disk(Child);
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
     }
 }
 

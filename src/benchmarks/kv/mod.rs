@@ -28,7 +28,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     // Clients are threads of the library's process, so nothing is placed.
     placement: Some(|_| Placement::Os),
     choose: steps::choose,
-    one_client_host: |_| Some("its clients depend on each other"),
     turns: DefaultTurns::Within,
     size: steps::size,
     counting: steps::COUNTING,
