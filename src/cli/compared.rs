@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::analyze::causes::{self, CauseReaders, Causes};
+use crate::analyze::causes::{self, CauseReaders, Causes, TakeCounter};
 use crate::analyze::comparison::StepComparison;
 use crate::analyze::families::{FamilyPart, by_family};
 use crate::analyze::{Comparison, VerdictOptions};
@@ -63,7 +63,7 @@ impl Compared {
     pub(super) fn causes(&self, steps: &[&StepComparison]) -> Causes {
         let settings =
             |run: &Run| results::settings_of(run).map_err(|error| fault::text(&error.into()));
-        let counters = |run: &Run, step: &StepRecord, take: &mut dyn FnMut(&str, f64, f64)| {
+        let counters = |run: &Run, step: &StepRecord, take: TakeCounter<'_>| {
             results::each_counter(run, step, take).map_err(|error| fault::text(&error.into()))
         };
         let readers = CauseReaders { settings: &settings, counters: &counters };

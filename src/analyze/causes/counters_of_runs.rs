@@ -2,10 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::find::ReadCounters;
 use crate::analyze::counters::{CounterChange, per_operation};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::parallel;
+
+/// Receives the name of a counter and its values before and after a step.
+pub type TakeCounter<'a> = &'a mut dyn FnMut(&str, f64, f64);
+
+/// Reads the counters of the DBMS that moved in a step of a run.
+pub type ReadCounters<'a> =
+    &'a (dyn Fn(&Run, &StepRecord, TakeCounter<'_>) -> Result<(), String> + Sync);
 
 /// Runs whose counters are known by name, and their steps of which the changes are wanted, too.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::counters_of_runs::{CountersOfRuns, WantedSteps};
+use super::counters_of_runs::{CountersOfRuns, ReadCounters, WantedSteps};
 use super::found::{Causes, CausesOfStep, SettingsOfTarget};
 use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
 use crate::analyze::counted::TotalChange;
@@ -10,7 +10,7 @@ use crate::analyze::counters::{CounterChange, MovedCounter, moved};
 use crate::analyze::measurement::Measurement;
 use crate::analyze::pairing::{PairKey, pair_key};
 use crate::domain::metric::Metric;
-use crate::domain::run::{Dataset, Run, StepRecord};
+use crate::domain::run::{Dataset, Run};
 use crate::parallel;
 
 /// Settings that say who a server is, not what it does.
@@ -29,13 +29,6 @@ const NAMES_OF_PLACES: [&str; 10] = [
 
 /// Reads the settings that the server of a run said it had.
 pub type ReadSettings<'a> = &'a (dyn Fn(&Run) -> Result<BTreeMap<String, String>, String> + Sync);
-
-/// Receives the name of a counter and its values before and after a step.
-pub type TakeCounter<'a> = &'a mut dyn FnMut(&str, f64, f64);
-
-/// Reads the counters of the DBMS that moved in a step of a run.
-pub type ReadCounters<'a> =
-    &'a (dyn Fn(&Run, &StepRecord, TakeCounter<'_>) -> Result<(), String> + Sync);
 
 /// Readers of run folders: analysis reads no files itself.
 #[derive(Clone, Copy)]

@@ -5,5 +5,6 @@ mod counters_of_runs;
 mod find;
 mod found;
 
-pub use find::{CauseReaders, ReadCounters, ReadSettings, differing_steps, find};
+pub use counters_of_runs::{ReadCounters, TakeCounter};
+pub use find::{CauseReaders, ReadSettings, differing_steps, find};
 pub use found::{Causes, CausesOfStep, SettingsOfTarget};
