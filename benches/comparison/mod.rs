@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ::rqps::domain::benchmark::{Idle, Placement};
+use ::rqps::domain::build::Build;
 use ::rqps::domain::dialect::Dialect;
+use ::rqps::domain::target::Target;
 use ::rqps::os::spinner::Spinner;
 use anyhow::{Context, Result, bail};
 
@@ -29,6 +31,10 @@ use self::subject::Subject;
 
 /// The program with the driver, warden and spinner.
 const RQPS: &str = env!("CARGO_BIN_EXE_rqps");
+
+/// Bytes of cache per row.
+const CACHED_ROW_BYTES: u64 = 800;
+const CACHE_FLOOR_BYTES: u64 = 256 << 20;
 
 /// A comparison of one workload in both programs.
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +172,7 @@ const CASES: [Case; 16] = [
 /// The reason why nothing can be compared here: a missing program or build.
 #[allow(dead_code, reason = "the smoke test asks")]
 pub(crate) fn missing(options: &Options) -> Option<String> {
-    let found = sysbench::version().and_then(|_| subject::builds(options, &mut |_| {}));
+    let found = sysbench::version().and_then(|_| builds(options, &mut |_| {}));
     found.err().map(|error| format!("{error:#}"))
 }
 
@@ -182,7 +188,7 @@ pub(crate) fn run(
     if cases.iter().any(|case| matches!(case.theirs, Theirs::Pgbench(_))) {
         report.versions.push(pgbench::version()?);
     }
-    let builds = subject::builds(options, say)?;
+    let builds = builds(options, say)?;
     let idle = if options.awake { Idle::Awake } else { Idle::Os };
     let _spinner = match idle {
         Idle::Awake => Some(Spinner::start(RQPS.as_ref()).context("keep CPUs awake")?),
@@ -190,7 +196,7 @@ pub(crate) fn run(
     };
     for (target, build) in &builds {
         say(&format!("{}: start", target.label));
-        let mut subject = Subject::start(options, target, build, stop)?;
+        let mut subject = Subject::start(target, build, &options.work, cache_bytes(options), stop)?;
         report.versions.push(format!("{}: {}", subject.label, subject.version));
         let dialect = subject.dialect;
         let mut on_server = ServerComparison { options, subject: &mut subject, say };
@@ -208,6 +214,16 @@ pub(crate) fn run(
         subject.stop()?;
     }
     Ok(report)
+}
+
+fn builds(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec<(Target, Build)>> {
+    subject::builds(&options.targets, &options.cache_folder()?, say)
+}
+
+/// All data stay in memory, including indexes and growth.
+fn cache_bytes(options: &Options) -> u64 {
+    let rows = options.rows.max(options.load_rows);
+    (rows * CACHED_ROW_BYTES).max(CACHE_FLOOR_BYTES)
 }
 
 fn cases(options: &Options) -> Result<Vec<Case>> {

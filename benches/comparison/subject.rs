@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,11 +18,6 @@ use rqps::{lab, obtain, plan};
 use tempfile::TempDir;
 
 use super::RQPS;
-use super::options::Options;
-
-/// Bytes of cache per row: all data stay in memory, including indexes and growth.
-const CACHED_ROW_BYTES: u64 = 800;
-const CACHE_FLOOR_BYTES: u64 = 256 << 20;
 
 /// A running server. Dropping this value stops it.
 pub(crate) struct Subject {
@@ -38,10 +33,14 @@ pub(crate) struct Subject {
 }
 
 /// The named targets with their builds.
-pub(crate) fn builds(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec<(Target, Build)>> {
-    let cache = lab::open_cache(&options.cache_folder()?)?;
+pub(crate) fn builds(
+    targets: &[String],
+    cache: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<(Target, Build)>> {
+    let cache = lab::open_cache(cache)?;
     let mut found = Vec::new();
-    for target in plan::words::targets(&options.targets)? {
+    for target in plan::words::targets(targets)? {
         let speaks = matches!(target.dbms.dialect(), Dialect::Postgres | Dialect::Mysql);
         if !speaks || matches!(target.source, BuildSource::Dsn(_)) {
             bail!("compare on {}: only servers that are started here will do", target.label);
@@ -54,16 +53,17 @@ pub(crate) fn builds(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec
 }
 
 impl Subject {
-    /// Initializes a data folder and starts the server on it.
+    /// Initializes a data folder in `work` and starts the server on it.
     pub(crate) fn start(
-        options: &Options,
         target: &Target,
         build: &Build,
+        work: &Path,
+        cache_bytes: u64,
         stop: &Arc<AtomicBool>,
     ) -> Result<Subject> {
         let run_as = user::choose(None)?;
-        let folder = private_folder(&options.work)?;
-        let sockets = private_folder(&PathBuf::from("/tmp"))?;
+        let folder = private_folder(work)?;
+        let sockets = private_folder(Path::new("/tmp"))?;
         let (data, logs) = (folder.path().join("data"), folder.path().join("logs"));
         for path in [&data, &logs] {
             fs::create_dir(path).with_context(|| format!("make {}", path.display()))?;
@@ -71,8 +71,6 @@ impl Subject {
         if let Some(user) = &run_as {
             user::chown_tree(folder.path(), user)?;
         }
-        let rows = options.rows.max(options.load_rows);
-        let cache_bytes = (rows * CACHED_ROW_BYTES).max(CACHE_FLOOR_BYTES);
         let version = &build.manifest.version;
         let site = Site {
             build: build.clone(),
@@ -167,7 +165,7 @@ impl Drop for Subject {
 }
 
 /// A temporary folder that a server of another user can access.
-fn private_folder(parent: &std::path::Path) -> Result<TempDir> {
+fn private_folder(parent: &Path) -> Result<TempDir> {
     let folder = tempfile::Builder::new()
         .prefix("rqps-bench-")
         .tempdir_in(parent)

@@ -68,7 +68,12 @@ const COPIES: [&str; 6] = ["constprop", "isra", "part", "cold", "lto_priv", "llv
 /// A name with its namespaces and classes, without return type, arguments, arguments of templates,
 /// version of the symbol and the marks of copies: `void ns::sort<int>(int*) [clone .part.0]` is
 /// `ns::sort`.
+///
+/// The row of all nameless functions of a file keeps its name: its parentheses hold no arguments.
 pub fn plain_name(name: &str) -> String {
+    if is_all_of(name) {
+        return name.to_owned();
+    }
     let name = without_marks(name);
     let mut rest = name;
     let mut plain = String::with_capacity(name.len());
@@ -197,6 +202,7 @@ mod tests {
             ("my_operator(int)", "my_operator"),
             ("?", "?"),
             ("(below main)", "(below main)"),
+            ("(no symbol) postgres.elf", "(no symbol) postgres.elf"),
         ] {
             assert_eq!(plain_name(name), plain, "{name}");
         }
