@@ -79,6 +79,8 @@ fn job(dialect: Dialect, endpoint: Endpoint, task: RequestBody) -> DriverRequest
         away: None,
         turns: None,
         counted_events: None,
+        scratch: None,
+        places: None,
     }
 }
 

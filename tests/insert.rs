@@ -93,6 +93,8 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
         away: None,
         turns: None,
         counted_events: None,
+        scratch: None,
+        places: None,
     }
 }
 

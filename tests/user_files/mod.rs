@@ -48,6 +48,8 @@ impl Place {
             away: None,
             turns: None,
             counted_events: None,
+            scratch: None,
+            places: None,
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
         command.arg("driver").stdin(Stdio::piped()).stdout(Stdio::piped());
