@@ -1,6 +1,6 @@
-//! What sampling by perf costs: the rate of a point query while perf samples the whole host, relative
-//! to the rate while it does not. perf is switched on and off in random order for some milliseconds
-//! each, so noise of the host falls on both.
+//! What sampling by perf costs: the rate of a point query while perf samples the whole host,
+//! relative to the rate while it does not. perf is switched on and off in random order for some
+//! milliseconds each, so noise of the host falls on both.
 //!
 //!     cargo bench --bench profiler_cost -- --seconds 25
 //!

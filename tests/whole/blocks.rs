@@ -234,14 +234,14 @@ fn a_block_that_cannot_be_carried_out_says_what_to_do() {
         change(&mut json);
         let (code, said) = carry_out(&json.to_string(), &out);
         assert_eq!(code, Some(2), "{said}");
-        assert!(said.starts_with("rqps: failed to carry out ") && said.contains(part), "{said}");
+        assert!(said.starts_with("rqps: failed to ") && said.contains(part), "{said}");
         assert!(!out.exists(), "nothing is made for it");
     };
     fails(&|json| json["format"] = 9.into(), "with format 9, which this rqps");
     fails(&|json| json["cluster"] = "a".into(), "hint: use the same version of rqps on all hosts");
     fails(
         &|json| json["targets"][1]["build"]["sha256"] = "00".into(),
-        "run b: the block specification names another build",
+        "measure the block: run b: the block specification names another build",
     );
 
     // A run without a report was interrupted: its numbers are not taken for those of a block.
