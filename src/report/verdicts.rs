@@ -45,15 +45,14 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     Some(Section { id: "verdicts", heading: "Verdicts".to_owned(), blocks })
 }
 
-/// The geometric mean over the suite, as text.
+/// The geometric mean over the suite, as text. `None` for one step, whose ratio it would repeat.
 fn suite(target: &TargetVerdicts) -> Option<String> {
-    let mean = target.geomean.as_ref()?;
+    let mean = target.geomean.as_ref().filter(|mean| mean.steps > 1)?;
     let interval = mean.interval.map_or_else(String::new, |interval| {
         format!(" [{:.3}, {:.3}]", interval.low, interval.high)
     });
-    let steps = if mean.steps == 1 { "step" } else { "steps" };
     Some(format!(
-        "{}: geometric mean of rQPS {:.3}{interval} over these {} {steps}",
+        "{}: geometric mean of rQPS {:.3}{interval} over these {} steps",
         target.label, mean.ratio, mean.steps
     ))
 }
