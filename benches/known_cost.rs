@@ -11,6 +11,7 @@
 mod burner;
 #[path = "known_cost/campaign.rs"]
 mod campaign;
+mod folders;
 #[path = "slowdown/share.rs"]
 mod share;
 
@@ -24,6 +25,7 @@ use clap::Parser;
 use rqps::{lab, obtain, plan};
 
 use crate::campaign::{Finding, Measuring, PLAIN, Source};
+use crate::folders::Folders;
 use crate::share::share;
 
 /// A build against builds that burn a share of its work in one function, many times.
@@ -62,12 +64,8 @@ struct Options {
     /// The program rqps, by default that of this build.
     #[arg(long, default_value = env!("CARGO_BIN_EXE_rqps"))]
     rqps: PathBuf,
-    /// Cache of builds.
-    #[arg(long, env = "RQPS_CACHE", default_value = "/var/cache/rqps")]
-    cache: PathBuf,
-    /// Folder for data, and for what is not kept.
-    #[arg(long, default_value = "/var/tmp")]
-    work: PathBuf,
+    #[command(flatten)]
+    folders: Folders,
 }
 
 fn main() -> ExitCode {
@@ -84,8 +82,8 @@ fn compare(options: &Options) -> Result<()> {
     let folder = tempfile::Builder::new()
         .prefix("known-cost-")
         .permissions(PermissionsExt::from_mode(0o755))
-        .tempdir_in(&options.work)
-        .with_context(|| format!("make a folder in {}", options.work.display()))?;
+        .tempdir_in(&options.folders.work)
+        .with_context(|| format!("make a folder in {}", options.folders.work.display()))?;
     let place = options.keep.as_deref().unwrap_or(folder.path());
     let measuring = Measuring {
         rqps: options.rqps.clone(),
@@ -93,7 +91,7 @@ fn compare(options: &Options) -> Result<()> {
         rows: options.rows,
         repeats: options.repeats,
         seconds: options.seconds,
-        work: options.work.clone(),
+        work: options.folders.work.clone(),
     };
     println!(
         "| by | burns | campaigns | difference stated | function listed | first | its share \
@@ -133,7 +131,7 @@ fn builds(
     measuring: &Measuring,
     place: &Path,
 ) -> Result<Vec<Burning>> {
-    let cache = lab::open_cache(&options.cache)?;
+    let cache = lab::open_cache(&options.folders.cache)?;
     let target = plan::words::targets(std::slice::from_ref(&options.target))?.remove(0);
     let mut say = |line: &str| eprintln!("{line}");
     let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)

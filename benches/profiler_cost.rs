@@ -1,6 +1,7 @@
 //! What sampling by perf costs: the rate of a point query while perf samples the whole host,
 //! relative to the rate while it does not. perf is switched on and off in random order for some
-//! milliseconds each, so noise of the host falls on both.
+//! milliseconds each, so noise of the host falls on both. A rate is exp(mean) - 1 of
+//! ln(rate with perf / rate without) over pairs of neighbouring periods, with its 95 % t interval.
 //!
 //!     cargo bench --bench profiler_cost -- --seconds 25
 //!
@@ -8,6 +9,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
+mod folders;
 #[path = "comparison/subject.rs"]
 #[allow(dead_code, reason = "the comparison with other programs needs more of it")]
 mod subject;
@@ -29,7 +31,9 @@ use rqps::os::{affinity, clock};
 use rqps::stats::paired;
 use rqps::wire::postgres::PostgresClient;
 use rqps::wire::{Value, ValueType};
+use rustix::fs::{CWD, FileType, Mode};
 
+use crate::folders::Folders;
 use crate::subject::Subject;
 
 /// The program with the warden.
@@ -71,12 +75,8 @@ struct Options {
     period: u64,
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Cache of builds.
-    #[arg(long, env = "RQPS_CACHE", default_value = "/var/cache/rqps")]
-    cache: PathBuf,
-    /// Folder for data and samples.
-    #[arg(long, default_value = "/var/tmp")]
-    work: PathBuf,
+    #[command(flatten)]
+    folders: Folders,
 }
 
 fn main() -> ExitCode {
@@ -96,12 +96,12 @@ fn measure(options: &Options) -> Result<()> {
     }
     let mut say = |line: &str| eprintln!("{line}");
     let targets = std::slice::from_ref(&options.target);
-    let builds = subject::builds(targets, &options.cache, &mut say)?;
+    let builds = subject::builds(targets, &options.folders.cache, &mut say)?;
     let (target, build) = builds.first().context("find a target")?;
-    let mut server = Subject::start(target, build, &options.work, CACHE_BYTES, &stop)?;
+    let mut server = Subject::start(target, build, &options.folders.work, CACHE_BYTES, &stop)?;
     let (path, login) = server.socket()?;
     load(&path, &login)?;
-    let folder = tempfile::tempdir_in(&options.work).context("make a folder")?;
+    let folder = tempfile::tempdir_in(&options.folders.work).context("make a folder")?;
     println!("| perf at {} Hz | rate | interval | pairs | MB/s |", options.hertz);
     println!("{}|", "|---".repeat(5));
     for (name, words) in WAYS {
@@ -189,10 +189,8 @@ impl Perf {
         let [orders, answers, samples] = ["orders", "answers", "samples"].map(|it| folder.join(it));
         for path in [&orders, &answers] {
             if !path.exists() {
-                let made = Command::new("mkfifo").arg(path).status().context("run mkfifo")?;
-                if !made.success() {
-                    bail!("make {}: mkfifo failed", path.display());
-                }
+                rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+                    .with_context(|| format!("make {}", path.display()))?;
             }
         }
         let control = format!("fifo:{},{}", orders.display(), answers.display());

@@ -7,6 +7,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
+mod folders;
 mod slowdown;
 
 use std::fs;
@@ -25,6 +26,7 @@ use rqps::domain::verdict::{Rules, Verdict};
 use rqps::stats::summary::mean;
 use rqps::{lab, obtain, plan};
 
+use crate::folders::Folders;
 use crate::slowdown::{Campaign, Finding, Measuring, Twins, record, share};
 
 /// Builds of the bars. Debian's package libsqlite3-0 has the last.
@@ -76,12 +78,8 @@ struct Options {
     /// Append every finding to this CSV file. docs/evidence.md is made from such files.
     #[arg(long)]
     record: Option<PathBuf>,
-    /// Cache of builds.
-    #[arg(long, env = "RQPS_CACHE", default_value = "/var/cache/rqps")]
-    cache: PathBuf,
-    /// Folder for data, results and the slowed builds.
-    #[arg(long, default_value = "/var/tmp")]
-    work: PathBuf,
+    #[command(flatten)]
+    folders: Folders,
     /// More options of `rqps compare`.
     #[arg(last = true)]
     more: Vec<String>,
@@ -115,8 +113,8 @@ fn compare(options: &Options) -> Result<()> {
     let folder = tempfile::Builder::new()
         .prefix("true-slowdown-")
         .permissions(PermissionsExt::from_mode(0o755))
-        .tempdir_in(&options.work)
-        .with_context(|| format!("make a folder in {}", options.work.display()))?;
+        .tempdir_in(&options.folders.work)
+        .with_context(|| format!("make a folder in {}", options.folders.work.display()))?;
     let rules = Rules { delta: options.delta, tau: options.tau.ln_1p(), ..Rules::default() };
     let measuring = Measuring {
         steps: options.steps.clone(),
@@ -126,7 +124,7 @@ fn compare(options: &Options) -> Result<()> {
         rows: options.rows.clone(),
         loads: options.loads,
         rules,
-        work: options.work.clone(),
+        work: options.folders.work.clone(),
         more: options.more.clone(),
     };
     let mut all = series(options, folder.path())?;
@@ -160,7 +158,7 @@ fn compare(options: &Options) -> Result<()> {
 
 /// The builds that were named, slowed as much as was asked for.
 fn series(options: &Options, folder: &Path) -> Result<Vec<Series>> {
-    let cache = lab::open_cache(&options.cache)?;
+    let cache = lab::open_cache(&options.folders.cache)?;
     let mut all = Vec::new();
     for target in plan::words::targets(&options.targets)? {
         let mut say = |line: &str| eprintln!("{line}");

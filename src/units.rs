@@ -35,6 +35,11 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The SHA-256 of a content as hexadecimal digits.
+pub fn sha256(content: impl AsRef<[u8]>) -> String {
+    hex(&Sha256::digest(content))
+}
+
 /// The first 12 hexadecimal digits of a SHA-256: a name that depends on the content alone.
 pub fn short_hash(content: impl AsRef<[u8]>) -> String {
     hex(&Sha256::digest(content)[..6])

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufRead, ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use crate::benchmarks;
 use crate::benchmarks::spec::Brought;
+use crate::cli::confirm::confirm;
 use crate::cli::folders;
 use crate::plan::Plan;
 
@@ -45,10 +46,8 @@ pub(super) fn ask(plan: &Plan, plan_file: &Path, allowed: bool) -> Result<()> {
     if allowed {
         tell!("rqps: {what}:{list}");
     } else if std::io::stdin().is_terminal() {
-        complain!("rqps: {what}:{list}\nThey may do whatever their user may. Run them? [y/N]");
-        let mut answer = String::new();
-        std::io::stdin().lock().read_line(&mut answer).context("read the answer")?;
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        let rights = "They may do whatever their user may.";
+        if !confirm(&format!("rqps: {what}:{list}\n{rights} Run them?"))? {
             bail!("run {}: not confirmed", plan_file.display());
         }
     } else {
@@ -84,7 +83,7 @@ fn known() -> io::Result<BTreeSet<String>> {
     }
 }
 
-/// Adds what is not known yet. Without a home nothing is kept.
+/// Appends those that are not known yet. Does nothing if there is no home folder.
 fn keep(brought: &[Brought]) -> Result<()> {
     let Some(path) = folders::known_scripts().filter(|_| !brought.is_empty()) else {
         return Ok(());

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -15,6 +15,7 @@ use crate::benchmarks::lua::driver::LUA_COMMAND;
 use crate::benchmarks::spec::SaidWords;
 use crate::benchmarks::{self, BenchmarkSpec};
 use crate::cli::args::GuestOptions;
+use crate::cli::confirm::confirm;
 use crate::cli::program::program;
 use crate::cli::{folders, guest_load};
 use crate::domain::benchmark::Workload;
@@ -280,13 +281,10 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
              {instead}"
         );
     }
-    complain!("rqps: {what}, which is not a copy. Go on? [y/N]");
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).context("read the answer")?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => bail!("run statements on a server that others use: not confirmed"),
+    if !confirm(&format!("rqps: {what}, which is not a copy. Go on?"))? {
+        bail!("run statements on a server that others use: not confirmed");
     }
+    Ok(())
 }
 
 /// A description of the changes in databases that others use, and a way to avoid them.

@@ -109,7 +109,7 @@ fn extra(parts: &[Outcome]) -> Result<BTreeMap<Metric, f64>, String> {
     Ok(sums)
 }
 
-/// The counts of each role on all hosts.
+/// Adds up each role over all hosts.
 fn roles(parts: &[Outcome]) -> Result<BTreeMap<String, Role>, String> {
     let mut all: BTreeMap<&String, Vec<&Role>> = BTreeMap::new();
     for (name, role) in parts.iter().flat_map(|part| &part.roles) {

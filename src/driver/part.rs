@@ -22,8 +22,8 @@ pub struct DriverPart {
     pub own_load: Option<OwnLoad>,
     /// The rows of a load in parts; `None` if no request asks for one.
     pub part_rows: Option<OpenPart>,
-    /// The script of a request, if requests execute code that the user brought: the process then
-    /// gives up rights before it does anything else.
+    /// Finds the script of a request, where scripts are the user's code. The driver gives up its
+    /// rights before it runs one.
     pub script: Option<ScriptOf>,
 }
 

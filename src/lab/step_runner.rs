@@ -1,5 +1,6 @@
 //! One step on one target: a driver process at work, counters sampled beside it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -137,19 +138,19 @@ impl StepRunner<'_> {
     ) -> Result<DriverTeam> {
         let log = self.logs.join("driver.log");
         let options = &self.execution.options;
+        let runs_scripts = options.plan.runs_scripts();
         let start = Start {
             launcher: self.control.launcher(),
             memory_group: self.control.client_group(),
             callgrind: callgrind.cloned(),
-            environment: options
-                .plan
-                .runs_scripts()
-                .then(|| confinement::environment(options.variable)),
+            environment: runs_scripts.then(|| confinement::environment(options.variable)),
         };
-        // A counted driver is not root from the start.
-        let user = callgrind.and_then(Callgrind::user);
-        let scratch = Some(self.execution.folders.scratch(self.label, user)?);
-        let request = DriverRequest { scratch, ..request.clone() };
+        let mut request = Cow::Borrowed(request);
+        if runs_scripts {
+            // A counted driver is not root from the start.
+            let user = callgrind.and_then(Callgrind::user);
+            request.to_mut().scratch = Some(self.execution.folders.scratch(self.label, user)?);
+        }
         DriverProcess::spawn(&options.program, start, &request, &log).map(DriverTeam::Here)
     }
 

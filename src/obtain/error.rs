@@ -355,7 +355,7 @@ pub enum Reason {
         package: &'static str,
     },
     /// A library that a variant of a build links.
-    #[error("{library}, which this variant links, is missing: {said}; install {package}")]
+    #[error("this variant links {library}, but {said}; install {package}")]
     MissingLibrary {
         /// Its file name.
         library: &'static str,

@@ -91,15 +91,15 @@ pub enum SourceFault {
     },
     /// No shipped recipe has this name.
     #[error(
-        "no shipped recipe of {dbms} is called {name} (known: {known}); a file has a / or a . in \
-         its name, as in +recipe=./{name}"
+        "unknown recipe {name} of {dbms}; shipped recipes: {known}; write the path of a file as \
+         +recipe=./{name}"
     )]
     NoSuchRecipe {
         /// The product.
         dbms: Dbms,
         /// The word after `recipe=`.
         name: String,
-        /// The names, empty for none.
+        /// The names, or `none`.
         known: String,
     },
     /// A recipe that cannot be read.

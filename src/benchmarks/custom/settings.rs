@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use crate::benchmarks::custom::steps;
 use crate::benchmarks::spec::{Brought, DataSize};
@@ -73,7 +72,7 @@ pub fn brought(workload: &Workload) -> Vec<Brought> {
     let text = json!([statements, inits, casts, dropped]).to_string();
     let in_plan = Brought {
         name: format!("{} statements of steps", statements.len() + inits.len()),
-        sha256: units::hex(&Sha256::digest(text.as_bytes())),
+        sha256: units::sha256(text),
         place: None,
     };
     let files = steps::executed_files(shape).into_iter().map(|name| Brought {

@@ -8,8 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sha2::{Digest, Sha256};
-
 use crate::domain::build::Dbms;
 use crate::obtain::client;
 use crate::obtain::debian::apt::{Apt, Download};
@@ -113,7 +111,7 @@ fn unpack(
     folder.finish()?;
     let path = tree.join("packages.tsv");
     fs::write(&path, &list).map_err(Reason::io("write", &path))?;
-    let sha256 = units::hex(&Sha256::digest(list.as_bytes()));
+    let sha256 = units::sha256(&list);
     Ok(Unpacked { packages, sha256 })
 }
 

@@ -164,19 +164,18 @@ fn write_script(path: &Path, text: &str) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
-/// Refuses to begin where a program or a library is missing: some builds would notice after
-/// minutes. The error names all Debian packages.
+/// Checks that all programs and libraries of a recipe are there, because some builds would fail
+/// only after minutes. The error names all Debian packages that are missing.
 fn check_needs(recipe: &Recipe) -> Result<(), Reason> {
     let is_there = |line: &str, name: &str| {
         let mut command = Command::new("sh");
         command.args(["-c", line, name]);
         answer::answer(command).is_ok_and(|answer| answer.success)
     };
-    let program = |(name, _): &(&String, &String)| !is_there("command -v \"$0\"", name);
-    let library = |(name, _): &(&String, &String)| !is_there("pkg-config --exists \"$0\"", name);
-    let mut missing: Vec<_> = recipe.needs.iter().filter(program).collect();
+    let lacks = |line: &'static str| move |(name, _): &(&String, &String)| !is_there(line, name);
+    let mut missing: Vec<_> = recipe.needs.iter().filter(lacks("command -v \"$0\"")).collect();
     // pkg-config itself is among the programs of a recipe with libraries.
-    missing.extend(recipe.libraries.iter().filter(library));
+    missing.extend(recipe.libraries.iter().filter(lacks("pkg-config --exists \"$0\"")));
     if missing.is_empty() {
         return Ok(());
     }

@@ -13,6 +13,9 @@ use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
 use crate::user_text::toml_reader;
 
+/// The keys of a recipe, for errors.
+const KEYS: &str = "lines, marks, needs, libraries, idle, relink, version";
+
 /// The way from a kind of source tree to a build.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 pub(super) struct Recipe {
@@ -86,7 +89,8 @@ impl Recipe {
                 Some((name, text)) => Ok(vec![Recipe::parse(name, text)?]),
                 None => {
                     let known: Vec<&str> = shipped.iter().map(|(name, _)| *name).collect();
-                    let (name, known) = (asked.to_owned(), known.join(", "));
+                    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                    let name = asked.to_owned();
                     Err(SourceFault::NoSuchRecipe { dbms, name, known }.into())
                 }
             },
@@ -111,7 +115,7 @@ impl Recipe {
         let found = toml_reader::read(text, &mut |key| unknown.push(key));
         let recipe: Recipe = found.map_err(|error| bad(error.to_string()))?;
         if let Some(key) = unknown.first() {
-            return Err(bad(format!("no key of a recipe is called {key}")).into());
+            return Err(bad(format!("unknown key {key}; valid keys: {KEYS}")).into());
         }
         Ok(Recipe { name: name.to_owned(), ..recipe })
     }
@@ -211,7 +215,7 @@ mod tests {
         };
         check("lines = \"make\"\n", &["line 1, column 9", "expected a sequence"]);
         check("marks = []\n", &["missing field `lines`"]);
-        check("lines = []\nneed = []\n", &["no key of a recipe is called need"]);
+        check("lines = []\nneed = []\n", &["unknown key need; valid keys: lines, marks, needs"]);
         fs::remove_file(&file).unwrap();
         let word = format!("recipe={}", file.display());
         let said = Recipe::candidates(Dbms::Fake, Some(&word)).unwrap_err().to_string();

@@ -1,9 +1,9 @@
 //! Settings `key=value` of pgbench scripts, and values derived from them.
 
-use super::scripts::sha256;
 use crate::benchmarks::spec::{Brought, DataSize};
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::pgbench::PgbenchShape;
+use crate::units;
 use crate::workload::own::{Settings, own_settings};
 use crate::workload::settings::SetError;
 
@@ -65,7 +65,11 @@ pub(crate) fn brought(workload: &Workload) -> Vec<Brought> {
     let BenchmarkParameters::Pgbench(shape) = &workload.shape else { return Vec::new() };
     let files = shape.files.iter();
     files
-        .map(|(name, file)| Brought { name: name.clone(), sha256: sha256(&file.text), place: None })
+        .map(|(name, file)| Brought {
+            name: name.clone(),
+            sha256: units::sha256(&file.text),
+            place: None,
+        })
         .collect()
 }
 

@@ -6,5 +6,4 @@ mod scripts;
 mod words;
 
 pub(super) use keys::{brought, data_size, finish, set};
-pub(super) use scripts::sha256;
 pub(super) use words::take;

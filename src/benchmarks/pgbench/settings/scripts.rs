@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
 use crate::benchmarks::pgbench::schema::BUILTINS;
 use crate::domain::pgbench::{PgbenchFile, PgbenchScript, PgbenchShape, PgbenchStep};
 use crate::units;
@@ -31,7 +29,7 @@ pub(super) fn step(
                 if text.len() > LARGEST {
                     return Err(format!("{name} is larger than 1 MiB"));
                 }
-                let file = PgbenchFile { sha256: sha256(&text), text };
+                let file = PgbenchFile { sha256: units::sha256(&text), text };
                 shape.files.insert(name.to_owned(), file);
                 name.to_owned()
             }
@@ -48,11 +46,6 @@ pub(super) fn step(
         return Err(format!("all weights of `{list}` are 0"));
     }
     Ok(step)
-}
-
-/// SHA-256 of a text in hexadecimal digits.
-pub(crate) fn sha256(text: &str) -> String {
-    units::hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// Splits the weight after the last `@` off.

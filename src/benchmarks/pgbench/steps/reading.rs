@@ -1,10 +1,10 @@
 //! Reads the scripts of a workload and refuses those that cannot run.
 
 use crate::benchmarks::pgbench::schema::builtin;
-use crate::benchmarks::pgbench::settings::sha256;
 use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::pgbench::{PgbenchProtocol, PgbenchShape, PgbenchStep};
+use crate::units;
 use crate::user_text::pgbench::{
     PgbenchAction, PgbenchCommand, PgbenchProgram, PgbenchSql, SqlPiece, VariableNames,
 };
@@ -50,7 +50,7 @@ pub(crate) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         return Err("the scale of pgbench's tables is at least 1".to_owned());
     }
     for (name, file) in &shape.files {
-        if sha256(&file.text) != file.sha256 {
+        if units::sha256(&file.text) != file.sha256 {
             return Err(format!(
                 "the text of `{name}` in the plan does not match its sha256\n\
                  hint: make the plan again with --bench pgbench:{name}"
