@@ -78,6 +78,15 @@ fn what_leads_nowhere_is_told_on_a_busy_host_and_leaves_nothing() {
 }
 
 #[test]
+fn a_lock_that_cannot_be_made_is_not_taken_for_another_rqps() {
+    let scene = Scene::new();
+    fs::write(scene.path("file"), "").expect("write");
+    let mut rqps = scene.rqps();
+    rqps.env("RQPS_HOST_LOCK", scene.path("file/lock"));
+    scene.check_refused(&mut rqps, &["compare", "fake@1"], "measure on this host: lock ");
+}
+
+#[test]
 fn a_version_that_nobody_has_leaves_nothing() {
     let scene = Scene::new();
     let mvn = scene.path("mvn");

@@ -111,7 +111,7 @@ pub(super) fn existing(said: Option<&Path>) -> PathBuf {
 /// The lock that keeps a second rqps from measuring on this host. Concurrent tests on fake targets
 /// use their own locks.
 pub(super) fn host_lock() -> PathBuf {
-    std::env::var_os("RQPS_HOST_LOCK").map_or_else(|| HOST_LOCK.into(), PathBuf::from)
+    path("RQPS_HOST_LOCK").unwrap_or_else(|| HOST_LOCK.into())
 }
 
 /// True if an rqps on this host writes to a result folder.

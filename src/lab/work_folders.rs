@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::domain::build::BuildSource;
 use crate::domain::target::Target;
 use crate::os::disk;
-use crate::os::lock::Lock;
+use crate::os::lock::{Lock, LockError};
 use crate::os::process::Identity;
 use crate::os::user::{self, User, UserError};
 use crate::plan::Plan;
@@ -59,17 +59,28 @@ fn doing(results: &Path) -> String {
 /// Takes this host for a program that measures.
 ///
 /// # Errors
-/// Another rqps measures here.
+/// Another rqps measures here, or the lock cannot be made.
 pub(super) fn lock_host(results: &Path, host_lock: &Path) -> Result<Lock> {
-    Lock::acquire(host_lock, &doing(results)).with_context(|| {
-        "measure on this host: another rqps is measuring here, and each would disturb the \
-         other; wait for it or stop it"
+    Lock::acquire(host_lock, &doing(results)).map_err(|error| {
+        let why = match error {
+            LockError::Held { .. } => {
+                ": another rqps is measuring here, and each would disturb the other; wait for it \
+                 or stop it"
+            }
+            LockError::Io { .. } => "",
+        };
+        anyhow::Error::new(error).context(format!("measure on this host{why}"))
     })
 }
 
 fn lock_results(results: &Path, doing: &str) -> Result<Lock> {
-    Lock::acquire(&results.join(".lock"), doing).with_context(|| {
-        format!("use the result folder {}: another rqps is writing to it", results.display())
+    Lock::acquire(&results.join(".lock"), doing).map_err(|error| {
+        let why = match error {
+            LockError::Held { .. } => ": another rqps is writing to it",
+            LockError::Io { .. } => "",
+        };
+        let what = format!("use the result folder {}{why}", results.display());
+        anyhow::Error::new(error).context(what)
     })
 }
 
