@@ -9,8 +9,8 @@ use rqps::domain::benchmark::Placement;
 /// Few rows, so that a smoke run takes seconds. Its figures are meaningless.
 const SMOKE_ROWS: u64 = 2000;
 
-/// One case per value of [`super::Fresh`].
-const SMOKE_CASES: [&str; 3] = ["point-query", "write-only", "insert"];
+/// One case per value of [`super::Fresh`], and a script.
+const SMOKE_CASES: [&str; 4] = ["point-query", "write-only", "insert", "lua-point-select"];
 
 /// Compare rqps with sysbench 1.0 or pgbench on the same running servers, the two programs in turn.
 ///

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rqps::benchmarks::lua::driver::declared_apart;
 use rqps::benchmarks::spec::SaidWords;
 use rqps::benchmarks::sysbench::presets;
 use rqps::benchmarks::{self, StepSet};
@@ -159,7 +160,7 @@ fn own_step(
                 what: &[what.to_owned()],
                 options,
                 read: &|path| std::fs::read_to_string(path).map_err(|error| error.to_string()),
-                look: &benchmarks::lua::driver::declared,
+                look: &|script, with_help| declared_apart(Command::new(RQPS), script, with_help),
                 note: &|_| {},
             };
             (words.take)(&mut workload, &said)

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use crate::benchmarks::lua;
-use crate::benchmarks::lua::driver::LUA_COMMAND;
 use crate::benchmarks::spec::SaidWords;
 use crate::benchmarks::{self, BenchmarkSpec};
 use crate::cli::args::GuestOptions;
@@ -107,19 +106,11 @@ pub(super) fn take(
     pin(workload, Path::new("/"))
 }
 
-/// Runs a user's script in another process of rqps, so that a crash or a loop ends only that one.
+/// The declarations of a user's script.
 fn look(script: &Path, with_help: bool) -> Result<String, String> {
-    let told = program().map_err(|error| error.to_string())?;
-    let mut command = Command::new(told);
-    command.arg(LUA_COMMAND).arg(script).args(with_help.then_some("--with-help"));
-    command.env_clear().envs(confinement::environment(folders::variable));
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("look at {}: {error}", script.display()))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(text(&output.stderr)),
-    }
+    let mut rqps = Command::new(program().map_err(|error| error.to_string())?);
+    rqps.env_clear().envs(confinement::environment(folders::variable));
+    lua::driver::declared_apart(rqps, script, with_help)
 }
 
 /// The text of a file that a user wrote.

@@ -1,6 +1,7 @@
 //! Reads the declarations of a script by running it without a database.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::state::{PREAMBLE, load_script, plain_limit, tell, tell_folders};
@@ -18,7 +19,8 @@ pub const LUA_COMMAND: &str = "look-at-lua";
 const LONGEST_HELP: usize = 64 << 10;
 
 /// Runs a script and returns its declarations as JSON; `with_help`: also what its own `help`
-/// prints.
+/// prints. This process gives up its rights and changes to another folder first, so it should do
+/// nothing else.
 ///
 /// # Errors
 ///
@@ -31,6 +33,23 @@ pub fn declared(script: &Path, with_help: bool) -> Result<String, String> {
     let described = described(&mut state, script, (&places, with_help));
     places.clear();
     described
+}
+
+/// As [`declared`], by another process of rqps, so that a crash or a loop ends only that one.
+/// `rqps` is the program with its environment.
+///
+/// # Errors
+///
+/// Also if the process cannot be started.
+pub fn declared_apart(mut rqps: Command, script: &Path, with_help: bool) -> Result<String, String> {
+    rqps.arg(LUA_COMMAND).arg(script).args(with_help.then_some("--with-help"));
+    let output = rqps.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("look at {}: {error}", script.display()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
 }
 
 /// Runs a script in a state of this process.
