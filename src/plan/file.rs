@@ -414,7 +414,7 @@ fn check_products(plan: &Plan) -> Result<(), PlanError> {
         let Target { label, dbms, .. } = target;
         let hint = match key_value {
             true => "the benchmark kv needs rocksdb or speedb",
-            false => "it has no SQL; use --bench kv",
+            false => "it has no SQL; use --bench kv (for YCSB with --set ycsb=a,b,c)",
         };
         let benchmark = &plan.benchmark;
         return Err(PlanError::Value(format!("run {benchmark} on {label} ({dbms}): {hint}")));

@@ -30,7 +30,7 @@ impl TomlError {
     fn new(text: &str, at: Option<Range<usize>>, message: &str) -> TomlError {
         let at = position(text, at.map_or(0, |span| span.start));
         let line = text.lines().nth(at.line as usize - 1).unwrap_or_default();
-        TomlError { message: message.to_owned(), at, line: line.to_owned() }
+        TomlError { message: in_words(message), at, line: line.to_owned() }
     }
 }
 
@@ -55,6 +55,24 @@ pub fn read<T: DeserializeOwned>(
         let span = tokens.spans.get(error.line().saturating_sub(1)).cloned();
         TomlError::new(text, span, message.strip_suffix(&place).unwrap_or(&message))
     })
+}
+
+/// The message of a reader with a description in place of the program's name of a number type.
+fn in_words(message: &str) -> String {
+    let Some((problem, name)) = message.rsplit_once("expected ") else {
+        return message.to_owned();
+    };
+    let wanted = match name {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, 0 or more",
+        "i64" => "a whole number",
+        "f64" => "a number",
+        "a boolean" => "true or false",
+        _ => return message.to_owned(),
+    };
+    format!("{problem}expected {wanted}")
 }
 
 /// The position of a byte of a text.
@@ -188,13 +206,15 @@ mod tests {
             let error = parsed(&TEXT.replacen(from, to, 1)).unwrap_err();
             assert_eq!(error.split_once('\n'), Some((expected, line)));
         };
-        let wrong = "line 1, column 8: invalid type: string \"many\", expected u64";
+        let wrong = "line 1, column 8: invalid type: string \"many\", expected a whole number, 0 or \
+                     more";
         check("= 1_000", "= \"many\"", wrong, "   1 | rows = \"many\" # many");
         let missing = "line 7, column 1: missing field `name`";
         check("  name = \"b\"\n", "", missing, "   7 | [[step]]");
         let variant = "line 10, column 12: unknown variant `erase`, expected `read` or `write`";
         check("write =", "erase =", variant, "  10 |   mode = { erase = 0x0F }");
-        let value = "line 10, column 20: invalid value: integer `300`, expected u8";
+        let value = "line 10, column 20: invalid value: integer `300`, expected a whole number \
+                     from 0 to 255";
         check("0x0F", "300", value, "  10 |   mode = { write = 300 }");
         let infinite = "line 5, column 10: inf is not a finite number";
         check("2.5e-1", "inf", infinite, "   5 | weight = inf");
