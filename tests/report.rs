@@ -325,7 +325,7 @@ fn order(block: u32) -> [&'static str; 2] {
 fn host_gate() -> HostLog {
     let canary = Canary { spin_ns: Some(5e7), ..Canary::default() };
     let differences = vec![0.01, -0.01];
-    let noise = StepNoise { step: "scan".into(), differences };
+    let noise = StepNoise { step: "scan".into(), group: None, differences };
     HostLog {
         format: GATE_FORMAT,
         canaries: CanaryRule::Calibration,

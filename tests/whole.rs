@@ -684,9 +684,7 @@ fn a_target_against_itself_calibrates_its_host() {
     let output = rqps().env("RQPS_STATE", &state).args(&words).output().expect("start rqps");
     let (told, said) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}");
-    for part in
-        ["fake@1 against itself, 4 blocks", "Blocks needed to find a difference", "Slot effect:"]
-    {
+    for part in ["fake@1 against itself, 4 blocks", "Blocks to find 2 %", "Slot effect:"] {
         assert!(told.contains(part), "{told}");
     }
     let files: Vec<_> =

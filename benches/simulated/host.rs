@@ -118,7 +118,7 @@ fn calibration(scene: &Scene, host: &Disturbing, rng: &mut Rng) -> Calibration {
         sign * lists.iter().map(|list| list[block]).sum::<f64>() / AA_STEPS as f64
     });
     let slot = SlotEffect { differences: firsts.collect(), ..SlotEffect::default() };
-    let step = |differences| StepNoise { step: String::new(), differences };
+    let step = |differences| StepNoise { step: String::new(), group: None, differences };
     let steps = lists.into_iter().map(step);
     let gate = HostLog { blocks, ..HostLog::default() };
     Calibration {

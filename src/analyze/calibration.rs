@@ -3,15 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF};
+use statrs::distribution::{Binomial, DiscreteCDF};
 use thiserror::Error;
 
 use super::comparison::{Comparison, RunFacts};
-use super::host_noise::HostNoise;
+use super::host_noise::{self, HostNoise};
+use crate::domain::benchmark::Group;
 use crate::domain::gate::{Calibration, Canary, GATE_FORMAT, HostLog, SlotEffect, StepNoise};
 use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
 use crate::domain::verdict::{LookSchedule, Rules};
+use crate::stats::moderated::Spread;
 use crate::stats::power::{Aim, detectable, pairs_needed};
 use crate::stats::sequential::Looks;
 
@@ -19,8 +21,6 @@ use crate::stats::sequential::Looks;
 pub const FALSE_ALARM_ALPHA: f64 = 0.05;
 /// A slot effect below this p breaks the design: which target comes first decides.
 pub const SLOT_ALPHA: f64 = 0.01;
-/// An estimated standard deviation is taken at the upper end of its 90 % range.
-const SD_CONFIDENCE: f64 = 0.9;
 
 /// The reason why an A/A run gives no calibration.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -53,7 +53,8 @@ pub fn calibrate(
         .filter_map(|step| {
             let relative = step.targets.get(1)?.relative(Metric::Rate)?;
             let differences = relative.differences.clone();
-            (differences.len() > 1).then(|| StepNoise { step: step.name.clone(), differences })
+            let (name, group) = (step.name.clone(), Some(step.group));
+            (differences.len() > 1).then_some(StepNoise { step: name, group, differences })
         })
         .collect();
     let blocks = steps.iter().map(|step| step.differences.len()).max();
@@ -115,14 +116,9 @@ fn slot_effect(comparison: &Comparison) -> SlotEffect {
 /// The resolution of a host, from its calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promise {
-    /// The pooled standard deviation of ln ratios, at the upper end of its 90 % range.
-    pub sd_upper: f64,
-    /// Blocks → the smallest difference, as a share, that so many find with the power of the rules
-    /// (two-sided t test against 0, one step alone).
-    pub detectable: Vec<(u32, f64)>,
-    /// Difference, as a share → blocks at which it is found beyond τ; `None` for more than a plan
-    /// can have.
-    pub blocks_needed: Vec<(f64, Option<u32>)>,
+    /// Steps that read and steps that write, because these scatter more; those whose group the
+    /// calibration does not keep.
+    pub kinds: Vec<KindPromise>,
     /// Steps with a difference at [`FALSE_ALARM_ALPHA`].
     pub false_alarms: usize,
     /// Most false alarms by chance in 99 of 100 such runs.
@@ -131,14 +127,55 @@ pub struct Promise {
     pub slot_matters: bool,
 }
 
+/// What can be found on steps of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KindPromise {
+    /// `reads`, `writes`, `steps`.
+    pub kind: &'static str,
+    /// The pooled standard deviation of ln ratios.
+    pub sd: f64,
+    /// The upper end of its 90 % range.
+    pub sd_upper: f64,
+    /// Blocks → the smallest difference, as a share, that so many find with the power of the rules
+    /// (two-sided t test against 0, one step alone).
+    pub detectable: Vec<(u32, f64)>,
+    /// Difference, as a share → blocks at which it is found beyond τ; `None` for more than a plan
+    /// can have.
+    pub blocks_needed: Vec<(f64, Option<u32>)>,
+}
+
 /// Judges a calibration; `None` if it holds no spread.
 ///
-/// The upper end of a standard deviation s with d degrees of freedom is s √(d / χ²(0.1; d)); the
-/// smallest detectable difference is that of the noncentral t distribution (Cohen 1988); blocks for
+/// Standard deviations are taken at [`host_noise::upper_limit`]. The smallest detectable difference is that of the noncentral t distribution (Cohen 1988); blocks for
 /// a difference x are those that detect ln(1 + x) − τ: what a verdict asks for (docs/verdicts.md).
 pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
-    let sd_upper = sd_upper(known)?;
-    let alpha = FALSE_ALARM_ALPHA;
+    let kinds: Vec<KindPromise> = ["reads", "writes", "steps"]
+        .into_iter()
+        .filter_map(|kind| {
+            let steps = known.steps.iter().filter(|step| kind_of(step.group) == kind);
+            Some(of_kind(kind, host_noise::pooled(steps)?, rules))
+        })
+        .collect();
+    let chance = Binomial::new(FALSE_ALARM_ALPHA, known.steps.len() as u64).ok()?;
+    let false_alarms_max = (0..).find(|count| chance.cdf(*count) >= 0.99)? as usize;
+    (!kinds.is_empty()).then_some(Promise {
+        kinds,
+        false_alarms: known.false_alarms(FALSE_ALARM_ALPHA),
+        false_alarms_max,
+        slot_matters: known.slot.p.is_some_and(|p| p < SLOT_ALPHA),
+    })
+}
+
+fn kind_of(group: Option<Group>) -> &'static str {
+    match group {
+        Some(Group::Point | Group::Range) => "reads",
+        Some(Group::Write | Group::Load) => "writes",
+        Some(Group::Unknown(_)) | None => "steps",
+    }
+}
+
+fn of_kind(kind: &'static str, spread: Spread, rules: &Rules) -> KindPromise {
+    let (alpha, sd_upper) = (FALSE_ALARM_ALPHA, host_noise::upper_limit(spread));
     let detects = |blocks: u32| {
         let shift = detectable(f64::from(blocks - 1), alpha, rules.power);
         (blocks, (shift * sd_upper / f64::from(blocks).sqrt()).exp_m1())
@@ -155,23 +192,13 @@ pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
         };
         (share, (effect > 0.0).then(|| pairs_needed(&aim)).flatten())
     };
-    let chance = Binomial::new(alpha, known.steps.len() as u64).ok()?;
-    let false_alarms_max = (0..).find(|count| chance.cdf(*count) >= 0.99)? as usize;
-    Some(Promise {
+    KindPromise {
+        kind,
+        sd: spread.sd,
         sd_upper,
         detectable: [4, 6, 8, 12].map(detects).to_vec(),
         blocks_needed: [0.02, 0.03, 0.05, 0.1].map(needs).to_vec(),
-        false_alarms: known.false_alarms(alpha),
-        false_alarms_max,
-        slot_matters: known.slot.p.is_some_and(|p| p < SLOT_ALPHA),
-    })
-}
-
-fn sd_upper(known: &HostNoise) -> Option<f64> {
-    let sd = known.sd_ln()?;
-    let df = known.df() as f64;
-    let chi = ChiSquared::new(df).ok()?.inverse_cdf(1.0 - SD_CONFIDENCE);
-    Some(sd * (df / chi).sqrt())
+    }
 }
 
 /// The smallest difference, as a share, that a comparison of so many blocks probably finds beyond τ
@@ -184,7 +211,8 @@ pub fn expected_mde(
     blocks: u32,
     schedule: Option<&LookSchedule>,
 ) -> Option<f64> {
-    let sd = sd_upper(known).filter(|_| blocks >= 2)?;
+    let sd =
+        host_noise::pooled(&known.steps).map(host_noise::upper_limit).filter(|_| blocks >= 2)?;
     let tail = (1.0 - rules.confidence) / 2.0;
     let tail = schedule.map_or(tail, |schedule| {
         Looks::new(schedule.blocks_min, schedule.blocks_max).level(tail, blocks)
@@ -205,7 +233,7 @@ mod tests {
         let step = |differences: Vec<f64>| {
             let mean = crate::stats::paired::mean_interval(&differences, 0.95).unwrap();
             let (mean_ln, sd_ln) = (mean.mean, mean.sd.unwrap());
-            StepSpread { step: "a".to_owned(), differences, mean_ln, sd_ln, p: 1.0 }
+            StepSpread { step: "a".to_owned(), group: None, differences, mean_ln, sd_ln, p: 1.0 }
         };
         HostNoise { steps: steps.map(step).collect(), slot: SlotSpread::default() }
     }
@@ -216,7 +244,8 @@ mod tests {
         for (pairs, factor) in [(5, 1.94), (8, 1.57), (12, 1.40), (30, 1.21)] {
             let noise = noise([differences(pairs, 0.0, 0.01)].into_iter());
             let promise = promise(&noise, &Rules::default()).unwrap();
-            assert!((promise.sd_upper / 0.01 - factor).abs() < 0.006, "{pairs}: {promise:?}");
+            let upper = promise.kinds[0].sd_upper;
+            assert!((upper / 0.01 - factor).abs() < 0.006, "{pairs}: {promise:?}");
         }
     }
 
@@ -247,11 +276,27 @@ mod tests {
             promise(&noise((0..6).map(one)), &Rules::default()).unwrap()
         };
         let (quiet, noisy) = (of(0.005), of(0.05));
-        assert!(quiet.detectable[0].1 < noisy.detectable[0].1);
-        let needs = |promise: &Promise, at: usize| promise.blocks_needed[at].1.unwrap_or(u32::MAX);
+        assert!(quiet.kinds[0].detectable[0].1 < noisy.kinds[0].detectable[0].1);
+        let needs =
+            |promise: &Promise, at: usize| promise.kinds[0].blocks_needed[at].1.unwrap_or(u32::MAX);
         assert!(needs(&quiet, 1) < needs(&noisy, 1));
         assert!(needs(&quiet, 2) <= needs(&quiet, 1), "a larger difference needs no more blocks");
         // scipy.stats.binom.ppf(0.99, 6, 0.05) is 2.
         assert_eq!((quiet.false_alarms, quiet.false_alarms_max), (0, 2));
+    }
+
+    #[test]
+    fn writes_that_scatter_do_not_hide_what_reads_find() {
+        let sd = |place: usize| if place < 4 { 0.005 } else { 0.03 };
+        let mut known = noise((0..6).map(|place| differences(12, 0.0, sd(place))));
+        for (place, step) in known.steps.iter_mut().enumerate() {
+            step.group = Some([Group::Point, Group::Range, Group::Write][place / 2]);
+        }
+        let promise = promise(&known, &Rules::default()).unwrap();
+        let [reads, writes] = promise.kinds.as_slice() else { panic!("{promise:?}") };
+        assert_eq!((reads.kind, writes.kind), ("reads", "writes"));
+        assert!((reads.sd - 0.005).abs() < 1e-9 && (writes.sd - 0.03).abs() < 1e-9, "{promise:?}");
+        let needed = |kind: &KindPromise| kind.blocks_needed[0].1.unwrap();
+        assert!(needed(reads) <= 8 && needed(writes) > 50, "{promise:?}");
     }
 }

@@ -1,10 +1,16 @@
 //! The noise of a host: what follows from the paired differences that its calibration keeps.
 
 use serde::Serialize;
+use statrs::distribution::{ChiSquared, ContinuousCDF};
 
+use crate::domain::benchmark::Group;
 use crate::domain::gate::{Calibration, SlotEffect, StepNoise};
+use crate::stats::moderated::Spread;
 use crate::stats::paired::mean_interval;
 use crate::stats::student;
+
+/// The noise of a host is taken to be as large as it is with this confidence.
+const SD_CONFIDENCE: f64 = 0.9;
 
 /// The noise of a host.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +26,9 @@ pub struct HostNoise {
 pub struct StepSpread {
     /// Name of the step.
     pub step: String,
+    /// Its group, if the calibration keeps it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Group>,
     /// d of each block.
     pub differences: Vec<f64>,
     /// Mean of d: the true value is 0.
@@ -46,21 +55,9 @@ impl HostNoise {
         HostNoise { steps, slot: slot(&known.slot) }
     }
 
-    /// Pooled standard deviation of d over the steps: the root of the mean variance, each step
-    /// weighted by its degrees of freedom. `None` without a step of two blocks.
+    /// Pooled standard deviation of d over the steps. `None` without a step of two blocks.
     pub fn sd_ln(&self) -> Option<f64> {
-        let (mut squares, mut df) = (0.0, 0.0);
-        for step in &self.steps {
-            let own = step.differences.len().saturating_sub(1) as f64;
-            squares += own * step.sd_ln * step.sd_ln;
-            df += own;
-        }
-        (df > 0.0).then(|| (squares / df).sqrt())
-    }
-
-    /// Degrees of freedom of [`HostNoise::sd_ln`].
-    pub fn df(&self) -> usize {
-        self.steps.iter().map(|step| step.differences.len().saturating_sub(1)).sum()
+        pooled(&self.steps).map(|pooled| pooled.sd)
     }
 
     /// Steps whose p is below `alpha`: on one target against itself each is a false alarm.
@@ -69,10 +66,29 @@ impl HostNoise {
     }
 }
 
+/// The standard deviation of d that these steps have together: the root of the mean variance, each
+/// step weighted by its degrees of freedom. `None` without a step of two blocks.
+pub fn pooled<'a>(steps: impl IntoIterator<Item = &'a StepSpread>) -> Option<Spread> {
+    let (mut squares, mut df) = (0.0, 0.0);
+    for step in steps {
+        let own = step.differences.len().saturating_sub(1) as f64;
+        squares += own * step.sd_ln * step.sd_ln;
+        df += own;
+    }
+    (df > 0.0).then(|| Spread { sd: (squares / df).sqrt(), df })
+}
+
+/// What a standard deviation s with d degrees of freedom is at most, with 90 % confidence:
+/// s √(d / χ²(0.1; d)).
+pub fn upper_limit(spread: Spread) -> f64 {
+    let chi = ChiSquared::new(spread.df).map(|chi| chi.inverse_cdf(1.0 - SD_CONFIDENCE));
+    chi.map_or(spread.sd, |chi| spread.sd * (spread.df / chi).sqrt())
+}
+
 fn spread(kept: &StepNoise) -> Option<StepSpread> {
     let (mean_ln, sd_ln, p) = paired_t(&kept.differences)?;
-    let (step, differences) = (kept.step.clone(), kept.differences.clone());
-    Some(StepSpread { step, differences, mean_ln, sd_ln, p })
+    let StepNoise { step, group, differences } = kept.clone();
+    Some(StepSpread { step, group, differences, mean_ln, sd_ln, p })
 }
 
 /// A calibration of an older rqps keeps what it had computed of blocks that it did not keep.

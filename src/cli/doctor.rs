@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use crate::analyze;
-use crate::analyze::calibration::{FALSE_ALARM_ALPHA, Promise, SLOT_ALPHA, promise};
+use crate::analyze::calibration::{FALSE_ALARM_ALPHA, KindPromise, Promise, SLOT_ALPHA, promise};
 use crate::analyze::host_noise::HostNoise;
 use crate::campaign::{self, Calibrated};
 use crate::cli::args::{Doctor, DoctorFormat};
@@ -208,23 +208,28 @@ fn calibration_text(
         let mark = if step.p < FALSE_ALARM_ALPHA { "  false alarm" } else { "" };
         let _ = writeln!(text, "{sd:>9} {mean:>9} {:>8.3}  {}{mark}", step.p, step.step);
     }
-    let _ = writeln!(
-        text,
-        "\nNoise: s_d {} over all steps, at most {} (90 %). MDE of one step:",
-        percent(noise.sd_ln().unwrap_or(0.0)),
-        percent(told.sd_upper)
-    );
-    for (blocks, share) in &told.detectable {
-        let _ = writeln!(text, "  {:>6.1} % with {blocks} blocks", 100.0 * share);
+    let kinds = &told.kinds;
+    let cells = |cell: &dyn Fn(&KindPromise) -> String| -> String {
+        kinds.iter().map(|kind| format!("{:>9}", cell(kind))).collect()
+    };
+    let _ = writeln!(text, "\n{:<28}{}", "Noise of", cells(&|kind| kind.kind.to_owned()));
+    let _ = writeln!(text, "{:<28}{}", "s_d", cells(&|kind| percent(kind.sd)));
+    let _ =
+        writeln!(text, "{:<28}{}", "s_d, at most (90 %)", cells(&|kind| percent(kind.sd_upper)));
+    for at in 0..kinds[0].detectable.len() {
+        let name = format!("MDE of {} blocks, one step", kinds[0].detectable[at].0);
+        let share = |kind: &KindPromise| format!("{:.1} %", 100.0 * kind.detectable[at].1);
+        let _ = writeln!(text, "{name:<28}{}", cells(&share));
     }
-    let _ = writeln!(text, "Blocks needed to find a difference ({}):", rules.text());
-    for (share, blocks) in &told.blocks_needed {
-        let blocks = match blocks {
-            Some(blocks) => format!("with {blocks} blocks"),
-            None => "not possible on this host".to_owned(),
+    for at in 0..kinds[0].blocks_needed.len() {
+        let name = format!("Blocks to find {:.0} %", 100.0 * kinds[0].blocks_needed[at].0);
+        let blocks = |kind: &KindPromise| match kind.blocks_needed[at].1 {
+            Some(blocks) => blocks.to_string(),
+            None => "never".to_owned(),
         };
-        let _ = writeln!(text, "  {:>3.0} % {blocks}", 100.0 * share);
+        let _ = writeln!(text, "{name:<28}{}", cells(&blocks));
     }
+    let _ = writeln!(text, "To find a difference, it must exceed tau ({}).", rules.text());
     let _ = writeln!(
         text,
         "False alarms: {} of {} steps at p < {FALSE_ALARM_ALPHA} (chance: up to {}; verdicts: \

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::{Idle, Placement};
+use crate::domain::benchmark::{Group, Idle, Placement};
 use crate::domain::build::Dbms;
 use crate::domain::session::Session;
 
@@ -181,6 +181,9 @@ pub struct Calibration {
 pub struct StepNoise {
     /// Name of the step.
     pub step: String,
+    /// Its group; absent in the file of an older rqps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Group>,
     /// d of each block. Mean, standard deviation and p follow from them.
     pub differences: Vec<f64>,
 }
@@ -189,6 +192,8 @@ pub struct StepNoise {
 #[derive(Deserialize)]
 struct StoredNoise {
     step: String,
+    #[serde(default)]
+    group: Option<Group>,
     differences: Vec<f64>,
     #[serde(default, rename = "mean_ln")]
     _mean_ln: Option<f64>,
@@ -200,7 +205,8 @@ struct StoredNoise {
 
 impl From<StoredNoise> for StepNoise {
     fn from(stored: StoredNoise) -> StepNoise {
-        StepNoise { step: stored.step, differences: stored.differences }
+        let StoredNoise { step, group, differences, .. } = stored;
+        StepNoise { step, group, differences }
     }
 }
 

@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF};
+use statrs::distribution::{Binomial, DiscreteCDF};
 
 use super::judgement::Judgement;
-use crate::analyze::host_noise::{HostNoise, StepSpread};
+use crate::analyze::host_noise::{self, HostNoise, StepSpread};
 use crate::domain::build::Dbms;
 use crate::domain::gate::{Calibration, Canary, HostLog};
 use crate::domain::metric::Metric;
@@ -19,8 +19,6 @@ const ALARM_LEVEL: f64 = 0.05;
 const ALARM_LIMIT: f64 = 0.99;
 /// A slot effect with a smaller p is one.
 const SLOT_P_MIN: f64 = 0.01;
-/// The noise of a host is taken to be as large as it is with this confidence.
-const NOISE_CONFIDENCE: f64 = 0.9;
 
 /// The errors that the host adds to one family. All are natural logarithms; 0 adds nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -204,16 +202,9 @@ fn scatter<'a>(pairs: impl Iterator<Item = [&'a Canary; 2]>) -> Option<f64> {
     (n > 0.0).then(|| (changes.iter().map(|change| change * change).sum::<f64>() / n).sqrt())
 }
 
-/// sd · √(df / χ²): what a standard deviation is at most, with [`NOISE_CONFIDENCE`].
-fn upper_limit(sd: f64, df: f64) -> f64 {
-    let chi = ChiSquared::new(df).map(|chi| chi.inverse_cdf(1.0 - NOISE_CONFIDENCE));
-    chi.map_or(sd, |chi| sd * (df / chi).sqrt())
-}
-
 /// The upper limit of the pooled standard deviation of a pair's ln ratio of rates.
 fn upper_noise(calibration: &Calibration) -> Option<f64> {
-    let noise = HostNoise::of(calibration);
-    Some(upper_limit(noise.sd_ln()?, noise.df() as f64))
+    host_noise::pooled(&HostNoise::of(calibration).steps).map(host_noise::upper_limit)
 }
 
 /// Standard deviation of the offsets of the steps of an A/A run, by the moments of DerSimonian and
@@ -243,6 +234,7 @@ mod tests {
     fn calibration(sd_ln: f64) -> Calibration {
         let step = |index: usize| StepNoise {
             step: format!("step-{index}"),
+            group: None,
             differences: differences(13, 0.0, sd_ln),
         };
         Calibration {
