@@ -2,6 +2,7 @@
 //! relative to the rate while it does not. perf is switched on and off in random order for some
 //! milliseconds each, so noise of the host falls on both. A rate is exp(mean) - 1 of
 //! ln(rate with perf / rate without) over pairs of neighbouring periods, with its 95 % t interval.
+//! The first row is the same for a timer without perf, on the speed of a loop.
 //!
 //!     cargo bench --bench profiler_cost -- --seconds 25
 //!
@@ -13,6 +14,8 @@ mod folders;
 #[path = "comparison/subject.rs"]
 #[allow(dead_code, reason = "the comparison with other programs needs more of it")]
 mod subject;
+#[path = "profiler_cost/timer.rs"]
+mod timer;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -67,6 +70,9 @@ struct Options {
     /// Samples per second and CPU.
     #[arg(long, default_value_t = 997)]
     hertz: u32,
+    /// CPUs that perf samples, such as 1 or 0-1, instead of all. The client has the first.
+    #[arg(long)]
+    cpus: Option<String>,
     /// Measured seconds of each way to sample.
     #[arg(long, default_value_t = 25.0)]
     seconds: f64,
@@ -104,22 +110,27 @@ fn measure(options: &Options) -> Result<()> {
     let folder = tempfile::tempdir_in(&options.folders.work).context("make a folder")?;
     println!("| perf at {} Hz | rate | interval | pairs | MB/s |", options.hertz);
     println!("{}|", "|---".repeat(5));
+    println!("{}", row("a timer alone", &timer::differences(options, &stop)?, 0.0)?);
     for (name, words) in WAYS {
         server.check()?;
         let client = Client::start((&path, &login), options.seed, &stop)?;
-        let perf = Perf::start(words, options.hertz, folder.path())?;
+        let perf = Perf::start(words, options, folder.path())?;
         let (periods, bytes) = perf.take_turns(options, &stop)?;
         let differences = differences(&periods, &client.end()?);
-        let mean = paired::mean_interval(&differences, 0.95).context("measure: no pair")?;
-        let percent = |ln: f64| 100.0 * ln.exp_m1();
-        let interval = mean.interval.map_or_else(String::new, |it| {
-            format!("[{:+.2}, {:+.2}] %", percent(it.low), percent(it.high))
-        });
-        let rate = percent(mean.mean);
-        let megabytes = bytes as f64 / 1e6 / options.seconds;
-        println!("| {name} | {rate:+.2} % | {interval} | {} | {megabytes:.1} |", mean.n);
+        println!("{}", row(name, &differences, bytes as f64 / 1e6 / options.seconds)?);
     }
     server.stop()
+}
+
+/// A row of the table. `differences` are ln ratios of pairs.
+fn row(name: &str, differences: &[f64], megabytes: f64) -> Result<String> {
+    let mean = paired::mean_interval(differences, 0.95).context("measure: no pair")?;
+    let percent = |ln: f64| 100.0 * ln.exp_m1();
+    let interval = mean.interval.map_or_else(String::new, |it| {
+        format!("[{:+.2}, {:+.2}] %", percent(it.low), percent(it.high))
+    });
+    let (rate, pairs) = (percent(mean.mean), mean.n);
+    Ok(format!("| {name} | {rate:+.2} % | {interval} | {pairs} | {megabytes:.1} |"))
 }
 
 fn connect(path: &Path, login: &Login) -> Result<PostgresClient> {
@@ -185,7 +196,7 @@ struct Perf {
 type Period = (u64, u64, bool);
 
 impl Perf {
-    fn start(words: &[&str], hertz: u32, folder: &Path) -> Result<Perf> {
+    fn start(words: &[&str], options: &Options, folder: &Path) -> Result<Perf> {
         let [orders, answers, samples] = ["orders", "answers", "samples"].map(|it| folder.join(it));
         for path in [&orders, &answers] {
             if !path.exists() {
@@ -194,10 +205,12 @@ impl Perf {
             }
         }
         let control = format!("fifo:{},{}", orders.display(), answers.display());
+        let cpus = options.cpus.as_ref().map_or(vec!["-a"], |cpus| vec!["-C", cpus]);
         let child = Command::new("perf")
             .args(["record", "-q"])
             .args(words)
-            .args(["-a", "-F", &hertz.to_string(), "-k", "CLOCK_MONOTONIC"])
+            .args(cpus)
+            .args(["-F", &options.hertz.to_string(), "-k", "CLOCK_MONOTONIC"])
             .args(["--no-buildid", "--no-buildid-cache", "-D", "-1", "--control", &control, "-o"])
             .arg(&samples)
             .stdout(Stdio::null())
