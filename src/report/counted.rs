@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
+use super::document::{Block, Cell, Column, Digits, Fold, Mark, Section, Table};
+use super::history;
+use super::ladder::{self, NarrowTable};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::counted::{
@@ -27,11 +29,20 @@ const WEAK_MARK: &str = " ~";
 /// Characters of a name that are shown: those of C++ templates are longer than a page.
 const NAME_MOST: usize = 90;
 
+/// The extent of a report on counts of many targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Every table, for forms that fold them.
+    Whole,
+    /// Of many targets, the narrow tables, and a sentence instead of each table of functions.
+    Short,
+}
+
 /// The sections about the counted runs of a comparison of rates: none without such runs.
-pub(super) fn beside_rates(comparison: &Comparison) -> Vec<Section> {
+pub(super) fn beside_rates(comparison: &Comparison, extent: Extent) -> Vec<Section> {
     let Some(counts) = &comparison.counts else { return Vec::new() };
-    let mut sections = vec![totals(counts, Some(comparison))];
-    sections.extend(functions(counts));
+    let mut sections = vec![totals(counts, Some(comparison), extent)];
+    sections.extend(functions(counts, extent));
     let rules = what_counts().blocks;
     sections[0]
         .blocks
@@ -40,9 +51,11 @@ pub(super) fn beside_rates(comparison: &Comparison) -> Vec<Section> {
 }
 
 /// The sections of a report on nothing but counts, in reading order.
-pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
-    let mut sections = vec![totals(comparison, None)];
-    sections.extend(functions(comparison));
+pub(super) fn sections(comparison: &Comparison, extent: Extent) -> Vec<Section> {
+    let mut sections = vec![totals(comparison, None, extent)];
+    sections.extend(history::of_report(comparison, Metric::InstructionsPerOp));
+    sections.extend(history::of_report(comparison, Metric::BackgroundInstructionsPerOp));
+    sections.extend(functions(comparison, extent));
     sections.push(what_counts());
     sections
 }
@@ -84,8 +97,71 @@ const BESIDE: [Count; 4] = [
     },
 ];
 
-/// One row for each step and target, with the verdicts on its rate where that was measured.
-fn totals(comparison: &Comparison, rates: Option<&Comparison>) -> Section {
+/// One row for each step and target, with the verdicts on its rate where that was measured. Of many
+/// targets, narrow tables first.
+fn totals(comparison: &Comparison, rates: Option<&Comparison>, extent: Extent) -> Section {
+    let heading = "Instructions per operation".to_owned();
+    let mut blocks = Vec::new();
+    if ladder::is_ladder(comparison) {
+        blocks = narrow_totals(comparison);
+        if extent == Extent::Whole {
+            let tables = target_totals(comparison, rates);
+            let summary = "Each target with intervals".to_owned();
+            blocks.push(Block::Fold(Fold { summary, blocks: tables }));
+        }
+    } else {
+        blocks.extend(target_totals(comparison, rates));
+    }
+    if comparison.targets.len() == 1 {
+        blocks.push(alone(comparison));
+    }
+    blocks.extend(uncounted(comparison));
+    Section { id: "instructions", heading, blocks }
+}
+
+/// A narrow table for each count. Steps in which no target executes an instruction per operation in
+/// other threads are left out there: their ratios are chance.
+fn narrow_totals(comparison: &Comparison) -> Vec<Block> {
+    let mut blocks = vec![Block::Paragraph(format!(
+        "Instructions per operation of {} in the first column, then those of the other targets \
+         relative to it. + MORE, - FEWER, = SAME, ? UNCLEAR.",
+        comparison.baseline
+    ))];
+    for count in std::iter::once(CLIENT).chain(BESIDE) {
+        let is_some = |target: &TargetResult| {
+            target.metrics.get(&count.metric).and_then(|it| it.absolute).is_some_and(|it| it >= 1.0)
+        };
+        let steps: Vec<&StepComparison> =
+            comparison.steps.iter().filter(|step| step.targets.iter().any(is_some)).collect();
+        if steps.is_empty() {
+            continue;
+        }
+        let sign = |step: &StepComparison, at: usize| {
+            let relative = step.targets[at].comparable(count.metric).filter(|_| count.judged)?;
+            let change = TotalChange::of(relative);
+            let sign = match change {
+                TotalChange::More => "+",
+                TotalChange::Fewer => "-",
+                TotalChange::Same => "=",
+                TotalChange::Unclear => "?",
+            };
+            Some(Mark { sign, colour: Mark::NO_COLOUR, meaning: change.word() })
+        };
+        let table = NarrowTable {
+            caption: count.of.to_owned(),
+            metric: count.metric,
+            digits: Digits::Fixed(3),
+            is_cost: true,
+            absolute: &|step| number(&step.targets[0], count.metric),
+            sign: &sign,
+        };
+        blocks.extend(table.blocks(comparison, &steps));
+    }
+    blocks
+}
+
+/// The table of each target and count.
+fn target_totals(comparison: &Comparison, rates: Option<&Comparison>) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (place, target) in comparison.targets.iter().enumerate().skip(1) {
         for count in std::iter::once(CLIENT).chain(BESIDE) {
@@ -106,11 +182,7 @@ fn totals(comparison: &Comparison, rates: Option<&Comparison>) -> Section {
             blocks.push(Block::Table(Table { caption, columns, rows }));
         }
     }
-    if comparison.targets.len() == 1 {
-        blocks.push(alone(comparison));
-    }
-    blocks.extend(uncounted(comparison));
-    Section { id: "instructions", heading: "Instructions per operation".to_owned(), blocks }
+    blocks
 }
 
 /// True if a target has the metric in this step.
@@ -229,11 +301,19 @@ fn number(target: &TargetResult, metric: Metric) -> Cell {
     }
 }
 
-/// For each step and target: the functions with the largest differences.
-fn functions(comparison: &Comparison) -> Option<Section> {
+/// For each step and target: the functions with the largest differences, or only a sentence.
+fn functions(comparison: &Comparison, extent: Extent) -> Option<Section> {
     let mut blocks = Vec::new();
     for step in &comparison.steps {
         blocks.extend(step.targets.iter().flat_map(|target| of_target(step, target)));
+    }
+    if extent == Extent::Short && ladder::is_ladder(comparison) {
+        let summaries = blocks.into_iter().filter_map(|block| match block {
+            Block::Fold(fold) => Some(fold.summary),
+            _ => None,
+        });
+        let summaries: Vec<String> = summaries.collect();
+        blocks = if summaries.is_empty() { Vec::new() } else { vec![Block::List(summaries)] };
     }
     let heading = "Functions that changed".to_owned();
     (!blocks.is_empty()).then_some(Section { id: "functions", heading, blocks })

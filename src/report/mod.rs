@@ -23,6 +23,7 @@ pub mod heat;
 mod history;
 pub mod html;
 mod json;
+mod ladder;
 mod markdown;
 mod other_metrics;
 mod page;

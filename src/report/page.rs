@@ -11,10 +11,11 @@ use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
 use crate::domain::verdict::Verdict;
 use crate::parallel;
+use crate::report::counted::Extent;
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, build, counted, explain, facts, figures, heat, other_metrics, remarks, sessions,
-    settings, tables, terms, timeline, verdicts,
+    blocks, build, counted, explain, facts, figures, heat, history, other_metrics, remarks,
+    sessions, settings, tables, terms, timeline, verdicts,
 };
 
 /// Reports with at most this many targets name each one.
@@ -28,7 +29,7 @@ pub(super) fn document(
     own: &[&Sections],
 ) -> Document {
     if is_counted(comparison) {
-        return build::of_count(comparison, own);
+        return build::of_count(comparison, own, Extent::Whole);
     }
     let mut sections = vec![verdict(comparison)];
     sections.extend(build::loud_caveats(comparison));
@@ -40,10 +41,11 @@ pub(super) fn document(
         }),
         None => sections.push(tables::rates(comparison)),
     }
+    sections.extend(history::of_report(comparison, Metric::Rate));
     sections.extend(groups(comparison));
     sections.extend(verdict_details(comparison));
     sections.extend(sessions::section(comparison));
-    sections.extend(counted::beside_rates(comparison));
+    sections.extend(counted::beside_rates(comparison, Extent::Whole));
     sections.extend(build::of_benchmarks(comparison, own));
     sections.extend(steps(comparison, dataset, seconds));
     sections.extend(settings::section(comparison));
