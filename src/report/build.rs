@@ -9,8 +9,8 @@ use crate::domain::metric::Metric;
 use crate::report::counted::Extent;
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, client_hosts, counted, evenness, explain, facts, history, other_metrics, remarks,
-    scaling, sessions, settings, tables, terms, turns, verdicts,
+    blocks, client_hosts, counted, evenness, explain, facts, history, ladder, other_metrics,
+    remarks, scaling, sessions, settings, tables, terms, turns, verdicts,
 };
 
 /// Parts that a report omits.
@@ -97,10 +97,13 @@ pub(super) fn bug_report(comparison: &Comparison, own: &[&Sections]) -> Document
     document
 }
 
-/// The comparison in one line.
+/// The comparison in one line. Many targets appear as a number, because every table lists them.
 pub(super) fn title(comparison: &Comparison) -> String {
     let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
     match labels.split_first() {
+        Some((baseline, others)) if ladder::is_ladder(comparison) => {
+            format!("rqps: {} targets relative to {baseline}", others.len())
+        }
         Some((baseline, others)) if !others.is_empty() => {
             format!("rqps: {} relative to {baseline}", others.join(", "))
         }

@@ -42,6 +42,7 @@ pub(super) enum Extent {
 pub(super) fn beside_rates(comparison: &Comparison, extent: Extent) -> Vec<Section> {
     let Some(counts) = &comparison.counts else { return Vec::new() };
     let mut sections = vec![totals(counts, Some(comparison), extent)];
+    sections.extend(changes(counts));
     sections.extend(functions(counts, extent));
     let rules = what_counts().blocks;
     sections[0]
@@ -53,11 +54,16 @@ pub(super) fn beside_rates(comparison: &Comparison, extent: Extent) -> Vec<Secti
 /// The sections of a report on nothing but counts, in reading order.
 pub(super) fn sections(comparison: &Comparison, extent: Extent) -> Vec<Section> {
     let mut sections = vec![totals(comparison, None, extent)];
-    sections.extend(history::of_report(comparison, Metric::InstructionsPerOp));
-    sections.extend(history::of_report(comparison, Metric::BackgroundInstructionsPerOp));
+    sections.extend(changes(comparison));
     sections.extend(functions(comparison, extent));
     sections.push(what_counts());
     sections
+}
+
+/// The versions in which counts change their level, in a report on many.
+fn changes(comparison: &Comparison) -> Vec<Section> {
+    let counts = [Metric::InstructionsPerOp, Metric::BackgroundInstructionsPerOp];
+    counts.into_iter().flat_map(|count| history::of_report(comparison, count)).collect()
 }
 
 /// The count in a table of totals.

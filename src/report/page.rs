@@ -61,15 +61,7 @@ pub(super) fn document(
     sections.push(method(comparison));
     sections.extend(terms::section(comparison));
     sections.push(facts::run_folders(comparison));
-    Document { title: title(comparison), sections }
-}
-
-/// The comparison in one line. Many targets appear as a number, because every table lists them.
-fn title(comparison: &Comparison) -> String {
-    match comparison.targets.len() {
-        0..=LISTED_MAX => build::title(comparison),
-        targets => format!("rqps: {} targets relative to {}", targets - 1, comparison.baseline),
-    }
+    Document { title: build::title(comparison), sections }
 }
 
 /// The summary: a sentence, and for each target the number of steps per verdict.
@@ -109,8 +101,9 @@ fn headline(comparison: &Comparison) -> String {
     let worst = summary.targets.iter().max_by_key(|target| slower(target));
     match worst {
         Some(worst) if worse > 0 => format!(
-            "{worse} of {} targets are SLOWER than {} on some steps, most on {} ({} of {}).",
+            "{worse} of {} targets {} SLOWER than {} on some steps, most on {} ({} of {}).",
             summary.targets.len(),
+            if worse == 1 { "is" } else { "are" },
             comparison.baseline,
             worst.label,
             slower(worst),

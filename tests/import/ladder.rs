@@ -82,7 +82,7 @@ fn a_report_of_many_versions_fits_a_screen_and_says_what_changed() {
     assert!(changes.contains("10.6.1: 1 step to 0.67"), "{changes}");
     let page = out(&rqps(&["report", &set, "--format", "html"]));
     assert!(page.contains("Changes of o/s: mariadb"), "the page has the section");
-    assert!(page.contains("id=\"ladder-o-s-scan_range-100\""), "and a chart of each step");
+    assert!(page.contains("id=\"ladder-o-s-scan_range=100\""), "and a chart of each step");
 }
 
 #[test]
