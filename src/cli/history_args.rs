@@ -23,7 +23,7 @@ pub(super) struct History {
     /// With --by date: ignore changes up to this size [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub min_magnitude: Option<f64>,
-    /// Metric, such as o/s, server_cpu_us/o or instr/o [default: o/s; instr/o if the results are only
+    /// Metric, such as o/s, server_cpu_us/o or instr/o [default: o/s, or instr/o if there are only
     /// counts]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,

@@ -6,7 +6,7 @@ use crate::analyze::counted::is_counted;
 use crate::analyze::{Caveat, Comparison};
 use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
-use crate::report::counted::Extent;
+use crate::report::ladder::Extent;
 use crate::report::sections::Sections;
 use crate::report::{
     blocks, client_hosts, counted, evenness, explain, facts, history, ladder, other_metrics,

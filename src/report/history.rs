@@ -37,8 +37,8 @@ pub(super) fn of_report(comparison: &Comparison, metric: Metric) -> Vec<Section>
     let section = |ladder: &Ladder| {
         let mut section = changes(ladder);
         section.blocks.push(Block::Paragraph(
-            "rqps divides the versions of each step into levels (docs/history.md). The command rqps \
-             history has more options."
+            "rqps divides the versions of each step into levels (docs/history.md). The command \
+             rqps history has more options."
                 .to_owned(),
         ));
         let charts = ladder.steps.iter().map(|step| Block::Chart(chart(ladder, step)));

@@ -16,6 +16,15 @@ const RATIO_WIDTH: usize = 7;
 /// Characters between two columns.
 const GAP: usize = 2;
 
+/// The extent of a report on counts of many targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Every table, for forms that fold them.
+    Whole,
+    /// Of many targets, the narrow tables, and a sentence instead of each table of functions.
+    Short,
+}
+
 /// True if a report has so many targets that tables with intervals would not fit a screen.
 pub(super) fn is_ladder(comparison: &Comparison) -> bool {
     comparison.targets.len() > TARGETS_MOST

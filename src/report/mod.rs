@@ -7,6 +7,7 @@ mod build;
 pub mod chart;
 mod client_hosts;
 mod counted;
+mod counted_functions;
 mod dates;
 pub mod document;
 mod evenness;

@@ -11,7 +11,7 @@ use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
 use crate::domain::verdict::Verdict;
 use crate::parallel;
-use crate::report::counted::Extent;
+use crate::report::ladder::Extent;
 use crate::report::sections::Sections;
 use crate::report::{
     blocks, build, counted, explain, facts, figures, heat, history, other_metrics, remarks,

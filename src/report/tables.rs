@@ -61,9 +61,9 @@ fn narrow_rates(comparison: &Comparison) -> Vec<Block> {
         Some(Mark { sign, colour: Mark::NO_COLOUR, meaning: judgement.verdict.name() })
     };
     let mut blocks = vec![Block::Paragraph(format!(
-        "Rates of {} in the first column, then those of the other targets relative to it. -- SLOWER, \
-         - SLOWER-SMALL, ++ FASTER, + FASTER-SMALL, = SAME, ? INCONCLUSIVE, no sign: NO VERDICT. \
-         Intervals are in the section Verdicts and in the form csv.",
+        "Rates of {} in the first column, then those of the other targets relative to it. \
+         -- SLOWER, - SLOWER-SMALL, ++ FASTER, + FASTER-SMALL, = SAME, ? INCONCLUSIVE, no sign: \
+         NO VERDICT. Intervals are in the section Verdicts and in the form csv.",
         comparison.baseline
     ))];
     for group in comparison.groups_of_steps() {
