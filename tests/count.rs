@@ -287,6 +287,9 @@ fn a_history_has_counts_alone_and_beside_rates() {
         assert!(history.status.success(), "{}", text(&history.stderr));
         assert!(shown.contains("3.99.0") && shown.contains("point-query"), "{shown}");
     }
+    // Of nothing but counts, they are the metric.
+    let counts = run(&["history", &both[1]], folder.path());
+    assert!(text(&counts.stdout).contains("Changes of instr/o"), "{}", text(&counts.stderr));
     let rates = run(&["history", &out_word], folder.path());
     assert!(text(&rates.stdout).contains("3.99.0"), "{}", text(&rates.stderr));
     let unknown = run(&["history", &both[1], "--metric", "ops"], folder.path());

@@ -340,8 +340,14 @@ fn a_script_or_a_recipe_of_the_user_builds() {
                 [needs]\nno-such-program = 'nothing'\n";
     let word = format!("recipe={}", file.display());
     fs::write(&file, text).expect("write");
-    let said = build(&word).unwrap_err();
-    assert!(said.contains("no-such-program") && said.contains("packages nothing"), "{said}");
+    let folder = site.repository();
+    let mut messages = Vec::new();
+    let said = site
+        .obtain_from(&folder, None, Some(&word), &mut |text| messages.push(text.to_owned()))
+        .unwrap_err();
+    assert!(said.contains("no-such-program") && said.contains("apt-get install nothing"), "{said}");
+    let copied = messages.iter().any(|text| text.contains("copying"));
+    assert!(!copied && !messages.is_empty(), "it looks before it copies: {messages:?}");
     fs::write(&file, text.lines().next().expect("a line")).expect("write");
     assert!(build(&word).is_ok());
     let said = build("recipe=amalgamation+jemalloc").unwrap_err();

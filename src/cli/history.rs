@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::analyze::Comparison;
+use crate::analyze::counted::is_counted;
 use crate::analyze::history::{DateOptions, LadderOptions, date_histories, ladders};
 use crate::cli::compared::Compared;
 use crate::cli::history_args::{History, HistoryFormat, HistoryOrder};
@@ -24,7 +25,7 @@ pub(super) const MAX_P: f64 = 0.001;
 pub(super) fn print(words: &History) -> Result<u8> {
     let rules = gate::rules(&words.folders, &words.rules)?;
     let Compared { comparison, .. } = Compared::read(&words.folders, None, rules)?;
-    let (comparison, metric) = metric(&comparison, &words.metric)?;
+    let (comparison, metric) = metric(&comparison, words.metric.as_deref())?;
     if words.by == HistoryOrder::Date {
         return by_date(words, comparison, metric);
     }
@@ -39,7 +40,7 @@ pub(super) fn print(words: &History) -> Result<u8> {
             "find a ladder in these results: no DBMS has two versions with \
              values of {}; compare several versions first, such as `rqps compare \
              postgres@12.22.0 postgres@15.10.0 postgres@17.2.0`",
-            words.metric
+            metric.name()
         );
     }
     let text = match words.format {
@@ -67,7 +68,7 @@ fn by_date(words: &History, comparison: &Comparison, metric: Metric) -> Result<u
         bail!(
             "find a history in these results: no target has values of {} in two result sets of \
              one host; name the folders of several days",
-            words.metric
+            metric.name()
         );
     }
     let text = match words.format {
@@ -90,8 +91,11 @@ fn write(words: &History, text: &str) -> Result<u8> {
 }
 
 /// The metric of this name, and the comparison that has it: of the rates, or of the counts beside
-/// them.
-fn metric<'a>(comparison: &'a Comparison, name: &str) -> Result<(&'a Comparison, Metric)> {
+/// them. Without a name, the rate; of nothing but counts, instructions per operation.
+fn metric<'a>(comparison: &'a Comparison, name: Option<&str>) -> Result<(&'a Comparison, Metric)> {
+    let only_counts = name.is_none() && is_counted(comparison);
+    let usual = if only_counts { Metric::InstructionsPerOp } else { Metric::Rate };
+    let name = name.unwrap_or(usual.name());
     let all = || std::iter::once(comparison).chain(comparison.counts.as_deref());
     let known = || all().flat_map(|one| one.metrics().into_iter().map(move |it| (one, it)));
     match known().find(|(_, metric)| metric.name() == name) {

@@ -23,9 +23,10 @@ pub(super) struct History {
     /// With --by date: ignore changes up to this size [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub min_magnitude: Option<f64>,
-    /// Metric, such as o/s, server_cpu_us/o or instr/o
-    #[arg(long, value_name = "NAME", default_value = "o/s")]
-    pub metric: String,
+    /// Metric, such as o/s, server_cpu_us/o or instr/o [default: o/s, or instr/o if there are only
+    /// counts]
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
     /// Look for changes along the first version of each branch (10.4.8, 10.5.6, …) and along each
     /// branch, not along all versions
     #[arg(long, conflicts_with = "order")]

@@ -111,7 +111,10 @@ pub enum SourceFault {
         said: String,
     },
     /// Programs and libraries that the recipe needs.
-    #[error("the recipe {recipe} needs {missing}; install the Debian packages {packages}")]
+    #[error(
+        "the recipe {recipe} needs {missing}, which this host lacks; install the Debian packages \
+         with `apt-get install {packages}`, or build it yourself and give its tree as DBMS=PATH"
+    )]
     Needs {
         /// The name of the recipe.
         recipe: String,

@@ -5,10 +5,12 @@ use crate::analyze::caveat::CaveatKind;
 use crate::analyze::counted::is_counted;
 use crate::analyze::{Caveat, Comparison};
 use crate::domain::benchmark::RateUnit;
+use crate::domain::metric::Metric;
+use crate::report::ladder::Extent;
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, client_hosts, counted, evenness, explain, facts, other_metrics, remarks, scaling,
-    sessions, settings, tables, terms, turns, verdicts,
+    blocks, client_hosts, counted, evenness, explain, facts, history, ladder, other_metrics,
+    remarks, scaling, sessions, settings, tables, terms, turns, verdicts,
 };
 
 /// Parts that a report omits.
@@ -27,7 +29,7 @@ impl Default for ReportOptions {
 /// Builds the complete report.
 pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sections]) -> Document {
     if is_counted(comparison) {
-        return of_count(comparison, own);
+        return of_count(comparison, own, Extent::Short);
     }
     let mut sections = Vec::new();
     sections.extend(loud_caveats(comparison));
@@ -36,8 +38,9 @@ pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sectio
     sections.extend(verdicts::section(comparison));
     sections.extend(sessions::section(comparison));
     sections.push(tables::rates(comparison));
+    sections.extend(history::of_report(comparison, Metric::Rate));
     sections.extend(tables::summary(comparison));
-    sections.extend(counted::beside_rates(comparison));
+    sections.extend(counted::beside_rates(comparison, Extent::Short));
     sections.extend(of_benchmarks(comparison, own));
     if options.efficiency {
         sections.extend(tables::efficiency(comparison));
@@ -65,11 +68,11 @@ pub fn explanation(comparison: &Comparison) -> Document {
 }
 
 /// Builds the report of counted runs, which have no rates.
-pub(super) fn of_count(comparison: &Comparison, own: &[&Sections]) -> Document {
+pub(super) fn of_count(comparison: &Comparison, own: &[&Sections], extent: Extent) -> Document {
     let mut sections = Vec::new();
     sections.extend(loud_caveats(comparison));
     sections.push(facts::section(comparison, own));
-    sections.extend(counted::sections(comparison));
+    sections.extend(counted::sections(comparison, extent));
     sections.extend(caveats(comparison));
     sections.extend(settings::section(comparison));
     sections.extend(terms::section(comparison));
@@ -94,10 +97,13 @@ pub(super) fn bug_report(comparison: &Comparison, own: &[&Sections]) -> Document
     document
 }
 
-/// The comparison in one line.
+/// The comparison in one line. Many targets appear as a number, because every table lists them.
 pub(super) fn title(comparison: &Comparison) -> String {
     let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
     match labels.split_first() {
+        Some((baseline, others)) if ladder::is_ladder(comparison) => {
+            format!("rqps: {} targets relative to {baseline}", others.len())
+        }
         Some((baseline, others)) if !others.is_empty() => {
             format!("rqps: {} relative to {baseline}", others.join(", "))
         }

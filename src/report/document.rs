@@ -117,7 +117,7 @@ pub struct Cell {
 pub struct Mark {
     /// Sign after the number in plain text.
     pub sign: &'static str,
-    /// CSS colour.
+    /// CSS colour, or [`Mark::NO_COLOUR`].
     pub colour: &'static str,
     /// Meaning.
     pub meaning: &'static str,
@@ -132,6 +132,11 @@ pub enum CellValue {
     Number(f64, Digits),
     /// A missing value and the reason.
     Missing(String),
+}
+
+impl Mark {
+    /// The colour of a mark that has only a sign, which all forms show then.
+    pub const NO_COLOUR: &'static str = "inherit";
 }
 
 impl Column {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
-use super::{counted, flame, sampled, settings, verdicts, waits};
+use super::{counted_functions, flame, sampled, settings, verdicts, waits};
 use crate::analyze::Comparison;
 use crate::analyze::causes::{Causes, SettingsOfTarget};
 use crate::analyze::comparison::{StepComparison, TargetResult};
@@ -211,7 +211,7 @@ fn instructions(step: &StepComparison, target: &TargetResult) -> Vec<Block> {
         ratio.plain(),
         counted.change.word()
     );
-    let functions = counted::of_target(step, target);
+    let functions = counted_functions::of_target(step, target);
     [Block::Paragraph(text)].into_iter().chain(functions).collect()
 }
 

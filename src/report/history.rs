@@ -2,18 +2,88 @@
 
 use std::collections::BTreeSet;
 
-use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
+use super::chart::{Axis, ChangeMark, Chart, Form, Line, Point, Series};
+use super::document::{Block, Cell, Column, Digits, Document, Fold, Mark, Section, Table};
 use super::flat::quoted;
 use super::json::versioned;
-use crate::analyze::history::{Ladder, LevelChange, StepLadder, VersionPoint};
+use super::ladder;
+use crate::analyze::Comparison;
+use crate::analyze::history::{
+    Ladder, LadderOptions, LevelChange, Rung, StepLadder, VersionPoint, ladders,
+};
+use crate::domain::metric::Metric;
 
 /// Version of the JSON form; it grows when a reader would have to change.
 pub const HISTORY_SCHEMA: u32 = 1;
 
+/// With more steps than this, their charts are folded.
+const CHARTS_OPEN: usize = 6;
+
 const OUTLIER: Mark =
     Mark { sign: "*", colour: "#D7D7D7", meaning: "off by itself: its neighbours share a level" };
 const CHANGED: Mark = Mark { sign: "!", colour: "#E0C060", meaning: "a new level begins here" };
-const STEADY: Mark = Mark { sign: " ", colour: "inherit", meaning: "" };
+const STEADY: Mark = Mark { sign: " ", colour: Mark::NO_COLOUR, meaning: "" };
+
+/// The changes along the versions of a report on many targets, by one metric, with a chart for each
+/// step: none of few targets, of unknown versions, and of metrics without values.
+pub(super) fn of_report(comparison: &Comparison, metric: Metric) -> Vec<Section> {
+    if !ladder::is_ladder(comparison) {
+        return Vec::new();
+    }
+    let options = LadderOptions { metric, order: None, branches: false };
+    // An order of the user's is the only one that can be wrong.
+    let found = ladders(comparison, &options).unwrap_or_default();
+    let several = found.iter().filter(|ladder| ladder.by_version && ladder.rungs.len() > 2);
+    let section = |ladder: &Ladder| {
+        let mut section = changes(ladder);
+        section.blocks.push(Block::Paragraph(
+            "rqps divides the versions of each step into levels (docs/history.md). The command \
+             rqps history has more options."
+                .to_owned(),
+        ));
+        let charts = ladder.steps.iter().map(|step| Block::Chart(chart(ladder, step)));
+        match ladder.steps.len() {
+            0..=CHARTS_OPEN => section.blocks.extend(charts),
+            count => {
+                let summary = format!("Charts of {count} steps by version");
+                section.blocks.push(Block::Fold(Fold { summary, blocks: charts.collect() }));
+            }
+        }
+        section
+    };
+    several.map(section).collect()
+}
+
+/// A step by version: points with intervals, levels as steps, changes as marks.
+fn chart(ladder: &Ladder, step: &StepLadder) -> Chart {
+    let names: Vec<String> = ladder.rungs.iter().map(|rung| rung.name().to_owned()).collect();
+    let title = format!("{}: {} by version of {}", step.step, ladder.metric, ladder.family);
+    let y = Axis::linear(format!("{} relative to {}", ladder.metric, names[0]), "").fitted();
+    let id = format!("ladder-{}-{}", ladder.metric, step.step);
+    let mut chart =
+        Chart::new(id, title, Form::Points).axes(Axis::of_categories("version", names), y);
+    let mut values = Series::new(&*ladder.family, 1, Line::None);
+    let mut levels = Series::new(&*ladder.family, 1, Line::Steps);
+    for (place, point) in step.points.iter().enumerate() {
+        let Some(point) = point else { continue };
+        let x = place as f64;
+        let change = step.changes.iter().find(|change| change.at == place);
+        let note = match (point.outlier, change) {
+            (true, _) => format!("{}: {}", ladder.rungs[place].label, OUTLIER.meaning),
+            (false, Some(_)) => format!("{}: {}", ladder.rungs[place].label, CHANGED.meaning),
+            (false, None) => ladder.rungs[place].label.clone(),
+        };
+        values.points.push(Point::at(x, point.ratio).within(point.interval).noted(note));
+        levels.points.push(Point::at(x, point.level).noted("level"));
+        chart.marks.extend(change.map(|change| ChangeMark {
+            at: x,
+            label: format!("×{}", digits(ladder).write(change.ratio)),
+            series: 0,
+        }));
+    }
+    chart.series = vec![values, levels];
+    chart
+}
 
 /// The document of ladders: what changed where, and all points.
 pub fn history_document(ladders: &[Ladder]) -> Document {
@@ -101,6 +171,7 @@ fn along_branches(ladder: &Ladder) -> String {
 
 /// A line for each version that changed steps, the oldest first.
 fn releases(ladder: &Ladder, changes: &[(&StepLadder, &LevelChange)]) -> Vec<String> {
+    let digits = digits(ladder);
     let lines = changes.chunk_by(|(_, a), (_, b)| a.at == b.at).map(|same| {
         let ratios: Vec<f64> = same.iter().map(|(_, change)| change.ratio).collect();
         let range = |of: fn(f64) -> bool| {
@@ -109,8 +180,11 @@ fn releases(ladder: &Ladder, changes: &[(&StepLadder, &LevelChange)]) -> Vec<Str
             let most = some.iter().copied().fold(0.0, f64::max);
             match some.len() {
                 0 => None,
-                1 => Some(format!("1 step to {least:.2}")),
-                count => Some(format!("{count} steps to {least:.2} … {most:.2}")),
+                1 => Some(format!("1 step to {}", digits.write(least))),
+                count => {
+                    let (least, most) = (digits.write(least), digits.write(most));
+                    Some(format!("{count} steps to {least} … {most}"))
+                }
             }
         };
         let down = range(|ratio| ratio < 1.0);
@@ -133,7 +207,9 @@ fn change_row(ladder: &Ladder, step: &StepLadder, change: &LevelChange) -> Vec<C
 
 fn points(ladder: &Ladder) -> Section {
     let mut columns = vec![Column::of_row("step")];
-    columns.extend((1..=ladder.rungs.len()).map(|place| Column::numbers(format!("v{place}"))));
+    let row = ladder.steps.iter().map(|step| step.step.chars().count()).max().unwrap_or(0);
+    let heads = ladder::heads(ladder.rungs.iter().map(Rung::name), row);
+    columns.extend(heads.names.iter().map(Column::numbers));
     let remarks = ladder.steps.iter().any(|step| !step.remarks.is_empty());
     if remarks {
         columns.push(Column::words("author's remark"));
@@ -142,47 +218,55 @@ fn points(ladder: &Ladder) -> Section {
         let changed = |at: usize| step.changes.iter().any(|change| change.at == at);
         let cells = step.points.iter().enumerate().map(|(at, point)| match point {
             None => Cell::missing("not measured"),
-            Some(point) => point_cell(point, changed(at)),
+            Some(point) => point_cell(point, changed(at), digits(ladder)),
         });
         let remark = remarks.then(|| Cell::text(step.remarks.join("; ")));
         std::iter::once(Cell::text(step.step.clone())).chain(cells).chain(remark).collect()
     });
     let table = Table { caption: String::new(), columns, rows: rows.collect() };
     let configs: BTreeSet<&str> = ladder.rungs.iter().map(|rung| rung.config.as_str()).collect();
-    let legend = ladder.rungs.iter().enumerate().map(|(place, rung)| {
+    let legend = ladder.rungs.iter().zip(&heads.names).map(|(rung, head)| {
         let version = rung.version.iter().map(|version| format!("version {version}"));
         let config = (configs.len() > 1).then(|| format!("config {}", rung.config));
         let facts: Vec<String> = version.chain(config).collect();
         match facts.as_slice() {
-            [] => format!("v{}: {}", place + 1, rung.label),
-            facts => format!("v{}: {} ({})", place + 1, rung.label, facts.join(", ")),
+            [] => format!("{head}: {}", rung.label),
+            facts => format!("{head}: {} ({})", rung.label, facts.join(", ")),
         }
     });
-    let heading = format!("{} relative to v1: {}", ladder.metric, ladder.family);
-    let blocks = vec![Block::List(legend.collect()), Block::Table(table)];
+    let told = heads.numbered || configs.len() > 1;
+    let legend = told.then(|| Block::List(legend.collect()));
+    let heading = format!("{} relative to {}: {}", ladder.metric, heads.names[0], ladder.family);
+    let blocks = legend.into_iter().chain([Block::Table(table)]).collect();
     Section { id: "ladder", heading, blocks }
 }
 
-fn point_cell(point: &VersionPoint, changed: bool) -> Cell {
+/// Counts repeat, so their third digit says something.
+fn digits(ladder: &Ladder) -> Digits {
+    let counted = [Metric::InstructionsPerOp, Metric::BackgroundInstructionsPerOp];
+    Digits::Fixed(if counted.iter().any(|metric| metric.name() == ladder.metric) { 3 } else { 2 })
+}
+
+fn point_cell(point: &VersionPoint, changed: bool, digits: Digits) -> Cell {
     let mark = match (point.outlier, changed) {
         (true, _) => OUTLIER,
         (false, true) => CHANGED,
         (false, false) => STEADY,
     };
     // No interval in the cell: thirty narrow columns must fit a screen. CSV and JSON have it.
-    Cell::number(point.ratio, Digits::Fixed(2), "ratio").marked(Some(mark))
+    Cell::number(point.ratio, digits, "ratio").marked(Some(mark))
 }
 
 fn how_to_read() -> Section {
     let lines = [
-        "v1, v2, … are versions in their order; the table shows each relative to v1. ! a new level \
-         begins; * an outlier: this version alone is off, its neighbours share a level.",
+        "The table shows each version relative to the first, in their order. ! a new level begins; \
+         * an outlier: this version alone is off, its neighbours share a level.",
         "rqps divides the versions of a step into levels by optimal partitioning: it minimises the \
          weighted squares around the levels plus 3 ln V for each change, with V versions. The \
          weight of a version is 1 / (s²/n + layout²): s is the scatter of a value, moderated over \
          the steps, n its values.",
         "layout is what another link order of the same code may give: tau / (2 √2). It stands for \
-         one build.",
+         one build. No count of instructions depends on it: there, .2 % stands in place of tau.",
         "With one value per version, s follows from the differences of neighbouring versions; that \
          is a rough estimate.",
         "[low, high] is the 95 % interval of new / old level. It does not contain that the data \

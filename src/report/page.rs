@@ -11,10 +11,11 @@ use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
 use crate::domain::verdict::Verdict;
 use crate::parallel;
+use crate::report::ladder::Extent;
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, build, counted, explain, facts, figures, heat, other_metrics, remarks, sessions,
-    settings, tables, terms, timeline, verdicts,
+    blocks, build, counted, explain, facts, figures, heat, history, other_metrics, remarks,
+    sessions, settings, tables, terms, timeline, verdicts,
 };
 
 /// Reports with at most this many targets name each one.
@@ -28,7 +29,7 @@ pub(super) fn document(
     own: &[&Sections],
 ) -> Document {
     if is_counted(comparison) {
-        return build::of_count(comparison, own);
+        return build::of_count(comparison, own, Extent::Whole);
     }
     let mut sections = vec![verdict(comparison)];
     sections.extend(build::loud_caveats(comparison));
@@ -40,10 +41,11 @@ pub(super) fn document(
         }),
         None => sections.push(tables::rates(comparison)),
     }
+    sections.extend(history::of_report(comparison, Metric::Rate));
     sections.extend(groups(comparison));
     sections.extend(verdict_details(comparison));
     sections.extend(sessions::section(comparison));
-    sections.extend(counted::beside_rates(comparison));
+    sections.extend(counted::beside_rates(comparison, Extent::Whole));
     sections.extend(build::of_benchmarks(comparison, own));
     sections.extend(steps(comparison, dataset, seconds));
     sections.extend(settings::section(comparison));
@@ -59,15 +61,7 @@ pub(super) fn document(
     sections.push(method(comparison));
     sections.extend(terms::section(comparison));
     sections.push(facts::run_folders(comparison));
-    Document { title: title(comparison), sections }
-}
-
-/// The comparison in one line. Many targets appear as a number, because every table lists them.
-fn title(comparison: &Comparison) -> String {
-    match comparison.targets.len() {
-        0..=LISTED_MAX => build::title(comparison),
-        targets => format!("rqps: {} targets relative to {}", targets - 1, comparison.baseline),
-    }
+    Document { title: build::title(comparison), sections }
 }
 
 /// The summary: a sentence, and for each target the number of steps per verdict.
@@ -107,8 +101,9 @@ fn headline(comparison: &Comparison) -> String {
     let worst = summary.targets.iter().max_by_key(|target| slower(target));
     match worst {
         Some(worst) if worse > 0 => format!(
-            "{worse} of {} targets are SLOWER than {} on some steps, most on {} ({} of {}).",
+            "{worse} of {} targets {} SLOWER than {} on some steps, most on {} ({} of {}).",
             summary.targets.len(),
+            if worse == 1 { "is" } else { "are" },
             comparison.baseline,
             worst.label,
             slower(worst),

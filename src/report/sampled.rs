@@ -1,6 +1,6 @@
 //! Sampled time in reports: the functions of a step that differ.
 
-use super::counted::shown;
+use super::counted_functions::shown;
 use super::document::{Block, Cell, Column, Digits, Table};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::TargetResult;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::document::{Block, Cell, CellValue, Column, Digits, Mark, Section, Table};
+use super::ladder::{self, NarrowTable};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::Group;
 use crate::domain::metric::{Class, Direction, Metric, MetricSpec};
+use crate::domain::verdict::Verdict;
 
 /// The columns of costs per operation: the published ones in the order of o.met files, then those
 /// of rqps.
@@ -22,6 +24,12 @@ fn efficiency_metrics() -> Vec<Metric> {
 
 /// The legend of columns and one table for each group.
 pub fn rates(comparison: &Comparison) -> Section {
+    let heading = "Relative rate (rQPS)".to_owned();
+    if ladder::is_ladder(comparison) {
+        let mut blocks = narrow_rates(comparison);
+        blocks.extend(effective_rates(comparison).map(Block::Table));
+        return Section { id: "rates", heading, blocks };
+    }
     let mut legend = vec![format!("Relative to: {}", comparison.baseline)];
     for (index, target) in comparison.targets.iter().skip(1).enumerate() {
         legend.push(format!("col-{} : {}", index + 1, target.label));
@@ -33,7 +41,47 @@ pub fn rates(comparison: &Comparison) -> Section {
         blocks.push(Block::Table(rate_table(comparison, group, &steps)));
     }
     blocks.extend(effective_rates(comparison).map(Block::Table));
-    Section { id: "rates", heading: "Relative rate (rQPS)".to_owned(), blocks }
+    Section { id: "rates", heading, blocks }
+}
+
+/// One narrow column for each target, with a sign for its verdict. The section of verdicts has the
+/// intervals.
+fn narrow_rates(comparison: &Comparison) -> Vec<Block> {
+    let sign = |step: &StepComparison, at: usize| {
+        let judgement = step.targets[at].relative(Metric::Rate)?.judgement.as_ref()?;
+        let sign = match judgement.verdict {
+            Verdict::Slower => "--",
+            Verdict::SlowerSmall => "- ",
+            Verdict::Faster => "++",
+            Verdict::FasterSmall => "+ ",
+            Verdict::Same => "= ",
+            Verdict::Inconclusive => "? ",
+            Verdict::NoVerdict => "  ",
+        };
+        Some(Mark { sign, colour: Mark::NO_COLOUR, meaning: judgement.verdict.name() })
+    };
+    let mut blocks = vec![Block::Paragraph(format!(
+        "Rates of {} in the first column, then those of the other targets relative to it. \
+         -- SLOWER, - SLOWER-SMALL, ++ FASTER, + FASTER-SMALL, = SAME, ? INCONCLUSIVE, no sign: \
+         NO VERDICT. Intervals are in the section Verdicts and in the form csv.",
+        comparison.baseline
+    ))];
+    for group in comparison.groups_of_steps() {
+        let steps: Vec<&StepComparison> =
+            comparison.steps.iter().filter(|step| step.group == group).collect();
+        let table = NarrowTable {
+            caption: group.name().to_owned(),
+            metric: Metric::Rate,
+            digits: Digits::Fixed(2),
+            is_cost: false,
+            absolute: &|step| {
+                absolute(&step.targets[0], Metric::Rate, Digits::Fixed(0), rate_unit(step.rate))
+            },
+            sign: &sign,
+        };
+        blocks.extend(table.blocks(comparison, &steps));
+    }
+    blocks
 }
 
 /// The rate of writes that changed a row, beside the rate of all writes, for steps in which some

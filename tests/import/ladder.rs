@@ -61,6 +61,31 @@ fn history_finds_the_version_that_lost_a_third() {
 }
 
 #[test]
+fn a_report_of_many_versions_fits_a_screen_and_says_what_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = imported(folder.path(), TABLE);
+    let text = out(&rqps(&["report", &set]));
+    let section = |heading: &str| {
+        let from = text.find(heading).unwrap_or_else(|| panic!("{heading}: {text}"));
+        let rest = &text[from..];
+        rest[..rest.find("\n\n\n").unwrap_or(rest.len())].to_owned()
+    };
+    let rates = section("Relative rate (rQPS)\n");
+    let head = rates.lines().find(|line| line.starts_with("step ")).unwrap();
+    let names: Vec<&str> = head.split_whitespace().skip(1).collect();
+    assert_eq!(names, ["10.4.1", "10.6.2", "10.6.1", "10.5.1", "10.4.2", "10.6.3", "10.6.4"]);
+    let row = rates.lines().find(|line| line.starts_with("point-query_range=100 ")).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells[1..4], ["10000", "0.67", "0.67"], "{row}");
+    assert!([head, row].iter().all(|line| line.chars().count() <= 100), "{head}\n{row}");
+    let changes = section("Changes of o/s: mariadb\n");
+    assert!(changes.contains("10.6.1: 1 step to 0.67"), "{changes}");
+    let page = out(&rqps(&["report", &set, "--format", "html"]));
+    assert!(page.contains("Changes of o/s: mariadb"), "the page has the section");
+    assert!(page.contains("id=\"ladder-o-s-scan_range=100\""), "and a chart of each step");
+}
+
+#[test]
 fn history_follows_an_order_and_refuses_what_is_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let set = imported(folder.path(), TABLE);

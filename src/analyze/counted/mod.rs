@@ -16,7 +16,7 @@ pub use difference::{
     BackgroundChange, Change, CountedChange, FunctionChange, FunctionComparison, FunctionCost,
     TotalChange,
 };
-pub use total::SAME_WITHIN;
+pub use total::{COUNTS_TAU, SAME_WITHIN};
 pub use weaker::plain_name;
 pub use work::is_counted;
 pub(super) use work::metrics;

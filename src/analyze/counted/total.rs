@@ -7,6 +7,11 @@ use crate::analyze::comparison::Relative;
 /// this much.
 pub const SAME_WITHIN: f64 = 0.001;
 
+/// Counts of two builds that differ by less than this share prove no change of the code between
+/// them: to counts what tau is to rates, but without the layout of a build, which no count depends
+/// on. Half of it may be the scatter of each.
+pub const COUNTS_TAU: f64 = 2.0 * SAME_WITHIN;
+
 impl TotalChange {
     /// The change that the interval of a ratio demonstrates.
     pub fn of(relative: &Relative) -> TotalChange {

@@ -8,6 +8,7 @@ use super::fit::{BlockValue, VersionFit, fit};
 use super::rung::Rung;
 use crate::analyze::Comparison;
 use crate::analyze::comparison::StepComparison;
+use crate::analyze::counted::COUNTS_TAU;
 use crate::analyze::pairing::{CONFIDENCE, PairKey, pair_key};
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
@@ -63,6 +64,17 @@ pub struct LevelChange {
     /// 95 % t interval of the ratio. The layout of builds is in it; that the place was chosen by
     /// the data is not.
     pub interval: Interval,
+}
+
+/// Standard deviation of ln by which two builds of the same code differ in a metric, each: by their
+/// layout, or, in counted instructions, which know no layout, by the scatter of counts.
+pub(super) fn build_sd(metric: Metric, layout_sd: f64) -> f64 {
+    match metric {
+        Metric::InstructionsPerOp | Metric::BackgroundInstructionsPerOp => {
+            COUNTS_TAU.ln_1p() / (2.0 * std::f64::consts::SQRT_2)
+        }
+        _ => layout_sd,
+    }
 }
 
 /// Every step that two or more of the rungs were measured on.
@@ -126,11 +138,13 @@ fn values(
     rungs: &[Rung],
     metric: Metric,
 ) -> StepValues {
+    // Fewer than one instruction per operation in other threads are those of a rare event.
+    let least = if metric == Metric::BackgroundInstructionsPerOp { 1.0 } else { 0.0 };
     let mut blocks: BTreeMap<PairKey<'_>, usize> = BTreeMap::new();
     let mut values = Vec::new();
     for (version, rung) in rungs.iter().enumerate() {
         for sample in &step.targets[rung.target].samples {
-            let Some(value) = sample.get(metric).filter(|value| *value > 0.0) else { continue };
+            let Some(value) = sample.get(metric).filter(|value| *value > least) else { continue };
             let next = blocks.len();
             let block = *blocks.entry(pair_key(&comparison.runs[sample.run])).or_insert(next);
             values.push(BlockValue { version, block, ln: value.ln() });
@@ -225,5 +239,34 @@ fn change([old, new]: [&VersionLevel; 2], df: f64, [after, at]: [usize; 2]) -> L
         after,
         ratio: estimate.mean.exp(),
         interval: estimate.interval(CONFIDENCE).exp(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_show_changes_that_a_layout_would_hide_in_rates() {
+        let found = |metric| {
+            let value = |version: usize, block: usize| BlockValue {
+                version,
+                block,
+                ln: (if version < 3 { 0.0 } else { 0.006 }) + 1e-5 * (block as f64),
+            };
+            let values = (0..6).flat_map(|version| (0..3).map(move |block| value(version, block)));
+            let step = StepValues {
+                step: "point-query".to_owned(),
+                group: Group::Point,
+                values: values.collect(),
+                blocks: 3,
+            };
+            let chains = [(0..6).collect()];
+            let sd = build_sd(metric, 0.0035);
+            let ladders = of_values(std::iter::once(step), 6, (&chains, sd));
+            ladders[0].changes.iter().map(|change| change.at).collect::<Vec<_>>()
+        };
+        assert_eq!(found(Metric::InstructionsPerOp), [3]);
+        assert_eq!(found(Metric::Rate), [0; 0]);
     }
 }

@@ -39,7 +39,8 @@ pub struct Ladder {
     /// order. Then it is that of the plan or the user.
     pub by_version: bool,
     /// Standard deviation of ln by which the layout of a build moves a step: half of the threshold
-    /// tau, which stands for pairs of builds, over √2.
+    /// tau, which stands for pairs of builds, over √2. For counted instructions, the same of the
+    /// scatter of counts.
     pub layout_sd: f64,
     /// Labels of targets whose every step has the value 0: runs that were broken.
     pub broken: Vec<String>,
@@ -76,7 +77,7 @@ pub fn ladders(comparison: &Comparison, of: &LadderOptions) -> Result<Vec<Ladder
             Some(_) => (rungs, false),
             None => sorted(rungs),
         };
-        let layout_sd = comparison.rules.layout_sd();
+        let layout_sd = changes::build_sd(of.metric, comparison.rules.layout_sd());
         let (broken, rungs): (Vec<Rung>, Vec<Rung>) =
             rungs.into_iter().partition(|rung| is_broken(comparison, rung.target, of.metric));
         let chains = chains(&rungs, of.branches && by_version);

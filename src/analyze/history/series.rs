@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use super::changes::{StepLadder, StepValues, of_values};
+use super::changes::{StepLadder, StepValues, build_sd, of_values};
 use super::dates::{DateOptions, DatePoint, StepDates, changes};
 use super::fit::BlockValue;
 use super::points::{Condition, PointTarget, SetPoints};
@@ -317,7 +317,8 @@ fn all_ladders(
                     ladder_values((step, *group), values, sets, rungs)
                 });
                 let chains = chains(rungs, of.branches);
-                for step in of_values(of_family, rungs.len(), (&chains, of.layout_sd)) {
+                let sd = build_sd(metric, of.layout_sd);
+                for step in of_values(of_family, rungs.len(), (&chains, sd)) {
                     if step.points.iter().flatten().count() < VERSIONS_MIN {
                         continue;
                     }

@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 
 use super::measuring::{Asked, Measuring, counts_of};
-use crate::analyze::counted::SAME_WITHIN;
+use crate::analyze::counted::COUNTS_TAU;
 use crate::domain::bisection::{BisectionEntry, BisectionPass};
 use crate::domain::metric::Metric;
 use crate::stats::summary::{mean, stddev};
@@ -120,7 +120,7 @@ fn counted_ends(
     Ok(Ok(CountedEnds {
         first: level(metric, &both[0]),
         last: level(metric, &both[1]),
-        same_within: (2.0 * SAME_WITHIN).max(SCATTER * scatter),
+        same_within: COUNTS_TAU.max(SCATTER * scatter),
     }))
 }
 

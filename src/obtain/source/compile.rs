@@ -1,6 +1,7 @@
 //! Carries out a recipe: in a copy of the sources, as an unprivileged user, with a log. The build
 //! is complete or it is not there.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::locate::put;
+use super::locate::{present, put};
 use super::recipe::Recipe;
 use super::toolchain::Toolchain;
 use super::{patch, relink};
@@ -53,20 +54,12 @@ pub(in crate::obtain) fn compile(
     let Compile { dbms, origin, scratch, tree, prefix, log } = *work;
     let sources = scratch.join("sources");
     let dest = scratch.join("dest");
+    let (recipe, toolchain) = checked(dbms, origin, progress)?;
     for folder in [&sources, &dest] {
         fs::create_dir(folder).map_err(Reason::io("create", folder))?;
     }
     progress.begin(&format!("copying the sources {origin}"));
     put(origin, &sources, progress).map_err(|reason| disk_full(reason, scratch))?;
-    let variant = origin.variant.as_deref();
-    let recipe = recipe(dbms, variant, &sources)?;
-    check_needs(&recipe)?;
-    let toolchain = Toolchain::of(variant)?;
-    check_allocator(dbms, &toolchain)?;
-    if toolchain.order.is_some() && recipe.relink.is_empty() {
-        let reason = "the recipe has no lines `relink`; those of SQLite and Postgres have";
-        return Err(SourceFault::NoRelink { dbms, reason }.into());
-    }
     patch::apply(&toolchain.patches, &sources)?;
     let user = user::choose(None).map_err(|error| other("choose a user for", scratch, error))?;
     let script = scratch.join("recipe");
@@ -149,13 +142,31 @@ fn disk_full(reason: Reason, scratch: &Path) -> Reason {
     }
 }
 
-/// The first recipe whose files are there.
-fn recipe(dbms: Dbms, variant: Option<&str>, sources: &Path) -> Result<Recipe, Reason> {
+/// The first recipe whose files are among the sources, and the compiler. Nothing is copied before
+/// all that both need is there: large sources take minutes.
+fn checked(
+    dbms: Dbms,
+    origin: &SourceOrigin,
+    progress: &mut Progress<'_>,
+) -> Result<(Recipe, Toolchain), Reason> {
+    progress.begin(&format!("checking what {origin} needs"));
+    let variant = origin.variant.as_deref();
+    let toolchain = Toolchain::of(variant)?;
     let all = Recipe::candidates(dbms, variant)?;
     let marks: Vec<String> = all.iter().map(|recipe| recipe.marks.join(" and ")).collect();
-    let fits = |recipe: &Recipe| recipe.marks.iter().all(|mark| sources.join(mark).exists());
+    let wanted = all.iter().flat_map(Recipe::looks_for).cloned().collect();
+    let present = present(origin, wanted)?;
+    let fits = |recipe: &Recipe| recipe.marks.iter().all(|mark| present.contains(mark));
     let none = || SourceFault::NoRecipe { dbms, marks: marks.join(", or ") };
-    Ok(all.into_iter().find(fits).ok_or_else(none)?)
+    let recipe = all.into_iter().find(fits).ok_or_else(none)?;
+    check_needs(&recipe, &present)?;
+    check_allocator(dbms, &toolchain)?;
+    patch::check(&toolchain.patches)?;
+    if toolchain.order.is_some() && recipe.relink.is_empty() {
+        let reason = "the recipe has no lines `relink`; those of SQLite and Postgres have";
+        return Err(SourceFault::NoRelink { dbms, reason }.into());
+    }
+    Ok((recipe, toolchain))
 }
 
 /// Writes the script of a recipe, for everybody to run.
@@ -166,21 +177,23 @@ fn write_script(path: &Path, text: &str) -> io::Result<()> {
 
 /// Checks that all programs and libraries of a recipe are there, because some builds would fail
 /// only after minutes. The error names all Debian packages that are missing.
-fn check_needs(recipe: &Recipe) -> Result<(), Reason> {
+fn check_needs(recipe: &Recipe, present: &BTreeSet<String>) -> Result<(), Reason> {
     let is_there = |line: &str, name: &str| {
         let mut command = Command::new("sh");
         command.args(["-c", line, name]);
         answer::answer(command).is_ok_and(|answer| answer.success)
     };
-    let lacks = |line: &'static str| move |(name, _): &(&String, &String)| !is_there(line, name);
-    let mut missing: Vec<_> = recipe.needs.iter().filter(lacks("command -v \"$0\"")).collect();
+    let programs = recipe.programs(present);
+    let mut missing: Vec<(&str, &str)> = programs.into_iter().collect();
+    missing.retain(|(name, _)| !is_there("command -v \"$0\"", name));
     // pkg-config itself is among the programs of a recipe with libraries.
-    missing.extend(recipe.libraries.iter().filter(lacks("pkg-config --exists \"$0\"")));
+    let libraries =
+        recipe.libraries.iter().map(|(name, package)| (name.as_str(), package.as_str()));
+    missing.extend(libraries.filter(|(name, _)| !is_there("pkg-config --exists \"$0\"", name)));
     if missing.is_empty() {
         return Ok(());
     }
-    let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
-    let packages: Vec<&str> = missing.iter().map(|(_, package)| package.as_str()).collect();
+    let (names, packages): (Vec<&str>, Vec<&str>) = missing.into_iter().unzip();
     Err(SourceFault::Needs {
         recipe: recipe.name.clone(),
         missing: names.join(", "),

@@ -90,6 +90,11 @@ impl<'a> Repository<'a> {
         Ok(!said.trim().is_empty())
     }
 
+    /// True if a commit has this file or folder.
+    pub(super) fn holds(&self, commit: &str, path: &str) -> Result<bool, Reason> {
+        Ok(self.ask(&["cat-file", "-e", &format!("{commit}:{path}")])?.success)
+    }
+
     /// Puts the files of a commit into a folder.
     pub(super) fn export(&self, commit: &str, into: &Path) -> Result<(), Reason> {
         let mut child = self

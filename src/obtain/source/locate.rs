@@ -1,14 +1,15 @@
 //! Parses a target word with `src:`: a commit or a folder, a variant, and a toolchain.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use super::folder;
 use super::git::{Repository, real};
 use super::recipe::Recipe;
 use super::toolchain::Toolchain;
-use super::{folder, git};
 use crate::dbms::spec::{Origin, SourceOrigin};
 use crate::domain::build::Dbms;
 use crate::obtain::error::Reason;
@@ -56,6 +57,34 @@ pub(in crate::obtain) fn locate(
     Ok(Origin::Source(SourceOrigin { folder, commit, state, variant, toolchain, how }))
 }
 
+/// The files of the paths that the sources of an origin have, before they are copied.
+pub(super) fn present(
+    origin: &SourceOrigin,
+    paths: BTreeSet<String>,
+) -> Result<BTreeSet<String>, Reason> {
+    let mut found = BTreeSet::new();
+    let repository = match &origin.commit {
+        Some(commit) => Some((repository(origin)?, commit)),
+        None => None,
+    };
+    for path in paths {
+        let is_there = match &repository {
+            Some((repository, commit)) => repository.holds(commit, &path)?,
+            None => origin.folder.join(&path).exists(),
+        };
+        if is_there {
+            found.insert(path);
+        }
+    }
+    Ok(found)
+}
+
+/// The repository of an origin with a commit.
+fn repository(origin: &SourceOrigin) -> Result<Repository<'_>, Reason> {
+    let folder = || SourceFault::NotARepository { folder: origin.folder.clone() };
+    Repository::of(&origin.folder)?.ok_or_else(|| folder().into())
+}
+
 /// Puts the sources of an origin into an empty folder.
 pub(super) fn put(
     origin: &SourceOrigin,
@@ -65,8 +94,5 @@ pub(super) fn put(
     let Some(commit) = &origin.commit else {
         return folder::copy(&origin.folder, into, progress);
     };
-    let repository = git::Repository::of(&origin.folder)?;
-    let repository =
-        repository.ok_or(SourceFault::NotARepository { folder: origin.folder.clone() })?;
-    repository.export(commit, into)
+    repository(origin)?.export(commit, into)
 }

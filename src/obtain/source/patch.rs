@@ -8,18 +8,32 @@ use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
 use crate::os::answer;
 
+/// Checks that the program is there, if there is a patch.
+pub(super) fn check(patches: &[PathBuf]) -> Result<(), Reason> {
+    if patches.is_empty() {
+        return Ok(());
+    }
+    let mut command = Command::new("patch");
+    command.arg("--version");
+    answer::answer(command).map(|_| ()).map_err(missing)
+}
+
+fn missing(said: String) -> Reason {
+    Reason::MissingProgram {
+        program: "patch",
+        purpose: "to apply a patch to sources".to_owned(),
+        said,
+        package: "the Debian package patch",
+    }
+}
+
 /// Applies patches in their order, with paths as `git diff` writes them.
 pub(super) fn apply(patches: &[PathBuf], sources: &Path) -> Result<(), Reason> {
     for file in patches {
         let whole = file.canonicalize().map_err(Reason::io("find the patch", file))?;
         let mut command = Command::new("patch");
         command.args(["-p1", "--batch", "--forward", "--input"]).arg(whole).current_dir(sources);
-        let answer = answer::answer(command).map_err(|said| Reason::MissingProgram {
-            program: "patch",
-            purpose: "to apply a patch to sources".to_owned(),
-            said,
-            package: "the Debian package patch",
-        })?;
+        let answer = answer::answer(command).map_err(missing)?;
         if !answer.success {
             let said = [&answer.output, &answer.errors];
             let said = said.into_iter().flat_map(|text| text.lines()).map(str::trim);

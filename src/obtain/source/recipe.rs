@@ -1,7 +1,7 @@
 //! Recipes for builds from sources: shipped ones, and those that a user brings as a file, which is
 //! TOML like the shipped ones, or a script.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::obtain::source_fault::SourceFault;
 use crate::user_text::toml_reader;
 
 /// The keys of a recipe, for errors.
-const KEYS: &str = "lines, marks, needs, libraries, idle, relink, version";
+const KEYS: &str = "lines, marks, needs, without, libraries, idle, relink, version";
 
 /// The way from a kind of source tree to a build.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -36,6 +36,10 @@ pub(super) struct Recipe {
     /// Programs that must be there, with the Debian package of each.
     #[serde(default)]
     pub(super) needs: BTreeMap<String, String>,
+    /// Programs that must be there if the sources lack a file, such as one that bison makes and a
+    /// release has: by that file.
+    #[serde(default)]
+    pub(super) without: BTreeMap<String, BTreeMap<String, String>>,
     /// Libraries that must be there, as pkg-config calls them, with the Debian package of each.
     #[serde(default)]
     pub(super) libraries: BTreeMap<String, String>,
@@ -120,6 +124,18 @@ impl Recipe {
         Ok(Recipe { name: name.to_owned(), ..recipe })
     }
 
+    /// The files of the sources that decide whether it fits and what it needs.
+    pub(super) fn looks_for(&self) -> impl Iterator<Item = &String> {
+        self.marks.iter().chain(self.without.keys())
+    }
+
+    /// Programs that it needs for sources with these files, with the Debian package of each.
+    pub(super) fn programs(&self, present: &BTreeSet<String>) -> BTreeMap<&str, &str> {
+        let without = self.without.iter().filter(|(file, _)| !present.contains(*file));
+        let all = std::iter::once(&self.needs).chain(without.map(|(_, programs)| programs));
+        all.flatten().map(|(name, package)| (name.as_str(), package.as_str())).collect()
+    }
+
     /// All that decides about the build.
     pub(super) fn inputs(&self, with_relink: bool) -> impl Iterator<Item = &String> {
         let relink = if with_relink { self.relink.as_slice() } else { &[] };
@@ -192,6 +208,18 @@ mod tests {
     }
 
     #[test]
+    fn a_checkout_needs_programs_that_a_release_does_not() {
+        let recipe = Recipe::candidates(Dbms::Postgres, None).unwrap().remove(0);
+        let check = |made: &str, expected: &[&str]| {
+            let programs = recipe.programs(&BTreeSet::from([made.to_owned()]));
+            assert_eq!(programs.into_keys().collect::<Vec<_>>(), expected, "{made}");
+        };
+        check("src/backend/parser/gram.c", &["make"]);
+        check("src/backend/parser/gram.y", &["bison", "flex", "make", "perl"]);
+        assert!(recipe.looks_for().any(|file| file.ends_with("gram.c")));
+    }
+
+    #[test]
     fn the_version_is_in_the_header() {
         let all = Recipe::candidates(Dbms::Rocksdb, None).unwrap();
         let known = all[0].version.clone().unwrap();
@@ -215,7 +243,10 @@ mod tests {
         };
         check("lines = \"make\"\n", &["line 1, column 9", "expected a sequence"]);
         check("marks = []\n", &["missing field `lines`"]);
-        check("lines = []\nneed = []\n", &["unknown key need; valid keys: lines, marks, needs"]);
+        check(
+            "lines = []\nneed = []\n",
+            &["unknown key need; valid keys: lines, marks, needs, without"],
+        );
         fs::remove_file(&file).unwrap();
         let word = format!("recipe={}", file.display());
         let said = Recipe::candidates(Dbms::Fake, Some(&word)).unwrap_err().to_string();

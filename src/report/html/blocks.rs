@@ -216,10 +216,13 @@ fn push_cell(html: &mut String, cell: &Cell, column: &Column, runs: &str) {
         let _ = write!(style, " style=\"--a:{strength}%\"");
     }
     if let Some(mark) = cell.mark {
-        // Published colours are light, so they need dark text even in dark mode.
         let Mark { colour, meaning, .. } = mark;
         let meaning = attribute(meaning);
-        let _ = write!(style, " style=\"background:{colour};color:#111\" title=\"{meaning}\"");
+        let _ = match colour {
+            Mark::NO_COLOUR => write!(style, " title=\"{meaning}\""),
+            // Published colours are light, so they need dark text even in dark mode.
+            _ => write!(style, " style=\"background:{colour};color:#111\" title=\"{meaning}\""),
+        };
     }
     let class = if class.is_empty() { class } else { format!(" class=\"{}\"", class.trim()) };
     let runs = if runs.is_empty() { String::new() } else { format!(" data-r=\"{runs}\"") };
@@ -242,6 +245,9 @@ fn push_cell(html: &mut String, cell: &Cell, column: &Column, runs: &str) {
 
 fn push_number(html: &mut String, cell: &Cell, number: f64, digits: Digits) {
     html.push_str(&digits.write(number));
+    if let Some(mark) = cell.mark.filter(|mark| mark.colour == Mark::NO_COLOUR) {
+        html.push_str(&text(mark.sign));
+    }
     if let Some(interval) = cell.interval {
         let (low, high) = (digits.write(interval.low), digits.write(interval.high));
         let _ = write!(html, " <span class=\"ci\">[{low}, {high}]</span>");

@@ -249,11 +249,22 @@ function keepShown(selected) {
 }
 
 // Values of y and changes at x that are marked across the chart.
-function marksOf(chart, of, paint, theme) {
+// The marks whose labels have room beside each other, the largest changes first.
+function labelled(chart, room) {
+  const far = mark => Math.abs(Math.log(parseFloat(mark[1].slice(1))));
+  const apart = room / Math.max(chart.x.c.length, 1), shown = [];
+  for (const mark of [...(chart.marks ?? [])].sort((a, b) => far(b) - far(a))) {
+    const half = other => (textWidth(mark[1], 10) + textWidth(other[1], 10)) / 2 + 4;
+    if (shown.every(other => Math.abs(mark[0] - other[0]) * apart > half(other))) shown.push(mark);
+  }
+  return new Set(shown);
+}
+
+function marksOf(chart, of, paint, theme, named) {
   const rules = of === 0 ? chart.rules.map(rule => ({ yAxis: rule[0], name: rule[1] })) : [];
   const changes = (chart.marks ?? []).filter(mark => mark[2] === of).map(mark => ({ xAxis: mark[0],
     name: mark[1], lineStyle: { color: paint, type: "solid", width: 1.5, opacity: 0.6 },
-    label: { position: "end", color: theme.ink, fontSize: 10 } }));
+    label: { show: named.has(mark), position: "end", color: theme.ink, fontSize: 10 } }));
   if (!rules.length && !changes.length) return {};
   return { markLine: { silent: true, symbol: "none", animation: false,
     lineStyle: { color: theme.ink, type: "dashed" },
@@ -265,6 +276,9 @@ function lineOption(chart, width, theme) {
   const slots = 1 + Math.max(...chart.series.map(series => series.s));
   const legend = legendOf(chart, width - 16, theme, slots);
   const place = value => chart.x.s === "tail" ? tail(value) : value;
+  const most = Math.max(...chart.series.flatMap(one => one.y).filter(Number.isFinite), 0);
+  const wide = Math.max(textWidth(text(most * 1.2, 3), 11), textWidth("0.0001", 11)) + 34;
+  const told = labelled(chart, width - wide - 24);
   const series = [];
   chart.series.forEach((one, of) => {
     const paint = colour(one.s, slots, theme);
@@ -284,11 +298,9 @@ function lineOption(chart, width, theme) {
       data: one.x.map((x, at) => ({ value: [place(x), one.y[at]], of, at })),
       ...(spans.length ? { markArea: { silent: true, label: { show: false }, data: spans.map(span =>
         [{ xAxis: span[0], itemStyle: spanStyle(span, paint) }, { xAxis: span[1] }]) } } : {}),
-      ...marksOf(chart, of, paint, theme) });
+      ...marksOf(chart, of, paint, theme, told) });
   });
   const top = legend.height + 14, plot = width < 620 ? 220 : 260;
-  const most = Math.max(...chart.series.flatMap(one => one.y).filter(Number.isFinite), 0);
-  const wide = Math.max(textWidth(text(most * 1.2, 3), 11), textWidth("0.0001", 11)) + 34;
   const zoom = timeRange(chart);
   const named = chart.x.c.length ? namedAxis(chart.x, width - wide - 24, theme) : null;
   const unit = named ? value => chart.x.c[Math.round(value)] ?? "" : value => `${text(value, 5)} s`;
