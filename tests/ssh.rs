@@ -143,6 +143,46 @@ fn orders_of_two_client_hosts_add_up() {
     assert_eq!(site.at_work(), [""; 0]);
 }
 
+/// The first host loads, builds and checks the answers; then both search. A search of one client
+/// has one host.
+#[test]
+fn searches_of_two_client_hosts_add_up() {
+    let test = "searches_of_two_client_hosts_add_up";
+    let build = "postgres@17+pgvector";
+    if let Err(why) = builds::roots("", &[build]) {
+        return skipped::note(test, &why);
+    }
+    let Some(site) = Site::start(test) else { return };
+    let targets = ["p", "q"].map(|label| format!("{label}={build}"));
+    let mut command = site.rqps(&["compare", &targets[0], &targets[1], "--bench", "vector"]);
+    command.current_dir(site.path("")).args(program::SHORT);
+    for setting in ["rows=500", "dims=8", "queries=20", "pgvector=8/32", "ef=10", "ramp=1,3"] {
+        command.args(["--set", setting]);
+    }
+    command.args(["--set", "cases=sweep", "--client-host", "one", "--client-host", "two"]);
+    let output = command.arg("--ssh-config").arg(site.path("ssh_config")).output().expect("start");
+    assert!(output.status.success(), "{}", program::said(&output));
+    for target in ["p", "q"] {
+        let steps = program::steps(&site.path("out"), target);
+        let shares: Vec<Vec<u64>> = steps
+            .iter()
+            .map(|step| {
+                assert_eq!(step["status"], "complete", "{step}");
+                let hosts = step["outcome"]["client_hosts"].as_array().expect("client hosts");
+                hosts.iter().map(|host| host["clients"].as_u64().expect("a number")).collect()
+            })
+            .collect();
+        assert_eq!(shares, [vec![1], vec![1], vec![1], vec![2, 1]]);
+        let outcome = |place: usize| &steps[place]["outcome"];
+        assert_eq!(outcome(3)["extra"]["recall"], outcome(2)["extra"]["recall"]);
+        let events = |record: &Json| record["events"].as_u64().expect("events");
+        let hosts = outcome(3)["client_hosts"].as_array().expect("client hosts");
+        assert!(hosts.iter().all(|host| events(host) > 0), "{hosts:?}");
+        assert_eq!(hosts.iter().map(events).sum::<u64>(), events(outcome(3)));
+    }
+    assert_eq!(site.at_work(), [""; 0]);
+}
+
 /// Two targets that take turns on the host `one`; windows of so many seconds.
 fn in_turns(site: &Site, seconds: &str, out: &str) -> Vec<String> {
     let mut words = site.with_clients(&["one"], "waiting", 1, out);

@@ -78,10 +78,12 @@ fn leave(batch: &Batch<'_>, slurm: &SlurmPartition) -> Vec<String> {
         let before: String =
             excluded(batch.avoided, slurm).iter().map(|nodes| format!("{nodes},")).collect();
         lines.extend([
-            "    # Tasks of the array that run are not pending, which is no fault.".to_owned(),
+            "    # Of the array, it also names tasks that run or have ended, which is no fault."
+                .to_owned(),
             "    scontrol update JobId=\"$SLURM_ARRAY_JOB_ID\" \\".to_owned(),
             format!("        ExcNodeList=\"{before}$(ls \"$cells/{FOLDER}\" | paste -sd,)\" \\"),
-            "        2>&1 | grep -v 'no longer pending'".to_owned(),
+            "        2>&1 | grep -v -e 'No error' -e 'no longer pending' -e 'already finished'"
+                .to_owned(),
         ]);
     }
     lines.extend([

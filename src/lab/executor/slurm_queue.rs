@@ -142,9 +142,13 @@ pub(super) fn has_nodes(script: &str) -> bool {
 /// Slurm refuses.
 pub(super) fn exclude(job: &str, nodes: &[String]) -> Result<()> {
     let words = ["update", &format!("JobId={job}"), &format!("ExcNodeList={}", nodes.join(","))];
+    // Of an array, scontrol also names tasks that run or have ended: they keep their node.
+    let is_late = |error: &anyhow::Error| {
+        let said = error.to_string();
+        said.contains("no longer pending") || said.contains("already finished")
+    };
     match asked("scontrol", &words) {
-        // Tasks that run keep their node.
-        Err(error) if !error.to_string().contains("no longer pending") => Err(error),
+        Err(error) if !is_late(&error) => Err(error),
         _ => Ok(()),
     }
 }
