@@ -251,6 +251,7 @@ fn blocks_by_slurm() {
     a_killed_coordinator_finds_its_jobs_again(&cluster);
     cancelled_jobs_are_told_and_resumed(&cluster);
     a_dead_node_loses_no_block(&mut cluster);
+    a_full_node_gets_no_more_blocks(&mut cluster);
     assert_eq!(blocks_at_work(&cluster), [0; 0], "blocks are left");
 }
 
@@ -338,8 +339,7 @@ fn nodes_of_another_architecture_are_told(cluster: &Cluster) {
     let output = command.output().expect("start rqps");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("blocks failed and none was measured"), "{said}");
-    assert!(said.contains("it is riscv64, and this rqps is for"), "{said}");
+    assert!(said.contains("no fit node is left; n1: it is riscv64, and this rqps is"), "{said}");
 }
 
 /// Starts a comparison that takes some seconds a block, and waits until two blocks run.
@@ -385,6 +385,42 @@ fn cancelled_jobs_are_told_and_resumed(cluster: &Cluster) {
     let output = cluster.run(&cluster.resumed("stopped"));
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(runs(&cluster.out("stopped")), all_of(2));
+}
+
+/// The disk of n1 has no room. The first block that gets there says so, and those that wait go to
+/// the other node.
+fn a_full_node_gets_no_more_blocks(cluster: &mut Cluster) {
+    let mut daemon = cluster.nodes.remove("n1").expect("a node");
+    kill_process(Pid::from_child(&daemon), Signal::TERM).expect("stop the daemon");
+    daemon.wait().expect("wait");
+    let data = cluster.path("data");
+    fs::create_dir_all(&data).expect("folder");
+    let mount = format!("mount -t tmpfs -o size=64k none {}", data.display());
+    let tried = Command::new("unshare").args(["-m", "sh", "-c", &mount]).output();
+    if !tried.is_ok_and(|output| output.status.success()) {
+        cluster.start_node("n1");
+        return skipped::note("a_full_node_gets_no_more_blocks", "no folder can be mounted here");
+    }
+    let script = format!("{mount} && exec \"$0\" -D -N n1");
+    let words = ["-m", "sh", "-c", &script, "slurmd"];
+    let mut command = cluster.command("unshare", &words);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{path}:/usr/sbin"));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    cluster.nodes.insert("n1".to_owned(), command.spawn().expect("slurmd"));
+    cluster.wait_for("both nodes", |cluster| {
+        let states = cluster.slurm("sinfo", &["-h", "-N", "-o", "%T"]);
+        states.lines().filter(|state| *state == "idle").count() == 2
+    });
+    let output = cluster.run(&cluster.elsewhere("slow", 4, "full"));
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let full = cluster.out("full");
+    assert_eq!(runs(&full), all_of(4));
+    assert_eq!(nodes(&full), ["n2".to_owned()].into());
+    let why = "node n1 gets no more blocks: keep data and snapshots in";
+    assert!(said.contains(why), "{said}");
+    assert_eq!(said.matches("rqps submits it again").count(), 1, "{said}");
 }
 
 fn a_dead_node_loses_no_block(cluster: &mut Cluster) {

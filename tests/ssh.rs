@@ -33,6 +33,7 @@ fn blocks_by_ssh() {
 fn clients_by_ssh() {
     let Some(site) = Site::start("clients_by_ssh") else { return };
     clients_of_two_hosts_count_what_those_of_one_do(&site);
+    inserts_of_two_hosts_are_those_of_one(&site);
     a_client_host_that_goes_away_fails_its_step_alone(&site);
     no_client_runs_on_without_its_lab(&site);
     a_client_host_that_cannot_be_used_is_told_before_anything_is_made(&site);
@@ -44,6 +45,65 @@ fn turns_by_ssh() {
     targets_take_turns_on_a_client_host(&site);
     a_driver_or_a_keeper_that_is_killed_fails_its_own_step(&site);
     no_turns_go_on_without_their_lab(&site);
+}
+
+/// Words of the insert benchmark on the fake DBMS, with three clients that query while they insert
+/// and delete. Its steps take no time.
+fn insert_words(site: &Site, out: &str) -> Vec<String> {
+    let mut words: Vec<String> = ["compare", "fake@1", "b=fake@1:slow", "--bench", "insert"]
+        .into_iter()
+        .chain(["--clients", "3", "--blocks", "1", "--canaries", "off"])
+        .map(str::to_owned)
+        .collect();
+    for setting in [
+        "rows=5000",
+        "i1_rows=3000",
+        "i2_rows=1000",
+        "query_steps=1000:range,2000:point",
+        "query_seconds=2.5",
+        "settle_scale=0",
+    ] {
+        words.extend(["--set", setting].map(str::to_owned));
+    }
+    words.extend(["--configs", &site.out("configs"), "--out", &site.out(out)].map(str::to_owned));
+    words
+}
+
+/// Everything that the insert benchmark counts: rows and classes by role, second by second.
+fn counts_of_inserts(site: &Site, out: &str) -> Vec<Json> {
+    let steps = ["fake", "b"].map(|label| program::steps(&site.path(out), label)).concat();
+    let fields = ["seconds", "events", "statements", "reads", "writes", "rows", "open"];
+    let more = ["latency", "extra", "series", "buckets", "errors", "cut", "plans"];
+    let of_step = |step: &Json| {
+        let outcome = &step["outcome"];
+        let mut all: Vec<Json> =
+            fields.iter().chain(&more).map(|field| outcome[field].clone()).collect();
+        let mut roles = outcome["roles"].clone();
+        for role in roles.as_object_mut().expect("roles").values_mut() {
+            // The CPU of the fake DBMS belongs to a process.
+            role["busiest"] = Json::Null;
+        }
+        all.extend([step["name"].clone(), step["per_second"].clone(), roles]);
+        Json::Array(all)
+    };
+    steps.iter().map(of_step).collect()
+}
+
+fn inserts_of_two_hosts_are_those_of_one(site: &Site) {
+    let here = site.run(&insert_words(site, "inserts-here"));
+    assert!(here.status.success(), "{}", text(&here.stderr));
+    let mut words = insert_words(site, "inserts-there");
+    let ssh = site.out("ssh_config");
+    words.extend(["--client-host", "one", "--client-host", "two"].map(str::to_owned));
+    words.extend(["--ssh-config".to_owned(), ssh]);
+    let there = site.run(&words);
+    assert!(there.status.success(), "{}", text(&there.stderr));
+    let (here, there) =
+        (counts_of_inserts(site, "inserts-here"), counts_of_inserts(site, "inserts-there"));
+    assert_eq!(here.len(), 12);
+    for (here, there) in here.iter().zip(&there) {
+        assert_eq!(there, here);
+    }
 }
 
 /// Clients of the order mix count more than those of scripts do, and check the tables when the last
@@ -79,6 +139,46 @@ fn orders_of_two_client_hosts_add_up() {
         assert!((number(&outcome["extra"]["nopm"]) / per_minute - 1.0).abs() < 1e-6, "{step}");
         // Clients and tables agree on the number of orders.
         assert_eq!(outcome["notes"].as_array().map(Vec::len), Some(0), "{step}");
+    }
+    assert_eq!(site.at_work(), [""; 0]);
+}
+
+/// The first host loads, builds and checks the answers; then both search. A search of one client
+/// has one host.
+#[test]
+fn searches_of_two_client_hosts_add_up() {
+    let test = "searches_of_two_client_hosts_add_up";
+    let build = "postgres@17+pgvector";
+    if let Err(why) = builds::roots("", &[build]) {
+        return skipped::note(test, &why);
+    }
+    let Some(site) = Site::start(test) else { return };
+    let targets = ["p", "q"].map(|label| format!("{label}={build}"));
+    let mut command = site.rqps(&["compare", &targets[0], &targets[1], "--bench", "vector"]);
+    command.current_dir(site.path("")).args(program::SHORT);
+    for setting in ["rows=500", "dims=8", "queries=20", "pgvector=8/32", "ef=10", "ramp=1,3"] {
+        command.args(["--set", setting]);
+    }
+    command.args(["--set", "cases=sweep", "--client-host", "one", "--client-host", "two"]);
+    let output = command.arg("--ssh-config").arg(site.path("ssh_config")).output().expect("start");
+    assert!(output.status.success(), "{}", program::said(&output));
+    for target in ["p", "q"] {
+        let steps = program::steps(&site.path("out"), target);
+        let shares: Vec<Vec<u64>> = steps
+            .iter()
+            .map(|step| {
+                assert_eq!(step["status"], "complete", "{step}");
+                let hosts = step["outcome"]["client_hosts"].as_array().expect("client hosts");
+                hosts.iter().map(|host| host["clients"].as_u64().expect("a number")).collect()
+            })
+            .collect();
+        assert_eq!(shares, [vec![1], vec![1], vec![1], vec![2, 1]]);
+        let outcome = |place: usize| &steps[place]["outcome"];
+        assert_eq!(outcome(3)["extra"]["recall"], outcome(2)["extra"]["recall"]);
+        let events = |record: &Json| record["events"].as_u64().expect("events");
+        let hosts = outcome(3)["client_hosts"].as_array().expect("client hosts");
+        assert!(hosts.iter().all(|host| events(host) > 0), "{hosts:?}");
+        assert_eq!(hosts.iter().map(events).sum::<u64>(), events(outcome(3)));
     }
     assert_eq!(site.at_work(), [""; 0]);
 }

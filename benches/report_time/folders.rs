@@ -16,7 +16,14 @@ pub(crate) struct SetSize {
     pub(crate) runs: usize,
     pub(crate) steps: usize,
     pub(crate) targets: usize,
+    /// Counters of the DBMS that moved in each step; 0 for folders without them.
+    pub(crate) counters: usize,
 }
+
+/// Two targets differ by this share in all steps, so that a report looks for causes in counters.
+const SLOWER_WITH_COUNTERS: f64 = 0.05;
+/// More targets differ by so little that no step does.
+const SLOWER: f64 = 0.001;
 
 /// Writes result sets of one run, a quarter of an hour apart.
 pub(crate) fn generate_sets(dir: &Path, sets: usize, steps: usize) -> Result<Vec<PathBuf>> {
@@ -98,7 +105,8 @@ impl Records {
 
 /// Writes one result set.
 pub(crate) fn generate(dir: &Path, size: SetSize) -> Result<()> {
-    let SetSize { runs, steps, targets } = size;
+    let SetSize { runs, steps, targets, counters } = size;
+    let slower = if counters > 0 { SLOWER_WITH_COUNTERS } else { SLOWER };
     let source = Path::new("tests/data/two-targets");
     fs::create_dir_all(dir)?;
     for name in ["plan.toml", "host.json"] {
@@ -119,10 +127,39 @@ pub(crate) fn generate(dir: &Path, size: SetSize) -> Result<()> {
         fs::create_dir_all(folder.join("steps"))?;
         fs::write(folder.join("run.json"), serde_json::to_string_pretty(run)?)?;
         for (place, latency) in latencies.iter().enumerate() {
-            let rate = 20_000.0 * (1.0 + 0.02 * rng.unit()) * (1.0 - 0.001 * target as f64);
+            let rate = 20_000.0 * (1.0 + 0.02 * rng.unit()) * (1.0 - slower * target as f64);
             records.write_step(&folder, (place, latency), rate, &mut rng)?;
+            if counters > 0 {
+                write_counters(&folder, (place, target), counters, &mut rng)?;
+            }
         }
     }
+    Ok(())
+}
+
+/// Writes the other files that a run has for each step: its counters, and its seconds and turns,
+/// which no report over many runs reads. Every tenth counter moves more in later targets, and every
+/// eleventh is one that they lack.
+fn write_counters(
+    folder: &Path,
+    (step, target): (usize, usize),
+    counters: usize,
+    rng: &mut Rng,
+) -> Result<()> {
+    let mut text = "counter,before,after\n".to_owned();
+    for counter in (0..counters).filter(|counter| target == 0 || counter % 11 != 10) {
+        let before = rng.below(1_000_000);
+        let more = if counter % 10 == 0 { 0.2 * target as f64 } else { 0.0 };
+        let moved = 200_000.0 * (1.0 + more + 0.01 * rng.unit());
+        let after = before + moved as u64;
+        text.push_str(&format!("pg_stat_database.counter_{counter:03},{before},{after}\n"));
+    }
+    let file = |end: &str| folder.join(format!("steps/{:02}-step-{step}.{end}.csv", step + 1));
+    fs::write(file("counters"), text)?;
+    let rows = |row: &str, count: usize| row.repeat(count);
+    fs::write(file("turns"), rows("1,0,20000000,400,1\n", 80))?;
+    let seconds = folder.join(format!("steps/{:02}-step-{step}.csv", step + 1));
+    fs::write(seconds, rows("1,1.0,20000,20000,0,49.1,51.2,58.3,180.4\n", 6))?;
     Ok(())
 }
 

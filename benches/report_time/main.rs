@@ -29,12 +29,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
-use rqps::analyze::VerdictOptions;
+use rqps::analyze::causes::{
+    self, CauseReaders, Causes, CausesOfStep, TakeCounter, differing_steps,
+};
+use rqps::analyze::comparison::StepComparison;
 use rqps::analyze::history::{DateOptions, date_histories};
+use rqps::analyze::{Comparison, VerdictOptions};
 use rqps::benchmarks::{compare_measured, digest, render, write_report};
 use rqps::domain::metric::Metric;
+use rqps::domain::run::{Dataset, Run, StepRecord};
 use rqps::report::{Format, dates_document, render_text};
-use rqps::results::read_each;
+use rqps::results::{each_counter, read_each, settings_of};
 
 use self::folders::{SetSize, generate, generate_sets};
 
@@ -59,6 +64,9 @@ struct Words {
     /// Targets among them
     #[arg(long, default_value_t = 20)]
     targets: usize,
+    /// Counters of the DBMS in each step, of which two targets differ by 5 % [default: none]
+    #[arg(long, default_value_t = 0)]
+    counters: usize,
     /// Folder for the run folders; the bench removes them at its end
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -81,23 +89,28 @@ fn main() -> Result<()> {
     if !words.history.is_empty() {
         return histories(&parent, &words.history);
     }
-    println!("| runs | read | compare | text | read to text | CSV | JSON | per run | memory |");
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "| runs | read | compare | causes | text | read to text | CSV | JSON | per run | memory |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     let mut first = None;
     for runs in sizes {
         let scratch = tempfile::tempdir_in(&parent).context("make a folder")?;
         let dir = scratch.path().join("set");
-        generate(&dir, SetSize { runs, steps: STEPS, targets: words.targets })?;
-        let times = (0..ROUNDS).map(|_| measure(&dir, runs)).collect::<Result<Vec<_>>>()?;
+        let (targets, counters) = (words.targets, words.counters);
+        generate(&dir, SetSize { runs, steps: STEPS, targets, counters })?;
+        let times =
+            (0..ROUNDS).map(|_| measure(&dir, (runs, counters))).collect::<Result<Vec<_>>>()?;
         let memory = times.first().map_or(0.0, |first| first.memory_mb);
         let best = times.into_iter().min_by_key(|times| times.to_text());
         let Some(best) = best else { continue };
         let whole = best.to_text();
         println!(
-            "| {runs} | {:.2?} | {:.2?} | {:.2?} | {whole:.2?} | {:.2?} | {:.2?} | {:.2?} | \
+            "| {runs} | {:.2?} | {:.2?} | {:.2?} | {:.2?} | {whole:.2?} | {:.2?} | {:.2?} | {:.2?} | \
              {memory:.0} MB |",
             best.read,
             best.compare,
+            best.causes,
             best.text,
             best.csv,
             best.json,
@@ -167,6 +180,7 @@ fn history(folders: &[PathBuf], steps: usize) -> Result<[Duration; 4]> {
 struct Times {
     read: Duration,
     compare: Duration,
+    causes: Duration,
     text: Duration,
     csv: Duration,
     json: Duration,
@@ -175,16 +189,41 @@ struct Times {
 
 impl Times {
     fn to_text(&self) -> Duration {
-        self.read + self.compare + self.text
+        self.read + self.compare + self.causes + self.text
     }
 }
 
-fn measure(dir: &Path, runs: usize) -> Result<Times> {
+/// Reads settings and counters, as `rqps report` does.
+fn found_causes(
+    comparison: &Comparison,
+    dataset: &Dataset,
+    steps: &[&StepComparison],
+) -> Result<Causes> {
+    let settings = |run: &Run| settings_of(run).map_err(|error| error.to_string());
+    let counters = |run: &Run, step: &StepRecord, take: TakeCounter<'_>| {
+        each_counter(run, step, take).map_err(|error| error.to_string())
+    };
+    let readers = CauseReaders { settings: &settings, counters: &counters };
+    let causes = causes::find(comparison, dataset, steps, readers);
+    ensure!(causes.faults.is_empty(), "{:?}", causes.faults);
+    let has_some = |step: &CausesOfStep| step.counters.iter().any(|moved| !moved.is_empty());
+    ensure!(causes.steps.iter().all(has_some) || !dataset.runs[0].has_counters, "no counter moved");
+    Ok(causes)
+}
+
+fn measure(dir: &Path, (runs, counters): (usize, usize)) -> Result<Times> {
     let start = Instant::now();
     let (dataset, measured) = read_each(&[dir.to_owned()], digest)?;
     let read = start.elapsed();
-    let comparison = compare_measured(&dataset, measured, &VerdictOptions::default())?;
+    let mut comparison = compare_measured(&dataset, measured, &VerdictOptions::default())?;
     let compared = start.elapsed();
+    let steps = differing_steps(&comparison);
+    ensure!(counters == 0 || steps.len() == STEPS, "only {} steps differ", steps.len());
+    comparison.causes = match steps.is_empty() {
+        true => None,
+        false => Some(Box::new(found_causes(&comparison, &dataset, &steps)?)),
+    };
+    let explained = start.elapsed();
     let text = render(&comparison, Format::Text);
     let rendered = start.elapsed();
     let memory_mb = memory_mb()?;
@@ -200,7 +239,8 @@ fn measure(dir: &Path, runs: usize) -> Result<Times> {
     Ok(Times {
         read,
         compare: compared - read,
-        text: rendered - compared,
+        causes: explained - compared,
+        text: rendered - explained,
         csv: rows(Format::Csv)?,
         json: rows(Format::Json)?,
         memory_mb,

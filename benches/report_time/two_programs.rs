@@ -10,11 +10,13 @@ use rqps::stats::paired::mean_interval;
 
 use super::folders::{SetSize, generate};
 
-/// Many small runs; many steps; one comparison of two targets.
-const SIZES: [SetSize; 3] = [
-    SetSize { runs: 4_000, steps: 4, targets: 20 },
-    SetSize { runs: 600, steps: 42, targets: 20 },
-    SetSize { runs: 24, steps: 32, targets: 2 },
+/// Many small runs; many steps; one comparison of two targets; a thousand blocks of two targets with
+/// the counters that a Postgres has.
+const SIZES: [SetSize; 4] = [
+    SetSize { runs: 4_000, steps: 4, targets: 20, counters: 0 },
+    SetSize { runs: 600, steps: 42, targets: 20, counters: 0 },
+    SetSize { runs: 24, steps: 32, targets: 2, counters: 0 },
+    SetSize { runs: 2_000, steps: 42, targets: 2, counters: 24 },
 ];
 
 /// A pair has as many reports by each build as take this long, so that it is not all noise.
@@ -23,8 +25,8 @@ const PAIR_MIN: Duration = Duration::from_millis(400);
 /// Prints a row for each result set.
 pub(crate) fn compare(parent: &Path, before: &Path, pairs: usize) -> Result<()> {
     let now = Path::new(env!("CARGO_BIN_EXE_rqps"));
-    println!("| runs | steps | targets | before | now | now / before (95 %) | pairs |");
-    println!("|---|---|---|---|---|---|---|");
+    println!("| runs | steps | targets | counters | before | now | now / before (95 %) | pairs |");
+    println!("|---|---|---|---|---|---|---|---|");
     for size in SIZES {
         let scratch = tempfile::tempdir_in(parent).context("make a folder")?;
         let set = scratch.path().join("set");
@@ -53,7 +55,7 @@ pub(crate) fn compare(parent: &Path, before: &Path, pairs: usize) -> Result<()> 
 }
 
 fn print_row(size: SetSize, times: &[(Duration, Duration)]) {
-    let SetSize { runs, steps, targets } = size;
+    let SetSize { runs, steps, targets, counters } = size;
     let count = times.len() as u32;
     let before: Duration = times.iter().map(|(before, _)| before).sum();
     let now: Duration = times.iter().map(|(_, now)| now).sum();
@@ -63,7 +65,7 @@ fn print_row(size: SetSize, times: &[(Duration, Duration)]) {
     let ends = ratio.interval.map(Interval::exp);
     let ends = ends.map_or_else(String::new, |it| format!(" [{:.3}, {:.3}]", it.low, it.high));
     println!(
-        "| {runs} | {steps} | {targets} | {:.1?} | {:.1?} | {:.3}{ends} | {count} |",
+        "| {runs} | {steps} | {targets} | {counters} | {:.1?} | {:.1?} | {:.3}{ends} | {count} |",
         before / count,
         now / count,
         ratio.mean.exp()

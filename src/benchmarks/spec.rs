@@ -51,6 +51,9 @@ pub struct BenchmarkSpec {
     pub single_count: Option<&'static str>,
     /// Why the clients of a step cannot be on several hosts; `None` if they can.
     pub one_client_host: fn(&Workload) -> Option<&'static str>,
+    /// How many clients of a step several client hosts share; `None` for a step that the first host
+    /// carries out alone. Without it, hosts share the clients of every step.
+    pub shared_clients: Option<fn(&Step) -> Option<u32>>,
     /// The default for turns of targets.
     pub turns: DefaultTurns,
     /// The default placement of clients and servers; `None` places a client beside its server while
@@ -105,6 +108,7 @@ impl BenchmarkSpec {
         choose: |phases, globs| select(phases, globs, &Companions::NONE),
         single_count: None,
         one_client_host: |_| None,
+        shared_clients: None,
         turns: DefaultTurns::Step,
         placement: Some(|workload| workload.placement),
         load: None,

@@ -8,7 +8,7 @@ use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::bisect_args::{self, BisectArgs};
-use crate::cli::block_args::{BlockArgs, ClearBlockArgs};
+use crate::cli::block_args::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
 use crate::cli::completion;
 pub(super) use crate::cli::folder_args::{CacheFolder, Folders};
 use crate::cli::global_args::{Completions, GlobalArgs, HelpWords, Man};
@@ -105,6 +105,8 @@ pub(super) enum Command {
     ClientHost(ClientHostArgs),
     #[command(hide = true)]
     Block(BlockArgs),
+    #[command(hide = true)]
+    CheckNode(CheckNodeArgs),
     #[command(hide = true)]
     ClearBlock(ClearBlockArgs),
     #[command(hide = true)]

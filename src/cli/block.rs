@@ -6,20 +6,18 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 
-use crate::cli::block_args::{BlockArgs, ClearBlockArgs};
+use crate::cli::block_args::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
 use crate::cli::execution_options::execution_options;
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders, vector};
-use crate::lab::{self, ClientLine, ExecutionOptions};
-use crate::plan::BlockSpec;
+use crate::lab::{self, ClientLine, ExecutionOptions, fault};
+use crate::plan::{BlockSpec, Plan};
 
 /// Reads the block's specification file, measures the block, and writes run folders and
 /// `block.json`.
 pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     let path = &words.spec;
-    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-    let read = BlockSpec::parse(&text);
-    let (spec, plan) = read.with_context(|| format!("carry out {}", path.display()))?;
+    let (spec, plan) = read(path)?;
     vector::check_files(&plan)?;
     let is_alive_by_input = words.life_line || words.client_line;
     if is_alive_by_input {
@@ -57,6 +55,24 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         true => exit::FINE,
         false => exit::RUN_FAILED,
     })
+}
+
+fn read(path: &Path) -> Result<(BlockSpec, Plan)> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    BlockSpec::parse(&text).with_context(|| format!("carry out {}", path.display()))
+}
+
+/// Checks whether this host can measure a block. If it cannot, prints why: the job that asks tells
+/// others.
+pub(super) fn check_node(words: &CheckNodeArgs) -> Result<u8> {
+    let (spec, plan) = read(&words.spec)?;
+    match lab::check_node((&spec, &plan), &words.node, (&words.work, &words.pool)) {
+        Ok(()) => Ok(exit::FINE),
+        Err(unfit) => {
+            say!("{}", fault::text(&unfit));
+            Ok(exit::RUN_FAILED)
+        }
+    }
 }
 
 /// Removes what nobody is there to fetch, and no other start of the block reads.

@@ -29,6 +29,21 @@ pub(super) struct BlockArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct CheckNodeArgs {
+    /// File with the block specification
+    pub spec: PathBuf,
+    /// Name of this host in the pool
+    #[arg(long)]
+    pub node: String,
+    /// Folder for data and snapshots
+    #[arg(long)]
+    pub work: PathBuf,
+    /// Folder that all hosts of the pool share
+    #[arg(long)]
+    pub pool: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ClearBlockArgs {
     /// The block's folder for runs and report
     pub out: PathBuf,

@@ -270,6 +270,9 @@ pub(super) fn status(results: &Path) -> Result<u8> {
         let named = blocks.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
         say!("{:>6} {name}: {named}{more}", blocks.len());
     }
+    for (node, why) in &status.unfit {
+        say!("       {node} gets no more blocks: {}", why.replace('\n', "; "));
+    }
     if folders::is_in_use(results) {
         say!("       an rqps is waiting for their results");
     }

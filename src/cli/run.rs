@@ -80,6 +80,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Warden => return Ok(hidden::warden()),
         Command::ClientHost(words) => hidden::client_host(&words).map(|()| exit::FINE),
         Command::Block(words) => block::measure(&words),
+        Command::CheckNode(words) => block::check_node(&words),
         Command::ClearBlock(words) => block::clear(&words),
         Command::LookAtLua { script, with_help } => {
             return Ok(hidden::look_at_lua(&script, with_help));

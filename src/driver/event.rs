@@ -53,7 +53,7 @@ pub enum DriverEvent {
     /// common start of the windows.
     WarmedUp,
     /// One of several hosts has come to a point at which all must be before any goes on. The
-    /// driver waits for the sum of their numbers.
+    /// driver waits for their numbers.
     Meeting {
         /// The number of this host.
         number: u64,
@@ -141,4 +141,7 @@ pub struct StepInterval {
     /// clients of a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
+    /// The same for each role of a benchmark with roles, whose quantiles are in `extra`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub latencies: BTreeMap<String, String>,
 }

@@ -60,6 +60,7 @@ impl IntervalMeter {
             max_us: us(3),
             extra: BTreeMap::new(),
             latency: self.tells_latencies.then(|| now.latencies_since(&self.earlier)),
+            latencies: BTreeMap::new(),
         };
         self.from_ns = now_ns;
         self.earlier = now;

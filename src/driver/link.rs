@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::domain::run::HostUsage;
 use crate::driver::event::DriverEvent;
-use crate::driver::request::LabWord;
+use crate::driver::request::{LabWord, Met};
 use crate::os::clock::{self, RealClock, TimeSource as _};
 use crate::os::sample::{CounterSampler, Sample};
 
@@ -142,14 +142,14 @@ impl<W: Write> LabLink<W> {
         self.answer_to(message).map(drop)
     }
 
-    /// Waits until the drivers of all hosts that share a step are here. Returns the sum of their
-    /// numbers. Without an input, returns its own at once.
-    pub fn meet(&mut self, number: u64) -> Result<u64, LabGone> {
-        Ok(self.answer_to(&DriverEvent::Meeting { number })?.unwrap_or(number))
+    /// Waits until the drivers of all hosts that share a step are here. Without an input, returns
+    /// at once.
+    pub fn meet(&mut self, number: u64) -> Result<Met, LabGone> {
+        Ok(self.answer_to(&DriverEvent::Meeting { number })?.unwrap_or(Met::alone(number)))
     }
 
-    /// Sends `message` and waits for the lab's line; returns its number if it has one.
-    fn answer_to(&mut self, message: &DriverEvent) -> Result<Option<u64>, LabGone> {
+    /// Sends `message` and waits for the lab's line; returns its numbers if it has some.
+    fn answer_to(&mut self, message: &DriverEvent) -> Result<Option<Met>, LabGone> {
         if self._open.is_some() {
             return Ok(None);
         }
@@ -165,7 +165,7 @@ impl<W: Write> LabLink<W> {
             };
             match word {
                 LabWord::GoOn => return Ok(None),
-                LabWord::Met(sum) => return Ok(Some(sum)),
+                LabWord::Met(met) => return Ok(Some(met)),
                 LabWord::Clock => {
                     let (monotonic_ns, unix_ns) = (clock::monotonic_ns(), clock::unix_ns());
                     self.say(&DriverEvent::Clock { monotonic_ns, unix_ns })?;

@@ -8,24 +8,20 @@ use hdrhistogram::serialization::Deserializer;
 
 use crate::domain::metric::Metric;
 use crate::domain::run::{CpuTime, OpenOutcome, Outcome, Role};
+use crate::driver::columns_of_roles;
 use crate::driver::event::StepInterval;
 use crate::driver::recorder::text_of;
 
-/// Merges the same interval of all drivers.
+/// Merges the same interval of all drivers. Columns of their own add up, except for the quantiles of
+/// roles.
 ///
 /// # Errors
 ///
-/// A driver sent no latencies, or columns that no other driver has.
+/// A driver sent no latencies.
 pub fn interval(parts: &[StepInterval]) -> Result<StepInterval, String> {
-    if parts.iter().any(|part| !part.extra.is_empty()) {
-        return Err("failed to add up seconds of several drivers: they have columns of their own"
-            .to_owned());
-    }
     let texts = parts.iter().map(|part| part.latency.as_deref().unwrap_or_default());
     let latencies = histogram(texts)?;
-    let us = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
-    let is_empty = latencies.is_empty();
-    let us = |quantile: f64| if is_empty { 0.0 } else { us(quantile) };
+    let us = |quantile: f64| microseconds(&latencies, quantile);
     let sum = |get: fn(&StepInterval) -> u64| parts.iter().map(get).sum();
     Ok(StepInterval {
         second: parts.first().map_or(0, |part| part.second),
@@ -37,24 +33,50 @@ pub fn interval(parts: &[StepInterval]) -> Result<StepInterval, String> {
         p95_us: us(0.95),
         p99_us: us(0.99),
         max_us: us(1.0),
-        extra: BTreeMap::new(),
+        extra: columns(parts)?,
         latency: None,
+        latencies: BTreeMap::new(),
     })
 }
 
-/// Merges the counts of all drivers in the window: rates add up.
+/// A quantile of latencies, microseconds; 0 without any.
+fn microseconds(latencies: &Histogram<u64>, quantile: f64) -> f64 {
+    match latencies.is_empty() {
+        true => 0.0,
+        false => latencies.value_at_quantile(quantile) as f64 / 1e3,
+    }
+}
+
+/// The sums of all columns, and the quantiles of each role over all hosts.
+fn columns(parts: &[StepInterval]) -> Result<BTreeMap<String, f64>, String> {
+    let mut columns = BTreeMap::new();
+    for (name, value) in parts.iter().flat_map(|part| &part.extra) {
+        *columns.entry(name.clone()).or_insert(0.0) += value;
+    }
+    let mut roles: BTreeMap<&String, Vec<&str>> = BTreeMap::new();
+    for (role, latencies) in parts.iter().flat_map(|part| &part.latencies) {
+        roles.entry(role).or_default().push(latencies);
+    }
+    for (role, texts) in roles {
+        let latencies = histogram(texts.into_iter())?;
+        let done = columns.get(role).copied().unwrap_or(0.0);
+        let us = |quantile: f64| microseconds(&latencies, quantile);
+        columns_of_roles::add(role, done, (us(0.99), us(1.0)), &mut columns);
+    }
+    Ok(columns)
+}
+
+/// Merges the counts of all drivers in the window: rates add up. Series come from the merged
+/// intervals.
 ///
 /// # Errors
 ///
 /// A driver sent turns, or figures of a benchmark's own loop that cannot be added up.
 pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
     let Some(first) = parts.first() else { return Ok(Outcome::default()) };
-    let own = |part: &Outcome| {
-        !(part.series.is_empty() && part.buckets.is_empty()) || part.turns.is_some()
-    };
-    if parts.iter().any(own) {
+    if parts.iter().any(|part| !part.series.is_empty() || part.turns.is_some()) {
         return Err("failed to add up the outcomes of several drivers: they have figures by \
-                    second, by class or by turn"
+                    second or by turn"
             .to_owned());
     }
     let sum = |get: fn(&Outcome) -> u64| parts.iter().map(get).sum();
@@ -88,25 +110,39 @@ pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
         extra: extra(parts)?,
         facts: facts(parts),
         roles: roles(parts)?,
+        buckets: buckets(parts),
         ..Outcome::default()
     })
 }
 
-/// The sums of the benchmark's own metrics.
+/// The benchmark's own metrics: sums, and those that one driver alone has sent for all.
 fn extra(parts: &[Outcome]) -> Result<BTreeMap<Metric, f64>, String> {
-    let mut sums = BTreeMap::new();
+    let mut all: BTreeMap<Metric, Vec<f64>> = BTreeMap::new();
     for (metric, value) in parts.iter().flat_map(|part| &part.extra) {
-        match metric.spec() {
-            Some(row) if row.adds_up => *sums.entry(*metric).or_insert(0.0) += value,
-            row => {
-                let name = row.map_or("of another rqps", |row| row.key);
-                return Err(format!(
-                    "failed to add up the outcomes of several drivers: the metric {name} has no sum"
-                ));
-            }
-        }
+        all.entry(*metric).or_default().push(*value);
     }
-    Ok(sums)
+    let one = |(metric, values): (Metric, Vec<f64>)| match (metric.spec(), values.as_slice()) {
+        (Some(row), values) if row.adds_up => Ok((metric, values.iter().sum())),
+        (_, [value]) => Ok((metric, *value)),
+        (row, _) => {
+            let name = row.map_or("of another rqps", |row| row.key);
+            Err(format!(
+                "failed to add up the outcomes of several drivers: the metric {name} has no sum"
+            ))
+        }
+    };
+    all.into_iter().map(one).collect()
+}
+
+/// The counts of all response-time classes.
+fn buckets(parts: &[Outcome]) -> BTreeMap<String, Vec<u64>> {
+    let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for (name, counts) in parts.iter().flat_map(|part| &part.buckets) {
+        let sums = all.entry(name.clone()).or_default();
+        sums.resize(sums.len().max(counts.len()), 0);
+        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    all
 }
 
 /// Adds up each role over all hosts.
@@ -286,6 +322,44 @@ mod tests {
         assert_eq!(histogram([role.latency.as_str()].into_iter()).unwrap().len(), 2);
         let other =
             Outcome { extra: BTreeMap::from([(Metric::IndexSeconds, 1.0)]), ..part(1, 0.1, 1.0) };
-        assert!(outcome(&[part(1, 0.1, 1.0), other]).unwrap_err().contains("has no sum"));
+        let alone = outcome(&[part(1, 0.1, 1.0), other.clone()]).unwrap();
+        assert_eq!(alone.extra[&Metric::IndexSeconds], 1.0, "one host speaks for all");
+        assert!(outcome(&[other.clone(), other]).unwrap_err().contains("has no sum"));
+    }
+
+    #[test]
+    fn columns_and_classes_add_up_and_quantiles_of_roles_are_those_of_all() {
+        let part = |values: &[u64]| StepInterval {
+            latency: Some(latencies(&[])),
+            latencies: BTreeMap::from([("inserts".to_owned(), latencies(values))]),
+            extra: BTreeMap::from([
+                ("inserts".to_owned(), values.len() as f64),
+                ("inserts_max_us".to_owned(), 7.0),
+                ("min_key_s".to_owned(), 0.25),
+            ]),
+            ..StepInterval::default()
+        };
+        let server = StepInterval {
+            extra: BTreeMap::from([("server_dirty".to_owned(), 3.0)]),
+            latency: Some(latencies(&[])),
+            ..StepInterval::default()
+        };
+        let parts = [part(&[1000, 2000]), part(&[5000]), server];
+        let columns = interval(&parts).unwrap().extra;
+        let values: Vec<f64> = columns.values().map(|value| value.floor()).collect();
+        let names: Vec<&str> = columns.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            ["inserts", "inserts_max_us", "inserts_p99_us", "min_key_s", "server_dirty"]
+        );
+        assert_eq!(values, [3.0, 5.0, 5.0, 0.0, 3.0]);
+        assert_eq!(columns["min_key_s"], 0.5);
+        let classes = |counts: &[u64]| Outcome {
+            latency: latencies(&[]),
+            buckets: BTreeMap::from([("inserts".to_owned(), counts.to_vec())]),
+            ..Outcome::default()
+        };
+        let merged = outcome(&[classes(&[1, 0, 2]), classes(&[4, 5, 0])]).unwrap();
+        assert_eq!(merged.buckets["inserts"], [5, 5, 2]);
     }
 }

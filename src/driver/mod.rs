@@ -6,6 +6,7 @@ mod carry_over;
 pub mod client;
 pub mod clock;
 pub mod columns;
+pub mod columns_of_roles;
 pub mod confined;
 pub mod connection;
 pub mod crew;

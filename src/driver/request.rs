@@ -34,8 +34,29 @@ pub enum LabWord {
     Sampled(u32),
     /// This target takes no more turns.
     Leave(u32),
-    /// Drivers of all hosts have met; the sum of their numbers.
-    Met(u64),
+    /// Drivers of all hosts have met.
+    Met(Met),
+}
+
+/// The numbers with which the drivers of all hosts have come to a meeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Met {
+    /// Their sum.
+    pub sum: u64,
+    /// The largest one.
+    pub largest: u64,
+}
+
+impl Met {
+    /// A meeting of this driver alone.
+    pub fn alone(number: u64) -> Met {
+        Met { sum: number, largest: number }
+    }
+
+    /// The same with the number of one more driver.
+    pub fn with(self, number: u64) -> Met {
+        Met { sum: self.sum + number, largest: self.largest.max(number) }
+    }
 }
 
 impl fmt::Display for LabWord {
@@ -46,7 +67,7 @@ impl fmt::Display for LabWord {
             LabWord::StartAt(at) => write!(f, "start {at}"),
             LabWord::Sampled(target) => write!(f, "sampled {target}"),
             LabWord::Leave(target) => write!(f, "leave {target}"),
-            LabWord::Met(sum) => write!(f, "met {sum}"),
+            LabWord::Met(Met { sum, largest }) => write!(f, "met {sum} {largest}"),
         }
     }
 }
@@ -61,11 +82,17 @@ impl FromStr for LabWord {
             Some(("start", at)) => at.parse().ok().map(LabWord::StartAt),
             Some(("sampled", target)) => target.parse().ok().map(LabWord::Sampled),
             Some(("leave", target)) => target.parse().ok().map(LabWord::Leave),
-            Some(("met", sum)) => sum.parse().ok().map(LabWord::Met),
+            Some(("met", numbers)) => met(numbers).map(LabWord::Met),
             _ => None,
         }
         .ok_or_else(|| format!("failed to understand `{line}`; only rqps starts drivers"))
     }
+}
+
+/// The numbers of a meeting: `SUM LARGEST`.
+fn met(numbers: &str) -> Option<Met> {
+    let (sum, largest) = numbers.split_once(' ')?;
+    Some(Met { sum: sum.parse().ok()?, largest: largest.parse().ok()? })
 }
 
 /// The task of one driver process.
@@ -130,6 +157,11 @@ impl DriverRequest {
     /// The number, among all clients of the step, of a client (from 0) of this driver.
     pub fn number_of(&self, client: u32) -> u32 {
         self.away.map_or(0, |away| away.first) + client
+    }
+
+    /// True for the driver of the first client: on several hosts, it does what is done once.
+    pub fn is_first(&self) -> bool {
+        self.number_of(0) == 0
     }
 
     /// Clients of the step on all hosts, if this driver has `own`.
@@ -404,11 +436,12 @@ mod tests {
     #[test]
     fn words_of_the_lab_are_lines() {
         let words = [LabWord::GoOn, LabWord::Clock, LabWord::StartAt(u64::MAX)];
-        let more = [LabWord::Sampled(0), LabWord::Leave(u32::MAX), LabWord::Met(u64::MAX)];
-        for word in words.into_iter().chain(more) {
+        let more = [LabWord::Sampled(0), LabWord::Leave(u32::MAX)];
+        let met = LabWord::Met(Met { sum: u64::MAX, largest: 7 });
+        for word in words.into_iter().chain(more).chain([met]) {
             assert_eq!(word.to_string().parse(), Ok(word));
         }
-        for line in ["stop", "start", "start soon", "clock 1", "leave", "sampled -1", "met"] {
+        for line in ["stop", "start", "start soon", "clock 1", "leave", "sampled -1", "met 1"] {
             assert!(line.parse::<LabWord>().is_err(), "{line}");
         }
     }

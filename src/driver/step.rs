@@ -22,7 +22,7 @@ use crate::driver::script::explain as plans;
 use crate::driver::script::sources::SharedSources;
 use crate::driver::turns::Team;
 use crate::driver::watch::ClientWatch;
-use crate::driver::window::Window;
+use crate::driver::window::{LATE, Window};
 use crate::driver::{Stop, outcome, placement, window};
 use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
@@ -33,10 +33,6 @@ const STACK: usize = 512 << 10;
 /// Time for the coordinator to read counters between the last warm-up event and the first event of
 /// a window of whole events.
 const LEAD: Duration = Duration::from_millis(2);
-
-/// Drivers of several hosts that wake so much later than the common start still begin their windows
-/// together.
-const LATE: Duration = Duration::from_millis(10);
 
 /// Fewest warm-up events of a count, except for scans: after five executions of a prepared
 /// statement, Postgres decides whether to use a generic plan.

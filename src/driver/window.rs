@@ -1,8 +1,14 @@
 //! The measured window of a step.
 
+use std::time::Duration;
+
 use crate::domain::benchmark::RateUnit;
 use crate::driver::clock::SECOND;
 use crate::driver::request::StepRequest;
+
+/// Drivers of several hosts that wake so much later than the common start still begin their windows
+/// together.
+pub const LATE: Duration = Duration::from_millis(10);
 
 /// The measured window on the client's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

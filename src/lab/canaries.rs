@@ -32,6 +32,9 @@ struct CanarySpec {
     /// A change within a block by up to this factor is never out of range. That of fsync is wide: a
     /// disk that answers from a cache wanders that far with nothing else running.
     change_floor: f64,
+    /// A node that is slower than other nodes by more than this factor measures nothing: hosts of
+    /// one class do not differ so much.
+    sick: f64,
 }
 
 const KINDS: [CanarySpec; 3] = [
@@ -40,18 +43,21 @@ const KINDS: [CanarySpec; 3] = [
         slowness: |canary| canary.spin_ns,
         level_floor: 1.15,
         change_floor: 1.03,
+        sick: 1.5,
     },
     CanarySpec {
         name: "memory",
         slowness: |canary| canary.memory_mb_s.map(|rate| 1e6 / rate),
         level_floor: 1.25,
         change_floor: 1.05,
+        sick: 2.0,
     },
     CanarySpec {
         name: "fsync",
         slowness: |canary| canary.fsync_ns,
         level_floor: 3.0,
         change_floor: 2.0,
+        sick: 10.0,
     },
 ];
 
@@ -107,6 +113,28 @@ impl CanarySource {
     pub(super) fn is_real(&self) -> bool {
         matches!(self, CanarySource::Host(_))
     }
+}
+
+/// The factors that scripts of the fake DBMS have under this key (`canaries = 1, 1, 1.5`); `None` if
+/// no config has one.
+pub(super) fn script<'a>(configs: impl Iterator<Item = &'a str>, key: &str) -> Option<Vec<f64>> {
+    let factors = configs.flat_map(str::lines).find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == key).then_some(value)
+    })?;
+    Some(factors.split(',').filter_map(|word| word.trim().parse().ok()).collect())
+}
+
+/// The reason why a node with this reading is much slower than the median of other nodes; `None` if
+/// it is not, or if there are no others.
+pub(super) fn sick(others: &[Canary], reading: &Canary) -> Option<String> {
+    let faults = KINDS.iter().filter_map(|kind| {
+        let values: Vec<f64> = others.iter().filter_map(|canary| kind.ln(canary)).collect();
+        let times = (kind.ln(reading)? - median(&values)?).exp();
+        let words = || format!("{} {times:.1} times as slow (limit {})", kind.name, kind.sick);
+        (times > kind.sick).then(words)
+    });
+    joined(faults.collect())
 }
 
 /// The reasons why a block with these readings before and after it is disturbed; empty if it is

@@ -67,6 +67,21 @@ impl CanaryReader {
         self.read()
     }
 
+    /// The reading of a node before a block, and the reason why it is sick, if it still is after a
+    /// while.
+    pub(super) fn of_node(&mut self, others: &[Canary]) -> (Option<Canary>, Option<String>) {
+        for _ in 0..PAUSES {
+            let reading = self.read();
+            if reading.as_ref().and_then(|reading| canaries::sick(others, reading)).is_none() {
+                return (reading, None);
+            }
+            self.rest(PAUSE);
+        }
+        let reading = self.read();
+        let sick = reading.as_ref().and_then(|reading| canaries::sick(others, reading));
+        (reading, sick)
+    }
+
     fn rest(&self, pause: Duration) {
         if self.source.is_real() {
             std::thread::sleep(pause);

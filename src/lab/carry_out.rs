@@ -9,7 +9,7 @@ use crate::domain::block::BlockReport;
 use crate::domain::host::fingerprint;
 use crate::domain::run::RunKey;
 use crate::domain::session::Session;
-use crate::lab::canaries::CanarySource;
+use crate::lab::canaries::{self, CanarySource};
 use crate::lab::canary_reader::CanaryReader;
 use crate::lab::client_hosts::{ClientHosts, WayToClients};
 use crate::lab::decider::Decider;
@@ -274,17 +274,8 @@ fn canary_source(execution: &Execution<'_>, states: &[TargetState]) -> CanarySou
     if states.iter().any(|state| !state.target.dbms.dialect().is_scripted()) {
         return CanarySource::Host(execution.folders.target(""));
     }
-    let script = states.iter().flat_map(|state| state.config.text.lines()).find_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        (key.trim() == "canaries").then_some(value)
-    });
-    match script {
-        Some(factors) => {
-            let factors = factors.split(',').filter_map(|word| word.trim().parse().ok());
-            CanarySource::Script(factors.collect())
-        }
-        None => CanarySource::Off,
-    }
+    let configs = states.iter().map(|state| state.config.text.as_str());
+    canaries::script(configs, "canaries").map_or(CanarySource::Off, CanarySource::Script)
 }
 
 /// Refuses plans that cannot work before it makes a folder for them: first without the host's lock,

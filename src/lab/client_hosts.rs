@@ -104,13 +104,14 @@ impl ClientHosts {
         }))
     }
 
-    /// Starts the drivers of a step; each host gets its share of the clients.
+    /// Starts the drivers of a step: each host gets its share of the `shared` clients, as far as
+    /// they go. `None`: the first host carries out the step alone.
     ///
     /// # Errors
     /// A host cannot be reached, or other hosts cannot reach the target.
     pub(super) fn start(
         &self,
-        request: &DriverRequest,
+        (request, shared): (&DriverRequest, Option<u32>),
         control: &dyn ControlPlane,
         logs: &Path,
     ) -> Result<DriverTeam> {
@@ -122,8 +123,11 @@ impl ClientHosts {
         )?;
         let mut drivers = Vec::new();
         let mut first = 0;
-        let shares = self.asked.shares(step.clients);
-        for (place, (host, clients)) in self.hosts.iter().zip(shares).enumerate() {
+        let shares =
+            shared.map_or_else(|| vec![step.clients], |clients| self.asked.shares(clients));
+        let of = shares.iter().sum();
+        let with_clients = self.hosts.iter().zip(shares).filter(|(_, clients)| *clients > 0);
+        for (place, (host, clients)) in with_clients.enumerate() {
             let own_step = StepRequest {
                 clients,
                 server_pid: None,
@@ -134,7 +138,7 @@ impl ClientHosts {
                 endpoint: endpoint.clone(),
                 login: login.clone(),
                 task: RequestBody::Step(Box::new(own_step)),
-                away: Some(AwayClients { first, of: step.clients }),
+                away: Some(AwayClients { first, of }),
                 pause: true,
                 ..request.clone()
             };
@@ -145,7 +149,7 @@ impl ClientHosts {
             drivers.push(AwayDriver::new(process, &host.name, clients));
             first += clients;
         }
-        Ok(DriverTeam::Away(drivers))
+        Ok(DriverTeam::away(drivers))
     }
 
     /// Starts a driver that keeps turns, on the only client host.

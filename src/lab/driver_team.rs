@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::domain::run::{ClientHostRecord, HostUsage, Outcome};
+use crate::driver::columns_of_roles::SeriesOf;
 use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::merged;
-use crate::driver::request::LabWord;
+use crate::driver::request::{LabWord, Met};
 use crate::lab::clock_offset::{ClockOffset, ClockReading};
 use crate::lab::driver_process::DriverProcess;
 use crate::os::clock;
@@ -30,7 +31,13 @@ pub(super) enum DriverTeam {
     /// On this host.
     Here(DriverProcess),
     /// On client hosts.
-    Away(Vec<AwayDriver>),
+    Away(AwayTeam),
+}
+
+/// The drivers of all client hosts, and the columns of their seconds so far.
+pub(super) struct AwayTeam {
+    drivers: Vec<AwayDriver>,
+    series: SeriesOf,
 }
 
 /// The driver of one client host.
@@ -133,6 +140,11 @@ impl AwayDriver {
 }
 
 impl DriverTeam {
+    /// The drivers of client hosts, in the order of their clients.
+    pub(super) fn away(drivers: Vec<AwayDriver>) -> DriverTeam {
+        DriverTeam::Away(AwayTeam { drivers, series: SeriesOf::default() })
+    }
+
     /// The process on this host, if the clients are here.
     pub(super) fn pid(&self) -> Option<u32> {
         match self {
@@ -149,7 +161,7 @@ impl DriverTeam {
     pub(super) fn go_on(&mut self) -> Result<()> {
         match self {
             DriverTeam::Here(process) => process.go_on(),
-            DriverTeam::Away(drivers) => start_together(drivers),
+            DriverTeam::Away(team) => start_together(&mut team.drivers),
         }
     }
 
@@ -161,7 +173,7 @@ impl DriverTeam {
     pub(super) fn next(&mut self, wait: Duration) -> Result<Option<DriverEvent>> {
         match self {
             DriverTeam::Here(process) => process.next(wait),
-            DriverTeam::Away(drivers) => next_of_all(drivers, wait),
+            DriverTeam::Away(team) => team.next(wait),
         }
     }
 }
@@ -190,30 +202,111 @@ fn start_together(drivers: &mut [AwayDriver]) -> Result<()> {
     Ok(())
 }
 
-fn next_of_all(drivers: &mut [AwayDriver], wait: Duration) -> Result<Option<DriverEvent>> {
-    let deadline = Instant::now() + wait;
-    loop {
-        for driver in drivers.iter_mut() {
-            while driver.hear(Duration::ZERO)? {}
-        }
-        let is_silent = |driver: &AwayDriver| driver.said.is_empty() && !driver.is_done;
-        let Some(silent) = drivers.iter().position(is_silent) else {
-            match together(drivers)? {
-                DriverEvent::WarmedUp => start_together(drivers)?,
-                DriverEvent::Meeting { number } => {
-                    for driver in drivers.iter_mut() {
-                        driver.process.tell(LabWord::Met(number))?;
-                    }
-                }
-                event => return Ok(Some(event)),
+impl AwayTeam {
+    /// The next message, once every driver has said its part of it.
+    fn next(&mut self, wait: Duration) -> Result<Option<DriverEvent>> {
+        let deadline = Instant::now() + wait;
+        loop {
+            for driver in &mut self.drivers {
+                while driver.hear(Duration::ZERO)? {}
             }
-            continue;
-        };
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+            let is_silent = |driver: &AwayDriver| driver.said.is_empty() && !driver.is_done;
+            let Some(silent) = self.drivers.iter().position(is_silent) else {
+                if let Some(event) = self.together()? {
+                    return Ok(Some(event));
+                }
+                continue;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.drivers[silent].hear(left.min(LOOK))?;
+        }
+    }
+
+    /// The first message, of all drivers that have said it, as one. `None` if it was for the team.
+    fn together(&mut self) -> Result<Option<DriverEvent>> {
+        let fronts = self.drivers.iter().filter_map(|driver| driver.said.front());
+        let first = fronts
+            .map(rank)
+            .min()
+            .context("read from the drivers of client hosts: all have ended")?;
+        let mut parts = Vec::new();
+        for driver in &mut self.drivers {
+            if driver.said.front().is_some_and(|event| rank(event) == first) {
+                parts.extend(driver.said.pop_front());
+            }
+        }
+        let (mut intervals, mut outcomes): (Vec<StepInterval>, Vec<Outcome>) = Default::default();
+        let mut met: Option<Met> = None;
+        for part in &parts {
+            match part {
+                DriverEvent::Interval(interval) => intervals.push(interval.clone()),
+                DriverEvent::Measured(outcome) => outcomes.push(outcome.as_ref().clone()),
+                DriverEvent::Meeting { number } => {
+                    met = Some(met.map_or(Met::alone(*number), |met| met.with(*number)));
+                }
+                _ => {}
+            }
+        }
+        if let Some(met) = met {
+            for driver in &mut self.drivers {
+                driver.process.tell(LabWord::Met(met))?;
+            }
             return Ok(None);
         }
-        drivers[silent].hear(left.min(LOOK))?;
+        if let Some(DriverEvent::WarmedUp) = parts.first() {
+            start_together(&mut self.drivers)?;
+            return Ok(None);
+        }
+        if !outcomes.is_empty() {
+            return Ok(Some(DriverEvent::Measured(Box::new(self.measured(outcomes)?))));
+        }
+        if self.drivers.len() > 1 && !intervals.is_empty() {
+            let interval = merged::interval(&intervals).map_err(anyhow::Error::msg)?;
+            self.series.add(&interval);
+            return Ok(Some(DriverEvent::Interval(interval)));
+        }
+        let last = parts.pop();
+        last.map(Some).context("read from the drivers of client hosts: no message arrived")
+    }
+
+    /// The sum of the counts of all hosts, with the facts of each host.
+    fn measured(&mut self, mut outcomes: Vec<Outcome>) -> Result<Outcome> {
+        let drivers = &self.drivers;
+        let first = drivers.iter().filter_map(AwayDriver::began).min();
+        let records: Vec<ClientHostRecord> = drivers
+            .iter()
+            .zip(&outcomes)
+            .map(|(driver, outcome)| driver.record(outcome, first))
+            .collect();
+        let mut outcome = match outcomes.len() {
+            1 => outcomes.remove(0),
+            _ => {
+                for (driver, outcome) in drivers.iter().zip(&mut outcomes) {
+                    for note in &mut outcome.notes {
+                        *note = format!("{note} (client host {})", driver.host);
+                    }
+                }
+                let series = std::mem::take(&mut self.series).into_columns();
+                Outcome { series, ..merged::outcome(&outcomes).map_err(anyhow::Error::msg)? }
+            }
+        };
+        let apart = records.iter().filter_map(|record| record.start_ms).fold(0.0, f64::max);
+        if apart > TOGETHER_MS {
+            outcome.notes.push(format!("client hosts began up to {apart:.1} ms apart"));
+        }
+        for driver in drivers {
+            if let Err(reason) = &driver.usage {
+                let host = &driver.host;
+                outcome
+                    .notes
+                    .push(format!("the load of the client host {host} is unknown: {reason}"));
+            }
+        }
+        outcome.client_hosts = records;
+        Ok(outcome)
     }
 }
 
@@ -230,73 +323,6 @@ fn rank(event: &DriverEvent) -> (u8, u32) {
         DriverEvent::Meeting { .. } => (7, 0),
         _ => (5, 0),
     }
-}
-
-/// The first message, of all drivers that have said it, as one.
-fn together(drivers: &mut [AwayDriver]) -> Result<DriverEvent> {
-    let fronts = drivers.iter().filter_map(|driver| driver.said.front());
-    let first =
-        fronts.map(rank).min().context("read from the drivers of client hosts: all have ended")?;
-    let mut parts = Vec::new();
-    for driver in drivers.iter_mut() {
-        if driver.said.front().is_some_and(|event| rank(event) == first) {
-            parts.extend(driver.said.pop_front());
-        }
-    }
-    let (mut intervals, mut outcomes): (Vec<StepInterval>, Vec<Outcome>) = Default::default();
-    let mut sum = 0;
-    for part in &parts {
-        match part {
-            DriverEvent::Interval(interval) => intervals.push(interval.clone()),
-            DriverEvent::Measured(outcome) => outcomes.push(outcome.as_ref().clone()),
-            DriverEvent::Meeting { number } => sum += number,
-            _ => {}
-        }
-    }
-    if let Some(DriverEvent::Meeting { .. }) = parts.first() {
-        return Ok(DriverEvent::Meeting { number: sum });
-    }
-    if !outcomes.is_empty() {
-        return Ok(DriverEvent::Measured(Box::new(measured(drivers, outcomes)?)));
-    }
-    if drivers.len() > 1 && !intervals.is_empty() {
-        let interval = merged::interval(&intervals).map_err(anyhow::Error::msg)?;
-        return Ok(DriverEvent::Interval(interval));
-    }
-    parts.pop().ok_or_else(|| anyhow!("read from the drivers of client hosts: no message arrived"))
-}
-
-/// The sum of the counts of all hosts, with the facts of each host.
-fn measured(drivers: &[AwayDriver], mut outcomes: Vec<Outcome>) -> Result<Outcome> {
-    let first = drivers.iter().filter_map(AwayDriver::began).min();
-    let records: Vec<ClientHostRecord> = drivers
-        .iter()
-        .zip(&outcomes)
-        .map(|(driver, outcome)| driver.record(outcome, first))
-        .collect();
-    let mut outcome = match outcomes.len() {
-        1 => outcomes.remove(0),
-        _ => {
-            for (driver, outcome) in drivers.iter().zip(&mut outcomes) {
-                for note in &mut outcome.notes {
-                    *note = format!("{note} (client host {})", driver.host);
-                }
-            }
-            merged::outcome(&outcomes).map_err(anyhow::Error::msg)?
-        }
-    };
-    let apart = records.iter().filter_map(|record| record.start_ms).fold(0.0, f64::max);
-    if apart > TOGETHER_MS {
-        outcome.notes.push(format!("client hosts began up to {apart:.1} ms apart"));
-    }
-    for driver in drivers {
-        if let Err(reason) = &driver.usage {
-            let host = &driver.host;
-            outcome.notes.push(format!("the load of the client host {host} is unknown: {reason}"));
-        }
-    }
-    outcome.client_hosts = records;
-    Ok(outcome)
 }
 
 #[cfg(test)]

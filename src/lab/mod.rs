@@ -24,6 +24,7 @@ pub mod fault;
 mod guest;
 mod host_monitor;
 mod memory;
+mod node_check;
 mod observe;
 mod prepare;
 mod progress;
@@ -50,6 +51,7 @@ pub use executor::{
     BlockState, Elsewhere, PlanStatus, STOPPED, SlurmPartition, SshHosts, Way, clear_block,
     preview, status, stop_with_input,
 };
+pub use node_check::check_node;
 pub use relay::ClientLine;
 pub use resolve::open_cache;
 pub use work_folders::HOST_LOCK;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 use thiserror::Error;
 
+use crate::benchmarks;
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{Group, RateUnit, Step};
@@ -155,9 +156,9 @@ impl StepRunner<'_> {
     }
 
     /// The drivers of a step that is measured: here, or on the client hosts.
-    fn drivers(&self, request: &DriverRequest) -> Result<DriverTeam> {
+    fn drivers(&self, request: &DriverRequest, shared: Option<u32>) -> Result<DriverTeam> {
         match &self.execution.clients {
-            Some(clients) => clients.start(request, &*self.control, &self.logs),
+            Some(clients) => clients.start((request, shared), &*self.control, &self.logs),
             None => self.driver(request, None),
         }
     }
@@ -256,11 +257,15 @@ impl StepRunner<'_> {
             cache: Some(self.execution.options.cache.join("datasets")),
             ..StepRequest::of(step, &workload)
         };
+        let shared = match benchmarks::of(&workload).shared_clients {
+            Some(of) => of(step),
+            None => Some(step_request.clients),
+        };
         let request = self.request(seed, RequestBody::Step(Box::new(step_request)));
         let mut observers = self.observers(&request.endpoint);
         let is_profiled = self.call_graph.is_some() && workload.profile_hertz.is_some();
         let waits = server_pid.filter(|_| is_profiled).map(Waits::before_clients);
-        let mut driver = self.drivers(&request)?;
+        let mut driver = self.drivers(&request, shared)?;
         self.profile(&driver, waits, &mut observers);
         let targets = self.taking.as_ref().map_or(1, Taking::targets);
         let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);

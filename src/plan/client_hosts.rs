@@ -112,7 +112,8 @@ fn check_names(clients: &HostsOfClients) -> Result<(), String> {
 fn check_shares(plan: &Plan, hosts: usize) -> Result<(), String> {
     let fewest = plan.workload.counts().iter().min().copied().unwrap_or(0);
     let share = |clients: u32| format!("share {}", counted(clients as usize, "client"));
-    if (fewest as usize) < hosts {
+    let benchmark = benchmarks::of(&plan.workload);
+    if (fewest as usize) < hosts && benchmark.shared_clients.is_none() {
         return Err(format!(
             "{} among {hosts} client hosts: each needs one or more; use more --clients",
             share(fewest)
@@ -121,6 +122,20 @@ fn check_shares(plan: &Plan, hosts: usize) -> Result<(), String> {
     let Some(target) = plan.targets.first() else { return Ok(()) };
     // If a glob matches no step, `phases` reports it elsewhere.
     let Ok(phases) = plan.phases(target) else { return Ok(()) };
+    if let Some(of) = benchmark.shared_clients {
+        let shared = |phase: &Phase| match phase {
+            Phase::Measure(step) => of(step),
+            Phase::Settle | Phase::Restore => None,
+        };
+        let most = phases.iter().filter_map(shared).max().unwrap_or(0);
+        if (most as usize) < hosts {
+            return Err(format!(
+                "{} of the largest step among {hosts} client hosts: no step has one for each; use \
+                 more --clients, or name fewer hosts",
+                share(most)
+            ));
+        }
+    }
     let own_clients = |phase: &Phase| match phase {
         Phase::Measure(step) => Some((step.parameters.clients?, step.name.clone())),
         Phase::Settle | Phase::Restore => None,
@@ -133,7 +148,6 @@ fn check_shares(plan: &Plan, hosts: usize) -> Result<(), String> {
             share(clients)
         ));
     }
-    let benchmark = benchmarks::of(&plan.workload);
     match (benchmark.one_client_host)(&plan.workload) {
         None => Ok(()),
         Some(why) => Err(format!(
@@ -240,6 +254,23 @@ mod tests {
         assert!(fault.starts_with(expected), "{fault}");
         made.workload.client_hosts.as_mut().unwrap().hosts.pop();
         check(made).unwrap();
+    }
+
+    #[test]
+    fn hosts_share_the_searches_that_have_clients_enough() {
+        let hosts = "[\"h1\", \"h2\"]";
+        let mut made = plan("postgres@17+pgvector", "step", hosts, "placement = \"os\"").unwrap();
+        let (mut workload, _) = benchmarks::workload("vector", "quick").unwrap();
+        workload.placement = Placement::Os;
+        workload.client_hosts = made.workload.client_hosts.take();
+        made.workload = workload;
+        "vector".clone_into(&mut made.benchmark);
+        made.steps.clear();
+        benchmarks::set(&mut made.workload, "ramp=1").unwrap();
+        let fault = check(&made).unwrap_err();
+        assert!(fault.starts_with("share 1 client of the largest step among 2"), "{fault}");
+        benchmarks::set(&mut made.workload, "ramp=1,4").unwrap();
+        check(&made).unwrap();
     }
 
     #[test]

@@ -41,19 +41,21 @@ pub fn each_counter(
     if !run.has_counters {
         return Ok(());
     }
-    let name = format!("{:02}-{}{SUFFIX}", step.index, step.name);
-    let path = Path::new(&run.folder).join("steps").join(name);
-    let Some(text) = files::text_if_there(&path)? else { return Ok(()) };
-    for (line, row) in (1..).zip(text.lines()).skip(1) {
-        let (name, before, after) = counter(row).ok_or_else(|| ResultsError::Malformed {
-            path: path.clone(),
-            line,
-            field: None,
-            why: format!("`{row}` is no counter with two numbers"),
-        })?;
-        take(name, before, after);
-    }
-    Ok(())
+    let path = format!("{}/steps/{:02}-{}{SUFFIX}", run.folder, step.index, step.name);
+    let path = Path::new(&path);
+    let each = |text: &str| {
+        for (line, row) in (1..).zip(text.lines()).skip(1) {
+            let (name, before, after) = counter(row).ok_or_else(|| ResultsError::Malformed {
+                path: path.to_owned(),
+                line,
+                field: None,
+                why: format!("`{row}` is no counter with two numbers"),
+            })?;
+            take(name, before, after);
+        }
+        Ok(())
+    };
+    files::with_text(path, each)?.unwrap_or(Ok(()))
 }
 
 fn counter(row: &str) -> Option<(&str, f64, f64)> {

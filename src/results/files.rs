@@ -1,6 +1,7 @@
 //! Files and folders as they are read: text, JSON, names.
 
 use std::any::type_name;
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, FileType};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -63,11 +64,20 @@ pub(super) fn text(path: &Path) -> Result<String, ResultsError> {
     fs::read_to_string(path).map_err(ResultsError::io("read", path))
 }
 
-/// The text of a file; `None` if there is no file.
-pub(super) fn text_if_there(path: &Path) -> Result<Option<String>, ResultsError> {
+thread_local! {
+    /// The memory of [`with_text`]: the text of one file of many, all of which are short.
+    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The result of `read` for the text of a file; `None` if there is no file. `read` opens no other
+/// file in this way.
+pub(super) fn with_text<R>(
+    path: &Path,
+    read: impl FnOnce(&str) -> R,
+) -> Result<Option<R>, ResultsError> {
     // Asking first whether it is there would take another call of the kernel.
-    let mut buffer = Vec::new();
-    match fs::File::open(path).and_then(|file| text_in(&mut buffer, file).map(str::to_owned)) {
+    let text = |file| TEXT.with_borrow_mut(|buffer| text_in(buffer, file).map(read));
+    match fs::File::open(path).and_then(text) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         read => read.map(Some).map_err(ResultsError::io("read", path)),
     }

@@ -220,6 +220,38 @@ fn what_is_left_out_of_a_block_is_not_measured() {
     }
 }
 
+/// Each node leaves its canary where others find it. One that is much slower than they were says so.
+#[test]
+fn a_node_that_is_much_slower_than_others_is_unfit() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let (usual, pool) = (folder.path().join("usual"), folder.path().join("pool"));
+    let configs = configs(folder.path());
+    let slow = folder.path().join("configs/fake/slow.conf");
+    fs::write(slow, "mean_us = 125\ncanaries.n2 = 2, 1.7, 1.2\ncanaries.n3 = 2, 2, 2, 1.8\n")
+        .expect("write");
+    let words = ["--blocks", "1", "--configs", &configs];
+    let output = compare(&["fake@1", "slow=fake@1:slow"], &usual, &words);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let spec = folder.path().join("spec.json");
+    fs::write(&spec, written_down(&usual, 1, 1).print().expect("print")).expect("write");
+    let check = |node: &str| {
+        let mut command = rqps();
+        command.arg("check-node").arg(&spec).args(["--node", node, "--work"]).arg(folder.path());
+        let output = command.arg("--pool").arg(&pool).output().expect("start");
+        (output.status.code(), text(&output.stdout))
+    };
+    // The first one has nobody to be compared with.
+    for node in ["n1", "n2", "n1"] {
+        assert_eq!(check(node), (Some(0), String::new()), "{node}");
+    }
+    let (code, said) = check("n3");
+    assert_eq!(code, Some(4), "{said}");
+    let why = "measure on a sick node: spin 1.6 times as slow (limit 1.5), by the canaries of";
+    assert!(said.starts_with(why), "{said}");
+    assert_eq!(files(&pool), ["nodes/n1.json", "nodes/n2.json"].map(PathBuf::from).into());
+}
+
 #[test]
 fn a_block_that_cannot_be_carried_out_says_what_to_do() {
     let _turn = turn();

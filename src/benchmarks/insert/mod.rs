@@ -37,7 +37,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     single_count: Some(
         "its steps build on each other, so it takes one client count; run it once per count",
     ),
-    one_client_host: |_| Some("its figures by second and by class are those of one process"),
     turns: DefaultTurns::Run,
     table_name: schema::TABLE,
     names_made: schema::names_made,

@@ -32,7 +32,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     for_target: steps::for_target,
     choose: steps::choose,
     single_count: Some("list the client counts of its searches with --set ramp=1,4,16"),
-    one_client_host: |_| Some("it builds and searches its indexes in one process"),
+    shared_clients: Some(steps::shared_clients),
     table_name: "items",
     names_made: |dialect, _| match dialect {
         Dialect::Mysql => vec!["items".to_owned()],

@@ -432,6 +432,16 @@ pub(super) fn work_of(phase: &Phase) -> Option<VectorWork> {
     }
 }
 
+/// The clients of a search, which several hosts share; `None` for steps that one process carries out.
+pub(super) fn shared_clients(step: &Step) -> Option<u32> {
+    match step.own::<VectorWork>()?.operation {
+        VectorOperation::Search(search)
+        | VectorOperation::Payload(search)
+        | VectorOperation::Target { search, .. } => Some(search.clients),
+        _ => None,
+    }
+}
+
 /// Keeps the steps that `globs` select, with the loads, builds and deletes that they need.
 ///
 /// # Errors

@@ -131,9 +131,9 @@ metrics! {
     // The Insert Benchmark.
     "insert" => {
         /// Rows inserted per second during the queries of a query step.
-        InsertRate, "insert_rate", "ips", "rows/s", Higher, Rate, Fixed(0), [of_writers];
+        InsertRate, "insert_rate", "ips", "rows/s", Higher, Rate, Fixed(0), [of_writers, adds_up];
         /// Rows deleted per second.
-        DeleteRate, "delete_rate", "dps", "rows/s", Higher, Rate, Fixed(0), [of_writers];
+        DeleteRate, "delete_rate", "dps", "rows/s", Higher, Rate, Fixed(0), [of_writers, adds_up];
         /// Disk writes per inserted row, whatever else the step does.
         WritesPerInsert, "writes_per_insert", "w/i", "1/row", Lower, Cost, Fixed(3), [];
         /// KiB written to disk per inserted row, whatever else the step does.

@@ -4,12 +4,15 @@
 use std::path::Path;
 
 use super::elsewhere::{Elsewhere, SlurmPartition};
+use super::unfit_nodes::FOLDER;
 use crate::lab::far::quoted;
 use crate::os::host;
 
 /// Seconds between Slurm's warning and the end of a job's time limit: servers are stopped in that
 /// time.
 const WARNING_SECONDS: u32 = 60;
+/// The option of nodes that a job must not get.
+const EXCLUDE: &str = "--exclude=";
 
 /// The values that the script of a batch of blocks needs.
 pub(super) struct Batch<'a> {
@@ -44,23 +47,62 @@ pub(super) fn text(batch: &Batch<'_>, place: &Elsewhere, slurm: &SlurmPartition)
             batch.name
         ),
         "start=$cell/$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}".to_owned(),
-        format!("if [ \"$(uname -m)\" != {machine} ]; then"),
+        format!("work={}", quoted(&place.work_folder())),
+        format!("rqps={}", quoted(batch.program)),
+    ]);
+    lines.extend(leave(batch, slurm));
+    lines.extend([
         format!(
-            "    echo \"rqps: failed to measure on $SLURMD_NODENAME: it is $(uname -m), and this \
-             rqps is for {machine}\""
+            "[ \"$(uname -m)\" = {machine} ] || leave \"it is $(uname -m), and this rqps is for \
+             {machine}\""
         ),
-        "    exit 2".to_owned(),
-        "fi".to_owned(),
+        "why=$(\"$rqps\" check-node \"$cell/spec.json\" --node \"$SLURMD_NODENAME\" \\".to_owned(),
+        "    --work \"$work\" --pool \"$cells\") || leave \"${why:-its check failed}\"".to_owned(),
         "# Instead of the shell, so that signals of Slurm reach rqps, which stops its servers."
             .to_owned(),
-        format!("exec {} block \"$cell/spec.json\" --out \"$start\" \\", quoted(batch.program)),
-        format!(
-            "    --node \"$SLURMD_NODENAME\" --work {}{}",
-            quoted(&place.work_folder()),
-            cache.unwrap_or_default()
-        ),
+        "exec \"$rqps\" block \"$cell/spec.json\" --out \"$start\" \\".to_owned(),
+        format!("    --node \"$SLURMD_NODENAME\" --work \"$work\"{}", cache.unwrap_or_default()),
     ]);
     lines.join("\n") + "\n"
+}
+
+/// The function of a node that cannot measure: it gets no more blocks of this job, and rqps submits
+/// this one again.
+fn leave(batch: &Batch<'_>, slurm: &SlurmPartition) -> Vec<String> {
+    let mut lines = vec![
+        "leave() {".to_owned(),
+        format!("    mkdir -p \"$cells/{FOLDER}\""),
+        format!("    echo \"$1\" > \"$cells/{FOLDER}/$SLURMD_NODENAME\""),
+    ];
+    if slurm.client_nodes.is_none() {
+        let before: String =
+            excluded(batch.avoided, slurm).iter().map(|nodes| format!("{nodes},")).collect();
+        lines.extend([
+            "    # Of the array, it also names tasks that run or have ended, which is no fault."
+                .to_owned(),
+            "    scontrol update JobId=\"$SLURM_ARRAY_JOB_ID\" \\".to_owned(),
+            format!("        ExcNodeList=\"{before}$(ls \"$cells/{FOLDER}\" | paste -sd,)\" \\"),
+            "        2>&1 | grep -v -e 'No error' -e 'no longer pending' -e 'already finished'"
+                .to_owned(),
+        ]);
+    }
+    lines.extend([
+        "    echo \"rqps: failed to measure on $SLURMD_NODENAME: $1\"".to_owned(),
+        "    exit 2".to_owned(),
+        "}".to_owned(),
+    ]);
+    lines
+}
+
+/// Nodes that jobs must not get: those to be avoided, and those that the user excludes.
+pub(super) fn excluded(avoided: &[String], slurm: &SlurmPartition) -> Vec<String> {
+    let own = slurm.options.iter().filter_map(|option| option.strip_prefix(EXCLUDE));
+    own.map(str::to_owned).chain(avoided.iter().cloned()).collect()
+}
+
+/// Options of the user, but for those that [`excluded`] has.
+fn of_user(slurm: &SlurmPartition) -> impl Iterator<Item = String> {
+    slurm.options.iter().filter(|option| !option.starts_with(EXCLUDE)).cloned()
 }
 
 /// Options of sbatch. Those of the user come last and win.
@@ -78,7 +120,7 @@ fn directives(batch: &Batch<'_>, slurm: &SlurmPartition) -> Vec<String> {
         format!("--signal=B:TERM@{WARNING_SECONDS}"),
     ]);
     words.extend(slurm.constraint.iter().map(|features| format!("--constraint={features}")));
-    words.extend(slurm.options.iter().cloned());
+    words.extend(of_user(slurm));
     words
 }
 
@@ -88,7 +130,7 @@ fn of_clients(batch: &Batch<'_>, slurm: &SlurmPartition, nodes: u32) -> Vec<Stri
     words.push("--ntasks-per-node=1".to_owned());
     let features = slurm.client_constraint.iter();
     words.extend(features.map(|features| format!("--constraint={features}")));
-    words.extend(slurm.options.iter().cloned());
+    words.extend(of_user(slurm));
     words
 }
 
@@ -100,8 +142,9 @@ fn of_nodes(batch: &Batch<'_>, slurm: &SlurmPartition, nodes: u32) -> Vec<String
         format!("--nodes={nodes}"),
         "--exclusive".to_owned(),
     ];
-    if !batch.avoided.is_empty() {
-        words.push(format!("--exclude={}", batch.avoided.join(",")));
+    let excluded = excluded(batch.avoided, slurm);
+    if !excluded.is_empty() {
+        words.push(format!("{EXCLUDE}{}", excluded.join(",")));
     }
     words
 }
@@ -138,7 +181,8 @@ mod tests {
             "#SBATCH --account=db",
             "#SBATCH --exclusive",
             r"cells='/shared/it'\''s/.cells'",
-            "    --node \"$SLURMD_NODENAME\" --work '/var/tmp'",
+            "work='/var/tmp'",
+            "    --node \"$SLURMD_NODENAME\" --work \"$work\"",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
         }

@@ -13,6 +13,7 @@ mod slurm;
 mod slurm_queue;
 mod ssh;
 mod status;
+mod unfit_nodes;
 
 pub use elsewhere::{Elsewhere, SlurmPartition, SshHosts, Way};
 pub(super) use leftovers::BlockFolder;

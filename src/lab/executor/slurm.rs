@@ -4,7 +4,7 @@
 //! may still come. So an rqps that was killed finds its jobs again, and no block is submitted while
 //! a job of it is under way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +19,7 @@ use super::job_script::{self, Batch};
 use super::life_line::STOPPED;
 use super::seam::{BlockEnd, Executor};
 use super::slurm_queue::{self, QueuedTask};
+use super::unfit_nodes::UnfitNodes;
 use crate::domain::block::BlockReport;
 use crate::lab::far;
 use crate::lab::progress::Progress;
@@ -29,6 +30,8 @@ use crate::results::replace_whole;
 const TRIES: u32 = 3;
 /// If this number of blocks fail before any is measured, the rest would fail, too.
 const HOPELESS: u32 = 3;
+/// A node that fails this number of blocks in a row gets no more.
+const FAILURES: u32 = 2;
 /// A report may become visible so long after its job has ended: what a network file system caches.
 const VISIBLE: Duration = Duration::from_secs(10);
 /// Between two looks into the shared folder, at least, and for each block that may have ended: a
@@ -56,6 +59,9 @@ pub(crate) struct SlurmExecutor<'e> {
     under_way: BTreeMap<String, UnderWay>,
     ready: VecDeque<BlockEnd>,
     array_most: usize,
+    unfit: UnfitNodes,
+    /// Blocks that each node has failed in a row.
+    failures: BTreeMap<String, u32>,
     measured: u32,
     lost: u32,
     began: Instant,
@@ -100,6 +106,8 @@ impl<'e> SlurmExecutor<'e> {
         Ok(SlurmExecutor {
             place,
             slurm,
+            unfit: UnfitNodes::open(cells.folder())?,
+            failures: BTreeMap::new(),
             cells,
             stop,
             prefix,
@@ -142,7 +150,9 @@ impl<'e> SlurmExecutor<'e> {
             let many = most.min(blocks.len());
             let part: Vec<UnderWay> = blocks.drain(..many).collect();
             let names: Vec<String> = part.iter().map(|block| block.cell.name.clone()).collect();
-            let avoided = part.first().map(|block| block.avoided.clone()).unwrap_or_default();
+            let mut avoided = self.unfit.names();
+            let of_block = part.first().map(|block| block.avoided.clone()).unwrap_or_default();
+            avoided.extend(of_block.into_iter().filter(|node| self.unfit.reason(node).is_none()));
             let name = self.submit_batch(names, &avoided)?;
             for (index, mut block) in (1..).zip(part) {
                 block.batch = (name.clone(), index);
@@ -244,6 +254,7 @@ impl<'e> SlurmExecutor<'e> {
             return Ok(());
         }
         self.looked = Some(Instant::now());
+        self.leave_unfit_nodes(progress)?;
         for name in names {
             let Some(block) = self.under_way.get(&name) else { continue };
             let log = self.log(&block.batch);
@@ -264,7 +275,49 @@ impl<'e> SlurmExecutor<'e> {
         Ok(())
     }
 
+    /// Keeps blocks that wait away from nodes that have become unfit.
+    fn leave_unfit_nodes(&mut self, progress: &mut Progress<'_>) -> Result<()> {
+        let found = self.unfit.new_ones()?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        for node in &found {
+            let why = self.unfit.reason(node).unwrap_or_default();
+            self.note(format!("node {node} gets no more blocks: {why}"), progress);
+        }
+        let avoided = self.unfit.names();
+        if !self.has_nodes(&avoided) {
+            self.cancel()?;
+            let reason =
+                |node: &String| format!("{node}: {}", self.unfit.reason(node).unwrap_or_default());
+            let reasons: Vec<String> = avoided.iter().map(reason).collect();
+            bail!("measure on the nodes of Slurm: no fit node is left; {}", reasons.join("; "));
+        }
+        let waiting = self.under_way.values().filter_map(|block| block.task.as_ref());
+        let waiting = waiting.filter(|task| task.state == "PENDING");
+        let jobs: BTreeSet<String> = waiting.map(|task| task.array().to_owned()).collect();
+        let excluded = job_script::excluded(&avoided, self.slurm);
+        for job in jobs {
+            if let Err(error) = slurm_queue::exclude(&job, &excluded) {
+                self.note(format!("job {job} may still get these nodes: {error:#}"), progress);
+            }
+        }
+        Ok(())
+    }
+
+    /// True unless Slurm says that no node is left without those.
+    fn has_nodes(&self, avoided: &[String]) -> bool {
+        let cells = ["0001-1".to_owned()];
+        let folder = self.cells.folder();
+        let program = &self.cells.program;
+        let batch = Batch { name: &self.prefix, cells: &cells, folder, program, avoided };
+        slurm_queue::has_nodes(&job_script::text(&batch, self.place, self.slurm))
+    }
+
     fn took(&mut self, name: &str, report: BlockReport) {
+        if let Some(node) = &report.session.node {
+            self.failures.remove(node);
+        }
         self.under_way.remove(name);
         self.measured += 1;
         self.ready.push_back(BlockEnd::Measured(Box::new(report)));
@@ -275,10 +328,21 @@ impl<'e> SlurmExecutor<'e> {
         let Some(mut block) = self.under_way.remove(name) else { return Ok(()) };
         let log = self.log(&block.batch);
         let number = block.cell.spec.block;
+        let node = block.task.as_ref().map(|task| task.node.clone()).unwrap_or_default();
         let (why, again) = block.end(cells::last_words(&log));
+        // A node that finds itself unfit says nothing about the block.
+        let is_unfit = self.unfit.reason(&node).is_some();
+        if again && block.avoided.contains(&node) && !is_unfit {
+            let failures = self.failures.entry(node.clone()).or_insert(0);
+            *failures += 1;
+            if *failures == FAILURES {
+                let times = format!("{FAILURES} blocks in a row failed there; the last: {why}");
+                self.unfit.declare(&node, &times)?;
+            }
+        }
         if again && block.tries < TRIES && !self.is_stopped() {
             self.note(format!("block {number}: {why}; rqps submits it again"), progress);
-            block.tries += 1;
+            block.tries += u32::from(!is_unfit);
             let id = block.cell.spec.id.clone();
             let Err(error) = self.launch(vec![block]) else { return Ok(()) };
             return self.give_up(id, format!("block {number}: {why}; again: {error:#}"));

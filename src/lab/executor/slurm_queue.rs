@@ -12,6 +12,8 @@ use crate::os::answer::answer;
 const ARRAY_MOST: usize = 1000;
 /// Fields of a line of squeue, in the order of [`FORMAT`].
 const FIELDS: usize = 7;
+/// What sbatch says where no node meets the requirements of a job.
+const NO_NODE: &str = "node configuration is not available";
 /// Array job, task, state, reason, node, name, job.
 const FORMAT: &str = "%F|%K|%T|%r|%N|%j|%i";
 
@@ -33,6 +35,11 @@ pub(super) struct QueuedTask {
 }
 
 impl QueuedTask {
+    /// The job of all tasks of its array: `17` of `17_3`.
+    pub(super) fn array(&self) -> &str {
+        self.job.split('_').next().unwrap_or_default()
+    }
+
     /// True if it will not run again by itself.
     pub(super) fn has_ended(&self) -> bool {
         const UNDER_WAY: [&str; 12] = [
@@ -123,6 +130,29 @@ pub(super) fn try_out(script: &str, features: Option<&str>, partition: &str) -> 
     sbatch(&["--test-only"], script).map(drop).map_err(|said| explained(&said, features, partition))
 }
 
+/// False if Slurm says that no node can run a script.
+/// True also while the controller does not answer.
+pub(super) fn has_nodes(script: &str) -> bool {
+    sbatch(&["--test-only"], script).map_or_else(|said| !said.contains(NO_NODE), |_| true)
+}
+
+/// Keeps the tasks of a job that wait away from these nodes.
+///
+/// # Errors
+/// Slurm refuses.
+pub(super) fn exclude(job: &str, nodes: &[String]) -> Result<()> {
+    let words = ["update", &format!("JobId={job}"), &format!("ExcNodeList={}", nodes.join(","))];
+    // Of an array, scontrol also names tasks that run or have ended: they keep their node.
+    let is_late = |error: &anyhow::Error| {
+        let said = error.to_string();
+        said.contains("no longer pending") || said.contains("already finished")
+    };
+    match asked("scontrol", &words) {
+        Err(error) if !is_late(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Submits the script in a file; returns the number of the job.
 ///
 /// # Errors
@@ -166,7 +196,7 @@ fn explained(said: &str, features: Option<&str>, partition: &str) -> anyhow::Err
     if said.contains("nvalid partition") {
         return anyhow::anyhow!("submit blocks: no partition `{partition}`\nhint: {hosts}");
     }
-    if said.contains("node configuration is not available") {
+    if said.contains(NO_NODE) {
         return anyhow::anyhow!(
             "submit blocks: no node of the partition `{partition}` meets the requirements of the \
              job ({said})\nhint: {hosts}"

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::cells;
+use super::{cells, unfit_nodes};
 use crate::plan::{Plan, file};
 use crate::results::ResultSet;
 
@@ -17,6 +17,8 @@ pub struct PlanStatus {
     pub blocks: BTreeMap<u32, BlockState>,
     /// Blocks of the plan in all.
     pub planned: u32,
+    /// Nodes that get no more blocks, with their reasons.
+    pub unfit: BTreeMap<String, String>,
 }
 
 /// The known state of a block.
@@ -53,7 +55,8 @@ pub fn status(results: &Path) -> Result<PlanStatus> {
         };
         blocks.insert(begun.block, state);
     }
-    Ok(PlanStatus { blocks, planned: plan.blocks.most() })
+    let unfit = unfit_nodes::all(&cells::path_of(results)?)?;
+    Ok(PlanStatus { blocks, planned: plan.blocks.most(), unfit })
 }
 
 fn of_cell(cell: &Path) -> BlockState {

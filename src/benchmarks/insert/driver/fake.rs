@@ -5,10 +5,8 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crate::benchmarks::insert::driver::make::{self, Maker, Post, Worker};
-use crate::benchmarks::insert::driver::meter::{
-    RoleKind, RoleMeter, SeriesOf, WorkerCpu, WorkerRecorder,
-};
-use crate::benchmarks::insert::driver::outcome::{self, Ended};
+use crate::benchmarks::insert::driver::meter::{RoleKind, RoleMeter, WorkerCpu, WorkerRecorder};
+use crate::benchmarks::insert::driver::outcome::{self, Ended, WindowEnd};
 use crate::benchmarks::insert::driver::pair::Pair;
 use crate::benchmarks::insert::driver::turns::{Side, WriterTurn};
 use crate::domain::insert::InsertWork;
@@ -16,6 +14,7 @@ use crate::domain::run::CpuTime;
 use crate::driver::Stop;
 use crate::driver::clock::Clock;
 use crate::driver::clock::SECOND;
+use crate::driver::columns_of_roles::SeriesOf;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
@@ -42,15 +41,20 @@ pub(super) fn measure<W: Write>(
     connector: &Connector,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
-    let recorders = make::recorders(task);
+    let first = request.number_of(0);
+    let posts = make::posts(task, first);
+    let recorders = make::recorders(&task.work, &posts);
     let writers = 1 + u32::from(task.work.writes.deletes.is_some());
     let pair = |client| Pair::new(make::turns(request, &task.work, client, 0), writers);
-    let pairs: Vec<Pair> = (0..task.clients).map(pair).collect();
-    let mut members = members(request, task, connector, &recorders, &pairs)?;
+    let pairs: Vec<Pair> = (first..first + task.clients).map(pair).collect();
+    let maker = Maker { request, task, connector, epoch: 0, gate: None };
+    let mut members = members(&maker, posts, &recorders, &pairs)?;
+    link.pause_if(request.pause)?;
     link.say(&DriverEvent::Warming)?;
     // The fake clock begins at 0.
     link.say(&DriverEvent::WindowStart { at_ns: 0 })?;
-    let mut meter = RoleMeter::new(&recorders, outcome::main_role(&task.work), 0);
+    let mut meter = RoleMeter::new(&recorders, outcome::main_role(&task.work), 0)
+        .for_share_of(request, task.clients);
     let mut series = SeriesOf::default();
     let limit = task.work.limit_seconds.map_or(u64::MAX, |seconds| (seconds * SECOND) as u64);
     let mut over = false;
@@ -74,35 +78,35 @@ pub(super) fn measure<W: Write>(
     let interval = meter.interval(end);
     series.add(&interval);
     link.say(&DriverEvent::Interval(interval))?;
-    let ended: Vec<Ended> = members.into_iter().map(|member| ended(member, end)).collect();
-    let mut outcome = outcome::outcome(task, &recorders, &ended, end);
-    outcome.series = series.into_columns();
+    let end = WindowEnd { window_ns: end, limited: over }.of_all_hosts(request, task, link)?;
+    let ended = |member: Member| ended(member, end.window_ns);
+    let ended: Vec<Ended> = members.into_iter().map(ended).collect();
+    let mut outcome = outcome::outcome((request, task), &recorders, &ended, end.window_ns);
+    if !request.is_shared(task.clients) {
+        outcome.series = series.into_columns();
+    }
     let statements = (outcome.reads + outcome.writes) as f64;
     outcome.client_cpu = CpuTime { user_us: statements * CPU_PER_STATEMENT_US, system_us: 0.0 };
-    if over {
-        outcome.cut = outcome::cut(task, &outcome);
-    }
+    outcome::speak_for_all(&mut outcome, (request, task), end.limited, link)?;
     outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
     link.say(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
 }
 
 fn members(
-    request: &DriverRequest,
-    task: &StepRequest<InsertWork>,
-    connector: &Connector,
+    maker: &Maker<'_>,
+    posts: Vec<Post>,
     recorders: &[Arc<WorkerRecorder>],
     pairs: &[Pair],
 ) -> Result<Vec<Member>, String> {
-    let maker = Maker { request, task, connector, epoch: 0, gate: None };
     let mut members = Vec::new();
-    for (number, (post, recorder)) in make::posts(task).into_iter().zip(recorders).enumerate() {
-        let session = maker.open(post, number)?;
+    for (post, recorder) in posts.into_iter().zip(recorders) {
+        let session = maker.open(post)?;
         let Connection::Fake(fake) = &session else {
             return Err("failed to fake a session that is not fake".to_owned());
         };
         let clock = fake.clock();
-        let pair = &pairs[post.client as usize];
+        let pair = &pairs[maker.own(post.client)];
         let worker = maker.worker(post, session, clock.clone(), Arc::clone(recorder), pair)?;
         members.push(Member { post, worker, clock, over: false, blocked: false, pending: None });
     }
@@ -126,7 +130,7 @@ fn step(
 ) -> Result<(), String> {
     let member = &mut members[index];
     let client = member.post.client;
-    let pair = &pairs[client as usize];
+    let pair = &pairs[(client - request.number_of(0)) as usize];
     let now = member.clock.now();
     match &mut member.worker {
         Worker::Querier(querier) => {

@@ -27,21 +27,28 @@ pub(crate) struct Post {
     pub(crate) client: u32,
     /// Index among the query workers of the client.
     pub(crate) thread: u32,
+    /// Number among the workers of all clients, on whichever host.
+    pub(crate) number: u32,
 }
 
-/// All workers of a step: for each client the inserter, the deleter, the query workers.
-pub(crate) fn posts(task: &StepRequest<InsertWork>) -> Vec<Post> {
-    let mut posts = Vec::new();
-    for client in 0..task.clients {
-        let post = |role, thread| Post { role, client, thread };
-        posts.push(post(RoleKind::Insert, 0));
-        if task.work.writes.deletes.is_some() {
-            posts.push(post(RoleKind::Delete, 0));
-        }
-        let threads = task.work.queries.as_ref().map_or(0, |queries| queries.workers);
-        posts.extend((0..threads).map(|thread| post(RoleKind::Query, thread)));
-    }
-    posts
+/// All workers of a driver: for each of its clients, from number `first` on, the inserter, the
+/// deleter, the query workers.
+pub(crate) fn posts(task: &StepRequest<InsertWork>, first: u32) -> Vec<Post> {
+    let threads = task.work.queries.as_ref().map_or(0, |queries| queries.workers);
+    let mut roles = vec![(RoleKind::Insert, 0)];
+    roles.extend(task.work.writes.deletes.is_some().then_some((RoleKind::Delete, 0)));
+    roles.extend((0..threads).map(|thread| (RoleKind::Query, thread)));
+    let of_client = |client: u32| {
+        let number = client * roles.len() as u32;
+        let post = move |(place, (role, thread)): (u32, (RoleKind, u32))| Post {
+            role,
+            client,
+            thread,
+            number: number + place,
+        };
+        (0..).zip(roles.clone()).map(post)
+    };
+    (first..first + task.clients).flat_map(of_client).collect()
 }
 
 /// Number of batches of each client.
@@ -71,14 +78,13 @@ pub(crate) fn pacer(request: &DriverRequest, work: &InsertWork, client: u32, sta
 }
 
 /// One recorder for each worker.
-pub(crate) fn recorders(task: &StepRequest<InsertWork>) -> Vec<Arc<WorkerRecorder>> {
-    let writes = &task.work.writes;
-    let open = writes.rows_per_second.is_some() && writes.pacing == Pacing::Open;
-    let recorder = |post: Post| {
+pub(crate) fn recorders(work: &InsertWork, posts: &[Post]) -> Vec<Arc<WorkerRecorder>> {
+    let open = work.writes.rows_per_second.is_some() && work.writes.pacing == Pacing::Open;
+    let recorder = |post: &Post| {
         let scheduled = open && post.role != RoleKind::Query;
         Arc::new(WorkerRecorder::new(post.role, scheduled))
     };
-    posts(task).into_iter().map(recorder).collect()
+    posts.iter().map(recorder).collect()
 }
 
 /// The worker for a post.
@@ -108,15 +114,20 @@ pub(crate) struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    /// The place of a client among those of this driver.
+    pub(crate) fn own(&self, client: u32) -> usize {
+        (client - self.request.number_of(0)) as usize
+    }
+
     /// The table of a client.
     pub(crate) fn table(&self, client: u32) -> u32 {
         if self.task.work.shared { 1 } else { client + 1 }
     }
 
     /// Opens the connection of a post.
-    pub(crate) fn open(&self, post: Post, number: usize) -> Result<Connection, String> {
+    pub(crate) fn open(&self, post: Post) -> Result<Connection, String> {
         let who = said(post);
-        self.connector.open(number as u32).map_err(|fault| format!("{who}: {fault}"))
+        self.connector.open(post.number).map_err(|fault| format!("{who}: {fault}"))
     }
 
     /// The worker of a post on its connection.

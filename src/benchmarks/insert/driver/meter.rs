@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::domain::run::{CpuTime, Role, SECOND_MIN};
+use crate::domain::run::{CpuTime, Role};
 use crate::driver::clock::SECOND;
+use crate::driver::columns_of_roles;
 use crate::driver::event::StepInterval;
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
+use crate::driver::request::DriverRequest;
 
 /// Kinds of workers in the order of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,6 +137,8 @@ pub(crate) struct RoleMeter {
     asked_ns: u64,
     from_ns: u64,
     second: u32,
+    /// Clients of all hosts, if these workers are those of a share.
+    all_clients: Option<u32>,
 }
 
 impl RoleMeter {
@@ -146,7 +150,21 @@ impl RoleMeter {
     ) -> RoleMeter {
         let earlier = RoleKind::ALL.into_iter().map(|role| (role, Sums::default())).collect();
         let recorders = recorders.to_vec();
-        RoleMeter { recorders, main, earlier, asked_ns: 0, from_ns: start_ns, second: 0 }
+        RoleMeter {
+            recorders,
+            main,
+            earlier,
+            asked_ns: 0,
+            from_ns: start_ns,
+            second: 0,
+            all_clients: None,
+        }
+    }
+
+    /// For a driver with this share of the step's clients.
+    pub(crate) fn for_share_of(self, request: &DriverRequest, clients: u32) -> RoleMeter {
+        let all_clients = request.is_shared(clients).then(|| request.all_clients(clients));
+        RoleMeter { all_clients, ..self }
     }
 
     /// The number of intervals so far.
@@ -180,11 +198,18 @@ impl RoleMeter {
                 (interval.p50_us, interval.p95_us) = (us(0), us(1));
                 (interval.p99_us, interval.max_us) = (us(2), us(3));
             }
-            if of_role.count() > 0 {
+            let members = of_role.count();
+            if members > 0 {
                 let done = if role == RoleKind::Query { events } else { rows };
-                interval.extra.insert(role.name().to_owned(), done as f64);
-                interval.extra.insert(format!("{}_p99_us", role.name()), us(2));
-                interval.extra.insert(format!("{}_max_us", role.name()), us(3));
+                let latencies = (us(2), us(3));
+                columns_of_roles::add(role.name(), done as f64, latencies, &mut interval.extra);
+            }
+            if self.all_clients.is_some() && members > 0 {
+                let latencies = sums.snapshot.latencies_since(&earlier.snapshot);
+                if role == self.main {
+                    interval.latency = Some(latencies.clone());
+                }
+                interval.latencies.insert(role.name().to_owned(), latencies);
             }
         }
         interval.extra.extend(self.asked(now_ns).map(|seconds| ("min_key_s".to_owned(), seconds)));
@@ -192,14 +217,15 @@ impl RoleMeter {
     }
 
     /// Seconds since the last call in which a client waited for its smallest key: the mean over the
-    /// clients. `None` without deletes.
+    /// clients, or this share's part of the mean over those of all hosts. `None` without deletes.
     fn asked(&mut self, now_ns: u64) -> Option<f64> {
         let deleters = self.recorders.iter().filter(|recorder| recorder.role == RoleKind::Delete);
         let all: Vec<u64> = deleters.map(|recorder| recorder.asked_until(now_ns)).collect();
         let asked: u64 = all.iter().sum();
         let since = asked.saturating_sub(self.asked_ns);
         self.asked_ns += since;
-        (!all.is_empty()).then(|| since as f64 / SECOND / all.len() as f64)
+        let clients = self.all_clients.map_or(all.len(), |clients| clients as usize);
+        (!all.is_empty()).then(|| since as f64 / SECOND / clients as f64)
     }
 }
 
@@ -215,30 +241,6 @@ pub(crate) fn buckets(recorders: &[Arc<WorkerRecorder>]) -> BTreeMap<String, Vec
         }
     }
     all
-}
-
-/// Columns of intervals as series over whole seconds.
-#[derive(Default)]
-pub(crate) struct SeriesOf(BTreeMap<String, Vec<f64>>);
-
-impl SeriesOf {
-    /// Adds an interval unless it is a partial second.
-    pub(crate) fn add(&mut self, interval: &StepInterval) {
-        if interval.seconds < SECOND_MIN {
-            return;
-        }
-        for (name, value) in &interval.extra {
-            // Counts become rates per second, whatever the length of this one.
-            let is_count = RoleKind::ALL.iter().any(|role| role.name() == name);
-            let value = if is_count { value / interval.seconds } else { *value };
-            self.0.entry(name.clone()).or_default().push((value * 10.0).round() / 10.0);
-        }
-    }
-
-    /// All columns.
-    pub(crate) fn into_columns(self) -> BTreeMap<String, Vec<f64>> {
-        self.0
-    }
 }
 
 /// The totals of each role. `targets`: requested operations per second.
@@ -275,6 +277,7 @@ pub(crate) fn roles(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::columns_of_roles::SeriesOf;
 
     #[test]
     fn classes_have_inclusive_bounds() {

@@ -33,7 +33,8 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// Queries once, to find the queries that the server supports.
+    /// Queries once, to find the queries that the server supports. Of several drivers, that of the
+    /// first client observes.
     pub(super) fn start(
         request: &DriverRequest,
         task: &StepRequest<InsertWork>,
@@ -45,7 +46,8 @@ impl Observer {
             stop: Arc::default(),
             note: None,
         };
-        if task.work.observe.is_empty() || request.dialect == Dialect::Fake {
+        let is_fake = request.dialect == Dialect::Fake;
+        if task.work.observe.is_empty() || is_fake || !request.is_first() {
             return observer;
         }
         let (tell, told) = channel();

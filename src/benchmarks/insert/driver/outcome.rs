@@ -1,6 +1,7 @@
 //! Adds up the counts of a step's workers.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::sync::Arc;
 
 use crate::benchmarks::insert::driver::make::{self, Worker};
@@ -11,12 +12,16 @@ use crate::benchmarks::insert::driver::writer::Notes;
 use crate::domain::insert::InsertWork;
 use crate::domain::metric::Metric;
 use crate::domain::run::{OpenOutcome, Outcome, Role};
+use crate::driver::Stop;
 use crate::driver::clock::SECOND;
-use crate::driver::request::StepRequest;
+use crate::driver::link::LabLink;
+use crate::driver::request::{DriverRequest, Met, StepRequest};
 
 /// If queries return a smaller share of the expected rows, the data are wrong. Gaps between keys
 /// and ranges at the end of an index cost a few per cent.
 const FEW_ROWS: f64 = 0.5;
+/// Times of which the longest of all hosts counts, with the nanoseconds of their unit.
+const LONGEST: [(Metric, f64); 2] = [(Metric::IndexSeconds, 1e9), (Metric::MinKeyQuery, 1e6)];
 
 /// Counts of a worker at its end.
 #[derive(Clone, Debug, Default)]
@@ -45,9 +50,76 @@ pub(crate) fn main_role(work: &InsertWork) -> RoleKind {
     if work.queries.is_some() { RoleKind::Query } else { RoleKind::Insert }
 }
 
+/// The end of a window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowEnd {
+    /// Length of the window, nanoseconds.
+    pub(crate) window_ns: u64,
+    /// True if the step reached its limit.
+    pub(crate) limited: bool,
+}
+
+impl WindowEnd {
+    /// The end for the clients of all hosts: that of the last writer of all, so that rates add up.
+    pub(crate) fn of_all_hosts<W: Write>(
+        self,
+        request: &DriverRequest,
+        task: &StepRequest<InsertWork>,
+        link: &mut LabLink<W>,
+    ) -> Result<WindowEnd, Stop> {
+        if !request.is_shared(task.clients) {
+            return Ok(self);
+        }
+        let window_ns = link.meet(self.window_ns)?.largest;
+        let limited = link.meet(self.limited.into())?.largest > 0;
+        Ok(WindowEnd { window_ns, limited })
+    }
+}
+
+/// Makes one driver tell the figures that do not add up over hosts: that of the first client. Cuts
+/// the step if it reached its limit.
+pub(crate) fn speak_for_all<W: Write>(
+    outcome: &mut Outcome,
+    (request, task): (&DriverRequest, &StepRequest<InsertWork>),
+    limited: bool,
+    link: &mut LabLink<W>,
+) -> Result<(), Stop> {
+    let is_shared = request.is_shared(task.clients);
+    let mut meet = |number: u64| match is_shared {
+        true => link.meet(number),
+        false => Ok(Met::alone(number)),
+    };
+    let role = |kind: RoleKind| outcome.roles.get(kind.name());
+    if limited {
+        let inserted = meet(role(RoleKind::Insert).map_or(0, |role| role.rows))?.sum;
+        outcome.cut = cut(&task.work, inserted, request.all_clients(task.clients))
+            .filter(|_| request.is_first());
+    }
+    if !is_shared {
+        return Ok(());
+    }
+    let query = role(RoleKind::Query).map(|role| (role.operations, role.rows));
+    if let Some((operations, rows)) = query {
+        let (operations, rows) = (meet(operations)?.sum, meet(rows)?.sum);
+        outcome.extra.remove(&Metric::RowsPerQuery);
+        if operations > 0 && request.is_first() {
+            outcome.extra.insert(Metric::RowsPerQuery, rows as f64 / operations as f64);
+        }
+    }
+    for (metric, unit_ns) in LONGEST {
+        if let Some(value) = outcome.extra.remove(&metric) {
+            let longest = meet((value * unit_ns).round() as u64)?.largest;
+            if request.is_first() {
+                outcome.extra.insert(metric, longest as f64 / unit_ns);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The outcome of a window of `window_ns`.
 pub(crate) fn outcome(
-    task: &StepRequest<InsertWork>,
+    (request, task): (&DriverRequest, &StepRequest<InsertWork>),
     recorders: &[Arc<WorkerRecorder>],
     ended: &[Ended],
     window_ns: u64,
@@ -68,7 +140,9 @@ pub(crate) fn outcome(
     let counted = if main == queries {
         operations(queries)
     } else {
-        rows(inserts) + if work.indexes.is_empty() { 0 } else { work.indexed_rows }
+        // Of several hosts, the first counts the rows of all tables.
+        let indexes = !work.indexes.is_empty() && request.is_first();
+        rows(inserts) + if indexes { work.indexed_rows } else { 0 }
     };
     let mut outcome = Outcome {
         seconds,
@@ -133,14 +207,12 @@ fn extra(
     extra
 }
 
-/// Says why a step ended before all rows were in: its limit, and its progress.
-pub(crate) fn cut(task: &StepRequest<InsertWork>, outcome: &Outcome) -> Option<String> {
-    let rows = |kind: RoleKind| outcome.roles.get(kind.name()).map_or(0, |role| role.rows);
-    let of_client = make::batches(&task.work) * u64::from(task.work.writes.rows_per_commit.max(1));
-    let limit = task.work.limit_seconds?;
-    let inserted = rows(RoleKind::Insert);
-    let wanted = of_client * u64::from(task.clients);
-    let indexes = if task.work.indexes.is_empty() { "" } else { ", no indexes made" };
+/// Says why a step of so many clients ended before all rows were in: its limit, and its progress.
+fn cut(work: &InsertWork, inserted: u64, clients: u32) -> Option<String> {
+    let of_client = make::batches(work) * u64::from(work.writes.rows_per_commit.max(1));
+    let limit = work.limit_seconds?;
+    let wanted = of_client * u64::from(clients);
+    let indexes = if work.indexes.is_empty() { "" } else { ", no indexes made" };
     Some(format!(
         "the step reached its time limit of {limit:.0} s (step_limit): {inserted} of {wanted} rows \
          inserted{indexes}"
@@ -171,6 +243,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::domain::benchmark::{Pace, Placement, RateUnit};
     use crate::domain::insert::{Deletes, Pacing, PriceKind, Queries, Writes};
+    use crate::driver::request::{FileLoad, RequestBody};
 
     /// A query step with deletes.
     pub(crate) fn task(clients: u32) -> StepRequest<InsertWork> {
@@ -221,7 +294,7 @@ pub(crate) mod tests {
     #[test]
     fn the_busiest_of_all_workers_of_all_clients_counts() {
         let task = task(3);
-        let recorders = make::recorders(&task);
+        let recorders = make::recorders(&task.work, &make::posts(&task, 0));
         assert_eq!(recorders.len(), 9);
         for busy in 0..9 {
             let mut ended = vec![Ended::default(); 9];
@@ -229,7 +302,9 @@ pub(crate) mod tests {
                 let share = if place == busy { 0.93 } else { 0.1 };
                 ended.cpu = WorkerCpu { used_ns: (share * 1e9) as u64, share };
             }
-            let outcome = outcome(&task, &recorders, &ended, 1_000_000_000);
+            let body = RequestBody::LoadFiles(FileLoad::default());
+            let request = DriverRequest::fake(body);
+            let outcome = outcome((&request, &task), &recorders, &ended, 1_000_000_000);
             assert_eq!(outcome.client_busiest, 0.93, "worker {busy}");
             let role = recorders[busy].role.name();
             for (name, of_role) in &outcome.roles {

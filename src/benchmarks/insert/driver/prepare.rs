@@ -21,27 +21,55 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 /// First number of connections that are not workers.
 pub(super) const BESIDE: u32 = 1 << 20;
 
-/// Numbers of the step's tables.
-fn table_numbers(task: &StepRequest<InsertWork>) -> std::ops::RangeInclusive<u32> {
-    1..=if task.work.shared { 1 } else { task.clients }
+/// The tables of a step on all hosts.
+#[derive(Clone, Copy)]
+struct StepTables<'a> {
+    task: &'a StepRequest<InsertWork>,
+    /// Clients of all hosts.
+    clients: u32,
 }
 
-/// Makes tables and does the maintenance before a step. Returns notes.
+impl StepTables<'_> {
+    fn numbers(self) -> std::ops::RangeInclusive<u32> {
+        1..=if self.task.work.shared { 1 } else { self.clients }
+    }
+}
+
+/// Makes tables and does the maintenance before a step, for the clients of all hosts: the driver of
+/// the first client does, and the others wait. Returns notes.
 ///
 /// # Errors
 ///
 /// A statement fails, or the lab is gone.
 pub(super) fn tables<W: Write>(
+    request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: &Arc<Connector>,
     link: &mut LabLink<W>,
 ) -> Result<Vec<String>, Stop> {
+    let tables = StepTables { task, clients: request.all_clients(task.clients) };
+    let notes = match request.is_first() {
+        true => tables_of_all(tables, connector, link)?,
+        false => Vec::new(),
+    };
+    if request.is_shared(task.clients) {
+        link.meet(0)?;
+    }
+    Ok(notes)
+}
+
+fn tables_of_all<W: Write>(
+    tables: StepTables<'_>,
+    connector: &Arc<Connector>,
+    link: &mut LabLink<W>,
+) -> Result<Vec<String>, Stop> {
+    let task = tables.task;
     let work = &task.work;
     let mut notes = Vec::new();
     let engine = task.storage_engine.as_deref();
     if !work.setup.is_empty() {
         let mut session = connector.open(BESIDE)?;
-        for table in table_numbers(task) {
+        for table in tables.numbers() {
             for sql in &work.setup {
                 let sql = for_table(sql, table, engine);
                 connector
@@ -52,7 +80,7 @@ pub(super) fn tables<W: Write>(
     }
     for maintenance in &work.maintenance {
         let began = Instant::now();
-        maintain(task, maintenance, connector, link)?;
+        maintain(tables, maintenance, connector, link)?;
         link.sleep(Duration::try_from_secs_f64(maintenance.pause_seconds).unwrap_or_default())?;
         if maintenance.wait {
             let took = began.elapsed().as_secs_f64();
@@ -66,13 +94,14 @@ pub(super) fn tables<W: Write>(
 
 /// Runs one statement on all tables at the same time.
 fn maintain<W: Write>(
-    task: &StepRequest<InsertWork>,
+    tables: StepTables<'_>,
     maintenance: &Maintenance,
     connector: &Arc<Connector>,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     let member = |table| {
-        let sql = for_table(&maintenance.sql, table, task.storage_engine.as_deref());
+        let engine = tables.task.storage_engine.as_deref();
+        let sql = for_table(&maintenance.sql, table, engine);
         let connector = Arc::clone(connector);
         let life = move |stand: &Stand<()>| {
             let result = connector.open(BESIDE + table)?.simple(&sql);
@@ -83,7 +112,7 @@ fn maintain<W: Write>(
         let name = format!("the maintenance of table {table}");
         Member { name, stack: STACK, background: false, life: Box::new(life) }
     };
-    let mut crew = Crew::start(Instant::now(), table_numbers(task).map(member).collect())?;
+    let mut crew = Crew::start(Instant::now(), tables.numbers().map(member).collect())?;
     if !maintenance.wait {
         // It continues beside the step, which does not depend on its end.
         return Ok(());
@@ -95,14 +124,16 @@ fn maintain<W: Write>(
     Ok(())
 }
 
-/// The plan of each kind of query on table 1, and a note for each missing plan.
+/// The plan of each kind of query on table 1, and a note for each missing plan. Of several drivers,
+/// that of the first client asks.
 pub(super) fn plans(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: &Arc<Connector>,
 ) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut plans, mut notes) = (BTreeMap::new(), Vec::new());
-    let Some(queries) = &task.work.queries else { return (plans, notes) };
+    let queries = task.work.queries.as_ref().filter(|_| request.is_first());
+    let Some(queries) = queries else { return (plans, notes) };
     let mut session = match connector.open(BESIDE) {
         Ok(session) => session,
         Err(fault) => return (plans, vec![format!("no query plans: {fault}")]),
@@ -127,9 +158,14 @@ pub(super) fn plans(
     (plans, notes)
 }
 
-/// Bytes of the tables and their indexes; `None` if the DBMS supports no query for it.
-pub(super) fn database_bytes(task: &StepRequest<InsertWork>, connector: &Connector) -> Option<f64> {
-    if task.work.size.is_empty() {
+/// Bytes of the tables and their indexes; `None` if the DBMS supports no query for it, or the driver
+/// of the first client is another one.
+pub(super) fn database_bytes(
+    request: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: &Connector,
+) -> Option<f64> {
+    if task.work.size.is_empty() || !request.is_first() {
         return None;
     }
     let mut session = connector.open(BESIDE).ok()?;

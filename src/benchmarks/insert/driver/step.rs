@@ -10,11 +10,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::benchmarks::insert::driver::make::{Maker, Post, STACK, Worker, said};
-use crate::benchmarks::insert::driver::meter::{
-    RoleKind, RoleMeter, SeriesOf, WorkerCpu, WorkerRecorder,
-};
+use crate::benchmarks::insert::driver::meter::{RoleKind, RoleMeter, WorkerCpu, WorkerRecorder};
 use crate::benchmarks::insert::driver::observer::Observer;
-use crate::benchmarks::insert::driver::outcome::Ended;
+use crate::benchmarks::insert::driver::outcome::{Ended, WindowEnd};
 use crate::benchmarks::insert::driver::pair::Pair;
 use crate::benchmarks::insert::driver::turns::{Side, WriterTurn};
 use crate::benchmarks::insert::driver::writer::Writer;
@@ -26,13 +24,14 @@ use crate::domain::run::Outcome;
 use crate::driver::Stop;
 use crate::driver::clock::Clock;
 use crate::driver::clock::SECOND;
+use crate::driver::columns_of_roles::SeriesOf;
 use crate::driver::connection::Connector;
 use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand};
 use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::link::LabLink;
 use crate::driver::placement;
 use crate::driver::request::{DriverRequest, StepRequest};
-use crate::driver::window::Window;
+use crate::driver::window::{LATE, Window};
 use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
 
@@ -109,6 +108,10 @@ impl Shared {
             gate: self.gate.clone(),
         }
     }
+
+    fn pair(&self, post: Post) -> &Pair {
+        &self.pairs[self.maker().own(post.client)]
+    }
 }
 
 fn measure_really<W: Write>(
@@ -119,12 +122,14 @@ fn measure_really<W: Write>(
 ) -> Result<(), Stop> {
     let start = Instant::now();
     let connector = Arc::new(connector);
-    let mut notes = prepare::tables(task, &connector, link)?;
+    let mut notes = prepare::tables(request, task, &connector, link)?;
     let (plans, more) = prepare::plans(request, task, &connector);
     notes.extend(more);
     let writers = 1 + u32::from(task.work.writes.deletes.is_some());
     let pair = |client| Pair::new(make::turns(request, &task.work, client, 0), writers);
-    let posts = make::posts(task);
+    let first = request.number_of(0);
+    let posts = make::posts(task, first);
+    let recorders = make::recorders(&task.work, &posts);
     let own_pid = task.server_pid.filter(|_| request.mark.is_none());
     let seating = placement::plan_seats(task.placement, posts.len() as u32, own_pid);
     notes.extend(seating.notes);
@@ -133,8 +138,8 @@ fn measure_really<W: Write>(
         task: task.clone(),
         connector,
         posts,
-        recorders: make::recorders(task),
-        pairs: (0..task.clients).map(pair).collect(),
+        recorders,
+        pairs: (first..first + task.clients).map(pair).collect(),
         clock: Clock::Real(RealClock::starting_at(start)),
         epoch: jiff::Timestamp::now().as_second() - start.elapsed().as_secs() as i64,
         gate: make::gate(request.dialect),
@@ -165,7 +170,7 @@ fn run<W: Write>(
     crew: &mut Crew<Ended>,
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
-    let Shared { request, task, clock, pairs, .. } = shared;
+    let Shared { request, task, pairs, .. } = shared;
     let ready = crew.gather(link)?;
     let alone = ready.len() == 1;
     let server = placement::SeatedServer {
@@ -185,15 +190,15 @@ fn run<W: Write>(
     let observer = Observer::start(request, task, &shared.connector);
     link.pause_if(request.pause)?;
     link.say(&DriverEvent::Warming)?;
-    let start = clock.now() + LEAD_NS;
-    for (client, pair) in (0..).zip(pairs) {
+    let start = window_start(shared, link);
+    for (client, pair) in (request.number_of(0)..).zip(pairs) {
         pair.begin(make::turns(request, &task.work, client, start));
     }
     let main = outcome::main_role(&task.work);
     let mut seconds = Seconds {
         start,
         limit: task.work.limit_seconds.map(|seconds| start + (seconds * SECOND) as u64),
-        meter: RoleMeter::new(&shared.recorders, main, start),
+        meter: RoleMeter::new(&shared.recorders, main, start).for_share_of(request, task.clients),
         series: SeriesOf::default(),
         observer: &observer,
     };
@@ -202,20 +207,34 @@ fn run<W: Write>(
     let ended = finished.done.into_iter().map(|done| done.map(|done| done.value));
     let ended: Vec<Ended> = ended.map(Option::unwrap_or_default).collect();
     let window_ns = finished.end.saturating_sub(start);
-    let mut outcome = outcome::outcome(task, &shared.recorders, &ended, window_ns);
-    outcome.series = seconds.series.into_columns();
+    let end = WindowEnd { window_ns, limited: finished.limited };
+    let end = end.of_all_hosts(request, task, link)?;
+    let mut outcome = outcome::outcome((request, task), &shared.recorders, &ended, end.window_ns);
+    if !request.is_shared(task.clients) {
+        outcome.series = seconds.series.into_columns();
+    }
     outcome.notes.splice(..0, notes);
     outcome.client_cpu = finished.cpu;
-    if finished.limited {
+    outcome::speak_for_all(&mut outcome, (request, task), end.limited, link)?;
+    if end.limited {
         // A server this far behind may not answer further queries.
-        outcome.cut = outcome::cut(task, &outcome);
         return Ok(outcome);
     }
     outcome.notes.extend(observer.end());
-    if let Some(bytes) = prepare::database_bytes(task, &shared.connector) {
+    if let Some(bytes) = prepare::database_bytes(request, task, &shared.connector) {
         outcome.extra.insert(Metric::DatabaseSize, bytes / f64::from(1 << 30));
     }
     Ok(outcome)
+}
+
+/// The start of the window: on several hosts at the same moment, even if one of them was late.
+fn window_start<W: Write>(shared: &Shared, link: &LabLink<W>) -> u64 {
+    let now = || shared.clock.now();
+    let is_shared = shared.request.is_shared(shared.task.clients);
+    match link.start_by(now).filter(|_| is_shared) {
+        Some(begin) => (begin + LATE.as_nanos() as u64).max(now()),
+        None => now() + LEAD_NS,
+    }
 }
 
 /// Cuts an interval each second until all workers are done or the step reaches its limit.
@@ -248,9 +267,9 @@ impl Intervals for Seconds<'_> {
 fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), String> {
     let post = shared.posts[index];
     let maker = shared.maker();
-    let pair = &shared.pairs[post.client as usize];
+    let pair = shared.pair(post);
     let seated = placement::seat_client(&shared.seats[index]);
-    let mut session = maker.open(post, index)?;
+    let mut session = maker.open(post)?;
     let is_counted = shared.request.counted_events.is_some();
     let thread = is_counted.then(|| session.serving_thread()).flatten();
     let connection_id = session.connection_id();
@@ -310,7 +329,7 @@ fn work(
     start: u64,
     stand: &Stand<Ended>,
 ) -> Result<(), String> {
-    let pair = &shared.pairs[post.client as usize];
+    let pair = shared.pair(post);
     match worker {
         Worker::Writer(writer, side) => {
             if write_all(shared, pair, writer, *side, stand)? {

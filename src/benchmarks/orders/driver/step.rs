@@ -32,11 +32,8 @@ pub(crate) fn step_loop(
     let task: StepRequest<OrdersShape> = task.own()?;
     let connector = Connector::new(request)?;
     let first = request.number_of(0);
-    let mut checks = match first {
-        0 => Some(Checks::begin(&connector)?),
-        // The host of the first client checks.
-        _ => None,
-    };
+    // The host of the first client checks.
+    let mut checks = if request.is_first() { Some(Checks::begin(&connector)?) } else { None };
     let figures: Vec<Arc<ClientFigures>> =
         (0..task.clients).map(|_| Arc::new(ClientFigures::new())).collect();
     let clients = request.all_clients(task.clients);
@@ -62,7 +59,7 @@ pub(crate) fn step_loop(
         figures.iter().map(|figures| figures.new_orders.load(Ordering::Relaxed)).sum();
     if request.is_shared(task.clients) {
         // The clients of all hosts have ended.
-        new_orders = link.meet(new_orders)?;
+        new_orders = link.meet(new_orders)?.sum;
     }
     if let Some(checks) = &mut checks {
         let what = "the checks of consistency".to_owned();

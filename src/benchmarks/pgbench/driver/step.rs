@@ -30,7 +30,7 @@ pub(crate) fn step_loop(
     let task: StepRequest<PgbenchWork> = task.own()?;
     let connector = Connector::new(request)?;
     // Once, on the first host; clients begin after that.
-    if task.work.vacuum && request.number_of(0) == 0 {
+    if task.work.vacuum && request.is_first() {
         clean(request.dialect, &connector)?;
     }
     let clients_of_all = request.all_clients(task.clients);

@@ -52,6 +52,11 @@ impl<'a, W: Write> VectorContext<'a, W> {
         &self.task.work
     }
 
+    /// True if other hosts carry clients of this step, too.
+    pub(super) fn is_shared(&self) -> bool {
+        self.request.is_shared(self.task.clients)
+    }
+
     pub(super) fn k(&self) -> usize {
         self.task.work.k as usize
     }

@@ -45,7 +45,7 @@ pub(super) fn isolate<W: Write>(
     let ready = Arc::new(Ready::new(context, search)?);
     let answers = ready.ask_all(context, search)?;
     let before = score(&context.data, &ready.truth, &answers);
-    let connector = ready.connector.also(settings(context.request.dialect, level));
+    let connector = ready.asking.connector.also(settings(context.request.dialect, level));
     let variant = context.work().variant;
     let shift = load::shift(&context.data, variant);
     let form = Encoding::of_row(context.request.dialect, variant);
@@ -185,7 +185,8 @@ impl<'a> Pair<'a> {
         let insert = writer.prepare(&text, &types).map_err(fault)?;
         let (text, types) = sql.update();
         let update = writer.prepare(&text, &types).map_err(fault)?;
-        let [of_reader, of_writer] = [ready.prepare(&mut reader)?, ready.prepare(&mut writer)?];
+        let [of_reader, of_writer] =
+            [ready.asking.prepare(&mut reader)?, ready.asking.prepare(&mut writer)?];
         Ok(Pair {
             sql,
             ready,
@@ -208,7 +209,7 @@ impl<'a> Pair<'a> {
         done: &AtomicU64,
     ) -> Result<Tally, String> {
         let (mut tally, start) = (Tally::default(), Instant::now());
-        for query in 0..self.ready.queries.len() {
+        for query in 0..self.ready.asking.queries.len() {
             if start.elapsed() >= time {
                 break;
             }
@@ -296,7 +297,7 @@ impl<'a> Pair<'a> {
             Action::Delete => writer.session.simple(&delete),
             Action::Ask(side, place) => {
                 let asker = if side == Side::Reader { reader } else { writer };
-                let (encoded, query) = (&self.ready.queries, queries[place]);
+                let (encoded, query) = (&self.ready.asking.queries, queries[place]);
                 encoded.ask(query, asker.ask, &mut asker.session, &mut self.ids)
             }
         };

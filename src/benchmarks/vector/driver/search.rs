@@ -65,9 +65,26 @@ pub(super) fn payload<W: Write>(
     search: &Search,
 ) -> Result<Outcome, Stop> {
     let mut ready = Ready::new(context, search)?;
-    (ready.statement, ready.types) = context.sql().payload();
-    ready.plan.clone_from(&ready.statement);
+    ready.asking.send_payload(&context.sql());
+    ready.plan.clone_from(&ready.asking.statement);
     ready.window(context, search)
+}
+
+/// The part of a driver that shares a search with that of the first client, on another host. Waits
+/// until that one has prepared the search and checked its answers; then measures the same window.
+pub(super) fn follow<W: Write>(
+    context: &mut VectorContext<'_, W>,
+    search: &Search,
+    is_payload: bool,
+) -> Result<Outcome, Stop> {
+    let ef = context.link.meet(0)?.largest;
+    let search = Search { ef: ef as u32, ..search.clone() };
+    let mut asking = Asking::of(context, &search)?;
+    if is_payload {
+        asking.send_payload(&context.sql());
+    }
+    let beside = Beside { begun: Instant::now(), writer: None, log: None };
+    asking.window_beside(context, &search, beside)
 }
 
 /// Sets the metrics of the recall pass.
@@ -97,12 +114,17 @@ pub(super) struct Beside {
     pub(super) log: Option<(Clock, usize, Sender<AnswerLog>)>,
 }
 
-/// Everything prepared before the first counted query.
-pub(super) struct Ready {
+/// What the clients of a search send.
+pub(super) struct Asking {
     pub(super) connector: Connector,
-    pub(super) statement: String,
+    statement: String,
     types: Vec<crate::wire::ValueType>,
     pub(super) queries: Arc<Encoded>,
+}
+
+/// Everything prepared before the first counted query.
+pub(super) struct Ready {
+    pub(super) asking: Asking,
     pub(super) truth: Truth,
     plan: String,
     /// False if the planner does not use the index.
@@ -142,10 +164,9 @@ impl Ready {
         if filter == Filter::None && search.rows == Present::All {
             context.data.check_given(&truth).map_err(|error| format!("failed to {error}"))?;
         }
-        let filters = context.data.filter_values(filter).map_err(|e| format!("failed to {e}"))?;
         check_ef(&sql, search)?;
-        let connector = context.connector.also(sql.settings(search));
-        let mut session = connector.open(0)?;
+        let asking = Asking::of(context, search)?;
+        let mut session = asking.connector.open(0)?;
         let mut facts = BTreeMap::new();
         if let Some(setting) = build::give_room(&sql, &mut session)? {
             facts.insert("mhnsw_max_cache_size".to_owned(), setting);
@@ -158,18 +179,10 @@ impl Ready {
                 facts.insert("FLUSH TABLES".to_owned(), words);
             }
         }
-        let (plan, uses_index) = explain(context, &sql, search, filters.as_deref(), &mut session)?;
+        let filters = asking.queries.filters.as_deref();
+        let (plan, uses_index) = explain(context, &sql, search, filters, &mut session)?;
         facts.insert("settings".to_owned(), sql.settings(search).join("; "));
-        let (statement, types) = sql.prepared(search);
-        let queries = Arc::new(encode(context, filters));
-        Ok(Ready { connector, statement, types, queries, truth, plan, uses_index, facts })
-    }
-
-    pub(super) fn prepare(
-        &self,
-        session: &mut Connection,
-    ) -> Result<crate::wire::Prepared, String> {
-        prepare(&self.statement, &self.types, session)
+        Ok(Ready { asking, truth, plan, uses_index, facts })
     }
 
     /// Runs the first query on a freshly started server, and all queries once, with their times.
@@ -177,14 +190,15 @@ impl Ready {
         &self,
         context: &mut VectorContext<'_, W>,
     ) -> Result<(Duration, Duration), Stop> {
-        let mut session = self.connector.open(0)?;
-        let statement = self.prepare(&mut session)?;
+        let Asking { connector, queries, .. } = &self.asking;
+        let mut session = connector.open(0)?;
+        let statement = self.asking.prepare(&mut session)?;
         let mut ids = Vec::with_capacity(context.k());
         let start = Instant::now();
         let mut first = Duration::ZERO;
         let mut said = start;
-        for query in 0..self.queries.len() {
-            self.queries
+        for query in 0..queries.len() {
+            queries
                 .ask(query, statement, &mut session, &mut ids)
                 .map_err(|error| format!("failed to ask query {query}: {error}"))?;
             if query == 0 {
@@ -208,12 +222,68 @@ impl Ready {
         let k = context.k();
         let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let sessions = cpus.max(search.clients as usize).min(64);
-        let share = self.queries.len().div_ceil(sessions).max(1);
-        let all: Vec<usize> = (0..self.queries.len()).collect();
-        let members = all.chunks(share).zip(1..).map(|(part, number)| self.asker(part, number, k));
+        let queries = self.asking.queries.len();
+        let share = queries.div_ceil(sessions).max(1);
+        let all: Vec<usize> = (0..queries).collect();
+        let members =
+            all.chunks(share).zip(1..).map(|(part, number)| self.asking.asker(part, number, k));
         let mut crew = Crew::start(Instant::now(), members.collect())?;
         let mut beat = |link: &mut LabLink<W>| Ok(link.say(&DriverEvent::Warming)?);
         Ok(crew.finish(SIGN_OF_LIFE, &mut beat, context.link)?.concat())
+    }
+
+    /// Measures the window, together with the other hosts that share it.
+    pub(super) fn window<W: Write>(
+        &self,
+        context: &mut VectorContext<'_, W>,
+        search: &Search,
+    ) -> Result<Outcome, Stop> {
+        if context.is_shared() {
+            context.link.meet(search.ef.into())?;
+        }
+        let beside = Beside { begun: Instant::now(), writer: None, log: None };
+        self.window_beside(context, search, beside)
+    }
+
+    /// Measures the window beside a writer.
+    pub(super) fn window_beside<W: Write>(
+        &self,
+        context: &mut VectorContext<'_, W>,
+        search: &Search,
+        beside: Beside,
+    ) -> Result<Outcome, Stop> {
+        let mut outcome = self.asking.window_beside(context, search, beside)?;
+        self.tell(&mut outcome);
+        Ok(outcome)
+    }
+
+    /// Records the plan and the settings.
+    pub(super) fn tell(&self, outcome: &mut Outcome) {
+        outcome.plans.insert("search".to_owned(), self.plan.clone());
+        outcome.facts.extend(self.facts.clone());
+    }
+}
+
+impl Asking {
+    fn of<W: Write>(context: &VectorContext<'_, W>, search: &Search) -> Result<Asking, String> {
+        let sql = context.sql();
+        let filters = context.data.filter_values(search.filter);
+        let filters = filters.map_err(|error| format!("failed to {error}"))?;
+        let connector = context.connector.also(sql.settings(search));
+        let (statement, types) = sql.prepared(search);
+        Ok(Asking { connector, statement, types, queries: Arc::new(encode(context, filters)) })
+    }
+
+    /// Makes clients send vectors in a statement that ignores them.
+    fn send_payload(&mut self, sql: &Sql<'_>) {
+        (self.statement, self.types) = sql.payload();
+    }
+
+    pub(super) fn prepare(
+        &self,
+        session: &mut Connection,
+    ) -> Result<crate::wire::Prepared, String> {
+        prepare(&self.statement, &self.types, session)
     }
 
     /// A thread that runs some of the queries.
@@ -239,21 +309,7 @@ impl Ready {
         Member { name, stack: STACK, background: false, life: Box::new(life) }
     }
 
-    /// Measures the window.
-    pub(super) fn window<W: Write>(
-        &self,
-        context: &mut VectorContext<'_, W>,
-        search: &Search,
-    ) -> Result<Outcome, Stop> {
-        self.window_beside(
-            context,
-            search,
-            Beside { begun: Instant::now(), writer: None, log: None },
-        )
-    }
-
-    /// Measures the window beside a writer.
-    pub(super) fn window_beside<W: Write>(
+    fn window_beside<W: Write>(
         &self,
         context: &mut VectorContext<'_, W>,
         search: &Search,
@@ -280,15 +336,7 @@ impl Ready {
             beside: writer,
             ..step::Clients::new(self.connector.clone(), make)
         };
-        let mut outcome = step::measure(context.request, &task, clients, context.link)?;
-        self.tell(&mut outcome);
-        Ok(outcome)
-    }
-
-    /// Records the plan and the settings.
-    pub(super) fn tell(&self, outcome: &mut Outcome) {
-        outcome.plans.insert("search".to_owned(), self.plan.clone());
-        outcome.facts.extend(self.facts.clone());
+        step::measure(context.request, &task, clients, context.link)
     }
 }
 
@@ -303,12 +351,9 @@ fn prepare(
 }
 
 fn measure_task<W: Write>(context: &VectorContext<'_, W>, search: &Search) -> StepRequest<()> {
-    StepRequest {
-        clients: search.clients,
-        rate: RateUnit::Queries,
-        plans: false,
-        ..context.task.with(())
-    }
+    // Of a shared search, this driver has a part of the clients.
+    let clients = if context.is_shared() { context.task.clients } else { search.clients };
+    StepRequest { clients, rate: RateUnit::Queries, plans: false, ..context.task.with(()) }
 }
 
 fn encode<W: Write>(context: &VectorContext<'_, W>, filters: Option<Vec<i64>>) -> Encoded {

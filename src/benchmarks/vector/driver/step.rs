@@ -45,7 +45,12 @@ fn measure<W: Write>(
         .map_err(|error| format!("failed to {error}"))?;
     let types = types(request, &connector)?;
     let mut context = VectorContext { request, task, connector, link, data: Arc::new(data), types };
+    let follows = !request.is_first();
     let mut outcome = match &work.operation {
+        VectorOperation::Search(search) | VectorOperation::Target { search, .. } if follows => {
+            search::follow(&mut context, search, false)?
+        }
+        VectorOperation::Payload(search) if follows => search::follow(&mut context, search, true)?,
         VectorOperation::Load { spare } => load::load(&mut context, *spare)?,
         VectorOperation::Build(index) => build::build(&mut context, index)?,
         VectorOperation::Search(search) => search::search(&mut context, search)?,
