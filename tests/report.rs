@@ -243,6 +243,8 @@ fn usage(shape: &Shape) -> Usage {
         seconds: 10.0,
         server_cpu: Some(CpuTime { user_us: 5.0e6, system_us: 1.0e6 }),
         server_rss_bytes: Some(600 << 20),
+        server_events: None,
+        client_events: None,
         host: HostUsage {
             cpus: 2,
             user: 9.0,
@@ -888,6 +890,8 @@ fn round_step() -> StepRecord {
     step.usage.seconds = 8.0;
     step.usage.server_cpu = Some(CpuTime { user_us: 2e6, system_us: 4e6 });
     step.usage.server_rss_bytes = Some(3 << 20);
+    step.usage.server_events = Some(CpuEvents { instructions: 4e9, cycles: 2e9 });
+    step.usage.client_events = Some(CpuEvents { instructions: 4e8, cycles: 8e8 });
     step.usage.host = HostUsage {
         cpus: 4,
         user: 9.0,
@@ -926,8 +930,46 @@ fn metrics_are_those_worked_out_by_hand() {
     check_metric(&step, Metric::WriteKbPerOp, 2.0 / 5000.0);
     check_metric(&step, Metric::ServerRss, 3.0);
     check_metric(&step, Metric::DataSize, 1024.0);
+    // 4e9 in 8 s are 5e8 per second, at 5000/s.
+    check_metric(&step, Metric::ServerInstructionsPerOp, 1e5);
+    check_metric(&step, Metric::ServerCyclesPerOp, 5e4);
+    check_metric(&step, Metric::ServerIpc, 2.0);
+    check_metric(&step, Metric::ClientInstructionsPerOp, 1e4);
+    check_metric(&step, Metric::ClientCyclesPerOp, 2e4);
+    check_metric(&step, Metric::ClientIpc, 0.5);
     // cpu/o × CPUs × 10,000 is µs of the host: 12 s in 8 s at 5000/s are 300 µs.
     check_metric(&step, Metric::CpuPerOp, 300.0 / 4.0 / 10_000.0);
+}
+
+/// Counters of the CPU as another host recorded them: the newer build executes 5 % more.
+#[test]
+fn events_of_the_cpu_get_verdicts_and_their_absence_a_reason() {
+    let mut runs = clean_runs(4);
+    for (at, (record, steps)) in runs.iter_mut().enumerate() {
+        let slower = if record.key.label == NEW { 1.05 } else { 1.0 };
+        for step in steps {
+            let operations = step.outcome.statements as f64;
+            let noise = 1.0 + 0.0002 * (at % 3) as f64;
+            let instructions = 40_000.0 * operations * slower * noise;
+            let events = CpuEvents { instructions, cycles: instructions / 1.6 };
+            step.usage.server_events = Some(events);
+            step.usage.client_events = Some(events);
+        }
+    }
+    let comparison = compared(&runs);
+    let step = comparison.steps.iter().find(|step| step.name == "point-query").unwrap();
+    let relative = step.targets[1].relative(Metric::ServerInstructionsPerOp).unwrap();
+    assert!((relative.ratio / 1.05 - 1.0).abs() < 0.001, "{}", relative.ratio);
+    assert_eq!(relative.judgement.as_ref().unwrap().verdict, Verdict::Slower);
+    let text = render(&comparison, Format::Text);
+    assert!(text.contains("server_instr/o") && text.contains("server_ipc"), "{text}");
+    let hidden = "this CPU shows no counters of instructions and cycles";
+    let mut runs = clean_runs(4);
+    for step in runs.iter_mut().flat_map(|(_, steps)| steps) {
+        step.usage.missing.insert("cpu_events".to_owned(), hidden.to_owned());
+    }
+    let comparison = compared(&runs);
+    assert_eq!(comparison.caveats, [], "no caveat: most hosts lack them");
 }
 
 #[test]

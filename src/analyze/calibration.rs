@@ -146,8 +146,9 @@ pub struct KindPromise {
 
 /// Judges a calibration; `None` if it holds no spread.
 ///
-/// Standard deviations are taken at [`host_noise::upper_limit`]. The smallest detectable difference is that of the noncentral t distribution (Cohen 1988); blocks for
-/// a difference x are those that detect ln(1 + x) − τ: what a verdict asks for (docs/verdicts.md).
+/// Standard deviations are taken at [`host_noise::upper_limit`]. The smallest detectable difference
+/// is that of the noncentral t distribution (Cohen 1988). Blocks for a difference x are those that
+/// detect ln(1 + x) − τ: what a verdict asks for (docs/verdicts.md).
 pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
     let kinds: Vec<KindPromise> = ["reads", "writes", "steps"]
         .into_iter()

@@ -4,7 +4,7 @@ use super::histogram::Histogram;
 use super::measurement::MetricValue;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
-use crate::domain::run::{DiskUsage, StepRecord};
+use crate::domain::run::{CpuEvents, DiskUsage, StepRecord};
 
 /// Below this many events a 99.9th percentile rests on fewer than ten of them and is withheld.
 pub const P999_EVENTS_MIN: u64 = 10_000;
@@ -68,6 +68,8 @@ pub(crate) fn operations(step: &StepRecord) -> Option<f64> {
 /// - `cs/o`, `r/o`, `rKB/o`, `wKB/o`: context switches of the host, reads, KiB read and KiB
 ///   written of the disk under the data, each / s / rate.
 /// - `effective_o/s`: statements that changed a row / s, where some met no row.
+/// - `server_instr/o`, `server_cycles/o`, `client_instr/o`, `client_cycles/o`: events that the CPU
+///   counted in user space / s / rate, and `…_ipc` instructions / cycles; only where it counts.
 /// - latencies in ms, from the histogram of events (response time under an open pace).
 /// - `rss_MB`, `data_MB`: bytes / 2^20.
 pub(super) fn common(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
@@ -123,8 +125,33 @@ fn measured(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
         let effective = step.outcome.writes as f64 / step.outcome.seconds;
         values.push((Metric::EffectiveRate, Ok(effective)));
     }
+    values.extend(cpu_events(step, &per_op));
     values.extend(quantiles(latencies));
     values
+}
+
+/// Events that the CPU counted. Most virtual machines hide its counters: then there are no values.
+fn cpu_events(
+    step: &StepRecord,
+    per_op: &dyn Fn(Result<f64, String>) -> Result<f64, String>,
+) -> Vec<MetricValue> {
+    let server = [Metric::ServerInstructionsPerOp, Metric::ServerCyclesPerOp, Metric::ServerIpc];
+    let client = [Metric::ClientInstructionsPerOp, Metric::ClientCyclesPerOp, Metric::ClientIpc];
+    let usage = &step.usage;
+    let sides = [(usage.server_events, server), (usage.client_events, client)];
+    let values = |(events, [instructions, cycles, ipc]): (Option<CpuEvents>, [Metric; 3])| {
+        let Some(events) = events else { return Vec::new() };
+        let per_cycle = match events.cycles > 0.0 {
+            true => Ok(events.instructions / events.cycles),
+            false => Err("the CPU counted no cycle".to_owned()),
+        };
+        vec![
+            (instructions, per_op(process_rate(step, events.instructions))),
+            (cycles, per_op(process_rate(step, events.cycles))),
+            (ipc, per_cycle),
+        ]
+    };
+    sides.into_iter().flat_map(values).collect()
 }
 
 /// Busy CPU of the whole host without the spinners, per cent of all CPUs.
@@ -137,11 +164,18 @@ fn busy_percent(step: &StepRecord) -> Result<f64, String> {
 
 fn server_cpu_per_second(step: &StepRecord) -> Result<f64, String> {
     match step.usage.server_cpu {
+        Some(cpu) => process_rate(step, cpu.total_us()),
+        None => Err(missing_counter(step, "server_cpu")),
+    }
+}
+
+/// The change per second of a counter of this target's processes.
+fn process_rate(step: &StepRecord, moved: f64) -> Result<f64, String> {
+    match step.outcome.turns {
         // The window of all targets holds all operations of this one, and what its server did
         // while others had their turns belongs to it too.
-        Some(cpu) if step.outcome.turns.is_some() => Ok(cpu.total_us() / step.outcome.seconds),
-        Some(cpu) => sampled_rate(step, cpu.total_us()),
-        None => Err(missing_counter(step, "server_cpu")),
+        Some(_) => Ok(moved / step.outcome.seconds),
+        None => sampled_rate(step, moved),
     }
 }
 

@@ -184,6 +184,34 @@ fn json(known: &Calibration, noise: &HostNoise) -> Result<String> {
     Ok(serde_json::to_string_pretty(&json)?)
 }
 
+/// The noise of each kind of steps, and what can be found with it.
+fn resolution_text(kinds: &[KindPromise], rules: &Rules) -> String {
+    let percent = |ln: f64| format!("{:.2} %", 100.0 * ln.exp_m1());
+    let mut text = String::new();
+    let cells = |cell: &dyn Fn(&KindPromise) -> String| -> String {
+        kinds.iter().map(|kind| format!("{:>9}", cell(kind))).collect()
+    };
+    let _ = writeln!(text, "\n{:<28}{}", "Noise of", cells(&|kind| kind.kind.to_owned()));
+    let _ = writeln!(text, "{:<28}{}", "s_d", cells(&|kind| percent(kind.sd)));
+    let _ =
+        writeln!(text, "{:<28}{}", "s_d, at most (90 %)", cells(&|kind| percent(kind.sd_upper)));
+    for at in 0..kinds[0].detectable.len() {
+        let name = format!("MDE of {} blocks, one step", kinds[0].detectable[at].0);
+        let share = |kind: &KindPromise| format!("{:.1} %", 100.0 * kind.detectable[at].1);
+        let _ = writeln!(text, "{name:<28}{}", cells(&share));
+    }
+    for at in 0..kinds[0].blocks_needed.len() {
+        let name = format!("Blocks to find {:.0} %", 100.0 * kinds[0].blocks_needed[at].0);
+        let blocks = |kind: &KindPromise| match kind.blocks_needed[at].1 {
+            Some(blocks) => blocks.to_string(),
+            None => "never".to_owned(),
+        };
+        let _ = writeln!(text, "{name:<28}{}", cells(&blocks));
+    }
+    let _ = writeln!(text, "To find a difference, it must exceed tau ({}).", rules.text());
+    text
+}
+
 fn calibration_text(
     (known, noise): (&Calibration, &HostNoise),
     told: &Promise,
@@ -208,28 +236,7 @@ fn calibration_text(
         let mark = if step.p < FALSE_ALARM_ALPHA { "  false alarm" } else { "" };
         let _ = writeln!(text, "{sd:>9} {mean:>9} {:>8.3}  {}{mark}", step.p, step.step);
     }
-    let kinds = &told.kinds;
-    let cells = |cell: &dyn Fn(&KindPromise) -> String| -> String {
-        kinds.iter().map(|kind| format!("{:>9}", cell(kind))).collect()
-    };
-    let _ = writeln!(text, "\n{:<28}{}", "Noise of", cells(&|kind| kind.kind.to_owned()));
-    let _ = writeln!(text, "{:<28}{}", "s_d", cells(&|kind| percent(kind.sd)));
-    let _ =
-        writeln!(text, "{:<28}{}", "s_d, at most (90 %)", cells(&|kind| percent(kind.sd_upper)));
-    for at in 0..kinds[0].detectable.len() {
-        let name = format!("MDE of {} blocks, one step", kinds[0].detectable[at].0);
-        let share = |kind: &KindPromise| format!("{:.1} %", 100.0 * kind.detectable[at].1);
-        let _ = writeln!(text, "{name:<28}{}", cells(&share));
-    }
-    for at in 0..kinds[0].blocks_needed.len() {
-        let name = format!("Blocks to find {:.0} %", 100.0 * kinds[0].blocks_needed[at].0);
-        let blocks = |kind: &KindPromise| match kind.blocks_needed[at].1 {
-            Some(blocks) => blocks.to_string(),
-            None => "never".to_owned(),
-        };
-        let _ = writeln!(text, "{name:<28}{}", cells(&blocks));
-    }
-    let _ = writeln!(text, "To find a difference, it must exceed tau ({}).", rules.text());
+    text.push_str(&resolution_text(&told.kinds, rules));
     let _ = writeln!(
         text,
         "False alarms: {} of {} steps at p < {FALSE_ALARM_ALPHA} (chance: up to {}; verdicts: \

@@ -15,7 +15,7 @@ use crate::domain::metric::Metric;
 use crate::domain::sampled::Profiled;
 use crate::domain::step_parameters::StepParameters;
 use crate::domain::target::Target;
-pub use crate::domain::usage::{ClientHostRecord, CpuTime, DiskUsage, HostUsage, Usage};
+pub use crate::domain::usage::{ClientHostRecord, CpuEvents, CpuTime, DiskUsage, HostUsage, Usage};
 use crate::domain::verdict::LookSchedule;
 
 /// The dimensions of a run. Its folder is named after it.

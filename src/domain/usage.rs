@@ -22,6 +22,15 @@ impl CpuTime {
     }
 }
 
+/// Events that CPUs count, in user space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuEvents {
+    /// Instructions executed.
+    pub instructions: f64,
+    /// Cycles, at whatever frequency the CPUs ran.
+    pub cycles: f64,
+}
+
 /// Changes of counters in the window, as sampled by the lab. `None` has its reason in `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
@@ -39,6 +48,13 @@ pub struct Usage {
     /// CPU of the spinners that keep CPUs awake: contained in `host` but to be left out of every
     /// per-operation figure.
     pub spinner_cpu: CpuTime,
+    /// Counted by the CPU for the server's processes; `None` where there is no server, and where
+    /// `missing` has a reason under `cpu_events`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_events: Option<CpuEvents>,
+    /// Counted by the CPU for the driver process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_events: Option<CpuEvents>,
     /// Other activity on the host; `None` for single seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbance: Option<Disturbance>,

@@ -25,8 +25,8 @@ use crate::lab::driver_process::{DriverProcess, Start};
 use crate::lab::driver_team::DriverTeam;
 use crate::lab::execution::Execution;
 use crate::lab::observe::{
-    CounterObserver, DbmsCounterObserver, DisturbanceObserver, Edge, Observed, Observers,
-    ProfileObserver, SampledStacks, ServerLogObserver, StepObserver, WaitObserver,
+    CounterObserver, CpuEventObserver, DbmsCounterObserver, DisturbanceObserver, Edge, Observed,
+    Observers, ProfileObserver, SampledStacks, ServerLogObserver, StepObserver, WaitObserver,
 };
 use crate::lab::progress::Progress;
 use crate::lab::turn_taking::{self, Taking};
@@ -266,6 +266,7 @@ impl StepRunner<'_> {
         let is_profiled = self.call_graph.is_some() && workload.profile_hertz.is_some();
         let waits = server_pid.filter(|_| is_profiled).map(Waits::before_clients);
         let mut driver = self.drivers(&request, shared)?;
+        observers.add(Box::new(CpuEventObserver::new(server_pid, driver.pid())));
         self.profile(&driver, waits, &mut observers);
         let targets = self.taking.as_ref().map_or(1, Taking::targets);
         let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);

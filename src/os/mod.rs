@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod confinement;
 pub mod disk;
+pub mod hardware;
 pub mod host;
 pub mod lock;
 #[cfg(test)]

@@ -106,7 +106,7 @@ pub(super) fn of_step(comparison: &Comparison, step: &StepComparison) -> Vec<Blo
         blocks.extend(flame::of_target(&comparison.baseline, &step.name, target).map(Block::Flame));
     }
     let samples = sampled::honesty(comparison, profiled) + &waits::honesty(profiled);
-    blocks.push(Block::Paragraph(honesty(counted, &samples)));
+    blocks.push(Block::Paragraph(honesty(counted, &samples) + &without_cpu_events(step)));
     blocks
 }
 
@@ -123,6 +123,20 @@ fn setting_names(causes: &Causes) -> Option<Block> {
         1 => format!("1 setting of the servers differs: {first}."),
         count => format!("{count} settings of the servers differ: {first}{more}."),
     }))
+}
+
+/// The reason why the CPU's counters were not read, in a sentence; empty if they were, and for runs
+/// that do not know of them.
+fn without_cpu_events(step: &StepComparison) -> String {
+    let samples = step.targets.iter().flat_map(|target| &target.samples);
+    let records: Vec<_> = samples.map(|sample| &sample.record).collect();
+    if records.iter().any(|record| record.usage.client_events.is_some()) {
+        return String::new();
+    }
+    let why = records.iter().find_map(|record| record.usage.missing.get("cpu_events"));
+    why.map_or_else(String::new, |why| {
+        format!(" Instructions and cycles at full speed are not known: {why}.")
+    })
 }
 
 /// The limits of the numbers about a step, in a line.

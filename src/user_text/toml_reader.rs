@@ -206,8 +206,8 @@ mod tests {
             let error = parsed(&TEXT.replacen(from, to, 1)).unwrap_err();
             assert_eq!(error.split_once('\n'), Some((expected, line)));
         };
-        let wrong = "line 1, column 8: invalid type: string \"many\", expected a whole number, 0 or \
-                     more";
+        let wrong = "line 1, column 8: invalid type: string \"many\", expected a whole number, \
+                     0 or more";
         check("= 1_000", "= \"many\"", wrong, "   1 | rows = \"many\" # many");
         let missing = "line 7, column 1: missing field `name`";
         check("  name = \"b\"\n", "", missing, "   7 | [[step]]");

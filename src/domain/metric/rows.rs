@@ -127,6 +127,22 @@ metrics! {
         /// Simulated branches per operation that were predicted wrongly.
         SimulatedMispredictions, "simulated_mispredictions_per_op", "sim_mispredictions/o", "1/op",
             Neither, Activity, Fixed(1), [];
+        /// Instructions per operation of the server's processes, in user space, counted by the CPU.
+        ServerInstructionsPerOp, "server_instructions_per_op", "server_instr/o", "1/op",
+            Lower, Cost, Fixed(0), [explains(8), counted];
+        /// Cycles per operation of the server's processes, in user space, counted by the CPU.
+        ServerCyclesPerOp, "server_cycles_per_op", "server_cycles/o", "1/op",
+            Lower, Cost, Fixed(0), [explains(9), counted];
+        /// Instructions per cycle of the server's processes, in user space.
+        ServerIpc, "server_ipc", "server_ipc", "1", Neither, Activity, Fixed(3), [];
+        /// Instructions per operation of the driver process, in user space, counted by the CPU.
+        ClientInstructionsPerOp, "client_instructions_per_op", "client_instr/o", "1/op",
+            Lower, Cost, Fixed(0), [explains(10), counted];
+        /// Cycles per operation of the driver process, in user space, counted by the CPU.
+        ClientCyclesPerOp, "client_cycles_per_op", "client_cycles/o", "1/op",
+            Lower, Cost, Fixed(0), [explains(11), counted];
+        /// Instructions per cycle of the driver process, in user space.
+        ClientIpc, "client_ipc", "client_ipc", "1", Neither, Activity, Fixed(3), [];
     }
     // The Insert Benchmark.
     "insert" => {

@@ -1,7 +1,8 @@
-//! Observers of a step: counters of host and server, who else is at work, the server's log, the
+//! Observers of a step: counters of host, server and CPU, who else is at work, the server's log, the
 //! counters of the DBMS, its stacks and waits. One file for each [`StepObserver`].
 
 mod counters;
+mod cpu_events;
 mod dbms_counters;
 mod disturbance;
 mod observer;
@@ -10,6 +11,7 @@ mod server_log;
 mod waits;
 
 pub(super) use counters::CounterObserver;
+pub(super) use cpu_events::CpuEventObserver;
 pub(super) use dbms_counters::DbmsCounterObserver;
 pub(super) use disturbance::DisturbanceObserver;
 pub(super) use observer::{Edge, Observed, Observers, SampledStacks, StepObserver};

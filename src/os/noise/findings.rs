@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::domain::gate::{Canary, Disturbance};
 use crate::domain::host::Host;
-use crate::os::proc;
+use crate::os::hardware::{CountedEvent, EventCounters};
+use crate::os::{proc, tree};
 
 /// More CPU time than this taken by the hypervisor makes a host noisy.
 pub const STEAL_MAX: f64 = 0.01;
@@ -80,6 +81,7 @@ pub fn all(root: &Path, host: &Host, idle: &Idleness, canary: &Canary) -> Vec<Ho
     findings.extend(memory(root, host));
     findings.extend(disk(host, canary));
     findings.extend(proc_files());
+    findings.push(cpu_counters());
     findings.sort_by_key(|finding| finding.level);
     findings
 }
@@ -311,6 +313,22 @@ fn numa(root: &Path) -> HostFinding {
             }
         }
         Err(reason) => unknown("NUMA", reason, means),
+    }
+}
+
+fn cpu_counters() -> HostFinding {
+    let means = "without them no step has instructions and cycles per operation; `rqps count` \
+                 counts instructions anywhere";
+    let events = [CountedEvent::Instructions, CountedEvent::Cycles];
+    match EventCounters::open(&[tree::thread_id()], &events) {
+        Ok(_) => HostFinding {
+            about: "CPU counters",
+            level: FindingLevel::Fine,
+            found: "instructions and cycles are readable".to_owned(),
+            means,
+            advice: "",
+        },
+        Err(reason) => unknown("CPU counters", reason, means),
     }
 }
 
