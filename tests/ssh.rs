@@ -71,7 +71,7 @@ fn insert_words(site: &Site, out: &str) -> Vec<String> {
 
 /// Everything that the insert benchmark counts: rows and classes by role, second by second.
 fn counts_of_inserts(site: &Site, out: &str) -> Vec<Json> {
-    let steps = ["fake", "b"].map(|label| program::steps(&site.path(out), label)).concat();
+    let steps = ["fake-1", "b"].map(|label| program::steps(&site.path(out), label)).concat();
     let fields = ["seconds", "events", "statements", "reads", "writes", "rows", "open"];
     let more = ["latency", "extra", "series", "buckets", "errors", "cut", "plans"];
     let of_step = |step: &Json| {
