@@ -73,7 +73,7 @@ fn insert_words(site: &Site, out: &str) -> Vec<String> {
 fn counts_of_inserts(site: &Site, out: &str) -> Vec<Json> {
     let steps = ["fake-1", "b"].map(|label| program::steps(&site.path(out), label)).concat();
     let fields = ["seconds", "events", "statements", "reads", "writes", "rows", "open"];
-    let more = ["latency", "extra", "series", "buckets", "errors", "cut", "plans"];
+    let more = ["latency", "series", "buckets", "errors", "cut", "plans"];
     let of_step = |step: &Json| {
         let outcome = &step["outcome"];
         let mut all: Vec<Json> =
@@ -83,6 +83,11 @@ fn counts_of_inserts(site: &Site, out: &str) -> Vec<Json> {
             // The CPU of the fake DBMS belongs to a process.
             role["busiest"] = Json::Null;
         }
+        // Rates are sums of those of hosts, which rounds otherwise.
+        let extra = outcome["extra"].as_object().into_iter().flatten();
+        let rounded =
+            extra.map(|(name, value)| format!("{name} {:.12e}", value.as_f64().expect("a number")));
+        all.push(rounded.collect());
         all.extend([step["name"].clone(), step["per_second"].clone(), roles]);
         Json::Array(all)
     };
