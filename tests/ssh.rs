@@ -71,9 +71,9 @@ fn insert_words(site: &Site, out: &str) -> Vec<String> {
 
 /// Everything that the insert benchmark counts: rows and classes by role, second by second.
 fn counts_of_inserts(site: &Site, out: &str) -> Vec<Json> {
-    let steps = ["fake", "b"].map(|label| program::steps(&site.path(out), label)).concat();
+    let steps = ["fake-1", "b"].map(|label| program::steps(&site.path(out), label)).concat();
     let fields = ["seconds", "events", "statements", "reads", "writes", "rows", "open"];
-    let more = ["latency", "extra", "series", "buckets", "errors", "cut", "plans"];
+    let more = ["latency", "series", "buckets", "errors", "cut", "plans"];
     let of_step = |step: &Json| {
         let outcome = &step["outcome"];
         let mut all: Vec<Json> =
@@ -83,10 +83,37 @@ fn counts_of_inserts(site: &Site, out: &str) -> Vec<Json> {
             // The CPU of the fake DBMS belongs to a process.
             role["busiest"] = Json::Null;
         }
+        // Rates are sums of those of hosts, which rounds otherwise.
+        let extra = outcome["extra"].as_object().into_iter().flatten();
+        let rounded =
+            extra.map(|(name, value)| format!("{name} {:.12e}", value.as_f64().expect("a number")));
+        all.push(rounded.collect());
         all.extend([step["name"].clone(), step["per_second"].clone(), roles]);
         Json::Array(all)
     };
     steps.iter().map(of_step).collect()
+}
+
+/// The columns of roles, second by second, in each step of each run.
+fn columns_of_inserts(site: &Site, out: &str) -> Vec<Vec<Vec<String>>> {
+    let runs = ["fake-1", "b"].map(|label| program::runs(&site.path(out), label)).concat();
+    let files = runs.iter().flat_map(|run| fs::read_dir(run.join("steps")).expect("steps"));
+    let mut files: Vec<PathBuf> = files.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "csv"));
+    files.sort();
+    let of_role = |name: &&str| {
+        ["inserts", "deletes", "queries", "min_key"].iter().any(|role| name.starts_with(role))
+    };
+    let of_file = |path: &PathBuf| {
+        let text = fs::read_to_string(path).expect("seconds");
+        let head: Vec<&str> = text.lines().next().expect("a head").split(',').collect();
+        let row = |line: &str| {
+            let cells = head.iter().zip(line.split(','));
+            cells.filter(|(name, _)| of_role(name)).map(|(_, cell)| cell.to_owned()).collect()
+        };
+        text.lines().map(row).collect::<Vec<Vec<String>>>()
+    };
+    files.iter().map(of_file).collect()
 }
 
 fn inserts_of_two_hosts_are_those_of_one(site: &Site) {
@@ -104,6 +131,11 @@ fn inserts_of_two_hosts_are_those_of_one(site: &Site) {
     for (here, there) in here.iter().zip(&there) {
         assert_eq!(there, here);
     }
+    let columns = |out: &str| columns_of_inserts(site, out);
+    let (here, there) = (columns("inserts-here"), columns("inserts-there"));
+    assert_eq!(there, here);
+    let last = here.last().expect("a step");
+    assert!(last.len() > 3 && last[0].len() == 10, "{last:?}");
 }
 
 /// Clients of the order mix count more than those of scripts do, and check the tables when the last

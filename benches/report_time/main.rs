@@ -106,8 +106,8 @@ fn main() -> Result<()> {
         let Some(best) = best else { continue };
         let whole = best.to_text();
         println!(
-            "| {runs} | {:.2?} | {:.2?} | {:.2?} | {:.2?} | {whole:.2?} | {:.2?} | {:.2?} | {:.2?} | \
-             {memory:.0} MB |",
+            "| {runs} | {:.2?} | {:.2?} | {:.2?} | {:.2?} | {whole:.2?} | {:.2?} | {:.2?} | \
+             {:.2?} | {memory:.0} MB |",
             best.read,
             best.compare,
             best.causes,

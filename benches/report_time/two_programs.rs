@@ -10,8 +10,8 @@ use rqps::stats::paired::mean_interval;
 
 use super::folders::{SetSize, generate};
 
-/// Many small runs; many steps; one comparison of two targets; a thousand blocks of two targets with
-/// the counters that a Postgres has.
+/// Many small runs; many steps; one comparison of two targets; a thousand blocks of two targets
+/// with the counters that a Postgres has.
 const SIZES: [SetSize; 4] = [
     SetSize { runs: 4_000, steps: 4, targets: 20, counters: 0 },
     SetSize { runs: 600, steps: 42, targets: 20, counters: 0 },

@@ -12,8 +12,8 @@ use crate::driver::columns_of_roles;
 use crate::driver::event::StepInterval;
 use crate::driver::recorder::text_of;
 
-/// Merges the same interval of all drivers. Columns of their own add up, except for the quantiles of
-/// roles.
+/// Merges the same interval of all drivers. Columns of their own add up, except for the quantiles
+/// of roles.
 ///
 /// # Errors
 ///

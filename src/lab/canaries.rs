@@ -115,8 +115,8 @@ impl CanarySource {
     }
 }
 
-/// The factors that scripts of the fake DBMS have under this key (`canaries = 1, 1, 1.5`); `None` if
-/// no config has one.
+/// The factors that scripts of the fake DBMS have under this key (`canaries = 1, 1, 1.5`); `None`
+/// if no config has one.
 pub(super) fn script<'a>(configs: impl Iterator<Item = &'a str>, key: &str) -> Option<Vec<f64>> {
     let factors = configs.flat_map(str::lines).find_map(|line| {
         let (name, value) = line.split_once('=')?;

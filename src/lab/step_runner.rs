@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 use thiserror::Error;
 
-use crate::benchmarks;
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{Group, RateUnit, Step};
@@ -34,6 +33,7 @@ use crate::os::sample::CounterSampler;
 use crate::os::valgrind::Callgrind;
 use crate::os::waits::Waits;
 use crate::os::{clock, confinement, disk};
+use crate::plan;
 
 /// Time between two checks whether to stop and whether the server lives.
 const LOOK: Duration = Duration::from_millis(200);
@@ -257,10 +257,7 @@ impl StepRunner<'_> {
             cache: Some(self.execution.options.cache.join("datasets")),
             ..StepRequest::of(step, &workload)
         };
-        let shared = match benchmarks::of(&workload).shared_clients {
-            Some(of) => of(step),
-            None => Some(step_request.clients),
-        };
+        let shared = plan::shared_clients(&workload, step, step_request.clients);
         let request = self.request(seed, RequestBody::Step(Box::new(step_request)));
         let mut observers = self.observers(&request.endpoint);
         let is_profiled = self.call_graph.is_some() && workload.profile_hertz.is_some();

@@ -1,12 +1,21 @@
 //! Refuses plans that client hosts and a server host cannot execute.
 
 use crate::benchmarks;
-use crate::domain::benchmark::{Phase, Placement, Waiting};
+use crate::domain::benchmark::{Phase, Placement, Step, Waiting, Workload};
 use crate::domain::build::BuildSource;
 use crate::domain::client_hosts::HostsOfClients;
 use crate::domain::dialect::Dialect;
 use crate::plan::definition::{Interleave, Plan};
 use crate::units::counted;
+
+/// How many of a step's `clients` several client hosts share; `None` if the first one carries out
+/// the step alone.
+pub fn shared_clients(workload: &Workload, step: &Step, clients: u32) -> Option<u32> {
+    match benchmarks::of(workload).shared_clients {
+        Some(of) => of(step),
+        None => Some(clients),
+    }
+}
 
 /// Refuses a plan whose clients cannot run on the hosts that it names. The error is a sentence.
 pub(super) fn check(plan: &Plan) -> Result<(), String> {

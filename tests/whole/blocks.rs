@@ -220,7 +220,8 @@ fn what_is_left_out_of_a_block_is_not_measured() {
     }
 }
 
-/// Each node leaves its canary where others find it. One that is much slower than they were says so.
+/// Each node leaves its canary where others find it. One that is much slower than they were is
+/// unfit.
 #[test]
 fn a_node_that_is_much_slower_than_others_is_unfit() {
     let _turn = turn();

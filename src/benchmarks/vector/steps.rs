@@ -432,7 +432,7 @@ pub(super) fn work_of(phase: &Phase) -> Option<VectorWork> {
     }
 }
 
-/// The clients of a search, which several hosts share; `None` for steps that one process carries out.
+/// The clients of a search, which several hosts share; `None` for steps of one process.
 pub(super) fn shared_clients(step: &Step) -> Option<u32> {
     match step.own::<VectorWork>()?.operation {
         VectorOperation::Search(search)

@@ -10,6 +10,7 @@ mod open;
 mod seam;
 mod server_host;
 mod slurm;
+mod slurm_block;
 mod slurm_queue;
 mod ssh;
 mod status;

@@ -1,5 +1,5 @@
-//! Nodes that get no more blocks of a plan, each with its reason: a file in the folder of the cells,
-//! which the node writes when it finds itself unfit, or the coordinator when blocks fail there.
+//! Nodes that get no more blocks of a plan, each with its reason: a file in the folder of the
+//! cells. The node writes it when it finds itself unfit, or the coordinator when blocks fail there.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -20,8 +20,6 @@ use crate::driver::request::{DriverRequest, Met, StepRequest};
 /// If queries return a smaller share of the expected rows, the data are wrong. Gaps between keys
 /// and ranges at the end of an index cost a few per cent.
 const FEW_ROWS: f64 = 0.5;
-/// Times of which the longest of all hosts counts, with the nanoseconds of their unit.
-const LONGEST: [(Metric, f64); 2] = [(Metric::IndexSeconds, 1e9), (Metric::MinKeyQuery, 1e6)];
 
 /// Counts of a worker at its end.
 #[derive(Clone, Debug, Default)]
@@ -106,15 +104,18 @@ pub(crate) fn speak_for_all<W: Write>(
             outcome.extra.insert(Metric::RowsPerQuery, rows as f64 / operations as f64);
         }
     }
-    for (metric, unit_ns) in LONGEST {
+    // Of times, the longest of all hosts counts. The factor is the nanoseconds of the unit.
+    let mut longest = |metric: Metric, unit_ns: f64| -> Result<(), Stop> {
         if let Some(value) = outcome.extra.remove(&metric) {
             let longest = meet((value * unit_ns).round() as u64)?.largest;
             if request.is_first() {
                 outcome.extra.insert(metric, longest as f64 / unit_ns);
             }
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    longest(Metric::IndexSeconds, 1e9)?;
+    longest(Metric::MinKeyQuery, 1e6)
 }
 
 /// The outcome of a window of `window_ns`.

@@ -158,8 +158,8 @@ pub(super) fn plans(
     (plans, notes)
 }
 
-/// Bytes of the tables and their indexes; `None` if the DBMS supports no query for it, or the driver
-/// of the first client is another one.
+/// Bytes of the tables and their indexes; `None` if the DBMS supports no query for it, or the
+/// driver of the first client is another one.
 pub(super) fn database_bytes(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
