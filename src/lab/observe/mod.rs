@@ -1,5 +1,5 @@
-//! Observers of a step: counters of host, server and CPU, who else is at work, the server's log, the
-//! counters of the DBMS, its stacks and waits. One file for each [`StepObserver`].
+//! Observers of a step: counters of host, server and CPU, who else is at work, the server's log,
+//! the counters of the DBMS, its stacks and waits. One file for each [`StepObserver`].
 
 mod counters;
 mod cpu_events;
