@@ -3,7 +3,7 @@
 use super::counted_functions::functions;
 use super::document::{Block, Cell, Column, Digits, Fold, Mark, Section, Table};
 use super::history;
-use super::ladder::{self, Extent, NarrowTable};
+use super::ladder::{self, Extent, NarrowTables};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::counted::{SAME_WITHIN, TotalChange};
@@ -125,15 +125,14 @@ fn narrow_totals(comparison: &Comparison) -> Vec<Block> {
             };
             Some(Mark { sign, colour: Mark::NO_COLOUR, meaning: change.word() })
         };
-        let table = NarrowTable {
-            caption: count.of.to_owned(),
+        let tables = NarrowTables {
             metric: count.metric,
             digits: Digits::Fixed(3),
             is_cost: true,
             absolute: &|step| number(&step.targets[0], count.metric),
             sign: &sign,
         };
-        blocks.extend(table.blocks(comparison, &steps));
+        blocks.extend(tables.blocks(comparison, &[(count.of.to_owned(), steps)]));
     }
     blocks
 }

@@ -71,10 +71,12 @@ fn short_names(targets: &[TargetFacts]) -> Vec<&str> {
     versions.filter(|names| products.len() == 1 && distinct(names)).unwrap_or_else(labels)
 }
 
-/// A narrow table of ratios to the baseline. `absolute` gives the cell of the baseline, `sign` the
+/// A table of some steps: its caption and rows.
+pub(super) type StepRows<'a> = (String, Vec<&'a StepComparison>);
+
+/// Narrow tables of ratios to the baseline. `absolute` gives the cell of the baseline, `sign` the
 /// mark of a step and a target by its index.
-pub(super) struct NarrowTable<'a> {
-    pub(super) caption: String,
+pub(super) struct NarrowTables<'a> {
     pub(super) metric: Metric,
     pub(super) digits: Digits,
     /// True if more is worse.
@@ -83,27 +85,32 @@ pub(super) struct NarrowTable<'a> {
     pub(super) sign: &'a dyn Fn(&StepComparison, usize) -> Option<Mark>,
 }
 
-impl NarrowTable<'_> {
-    /// The table of some steps, after the legend of its columns if they have only numbers.
-    pub(super) fn blocks(&self, comparison: &Comparison, steps: &[&StepComparison]) -> Vec<Block> {
-        let absolutes: Vec<Cell> = steps.iter().map(|step| (self.absolute)(step)).collect();
-        let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
-        let row = widest(&mut steps.iter().map(|step| step.name.chars().count()));
-        let baseline = widest(&mut absolutes.iter().map(|cell| cell.plain().chars().count()));
+impl NarrowTables<'_> {
+    /// The tables with the same columns, after the legend of the columns if they have only numbers.
+    pub(super) fn blocks(&self, comparison: &Comparison, tables: &[StepRows<'_>]) -> Vec<Block> {
+        let steps = || tables.iter().flat_map(|(_, steps)| steps);
+        let row = steps().map(|step| step.name.chars().count()).max().unwrap_or(0);
         let names = short_names(&comparison.targets);
-        let heads = heads(names.iter().skip(1).copied(), row + GAP + baseline.max(names[0].len()));
+        let heads = heads(names.iter().copied(), row);
         let mut columns = vec![Column::of_row("step")];
-        columns.push(Column::numbers(names[0]).showing(self.metric));
         columns.extend(heads.names.iter().map(Column::numbers));
-        let rows = steps.iter().zip(absolutes).map(|(step, absolute)| {
-            let ratios = (1..step.targets.len()).map(|at| self.ratio(step, at));
-            [Cell::text(step.name.clone()), absolute].into_iter().chain(ratios).collect()
+        columns[1].metric = Some(self.metric);
+        let legend = heads.names.iter().zip(names).zip(&comparison.targets);
+        let legend = legend.map(|((head, name), facts)| match facts.label == name {
+            true => format!("{head} : {name}"),
+            false => format!("{head} : {name}, {}", facts.label),
         });
-        let table = Table { caption: self.caption.clone(), columns, rows: rows.collect() };
-        let legend = heads.names.iter().zip(comparison.targets.iter().skip(1));
-        let legend = legend.map(|(head, facts)| format!("{head} : {}", facts.label)).collect();
-        let legend = heads.numbered.then_some(Block::Lines(legend));
-        legend.into_iter().chain([Block::Table(table)]).collect()
+        let legend = heads.numbered.then(|| Block::Lines(legend.collect()));
+        let table = |(caption, steps): &StepRows<'_>| {
+            let rows = steps.iter().map(|step| {
+                let ratios = (1..step.targets.len()).map(|at| self.ratio(step, at));
+                let first = [Cell::text(step.name.clone()), (self.absolute)(step)];
+                first.into_iter().chain(ratios).collect()
+            });
+            let (caption, columns) = (caption.clone(), columns.clone());
+            Block::Table(Table { caption, columns, rows: rows.collect() })
+        };
+        legend.into_iter().chain(tables.iter().map(table)).collect()
     }
 
     fn ratio(&self, step: &StepComparison, at: usize) -> Cell {

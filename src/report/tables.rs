@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::document::{Block, Cell, CellValue, Column, Digits, Mark, Section, Table};
-use super::ladder::{self, NarrowTable};
+use super::ladder::{self, NarrowTables, StepRows};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::metrics::rate_unit;
@@ -47,6 +47,9 @@ pub fn rates(comparison: &Comparison) -> Section {
 /// One narrow column for each target, with a sign for its verdict. The section of verdicts has the
 /// intervals.
 fn narrow_rates(comparison: &Comparison) -> Vec<Block> {
+    // Imported results have no verdicts, and then no room for signs.
+    let judged = comparison.summary.targets.iter().filter_map(|it| it.metrics.get(&Metric::Rate));
+    let tested = judged.map(|it| it.counts).any(|counts| counts.no_verdict < counts.total());
     let sign = |step: &StepComparison, at: usize| {
         let judgement = step.targets[at].relative(Metric::Rate)?.judgement.as_ref()?;
         let sign = match judgement.verdict {
@@ -58,7 +61,8 @@ fn narrow_rates(comparison: &Comparison) -> Vec<Block> {
             Verdict::Inconclusive => "? ",
             Verdict::NoVerdict => "  ",
         };
-        Some(Mark { sign, colour: Mark::NO_COLOUR, meaning: judgement.verdict.name() })
+        let meaning = judgement.verdict.name();
+        tested.then_some(Mark { sign, colour: Mark::NO_COLOUR, meaning })
     };
     let mut blocks = vec![Block::Paragraph(format!(
         "Rates of {} in the first column, then those of the other targets relative to it. \
@@ -66,21 +70,21 @@ fn narrow_rates(comparison: &Comparison) -> Vec<Block> {
          NO VERDICT. Intervals are in the section Verdicts and in the form csv.",
         comparison.baseline
     ))];
-    for group in comparison.groups_of_steps() {
-        let steps: Vec<&StepComparison> =
-            comparison.steps.iter().filter(|step| step.group == group).collect();
-        let table = NarrowTable {
-            caption: group.name().to_owned(),
-            metric: Metric::Rate,
-            digits: Digits::Fixed(2),
-            is_cost: false,
-            absolute: &|step| {
-                absolute(&step.targets[0], Metric::Rate, Digits::Fixed(0), rate_unit(step.rate))
-            },
-            sign: &sign,
-        };
-        blocks.extend(table.blocks(comparison, &steps));
-    }
+    let rows = |group: Group| -> StepRows<'_> {
+        let steps = comparison.steps.iter().filter(|step| step.group == group);
+        (group.name().to_owned(), steps.collect())
+    };
+    let groups: Vec<StepRows<'_>> = comparison.groups_of_steps().into_iter().map(rows).collect();
+    let tables = NarrowTables {
+        metric: Metric::Rate,
+        digits: Digits::Fixed(2),
+        is_cost: false,
+        absolute: &|step| {
+            absolute(&step.targets[0], Metric::Rate, Digits::Fixed(0), rate_unit(step.rate))
+        },
+        sign: &sign,
+    };
+    blocks.extend(tables.blocks(comparison, &groups));
     blocks
 }
 
