@@ -5,7 +5,7 @@
 //! `tests/tidy` holds it to that.
 
 // L8
-pub mod cli;
+pub use rqps_cli::cli;
 // L7
 pub use rqps_lab::campaign;
 // L6

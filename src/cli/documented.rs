@@ -98,7 +98,7 @@ fn fault(command: &str) -> Option<String> {
 
 #[test]
 fn command_lines_of_the_documentation_are_accepted() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
     let mut pages: Vec<PathBuf> = docs.filter(is_page).collect();
