@@ -145,6 +145,22 @@ fn without_valgrind_the_package_is_named() {
 }
 
 #[test]
+fn a_stripped_program_says_how_to_count_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let stripped = folder.path().join("rqps");
+    let mut strip = Command::new("strip");
+    strip.arg(env!("CARGO_BIN_EXE_rqps")).arg("-o").arg(&stripped);
+    assert!(strip.status().unwrap().success());
+    let out = folder.path().join("out");
+    let words = ["count", "sqlite", "--steps", "point-query", "--out"];
+    let output = Command::new(&stripped).args(words).arg(&out).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("is stripped") && said.contains("hint: name a library"), "{said}");
+    assert!(!out.exists(), "nothing was begun");
+}
+
+#[test]
 fn a_valgrind_that_dies_fails_the_steps() {
     let folder = tempfile::tempdir().expect("folder");
     let programs = folder.path().join("programs");

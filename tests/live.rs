@@ -456,6 +456,37 @@ fn a_server_that_does_not_answer_is_told() {
     assert_eq!(run_of(&scene, "sqlite").1["status"], "complete");
 }
 
+/// The VACUUM after the load comes right after its commits, whose log may not be on disk yet.
+#[test]
+fn an_index_only_scan_of_a_new_load_reads_no_table() {
+    let _turn = turn();
+    let test = "an_index_only_scan_of_a_new_load_reads_no_table";
+    if root_of(test, POSTGRES).is_none() {
+        return;
+    }
+    let scene = Scene::new();
+    let words = ["--steps", "range-covered-pk,!*.warm", "--blocks", "1"];
+    let mut running = scene.start(scene.compare(&["a=postgres@17.2.0"], &words));
+    assert!(running.end().success(), "{}", running.said());
+    let (run, _) = run_of(&scene, "a");
+    let steps = entries(&run.join("steps"));
+    let named = |end: &str| {
+        let found = steps.iter().find(|path| path.to_string_lossy().ends_with(end));
+        fs::read_to_string(found.unwrap_or_else(|| panic!("no {end}: {steps:?}"))).unwrap()
+    };
+    let counters = named("range-covered-pk.counters.csv");
+    let fetched = counters.lines().find_map(|line| {
+        let (before, after) =
+            line.strip_prefix("pg_stat_user_tables.idx_tup_fetch,")?.split_once(',')?;
+        Some(after.parse::<f64>().unwrap() - before.parse::<f64>().unwrap())
+    });
+    let step: Json = serde_json::from_str(&named("range-covered-pk.json")).unwrap();
+    let rows = step["outcome"]["rows"].as_f64().unwrap();
+    // A counter that did not move is left out.
+    let fetched = fetched.unwrap_or(0.0);
+    assert!(rows > 100.0 && fetched <= rows / 50.0, "{fetched} of {rows} rows: {counters}");
+}
+
 #[test]
 fn an_installed_tree_is_measured() {
     let _turn = turn();

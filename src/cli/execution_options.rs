@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::cli::folders;
-use crate::cli::program::{perf, program, valgrind};
+use crate::cli::program::{perf, program, valgrind_for};
 use crate::cli::stop::stop_flag;
 use crate::lab::ExecutionOptions;
 use crate::plan::Plan;
@@ -17,7 +17,7 @@ use crate::wire::password::TypedPasswords;
 /// # Errors
 /// Valgrind or perf is missing, or Ctrl-C cannot be listened for.
 pub(super) fn execution_options(plan: Plan, out: PathBuf) -> Result<ExecutionOptions> {
-    let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
+    let valgrind = plan.workload.counted_statements.map(|_| valgrind_for(&plan)).transpose()?;
     let perf = plan.workload.profile_hertz.map(|_| perf()).transpose()?;
     Ok(ExecutionOptions {
         plan,

@@ -12,7 +12,7 @@ use crate::cli::args::{
 };
 use crate::cli::execution_options::execution_options;
 use crate::cli::hosts::Hosts;
-use crate::cli::program::{perf, valgrind};
+use crate::cli::program::{perf, valgrind_for};
 use crate::cli::progress::Display;
 use crate::cli::run_args::RunArgs;
 use crate::cli::workload_args::{
@@ -387,7 +387,7 @@ fn carry_out(
     }
     if plan.count.is_some() {
         // Fails now, not after the blocks.
-        valgrind()?;
+        valgrind_for(&plan)?;
     }
     if plan.profile.is_some() {
         perf()?;

@@ -5,12 +5,43 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::domain::build::BuildSource;
+use crate::domain::target::Target;
 use crate::os::perf::Perf;
+use crate::os::symbols;
 use crate::os::valgrind::{PATIENCE, Valgrind};
+use crate::plan::Plan;
 
 /// The path of this program, which also runs drivers and wardens.
 pub(super) fn program() -> Result<PathBuf> {
     std::env::current_exe().context("find the rqps program itself")
+}
+
+/// A function of the SQLite that is compiled in.
+const OF_SQLITE: &str = "sqlite3_step";
+
+/// Valgrind for a plan that counts instructions.
+///
+/// # Errors
+/// There is none, or the plan counts the compiled-in SQLite and this program has no symbols.
+pub(super) fn valgrind_for(plan: &Plan) -> Result<Valgrind> {
+    let compiled_in = |target: &&Target| target.source == BuildSource::CompiledIn;
+    if let Some(target) = plan.targets.iter().find(compiled_in) {
+        let program = program()?;
+        let named = symbols::has_function(&program, OF_SQLITE)
+            .with_context(|| format!("read {}", program.display()))?;
+        if !named {
+            bail!(
+                "count instructions of {}: {} is stripped, so its SQLite cannot be told from the \
+                 rest of it\nhint: name a library, such as \
+                 `sqlite=/usr/lib/x86_64-linux-gnu/libsqlite3.so.0`, or use a program from `cargo \
+                 build --release`",
+                target.label,
+                program.display()
+            );
+        }
+    }
+    valgrind()
 }
 
 /// Valgrind, found in PATH. RQPS_VALGRIND_PATIENCE: seconds that a process under it may be silent;

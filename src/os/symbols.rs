@@ -66,6 +66,17 @@ impl Symbols {
 }
 
 /// Named functions with a size.
+/// Whether the ELF file `path` names a function like this.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn has_function(path: &Path, name: &str) -> io::Result<bool> {
+    let bytes = fs::read(path)?;
+    let elf = object::File::parse(&*bytes).map_err(io::Error::other)?;
+    let mut symbols = elf.symbols().chain(elf.dynamic_symbols());
+    Ok(symbols.any(|symbol| symbol.kind() == SymbolKind::Text && symbol.name() == Ok(name)))
+}
+
 fn names(elf: &object::File<'_>) -> Vec<(u64, u64, String)> {
     let symbols = elf.symbols().chain(elf.dynamic_symbols());
     let function = |symbol: object::Symbol<'_, '_>| {
