@@ -443,7 +443,7 @@ fn check_first_life(plane: &mut dyn ControlPlane, build: &Build, load: &SettleLo
     if let Some(user) = user::choose(None).unwrap() {
         assert_eq!(server.uid(), user.uid);
     }
-    for setup in plane.session_setup() {
+    for setup in plane.session_setup(false) {
         rows(plane, &setup);
     }
     let before = settings(plane, *dbms);
@@ -920,7 +920,7 @@ fn a_server_by_its_address_is_measured_and_left_alone() {
         assert_eq!(rows(&*plane, SCHEMAS), ["rqps_00000000000a"]);
         let (Endpoint::Server(own), own_login) = other.endpoint() else { panic!("no server") };
         let mut session = PostgresClient::connect(&own, &own_login, PATIENCE).unwrap();
-        for setup in other.session_setup() {
+        for setup in other.session_setup(false) {
             session.simple(&setup).unwrap();
         }
         session.simple("CREATE TABLE sbtest1 (id INT)").unwrap();

@@ -121,7 +121,7 @@ impl Subject {
     /// The endpoint for the driver.
     pub(crate) fn endpoint(&self) -> (Endpoint, Login, Vec<String>) {
         let (endpoint, login) = self.control.endpoint();
-        (endpoint, login, self.control.session_setup())
+        (endpoint, login, self.control.session_setup(false))
     }
 
     /// Root process of the server.

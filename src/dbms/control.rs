@@ -22,12 +22,9 @@ pub trait ControlPlane: Send {
     fn far_endpoint(&self) -> Option<(Endpoint, Login)> {
         None
     }
-    /// The first statements of each measuring session: `SET …`, `PRAGMA …`.
-    fn session_setup(&self) -> Vec<String>;
-    /// More of them for sessions that load: what they leave must be as it would be after a while.
-    fn load_setup(&self) -> Vec<String> {
-        Vec::new()
-    }
+    /// The first statements of each session of clients, or of those that load: `SET …`,
+    /// `PRAGMA …`.
+    fn session_setup(&self, loads: bool) -> Vec<String>;
     /// The place of tables on a server that rqps does not run; `None` on its own.
     fn guest_place(&self) -> Option<GuestPlace> {
         None

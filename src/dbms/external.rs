@@ -269,7 +269,7 @@ impl External {
     /// Connects again, for threads.
     fn connector(&self) -> Connect {
         let (dialect, address, login) = (self.dialect, self.address.clone(), self.login());
-        let setup = self.session_setup();
+        let setup = self.session_setup(false);
         Arc::new(move || {
             let mut session = connect(dialect, &address, &login, CONNECT)?;
             setup.iter().try_for_each(|sql| session.run(sql))?;
@@ -312,7 +312,7 @@ impl ControlPlane for External {
         matches!(self.address, Address::Tcp { .. }).then(|| self.endpoint())
     }
 
-    fn session_setup(&self) -> Vec<String> {
+    fn session_setup(&self, _: bool) -> Vec<String> {
         self.claim.iter().filter_map(Claim::enter_statement).collect()
     }
 

@@ -233,6 +233,13 @@ pub enum RequestBody {
     KeepTurns(TurnRules),
 }
 
+impl RequestBody {
+    /// Whether it fills tables.
+    pub fn is_load(&self) -> bool {
+        !matches!(self, RequestBody::Step(_) | RequestBody::KeepTurns(_))
+    }
+}
+
 /// Measuring a step.
 ///
 /// Clients run through warm-up and window without a break. The clock cuts: an event counts in the

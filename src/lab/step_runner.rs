@@ -112,16 +112,12 @@ impl StepRunner<'_> {
     pub(super) fn request(&self, seed: u64, task: RequestBody) -> DriverRequest {
         let (endpoint, login) = self.control.endpoint();
         let workload = &self.execution.options.plan.workload;
-        let mut session_setup = self.control.session_setup();
-        if !matches!(task, RequestBody::Step(_) | RequestBody::KeepTurns(_)) {
-            session_setup.extend(self.control.load_setup());
-        }
         DriverRequest {
             version: VERSION,
             dialect: self.dialect,
             endpoint,
             login,
-            session_setup,
+            session_setup: self.control.session_setup(task.is_load()),
             mark: self.control.guest_place().map(|place| place.mark),
             seed,
             tables: workload.tables,

@@ -90,7 +90,7 @@ impl ControlPlane for Fake {
         Some(self.endpoint())
     }
 
-    fn session_setup(&self) -> Vec<String> {
+    fn session_setup(&self, _: bool) -> Vec<String> {
         // Data folders of blocks are named b01-1-LABEL.
         let folder = self.server.site.data.file_name().unwrap_or_default().to_string_lossy();
         let label = folder.splitn(3, '-').nth(2);

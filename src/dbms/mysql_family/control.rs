@@ -237,7 +237,7 @@ impl ControlPlane for MysqlFamily {
         Some((listen.endpoint(), login))
     }
 
-    fn session_setup(&self) -> Vec<String> {
+    fn session_setup(&self, _: bool) -> Vec<String> {
         // The character set of the tables, so that no version converts what others do not.
         vec!["SET NAMES latin1".to_owned()]
     }

@@ -156,13 +156,9 @@ impl ControlPlane for Postgres {
         Some((listen.endpoint(), Login { password: listen.password.clone(), ..login() }))
     }
 
-    fn session_setup(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Its VACUUM comes right after its commits: see [`flush`].
-    fn load_setup(&self) -> Vec<String> {
-        vec![SYNCHRONOUS.to_owned()]
+    /// The VACUUM of a load comes right after its commits: see [`flush`].
+    fn session_setup(&self, loads: bool) -> Vec<String> {
+        if loads { vec![SYNCHRONOUS.to_owned()] } else { Vec::new() }
     }
 
     fn server_pid(&self) -> Option<u32> {

@@ -167,7 +167,7 @@ impl ControlPlane for KeyValue {
         self.site.memory_group.clone()
     }
 
-    fn session_setup(&self) -> Vec<String> {
+    fn session_setup(&self, _: bool) -> Vec<String> {
         let mut lines: Vec<String> = self.site.config.text.lines().map(str::to_owned).collect();
         if let Some(facts) = &self.facts {
             lines.push(format!("rqps.version = {}", facts.rocksdb_version));

@@ -66,7 +66,7 @@ impl Sqlite {
     /// each.
     fn ask(&self, doing: &str, statements: &[&str]) -> Result<Vec<Vec<ControlRow>>, DbmsError> {
         let doing = format!("{doing} sqlite {}", self.site.build.manifest.version);
-        let setup = self.session_setup();
+        let setup = self.session_setup(false);
         let first = setup.len();
         let work = SqliteRequest {
             library: self.site.build.root.clone(),
@@ -201,7 +201,7 @@ impl ControlPlane for Sqlite {
         self.site.memory_group.clone()
     }
 
-    fn session_setup(&self) -> Vec<String> {
+    fn session_setup(&self, _: bool) -> Vec<String> {
         self.site.config.text.lines().map(|line| format!("PRAGMA {line}")).collect()
     }
 
