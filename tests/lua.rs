@@ -407,7 +407,7 @@ fn check_walk(theirs: &Theirs) {
     let record = steps(&folder.path().join("out"), "a").remove(0);
     let outcome = &record["outcome"];
     assert_eq!(record["status"], "complete", "{record}");
-    assert!(outcome["events"].as_u64().unwrap() > 5, "{outcome}");
+    assert!(outcome["events"].as_u64().unwrap() > 0, "{outcome}");
     // Every event restarts once, by an error that the script calls ignorable, and counts one error.
     let errors = &outcome["errors"];
     assert_eq!(errors["script"], outcome["events"], "{outcome}");
