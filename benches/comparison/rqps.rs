@@ -99,7 +99,7 @@ fn request(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> Driver
         away: None,
         turns: None,
         counted_events: None,
-        scratch: None,
+        scratch: Some(subject.scratch()),
         places: None,
     }
 }

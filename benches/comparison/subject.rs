@@ -28,7 +28,7 @@ pub(crate) struct Subject {
     control: Box<dyn ControlPlane>,
     stop: Arc<AtomicBool>,
     // Removed after the server has stopped.
-    _folder: TempDir,
+    folder: TempDir,
     _sockets: TempDir,
 }
 
@@ -97,7 +97,7 @@ impl Subject {
             version: control.reported_version()?,
             control,
             stop: Arc::clone(stop),
-            _folder: folder,
+            folder,
             _sockets: sockets,
         })
     }
@@ -132,6 +132,12 @@ impl Subject {
     /// Removes pins of an earlier run: MySQL gives threads to new connections.
     pub(crate) fn unpin(&self) -> Result<()> {
         Ok(affinity::pin_tree(self.pid()?, &affinity::allowed_cpus())?)
+    }
+
+    /// The folder of a driver that runs a script. It goes with the subject's, however the driver
+    /// ends.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.folder.path().join("scratch")
     }
 
     /// Does the lab's work before a load.

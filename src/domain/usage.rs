@@ -48,8 +48,8 @@ pub struct Usage {
     /// CPU of the spinners that keep CPUs awake: contained in `host` but to be left out of every
     /// per-operation figure.
     pub spinner_cpu: CpuTime,
-    /// Counted by the CPU for the server's processes; `None` where there is no server, and where
-    /// `missing` has a reason under `cpu_events`.
+    /// Counted by the CPU for the server's processes. `None` without a server, or if the counters
+    /// cannot be read: `missing["cpu_events"]` then says why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_events: Option<CpuEvents>,
     /// Counted by the CPU for the driver process.

@@ -12,9 +12,9 @@ use crate::lab::canary_reader::CanaryReader;
 use crate::lab::{memory, work_folders};
 use crate::os::host;
 use crate::plan::{BlockSpec, Plan, cost};
-use crate::results::replace_whole;
+use crate::results::{entries, replace_whole};
 
-/// Folder of the last canary of each node, in the folder that all nodes share.
+/// Each node leaves its last canary in this folder, below the folder that all nodes share.
 const READINGS: &str = "nodes";
 
 /// Checks that the node of this name has the room and the memory for a block, and is not much
@@ -61,8 +61,11 @@ fn file_of(readings: &Path, node: &str) -> std::path::PathBuf {
 /// The last canaries of all other nodes.
 fn others(readings: &Path, node: &str) -> Result<Vec<Canary>> {
     let own = file_of(readings, node);
-    let entries = fs::read_dir(readings).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path()).filter(|path| *path != own);
+    if !readings.is_dir() {
+        return Ok(Vec::new());
+    }
+    let paths = entries(readings)?.into_iter().map(|name| readings.join(name));
+    let paths = paths.filter(|path| *path != own);
     let whole = paths.filter(|path| path.extension().is_some_and(|end| end == "json"));
     let read = |path: std::path::PathBuf| {
         let what = || format!("read {}", path.display());

@@ -243,8 +243,9 @@ fn points(ladder: &Ladder) -> Section {
 
 /// Counts repeat, so their third digit says something.
 fn digits(ladder: &Ladder) -> Digits {
-    let counted = [Metric::InstructionsPerOp, Metric::BackgroundInstructionsPerOp];
-    Digits::Fixed(if counted.iter().any(|metric| metric.name() == ladder.metric) { 3 } else { 2 })
+    let metric = Metric::ALL.iter().find(|metric| metric.name() == ladder.metric);
+    let exact = metric.and_then(|metric| metric.spec()).is_some_and(|spec| spec.exact);
+    Digits::Fixed(if exact { 3 } else { 2 })
 }
 
 fn point_cell(point: &VersionPoint, changed: bool, digits: Digits) -> Cell {

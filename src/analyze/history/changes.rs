@@ -12,6 +12,7 @@ use crate::analyze::counted::COUNTS_TAU;
 use crate::analyze::pairing::{CONFIDENCE, PairKey, pair_key};
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
+use crate::domain::verdict::Rules;
 use crate::stats::change_points::{VersionLevel, VersionMean, partition, penalty};
 use crate::stats::moderated::{Estimate, Prior, SD_MIN, Spread};
 use crate::stats::{Interval, summary};
@@ -66,14 +67,12 @@ pub struct LevelChange {
     pub interval: Interval,
 }
 
-/// Standard deviation of ln by which two builds of the same code differ in a metric, each: by their
-/// layout, or, in counted instructions, which know no layout, by the scatter of counts.
+/// Standard deviation, as ln, of one build among builds of the same code: from their layout, or for
+/// an exact metric from the scatter of counts, tau / (2 √2) as of [`Rules::layout_sd`].
 pub(super) fn build_sd(metric: Metric, layout_sd: f64) -> f64 {
-    match metric {
-        Metric::InstructionsPerOp | Metric::BackgroundInstructionsPerOp => {
-            COUNTS_TAU.ln_1p() / (2.0 * std::f64::consts::SQRT_2)
-        }
-        _ => layout_sd,
+    match metric.spec().is_some_and(|spec| spec.exact) {
+        true => Rules { tau: COUNTS_TAU.ln_1p(), ..Rules::default() }.layout_sd(),
+        false => layout_sd,
     }
 }
 

@@ -4,9 +4,8 @@
 //! Its config: `mean_us = 100` (service time), `own_luck = true` (latencies are drawn for each
 //! target anew, where else all targets of a block draw the same), `canaries = 1, 1, 1.5` (by which
 //! factor readings of the host's canaries are slow; `canaries.NODE`, those of a node before a
-//! block), `real_time = true` (sleep through steps as a
-//! real run would), `process = true` (a server process under a warden), `fail =
-//! init|start|settle|check|stop` (that call fails).
+//! block), `real_time = true` (sleep through steps as a real run would), `process = true` (a server
+//! process under a warden), `fail = init|start|settle|check|stop` (that call fails).
 
 use std::fs;
 use std::path::Path;

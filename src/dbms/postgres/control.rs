@@ -254,10 +254,10 @@ fn settle_guest(guest: &GuestSettle<'_>, progress: &mut Tell<'_>) -> Result<(), 
 /// Makes commits wait for their log. `local` does not wait for standbys.
 const SYNCHRONOUS: &str = "SET synchronous_commit = local";
 
-/// Writes the log of all commits so far. With `synchronous_commit = off` the log of a commit may be
-/// written up to three times `wal_writer_delay` later, and VACUUM marks no page as visible to all
-/// while the commits of its rows are not in the log on disk. Index-only scans would then read the
-/// table, too: some targets of a comparison but not others, as the moment of the VACUUM had it.
+/// Writes the log of all commits so far. With `synchronous_commit = off`, a commit reaches the log
+/// on disk up to three times `wal_writer_delay` later. Until then, VACUUM marks no page with its
+/// rows as visible to all, and index-only scans also read the table. That depends on the moment of
+/// the VACUUM, so equal targets would differ.
 fn flush(session: &mut dyn ControlConnection) -> Result<(), WireError> {
     // Only a transaction with a number has a commit to wait for.
     for sql in [SYNCHRONOUS, "SELECT txid_current()", "RESET synchronous_commit"] {

@@ -47,6 +47,7 @@ macro_rules! metrics {
                             aside: false,
                             of_writers: false,
                             adds_up: false,
+                            exact: false,
                             place: None,
                         }$(.$flag($($place)?))*;
                         Some(&ROW)
@@ -64,8 +65,8 @@ macro_rules! metrics {
 //         [common: every step has it, or says why not; explains(n): a cost that may explain the
 //         rate, the n-th of those with an equal change; counted: its verdicts are counted; aside:
 //         not in the overview; of_writers: judged even if its target was missed; adds_up: of
-//         several client hosts, the sum counts; place(n): the n-th published column of costs per
-//         operation];
+//         several client hosts, the sum counts; exact: a count that depends neither on time nor on
+//         the layout of a build; place(n): the n-th published column of costs per operation];
 //
 // A block belongs to the benchmark that it names; "" is every benchmark's. A metric that no section
 // of a report selects is in the section "Other metrics".
@@ -112,11 +113,12 @@ metrics! {
         EffectiveRate, "effective_rate", "effective_o/s", "1/s", Higher, Rate, Fixed(0), [counted];
         /// Instructions per operation of the thread or process that serves the client, in user
         /// space; only in counted runs.
-        InstructionsPerOp, "instructions_per_op", "instr/o", "1/op", Lower, Cost, Fixed(0), [];
+        InstructionsPerOp, "instructions_per_op", "instr/o", "1/op",
+            Lower, Cost, Fixed(0), [exact];
         /// Instructions per operation of the other threads of the same process, in user space; only
         /// in counted runs.
         BackgroundInstructionsPerOp, "background_instructions_per_op", "instr_bg/o", "1/op",
-            Neither, Activity, Fixed(0), [];
+            Neither, Activity, Fixed(0), [exact];
         /// Simulated misses of the first level of caches per operation, of the same thread; only in
         /// counted runs with a simulation.
         SimulatedFirstLevelMisses, "simulated_first_level_misses_per_op", "sim_l1_misses/o",
@@ -134,7 +136,7 @@ metrics! {
         ServerCyclesPerOp, "server_cycles_per_op", "server_cycles/o", "1/op",
             Lower, Cost, Fixed(0), [explains(9), counted];
         /// Instructions per cycle of the server's processes, in user space.
-        ServerIpc, "server_ipc", "server_ipc", "1", Neither, Activity, Fixed(3), [];
+        ServerIpc, "server_ipc", "server_ipc", "instr/cycle", Neither, Activity, Fixed(3), [];
         /// Instructions per operation of the driver process, in user space, counted by the CPU.
         ClientInstructionsPerOp, "client_instructions_per_op", "client_instr/o", "1/op",
             Lower, Cost, Fixed(0), [explains(10), counted];
@@ -142,7 +144,7 @@ metrics! {
         ClientCyclesPerOp, "client_cycles_per_op", "client_cycles/o", "1/op",
             Lower, Cost, Fixed(0), [explains(11), counted];
         /// Instructions per cycle of the driver process, in user space.
-        ClientIpc, "client_ipc", "client_ipc", "1", Neither, Activity, Fixed(3), [];
+        ClientIpc, "client_ipc", "client_ipc", "instr/cycle", Neither, Activity, Fixed(3), [];
     }
     // The Insert Benchmark.
     "insert" => {

@@ -77,6 +77,8 @@ pub struct MetricSpec {
     pub of_writers: bool,
     /// True for a figure of the clients of each host whose sum is that of all clients.
     pub adds_up: bool,
+    /// True for counts that depend neither on time nor on the layout of a build.
+    pub exact: bool,
     /// Place among the published columns of costs per operation, if it is one of them.
     pub place: Option<u8>,
 }
@@ -104,6 +106,10 @@ impl MetricSpec {
 
     pub(super) const fn adds_up(self) -> MetricSpec {
         MetricSpec { adds_up: true, ..self }
+    }
+
+    pub(super) const fn exact(self) -> MetricSpec {
+        MetricSpec { exact: true, ..self }
     }
 
     pub(super) const fn place(self, place: u8) -> MetricSpec {

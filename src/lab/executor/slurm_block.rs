@@ -64,7 +64,7 @@ impl UnderWay {
         self.task.as_ref().is_none_or(|task| task.state != "PENDING") || self.gone.is_some()
     }
 
-    /// The reason for a missing report; true if another start may give one.
+    /// Why the job left no report, and whether it is worth starting the block again.
     pub(super) fn end(&mut self, said: Option<String>) -> (String, bool) {
         let said = said.map(|said| format!(": {said}")).unwrap_or_default();
         let Some(task) = self.task.clone() else {
@@ -79,8 +79,7 @@ impl UnderWay {
     }
 }
 
-/// The reason for which a job left no report; true if another start may give one. `said` is the
-/// end of its log, as a clause.
+/// As [`UnderWay::end`], by the state of the job. `said` is the end of its log, as a clause.
 fn why_ended(task: &QueuedTask, said: &str) -> (String, bool) {
     let node = if task.node.is_empty() { "no node" } else { &task.node };
     let hint = "hint: raise it, such as --sbatch=--time=120";

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::results::replace_whole;
+use crate::results::{entries, replace_whole};
 
 /// The folder of all reasons, in that of the cells.
 pub(super) const FOLDER: &str = "unfit";
@@ -74,12 +74,11 @@ pub(super) fn all(cells: &Path) -> Result<BTreeMap<String, String>> {
 
 fn reasons(folder: &Path) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let node = entry.file_name().to_string_lossy().into_owned();
-        if node.starts_with('.') {
-            continue;
-        }
-        let why = fs::read_to_string(entry.path())
+    if !folder.is_dir() {
+        return Ok(found);
+    }
+    for node in entries(folder)? {
+        let why = fs::read_to_string(folder.join(&node))
             .with_context(|| format!("read why the node {node} is unfit"))?;
         // A node may still be writing it.
         if !why.trim().is_empty() {

@@ -33,8 +33,8 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// Queries once, to find the queries that the server supports. Of several drivers, that of the
-    /// first client observes.
+    /// Queries once, to find the queries that the server supports. On several hosts, only the
+    /// driver of the first client observes.
     pub(super) fn start(
         request: &DriverRequest,
         task: &StepRequest<InsertWork>,

@@ -124,8 +124,8 @@ fn maintain<W: Write>(
     Ok(())
 }
 
-/// The plan of each kind of query on table 1, and a note for each missing plan. Of several drivers,
-/// that of the first client asks.
+/// The plan of each kind of query on table 1, and a note for each missing plan. On several hosts,
+/// only the driver of the first client asks the server.
 pub(super) fn plans(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
@@ -158,8 +158,8 @@ pub(super) fn plans(
     (plans, notes)
 }
 
-/// Bytes of the tables and their indexes; `None` if the DBMS supports no query for it, or the
-/// driver of the first client is another one.
+/// Bytes of the tables and their indexes. `None` if the DBMS has no query for it. On several hosts,
+/// only the driver of the first client asks the server.
 pub(super) fn database_bytes(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
