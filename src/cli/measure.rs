@@ -41,7 +41,7 @@ pub(super) const SHORT_STEPS: [&str; 6] = [
     "point-query",
     "random-points_range=100",
     "range-notcovered-si",
-    "read-only_range=100",
+    "read-only_range=10",
     "update-index",
     "write-only",
 ];

@@ -80,10 +80,9 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "EVENTS_PER_SECOND", allow_negative_numbers = true)]
     #[arg(help_heading = WORKLOAD)]
     pub rate: Option<f64>,
-    /// How targets take turns in a block: every 20 ms within a step (all servers up), by step (all
-    /// servers up) or by run (one server at a time) [default: turns for sysbench with several
-    /// targets and no published preset, with clients on this host; run for the Insert Benchmark;
-    /// else step]
+    /// How targets take turns in a block: every few milliseconds within a step (all servers up), by
+    /// step (all servers up) or by run (one server at a time) [default: turns with several targets
+    /// and no published preset, with clients on this host; run for the Insert Benchmark; else step]
     #[arg(long, value_enum, help_heading = HOW_LONG)]
     pub interleave: Option<InterleaveWord>,
     /// CPUs of client and server: on the same CPU, on different CPUs, or as the operating system

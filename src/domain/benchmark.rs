@@ -60,7 +60,7 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
     /// Shortest length of a turn in milliseconds, where targets take turns within a step; `None`
-    /// for [`TURN_MS`].
+    /// for [`Group::turn_ms`] of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_ms: Option<f64>,
     /// The state of a server during the turns of others; `None` for the default of the step.
@@ -167,10 +167,6 @@ impl Workload {
         format!("{} client{many}", counts.join(", "))
     }
 }
-
-/// Shortest length of a turn, milliseconds, unless something else is asked for: noise of a host
-/// that is slower than that cancels, and changing turns costs less than 1 % of the time.
-pub const TURN_MS: f64 = 20.0;
 
 /// The state of a server during the turns of other targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -285,6 +281,16 @@ impl Group {
             Group::Range => "range",
             Group::Write => "write",
             Group::Unknown(word) => word.text(),
+        }
+    }
+
+    /// Shortest length of a turn, milliseconds, unless something else is asked for: noise of a host
+    /// that is slower than that cancels, and changing turns costs less than 1 % of the time. It
+    /// costs more where steps write, because the server that waits is stopped.
+    pub fn turn_ms(self) -> f64 {
+        match self {
+            Group::Load | Group::Write => 20.0,
+            Group::Point | Group::Range | Group::Unknown(_) => 10.0,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::domain::benchmark::{Group, Phase, Step, TURN_MS, Waiting, Workload};
+use crate::domain::benchmark::{Group, Phase, Step, Waiting, Workload};
 use crate::domain::endpoint::Endpoint;
 use crate::domain::run::Status;
 use crate::driver::ring::TurnRules;
@@ -149,7 +149,7 @@ fn rules(targets: usize, step: &Step, workload: &Workload, seed: u64) -> TurnRul
     TurnRules {
         order: orders.into_iter().flatten().map(|place| place as u32).collect(),
         round: round as u32,
-        turn_ns: ns(workload.turn_ms.unwrap_or(TURN_MS) / 1e3),
+        turn_ns: ns(workload.turn_ms.unwrap_or(step.group.turn_ms()) / 1e3),
         warmup_ns: ns(step.warmup_seconds),
         window_ns: ns(step.seconds),
     }
@@ -190,6 +190,10 @@ mod tests {
                 quadruple[3]
             ]));
         }
-        assert_eq!(two.turn_ns, 20_000_000);
+        assert_eq!(two.turn_ns, 10_000_000, "a step that reads");
+        let writes = Step { group: Group::Write, ..step.clone() };
+        assert_eq!(rules(2, &writes, &workload, 7).turn_ns, 20_000_000);
+        let wanted = Workload { turn_ms: Some(5.0), ..workload };
+        assert_eq!(rules(2, &writes, &wanted, 7).turn_ns, 5_000_000);
     }
 }

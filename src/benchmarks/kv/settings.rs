@@ -60,6 +60,7 @@ const SETTINGS: Settings<KvShape> = Settings {
         ("rate", "rate"),
         ("placement", "placement"),
         ("idle", "idle"),
+        ("turn_ms", "turn_ms"),
     ],
     others: false,
     open: &["option.KEY"],

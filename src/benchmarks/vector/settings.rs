@@ -62,6 +62,8 @@ const SETTINGS: Settings<VectorShape> = Settings {
         ("rate", "rate"),
         ("placement", "placement"),
         ("idle", "idle"),
+        ("turn_ms", "turn_ms"),
+        ("waiting", "waiting"),
     ],
     others: false,
     open: &[],
