@@ -16,8 +16,10 @@ const HEADER: usize = 40;
 /// A histogram: how many values fell on which step.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// Counts by place, encoded; known to be in order.
-    counts: Vec<u8>,
+    /// All of it as it was encoded; its counts by place are known to be in order.
+    bytes: Vec<u8>,
+    /// The end of the counts.
+    end: usize,
     /// By place.
     marks: Vec<Mark>,
     total: u64,
@@ -42,12 +44,12 @@ impl Histogram {
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(text)
             .map_err(|fault| format!("the latency histogram is not base64: {fault}"))?;
-        Histogram::from_bytes(&bytes)
+        Histogram::from_bytes(bytes)
             .map_err(|fault| format!("the latency histogram cannot be read: {fault}"))
     }
 
-    fn from_bytes(bytes: &[u8]) -> Result<Histogram, String> {
-        let cookie = be_u32(bytes, 0)?;
+    fn from_bytes(bytes: Vec<u8>) -> Result<Histogram, String> {
+        let cookie = be_u32(&bytes, 0)?;
         if cookie == DEFLATED {
             let packed = bytes.get(8..).unwrap_or_default();
             let mut plain = Vec::new();
@@ -55,7 +57,7 @@ impl Histogram {
             let mut reader = flate2::read::ZlibDecoder::new(packed).take(64 << 20);
             reader.read_to_end(&mut plain).map_err(|fault| fault.to_string())?;
             return match be_u32(&plain, 0)? {
-                PLAIN => Histogram::from_plain(&plain),
+                PLAIN => Histogram::from_plain(plain),
                 _ => Err("it is not version 2".to_owned()),
             };
         }
@@ -65,16 +67,21 @@ impl Histogram {
         }
     }
 
-    fn from_plain(bytes: &[u8]) -> Result<Histogram, String> {
-        let length = be_u32(bytes, 4)? as usize;
-        let layout = Layout::new(be_u32(bytes, 12)?, be_u64(bytes, 16)?)?;
+    fn from_plain(bytes: Vec<u8>) -> Result<Histogram, String> {
+        let end = HEADER + be_u32(&bytes, 4)? as usize;
+        let layout = Layout::new(be_u32(&bytes, 12)?, be_u64(&bytes, 16)?)?;
         // Normalizing offset and ratio: features that no writer of ours uses.
-        if be_u32(bytes, 8)? != 0 || f64::from_bits(be_u64(bytes, 32)?) != 1.0 {
+        if be_u32(&bytes, 8)? != 0 || f64::from_bits(be_u64(&bytes, 32)?) != 1.0 {
             return Err("it is shifted or scaled".to_owned());
         }
-        let counts = bytes.get(HEADER..HEADER + length).ok_or("it is truncated")?;
+        let counts = bytes.get(HEADER..end).ok_or("it is truncated")?;
         let (marks, total) = survey(counts, layout.places())?;
-        Ok(Histogram { counts: counts.to_vec(), marks, total, layout })
+        Ok(Histogram { bytes, end, marks, total, layout })
+    }
+
+    /// Counts by place, encoded.
+    fn counts(&self) -> &[u8] {
+        &self.bytes[HEADER..self.end]
     }
 
     /// Number of recorded values.
@@ -84,7 +91,7 @@ impl Histogram {
 
     /// The largest value of each step that holds something, and how many values fell on it.
     pub fn steps(&self) -> impl Iterator<Item = (u64, u64)> {
-        let mut walk = Walk::new(&self.counts);
+        let mut walk = Walk::new(self.counts());
         let counts = std::iter::from_fn(move || walk.one().ok());
         counts
             .filter(|(_, count)| *count > 0)
@@ -104,7 +111,7 @@ impl Histogram {
     fn place_of(&self, rank: u64) -> Option<u32> {
         let before = self.marks.partition_point(|mark| mark.sum < rank).checked_sub(1)?;
         let Mark { at, place, mut sum } = self.marks[before];
-        let mut walk = Walk { counts: &self.counts, at, place };
+        let mut walk = Walk { counts: self.counts(), at, place };
         while let Some(stretch) = walk.stretch().filter(|stretch| sum + stretch.sum < rank) {
             sum += stretch.sum;
             walk.pass(&stretch);
@@ -323,7 +330,7 @@ mod tests {
         V2Serializer::new().serialize(&reference, &mut plain).unwrap();
         V2DeflateSerializer::new().serialize(&reference, &mut deflated).unwrap();
         for bytes in [plain, deflated] {
-            let ours = Histogram::from_bytes(&bytes).unwrap();
+            let ours = Histogram::from_bytes(bytes).unwrap();
             assert_eq!(ours.total(), values.len() as u64);
             assert_eq!(ours.quantiles(QUANTILES), expected);
             assert!(ours.steps().eq(steps.iter().copied()));
@@ -347,7 +354,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_it_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..120)) {
-            let _ = Histogram::from_bytes(&bytes);
+            let _ = Histogram::from_bytes(bytes.clone());
             // The same behind a head that is in order, its length that of the rest.
             let mut head = PLAIN.to_be_bytes().to_vec();
             head.extend((bytes.len() as u32).to_be_bytes());
@@ -356,7 +363,7 @@ mod tests {
             head.extend(u64::MAX.to_be_bytes());
             head.extend(1f64.to_be_bytes());
             head.append(&mut bytes);
-            if let Ok(histogram) = Histogram::from_bytes(&head) {
+            if let Ok(histogram) = Histogram::from_bytes(head) {
                 let _ = histogram.quantiles(QUANTILES);
             }
         }
@@ -373,7 +380,7 @@ mod tests {
         reference.record_n(77, i64::MAX as u64 - 5).unwrap();
         let mut bytes = Vec::new();
         V2Serializer::new().serialize(&reference, &mut bytes).unwrap();
-        let ours = Histogram::from_bytes(&bytes).unwrap();
+        let ours = Histogram::from_bytes(bytes).unwrap();
         assert_eq!(ours.total(), i64::MAX as u64 - 5);
         assert_eq!(ours.quantiles([0.5]), [77]);
     }

@@ -1,6 +1,5 @@
 //! The measurement of one step of one run: its metrics, each a number or why it is missing.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -33,8 +32,9 @@ pub struct Measurement {
     /// In the order of [`Metric`]; most steps have a dozen of them.
     #[serde(rename = "values", serialize_with = "as_map")]
     numbers: Vec<(Metric, f64)>,
+    /// Why others have no number, in the same order. Few, and kept for each step of each run.
     #[serde(skip)]
-    missing: BTreeMap<Metric, String>,
+    missing: Vec<(Metric, String)>,
     /// Evenness of the rate, and whether it was steady; `None` without intervals.
     #[serde(rename = "course", skip_serializing_if = "Option::is_none")]
     pub stability: Option<Stability>,
@@ -66,7 +66,7 @@ impl Measurement {
             errors: outcome.errors.values().sum(),
             no_ops: outcome.no_ops,
             numbers: Vec::new(),
-            missing: BTreeMap::new(),
+            missing: Vec::new(),
             stability: None,
             distribution: None,
             record,
@@ -75,13 +75,12 @@ impl Measurement {
 
     /// The metric in its unit, `None` if it could not be computed.
     pub fn get(&self, metric: Metric) -> Option<f64> {
-        let place = self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric);
-        place.ok().map(|place| self.numbers[place].1)
+        place_of(&self.numbers, metric).ok().map(|place| self.numbers[place].1)
     }
 
     /// The reason for which a metric has no value; `None` if it has one, or is not known.
     pub fn why_missing(&self, metric: Metric) -> Option<&str> {
-        self.missing.get(&metric).map(String::as_str)
+        place_of(&self.missing, metric).ok().map(|place| self.missing[place].1.as_str())
     }
 
     /// The metrics with values, in the order of reports.
@@ -92,28 +91,37 @@ impl Measurement {
     /// The metrics with values, then those with a reason for having none.
     pub(super) fn metrics(&self) -> impl Iterator<Item = Metric> {
         let there = self.numbers.iter().map(|(metric, _)| *metric);
-        there.chain(self.missing.keys().copied())
+        there.chain(self.missing.iter().map(|(metric, _)| *metric))
     }
 
     /// Adds metrics, each in place of an earlier value. A reason does not replace a number.
     pub(super) fn put(&mut self, values: impl IntoIterator<Item = MetricValue>) {
+        let values = values.into_iter();
+        self.numbers.reserve(values.size_hint().0);
         for (metric, value) in values {
             match value {
                 Ok(number) if number.is_finite() => {
-                    match self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric) {
-                        Ok(place) => self.numbers[place].1 = number,
-                        Err(place) => self.numbers.insert(place, (metric, number)),
+                    set(&mut self.numbers, metric, number);
+                    if let Ok(place) = place_of(&self.missing, metric) {
+                        self.missing.remove(place);
                     }
-                    self.missing.remove(&metric);
                 }
-                Ok(_) => {
-                    self.missing.insert(metric, "division by zero".to_owned());
-                }
-                Err(why) => {
-                    self.missing.insert(metric, why);
-                }
+                Ok(_) => set(&mut self.missing, metric, "division by zero".to_owned()),
+                Err(why) => set(&mut self.missing, metric, why),
             }
         }
+    }
+}
+
+/// The place of a metric in a list in the order of metrics, or else where it belongs.
+fn place_of<T>(list: &[(Metric, T)], metric: Metric) -> Result<usize, usize> {
+    list.binary_search_by_key(&metric, |(metric, _)| *metric)
+}
+
+fn set<T>(list: &mut Vec<(Metric, T)>, metric: Metric, value: T) {
+    match place_of(list, metric) {
+        Ok(place) => list[place].1 = value,
+        Err(place) => list.insert(place, (metric, value)),
     }
 }
 

@@ -38,12 +38,13 @@ pub(super) fn divide(runs: &[RunFacts], step: &mut StepComparison) {
     }
 }
 
-/// The key that two runs of a pair share: result set, block, attempt.
-pub type PairKey<'a> = (&'a str, u32, u32);
+/// The key that two runs of a pair share: block, attempt, result set. Numbers come first, because
+/// most blocks differ by them and texts take longer to compare.
+pub type PairKey<'a> = (u32, u32, &'a str);
 
 /// The key of a run.
 pub fn pair_key(run: &RunFacts) -> PairKey<'_> {
-    (&run.result_set, run.key.block, run.key.attempt)
+    (run.key.block, run.key.attempt, &run.result_set)
 }
 
 fn relative<'a>(
@@ -127,11 +128,11 @@ fn block_errors(
     if metric != Metric::Rate {
         return Vec::new();
     }
-    let shares = |side: &TargetResult, index: usize| -> Option<Vec<(f64, u64)>> {
-        Some(side.samples[index].record.outcome.turns.as_ref()?.shares.clone())
-    };
+    fn shares(side: &TargetResult, index: usize) -> Option<&[(f64, u64)]> {
+        Some(&side.samples[index].record.outcome.turns.as_ref()?.shares)
+    }
     let error = |(b, t): &(usize, usize)| {
-        error_of_shares(&shares(baseline, *b)?, &shares(target, *t)?).filter(|error| *error > 0.0)
+        error_of_shares(shares(baseline, *b)?, shares(target, *t)?).filter(|error| *error > 0.0)
     };
     places.iter().map(error).collect::<Option<Vec<f64>>>().unwrap_or_default()
 }

@@ -9,6 +9,7 @@ use super::measurement::Measurement;
 use super::pairing::{PairKey, pair_key};
 use crate::domain::metric::Metric;
 use crate::domain::run::TurnFacts;
+use crate::parallel;
 use crate::stats::paired::error_of_shares;
 
 /// Turns of one target and the first one in one step.
@@ -35,16 +36,15 @@ pub struct TurnScatter {
 
 /// One entry for each step and target that took turns with the first target.
 pub fn scatter(comparison: &Comparison) -> Vec<TurnScatter> {
-    let targets = 1..comparison.targets.len();
-    let of_step = |step| {
-        let pairs = targets.clone().filter_map(move |place| {
+    let of_step = |step| -> Vec<TurnScatter> {
+        let pairs = (1..comparison.targets.len()).filter_map(|place| {
             let target = comparison.targets.get(place)?.target.as_ref();
             let is_library = target.is_some_and(|target| target.dbms.is_embedded());
             one(&comparison.runs, step, (place, is_library))
         });
-        pairs.collect::<Vec<_>>()
+        pairs.collect()
     };
-    comparison.steps.iter().flat_map(of_step).collect()
+    parallel::map(comparison.steps.iter().collect(), of_step).into_iter().flatten().collect()
 }
 
 /// The share of the windows that belongs to no turn, because one target hands over to the next;

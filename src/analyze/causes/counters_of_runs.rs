@@ -61,12 +61,11 @@ impl CountersOfRuns {
         });
         let all: BTreeSet<&String> = read.iter().flat_map(|(_, (names, _))| names).collect();
         let names: Vec<String> = all.into_iter().cloned().collect();
-        let runs = read.into_iter().map(|(run, (own, counters))| {
+        let runs = parallel::map(read, |(run, (own, counters))| {
             let places = own.iter().map(|name| names.partition_point(|other| other < name) as u32);
             (run, counters.renumbered(&places.collect::<Vec<_>>()))
         });
-        let runs = runs.collect();
-        CountersOfRuns { names, runs }
+        CountersOfRuns { names, runs: runs.into_iter().collect() }
     }
 
     /// Names of all counters, sorted.

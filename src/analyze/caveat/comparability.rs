@@ -208,17 +208,18 @@ fn turns(evidence: &Evidence) -> Option<Caveat> {
     let mut found = Vec::new();
     let mut ways = Vec::new();
     for (step, records) in evidence.comparison.steps.iter().zip(&evidence.records) {
-        let of_step: Vec<(String, String)> = (evidence.comparison.targets.iter().zip(records))
+        let of_step = (evidence.comparison.targets.iter().zip(records))
             .flat_map(|(target, records)| records.iter().map(|record| (&target.label, *record)))
             .filter(|(_, record)| record.imported.is_none())
             .map(|(label, record)| {
                 let way = if record.outcome.turns.is_some() { "in turns" } else { "continuously" };
-                (label.clone(), way.to_owned())
-            })
-            .collect();
+                (label, way)
+            });
+        // Nearly always the same in every run.
+        let of_step = distinct(of_step);
         if of_step.iter().any(|(_, way)| *way != of_step[0].1) {
             found.push(step.name.clone());
-            ways.extend(of_step);
+            ways.extend(of_step.into_iter().map(|(label, way)| (label.clone(), way.to_owned())));
         }
     }
     let text = spell(&disagreement(ways));
