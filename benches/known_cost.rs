@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use rqps::obtain::Said;
 use rqps::{lab, obtain, plan};
 
 use crate::campaign::{Finding, Measuring, PLAIN, Source};
@@ -133,7 +134,7 @@ fn builds(
 ) -> Result<Vec<Burning>> {
     let cache = lab::open_cache(&options.folders.cache)?;
     let target = plan::words::targets(std::slice::from_ref(&options.target))?.remove(0);
-    let mut say = |line: &str| eprintln!("{line}");
+    let mut say = |said: Said<'_>| eprintln!("{}", said.text());
     let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)
         .with_context(|| format!("obtain {}", target.label))?;
     let place = place.join(source.name());

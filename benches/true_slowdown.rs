@@ -23,6 +23,7 @@ use clap::Parser;
 use rqps::domain::build::Dbms;
 use rqps::domain::metric::Metric;
 use rqps::domain::verdict::{Rules, Verdict};
+use rqps::obtain::Said;
 use rqps::stats::summary::mean;
 use rqps::{lab, obtain, plan};
 
@@ -161,7 +162,7 @@ fn series(options: &Options, folder: &Path) -> Result<Vec<Series>> {
     let cache = lab::open_cache(&options.folders.cache)?;
     let mut all = Vec::new();
     for target in plan::words::targets(&options.targets)? {
-        let mut say = |line: &str| eprintln!("{line}");
+        let mut say = |said: Said<'_>| eprintln!("{}", said.text());
         let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)
             .with_context(|| format!("obtain {}", target.label))?;
         let version = &build.manifest.version;

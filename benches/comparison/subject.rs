@@ -13,6 +13,7 @@ use rqps::domain::build::{Build, BuildSource};
 use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Address, Endpoint, Login};
 use rqps::domain::target::Target;
+use rqps::obtain::Said;
 use rqps::os::{affinity, user};
 use rqps::{lab, obtain, plan};
 use tempfile::TempDir;
@@ -45,7 +46,8 @@ pub(crate) fn builds(
         if !speaks || matches!(target.source, BuildSource::Dsn(_)) {
             bail!("compare on {}: only servers that are started here will do", target.label);
         }
-        let build = obtain::obtain(target.dbms, &target.source, &cache, say)
+        let mut hear = |said: Said<'_>| say(said.text());
+        let build = obtain::obtain(target.dbms, &target.source, &cache, &mut hear)
             .with_context(|| format!("obtain {}", target.label))?;
         found.push((target, build));
     }

@@ -3,14 +3,15 @@
 use anyhow::{Result, bail};
 
 use crate::cli::args::{Builds, Get};
+use crate::cli::progress::Display;
 use crate::cli::stop::stop_flag;
 use crate::cli::{exit, folders};
 use crate::domain::build::{BuildSource, Dbms};
 use crate::domain::terms::{NO_ADVICE, OPEN_SOURCE, TERMS};
-use crate::lab;
+use crate::lab::{self, Event};
 use crate::obtain::catalogue::{self, Entry};
 use crate::obtain::listing::releases;
-use crate::obtain::{self, Cache, ObtainError, PackageClients, Reason};
+use crate::obtain::{self, Cache, ObtainError, PackageClients, Reason, Said};
 use crate::plan::words;
 use crate::report::terms_sentence;
 
@@ -56,8 +57,9 @@ fn entries(words: &Builds, dbms: Option<Dbms>, cache: &Cache) -> Result<Vec<Entr
     }
     let clients = PackageClients::default();
     let mut entries = Vec::new();
+    let mut display = Display::of_fetches();
     for one in Dbms::ALL.into_iter().filter(|one| dbms.is_none_or(|dbms| dbms == *one)) {
-        let mut say = |what: &str| tell!("rqps: {one}: {what}");
+        let mut say = |said: Said<'_>| display.show(Event::of_fetch(one.name(), said));
         entries.extend(releases(&clients, one, cache, words.refresh, &mut say)?);
     }
     Ok(entries)
@@ -84,8 +86,11 @@ pub(super) fn get(words: &Get) -> Result<u8> {
         if let BuildSource::Dsn(_) = target.source {
             bail!("get {label}: this server already runs, so there is nothing to fetch");
         }
-        let mut say = |what: &str| tell!("rqps: {label}: {what}");
+        let mut display = Display::of_fetches();
+        let mut say = |said: Said<'_>| display.show(Event::of_fetch(&label, said));
         let built = obtain::obtain_with(&clients, target.dbms, &target.source, &cache, &mut say);
+        // The moving line ends before anything is printed.
+        drop(display);
         let build = match built {
             Err(ObtainError::Build { reason, .. }) if matches!(*reason, Reason::Stopped) => {
                 tell!("rqps: stopped; builds that were complete are in the cache");

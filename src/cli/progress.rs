@@ -30,13 +30,22 @@ pub(super) struct Display {
 
 impl Display {
     pub(super) fn new() -> Display {
+        Display::with("{bar:24} {percent:>3}% {wide_msg}")
+    }
+
+    /// For work of which no share is known, such as fetching builds.
+    pub(super) fn of_fetches() -> Display {
+        Display::with("{spinner} {wide_msg}")
+    }
+
+    fn with(template: &str) -> Display {
         let form = print::form().unwrap_or(match std::io::stderr().is_terminal() {
             true => ProgressForm::Bar,
             false => ProgressForm::Plain,
         });
         let bar = (form == ProgressForm::Bar).then(|| {
             let bar = ProgressBar::new(1000);
-            let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {wide_msg}");
+            let style = ProgressStyle::with_template(template);
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.enable_steady_tick(Duration::from_millis(250));
             bar
@@ -81,12 +90,12 @@ impl Display {
                     RateUnit::Relative => format!("{rate:.2} of the baseline"),
                     RateUnit::Unknown(word) => format!("{rate:.0} {}", word.text()),
                 };
-                self.now(&format!("block {block}/{blocks}  {step}  {label}  {rate}"));
+                self.now(&format!("block {block}/{blocks}  {step}  {label}  {rate}"), false);
             }
-            Event::Doing { label, what, done } => {
+            Event::Doing { label, what, done, begins } => {
                 let share = done.map(|done| format!(" {:.0}%", done * 100.0)).unwrap_or_default();
                 let label = if label.is_empty() { label } else { format!("{label}: ") };
-                self.now(&format!("{label}{what}{share}"));
+                self.now(&format!("{label}{what}{share}"), begins);
             }
             Event::Advance { done_seconds, total_seconds } => {
                 // The next of several measurements, as in a bisection, has a pace of its own.
@@ -122,7 +131,7 @@ impl Display {
                 "event": "measured", "block": block, "blocks": blocks, "target": label,
                 "step": step, "rate": rate, "unit": unit,
             }),
-            Event::Doing { label, what, done } => {
+            Event::Doing { label, what, done, .. } => {
                 json!({ "event": "doing", "target": label, "what": what, "done": done })
             }
             Event::Advance { done_seconds, total_seconds } => json!({
@@ -133,15 +142,22 @@ impl Display {
         })
     }
 
-    /// The current activity.
-    fn now(&mut self, text: &str) {
+    /// The current activity. Plain lines tell each that `begins`, others only after a pause.
+    fn now(&mut self, text: &str, begins: bool) {
         text.clone_into(&mut self.doing);
         self.refresh();
-        let due = self.last_plain.is_none_or(|last| last.elapsed() >= PLAIN_PAUSE);
-        if self.form == ProgressForm::Plain && due {
-            self.last_plain = Some(Instant::now());
+        if self.form == ProgressForm::Plain && self.is_due(begins, Instant::now()) {
             tell!("rqps: {}{text}", self.left());
         }
+    }
+
+    /// True if a plain line may go out now; the next pause then begins.
+    fn is_due(&mut self, begins: bool, now: Instant) -> bool {
+        let due = begins || self.last_plain.is_none_or(|last| now - last >= PLAIN_PAUSE);
+        if due {
+            self.last_plain = Some(now);
+        }
+        due
     }
 
     fn refresh(&self) {
@@ -193,18 +209,35 @@ impl Drop for Display {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_next_measurement_has_a_pace_of_its_own() {
-        let mut display = Display {
+    fn silent(began: Instant) -> Display {
+        Display {
             form: ProgressForm::None,
             bar: None,
-            // The first one took a hundred times as long as it was estimated.
-            began: Instant::now() - Duration::from_secs(1000),
+            began,
             done_seconds: 0.0,
             total_seconds: 0.0,
             last_plain: None,
             doing: String::new(),
+        }
+    }
+
+    #[test]
+    fn plain_lines_come_after_a_pause_or_when_work_begins() {
+        let begin = Instant::now();
+        let mut display = silent(begin);
+        let mut lines = |begins, from: u64, to: u64| {
+            let at = |second| begin + Duration::from_secs(second);
+            (from..to).filter(|second| display.is_due(begins, at(*second))).collect::<Vec<u64>>()
         };
+        assert_eq!(lines(false, 0, 35), [0, 10, 20, 30]);
+        assert_eq!(lines(true, 35, 36), [35]);
+        assert_eq!(lines(false, 36, 60), [45, 55]);
+    }
+
+    #[test]
+    fn the_next_measurement_has_a_pace_of_its_own() {
+        // The first one took a hundred times as long as it was estimated.
+        let mut display = silent(Instant::now() - Duration::from_secs(1000));
         let mut advance = |done_seconds, total_seconds| {
             display.show(Event::Advance { done_seconds, total_seconds });
             display.seconds_left(done_seconds, total_seconds).expect("an estimate")

@@ -2,6 +2,7 @@
 
 use crate::domain::benchmark::RateUnit;
 use crate::domain::loaded_file::LoadedFile;
+use crate::obtain::Said;
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,8 @@ pub enum Event {
         what: String,
         /// Share done, 0 to 1, if it is known.
         done: Option<f64>,
+        /// True for the begin of a piece of work that may take minutes, such as a build.
+        begins: bool,
     },
     /// A target is loaded and its snapshot taken.
     Loaded {
@@ -53,4 +56,20 @@ pub enum Event {
         /// In all.
         total_seconds: f64,
     },
+}
+
+impl Event {
+    /// What a fetch of the build of a target says.
+    pub fn of_fetch(label: &str, said: Said<'_>) -> Event {
+        let what = said.text();
+        match said {
+            Said::Note(_) => Event::Note(format!("{label}: {what}")),
+            Said::Begins(_) | Said::GoesOn(_) => Event::Doing {
+                label: label.to_owned(),
+                what: what.to_owned(),
+                done: None,
+                begins: matches!(said, Said::Begins(_)),
+            },
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::domain::benchmark::Phase;
 use crate::lab::event::Event;
+use crate::obtain::Said;
 use crate::plan::{Plan, cost};
 
 /// Passes events on and keeps count.
@@ -53,7 +54,12 @@ impl<'a> Progress<'a> {
     /// Something that may take a while.
     pub(super) fn doing(&mut self, label: &str, what: &str, done: Option<f64>) {
         let (label, what) = (label.to_owned(), what.to_owned());
-        (self.events)(Event::Doing { label, what, done });
+        (self.events)(Event::Doing { label, what, done, begins: false });
+    }
+
+    /// A build that is being fetched.
+    pub(super) fn fetching(&mut self, label: &str, said: Said<'_>) {
+        (self.events)(Event::of_fetch(label, said));
     }
 
     /// A line worth keeping.

@@ -13,7 +13,7 @@ use crate::domain::config::Config;
 use crate::domain::target::Target;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
-use crate::obtain::{self, Cache, Found, PackageClients};
+use crate::obtain::{self, Cache, Found, PackageClients, Said};
 use crate::os::user::User;
 use crate::plan::{Plan, TargetSlot};
 use crate::wire::dsn::Dsn;
@@ -57,7 +57,11 @@ impl<'a> Search<'a> {
         let mut found = Vec::new();
         for target in &options.plan.targets {
             let label = &target.label;
-            let mut say = |what: &str| progress.doing(label, what, None);
+            let mut say = |said: Said<'_>| match said {
+                // Whoever wrote the block down has told the user already.
+                Said::Note(_) if slots.is_some() => {}
+                _ => progress.fetching(label, said),
+            };
             let one = obtain::find(&clients, target.dbms, &target.source, &cache, &mut say)?;
             match &one {
                 _ if slots.is_some() => Ok(()),
@@ -86,7 +90,7 @@ impl<'a> Search<'a> {
         for (index, found) in self.found.into_iter().enumerate() {
             let target = &self.options.plan.targets[index];
             let label = &target.label;
-            let mut say = |what: &str| progress.doing(label, what, None);
+            let mut say = |said: Said<'_>| progress.fetching(label, said);
             let build = match found {
                 Found::Here(build) => build,
                 Found::Wanted(wanted) => {

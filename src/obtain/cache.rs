@@ -6,6 +6,8 @@
 //!   builds/KEY/tree/           bin, share, lib …
 //!   partial/KEY/package-PID/   what the package client is downloading
 //!   partial/KEY/build/         a build that is being unpacked; renamed to builds/KEY when done
+//!   partial/…-objects-…/       objects that builds in several orders of linking share, as long as
+//!                              the cache is open
 //!   locks/KEY.lock             held while partial/KEY is in use
 //!   logs/KEY.log               what a build from sources printed
 //! ```
@@ -18,6 +20,7 @@ use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::domain::build::{Build, Manifest};
@@ -34,6 +37,30 @@ const TREE: &str = "tree";
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
+    objects: Arc<Mutex<Option<KeptObjects>>>,
+}
+
+/// Objects, and the key of what they are.
+#[derive(Debug)]
+struct KeptObjects {
+    key: String,
+    partial: Partial,
+}
+
+/// Objects that builds share, in the hands of one build.
+pub(super) struct SharedObjects<'a> {
+    kept: MutexGuard<'a, Option<KeptObjects>>,
+    /// The folder in which they are made.
+    pub(super) scratch: PathBuf,
+    /// The folder of what was built with them; there once it is whole.
+    pub(super) tree: PathBuf,
+}
+
+impl SharedObjects<'_> {
+    /// Removes them: they are not whole.
+    pub(super) fn discard(mut self) {
+        *self.kept = None;
+    }
 }
 
 impl Cache {
@@ -48,7 +75,7 @@ impl Cache {
         match fs::create_dir_all(root) {
             Err(error) if new && is_forbidden(&error) => {
                 let root = std::path::absolute(root).map_err(refused)?;
-                return Ok(Cache { root });
+                return Ok(Cache { root, objects: Arc::default() });
             }
             made => made.map_err(refused)?,
         }
@@ -65,7 +92,7 @@ impl Cache {
                 return Err(refused(error));
             }
         }
-        let cache = Cache { root };
+        let cache = Cache { root, objects: Arc::default() };
         cache.remove_leftovers();
         Ok(cache)
     }
@@ -148,6 +175,28 @@ impl Cache {
         Ok(Partial { folder, package, build, target, _lock: lock })
     }
 
+    /// The place of the objects with that key: empty at first, kept until another key is asked for
+    /// or the last copy of this cache is dropped. Whoever asks must not hold the place of a build
+    /// yet, and gets one such place at a time: two processes that each wait for what the other
+    /// holds would wait forever.
+    pub(super) fn objects(
+        &self,
+        key: &str,
+        progress: &mut Progress<'_>,
+    ) -> Result<SharedObjects<'_>, Reason> {
+        let mut kept = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = match kept.take() {
+            Some(objects) if objects.key == key => objects,
+            other => {
+                drop(other);
+                KeptObjects { key: key.to_owned(), partial: self.begin(key, progress)? }
+            }
+        };
+        let (scratch, tree) = (objects.partial.package().to_owned(), objects.partial.tree());
+        *kept = Some(objects);
+        Ok(SharedObjects { kept, scratch, tree })
+    }
+
     fn lock_path(&self, key: &str) -> PathBuf {
         self.root.join("locks").join(format!("{key}.lock"))
     }
@@ -171,6 +220,7 @@ impl Cache {
 }
 
 /// A build on its way into the cache. Dropped before [`Partial::keep`], it leaves nothing.
+#[derive(Debug)]
 pub(super) struct Partial {
     folder: PathBuf,
     package: PathBuf,

@@ -5,7 +5,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::dbms::spec::{self, BuildRow, DbmsSpec, Machine, Origin, RowSource};
+use crate::dbms::spec::{self, BuildRow, DbmsSpec, Machine, Origin, RowSource, SourceOrigin};
 use crate::domain::build::{Dbms, Version};
 use crate::obtain::error::Reason;
 use crate::units;
@@ -103,6 +103,17 @@ pub(super) fn key(dbms: Dbms, version: &Version, origin: &Origin, machine: Machi
             format!("{dbms}-{}-{folder}-{machine}", requirement.replace("==", "-"))
         }
     }
+}
+
+/// The place in the cache of the objects that a build from sources shares with those linked in
+/// another order; `None` if it shares none.
+pub(super) fn objects_key(dbms: Dbms, origin: &Origin, machine: Machine) -> Option<String> {
+    let Origin::Source(SourceOrigin { objects: Some(objects), .. }) = origin else { return None };
+    let mut shared = origin.clone();
+    if let Origin::Source(shared) = &mut shared {
+        shared.how = format!("{objects}-objects");
+    }
+    Some(key(dbms, &Version::new(""), &shared, machine))
 }
 
 /// The package for the version that a user wrote: the row of the tables that has it as it was

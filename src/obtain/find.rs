@@ -8,7 +8,7 @@ use crate::obtain::cache::Cache;
 use crate::obtain::catalogue::{self, Resolved};
 use crate::obtain::clients::PackageClients;
 use crate::obtain::error::{ObtainError, Reason};
-use crate::obtain::progress::Progress;
+use crate::obtain::progress::{Hear, Progress};
 use crate::obtain::{debian, inspect, installed, layout, source};
 use crate::wire::dsn;
 
@@ -37,13 +37,13 @@ pub struct Wanted {
 /// Looks for a build where it can be without being fetched: in the cache, at the path that is
 /// named, compiled in. A word that no fetch could make right is an error now.
 ///
-/// `progress` is handed a line when something is to be said.
+/// `progress` hears when something is to be said.
 pub fn find(
     clients: &PackageClients,
     dbms: Dbms,
     from: &BuildSource,
     cache: &Cache,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut Hear<'_>,
 ) -> Result<Found, ObtainError> {
     let mut progress = Progress::new(progress, &clients.stop);
     let target = target(dbms, from);
@@ -104,7 +104,7 @@ fn by_version(
     }
     let resolved = catalogue::resolve(spec, version, variant, Machine::this())?;
     if let Some(said) = &resolved.said {
-        progress.begin(said);
+        progress.note(said);
     }
     let Resolved { version, origin, .. } = resolved;
     in_cache(dbms, Some(version), origin, target, cache)

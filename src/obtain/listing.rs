@@ -17,7 +17,7 @@ use crate::obtain::catalogue::{self, Entry};
 use crate::obtain::clients::PackageClients;
 use crate::obtain::error::{ObtainError, Reason};
 use crate::obtain::maven;
-use crate::obtain::progress::Progress;
+use crate::obtain::progress::{Hear, Progress};
 
 /// Time that a list counts as fresh.
 const FRESH: Duration = Duration::from_secs(24 * 3600);
@@ -26,7 +26,7 @@ const FRESH: Duration = Duration::from_secs(24 * 3600);
 /// oldest first. `refresh` asks the client although a fresh list is kept.
 ///
 /// If the client cannot reach its repository, a list that is kept counts, however old; `progress`
-/// is handed a line that says so.
+/// hears a note that says so.
 ///
 /// # Errors
 /// The client is missing, or cannot reach its repository and no list is kept.
@@ -35,7 +35,7 @@ pub fn releases(
     dbms: Dbms,
     cache: &Cache,
     refresh: bool,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut Hear<'_>,
 ) -> Result<Vec<Entry>, ObtainError> {
     let Some(artifact) = spec::of(dbms).and_then(artifact) else {
         return Ok(catalogue::known(Some(dbms)));
@@ -45,7 +45,7 @@ pub fn releases(
     if refresh || !is_fresh(&path) {
         match ask(clients, dbms, (&artifact, &path), cache, refresh, &mut progress) {
             Ok(()) => {}
-            Err(Reason::Network { said, .. }) if path.is_file() => progress.begin(&format!(
+            Err(Reason::Network { said, .. }) if path.is_file() => progress.note(&format!(
                 "the repository of {artifact} cannot be reached ({said}); this list is an older one"
             )),
             Err(reason) => {

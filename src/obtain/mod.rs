@@ -31,4 +31,5 @@ pub use clients::PackageClients;
 pub use error::{ObtainError, Reason};
 pub use fetch::{fetch, obtain, obtain_with};
 pub use find::{Found, Wanted, find};
+pub use progress::{Hear, Said};
 pub use source_fault::SourceFault;

@@ -8,25 +8,53 @@ use crate::obtain::error::Reason;
 /// Time between two progress messages.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// A message of a fetch to its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// A fact that the user should see later, too.
+    Note(&'a str),
+    /// A piece of work begins that may take long.
+    Begins(&'a str),
+    /// It goes on. Comes once per second.
+    GoesOn(&'a str),
+}
+
+impl<'a> Said<'a> {
+    /// The words.
+    pub fn text(self) -> &'a str {
+        match self {
+            Said::Note(text) | Said::Begins(text) | Said::GoesOn(text) => text,
+        }
+    }
+}
+
+/// What hears the messages of a fetch.
+pub type Hear<'a> = dyn FnMut(Said<'_>) + 'a;
+
 /// Carries messages to the caller, and the caller's stop request to the worker.
 pub(super) struct Progress<'a> {
-    say: &'a mut dyn FnMut(&str),
+    hear: &'a mut Hear<'a>,
     stop: &'a AtomicBool,
     started: Instant,
     last: Instant,
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(say: &'a mut dyn FnMut(&str), stop: &'a AtomicBool) -> Progress<'a> {
+    pub(super) fn new(hear: &'a mut Hear<'_>, stop: &'a AtomicBool) -> Progress<'a> {
         let now = Instant::now();
-        Progress { say, stop, started: now, last: now }
+        Progress { hear, stop, started: now, last: now }
+    }
+
+    /// A fact that the user should see later, too.
+    pub(super) fn note(&mut self, text: &str) {
+        (self.hear)(Said::Note(text));
     }
 
     /// A piece of work begins.
     pub(super) fn begin(&mut self, text: &str) {
         self.started = Instant::now();
         self.last = self.started;
-        (self.say)(text);
+        (self.hear)(Said::Begins(text));
     }
 
     /// The work goes on: at most once per second the text goes out, with the seconds since
@@ -36,7 +64,7 @@ impl<'a> Progress<'a> {
         if self.last.elapsed() >= EVERY {
             self.last = Instant::now();
             let seconds = self.started.elapsed().as_secs();
-            (self.say)(&format!("{}, {seconds} s", text()));
+            (self.hear)(Said::GoesOn(&format!("{}, {seconds} s", text())));
         }
         Ok(())
     }

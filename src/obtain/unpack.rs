@@ -416,6 +416,7 @@ mod tests {
     use super::*;
     use crate::dbms::spec;
     use crate::domain::build::Dbms;
+    use crate::obtain::progress::Said;
     use std::io::Cursor;
     use std::sync::atomic::AtomicBool;
     use zip::write::SimpleFileOptions;
@@ -447,7 +448,7 @@ mod tests {
     }
 
     fn unpack(root: &Path, bytes: &[u8]) -> Result<(), Reason> {
-        let (mut say, stop) = (|_: &str| {}, AtomicBool::new(false));
+        let (mut say, stop) = (|_: Said<'_>| {}, AtomicBool::new(false));
         let mut progress = Progress::new(&mut say, &stop);
         let mut folder = Folder::new(root, "group:artifact:1", Links::Relative)?;
         let place = spec::of(Dbms::Postgres).unwrap().package.unwrap().place;
@@ -557,7 +558,7 @@ mod tests {
     }
 
     fn unpack_package(dbms: Dbms, bytes: &[u8], root: &Path) -> Result<(), Reason> {
-        let (mut say, stop) = (|_: &str| {}, AtomicBool::new(false));
+        let (mut say, stop) = (|_: Said<'_>| {}, AtomicBool::new(false));
         let mut progress = Progress::new(&mut say, &stop);
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), bytes).unwrap();

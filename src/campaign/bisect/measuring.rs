@@ -18,7 +18,7 @@ use crate::domain::bisection::{
 };
 use crate::domain::metric::Metric;
 use crate::lab::{self, Event, ExecutionOptions};
-use crate::obtain::{self, ObtainError, PackageClients, Reason};
+use crate::obtain::{self, ObtainError, PackageClients, Reason, Said};
 use crate::plan::{Blocks, CountingPass, Plan, file};
 use crate::results::{self, BisectionFolder};
 
@@ -172,10 +172,7 @@ impl<'a> Measuring<'a> {
         let stop = Arc::clone(&self.options.stop);
         let clients = PackageClients { stop, ..PackageClients::default() };
         let label = target.label.clone();
-        let mut say = |what: &str| {
-            let event = Event::Doing { label: label.clone(), what: what.to_owned(), done: None };
-            (self.events)(event);
-        };
+        let mut say = |said: Said<'_>| (self.events)(Event::of_fetch(&label, said));
         let built = obtain::obtain_with(&clients, target.dbms, &target.source, &cache, &mut say);
         match built {
             Ok(_) => Ok(None),

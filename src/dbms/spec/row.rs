@@ -192,6 +192,9 @@ pub struct SourceOrigin {
     pub toolchain: String,
     /// Hash of the toolchain and the recipes.
     pub how: String,
+    /// The same without what only links: builds with equal ones share their objects. `None` if the
+    /// build is not linked in an order of its own.
+    pub objects: Option<String>,
 }
 
 impl fmt::Display for SourceOrigin {

@@ -5,20 +5,16 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
-
-use rustix::process::{Pid, Signal, kill_process_group};
+use std::process::Command;
 
 use super::locate::{present, put};
 use super::recipe::Recipe;
+use super::run::{command, failed, run};
 use super::toolchain::Toolchain;
-use super::{patch, relink};
+use super::{folder, patch, relink};
 use crate::dbms::spec::{self, BuildForm, SourceOrigin};
 use crate::domain::build::{Dbms, Manifest};
-use crate::obtain::client::shortened;
 use crate::obtain::error::Reason;
 use crate::obtain::find::library_as_root;
 use crate::obtain::progress::Progress;
@@ -26,11 +22,6 @@ use crate::obtain::source_fault::SourceFault;
 use crate::obtain::{installed, layout};
 use crate::os::answer;
 use crate::os::user::{self, User};
-
-/// Time between two looks at a running command.
-const POLL: Duration = Duration::from_millis(50);
-/// Lines of a log that an error shows.
-const LINES_SHOWN: usize = 4;
 
 /// A build to make, and its folders.
 pub(in crate::obtain) struct Compile<'a> {
@@ -46,67 +37,205 @@ pub(in crate::obtain) struct Compile<'a> {
     pub(in crate::obtain) log: &'a Path,
 }
 
+/// Objects that builds share which are only linked in other orders.
+pub(in crate::obtain) struct Objects<'a> {
+    /// The folder in which they are made and linked; empty at first.
+    pub(in crate::obtain) scratch: &'a Path,
+    /// The folder of what the lines of the recipe built; there once the objects are whole.
+    pub(in crate::obtain) tree: &'a Path,
+    /// The place of a build that was compiled into them. No build is there.
+    pub(in crate::obtain) prefix: &'a Path,
+    /// The log of making them.
+    pub(in crate::obtain) log: &'a Path,
+}
+
 /// Builds. What is in `scratch` afterwards is of no use.
 pub(in crate::obtain) fn compile(
     work: &Compile<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<Manifest, Reason> {
-    let Compile { dbms, origin, scratch, tree, prefix, log } = *work;
-    let sources = scratch.join("sources");
-    let dest = scratch.join("dest");
+    let Compile { dbms, origin, scratch, prefix, log, .. } = *work;
     let (recipe, toolchain) = checked(dbms, origin, progress)?;
-    for folder in [&sources, &dest] {
-        fs::create_dir(folder).map_err(Reason::io("create", folder))?;
+    let site = Site::open((&recipe, &toolchain), (scratch, prefix, log))?;
+    site.put_sources(origin, progress)?;
+    site.run_all(&recipe.lines, &format!("building {origin}"), progress)?;
+    finish(work, &site, progress)
+}
+
+/// Makes the objects that a build shares with others, and what the recipe builds with them,
+/// unless they are there.
+pub(in crate::obtain) fn make_objects(
+    work: &Compile<'_>,
+    objects: &Objects<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<(), Reason> {
+    if objects.tree.is_dir() {
+        return Ok(());
     }
-    progress.begin(&format!("copying the sources {origin}"));
-    put(origin, &sources, progress).map_err(|reason| disk_full(reason, scratch))?;
-    patch::apply(&toolchain.patches, &sources)?;
-    let user = user::choose(None).map_err(|error| other("choose a user for", scratch, error))?;
-    let script = scratch.join("recipe");
-    if let Some(text) = &recipe.script {
-        write_script(&script, text).map_err(Reason::io("write", &script))?;
-    }
-    give(scratch, user.as_ref())?;
-    if let Some(parent) = log.parent() {
-        fs::create_dir_all(parent).map_err(Reason::io("create", parent))?;
-    }
-    let mut log_file = File::create(log).map_err(Reason::io("create", log))?;
-    let order = scratch.join("order.ld");
-    let again = if toolchain.order.is_some() { recipe.relink.as_slice() } else { &[] };
-    let count = recipe.lines.len() + again.len();
-    for (at, line) in recipe.lines.iter().chain(again).enumerate() {
-        if let Some(number) = toolchain.order.filter(|_| at == recipe.lines.len()) {
-            relink::write_script(dbms, &sources, number, &order)?;
+    let Compile { dbms, origin, .. } = *work;
+    let (recipe, toolchain) = checked(dbms, origin, progress)?;
+    let site = Site::open((&recipe, &toolchain), (objects.scratch, objects.prefix, objects.log))?;
+    site.put_sources(origin, progress)?;
+    let text = format!("compiling {origin} once for all orders");
+    site.run_all(&recipe.lines, &text, progress)?;
+    fs::rename(&site.dest, objects.tree).map_err(Reason::io("rename", &site.dest))
+}
+
+/// Links objects that are there in the order of a build, which is otherwise what was built with
+/// them.
+pub(in crate::obtain) fn link(
+    work: &Compile<'_>,
+    objects: &Objects<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let Compile { dbms, origin, log, .. } = *work;
+    let (recipe, toolchain) = checked(dbms, origin, progress)?;
+    let mut site = Site::open((&recipe, &toolchain), (objects.scratch, objects.prefix, log))?;
+    // Nothing that the build left is in this folder.
+    site.order = work.scratch.join("order.ld");
+    let Some(order) = toolchain.order else {
+        let reason = "the target names no order";
+        return Err(SourceFault::NoRelink { dbms, reason }.into());
+    };
+    progress.begin(&format!("ordering the functions of {origin}"));
+    folder::mirror(objects.tree, &site.dest, progress)
+        .map_err(|reason| disk_full(reason, work.scratch))?;
+    site.give(&site.dest)?;
+    relink::write_script(dbms, &site.sources, order, &site.order)?;
+    site.run_all(&recipe.relink, &format!("linking {origin}"), progress)?;
+    finish(work, &site, progress)
+}
+
+/// The place in which the lines of a recipe run.
+struct Site<'a> {
+    recipe: &'a Recipe,
+    toolchain: &'a Toolchain,
+    scratch: &'a Path,
+    prefix: &'a Path,
+    log: &'a Path,
+    log_file: File,
+    /// The user that builds, if rqps runs as root.
+    user: Option<User>,
+    sources: PathBuf,
+    dest: PathBuf,
+    /// The linker script of an order.
+    order: PathBuf,
+    /// The script of the user, if the recipe has one.
+    script: PathBuf,
+}
+
+impl<'a> Site<'a> {
+    /// The log is new, and DEST is empty.
+    fn open(
+        (recipe, toolchain): (&'a Recipe, &'a Toolchain),
+        (scratch, prefix, log): (&'a Path, &'a Path, &'a Path),
+    ) -> Result<Site<'a>, Reason> {
+        let user =
+            user::choose(None).map_err(|error| other("choose a user for", scratch, error))?;
+        if let Some(parent) = log.parent() {
+            fs::create_dir_all(parent).map_err(Reason::io("create", parent))?;
         }
-        io::Write::write_all(&mut log_file, format!("+ {line}\n").as_bytes())
-            .map_err(Reason::io("write", log))?;
-        let mut command = command(line, &sources, &toolchain, user.as_ref());
-        command.env("DEST", &dest).env("PREFIX", prefix).env("TMPDIR", scratch);
-        command.env("HOME", scratch).env("ORDER", &order).env("RECIPE", &script);
-        let text = format!("building {origin}, command {} of {count}", at + 1);
-        progress.begin(&text);
-        let ended = run(&mut command, &log_file, progress, &text)?;
-        if !ended.success() {
-            progress.check()?;
-            return Err(failed(ended, log, scratch));
+        let log_file = File::create(log).map_err(Reason::io("create", log))?;
+        let [sources, dest, order, script] =
+            ["sources", "dest", "order.ld", "recipe"].map(|name| scratch.join(name));
+        // What an order of linking that failed has left.
+        if dest.exists() {
+            fs::remove_dir_all(&dest).map_err(Reason::io("remove", &dest))?;
         }
+        fs::create_dir(&dest).map_err(Reason::io("create", &dest))?;
+        let site = Site {
+            recipe,
+            toolchain,
+            scratch,
+            prefix,
+            log,
+            log_file,
+            user,
+            sources,
+            dest,
+            order,
+            script,
+        };
+        site.give(&site.dest)?;
+        Ok(site)
     }
-    let below_prefix = dest.join(prefix.strip_prefix("/").unwrap_or(prefix));
-    let built = if below_prefix.is_dir() { below_prefix } else { dest };
-    let is_empty = fs::read_dir(&built).map_err(Reason::io("read", &built))?.next().is_none();
-    if is_empty {
-        let wanted = "files in DEST".to_owned();
-        return Err(SourceFault::NothingBuilt { wanted, log: log.to_owned() }.into());
+
+    /// Puts the sources there, patched, and the script.
+    fn put_sources(
+        &self,
+        origin: &SourceOrigin,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Reason> {
+        fs::create_dir(&self.sources).map_err(Reason::io("create", &self.sources))?;
+        progress.begin(&format!("copying the sources {origin}"));
+        put(origin, &self.sources, progress).map_err(|reason| disk_full(reason, self.scratch))?;
+        patch::apply(&self.toolchain.patches, &self.sources)?;
+        if let Some(text) = &self.recipe.script {
+            write_script(&self.script, text).map_err(Reason::io("write", &self.script))?;
+        }
+        self.give(self.scratch)
     }
-    if user.is_some() {
-        let root = User { name: "root".to_owned(), uid: 0, gid: 0 };
-        give(&built, Some(&root))?;
+
+    /// Gives a folder to the user that builds.
+    fn give(&self, folder: &Path) -> Result<(), Reason> {
+        give(folder, self.user.as_ref())
     }
+
+    /// Runs lines of the recipe. What they built then belongs to the user of rqps.
+    fn run_all(
+        &self,
+        lines: &[String],
+        doing: &str,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Reason> {
+        let count = lines.len();
+        for (at, line) in lines.iter().enumerate() {
+            io::Write::write_all(&mut &self.log_file, format!("+ {line}\n").as_bytes())
+                .map_err(Reason::io("write", self.log))?;
+            let mut command = command(line, &self.sources, self.toolchain, self.user.as_ref());
+            command.env("DEST", &self.dest).env("PREFIX", self.prefix);
+            command.env("TMPDIR", self.scratch).env("HOME", self.scratch);
+            command.env("ORDER", &self.order).env("RECIPE", &self.script);
+            let text = format!("{doing}, command {} of {count}", at + 1);
+            progress.begin(&text);
+            let ended = run(&mut command, &self.log_file, progress, &text)?;
+            if !ended.success() {
+                progress.check()?;
+                return Err(failed(ended, self.log, self.scratch));
+            }
+        }
+        let built = self.built();
+        if fs::read_dir(&built).map_err(Reason::io("read", &built))?.next().is_none() {
+            let wanted = "files in DEST".to_owned();
+            return Err(SourceFault::NothingBuilt { wanted, log: self.log.to_owned() }.into());
+        }
+        if self.user.is_some() {
+            let root = User { name: "root".to_owned(), uid: 0, gid: 0 };
+            give(&self.dest, Some(&root))?;
+        }
+        Ok(())
+    }
+
+    /// The build among what is in DEST.
+    fn built(&self) -> PathBuf {
+        let below_prefix = self.dest.join(self.prefix.strip_prefix("/").unwrap_or(self.prefix));
+        if below_prefix.is_dir() { below_prefix } else { self.dest.clone() }
+    }
+}
+
+/// Puts what was built in its place, and asks it what it is.
+fn finish(
+    work: &Compile<'_>,
+    site: &Site<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let Compile { origin, tree, .. } = *work;
+    let built = site.built();
     fs::rename(&built, tree).map_err(Reason::io("rename", &built))?;
     open_to_all(tree)?;
-    let told = told(work, &recipe, &sources, progress)?;
+    let told = told(work, site.recipe, &site.sources, progress)?;
     let origin = format!("source {origin}");
-    Ok(Manifest { origin, compiler: Some(toolchain.text()), ..told })
+    Ok(Manifest { origin, compiler: Some(site.toolchain.text()), ..told })
 }
 
 /// The version and variant that a finished tree reports.
@@ -217,103 +346,6 @@ fn check_allocator(dbms: Dbms, toolchain: &Toolchain) -> Result<(), Reason> {
         return Ok(());
     }
     Err(missing(format!("{} does not find it", toolchain.cc)))
-}
-
-fn command(line: &str, folder: &Path, toolchain: &Toolchain, user: Option<&User>) -> Command {
-    let flags = toolchain.flags.join(" ");
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut command = Command::new("sh");
-    command.args(["-e", "-c", line]).current_dir(folder).stdin(Stdio::null());
-    command.env("CC", &toolchain.cc).env("CXX", &toolchain.cxx);
-    command.env("CFLAGS", &flags).env("CXXFLAGS", &flags).env("JOBS", jobs.to_string());
-    command.env("LDFLAGS", toolchain.link_flags());
-    // Variables of a make that called rqps.
-    for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "DESTDIR"] {
-        command.env_remove(name);
-    }
-    // A group of its own, so that all of it can be ended.
-    command.process_group(0);
-    if let Some(user) = user {
-        command.uid(user.uid).gid(user.gid);
-    }
-    command
-}
-
-/// Runs a command to its end with its words in the log; ends it with all its children if the
-/// caller wants to stop.
-fn run(
-    command: &mut Command,
-    log: &File,
-    progress: &mut Progress<'_>,
-    text: &str,
-) -> Result<ExitStatus, Reason> {
-    let pipe = || log.try_clone().map_err(Reason::io("share", "the log of the build"));
-    command.stdout(pipe()?).stderr(pipe()?);
-    let mut child = command.spawn().map_err(Reason::io("run", "sh"))?;
-    let mut guard = match guard(&child) {
-        Ok(guard) => guard,
-        Err(error) => {
-            end(&mut child);
-            return Err(Reason::io("guard", "a build")(error));
-        }
-    };
-    let ended = loop {
-        match child.try_wait().map_err(Reason::io("wait for", "sh")) {
-            Ok(Some(status)) => break Ok(status),
-            Ok(None) => {}
-            Err(error) => break Err(error),
-        }
-        if let Err(stopped) = progress.tick(|| text.to_owned()) {
-            break Err(stopped);
-        }
-        std::thread::sleep(POLL);
-    };
-    if ended.is_err() {
-        end(&mut child);
-    }
-    // It may be gone with the whole group, which is as good.
-    let _ = guard.kill();
-    let _ = guard.wait();
-    ended
-}
-
-/// Ends the group of a command when rqps is gone, however it went: its pipe closes then.
-fn guard(child: &Child) -> io::Result<Child> {
-    let group = i32::try_from(child.id()).map_err(io::Error::other)?;
-    let mut guard = Command::new("sh");
-    guard.args(["-c", "read -r line; kill -KILL 0"]).process_group(group);
-    guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
-}
-
-/// Ends a command and its children at once. They may have ended by themselves, which is as good.
-fn end(child: &mut Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    let _ = child.wait();
-}
-
-/// The reason why a build failed, from its log.
-fn failed(ended: ExitStatus, log: &Path, scratch: &Path) -> Reason {
-    let text = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    if text.contains("No space left on device") {
-        return SourceFault::DiskFull { folder: scratch.to_owned() }.into();
-    }
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let errors = lines.iter().filter(|line| line.contains("error:") || line.contains("Error:"));
-    let mut shown: Vec<&str> = errors.copied().take(LINES_SHOWN).collect();
-    if shown.is_empty() {
-        let from = lines.len().saturating_sub(LINES_SHOWN);
-        shown = lines[from..].to_vec();
-    }
-    let said = shown.into_iter().map(shortened).collect::<Vec<_>>().join("; ");
-    let ended = match (ended.code(), ended.signal()) {
-        (Some(code), _) => format!("exits with {code}"),
-        (None, Some(signal)) => format!("is killed by signal {signal}"),
-        (None, None) => "ends".to_owned(),
-    };
-    SourceFault::BuildFailed { ended, said, log: log.to_owned() }.into()
 }
 
 /// Gives a folder to the user that builds, if rqps runs as root.

@@ -69,6 +69,23 @@ pub(super) fn copy(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Resul
     Ok(())
 }
 
+/// Copies a folder with all that is in it, also empty folders, with their permissions.
+pub(super) fn mirror(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Result<(), Reason> {
+    fs::create_dir_all(to).map_err(Reason::io("create", to))?;
+    for entry in fs::read_dir(from).map_err(Reason::io("read", from))? {
+        let path = entry.map_err(Reason::io("read", from))?.path();
+        let target = to.join(path.strip_prefix(from).unwrap_or(&path));
+        if path.is_dir() && !path.is_symlink() {
+            mirror(&path, &target, progress)?;
+        } else {
+            copy_one(&path, &target).map_err(Reason::io("copy", &path))?;
+        }
+        progress.tick(|| "copying a build".to_owned())?;
+    }
+    let permissions = fs::metadata(from).map_err(Reason::io("look at", from))?.permissions();
+    fs::set_permissions(to, permissions).map_err(Reason::io("chmod", to))
+}
+
 fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_symlink() {
         return std::os::unix::fs::symlink(fs::read_link(from)?, to);

@@ -39,7 +39,18 @@ pub(in crate::obtain) fn locate(
         (None, Some(_)) => return Err(SourceFault::NotARepository { folder }.into()),
         (None, None) => (None, folder::hash(&folder, progress)?),
     };
-    // Other inputs of the build.
+    let how = how(&recipes, &toolchain)?;
+    let objects = match toolchain.order {
+        Some(_) => Some(self::how(&recipes, &Toolchain { order: None, ..toolchain.clone() })?),
+        None => None,
+    };
+    let toolchain = toolchain.text();
+    let variant = variant.map(str::to_owned);
+    Ok(Origin::Source(SourceOrigin { folder, commit, state, variant, toolchain, how, objects }))
+}
+
+/// The hash of all inputs of a build but its sources.
+fn how(recipes: &[Recipe], toolchain: &Toolchain) -> Result<String, Reason> {
     let mut hash = Sha256::new();
     hash.update(toolchain.text());
     let with_relink = toolchain.order.is_some();
@@ -51,10 +62,7 @@ pub(in crate::obtain) fn locate(
         hash.update([0]);
         hash.update(fs::read(file).map_err(Reason::io("read the patch", file))?);
     }
-    let how = units::hex(&hash.finalize()[..4]);
-    let toolchain = toolchain.text();
-    let variant = variant.map(str::to_owned);
-    Ok(Origin::Source(SourceOrigin { folder, commit, state, variant, toolchain, how }))
+    Ok(units::hex(&hash.finalize()[..4]))
 }
 
 /// The files of the paths that the sources of an origin have, before they are copied.

@@ -8,10 +8,11 @@ mod locate;
 mod patch;
 mod recipe;
 mod relink;
+mod run;
 mod toolchain;
 
 pub use git::{Commit, commits};
 pub use recipe::IdleFiles;
 
-pub(super) use compile::{Compile, compile};
+pub(super) use compile::{Compile, Objects, compile, link, make_objects};
 pub(super) use locate::locate;

@@ -1,0 +1,125 @@
+//! One command of a recipe: its environment, its end, and why it failed. It ends with rqps.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::toolchain::Toolchain;
+use crate::obtain::client::shortened;
+use crate::obtain::error::Reason;
+use crate::obtain::progress::Progress;
+use crate::obtain::source_fault::SourceFault;
+use crate::os::user::User;
+
+/// Time between two looks at a running command.
+const POLL: Duration = Duration::from_millis(50);
+/// Lines of a log that an error shows.
+const LINES_SHOWN: usize = 4;
+
+/// A line of a recipe, to be run in `folder` as `user`.
+pub(super) fn command(
+    line: &str,
+    folder: &Path,
+    toolchain: &Toolchain,
+    user: Option<&User>,
+) -> Command {
+    let flags = toolchain.flags.join(" ");
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", line]).current_dir(folder).stdin(Stdio::null());
+    command.env("CC", &toolchain.cc).env("CXX", &toolchain.cxx);
+    command.env("CFLAGS", &flags).env("CXXFLAGS", &flags).env("JOBS", jobs.to_string());
+    command.env("LDFLAGS", toolchain.link_flags());
+    // Variables of a make that called rqps.
+    for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "DESTDIR"] {
+        command.env_remove(name);
+    }
+    // A group of its own, so that all of it can be ended.
+    command.process_group(0);
+    if let Some(user) = user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    command
+}
+
+/// Runs a command to its end with its words in the log; ends it with all its children if the
+/// caller wants to stop.
+pub(super) fn run(
+    command: &mut Command,
+    log: &File,
+    progress: &mut Progress<'_>,
+    text: &str,
+) -> Result<ExitStatus, Reason> {
+    let pipe = || log.try_clone().map_err(Reason::io("share", "the log of the build"));
+    command.stdout(pipe()?).stderr(pipe()?);
+    let mut child = command.spawn().map_err(Reason::io("run", "sh"))?;
+    let mut guard = match guard(&child) {
+        Ok(guard) => guard,
+        Err(error) => {
+            end(&mut child);
+            return Err(Reason::io("guard", "a build")(error));
+        }
+    };
+    let ended = loop {
+        match child.try_wait().map_err(Reason::io("wait for", "sh")) {
+            Ok(Some(status)) => break Ok(status),
+            Ok(None) => {}
+            Err(error) => break Err(error),
+        }
+        if let Err(stopped) = progress.tick(|| text.to_owned()) {
+            break Err(stopped);
+        }
+        std::thread::sleep(POLL);
+    };
+    if ended.is_err() {
+        end(&mut child);
+    }
+    // It may be gone with the whole group, which is as good.
+    let _ = guard.kill();
+    let _ = guard.wait();
+    ended
+}
+
+/// Ends the group of a command when rqps is gone, however it went: its pipe closes then.
+fn guard(child: &Child) -> io::Result<Child> {
+    let group = i32::try_from(child.id()).map_err(io::Error::other)?;
+    let mut guard = Command::new("sh");
+    guard.args(["-c", "read -r line; kill -KILL 0"]).process_group(group);
+    guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+}
+
+/// Ends a command and its children at once. They may have ended by themselves, which is as good.
+fn end(child: &mut Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
+}
+
+/// The reason why a build failed, from its log.
+pub(super) fn failed(ended: ExitStatus, log: &Path, scratch: &Path) -> Reason {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    if text.contains("No space left on device") {
+        return SourceFault::DiskFull { folder: scratch.to_owned() }.into();
+    }
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let errors = lines.iter().filter(|line| line.contains("error:") || line.contains("Error:"));
+    let mut shown: Vec<&str> = errors.copied().take(LINES_SHOWN).collect();
+    if shown.is_empty() {
+        let from = lines.len().saturating_sub(LINES_SHOWN);
+        shown = lines[from..].to_vec();
+    }
+    let said = shown.into_iter().map(shortened).collect::<Vec<_>>().join("; ");
+    let ended = match (ended.code(), ended.signal()) {
+        (Some(code), _) => format!("exits with {code}"),
+        (None, Some(signal)) => format!("is killed by signal {signal}"),
+        (None, None) => "ends".to_owned(),
+    };
+    SourceFault::BuildFailed { ended, said, log: log.to_owned() }.into()
+}
