@@ -109,7 +109,7 @@ impl BenchmarkSpec {
         single_count: None,
         one_client_host: |_| None,
         shared_clients: None,
-        turns: DefaultTurns::Step,
+        turns: DefaultTurns::Within,
         placement: Some(|workload| workload.placement),
         load: None,
         file: None,
@@ -235,10 +235,9 @@ pub enum Interface {
 /// The default for turns of targets in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultTurns {
-    /// Within a step, if several targets are measured at once and the shape is not a published one.
+    /// Within a step, if several targets are measured at once and the shape is not a published one;
+    /// else step by step, so that the runs of a pair are seconds apart.
     Within,
-    /// Step by step, so that the runs of a pair are seconds apart.
-    Step,
     /// The whole sequence of one target after another, because its steps pass dirty pages, vacuum
     /// and purge on to the next.
     Run,

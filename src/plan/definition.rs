@@ -102,9 +102,9 @@ pub enum Interleave {
 impl Interleave {
     /// The default way.
     ///
-    /// It is turns within steps for two or more targets with sysbench steps or the RocksDB
-    /// sequence, without a schedule of events. Published presets keep the way in which they were
-    /// published. A step that cannot take turns alternates as a whole.
+    /// It is turns within steps for two or more targets of all benchmarks but one, without a
+    /// schedule of events. Published presets keep the way in which they were published. A step that
+    /// cannot take turns alternates as a whole.
     ///
     /// With clients on other hosts whole steps alternate: drivers there stop no server, so what it
     /// writes in the background would fall into the turns of others, and a long way makes turns
@@ -127,7 +127,7 @@ impl Interleave {
             {
                 Interleave::Turns
             }
-            DefaultTurns::Within | DefaultTurns::Step => Interleave::Step,
+            DefaultTurns::Within => Interleave::Step,
         }
     }
 }

@@ -11,7 +11,7 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, WorkloadFile};
+use crate::benchmarks::spec::{BenchmarkSpec, WorkloadFile};
 use crate::driver::part::DriverPart;
 
 /// The row of `--bench sql:FILE`.
@@ -23,7 +23,6 @@ pub static SQL: BenchmarkSpec = BenchmarkSpec {
     of_dbms: steps::of_dbms,
     check: steps::check,
     phases: |dialect, _, workload| steps::phases(dialect, workload),
-    turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::load),
     file: Some(WorkloadFile {

@@ -13,7 +13,7 @@ pub use presets::workload;
 pub use settings::set;
 pub use steps::BLOCK_BYTES;
 
-use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, Interface, PresetFacts};
+use crate::benchmarks::spec::{BenchmarkSpec, Interface, PresetFacts};
 use crate::domain::benchmark::Placement;
 use crate::driver::part::DriverPart;
 
@@ -28,7 +28,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     // Clients are threads of the library's process, so nothing is placed.
     placement: Some(|_| Placement::Os),
     choose: steps::choose,
-    turns: DefaultTurns::Within,
     size: steps::size,
     counting: steps::COUNTING,
     driver: DriverPart { benchmark: "kv", step_loop: Some(driver::step_loop), ..DriverPart::NONE },

@@ -8,7 +8,7 @@ mod presets;
 pub mod settings;
 pub mod steps;
 
-use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, OwnWords, WorkloadFile};
+use crate::benchmarks::spec::{BenchmarkSpec, OwnWords, WorkloadFile};
 use crate::driver::part::DriverPart;
 
 /// The row of `--bench lua:SCRIPT,...`.
@@ -19,7 +19,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     check: steps::check,
     phases: |_, _, workload| steps::phases(workload),
     one_client_host: steps::one_client_host,
-    turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::request),
     file: Some(WorkloadFile {

@@ -9,7 +9,7 @@ mod schema;
 mod settings;
 mod steps;
 
-use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns};
+use crate::benchmarks::spec::BenchmarkSpec;
 use crate::driver::part::DriverPart;
 
 /// The row of the benchmark.
@@ -20,7 +20,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     finish: settings::finish,
     check: check::check,
     phases: |_, _, workload| steps::phases(workload),
-    turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::load),
     driver: DriverPart {

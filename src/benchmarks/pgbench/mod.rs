@@ -9,7 +9,7 @@ pub mod schema;
 mod settings;
 mod steps;
 
-use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, OwnWords};
+use crate::benchmarks::spec::{BenchmarkSpec, OwnWords};
 use crate::driver::part::DriverPart;
 
 /// The row of the benchmark.
@@ -20,7 +20,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     finish: settings::finish,
     check: steps::check,
     phases: |dialect, _, workload| steps::phases(dialect, workload),
-    turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::load),
     words: Some(OwnWords {

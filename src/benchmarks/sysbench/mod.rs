@@ -10,7 +10,7 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns};
+use crate::benchmarks::spec::BenchmarkSpec;
 use crate::driver::part::DriverPart;
 
 /// The row of the benchmark.
@@ -20,7 +20,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     preset: presets::facts,
     phases: steps::phases,
     choose: steps::choose,
-    turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::load),
     counting: steps::COUNTING,

@@ -17,7 +17,7 @@ pub use self::check::check_target;
 pub use self::presets::workload;
 pub use self::settings::set;
 
-use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, StepSet};
+use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
 use crate::domain::dialect::Dialect;
 use crate::driver::part::DriverPart;
 
@@ -33,7 +33,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     choose: steps::choose,
     single_count: Some("list the client counts of its searches with --set ramp=1,4,16"),
     shared_clients: Some(steps::shared_clients),
-    turns: DefaultTurns::Within,
     table_name: "items",
     names_made: |dialect, _| match dialect {
         Dialect::Mysql => vec!["items".to_owned()],

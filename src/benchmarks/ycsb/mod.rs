@@ -8,7 +8,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, OwnWords};
+use crate::benchmarks::spec::{BenchmarkSpec, OwnWords};
 use crate::driver::part::DriverPart;
 
 /// The row of the benchmark.
@@ -18,7 +18,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     words: Some(OwnWords { take: settings::take, visits: |_| false, writes: |_| Vec::new() }),
     set: settings::set,
     phases: |dialect, _, workload| steps::phases(dialect, workload),
-    turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::load),
     driver: DriverPart {
