@@ -1,207 +1,29 @@
-//! Blocks by Slurm: a cluster of two virtual nodes on this machine, with a configuration, ports and
-//! folders of its own. All processes of it end with the test, by their numbers.
+//! Blocks by Slurm on virtual nodes of this machine, and what becomes of them when nodes, jobs and
+//! the controller fail.
 
 mod elsewhere;
 mod program;
 mod skipped;
+mod slurm_site;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
-use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use elsewhere::{json, runs};
 use program::text;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
+use slurm_site::Cluster;
+use slurm_site::at_work::{blocks_at_work, blocks_on, nothing_is_left};
 
-/// A step of a test takes seconds; a machine that is busy gets this much.
-const PATIENCE: Duration = Duration::from_secs(120);
-const PROGRAMS: [&str; 5] = ["slurmctld", "slurmd", "sbatch", "squeue", "scontrol"];
-
-/// Two virtual nodes.
-struct Cluster {
-    folder: tempfile::TempDir,
-    controller: Option<Child>,
-    nodes: BTreeMap<String, Child>,
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its number").port()
-}
-
-fn is_there(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    folders.push("/usr/sbin".into());
-    folders.iter().any(|folder| folder.join(program).is_file())
-}
-
-impl Cluster {
-    /// `None` where it cannot be; the reason is noted.
-    fn start(test: &str) -> Option<Cluster> {
-        if !rustix::process::geteuid().is_root() {
-            skipped::note(test, "slurmd needs root");
-            return None;
-        }
-        if let Some(missing) = PROGRAMS.into_iter().find(|program| !is_there(program)) {
-            skipped::note(test, &format!("no {missing} on this machine (package slurm-wlm)"));
-            return None;
-        }
-        let folder = tempfile::tempdir().expect("folder");
-        let mut cluster = Cluster { folder, controller: None, nodes: BTreeMap::new() };
-        cluster.configure();
-        cluster.start_controller();
-        for node in ["n1", "n2"] {
-            cluster.start_node(node);
-        }
-        cluster.wait_for("both nodes", |cluster| {
-            let states = cluster.slurm("sinfo", &["-h", "-N", "-o", "%T"]);
-            states.lines().filter(|state| *state == "idle").count() == 2
-        });
-        Some(cluster)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn configure(&self) {
-        for name in ["state", "spool-n1", "spool-n2", "shared"] {
-            fs::create_dir(self.path(name)).expect("folder");
-        }
-        // Servers of the fake DBMS need nothing, but rqps as root looks whether they could.
-        fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o755)).expect("mode");
-        let at = self.folder.path().display();
-        let prolog = self.path("prolog");
-        // The nodes are one machine; each measures as if it were alone.
-        let script =
-            format!("#!/bin/sh\necho \"export RQPS_HOST_LOCK={at}/lock-$SLURMD_NODENAME\"\n");
-        fs::write(&prolog, script).expect("write");
-        fs::set_permissions(&prolog, fs::Permissions::from_mode(0o755)).expect("mode");
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let host = host.split('.').next().unwrap_or_default();
-        let (controller, first, second) = (free_port(), free_port(), free_port());
-        let text = format!(
-            "ClusterName=rqps\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={controller}\n\
-             SlurmUser=root\nAuthType=auth/none\nCredType=cred/none\nAuthInfo=cred_expire=5\n\
-             SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU_Memory\n\
-             ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nMpiDefault=none\n\
-             JobAcctGatherType=jobacct_gather/none\nJobCompType=jobcomp/none\n\
-             SlurmdParameters=config_overrides\nReturnToService=2\nJobRequeue=1\n\
-             SlurmdTimeout=5\nKillWait=5\nInactiveLimit=0\nTaskProlog={at}/prolog\n\
-             SchedulerParameters=sched_interval=1,bf_interval=1\n\
-             StateSaveLocation={at}/state\nSlurmdSpoolDir={at}/spool-%n\n\
-             SlurmctldPidFile={at}/controller.pid\nSlurmdPidFile={at}/%n.pid\n\
-             SlurmctldLogFile={at}/controller.log\nSlurmdLogFile={at}/%n.log\n\
-             NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=1 \
-             RealMemory=100 Feature=bare,nvme\n\
-             NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=1 \
-             RealMemory=100 Feature=bare\n\
-             PartitionName=bench Nodes=n1,n2 OverSubscribe=EXCLUSIVE Default=YES State=UP\n"
-        );
-        fs::write(self.path("slurm.conf"), text).expect("write");
-    }
-
-    fn command<W: AsRef<OsStr>>(&self, program: &str, words: &[W]) -> Command {
-        let sbin = Path::new("/usr/sbin").join(program);
-        let mut command = if sbin.is_file() { Command::new(sbin) } else { Command::new(program) };
-        command.args(words).env("SLURM_CONF", self.path("slurm.conf"));
-        command.stdin(Stdio::null());
-        command
-    }
-
-    fn daemon(&self, program: &str, words: &[&str]) -> Child {
-        let mut command = self.command(program, words);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().expect(program)
-    }
-
-    fn start_controller(&mut self) {
-        self.controller = Some(self.daemon("slurmctld", &["-D"]));
-        self.wait_for("the controller", |cluster| {
-            let output = cluster.command("scontrol", &["ping"]).output().expect("scontrol");
-            text(&output.stdout).contains("is UP")
-        });
-    }
-
-    fn start_node(&mut self, node: &str) {
-        let child = self.daemon("slurmd", &["-D", "-N", node]);
-        self.nodes.insert(node.to_owned(), child);
-    }
-
-    /// The output of one of Slurm's commands.
-    fn slurm(&self, program: &str, words: &[&str]) -> String {
-        let output = self.command(program, words).output().expect(program);
-        text(&output.stdout)
-    }
-
-    fn wait_for(&self, what: &str, is_so: impl Fn(&Cluster) -> bool) {
-        let began = Instant::now();
-        while !is_so(self) {
-            if began.elapsed() > PATIENCE {
-                let log = fs::read_to_string(self.path("controller.log")).unwrap_or_default();
-                let queue = self.slurm("squeue", &["--array", "--states=all"]);
-                panic!("{what} did not come\n{queue}\n{log}");
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    fn rqps<W: AsRef<OsStr>>(&self, words: &[W]) -> Command {
-        let mut command = program::rqps(words, self.folder.path());
-        command.env("SLURM_CONF", self.path("slurm.conf"));
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{path}:/usr/sbin"));
-        command
-    }
-
-    fn run<W: AsRef<OsStr>>(&self, words: &[W]) -> Output {
-        self.rqps(words).output().expect("start rqps")
-    }
-
-    fn out(&self, name: &str) -> String {
-        self.path("shared").join(name).display().to_string()
-    }
-
-    /// Words of a comparison of the fake DBMS.
-    fn words(&self, config: &str, blocks: u32, out: &str) -> Vec<String> {
-        elsewhere::write_configs(&self.path("configs"));
-        elsewhere::words(&self.path("configs"), config, blocks, &self.out(out))
-    }
-
-    /// The same on the nodes.
-    fn elsewhere(&self, config: &str, blocks: u32, out: &str) -> Vec<String> {
-        let mut words = self.words(config, blocks, out);
-        let work = self.path("data").display().to_string();
-        words.extend(["--on", "slurm:bench", "--work", &work].map(str::to_owned));
-        words
-    }
-
-    /// Words that resume it.
-    fn resumed(&self, out: &str) -> Vec<String> {
-        let (out, work) = (self.out(out), self.path("data").display().to_string());
-        let configs = self.path("configs").display().to_string();
-        let words = ["run", &out, "--resume", "--on", "slurm:bench", "--work", &work];
-        words.into_iter().chain(["--configs", &configs]).map(str::to_owned).collect()
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        self.command("scancel", &["--user=root"]).output().ok();
-        let nodes = std::mem::take(&mut self.nodes);
-        for mut child in nodes.into_values().chain(self.controller.take()) {
-            kill_process(Pid::from_child(&child), Signal::TERM).ok();
-            child.wait().ok();
-        }
-    }
-}
+/// A user without rights.
+const NOBODY: u32 = 65_534;
 
 /// Nodes that measured blocks.
 fn nodes(out: &str) -> BTreeSet<String> {
@@ -226,23 +48,11 @@ fn verdicts(cluster: &Cluster, out: &str) -> BTreeMap<String, String> {
     verdicts
 }
 
-/// Blocks that run on the nodes: the numbers of their processes.
-fn blocks_at_work(cluster: &Cluster) -> Vec<u32> {
-    let folder = cluster.folder.path().display().to_string();
-    let mut found = Vec::new();
-    for process in fs::read_dir("/proc").expect("/proc").flatten() {
-        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
-        let words: Vec<String> = line.split(|byte| *byte == 0).map(text).collect();
-        if words.get(1).is_some_and(|word| word == "block") && words[0].starts_with(&folder) {
-            found.extend(process.file_name().to_string_lossy().parse::<u32>());
-        }
-    }
-    found
-}
-
 #[test]
 fn blocks_by_slurm() {
     let Some(mut cluster) = Cluster::start("blocks_by_slurm") else { return };
+    // It waits for Slurm, which looks for such jobs twice a minute: beside the others, on n3.
+    let limited = at_its_time_limit(&cluster);
     blocks_on_two_nodes_give_the_verdicts_of_local_blocks(&cluster);
     a_class_of_hosts_that_is_not_there_makes_nothing(&cluster);
     a_plan_shows_its_job_script(&cluster);
@@ -250,9 +60,15 @@ fn blocks_by_slurm() {
     nodes_of_another_architecture_are_told(&cluster);
     a_killed_coordinator_finds_its_jobs_again(&cluster);
     cancelled_jobs_are_told_and_resumed(&cluster);
+    a_drained_node_and_a_requeued_job_lose_no_block(&cluster);
     a_dead_node_loses_no_block(&mut cluster);
+    two_users_share_nodes_and_folders(&cluster);
     a_full_node_gets_no_more_blocks(&mut cluster);
-    assert_eq!(blocks_at_work(&cluster), [0; 0], "blocks are left");
+    a_block_at_its_time_limit_is_told_and_resumed(&cluster, limited);
+    a_restarted_controller_is_waited_for(&mut cluster);
+    for node in ["n1", "n2", "n3"] {
+        nothing_is_left(cluster.folder.path(), node);
+    }
 }
 
 fn blocks_on_two_nodes_give_the_verdicts_of_local_blocks(cluster: &Cluster) {
@@ -342,12 +158,26 @@ fn nodes_of_another_architecture_are_told(cluster: &Cluster) {
     assert!(said.contains("no fit node is left; n1: it is riscv64, and this rqps is"), "{said}");
 }
 
-/// Starts a comparison that takes some seconds a block, and waits until two blocks run.
+/// Starts a comparison that takes some seconds a block, and waits until two blocks run. What it
+/// says is in the file of [`said_so_far`].
 fn begun(cluster: &Cluster, blocks: u32, out: &str) -> Child {
-    let mut command = cluster.rqps(&cluster.elsewhere("waiting", blocks, out));
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start rqps");
-    cluster.wait_for("two blocks at work", |cluster| blocks_at_work(cluster).len() == 2);
+    started(cluster, &mut cluster.rqps(&cluster.elsewhere("serving", blocks, out)), out)
+}
+
+fn started(cluster: &Cluster, command: &mut Command, out: &str) -> Child {
+    let said = fs::File::create(cluster.path(out)).expect("a file");
+    let mut child = command.stdout(Stdio::null()).stderr(said).spawn().expect("start rqps");
+    cluster.wait_for("two blocks at work", |cluster| {
+        let is_over = child.try_wait().expect("ask for its end").is_some();
+        assert!(!is_over, "{}", said_so_far(cluster, out));
+        blocks_at_work(cluster).len() == 2
+    });
     child
+}
+
+/// What the comparison with these results has said so far.
+fn said_so_far(cluster: &Cluster, out: &str) -> String {
+    fs::read_to_string(cluster.path(out)).expect("read")
 }
 
 fn all_of(blocks: u64) -> BTreeSet<(u64, String)> {
@@ -362,29 +192,217 @@ fn a_killed_coordinator_finds_its_jobs_again(cluster: &Cluster) {
     let output = cluster.run(&cluster.resumed("killed"));
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(runs(&cluster.out("killed")), all_of(3));
-    let jobs = cluster.slurm("squeue", &["--array", "--states=all", "-h", "-o", "%j %T %K"]);
+    let words = ["-p", "bench", "--array", "--states=all", "-h", "-o", "%T"];
+    let jobs = cluster.slurm("squeue", &words);
     let ended = jobs.lines().filter(|job| job.contains("COMPLETED")).count();
     // Eight, one of two parts, and these three once.
     assert_eq!(ended, 13, "{jobs}");
 }
 
+/// Jobs of the partition `bench` that run: number and node.
+fn running(cluster: &Cluster) -> Vec<(String, String)> {
+    let words = ["-h", "--array", "-p", "bench", "-t", "RUNNING", "-o", "%i %N"];
+    let jobs = cluster.slurm("squeue", &words);
+    let of_line =
+        |line: &str| line.split_once(' ').map(|(job, node)| (job.to_owned(), node.to_owned()));
+    jobs.lines().filter_map(of_line).collect()
+}
+
 fn cancelled_jobs_are_told_and_resumed(cluster: &Cluster) {
-    let mut child = begun(cluster, 2, "stopped");
+    let mut child = begun(cluster, 3, "stopped");
     kill_process(Pid::from_child(&child), Signal::INT).expect("Ctrl-C");
     assert_eq!(child.wait().expect("wait").code(), Some(130));
-    let left = cluster.slurm("squeue", &["--array", "-h", "-t", "PENDING,RUNNING"]);
+    let left = cluster.slurm("squeue", &["-p", "bench", "--array", "-h", "-t", "PENDING,RUNNING"]);
     assert_eq!(left, "", "Ctrl-C cancels all jobs");
-    let resumed = cluster.rqps(&cluster.resumed("stopped")).stderr(Stdio::piped()).spawn();
-    let resumed = resumed.expect("start rqps");
-    cluster.wait_for("a block at work", |cluster| !blocks_at_work(cluster).is_empty());
-    cluster.slurm("scancel", &["--user=root"]);
-    let output = resumed.wait_with_output().expect("wait");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("block 1: its job was cancelled"), "{said}");
+    let mut child = started(cluster, &mut cluster.rqps(&cluster.resumed("stopped")), "stopped");
+    let jobs = running(cluster);
+    let array = jobs[0].0.split('_').next().expect("an array").to_owned();
+    cluster.slurm("scancel", &[&array]);
+    let code = child.wait().expect("wait").code();
+    let said = said_so_far(cluster, "stopped");
+    assert_eq!(code, Some(4), "{said}");
+    // In one line, unless the queue was read while blocks ended.
+    let cancelled = format!("cancelled in Slurm (job {array}");
+    let lines = said.lines().filter(|line| line.contains(&cancelled) && line.contains("failed: "));
+    assert!((1..=3).contains(&lines.count()), "{said}");
+    assert!(said.contains("\nhint: `rqps run --resume` measures what is left"), "{said}");
+    for node in ["n1", "n2"] {
+        nothing_is_left(cluster.folder.path(), node);
+    }
     let output = cluster.run(&cluster.resumed("stopped"));
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(runs(&cluster.out("stopped")), all_of(2));
+    assert_eq!(runs(&cluster.out("stopped")), all_of(3));
+}
+
+/// The block of n1 is requeued while no node takes new ones; that of n2 goes on.
+fn a_drained_node_and_a_requeued_job_lose_no_block(cluster: &Cluster) {
+    let mut words = cluster.elsewhere("serving", 3, "drained");
+    words.extend(["--progress", "json"].map(str::to_owned));
+    let mut child = started(cluster, &mut cluster.rqps(&words), "drained");
+    cluster.wait_for("rqps to see them", |cluster| {
+        said_so_far(cluster, "drained").contains("blocks running: 2")
+    });
+    let jobs = running(cluster);
+    let job = jobs.iter().find_map(|(job, node)| (node == "n1").then_some(job)).expect("a job");
+    let set = |node: &str, words: &[&str]| {
+        let node = format!("NodeName={node}");
+        cluster.slurm("scontrol", &[&["update", node.as_str()][..], words].concat());
+    };
+    set("n1,n2", &["State=DRAIN", "Reason=fan"]);
+    cluster.slurm("scontrol", &["requeue", job]);
+    cluster.wait_for("a note", |cluster| {
+        said_so_far(cluster, "drained").contains("no node can take job")
+    });
+    nothing_is_left(cluster.folder.path(), "n1");
+    set("n2", &["State=RESUME"]);
+    let status = child.wait().expect("wait");
+    let said = said_so_far(cluster, "drained");
+    assert!(status.success(), "{said}");
+    let block = job.split('_').nth(1).expect("a task");
+    let requeued =
+        format!("block {block}: its node n1 failed, or somebody requeued its job {job};");
+    assert!(said.contains(&requeued), "{said}");
+    assert!(said.contains("hint: `sinfo --list-reasons` says why"), "{said}");
+    let out = cluster.out("drained");
+    assert_eq!(runs(&out), all_of(3));
+    assert_eq!(nodes(&out), ["n2".to_owned()].into());
+    set("n1", &["State=RESUME"]);
+    cluster.wait_for_nodes();
+}
+
+/// Starts a block of half a minute under a time limit of a minute, and resumes it without one.
+/// Slurm sends its signal a minute before the limit: when it first looks.
+fn at_its_time_limit(cluster: &Cluster) -> JoinHandle<[Output; 2]> {
+    let on = ["--on", "slurm:short", "--work", &cluster.path("limited").display().to_string()]
+        .map(str::to_owned);
+    let mut words = cluster.words("serving", 1, "limited");
+    // Only the steps of the other one take time.
+    words.retain(|word| word != "fake@1");
+    words.extend(["--set", "read_seconds=33"].map(str::to_owned));
+    words.extend(on.clone());
+    words.push("--sbatch=--time=1".to_owned());
+    let mut limited = cluster.rqps(&words);
+    let configs = cluster.path("configs").display().to_string();
+    let again = ["run", &cluster.out("limited"), "--resume", "--configs", &configs];
+    let again: Vec<String> = again.map(str::to_owned).into_iter().chain(on).collect();
+    let mut resumed = cluster.rqps(&again);
+    let folder = cluster.folder.path().to_owned();
+    thread::spawn(move || {
+        let limited = limited.output().expect("start rqps");
+        nothing_is_left(&folder, "n3");
+        [limited, resumed.output().expect("start rqps")]
+    })
+}
+
+fn a_block_at_its_time_limit_is_told_and_resumed(
+    cluster: &Cluster,
+    limited: JoinHandle<[Output; 2]>,
+) {
+    let [limited, resumed] = limited.join().expect("no panic");
+    let said = text(&limited.stderr);
+    assert_eq!(limited.status.code(), Some(4), "{said}");
+    for part in [
+        "block 1: Slurm stopped job ",
+        " on n3 shortly before its time limit (1:00)\nhint: resume with a higher one, such as \
+         --sbatch=--time=120",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(resumed.status.success(), "{}", text(&resumed.stderr));
+    assert_eq!(runs(&cluster.out("limited")), [(1, "b".to_owned())].into());
+    let left = fs::read_dir(cluster.path("limited")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "data are left on n3");
+}
+
+/// Submitting gets no answer twice, the second time although Slurm has taken the job; then the
+/// controller is stopped while blocks run.
+fn a_restarted_controller_is_waited_for(cluster: &mut Cluster) {
+    let folder = cluster.path("no-answer");
+    fs::create_dir(&folder).expect("folder");
+    let program = folder.join("sbatch");
+    let at = folder.display();
+    let script = format!(
+        "#!/bin/sh\nPATH=${{PATH#*:}}\n[ \"$1\" = --parsable ] || exec sbatch \"$@\"\n\
+         echo call >> {at}/calls\ncase $(wc -l < {at}/calls) in\n\
+         1) echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1 ;;\n\
+         2) sbatch \"$@\"; echo 'Socket timed out on send/recv operation' >&2; exit 1 ;;\n\
+         *) exec sbatch \"$@\" ;;\nesac\n"
+    );
+    fs::write(&program, script).expect("write");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("mode");
+    let mut command = cluster.rqps(&cluster.elsewhere("serving", 2, "restarted"));
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{at}:{path}:/usr/sbin"));
+    let mut child = started(cluster, &mut command, "restarted");
+    cluster.stop_controller();
+    cluster.wait_for("a note", |cluster| {
+        said_so_far(cluster, "restarted").contains("waiting for Slurm's controller: squeue: ")
+    });
+    cluster.start_controller();
+    let status = child.wait().expect("wait");
+    assert!(status.success(), "{}", said_so_far(cluster, "restarted"));
+    let calls = fs::read_to_string(folder.join("calls")).expect("read");
+    assert_eq!(calls.lines().count(), 2, "no job is submitted twice");
+    assert_eq!(runs(&cluster.out("restarted")), all_of(2));
+}
+
+/// A user without rights beside root.
+fn two_users_share_nodes_and_folders(cluster: &Cluster) {
+    let program = cluster.path("rqps");
+    // The folder of the program may be closed to others.
+    let from = env!("CARGO_BIN_EXE_rqps");
+    fs::hard_link(from, &program).or_else(|_| fs::copy(from, &program).map(drop)).expect("copy");
+    fs::set_permissions(cluster.path("shared"), fs::Permissions::from_mode(0o1777)).expect("mode");
+    let (own, closed) = (cluster.path("data-nobody"), cluster.path("closed"));
+    for folder in [&own, &closed] {
+        fs::create_dir(folder).expect("folder");
+    }
+    chown(&own, Some(NOBODY), Some(NOBODY)).expect("chown");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("mode");
+    let nobody = |words: &[String]| {
+        let usual = cluster.rqps(words);
+        let mut command = Command::new(&program);
+        command.args(usual.get_args()).stdin(Stdio::null()).uid(NOBODY).gid(NOBODY);
+        command.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.env("HOME", &own).current_dir(&own);
+        command
+    };
+    let refused = |words: &[String]| {
+        let output = nobody(words).output().expect("start rqps");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        said
+    };
+    let mut words = cluster.elsewhere("slow", 2, "nobodys");
+    let last = words.len() - 1;
+    words[last] = own.display().to_string();
+    // Both at once.
+    let beside = nobody(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let beside = beside.expect("start rqps");
+    let output = cluster.run(&cluster.elsewhere("slow", 2, "roots"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = beside.wait_with_output().expect("wait");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for (out, user) in [("nobodys", NOBODY), ("roots", 0)] {
+        let out = cluster.out(out);
+        assert_eq!(runs(&out), all_of(2));
+        let plan = fs::metadata(Path::new(&out).join("plan.toml")).expect("the plan");
+        assert_eq!(plan.uid(), user);
+    }
+    // What belongs to root: results, the folder for data, a cache.
+    let said = refused(&cluster.resumed("roots"));
+    assert!(said.contains(&cluster.out("roots")) && said.contains("ermission denied"), "{said}");
+    let said = refused(&cluster.elsewhere("slow", 2, "unkept"));
+    let data = cluster.path("data").display().to_string();
+    let why =
+        format!("no fit node is left; n1: keep data in {data}: make {data}/rqps-blocks-65534");
+    assert!(said.contains(&why) && said.contains("hint: name a folder with --work"), "{said}");
+    let mut words = cluster.elsewhere("slow", 2, "uncached");
+    words[1] = "postgres@17.2.0".to_owned();
+    words.extend(["--cache".to_owned(), closed.display().to_string()]);
+    let said = refused(&words);
+    assert!(said.contains(&format!("not in the cache {}", closed.display())), "{said}");
+    assert!(!Path::new(&cluster.out("uncached")).exists());
 }
 
 /// The disk of n1 has no room. The first block that gets there says so, and those that wait go to
@@ -408,10 +426,7 @@ fn a_full_node_gets_no_more_blocks(cluster: &mut Cluster) {
     command.env("PATH", format!("{path}:/usr/sbin"));
     command.stdout(Stdio::null()).stderr(Stdio::null());
     cluster.nodes.insert("n1".to_owned(), command.spawn().expect("slurmd"));
-    cluster.wait_for("both nodes", |cluster| {
-        let states = cluster.slurm("sinfo", &["-h", "-N", "-o", "%T"]);
-        states.lines().filter(|state| *state == "idle").count() == 2
-    });
+    cluster.wait_for_nodes();
     let output = cluster.run(&cluster.elsewhere("slow", 4, "full"));
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -421,6 +436,12 @@ fn a_full_node_gets_no_more_blocks(cluster: &mut Cluster) {
     let why = "node n1 gets no more blocks: keep data and snapshots in";
     assert!(said.contains(why), "{said}");
     assert_eq!(said.matches("rqps submits it again").count(), 1, "{said}");
+    // The node has room again.
+    cluster.wait_for_nodes();
+    let node = cluster.nodes["n1"].id().to_string();
+    let mut empty = Command::new("nsenter");
+    empty.args(["--mount", "--target", &node, "umount"]).arg(&data);
+    assert!(empty.status().expect("nsenter").success());
 }
 
 fn a_dead_node_loses_no_block(cluster: &mut Cluster) {
@@ -430,11 +451,7 @@ fn a_dead_node_loses_no_block(cluster: &mut Cluster) {
     let mut daemon = cluster.nodes.remove("n1").expect("a node");
     daemon.kill().expect("kill");
     daemon.wait().expect("wait");
-    let of_node = blocks_at_work(cluster).into_iter().filter(|block| {
-        let line = fs::read(format!("/proc/{block}/environ")).unwrap_or_default();
-        text(&line).split('\0').any(|variable| variable == "SLURMD_NODENAME=n1")
-    });
-    for block in of_node.collect::<Vec<u32>>() {
+    for block in blocks_on(cluster, "n1") {
         let stat = fs::read_to_string(format!("/proc/{block}/stat")).expect("stat");
         let parent: Option<i32> = stat
             .rsplit(") ")

@@ -32,8 +32,8 @@ struct CanarySpec {
     /// A change within a block by up to this factor is never out of range. That of fsync is wide: a
     /// disk that answers from a cache wanders that far with nothing else running.
     change_floor: f64,
-    /// A node that is slower than other nodes by more than this factor measures nothing: hosts of
-    /// one class do not differ so much.
+    /// A node that is slower than other nodes by more than this factor measures nothing: neither
+    /// scatter of a quiet host nor hosts of one class differ so much (docs/hosts.md has figures).
     sick: f64,
 }
 

@@ -190,8 +190,8 @@ fn all_blocks(
     while let Some(end) = executor.poll(progress)? {
         let mut report = match end {
             BlockEnd::Measured(report) => report,
-            BlockEnd::Lost { id, fault } => {
-                under_way.remove(&id);
+            BlockEnd::Lost { ids, fault } => {
+                ids.iter().for_each(|id| drop(under_way.remove(id)));
                 progress.note(&fault);
                 faults.push(fault);
                 continue;

@@ -182,11 +182,11 @@ fn carried_out(
 ) -> Result<Option<BlockEnd>> {
     executor.submit(vec![spec.clone()])?;
     while let Some(end) = executor.poll(progress)? {
-        let id = match &end {
-            BlockEnd::Measured(report) => &report.id,
-            BlockEnd::Lost { id, .. } => id,
+        let is_it = match &end {
+            BlockEnd::Measured(report) => report.id == spec.id,
+            BlockEnd::Lost { ids, .. } => ids.contains(&spec.id),
         };
-        if *id == spec.id {
+        if is_it {
             return Ok(Some(end));
         }
     }

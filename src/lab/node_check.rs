@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::domain::gate::Canary;
 use crate::lab::canaries::{self, CanarySource};
 use crate::lab::canary_reader::CanaryReader;
-use crate::lab::{memory, work_folders};
+use crate::lab::{executor, memory, work_folders};
 use crate::os::host;
 use crate::plan::{BlockSpec, Plan, cost};
 use crate::results::{entries, replace_whole};
@@ -30,6 +30,7 @@ pub fn check_node(
     let run_as = work_folders::unprivileged_user(plan)?;
     let bytes = cost::estimate(plan, &[]).disk_bytes;
     work_folders::check_space_for(work, Some(work), run_as.as_ref(), bytes)?;
+    executor::check_can_keep(work)?;
     memory::check_together(plan, host::memory_bytes())?;
     if !plan.canaries {
         return Ok(());

@@ -6,12 +6,15 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-/// Writes configurations of the fake DBMS: a slow one, and one that takes the time that it says.
+/// Writes configurations of the fake DBMS: a slow one, one that takes the time that it says, and one
+/// that also has a server process.
 pub(crate) fn write_configs(configs: &Path) {
     let fake = configs.join("fake");
     fs::create_dir_all(&fake).expect("folder");
     fs::write(fake.join("slow.conf"), "mean_us = 125\n").expect("write");
-    fs::write(fake.join("waiting.conf"), "mean_us = 1000\nreal_time = true\n").expect("write");
+    let waiting = "mean_us = 1000\nreal_time = true\n";
+    fs::write(fake.join("waiting.conf"), waiting).expect("write");
+    fs::write(fake.join("serving.conf"), format!("{waiting}process = true\n")).expect("write");
 }
 
 /// Words that compare the fake DBMS with itself in this configuration.

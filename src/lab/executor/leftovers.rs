@@ -47,6 +47,25 @@ impl BlockFolder {
     }
 }
 
+/// Checks that this user may keep data of blocks in `work`.
+///
+/// # Errors
+/// No folder can be made there.
+pub(in crate::lab) fn check_can_keep(work: &Path) -> Result<()> {
+    let (all, _, _) = paths(work, Path::new("/"))?;
+    fs::create_dir_all(&all).map_err(|error| {
+        anyhow::anyhow!(
+            "keep data in {}: make {}: {error}\nhint: name a folder with --work that you may write \
+             to on each host",
+            work.display(),
+            all.display()
+        )
+    })?;
+    // Data of other blocks keep it.
+    fs::remove_dir(&all).ok();
+    Ok(())
+}
+
 /// The folder of all blocks of this user in `work`, that of the block whose results go to `out`,
 /// and its lock.
 fn paths(work: &Path, out: &Path) -> Result<(PathBuf, PathBuf, PathBuf)> {

@@ -10,6 +10,7 @@ mod open;
 mod seam;
 mod server_host;
 mod slurm;
+mod slurm_batches;
 mod slurm_block;
 mod slurm_queue;
 mod ssh;
@@ -17,8 +18,8 @@ mod status;
 mod unfit_nodes;
 
 pub use elsewhere::{Elsewhere, SlurmPartition, SshHosts, Way};
-pub(super) use leftovers::BlockFolder;
 pub use leftovers::clear_block;
+pub(super) use leftovers::{BlockFolder, check_can_keep};
 pub use life_line::{STOPPED, stop_with_input};
 pub(super) use local::LocalExecutor;
 pub use open::preview;

@@ -37,14 +37,14 @@ pub(crate) trait Executor {
     fn clear(&mut self) -> Result<()>;
 }
 
-/// The end of a block.
+/// The end of a block, or of several for the same reason.
 pub(crate) enum BlockEnd {
     /// It was measured; its runs are in the result folder.
     Measured(Box<BlockReport>),
-    /// No report came: its host or its job failed. A resumed plan measures it.
+    /// No report came: a host or a job failed. A resumed plan measures these blocks.
     Lost {
-        /// The id of the block.
-        id: String,
+        /// The ids of the blocks.
+        ids: Vec<String>,
         /// Why, for the user.
         fault: String,
     },

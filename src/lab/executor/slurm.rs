@@ -5,7 +5,6 @@
 //! a job of it is under way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,21 +12,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::cells::{self, Cells};
+use super::cells::{self, Cell, Cells};
 use super::elsewhere::{Elsewhere, SlurmPartition};
 use super::job_script::{self, Batch};
 use super::seam::{BlockEnd, Executor};
-use super::slurm_block::{TRIES, UnderWay};
+use super::slurm_batches::{self, Batches};
+use super::slurm_block::{TRIES, UnderWay, numbers};
 use super::slurm_queue::{self, QueuedTask};
 use super::unfit_nodes::UnfitNodes;
 use crate::domain::block::BlockReport;
 use crate::lab::far;
 use crate::lab::progress::Progress;
 use crate::plan::BlockSpec;
-use crate::results::replace_whole;
 
 /// If this number of blocks fail before any is measured, the rest would fail, too.
-const HOPELESS: u32 = 3;
+const HOPELESS: usize = 3;
 /// A node that fails this number of blocks in a row gets no more.
 const FAILURES: u32 = 2;
 /// A report may become visible so long after its job has ended: what a network file system caches.
@@ -41,27 +40,22 @@ const LOOK_OF_BLOCK: Duration = Duration::from_millis(20);
 const ASK_SOON: Duration = Duration::from_secs(2);
 const ASK_LATER: Duration = Duration::from_secs(15);
 const SOON: Duration = Duration::from_secs(120);
-/// Time for cancelled jobs to end.
-const CANCELLING: Duration = Duration::from_secs(45);
 
 /// The executor of a Slurm cluster.
 pub(crate) struct SlurmExecutor<'e> {
-    place: &'e Elsewhere,
     slurm: &'e SlurmPartition,
     cells: Cells,
     stop: &'e AtomicBool,
-    /// Names of all jobs of this result folder begin with it.
-    prefix: String,
-    /// Names of the jobs of this result folder, and their cells in order.
-    batches: BTreeMap<String, Vec<String>>,
+    batches: Batches<'e>,
     under_way: BTreeMap<String, UnderWay>,
     ready: VecDeque<BlockEnd>,
-    array_most: usize,
+    /// Tasks that wait to measure a block whose report is there.
+    needless: Vec<QueuedTask>,
     unfit: UnfitNodes,
     /// Blocks that each node has failed in a row.
     failures: BTreeMap<String, u32>,
     measured: u32,
-    lost: u32,
+    lost: usize,
     began: Instant,
     asked: Option<Instant>,
     looked: Option<Instant>,
@@ -79,26 +73,16 @@ impl<'e> SlurmExecutor<'e> {
         cells: Cells,
         stop: &'e AtomicBool,
     ) -> Result<SlurmExecutor<'e>> {
-        let prefix = prefix(cells.folder());
-        let mut batches = BTreeMap::new();
-        for entry in fs::read_dir(cells.folder()).context("read the cells")?.flatten() {
-            let file = entry.file_name().to_string_lossy().into_owned();
-            let Some(name) = file.strip_suffix(".cells") else { continue };
-            let text = fs::read_to_string(entry.path()).with_context(|| format!("read {file}"))?;
-            batches.insert(name.to_owned(), text.lines().map(str::to_owned).collect());
-        }
         Ok(SlurmExecutor {
-            place,
             slurm,
             unfit: UnfitNodes::open(cells.folder())?,
             failures: BTreeMap::new(),
+            batches: Batches::open((place, slurm), &cells)?,
             cells,
             stop,
-            prefix,
-            batches,
             under_way: BTreeMap::new(),
             ready: VecDeque::new(),
-            array_most: slurm_queue::array_most()?,
+            needless: Vec::new(),
             measured: 0,
             lost: 0,
             began: Instant::now(),
@@ -128,85 +112,57 @@ impl<'e> SlurmExecutor<'e> {
     /// Submits these blocks as arrays of one job each.
     fn launch(&mut self, blocks: Vec<UnderWay>) -> Result<()> {
         let mut blocks = VecDeque::from(blocks);
-        // Slurm takes no array of jobs of several parts.
-        let most = if self.slurm.client_nodes.is_some() { 1 } else { self.array_most };
         while !blocks.is_empty() {
-            let many = most.min(blocks.len());
+            let many = self.batches.most().min(blocks.len());
             let part: Vec<UnderWay> = blocks.drain(..many).collect();
             let names: Vec<String> = part.iter().map(|block| block.cell.name.clone()).collect();
             let mut avoided = self.unfit.names();
             let of_block = part.first().map(|block| block.avoided.clone()).unwrap_or_default();
             avoided.extend(of_block.into_iter().filter(|node| self.unfit.reason(node).is_none()));
-            let name = self.submit_batch(names, &avoided)?;
+            let name = self.batches.submit(names, &avoided)?;
+            self.asked = None;
             for (index, mut block) in (1..).zip(part) {
                 block.batch = (name.clone(), index);
-                (block.task, block.gone) = (None, None);
+                block.is_submitted_again();
                 self.under_way.insert(block.cell.name.clone(), block);
             }
         }
         Ok(())
     }
 
-    /// The list of cells is on disk before the job, so that a job in the queue can be identified.
-    fn submit_batch(&mut self, names: Vec<String>, avoided: &[String]) -> Result<String> {
-        let name = format!("{}-{:04}", self.prefix, self.batches.len() + 1);
-        let folder = self.cells.folder();
-        let batch =
-            Batch { name: &name, cells: &names, folder, program: &self.cells.program, avoided };
-        let script = folder.join(format!("{name}.sh"));
-        replace_whole(&folder.join(format!("{name}.cells")), names.join("\n") + "\n")?;
-        replace_whole(&script, job_script::text(&batch, self.place, self.slurm))?;
-        let features = self.slurm.features();
-        self.batches.insert(name.clone(), names);
-        let job = slurm_queue::submit(&script, features.as_deref(), &self.slurm.partition)?;
-        replace_whole(&folder.join(format!("{name}.job")), format!("{job}\n"))?;
-        self.asked = None;
-        Ok(name)
-    }
-
-    /// The tasks that Slurm knows, by cell; of several the last that was submitted.
-    fn tasks(&self) -> Result<BTreeMap<String, QueuedTask>> {
-        let names: Vec<String> = self.batches.keys().cloned().collect();
-        let mut tasks: Vec<QueuedTask> = slurm_queue::tasks(&names)?;
-        tasks.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut by_cell: BTreeMap<String, QueuedTask> = BTreeMap::new();
-        for task in tasks {
-            let cells = self.batches.get(&task.name);
-            let Some(cell) = cells.and_then(|cells| cells.get(task.index.wrapping_sub(1))) else {
-                continue;
-            };
-            let known = by_cell.get(cell);
-            if known.is_none_or(|known| known.has_ended() || !task.has_ended()) {
-                by_cell.insert(cell.clone(), task);
-            }
-        }
-        Ok(by_cell)
-    }
-
     /// Asks the controller how the jobs are, if it is time.
-    fn ask(&mut self, progress: &mut Progress<'_>) {
+    fn ask(&mut self, progress: &mut Progress<'_>) -> Result<()> {
         let pause = if self.began.elapsed() < SOON { ASK_SOON } else { ASK_LATER };
         if self.asked.is_some_and(|asked| asked.elapsed() < pause) {
-            return;
+            return Ok(());
         }
+        let answer = self.batches.tasks();
         self.asked = Some(Instant::now());
-        let tasks = match self.tasks() {
+        let tasks = match answer {
             Ok(tasks) => tasks,
             Err(error) => {
                 // The controller is restarted sometimes; jobs go on without it.
                 self.note(format!("waiting for Slurm's controller: {error:#}"), progress);
-                return;
+                return Ok(());
             }
         };
         let mut notes = Vec::new();
         for block in self.under_way.values_mut() {
-            let task = tasks.get(&block.cell.name);
-            notes.extend(block.look(task));
+            if !self.batches.waits(&block.batch.0) {
+                notes.extend(block.look(tasks.get(&block.cell.name)));
+            }
         }
         for note in notes {
             self.note(note, progress);
         }
+        for (batch, error) in self.batches.send_again(&tasks) {
+            let refused = self.under_way.values().filter(|block| block.batch.0 == batch);
+            let cells: Vec<Cell> = refused.map(|block| block.cell.clone()).collect();
+            cells.iter().for_each(|cell| drop(self.under_way.remove(&cell.name)));
+            self.give_up(cells, &format!("{error:#}"))?;
+        }
         self.show(progress);
+        Ok(())
     }
 
     fn note(&mut self, text: String, progress: &mut Progress<'_>) {
@@ -239,24 +195,46 @@ impl<'e> SlurmExecutor<'e> {
         }
         self.looked = Some(Instant::now());
         self.leave_unfit_nodes(progress)?;
+        let mut cancelled = Vec::new();
         for name in names {
             let Some(block) = self.under_way.get(&name) else { continue };
             let log = self.log(&block.batch);
             if let Some(report) = self.cells.take(&block.cell, &log)? {
-                // The job of a second start would measure it once more.
-                if let Some(task) = block.task.as_ref().filter(|task| task.state == "PENDING") {
-                    slurm_queue::cancel_task(task)?;
+                if let Some(block) = self.under_way.remove(&name) {
+                    self.took(block, report);
                 }
-                self.took(&name, report);
                 continue;
             }
             // A block that says why it failed has written no report.
             let is_over = |gone: Instant| gone.elapsed() >= VISIBLE || cells::complains(&log);
-            if block.gone.is_some_and(is_over) {
-                self.without_report(&name, progress)?;
+            match block.gone {
+                Some(_) if block.is_cancelled_unseen() => cancelled.push(name),
+                Some(gone) if !is_over(gone) => {}
+                Some(_) if block.is_cancelled() => cancelled.push(name),
+                Some(_) => self.without_report(&name, progress)?,
+                None => {}
             }
         }
+        self.leave_cancelled(&cancelled);
         Ok(())
+    }
+
+    /// Somebody has cancelled the jobs of these cells.
+    fn leave_cancelled(&mut self, names: &[String]) {
+        let mut by_job: BTreeMap<String, Vec<Cell>> = BTreeMap::new();
+        for block in names.iter().filter_map(|name| self.under_way.remove(name)) {
+            let job = block.task.as_ref().map(|task| match names.len() {
+                1 => task.job.clone(),
+                _ => task.array().to_owned(),
+            });
+            by_job.entry(job.unwrap_or_default()).or_default().push(block.cell);
+        }
+        for (job, cells) in by_job {
+            let why = format!(
+                "cancelled in Slurm (job {job})\nhint: `rqps run --resume` measures what is left"
+            );
+            self.lose(cells, &why);
+        }
     }
 
     /// Keeps blocks that wait away from nodes that have become unfit.
@@ -270,12 +248,16 @@ impl<'e> SlurmExecutor<'e> {
             self.note(format!("node {node} gets no more blocks: {why}"), progress);
         }
         let avoided = self.unfit.names();
-        if !self.has_nodes(&avoided) {
-            self.cancel()?;
+        if !self.batches.has_nodes(&avoided) {
+            self.batches.cancel()?;
             let reason =
                 |node: &String| format!("{node}: {}", self.unfit.reason(node).unwrap_or_default());
             let reasons: Vec<String> = avoided.iter().map(reason).collect();
-            bail!("measure on the nodes of Slurm: no fit node is left; {}", reasons.join("; "));
+            bail!(
+                "measure on the nodes of Slurm: no fit node is left; {}\nhint: `sinfo` shows \
+                 whether others are drained or down; `rqps run --resume` tries all nodes again",
+                reasons.join("; ")
+            );
         }
         let waiting = self.under_way.values().filter_map(|block| block.task.as_ref());
         let waiting = waiting.filter(|task| task.state == "PENDING");
@@ -289,22 +271,23 @@ impl<'e> SlurmExecutor<'e> {
         Ok(())
     }
 
-    /// True unless Slurm says that no node is left without those.
-    fn has_nodes(&self, avoided: &[String]) -> bool {
-        let cells = ["0001-1".to_owned()];
-        let folder = self.cells.folder();
-        let program = &self.cells.program;
-        let batch = Batch { name: &self.prefix, cells: &cells, folder, program, avoided };
-        slurm_queue::has_nodes(&job_script::text(&batch, self.place, self.slurm))
-    }
-
-    fn took(&mut self, name: &str, report: BlockReport) {
+    /// The block has sent its report.
+    fn took(&mut self, block: UnderWay, report: BlockReport) {
         if let Some(node) = &report.session.node {
             self.failures.remove(node);
         }
-        self.under_way.remove(name);
         self.measured += 1;
         self.ready.push_back(BlockEnd::Measured(Box::new(report)));
+        self.needless.extend(block.waiting_task());
+    }
+
+    /// Cancels second starts of blocks whose first one has sent a report after all.
+    fn cancel_needless(&mut self, progress: &mut Progress<'_>) {
+        for task in std::mem::take(&mut self.needless) {
+            if let Err(error) = slurm_queue::cancel_task(&task) {
+                self.note(format!("nobody needs job {} any more: {error:#}", task.job), progress);
+            }
+        }
     }
 
     /// No job of the block is left, and no report came.
@@ -327,53 +310,49 @@ impl<'e> SlurmExecutor<'e> {
         if again && block.tries < TRIES && !self.is_stopped() {
             self.note(format!("block {number}: {why}; rqps submits it again"), progress);
             block.tries += u32::from(!is_unfit);
-            let id = block.cell.spec.id.clone();
+            let cell = block.cell.clone();
             let Err(error) = self.launch(vec![block]) else { return Ok(()) };
-            return self.give_up(id, format!("block {number}: {why}; again: {error:#}"));
+            return self.give_up(vec![cell], &format!("{why}; again: {error:#}"));
         }
-        self.give_up(block.cell.spec.id, format!("block {number}: {why}"))
+        self.give_up(vec![block.cell], &why)
     }
 
-    fn give_up(&mut self, id: String, fault: String) -> Result<()> {
-        self.lost += 1;
+    /// Gives up the blocks of these cells, and the plan if it is hopeless.
+    fn give_up(&mut self, cells: Vec<Cell>, why: &str) -> Result<()> {
+        self.lost += cells.len();
+        let fault = self.lose(cells, why);
         if self.lost >= HOPELESS && self.measured == 0 {
-            self.cancel()?;
+            self.batches.cancel()?;
             bail!(
                 "measure on the nodes of Slurm: {} blocks failed and none was measured: {fault}",
                 self.lost
             );
         }
-        self.ready.push_back(BlockEnd::Lost { id, fault });
         Ok(())
+    }
+
+    /// Reports the blocks of these cells as lost; returns what it says of them.
+    fn lose(&mut self, cells: Vec<Cell>, why: &str) -> String {
+        let specs = cells.into_iter().map(|cell| cell.spec);
+        let (blocks, ids): (Vec<u32>, Vec<String>) =
+            specs.map(|spec| (spec.block, spec.id)).unzip();
+        let fault = format!("{}: {why}", numbers(&blocks));
+        self.ready.push_back(BlockEnd::Lost { ids, fault: fault.clone() });
+        fault
     }
 
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
-
-    /// Cancels all jobs, and waits until none is left.
-    fn cancel(&mut self) -> Result<()> {
-        let names: Vec<String> = self.batches.keys().cloned().collect();
-        if names.is_empty() {
-            return Ok(());
-        }
-        slurm_queue::cancel(&names)?;
-        let until = Instant::now() + CANCELLING;
-        while Instant::now() < until {
-            if slurm_queue::tasks(&names)?.iter().all(QueuedTask::has_ended) {
-                break;
-            }
-            thread::sleep(LOOK);
-        }
-        Ok(())
-    }
 }
 
 impl Executor for SlurmExecutor<'_> {
     fn submit(&mut self, specs: Vec<BlockSpec>) -> Result<()> {
-        let live = match self.batches.is_empty() {
-            true => BTreeMap::new(),
-            false => self.tasks().context("look for jobs of this result folder")?,
+        // An earlier rqps may have submitted some of them.
+        let is_known = |spec: &BlockSpec| self.batches.has(&cells::name(spec));
+        let live = match specs.iter().any(is_known) {
+            false => BTreeMap::new(),
+            true => self.batches.tasks().context("look for jobs of this result folder")?,
         };
         let class = self.class();
         let mut fresh = Vec::new();
@@ -394,16 +373,15 @@ impl Executor for SlurmExecutor<'_> {
             }
             let cell = self.cells.write(spec, &class)?;
             let batch = task.map(|task| (task.name.clone(), task.index)).unwrap_or_default();
-            if known.is_some()
-                && let Some(report) = self.cells.take(&cell, &self.log(&batch))?
-            {
-                self.took(&name, report);
-                continue;
-            }
-            let block = UnderWay::new(cell, batch);
-            match task {
-                Some(_) => drop(self.under_way.insert(name, block)),
-                None => fresh.push(block),
+            let report = match known {
+                Some(_) => self.cells.take(&cell, &self.log(&batch))?,
+                None => None,
+            };
+            let block = UnderWay::new(cell, batch, task.cloned());
+            match report {
+                None if task.is_none() => fresh.push(block),
+                None => drop(self.under_way.insert(name, block)),
+                Some(report) => self.took(block, report),
             }
         }
         self.launch(fresh)
@@ -411,6 +389,7 @@ impl Executor for SlurmExecutor<'_> {
 
     fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockEnd>> {
         loop {
+            self.cancel_needless(progress);
             if let Some(end) = self.ready.pop_front() {
                 return Ok(Some(end));
             }
@@ -419,11 +398,11 @@ impl Executor for SlurmExecutor<'_> {
             }
             if self.is_stopped() {
                 progress.doing("", "cancel the jobs", None);
-                self.cancel()?;
+                self.batches.cancel()?;
                 self.under_way.clear();
                 return Ok(None);
             }
-            self.ask(progress);
+            self.ask(progress)?;
             self.gather(progress)?;
             if self.ready.is_empty() {
                 thread::sleep(LOOK);
@@ -434,11 +413,6 @@ impl Executor for SlurmExecutor<'_> {
     fn clear(&mut self) -> Result<()> {
         self.cells.clear()
     }
-}
-
-/// The same for the same folder of cells.
-fn prefix(folder: &Path) -> String {
-    format!("rqps-{}", crate::units::short_hash(folder.as_os_str().as_encoded_bytes()))
 }
 
 /// The job script of a plan with this number of blocks, as it would be submitted.
@@ -453,7 +427,7 @@ pub(super) fn preview(
     let folder = cells::path_of(results)?;
     let program = folder.join(far::program_name(&far::digest_of(program)?));
     let names: Vec<String> = (1..=blocks).map(|block| format!("{block:04}-1")).collect();
-    let name = format!("{}-0001", prefix(&folder));
+    let name = format!("{}-0001", slurm_batches::prefix(&folder));
     let batch =
         Batch { name: &name, cells: &names, folder: &folder, program: &program, avoided: &[] };
     Ok(job_script::text(&batch, place, slurm))

@@ -1,11 +1,15 @@
 //! A block that a job of Slurm measures, as the queue shows it.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::cells::Cell;
 use super::life_line::STOPPED;
 use super::slurm_queue::{self, QueuedTask};
 
+/// Slurm sends its signal up to so many seconds before the end of a job's time limit: a minute that
+/// the job script asks for, and another by which Slurm may be early.
+const NEAR_LIMIT: u64 = 120;
 /// Starts of a block on hosts that failed; then it is given up. A held job is released as often.
 pub(super) const TRIES: u32 = 3;
 
@@ -18,32 +22,45 @@ pub(super) struct UnderWay {
     pub(super) tries: u32,
     /// Nodes that failed it.
     pub(super) avoided: Vec<String>,
+    /// Some host has begun with it.
+    has_run: bool,
     /// Since when no job of it is left.
     pub(super) gone: Option<Instant>,
     pub(super) releases: u32,
 }
 
 impl UnderWay {
-    pub(super) fn new(cell: Cell, batch: (String, usize)) -> UnderWay {
-        UnderWay { cell, batch, task: None, tries: 1, avoided: Vec::new(), gone: None, releases: 0 }
+    /// A block that a task measures, if there is one already.
+    pub(super) fn new(cell: Cell, batch: (String, usize), task: Option<QueuedTask>) -> UnderWay {
+        UnderWay {
+            cell,
+            batch,
+            task,
+            tries: 1,
+            avoided: Vec::new(),
+            has_run: false,
+            gone: None,
+            releases: 0,
+        }
+    }
+
+    /// Forgets the task that it had.
+    pub(super) fn is_submitted_again(&mut self) {
+        (self.task, self.gone, self.has_run) = (None, None, false);
     }
 
     /// Takes up what the queue says; returns what a user wants to know of it.
     pub(super) fn look(&mut self, task: Option<&QueuedTask>) -> Option<String> {
-        let before = self.task.as_ref().map(|task| (task.state.clone(), task.node.clone()));
-        let number = self.cell.spec.block;
-        let Some(task) = task else {
+        let Some(task) = task.filter(|task| !task.has_ended()) else {
+            self.task = task.cloned().or(self.task.take());
             self.gone.get_or_insert_with(Instant::now);
             return None;
         };
-        self.task = Some(task.clone());
-        if task.has_ended() {
-            self.gone.get_or_insert_with(Instant::now);
-            return None;
-        }
+        let before = self.task.replace(task.clone());
+        let number = self.cell.spec.block;
         self.gone = None;
-        let ran = before.filter(|(state, _)| state == "RUNNING" || state == "COMPLETING");
         if task.state != "PENDING" {
+            self.has_run = true;
             return None;
         }
         if task.reason.to_lowercase().contains("requeued held") && self.releases < TRIES {
@@ -55,13 +72,35 @@ impl UnderWay {
                 }
             });
         }
-        let (_, node) = ran?;
-        Some(format!("block {number}: node {node} failed; Slurm starts the block again"))
+        match before.filter(|before| before.state != "PENDING") {
+            Some(QueuedTask { job, node, .. }) => Some(format!(
+                "block {number}: its node {node} failed, or somebody requeued its job {job}; Slurm \
+                 starts the block again"
+            )),
+            None => held_up(task),
+        }
     }
 
     /// True if a report may be there: a job that waits for its first start has written none.
     pub(super) fn may_have_ended(&self) -> bool {
-        self.task.as_ref().is_none_or(|task| task.state != "PENDING") || self.gone.is_some()
+        let waits = self.task.as_ref().is_some_and(|task| task.state == "PENDING");
+        !waits || self.has_run || self.gone.is_some()
+    }
+
+    /// Its task, if it waits in the queue.
+    pub(super) fn waiting_task(self) -> Option<QueuedTask> {
+        self.task.filter(|task| task.state == "PENDING" && self.gone.is_none())
+    }
+
+    /// True if somebody has cancelled its job.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.state == "CANCELLED")
+    }
+
+    /// The same for a job that no node has begun with: no report can come.
+    pub(super) fn is_cancelled_unseen(&self) -> bool {
+        let is_without_node = |task: &QueuedTask| task.node.is_empty();
+        self.is_cancelled() && !self.has_run && self.task.as_ref().is_some_and(is_without_node)
     }
 
     /// Why the job left no report, and whether it is worth starting the block again.
@@ -79,45 +118,126 @@ impl UnderWay {
     }
 }
 
+/// What keeps a job from starting until somebody does something; `None` if it waits its turn.
+fn held_up(task: &QueuedTask) -> Option<String> {
+    let QueuedTask { job, reason, .. } = task;
+    let said = reason.replace('_', " ").to_lowercase();
+    let is_any = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
+    if is_any(&["held"]) {
+        return Some(format!("job {job} is held ({reason})\nhint: `scontrol release {job}`"));
+    }
+    if is_any(&["notavail", "down, drained", "partitiondown", "partitioninactive"]) {
+        return Some(format!(
+            "no node can take job {} now ({reason}); rqps waits\nhint: `sinfo --list-reasons` says \
+             why nodes are down or drained",
+            task.array()
+        ));
+    }
+    if is_any(&["partitiontimelimit", "partitionnodelimit"]) {
+        return Some(format!(
+            "the partition never starts job {} ({reason})\nhint: stop rqps and resume with other \
+             options, such as --sbatch=--time=60",
+            task.array()
+        ));
+    }
+    None
+}
+
 /// As [`UnderWay::end`], by the state of the job. `said` is the end of its log, as a clause.
 fn why_ended(task: &QueuedTask, said: &str) -> (String, bool) {
+    let QueuedTask { job, limit, .. } = task;
     let node = if task.node.is_empty() { "no node" } else { &task.node };
-    let hint = "hint: raise it, such as --sbatch=--time=120";
+    let hint = "hint: resume with a higher one, such as --sbatch=--time=120";
     match task.state.as_str() {
-        "TIMEOUT" => (format!("the time limit of its job on {node} was reached\n{hint}"), false),
-        // The block has stopped its servers in good order and ended before the limit.
-        "FAILED" if said.contains(STOPPED) => (
-            format!("Slurm stopped its job on {node} shortly before its time limit\n{hint}"),
-            false,
-        ),
-        "CANCELLED" => {
-            (format!("its job was cancelled{said}\nhint: `rqps run --resume` repeats it"), false)
+        "TIMEOUT" => {
+            (format!("job {job} on {node} reached its time limit ({limit})\n{hint}"), false)
         }
-        state => (format!("its job ended with {state} on {node}{said}"), true),
+        // The block has stopped its servers in good order and ended.
+        "FAILED" if said.contains(STOPPED) => match task.seconds_left() {
+            Some(0..=NEAR_LIMIT) => {
+                let when = "shortly before its time limit";
+                (format!("Slurm stopped job {job} on {node} {when} ({limit})\n{hint}"), false)
+            }
+            _ => {
+                let why = "though its time limit was not near";
+                (format!("a signal stopped job {job} on {node}, {why} ({limit})"), true)
+            }
+        },
+        state => (format!("job {job} ended with {state} on {node}{said}"), true),
     }
+}
+
+/// The blocks of these numbers: "block 3", "blocks 1 to 4, 7".
+pub(super) fn numbers(blocks: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    let sorted: BTreeSet<u32> = blocks.iter().copied().collect();
+    for block in sorted {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == block => *last = block,
+            _ => ranges.push((block, block)),
+        }
+    }
+    let named = ranges.iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first} to {last}"),
+    });
+    let noun = if blocks.len() == 1 { "block" } else { "blocks" };
+    format!("{noun} {}", named.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn task(state: &str, reason: &str, left: &str) -> QueuedTask {
+        QueuedTask {
+            job: "17_3".to_owned(),
+            state: state.to_owned(),
+            reason: reason.to_owned(),
+            node: "n1".to_owned(),
+            limit: "2:00".to_owned(),
+            left: left.to_owned(),
+            ..QueuedTask::default()
+        }
+    }
+
     #[test]
     fn a_time_limit_is_told_and_no_reason_to_start_again() {
-        let task = |state: &str| QueuedTask {
-            state: state.to_owned(),
-            node: "n1".to_owned(),
-            ..QueuedTask::default()
-        };
         let stopped = format!(": failed to {STOPPED}");
-        for (state, said, part, again) in [
-            ("TIMEOUT", "", "the time limit of its job on n1 was reached\nhint: ", false),
-            ("FAILED", stopped.as_str(), "on n1 shortly before its time limit\nhint: ", false),
-            ("FAILED", ": no space", "its job ended with FAILED on n1: no space", true),
-            ("CANCELLED", stopped.as_str(), "its job was cancelled", false),
-            ("NODE_FAIL", "", "its job ended with NODE_FAIL on n1", true),
+        let stopped = stopped.as_str();
+        for (state, left, said, part, again) in [
+            ("TIMEOUT", "0:00", "", "job 17_3 on n1 reached its time limit (2:00)\nhint: ", false),
+            ("FAILED", "1:10", stopped, "on n1 shortly before its time limit (2:00)\nhint", false),
+            ("FAILED", "1:00:00", stopped, "a signal stopped job 17_3 on n1, though", true),
+            ("FAILED", "UNLIMITED", stopped, "a signal stopped job 17_3 on n1, though", true),
+            ("FAILED", "1:10", ": no space", "job 17_3 ended with FAILED on n1: no space", true),
+            ("NODE_FAIL", "1:10", "", "job 17_3 ended with NODE_FAIL on n1", true),
         ] {
-            let (why, retried) = why_ended(&task(state), said);
+            let (why, retried) = why_ended(&task(state, "None", left), said);
             assert!(why.contains(part) && retried == again, "{state}: {why}");
         }
+    }
+
+    #[test]
+    fn what_keeps_a_job_waiting_is_told_if_somebody_must_act() {
+        for (reason, part) in [
+            ("JobHeldUser", "hint: `scontrol release 17_3`"),
+            ("launch_failed_requeued_held", "hint: `scontrol release 17_3`"),
+            ("ReqNodeNotAvail, UnavailableNodes:n1", "no node can take job 17 now (ReqNodeNot"),
+            ("Nodes required for job are DOWN, DRAINED or reserved", "no node can take job 17 now"),
+            ("PartitionTimeLimit", "the partition never starts job 17 (PartitionTimeLimit)"),
+        ] {
+            let said = held_up(&task("PENDING", reason, "2:00")).unwrap();
+            assert!(said.contains(part), "{reason}: {said}");
+        }
+        for reason in ["None", "Resources", "Priority", "BeginTime"] {
+            assert_eq!(held_up(&task("PENDING", reason, "2:00")), None);
+        }
+    }
+
+    #[test]
+    fn neighbours_are_told_as_a_range() {
+        assert_eq!(numbers(&[3]), "block 3");
+        assert_eq!(numbers(&[7, 2, 1, 4, 3]), "blocks 1 to 4, 7");
     }
 }

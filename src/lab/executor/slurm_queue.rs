@@ -4,18 +4,31 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use thiserror::Error;
 
 use crate::os::answer::answer;
 
 /// Slurm's default for the largest number of tasks in an array, where it does not tell.
 const ARRAY_MOST: usize = 1000;
 /// Fields of a line of squeue, in the order of [`FORMAT`].
-const FIELDS: usize = 7;
+const FIELDS: usize = 9;
 /// What sbatch says where no node meets the requirements of a job.
 const NO_NODE: &str = "node configuration is not available";
-/// Array job, task, state, reason, node, name, job.
-const FORMAT: &str = "%F|%K|%T|%r|%N|%j|%i";
+/// What Slurm's commands say where the controller is stopped, busy, or cut off.
+const NO_ANSWER: [&str; 4] = [
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "standby mode",
+];
+/// Array job, task, state, reason, node, name, job, time limit, what is left of it.
+const FORMAT: &str = "%F|%K|%T|%r|%N|%j|%i|%l|%L";
+
+/// The controller does not answer: it is restarted, or the network is cut. Jobs go on without it.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(super) struct NoAnswer(String);
 
 /// One task of an array as the queue shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,12 +45,21 @@ pub(super) struct QueuedTask {
     pub(super) reason: String,
     /// Node that it runs or ran on; empty for none.
     pub(super) node: String,
+    /// Its time limit as Slurm prints it, `1:00` for a minute, or `UNLIMITED`.
+    pub(super) limit: String,
+    /// What was left of the limit, in the same form.
+    pub(super) left: String,
 }
 
 impl QueuedTask {
     /// The job of all tasks of its array: `17` of `17_3`.
     pub(super) fn array(&self) -> &str {
         self.job.split('_').next().unwrap_or_default()
+    }
+
+    /// Seconds that were left of its time limit; `None` if it has none, or none is known.
+    pub(super) fn seconds_left(&self) -> Option<u64> {
+        seconds(&self.left)
     }
 
     /// True if it will not run again by itself.
@@ -69,7 +91,15 @@ fn asked(program: &str, words: &[&str]) -> Result<String> {
     })?;
     match said.success {
         true => Ok(said.output),
-        false => bail!("{program}: {}", said.complaint()),
+        false => Err(failed(format!("{program}: {}", said.complaint()))),
+    }
+}
+
+/// The error for what a command said; [`NoAnswer`] if the controller did not answer it.
+fn failed(said: String) -> anyhow::Error {
+    match NO_ANSWER.iter().any(|words| said.contains(words)) {
+        true => NoAnswer(said).into(),
+        false => anyhow::Error::msg(said),
     }
 }
 
@@ -105,7 +135,18 @@ fn parsed(line: &str) -> Option<QueuedTask> {
         state: fields[2].to_owned(),
         reason: fields[3].to_owned(),
         node: fields[4].trim_matches(|c| c == '(' || c == ')').to_owned(),
+        limit: fields[7].to_owned(),
+        left: fields[8].to_owned(),
     })
+}
+
+/// Seconds of a time as Slurm prints it: `[days-][hours:]minutes:seconds`.
+fn seconds(text: &str) -> Option<u64> {
+    let (days, clock) = text.split_once('-').unwrap_or(("0", text));
+    let parts: Option<Vec<u64>> = clock.split(':').map(|part| part.parse().ok()).collect();
+    let parts = parts.filter(|parts| (2..=3).contains(&parts.len()))?;
+    let clock = parts.iter().fold(0, |all, part| all * 60 + part);
+    Some(days.parse::<u64>().ok()? * 86_400 + clock)
 }
 
 /// The largest array that this cluster takes.
@@ -156,7 +197,7 @@ pub(super) fn exclude(job: &str, nodes: &[String]) -> Result<()> {
 /// Submits the script in a file; returns the number of the job.
 ///
 /// # Errors
-/// As [`try_out`].
+/// As [`try_out`]; [`NoAnswer`] if the controller does not answer, which may have taken the job.
 pub(super) fn submit(path: &Path, features: Option<&str>, partition: &str) -> Result<String> {
     let script =
         std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
@@ -207,7 +248,7 @@ fn explained(said: &str, features: Option<&str>, partition: &str) -> anyhow::Err
             "submit blocks: sbatch: {said}\nhint: run rqps where Slurm's commands are"
         );
     }
-    anyhow::anyhow!("submit blocks: {said}")
+    failed(format!("submit blocks: {said}"))
 }
 
 /// Lets a held task run.
@@ -240,19 +281,48 @@ mod tests {
 
     #[test]
     fn lines_of_the_queue_become_tasks() {
-        let task = parsed("17|3|RUNNING|None|n1|rqps-0a1b-0001|20").expect("a task");
+        let task = parsed("17|3|RUNNING|None|n1|rqps-0a1b-0001|20|1:00|0:12").expect("a task");
         assert_eq!(
             (task.name.as_str(), task.index, task.job.as_str()),
             ("rqps-0a1b-0001", 3, "17_3")
         );
         assert_eq!((task.node.as_str(), task.has_ended()), ("n1", false));
-        let failed = parsed("17|4|NODE_FAIL|NodeDown|n2|rqps-0a1b-0001|21").expect("a task");
+        assert_eq!((task.limit.as_str(), task.seconds_left()), ("1:00", Some(12)));
+        let failed =
+            parsed("17|4|NODE_FAIL|NodeDown|n2|rqps-0a1b-0001|21|1:00|0:12").expect("a task");
         assert!(failed.has_ended());
-        assert_eq!(parsed("17|N/A|PENDING|None||other|17"), None);
-        let first = parsed("17|N/A|RUNNING|None|n1|rqps-0a1b-0001|17+0").expect("a job");
+        assert_eq!(parsed("17|N/A|PENDING|None||other|17|1:00|1:00"), None);
+        let first = "17|N/A|RUNNING|None|n1|rqps-0a1b-0001|17+0|UNLIMITED|UNLIMITED";
+        let first = parsed(first).expect("a job");
+        assert_eq!(first.seconds_left(), None);
         assert_eq!((first.index, first.job.as_str()), (1, "17"));
-        assert_eq!(parsed("18|N/A|RUNNING|None|n3|rqps-0a1b-0001|17+1"), None);
+        assert_eq!(parsed("18|N/A|RUNNING|None|n3|rqps-0a1b-0001|17+1|1:00|0:12"), None);
         assert_eq!(parsed("slurm_load_jobs error"), None);
+    }
+
+    #[test]
+    fn times_of_slurm_are_seconds() {
+        for (text, expected) in [
+            ("0:59", Some(59)),
+            ("2:00:00", Some(7200)),
+            ("1-00:00:01", Some(86_401)),
+            ("UNLIMITED", None),
+            ("INVALID", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_controller_that_is_away_is_no_refusal() {
+        let said = "sbatch: error: Batch job submission failed: Unable to contact slurm controller \
+                    (connect failure)";
+        assert!(explained(said, None, "bench").is::<NoAnswer>());
+        assert!(
+            !explained("sbatch: error: QOSMaxSubmitJobPerUserLimit", None, "bench")
+                .is::<NoAnswer>()
+        );
     }
 
     #[test]

@@ -163,8 +163,8 @@ impl<'e> SshExecutor<'e> {
         block.failed_on.push(place);
         let is_any_left = self.hosts.iter().any(|host| host.failures < HOST_TRIES);
         if block.tries > TRIES || !is_any_left {
-            let id = block.cell.spec.id.clone();
-            self.ready.push_back(BlockEnd::Lost { id, fault });
+            let ids = vec![block.cell.spec.id.clone()];
+            self.ready.push_back(BlockEnd::Lost { ids, fault });
             return;
         }
         progress.note(&fault);
@@ -306,7 +306,7 @@ impl Executor for SshExecutor<'_> {
                 // Hosts that failed take none.
                 let Some(block) = self.waiting.pop_front() else { return Ok(None) };
                 let fault = format!("block {}: no host is left", block.cell.spec.block);
-                return Ok(Some(BlockEnd::Lost { id: block.cell.spec.id, fault }));
+                return Ok(Some(BlockEnd::Lost { ids: vec![block.cell.spec.id], fault }));
             }
             progress.doing(
                 "",
