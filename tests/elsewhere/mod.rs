@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-/// Writes configurations of the fake DBMS: a slow one, one that takes the time that it says, and one
-/// that also has a server process.
+/// Writes configurations of the fake DBMS: a slow one, one that takes the time that it says, and
+/// one that also has a server process.
 pub(crate) fn write_configs(configs: &Path) {
     let fake = configs.join("fake");
     fs::create_dir_all(&fake).expect("folder");
