@@ -19,7 +19,7 @@ use program::text;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 use slurm_site::Cluster;
-use slurm_site::at_work::{blocks_at_work, blocks_on, nothing_is_left};
+use slurm_site::at_work::{blocks_at_work, blocks_on, wait_until_nothing_is_left};
 
 /// A user without rights.
 const NOBODY: u32 = 65_534;
@@ -66,7 +66,7 @@ fn blocks_by_slurm() {
     a_block_at_its_time_limit_is_told_and_resumed(&cluster, limited);
     a_restarted_controller_is_waited_for(&mut cluster);
     for node in ["n1", "n2", "n3"] {
-        nothing_is_left(cluster.folder.path(), node);
+        wait_until_nothing_is_left(cluster.folder.path(), node);
     }
 }
 
@@ -226,7 +226,7 @@ fn cancelled_jobs_are_told_and_resumed(cluster: &Cluster) {
     assert!((1..=3).contains(&lines.count()), "{said}");
     assert!(said.contains("\nhint: `rqps run --resume` measures what is left"), "{said}");
     for node in ["n1", "n2"] {
-        nothing_is_left(cluster.folder.path(), node);
+        wait_until_nothing_is_left(cluster.folder.path(), node);
     }
     let output = cluster.run(&cluster.resumed("stopped"));
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -252,7 +252,7 @@ fn a_drained_node_and_a_requeued_job_lose_no_block(cluster: &Cluster) {
     cluster.wait_for("a note", |cluster| {
         said_so_far(cluster, "drained").contains("no node can take job")
     });
-    nothing_is_left(cluster.folder.path(), "n1");
+    wait_until_nothing_is_left(cluster.folder.path(), "n1");
     set("n2", &["State=RESUME"]);
     let status = child.wait().expect("wait");
     let said = said_so_far(cluster, "drained");
@@ -288,7 +288,7 @@ fn at_its_time_limit(cluster: &Cluster) -> JoinHandle<[Output; 2]> {
     let folder = cluster.folder.path().to_owned();
     thread::spawn(move || {
         let limited = limited.output().expect("start rqps");
-        nothing_is_left(&folder, "n3");
+        wait_until_nothing_is_left(&folder, "n3");
         [limited, resumed.output().expect("start rqps")]
     })
 }

@@ -32,8 +32,8 @@ struct CanarySpec {
     /// A change within a block by up to this factor is never out of range. That of fsync is wide: a
     /// disk that answers from a cache wanders that far with nothing else running.
     change_floor: f64,
-    /// A node that is slower than other nodes by more than this factor measures nothing: neither
-    /// scatter of a quiet host nor hosts of one class differ so much (docs/hosts.md has figures).
+    /// A node that is slower than other nodes by more than this factor measures nothing. Readings
+    /// of a quiet host stayed below it, and most of a disturbed one exceeded it (docs/hosts.md).
     sick: f64,
 }
 

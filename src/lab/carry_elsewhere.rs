@@ -191,7 +191,9 @@ fn all_blocks(
         let mut report = match end {
             BlockEnd::Measured(report) => report,
             BlockEnd::Lost { ids, fault } => {
-                ids.iter().for_each(|id| drop(under_way.remove(id)));
+                for id in &ids {
+                    under_way.remove(id);
+                }
                 progress.note(&fault);
                 faults.push(fault);
                 continue;

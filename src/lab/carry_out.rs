@@ -182,11 +182,11 @@ fn carried_out(
 ) -> Result<Option<BlockEnd>> {
     executor.submit(vec![spec.clone()])?;
     while let Some(end) = executor.poll(progress)? {
-        let is_it = match &end {
+        let is_this_block = match &end {
             BlockEnd::Measured(report) => report.id == spec.id,
             BlockEnd::Lost { ids, .. } => ids.contains(&spec.id),
         };
-        if is_it {
+        if is_this_block {
             return Ok(Some(end));
         }
     }

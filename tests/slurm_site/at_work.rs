@@ -31,19 +31,20 @@ fn at_work_on(folder: &Path, node: &str) -> Vec<(u32, Vec<String>)> {
     found
 }
 
-/// Blocks that run on this node: the numbers of their processes.
+/// Process ids of the blocks that run on this node.
 pub(crate) fn blocks_on(cluster: &Cluster, node: &str) -> Vec<u32> {
     let mut all = at_work_on(cluster.folder.path(), node);
     all.retain(|(_, words)| words.get(1).is_some_and(|word| word == "block"));
     all.into_iter().map(|(pid, _)| pid).collect()
 }
 
+/// Process ids of the blocks that run on the nodes of `bench`.
 pub(crate) fn blocks_at_work(cluster: &Cluster) -> Vec<u32> {
     ["n1", "n2"].into_iter().flat_map(|node| blocks_on(cluster, node)).collect()
 }
 
 /// Waits until nothing that a block has started is left on this node.
-pub(crate) fn nothing_is_left(folder: &Path, node: &str) {
+pub(crate) fn wait_until_nothing_is_left(folder: &Path, node: &str) {
     let began = Instant::now();
     loop {
         let left = at_work_on(folder, node);

@@ -64,9 +64,9 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// Waits until all nodes take jobs.
+    /// Waits until both nodes of `bench` take jobs.
     pub(crate) fn wait_for_nodes(&self) {
-        self.wait_for("all nodes", |cluster| {
+        self.wait_for("both nodes", |cluster| {
             let states = cluster.slurm("sinfo", &["-h", "-N", "-p", "bench", "-o", "%T"]);
             states.lines().filter(|state| *state == "idle").count() == 2
         });

@@ -33,7 +33,7 @@ impl BlockFolder {
     /// The folder cannot be made, or another process measures the same block.
     pub(in crate::lab) fn make(work: &Path, out: &Path) -> Result<BlockFolder> {
         let (all, path, lock_path) = paths(work, out)?;
-        fs::create_dir_all(&all).with_context(|| format!("make {}", all.display()))?;
+        make_folder_of_user(work)?;
         remove_leftovers(&all);
         let acquire = || Lock::acquire(&lock_path, &format!("rqps, block in {}", out.display()));
         // The first time, a block that ends may remove the empty folder under it.
@@ -52,25 +52,34 @@ impl BlockFolder {
 /// # Errors
 /// No folder can be made there.
 pub(in crate::lab) fn check_can_keep(work: &Path) -> Result<()> {
-    let (all, _, _) = paths(work, Path::new("/"))?;
-    fs::create_dir_all(&all).map_err(|error| {
+    make_folder_of_user(work)?;
+    // Data of other blocks keep it.
+    fs::remove_dir(folder_of_user(work)).ok();
+    Ok(())
+}
+
+/// The folder of all blocks of this user in `work`.
+fn folder_of_user(work: &Path) -> PathBuf {
+    work.join(format!("rqps-blocks-{}", rustix::process::geteuid().as_raw()))
+}
+
+/// Makes it. The error says what to do.
+fn make_folder_of_user(work: &Path) -> Result<()> {
+    let folder = folder_of_user(work);
+    fs::create_dir_all(&folder).map_err(|error| {
         anyhow::anyhow!(
             "keep data in {}: make {}: {error}\nhint: name a folder with --work that you may write \
              to on each host",
             work.display(),
-            all.display()
+            folder.display()
         )
-    })?;
-    // Data of other blocks keep it.
-    fs::remove_dir(&all).ok();
-    Ok(())
+    })
 }
 
 /// The folder of all blocks of this user in `work`, that of the block whose results go to `out`,
 /// and its lock.
 fn paths(work: &Path, out: &Path) -> Result<(PathBuf, PathBuf, PathBuf)> {
-    let user = rustix::process::geteuid().as_raw();
-    let all = work.join(format!("rqps-blocks-{user}"));
+    let all = folder_of_user(work);
     let out = std::path::absolute(out).context("find the result folder")?;
     let name = short_hash(out.as_os_str().as_encoded_bytes());
     let lock_path = all.join(format!("{name}.lock"));

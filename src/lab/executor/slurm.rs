@@ -17,7 +17,7 @@ use super::elsewhere::{Elsewhere, SlurmPartition};
 use super::job_script::{self, Batch};
 use super::seam::{BlockEnd, Executor};
 use super::slurm_batches::{self, Batches};
-use super::slurm_block::{TRIES, UnderWay, numbers};
+use super::slurm_block::{self, TRIES, UnderWay};
 use super::slurm_queue::{self, QueuedTask};
 use super::unfit_nodes::UnfitNodes;
 use crate::domain::block::BlockReport;
@@ -49,8 +49,8 @@ pub(crate) struct SlurmExecutor<'e> {
     batches: Batches<'e>,
     under_way: BTreeMap<String, UnderWay>,
     ready: VecDeque<BlockEnd>,
-    /// Tasks that wait to measure a block whose report is there.
-    needless: Vec<QueuedTask>,
+    /// Waiting tasks whose blocks already have a report.
+    redundant: Vec<QueuedTask>,
     unfit: UnfitNodes,
     /// Blocks that each node has failed in a row.
     failures: BTreeMap<String, u32>,
@@ -82,7 +82,7 @@ impl<'e> SlurmExecutor<'e> {
             stop,
             under_way: BTreeMap::new(),
             ready: VecDeque::new(),
-            needless: Vec::new(),
+            redundant: Vec::new(),
             measured: 0,
             lost: 0,
             began: Instant::now(),
@@ -123,7 +123,7 @@ impl<'e> SlurmExecutor<'e> {
             self.asked = None;
             for (index, mut block) in (1..).zip(part) {
                 block.batch = (name.clone(), index);
-                block.is_submitted_again();
+                block.forget_task();
                 self.under_way.insert(block.cell.name.clone(), block);
             }
         }
@@ -148,7 +148,7 @@ impl<'e> SlurmExecutor<'e> {
         };
         let mut notes = Vec::new();
         for block in self.under_way.values_mut() {
-            if !self.batches.waits(&block.batch.0) {
+            if !self.batches.is_unconfirmed(&block.batch.0) {
                 notes.extend(block.look(tasks.get(&block.cell.name)));
             }
         }
@@ -205,11 +205,11 @@ impl<'e> SlurmExecutor<'e> {
                 }
                 continue;
             }
-            // A block that says why it failed has written no report.
-            let is_over = |gone: Instant| gone.elapsed() >= VISIBLE || cells::complains(&log);
+            // A network file system shows reports late. A block that says why it failed has none.
+            let may_come = |gone: Instant| gone.elapsed() < VISIBLE && !cells::complains(&log);
             match block.gone {
-                Some(_) if block.is_cancelled_unseen() => cancelled.push(name),
-                Some(gone) if !is_over(gone) => {}
+                Some(_) if block.is_cancelled_before_start() => cancelled.push(name),
+                Some(gone) if may_come(gone) => {}
                 Some(_) if block.is_cancelled() => cancelled.push(name),
                 Some(_) => self.without_report(&name, progress)?,
                 None => {}
@@ -278,14 +278,19 @@ impl<'e> SlurmExecutor<'e> {
         }
         self.measured += 1;
         self.ready.push_back(BlockEnd::Measured(Box::new(report)));
-        self.needless.extend(block.waiting_task());
+        self.redundant.extend(block.waiting_task());
     }
 
-    /// Cancels second starts of blocks whose first one has sent a report after all.
-    fn cancel_needless(&mut self, progress: &mut Progress<'_>) {
-        for task in std::mem::take(&mut self.needless) {
+    /// Cancels waiting tasks whose blocks already have a report: Slurm requeued a block that had
+    /// ended.
+    fn cancel_redundant(&mut self, progress: &mut Progress<'_>) {
+        for task in std::mem::take(&mut self.redundant) {
             if let Err(error) = slurm_queue::cancel_task(&task) {
-                self.note(format!("nobody needs job {} any more: {error:#}", task.job), progress);
+                let job = &task.job;
+                self.note(
+                    format!("cancel job {job}, whose block is measured: {error:#}"),
+                    progress,
+                );
             }
         }
     }
@@ -336,7 +341,7 @@ impl<'e> SlurmExecutor<'e> {
         let specs = cells.into_iter().map(|cell| cell.spec);
         let (blocks, ids): (Vec<u32>, Vec<String>) =
             specs.map(|spec| (spec.block, spec.id)).unzip();
-        let fault = format!("{}: {why}", numbers(&blocks));
+        let fault = format!("{}: {why}", slurm_block::named(&blocks));
         self.ready.push_back(BlockEnd::Lost { ids, fault: fault.clone() });
         fault
     }
@@ -389,7 +394,7 @@ impl Executor for SlurmExecutor<'_> {
 
     fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockEnd>> {
         loop {
-            self.cancel_needless(progress);
+            self.cancel_redundant(progress);
             if let Some(end) = self.ready.pop_front() {
                 return Ok(Some(end));
             }

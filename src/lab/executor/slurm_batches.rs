@@ -36,8 +36,8 @@ pub(super) struct Batches<'e> {
     prefix: String,
     /// Names of jobs, and their cells in order.
     cells: BTreeMap<String, Vec<String>>,
-    /// Jobs that the controller has not confirmed.
-    unsent: BTreeSet<String>,
+    /// Names of jobs whose submission the controller has not confirmed.
+    unconfirmed: BTreeSet<String>,
     array_most: usize,
 }
 
@@ -66,7 +66,7 @@ impl<'e> Batches<'e> {
             program: of.program.clone(),
             folder,
             cells,
-            unsent: BTreeSet::new(),
+            unconfirmed: BTreeSet::new(),
             // Slurm takes no array of jobs of several parts.
             array_most: match slurm.client_nodes {
                 Some(_) => 1,
@@ -86,7 +86,7 @@ impl<'e> Batches<'e> {
     }
 
     /// Submits these cells as one job, without the nodes to be avoided; returns its name. If the
-    /// controller does not answer, the job [waits](Batches::waits) for it.
+    /// controller does not answer, the job stays [unconfirmed](Batches::is_unconfirmed).
     ///
     /// # Errors
     /// A file cannot be written, or Slurm refuses the job.
@@ -97,7 +97,7 @@ impl<'e> Batches<'e> {
         replace_whole(&self.folder.join(format!("{name}.sh")), script)?;
         self.cells.insert(name.clone(), names);
         match self.send(&name) {
-            Err(error) if error.is::<NoAnswer>() => drop(self.unsent.insert(name.clone())),
+            Err(error) if error.is::<NoAnswer>() => drop(self.unconfirmed.insert(name.clone())),
             sent => sent?,
         }
         Ok(name)
@@ -111,9 +111,9 @@ impl<'e> Batches<'e> {
         Ok(())
     }
 
-    /// True if the controller has not confirmed the job of this name.
-    pub(super) fn waits(&self, name: &str) -> bool {
-        self.unsent.contains(name)
+    /// True if the controller has not confirmed the submission of this job.
+    pub(super) fn is_unconfirmed(&self, name: &str) -> bool {
+        self.unconfirmed.contains(name)
     }
 
     /// Submits the jobs that the controller has not confirmed, unless they are among these tasks.
@@ -123,13 +123,13 @@ impl<'e> Batches<'e> {
         tasks: &BTreeMap<String, QueuedTask>,
     ) -> Vec<(String, anyhow::Error)> {
         let mut refused = Vec::new();
-        for name in std::mem::take(&mut self.unsent) {
+        for name in std::mem::take(&mut self.unconfirmed) {
             if tasks.values().any(|task| task.name == name) {
                 continue;
             }
             match self.send(&name) {
                 Ok(()) => {}
-                Err(error) if error.is::<NoAnswer>() => drop(self.unsent.insert(name)),
+                Err(error) if error.is::<NoAnswer>() => drop(self.unconfirmed.insert(name)),
                 Err(error) => refused.push((name, error)),
             }
         }
@@ -183,9 +183,9 @@ impl<'e> Batches<'e> {
         }
         self.cancelled(&names).map_err(|error| {
             anyhow::anyhow!(
-                "cancel the jobs: {error:#}; they go on without rqps\nhint: once the controller \
-                 answers, `scancel --name={}` cancels them, or `rqps run --resume` takes their \
-                 results",
+                "cancel the jobs: {error:#}; the jobs keep running\nhint: when the controller \
+                 answers again, cancel them with `scancel --name={}`, or collect their results \
+                 with `rqps run --resume`",
                 names.join(",")
             )
         })

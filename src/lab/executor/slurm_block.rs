@@ -22,7 +22,7 @@ pub(super) struct UnderWay {
     pub(super) tries: u32,
     /// Nodes that failed it.
     pub(super) avoided: Vec<String>,
-    /// Some host has begun with it.
+    /// True once a node has started the block.
     has_run: bool,
     /// Since when no job of it is left.
     pub(super) gone: Option<Instant>,
@@ -44,12 +44,12 @@ impl UnderWay {
         }
     }
 
-    /// Forgets the task that it had.
-    pub(super) fn is_submitted_again(&mut self) {
+    /// Forgets its task: a new job is about to measure the block.
+    pub(super) fn forget_task(&mut self) {
         (self.task, self.gone, self.has_run) = (None, None, false);
     }
 
-    /// Takes up what the queue says; returns what a user wants to know of it.
+    /// Updates the block from the queue. Returns a note for the user, if there is news.
     pub(super) fn look(&mut self, task: Option<&QueuedTask>) -> Option<String> {
         let Some(task) = task.filter(|task| !task.has_ended()) else {
             self.task = task.cloned().or(self.task.take());
@@ -63,7 +63,7 @@ impl UnderWay {
             self.has_run = true;
             return None;
         }
-        if task.reason.to_lowercase().contains("requeued held") && self.releases < TRIES {
+        if task.reason_words().contains("requeued held") && self.releases < TRIES {
             self.releases += 1;
             return Some(match slurm_queue::release(task) {
                 Ok(()) => format!("block {number}: Slurm could not start it; rqps released it"),
@@ -97,10 +97,10 @@ impl UnderWay {
         self.task.as_ref().is_some_and(|task| task.state == "CANCELLED")
     }
 
-    /// The same for a job that no node has begun with: no report can come.
-    pub(super) fn is_cancelled_unseen(&self) -> bool {
-        let is_without_node = |task: &QueuedTask| task.node.is_empty();
-        self.is_cancelled() && !self.has_run && self.task.as_ref().is_some_and(is_without_node)
+    /// True if its job was cancelled before a node started the block: no report can come.
+    pub(super) fn is_cancelled_before_start(&self) -> bool {
+        let had_node = self.task.as_ref().is_some_and(|task| !task.node.is_empty());
+        self.is_cancelled() && !self.has_run && !had_node
     }
 
     /// Why the job left no report, and whether it is worth starting the block again.
@@ -118,12 +118,12 @@ impl UnderWay {
     }
 }
 
-/// What keeps a job from starting until somebody does something; `None` if it waits its turn.
+/// Why a job cannot start until a user or an administrator acts; `None` if it waits for its turn.
 fn held_up(task: &QueuedTask) -> Option<String> {
     let QueuedTask { job, reason, .. } = task;
-    let said = reason.replace('_', " ").to_lowercase();
+    let said = task.reason_words();
     let is_any = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
-    if is_any(&["held"]) {
+    if said.contains("held") {
         return Some(format!("job {job} is held ({reason})\nhint: `scontrol release {job}`"));
     }
     if is_any(&["notavail", "down, drained", "partitiondown", "partitioninactive"]) {
@@ -167,8 +167,8 @@ fn why_ended(task: &QueuedTask, said: &str) -> (String, bool) {
     }
 }
 
-/// The blocks of these numbers: "block 3", "blocks 1 to 4, 7".
-pub(super) fn numbers(blocks: &[u32]) -> String {
+/// Names blocks by number: "block 3", "blocks 1 to 4, 7".
+pub(super) fn named(blocks: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     let sorted: BTreeSet<u32> = blocks.iter().copied().collect();
     for block in sorted {
@@ -177,12 +177,12 @@ pub(super) fn numbers(blocks: &[u32]) -> String {
             _ => ranges.push((block, block)),
         }
     }
-    let named = ranges.iter().map(|(first, last)| match first == last {
+    let ranges = ranges.iter().map(|(first, last)| match first == last {
         true => first.to_string(),
         false => format!("{first} to {last}"),
     });
     let noun = if blocks.len() == 1 { "block" } else { "blocks" };
-    format!("{noun} {}", named.collect::<Vec<_>>().join(", "))
+    format!("{noun} {}", ranges.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_told_as_a_range() {
-        assert_eq!(numbers(&[3]), "block 3");
-        assert_eq!(numbers(&[7, 2, 1, 4, 3]), "blocks 1 to 4, 7");
+        assert_eq!(named(&[3]), "block 3");
+        assert_eq!(named(&[7, 2, 1, 4, 3]), "blocks 1 to 4, 7");
     }
 }

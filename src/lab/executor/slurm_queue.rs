@@ -15,7 +15,7 @@ const ARRAY_MOST: usize = 1000;
 const FIELDS: usize = 9;
 /// What sbatch says where no node meets the requirements of a job.
 const NO_NODE: &str = "node configuration is not available";
-/// What Slurm's commands say where the controller is stopped, busy, or cut off.
+/// What Slurm's commands say if the controller is down, busy or unreachable.
 const NO_ANSWER: [&str; 4] = [
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -25,7 +25,8 @@ const NO_ANSWER: [&str; 4] = [
 /// Array job, task, state, reason, node, name, job, time limit, what is left of it.
 const FORMAT: &str = "%F|%K|%T|%r|%N|%j|%i|%l|%L";
 
-/// The controller does not answer: it is restarted, or the network is cut. Jobs go on without it.
+/// The controller gave no answer, for example during a restart or a network failure. Jobs keep
+/// running.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(super) struct NoAnswer(String);
@@ -55,6 +56,11 @@ impl QueuedTask {
     /// The job of all tasks of its array: `17` of `17_3`.
     pub(super) fn array(&self) -> &str {
         self.job.split('_').next().unwrap_or_default()
+    }
+
+    /// Its reason in lower case and single words: versions of Slurm differ in case and underscores.
+    pub(super) fn reason_words(&self) -> String {
+        self.reason.replace('_', " ").to_lowercase()
     }
 
     /// Seconds that were left of its time limit; `None` if it has none, or none is known.
