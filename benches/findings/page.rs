@@ -119,23 +119,32 @@ fn slowed_shares(all: &[&Finding]) -> BTreeSet<Burned> {
 fn summary(all: &[&Finding]) -> String {
     let mut rows = Vec::new();
     if let Some(equal) = select(all, Burned::NOTHING, Metric::Rate, None) {
-        let row = |what: &str, is_alarm: fn(&Finding) -> bool| {
-            let what = format!("equal builds: comparisons that state {what}");
-            vec![what, share(equal.comparisons_with(is_alarm), equal.comparisons())]
+        let row = |of: &Counts<'_>, builds: &str, what: &str, is_alarm: fn(&Finding) -> bool| {
+            let what = format!("{builds}: comparisons with {what}");
+            vec![what, share(of.comparisons_with(is_alarm), of.comparisons())]
         };
-        rows.push(row("a difference", states_difference));
-        rows.push(row("a large difference", states_large));
+        rows.push(row(&equal, "equal builds", "a false alarm", states_difference));
+        rows.push(row(&equal, "equal builds", "a large false alarm", states_large));
+        // Few blocks have more false alarms than many.
+        for blocks in equal.blocks() {
+            let of_blocks = Counts::of(all, |one| {
+                let is_equal = one.comparison.burned == Burned::NOTHING;
+                is_equal && one.metric == Metric::Rate && one.blocks == blocks
+            });
+            let builds = format!("equal builds, {blocks} blocks");
+            rows.extend(of_blocks.map(|of| row(&of, &builds, "a false alarm", states_difference)));
+        }
     }
     for burned in slowed_shares(all) {
         let Some(slowed) = select(all, burned, Metric::Rate, None) else { continue };
         let loss = per_cent(slowed.true_ratio().map(|ratio| 1.0 - ratio));
         let row = |what: &str, holds: fn(&Finding) -> bool| {
-            let what = format!("{burned} burned, a true loss of {loss}: verdicts {what}");
+            let what = format!("true loss {loss} ({burned} burned): {what}");
             vec![what, share(slowed.with(holds), slowed.verdicts())]
         };
-        rows.push(row("that found it", |one| one.verdict.is_worse()));
+        rows.push(row("found", |one| one.verdict.is_worse()));
         rows.push(row("SAME", |one| one.verdict == Verdict::Same));
-        rows.push(row("in the wrong direction", |one| one.verdict.is_better()));
+        rows.push(row("wrong way", |one| one.verdict.is_better()));
     }
     table(&["rates of all builds", "share"], &rows)
 }
@@ -209,7 +218,7 @@ fn slowed(all: &[&Finding]) -> String {
         "comparisons",
         "true",
         "measured ratio",
-        "verdicts that found it",
+        "found",
         "SLOWER",
         "beyond τ",
         "wrong way",
