@@ -43,8 +43,8 @@ pub(super) enum Command {
     Quickstart(Quickstart),
     /// Measure targets against each other; the first is the baseline
     Compare(Compare),
-    /// Count the instructions of each statement by function, under valgrind; counts repeat within
-    /// 0.1 % on any host
+    /// Count the instructions of each statement by function, under valgrind; in most steps they
+    /// repeat within 0.1 % on any host
     Count(Count),
     /// Print the plan file and its estimated cost without running it. Accepts every option of
     /// `compare`; output options have no effect
