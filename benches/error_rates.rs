@@ -94,11 +94,8 @@ fn print_turns(campaigns: u32, wanted: Option<&str>) {
         }
         let none = simulate_turns(&scene, campaigns, 7);
         let [two, three] = [0.02_f64, 0.03].map(|loss| {
-            simulate_turns(
-                &TurnScene { changed: 4, effect: (1.0 - loss).ln(), ..scene },
-                campaigns,
-                7,
-            )
+            let (changed, effect) = (scene.steps.min(4), (1.0 - loss).ln());
+            simulate_turns(&TurnScene { changed, effect, ..scene }, campaigns, 7)
         });
         let rules = if scene.loads > 1 && scene.loads < scene.blocks {
             &["pairs", "loads"][..]
@@ -137,6 +134,16 @@ fn turn_scenes() -> Vec<(&'static str, TurnScene)> {
     ] {
         for blocks in [3, 6] {
             let scene = TurnScene { blocks, uneven, restart, ..TURNS };
+            scenes.push((name, scene));
+            scenes.push((
+                "same, without errors inside blocks",
+                TurnScene { with_inside: false, ..scene },
+            ));
+        }
+    }
+    for (name, restart) in [("one step", 0.003), ("one step, starts 1 %", 0.01)] {
+        for blocks in [3, 4, 6] {
+            let scene = TurnScene { steps: 1, blocks, restart, ..TURNS };
             scenes.push((name, scene));
             scenes.push((
                 "same, without errors inside blocks",

@@ -128,6 +128,17 @@ fn turns_find_two_per_cent_on_a_noisy_host() {
     assert!(lost.found < 0.2, "{lost:?}");
 }
 
+/// One step has no others to share variance with, and four blocks may agree by luck. The error
+/// inside the blocks keeps that from becoming a difference.
+#[test]
+fn one_step_in_turns_has_few_false_alarms() {
+    let scene = TurnScene { steps: 1, blocks: 4, ..TURNS };
+    let [equal, _] = simulate_turns(&scene, 1500, 11);
+    assert!(equal.any_large + equal.any_small <= 0.03, "{equal:?}");
+    let [lucky, _] = simulate_turns(&TurnScene { with_inside: false, ..scene }, 1500, 11);
+    assert!(lucky.any_small > equal.any_small + 0.01, "{lucky:?} {equal:?}");
+}
+
 /// Blocks that share a load repeat what it happened to give. Judged as if they were independent,
 /// that becomes a difference; with the load as a random effect it does not.
 #[test]

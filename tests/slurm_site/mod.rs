@@ -20,6 +20,8 @@ use crate::{elsewhere, skipped};
 
 /// A step of a test takes seconds; a machine that is busy gets this much.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Jobs of a cluster that ends get this much.
+const ENDING: Duration = Duration::from_secs(20);
 const PROGRAMS: [&str; 5] = ["slurmctld", "slurmd", "sbatch", "squeue", "scontrol"];
 
 /// Three virtual nodes.
@@ -210,6 +212,16 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.command("scancel", &["--user=root"]).output().ok();
+        // A job's own daemon outlives the others if it cannot tell the controller of its end.
+        let began = Instant::now();
+        while self.controller.is_some() && began.elapsed() < ENDING {
+            match self.command("squeue", &["--noheader"]).output() {
+                Ok(queue) if queue.status.success() && !queue.stdout.is_empty() => {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                _ => break,
+            }
+        }
         let nodes = std::mem::take(&mut self.nodes);
         for mut child in nodes.into_values().chain(self.controller.take()) {
             kill_process(Pid::from_child(&child), Signal::TERM).ok();

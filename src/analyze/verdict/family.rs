@@ -3,14 +3,14 @@
 
 use super::host::Widening;
 use super::judgement::{Judgement, SharedVariance, Test};
+use super::member::{Member, PairList, members};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 use crate::stats::Interval;
-use crate::stats::moderated::{self, Estimate, SD_MIN, Spread};
+use crate::stats::moderated;
 use crate::stats::multiple::{benjamini_hochberg, holm};
 use crate::stats::power::{self, Aim};
 use crate::stats::sequential::Looks;
-use crate::stats::summary;
 
 /// Up to this number of pairs the borrowed variance is so uncertain that equal targets get a SMALL
 /// about twice as often as q says (docs/verdicts.md, small differences at few pairs).
@@ -35,33 +35,6 @@ pub(super) struct Cluster {
     pub name: &'static str,
     /// Mean number of pairs in a cluster.
     pub pairs: f64,
-}
-
-/// The paired ln ratios of one step.
-#[derive(Clone, Copy)]
-pub(super) struct PairList<'a> {
-    pub differences: &'a [f64],
-    /// The standard error of each difference inside its block; empty where it is not known.
-    pub block_errors: &'a [f64],
-}
-
-impl PairList<'_> {
-    /// The root mean square of the errors inside the first `most` blocks.
-    fn block_error(&self, most: usize) -> Option<f64> {
-        let errors = self.block_errors.get(..self.differences.len().min(most))?;
-        let squares: f64 = errors.iter().map(|error| error * error).sum();
-        Some((squares / errors.len() as f64).sqrt()).filter(|error| *error > 0.0)
-    }
-}
-
-/// One step with two pairs or more, at some look.
-#[derive(Clone, Copy)]
-struct Member {
-    /// Mean, and its standard error: at least that of the host.
-    estimate: Estimate,
-    /// Standard deviation of one pair's difference: moderated, and at least that of the host.
-    sd: f64,
-    pairs: usize,
 }
 
 /// P-values of the three tests, valid at the look: beyond τ, different from zero, equivalent.
@@ -161,7 +134,7 @@ fn judge_looks(
                 && !state.settled
             {
                 let is_large =
-                    adjusted.q_treat[at] <= family.rules.q && family.is_large(member.estimate.mean);
+                    adjusted.q_treat[at] <= family.rules.q && family.is_large(member.mean);
                 state.settled = is_large || evidence.within <= family.rules.equivalence_alpha;
             }
         }
@@ -217,7 +190,7 @@ fn finish_looks(
 impl SequentialState {
     fn take(&mut self, family: &Family<'_>, looks: &Looks, member: Member, look: u32) {
         let evidence = family.evidence(&member);
-        let (near, far) = member.estimate.tails_beyond(family.threshold());
+        let (near, far) = member.tails_beyond(family.threshold());
         self.treat.0 = self.treat.0.max(looks.statistic(near, look));
         self.treat.1 = self.treat.1.max(looks.statistic(far, look));
         self.zero = self.zero.max(looks.statistic(evidence.zero / 2.0, look));
@@ -236,9 +209,9 @@ impl Family<'_> {
     fn evidence(&self, member: &Member) -> Evidence {
         let limit = self.rules.equivalence_limit() - self.host.bias;
         Evidence {
-            treat: member.estimate.p_beyond(self.threshold()),
-            zero: member.estimate.p_beyond(self.host.bias),
-            within: member.estimate.p_within(limit),
+            treat: member.p_beyond(self.threshold()),
+            zero: member.p_beyond(self.host.bias),
+            within: member.p_within(limit),
         }
     }
 
@@ -253,6 +226,7 @@ impl Family<'_> {
         tails: (f64, f64),
         mde: f64,
     ) -> Test {
+        let widest = member.widest();
         Test {
             interval: self.interval(member, tails.0),
             equivalence: self.interval(member, tails.1),
@@ -262,8 +236,8 @@ impl Family<'_> {
             q_treat: adjusted.q_treat[at],
             q_zero: adjusted.q_zero[at],
             holm_treat: adjusted.holm[at],
-            se: member.estimate.se,
-            df: member.estimate.df,
+            se: widest.se,
+            df: widest.df,
             mde,
             settled: false,
             look: None,
@@ -272,7 +246,7 @@ impl Family<'_> {
 
     /// The interval with this share of the t distribution beyond each end, as a ratio.
     fn interval(&self, member: &Member, tail: f64) -> Interval {
-        let Interval { low, high } = member.estimate.interval_beyond(tail);
+        let Interval { low, high } = member.interval_beyond(tail);
         Interval { low: low - self.host.bias, high: high + self.host.bias }.exp()
     }
 
@@ -294,7 +268,7 @@ impl Family<'_> {
         prior: Option<&moderated::Prior>,
         alpha: f64,
     ) -> Judgement {
-        let mean = member.estimate.mean;
+        let mean = member.mean;
         let is_large = test.q_treat <= self.rules.q && self.is_large(mean);
         let verdict = if is_large {
             Verdict::of_difference(self.metric, mean, false)
@@ -369,59 +343,6 @@ impl Family<'_> {
     }
 }
 
-/// Means over the first `most` pairs of each list. Their errors are moderated, and at least those
-/// of the host. A list with no variance, of its own or borrowed, is not a member: copies of one
-/// measurement would prove any difference.
-///
-/// If all steps took turns, they share the ratio of their variance to the square of their error
-/// inside a block, because this ratio varies less from step to step than the variance.
-fn members(
-    lists: &[PairList<'_>],
-    most: usize,
-    host: &Widening,
-) -> (Vec<Option<Member>>, Option<moderated::Prior>) {
-    let own = |list: &PairList<'_>| -> Option<(f64, Spread, usize)> {
-        let mut sorted = list.differences[..list.differences.len().min(most)].to_vec();
-        // Sums in sorted order: the same pairs in any order give the same bits.
-        sorted.sort_by(f64::total_cmp);
-        let sd = summary::stddev(&sorted)?;
-        let sd = if sd < SD_MIN { 0.0 } else { sd };
-        let df = (sorted.len() - 1) as f64;
-        Some((summary::mean(&sorted), Spread { sd, df }, sorted.len()))
-    };
-    let own: Vec<Option<(f64, Spread, usize)>> = lists.iter().map(own).collect();
-    let scales = scales(lists, &own, most);
-    let scaled = |(own, scale): (&Option<(f64, Spread, usize)>, &f64)| {
-        own.map(|(_, spread, _)| Spread { sd: spread.sd / scale, ..spread })
-    };
-    let spreads: Vec<Spread> = own.iter().zip(&scales).filter_map(scaled).collect();
-    let prior = moderated::Prior::fit(&spreads);
-    let member = |((mean, spread, pairs), scale): ((f64, Spread, usize), f64)| {
-        let moderate = |prior: moderated::Prior| {
-            let moderated = prior.moderate(Spread { sd: spread.sd / scale, ..spread });
-            Spread { sd: moderated.sd * scale, ..moderated }
-        };
-        let spread = prior.map_or(spread, moderate);
-        let se = host.se(spread.sd / (pairs as f64).sqrt(), pairs);
-        let sd = spread.sd.max(host.pair_sd);
-        let estimate = Estimate { mean, se, df: spread.df };
-        (spread.sd > 0.0).then_some(Member { estimate, sd, pairs })
-    };
-    let members = own.into_iter().zip(scales).map(|(own, scale)| member((own?, scale)));
-    (members.collect(), prior)
-}
-
-/// The divisors of standard deviations before the steps share their variance: the error inside a
-/// block if it is known for all members, else 1.
-fn scales<T>(lists: &[PairList<'_>], own: &[Option<T>], most: usize) -> Vec<f64> {
-    let scale = |(list, own): (&PairList<'_>, &Option<T>)| match own {
-        Some(_) => list.block_error(most),
-        None => Some(1.0),
-    };
-    let known: Option<Vec<f64>> = lists.iter().zip(own).map(scale).collect();
-    known.unwrap_or_else(|| vec![1.0; lists.len()])
-}
-
 /// Adjusts over the members; lists that are not members get 1.
 fn adjust(evidence: &[Option<Evidence>]) -> Adjusted {
     let places: Vec<usize> = (0..evidence.len()).filter(|at| evidence[*at].is_some()).collect();
@@ -447,9 +368,7 @@ struct Detectable {
 impl Detectable {
     /// The smallest difference found, as a share: 1 − exp(−(threshold + detectable · se)).
     fn share(&mut self, member: &Member, threshold: f64, alpha: f64, wanted: f64) -> f64 {
-        let df = member.estimate.df;
-        let known = self.known.iter().find(|(bits, _)| *bits == df.to_bits());
-        let shift = match known {
+        let mut shift = |df: f64| match self.known.iter().find(|(bits, _)| *bits == df.to_bits()) {
             Some((_, shift)) => *shift,
             None => {
                 let shift = power::detectable(df, alpha, wanted);
@@ -457,7 +376,8 @@ impl Detectable {
                 shift
             }
         };
-        -(-(threshold + shift * member.estimate.se)).exp_m1()
+        let detectable = member.estimates().map(|it| shift(it.df) * it.se).fold(0.0, f64::max);
+        -(-(threshold + detectable)).exp_m1()
     }
 }
 
@@ -484,6 +404,29 @@ fn shown(prior: moderated::Prior) -> SharedVariance {
 mod tests {
     use super::*;
     use crate::stats::sequential::Looks;
+
+    /// Four blocks that agree to .05 % by luck, while the turns inside each give an error of 1 %.
+    #[test]
+    fn blocks_that_agree_by_luck_have_the_error_inside_a_block() {
+        let rules = Rules::default();
+        let host = Widening::default();
+        let family =
+            Family { rules: &rules, metric: Metric::Rate, looks: None, cluster: None, host };
+        let differences = [0.005, 0.0055, 0.0045, 0.005];
+        let with = |block_errors| {
+            let list = PairList { differences: &differences, block_errors };
+            let (judgements, _) = judge(&family, &[list]);
+            let test = judgements[0].test.clone().unwrap();
+            (judgements[0].verdict, test.se, test.df)
+        };
+        let (lucky, _, _) = with(&[]);
+        assert_eq!(lucky, Verdict::FasterSmall);
+        let (honest, se, df) = with(&[0.01; 4]);
+        assert_ne!(honest, Verdict::FasterSmall);
+        assert!((se - 0.005).abs() < 1e-12 && df == 3.0, "{se} {df}");
+        // An error below the scatter changes nothing.
+        assert_eq!(with(&[1e-6; 4]), with(&[]));
+    }
 
     #[test]
     fn copies_prove_nothing() {

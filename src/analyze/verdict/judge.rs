@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::family::{self, Cluster, Family, PairList};
+use super::family::{self, Cluster, Family};
 use super::host::{self, HostFindings, Widening};
 use super::judgement::{FamilyFacts, Judgement, SharedVariance, VerdictCounts};
+use super::member::PairList;
 use crate::analyze::comparison::{Comparison, Relative, StepComparison};
 use crate::domain::gate::HostLog;
 use crate::domain::metric::{Direction, Metric};

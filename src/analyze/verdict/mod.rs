@@ -7,6 +7,7 @@ mod host;
 mod judge;
 mod judgement;
 mod limit;
+mod member;
 mod open;
 mod summary;
 
