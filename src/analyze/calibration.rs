@@ -127,11 +127,44 @@ pub struct Promise {
     pub slot_matters: bool,
 }
 
+/// Steps whose noise is alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepKind {
+    /// Statements that only read.
+    Reads,
+    /// Statements that write, and loads.
+    Writes,
+    /// Steps of no known group.
+    Steps,
+}
+
+impl StepKind {
+    const ALL: [StepKind; 3] = [StepKind::Reads, StepKind::Writes, StepKind::Steps];
+
+    /// The kind of a step's group.
+    fn of(group: Option<Group>) -> StepKind {
+        match group {
+            Some(Group::Point | Group::Range) => StepKind::Reads,
+            Some(Group::Write | Group::Load) => StepKind::Writes,
+            Some(Group::Unknown(_)) | None => StepKind::Steps,
+        }
+    }
+
+    /// The word in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            StepKind::Reads => "reads",
+            StepKind::Writes => "writes",
+            StepKind::Steps => "steps",
+        }
+    }
+}
+
 /// What can be found on steps of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindPromise {
-    /// `reads`, `writes`, `steps`.
-    pub kind: &'static str,
+    /// The kind of the steps.
+    pub kind: StepKind,
     /// The pooled standard deviation of ln ratios.
     pub sd: f64,
     /// The upper end of its 90 % range.
@@ -150,10 +183,10 @@ pub struct KindPromise {
 /// is that of the noncentral t distribution (Cohen 1988). Blocks for a difference x are those that
 /// detect ln(1 + x) − τ: what a verdict asks for (docs/verdicts.md).
 pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
-    let kinds: Vec<KindPromise> = ["reads", "writes", "steps"]
+    let kinds: Vec<KindPromise> = StepKind::ALL
         .into_iter()
         .filter_map(|kind| {
-            let steps = known.steps.iter().filter(|step| kind_of(step.group) == kind);
+            let steps = known.steps.iter().filter(|step| StepKind::of(step.group) == kind);
             Some(of_kind(kind, host_noise::pooled(steps)?, rules))
         })
         .collect();
@@ -167,15 +200,7 @@ pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
     })
 }
 
-fn kind_of(group: Option<Group>) -> &'static str {
-    match group {
-        Some(Group::Point | Group::Range) => "reads",
-        Some(Group::Write | Group::Load) => "writes",
-        Some(Group::Unknown(_)) | None => "steps",
-    }
-}
-
-fn of_kind(kind: &'static str, spread: Spread, rules: &Rules) -> KindPromise {
+fn of_kind(kind: StepKind, spread: Spread, rules: &Rules) -> KindPromise {
     let (alpha, sd_upper) = (FALSE_ALARM_ALPHA, host_noise::upper_limit(spread));
     let detects = |blocks: u32| {
         let shift = detectable(f64::from(blocks - 1), alpha, rules.power);
@@ -295,7 +320,7 @@ mod tests {
         }
         let promise = promise(&known, &Rules::default()).unwrap();
         let [reads, writes] = promise.kinds.as_slice() else { panic!("{promise:?}") };
-        assert_eq!((reads.kind, writes.kind), ("reads", "writes"));
+        assert_eq!((reads.kind, writes.kind), (StepKind::Reads, StepKind::Writes));
         assert!((reads.sd - 0.005).abs() < 1e-9 && (writes.sd - 0.03).abs() < 1e-9, "{promise:?}");
         let needed = |kind: &KindPromise| kind.blocks_needed[0].1.unwrap();
         assert!(needed(reads) <= 8 && needed(writes) > 50, "{promise:?}");

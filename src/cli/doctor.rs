@@ -191,7 +191,7 @@ fn resolution_text(kinds: &[KindPromise], rules: &Rules) -> String {
     let cells = |cell: &dyn Fn(&KindPromise) -> String| -> String {
         kinds.iter().map(|kind| format!("{:>9}", cell(kind))).collect()
     };
-    let _ = writeln!(text, "\n{:<28}{}", "Noise of", cells(&|kind| kind.kind.to_owned()));
+    let _ = writeln!(text, "\n{:<28}{}", "Noise of", cells(&|kind| kind.kind.name().to_owned()));
     let _ = writeln!(text, "{:<28}{}", "s_d", cells(&|kind| percent(kind.sd)));
     let _ =
         writeln!(text, "{:<28}{}", "s_d, at most (90 %)", cells(&|kind| percent(kind.sd_upper)));
