@@ -18,7 +18,9 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     ];
     let explained = "Targets took turns within each step, so a slow disturbance affects all of \
                      them. If `between` is about as large as `inside`, longer windows help as much \
-                     as more blocks; if it is larger, only more blocks help.";
+                     as more blocks; if it is larger, only more blocks help. Intervals and \
+                     verdicts of rates use `inside` where the blocks scatter less, because a few \
+                     blocks may agree by luck.";
     let share = share_between_turns(comparison).map_or_else(String::new, |share| {
         format!(" {:.2} % of the windows lie between turns.", 100.0 * share)
     });
