@@ -226,13 +226,12 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
             words.plan.display()
         );
     }
-    let text = std::fs::read_to_string(&path).with_context(|| {
+    if matches!(path.try_exists(), Ok(false)) {
         let plan = path.display();
-        match path.exists() {
-            true => format!("read the plan {plan}"),
-            false => format!("find the plan {plan}; `rqps plan TARGET TARGET > {plan}` makes one"),
-        }
-    })?;
+        bail!("find the plan {plan}: no such file; `rqps plan TARGET TARGET > {plan}` makes one");
+    }
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("read the plan {}", path.display()))?;
     let used = || format!("use the plan {}", path.display());
     let plan = file::parse(&text).with_context(used)?;
     let plan = own_workload::of_plan(plan, &path).with_context(used)?;

@@ -41,12 +41,12 @@ impl Companions {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SelectError {
     /// No step has such a name.
-    #[error("choose steps: no step matches `{glob}`; similar names: {near}")]
+    #[error("choose steps: no step matches `{glob}`; {known}")]
     NoMatch {
         /// The pattern.
         glob: String,
-        /// Similar names.
-        near: String,
+        /// Similar names, or all if none is similar.
+        known: String,
     },
     /// A `[` without its `]`, or an empty pattern.
     #[error("choose steps: invalid pattern `{glob}`: {why}; use names with *, ? and [abc]")]
@@ -193,10 +193,14 @@ fn check(pattern: &str, names: &[StepName<'_>]) -> Result<(), SelectError> {
     let mut all: Vec<&str> = names.iter().filter_map(|name| name.of_all_counts).collect();
     all.dedup();
     all.extend(names.iter().map(|name| name.full));
-    Err(SelectError::NoMatch { glob: pattern.to_string(), near: near(glob, &all).join(", ") })
+    let known = match near(glob, &all) {
+        close if close.is_empty() => format!("steps: {}", all.join(", ")),
+        close => format!("similar names: {}", close.join(", ")),
+    };
+    Err(SelectError::NoMatch { glob: pattern.to_string(), known })
 }
 
-/// The names most similar to `glob`: those that contain its letters first, then by edit distance.
+/// The names similar to `glob`: those that contain its letters first, then by edit distance.
 fn near<'a>(glob: &str, names: &[&'a str]) -> Vec<&'a str> {
     let wanted: String = glob.chars().filter(|c| !"*?[]!".contains(*c)).collect();
     let wanted = wanted.to_lowercase();
@@ -209,12 +213,10 @@ fn near<'a>(glob: &str, names: &[&'a str]) -> Vec<&'a str> {
         .collect();
     ranked.sort_by_key(|(distance, _)| *distance);
     ranked.dedup_by_key(|(_, name)| *name);
-    // The nearest name is always listed, the others only if most of their letters agree.
+    // Most of the letters agree.
     let resembles = |distance: usize, name: &str| distance * 2 < wanted.len().max(name.len());
-    let close = ranked.iter().enumerate().filter_map(|(rank, (distance, name))| {
-        (rank == 0 || resembles(*distance, name)).then_some(*name)
-    });
-    close.take(NEAR_MAX).collect()
+    let close = ranked.iter().filter(|(distance, name)| resembles(*distance, name));
+    close.map(|(_, name)| *name).take(NEAR_MAX).collect()
 }
 
 /// Most names in the list.

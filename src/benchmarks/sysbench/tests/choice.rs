@@ -180,6 +180,9 @@ fn what_matches_nothing_is_answered_with_what_is_near() {
         "choose steps: no step matches `Update-*`; similar names: update-inlist, update-index, \
          update-nonindex, update-one, update-zipf",
     );
+    let nothing_near = kept(&["nope"]).unwrap_err().to_string();
+    assert!(nothing_near.starts_with("choose steps: no step matches `nope`; steps: "));
+    assert!(nothing_near.contains("point-query, "), "{nothing_near}");
     check_error(
         &["!covered"],
         "choose steps: no step matches `!covered`; similar names: range-notcovered-si.pre, \
