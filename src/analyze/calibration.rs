@@ -129,7 +129,7 @@ pub struct Promise {
 
 /// Steps whose noise is alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepKind {
+pub enum NoiseClass {
     /// Statements that only read.
     Reads,
     /// Statements that write, and loads.
@@ -138,24 +138,24 @@ pub enum StepKind {
     Steps,
 }
 
-impl StepKind {
-    const ALL: [StepKind; 3] = [StepKind::Reads, StepKind::Writes, StepKind::Steps];
+impl NoiseClass {
+    const ALL: [NoiseClass; 3] = [NoiseClass::Reads, NoiseClass::Writes, NoiseClass::Steps];
 
     /// The kind of a step's group.
-    fn of(group: Option<Group>) -> StepKind {
+    fn of(group: Option<Group>) -> NoiseClass {
         match group {
-            Some(Group::Point | Group::Range) => StepKind::Reads,
-            Some(Group::Write | Group::Load) => StepKind::Writes,
-            Some(Group::Unknown(_)) | None => StepKind::Steps,
+            Some(Group::Point | Group::Range) => NoiseClass::Reads,
+            Some(Group::Write | Group::Load) => NoiseClass::Writes,
+            Some(Group::Unknown(_)) | None => NoiseClass::Steps,
         }
     }
 
     /// The word in tables.
     pub fn name(self) -> &'static str {
         match self {
-            StepKind::Reads => "reads",
-            StepKind::Writes => "writes",
-            StepKind::Steps => "steps",
+            NoiseClass::Reads => "reads",
+            NoiseClass::Writes => "writes",
+            NoiseClass::Steps => "steps",
         }
     }
 }
@@ -164,7 +164,7 @@ impl StepKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindPromise {
     /// The kind of the steps.
-    pub kind: StepKind,
+    pub kind: NoiseClass,
     /// The pooled standard deviation of ln ratios.
     pub sd: f64,
     /// The upper end of its 90 % range.
@@ -183,10 +183,10 @@ pub struct KindPromise {
 /// is that of the noncentral t distribution (Cohen 1988). Blocks for a difference x are those that
 /// detect ln(1 + x) − τ: what a verdict asks for (docs/verdicts.md).
 pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
-    let kinds: Vec<KindPromise> = StepKind::ALL
+    let kinds: Vec<KindPromise> = NoiseClass::ALL
         .into_iter()
         .filter_map(|kind| {
-            let steps = known.steps.iter().filter(|step| StepKind::of(step.group) == kind);
+            let steps = known.steps.iter().filter(|step| NoiseClass::of(step.group) == kind);
             Some(of_kind(kind, host_noise::pooled(steps)?, rules))
         })
         .collect();
@@ -200,7 +200,7 @@ pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
     })
 }
 
-fn of_kind(kind: StepKind, spread: Spread, rules: &Rules) -> KindPromise {
+fn of_kind(kind: NoiseClass, spread: Spread, rules: &Rules) -> KindPromise {
     let (alpha, sd_upper) = (FALSE_ALARM_ALPHA, host_noise::upper_limit(spread));
     let detects = |blocks: u32| {
         let shift = detectable(f64::from(blocks - 1), alpha, rules.power);
@@ -320,7 +320,7 @@ mod tests {
         }
         let promise = promise(&known, &Rules::default()).unwrap();
         let [reads, writes] = promise.kinds.as_slice() else { panic!("{promise:?}") };
-        assert_eq!((reads.kind, writes.kind), (StepKind::Reads, StepKind::Writes));
+        assert_eq!((reads.kind, writes.kind), (NoiseClass::Reads, NoiseClass::Writes));
         assert!((reads.sd - 0.005).abs() < 1e-9 && (writes.sd - 0.03).abs() < 1e-9, "{promise:?}");
         let needed = |kind: &KindPromise| kind.blocks_needed[0].1.unwrap();
         assert!(needed(reads) <= 8 && needed(writes) > 50, "{promise:?}");
