@@ -198,7 +198,7 @@ impl<'a> Site<'a> {
             command.env("ORDER", &self.order).env("RECIPE", &self.script);
             let text = format!("{doing}, command {} of {count}", at + 1);
             progress.begin(&text);
-            let ended = run(&mut command, &self.log_file, progress, &text)?;
+            let ended = run(&mut command, (self.log, &self.log_file), progress, &text)?;
             if !ended.success() {
                 progress.check()?;
                 return Err(failed(ended, self.log, self.scratch));

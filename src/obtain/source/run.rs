@@ -1,11 +1,11 @@
 //! One command of a recipe: its environment, its end, and why it failed. It ends with rqps.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -15,9 +15,12 @@ use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
 use crate::obtain::source_fault::SourceFault;
 use crate::os::user::User;
+use crate::units;
 
 /// Time between two looks at a running command.
 const POLL: Duration = Duration::from_millis(50);
+/// Bytes at the end of a log in which rqps looks for the share that is done.
+const TAIL: u64 = 4096;
 /// Lines of a log that an error shows.
 const LINES_SHOWN: usize = 4;
 
@@ -51,11 +54,11 @@ pub(super) fn command(
 /// caller wants to stop.
 pub(super) fn run(
     command: &mut Command,
-    log: &File,
+    (log, log_file): (&Path, &File),
     progress: &mut Progress<'_>,
     text: &str,
 ) -> Result<ExitStatus, Reason> {
-    let pipe = || log.try_clone().map_err(Reason::io("share", "the log of the build"));
+    let pipe = || log_file.try_clone().map_err(Reason::io("share", "the log of the build"));
     command.stdout(pipe()?).stderr(pipe()?);
     let mut child = command.spawn().map_err(Reason::io("run", "sh"))?;
     let mut guard = match guard(&child) {
@@ -65,13 +68,14 @@ pub(super) fn run(
             return Err(Reason::io("guard", "a build")(error));
         }
     };
+    let started = Instant::now();
     let ended = loop {
         match child.try_wait().map_err(Reason::io("wait for", "sh")) {
             Ok(Some(status)) => break Ok(status),
             Ok(None) => {}
             Err(error) => break Err(error),
         }
-        if let Err(stopped) = progress.tick(|| text.to_owned()) {
+        if let Err(stopped) = progress.tick(|| with_share(text, log, started.elapsed())) {
             break Err(stopped);
         }
         std::thread::sleep(POLL);
@@ -83,6 +87,35 @@ pub(super) fn run(
     let _ = guard.kill();
     let _ = guard.wait();
     ended
+}
+
+/// The text with the share that is done and the time left, if the command tells its share.
+fn with_share(text: &str, log: &Path, elapsed: Duration) -> String {
+    let Some(percent) = tail(log).ok().and_then(|tail| percent_done(&tail)) else {
+        return text.to_owned();
+    };
+    if matches!(percent, 0 | 100) {
+        return format!("{text}, {percent} % done");
+    }
+    let left = elapsed.as_secs_f64() * (100.0 / f64::from(percent) - 1.0);
+    let left = units::duration(Duration::from_secs_f64(left.round()));
+    format!("{text}, {percent} % done, about {left} left")
+}
+
+/// The end of a log. Who only wants to show progress can do without it.
+fn tail(log: &Path) -> io::Result<String> {
+    let mut file = File::open(log)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What the last `[ 34%]` of CMake's makefiles says.
+fn percent_done(tail: &str) -> Option<u8> {
+    let of_line = |line: &str| line.strip_prefix('[')?.split_once("%]")?.0.trim().parse().ok();
+    tail.lines().rev().find_map(of_line).filter(|percent| *percent <= 100)
 }
 
 /// Ends the group of a command when rqps is gone, however it went: its pipe closes then.
@@ -122,4 +155,27 @@ pub(super) fn failed(ended: ExitStatus, log: &Path, scratch: &Path) -> Reason {
         (None, None) => "ends".to_owned(),
     };
     SourceFault::BuildFailed { ended, said, log: log.to_owned() }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_that_makefiles_of_cmake_tell_gives_the_time_left() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let said = |words: &str, seconds| {
+            fs::write(log.path(), words).unwrap();
+            with_share("building", log.path(), Duration::from_secs(seconds))
+        };
+        let lines = "[  3%] Building C object a.o\n[ 25%] Built target b\nwarning: [-Wall] 99%\n";
+        assert_eq!(said(lines, 60), "building, 25 % done, about 3m00s left");
+        assert_eq!(said("[  0%] Built target a\n", 2), "building, 0 % done");
+        assert_eq!(said("[100%] Built target a\n", 90), "building, 100 % done");
+        assert_eq!(said("gcc -c a.c\n", 60), "building");
+        // A share beyond the end of a long log does not count.
+        let long = format!("[ 25%] Built target b\n{}", "x\n".repeat(3000));
+        assert_eq!(said(&long, 60), "building");
+        assert_eq!(with_share("building", Path::new("/nowhere/log"), Duration::ZERO), "building");
+    }
 }
