@@ -88,6 +88,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
             config: "default".to_owned(),
             storage_engine: Some("innodb".to_owned()),
         },
+        debug_build: None,
         place: None,
         manifest: Manifest {
             dbms: Dbms::Mysql,
@@ -1806,6 +1807,9 @@ const CASES: &[Case] = &[
         step.outcome.roles.insert("inserts".into(), role);
         step.outcome.extra.insert(Metric::InsertRate, 250.0);
     }), "only 50 % of the requested rows inserted"),
+    (Kind::DebugBuild, |runs| each_new_run(runs, |run|
+        run.debug_build = Some("version 9.7.2-debug".into())),
+        "built with assertions (version 9.7.2-debug)"),
     (Kind::DifferentCompiler, |runs| each_new_run(runs, |run|
         run.manifest.compiler = Some("clang 19".into())), "clang 19 (mysql-8.0.33)"),
     (Kind::Stalls, |runs| runs[1].1[0].per_second = [vec![100.0; 9], vec![1.0; 2]].concat(),

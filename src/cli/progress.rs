@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::global_args::ProgressForm;
 use crate::cli::print;
 use crate::domain::benchmark::RateUnit;
-use crate::domain::loaded_file::LoadedFile;
+use crate::domain::load::LoadedFile;
 use crate::lab::Event;
 use crate::units;
 

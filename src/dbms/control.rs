@@ -43,6 +43,12 @@ pub trait ControlPlane: Send {
     fn server_pid(&self) -> Option<u32>;
     /// The version that the running server reports.
     fn reported_version(&mut self) -> Result<String, DbmsError>;
+    /// What makes the running build one for debugging, in its own words, such as
+    /// `debug_assertions = on`: it spends time on checks that a release leaves out. `None` for a
+    /// release, and where the DBMS does not tell.
+    fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
+        Ok(None)
+    }
     /// Called before tables are loaded into a data folder that is thrown away if that fails: what
     /// only guards against a crash may be off until [`ControlPlane::after_load`].
     fn before_load(&mut self) -> Result<(), DbmsError> {

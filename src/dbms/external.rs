@@ -337,6 +337,15 @@ impl ControlPlane for External {
         Ok(self.compatible().map_or_else(|| version.clone(), |server| server.reported(&version)))
     }
 
+    /// Servers of other makers are no builds of the product.
+    fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
+        if self.compatible().is_some() {
+            return Ok(None);
+        }
+        let mut session = self.session("ask the assertions of")?;
+        (self.calls.debug_build)(&mut *session, &self.doing("ask the assertions of"))
+    }
+
     fn settle(
         &mut self,
         load: &SettleLoad,

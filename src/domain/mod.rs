@@ -19,7 +19,7 @@ pub mod host;
 pub mod insert;
 pub mod kv;
 pub mod layout;
-pub mod loaded_file;
+pub mod load;
 pub mod lua;
 pub mod metric;
 pub mod orders;

@@ -11,6 +11,7 @@ use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::counted::Counted;
 pub use crate::domain::dataset::{Dataset, LeftOut};
+pub use crate::domain::load::LoadRecord;
 use crate::domain::metric::Metric;
 use crate::domain::sampled::Profiled;
 use crate::domain::step_parameters::StepParameters;
@@ -70,6 +71,10 @@ pub struct RunRecord {
     pub target: Target,
     /// Its build.
     pub manifest: Manifest,
+    /// What makes the running build one for debugging, as it says itself, such as
+    /// `debug_assertions = on`; `None` for a release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debug_build: Option<String>,
     /// The schema or database of its tables, in words, on a server that rqps does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
@@ -110,25 +115,6 @@ pub struct RunRecord {
 
 /// The format version that this program writes.
 pub const FORMAT: u32 = 1;
-
-/// The costs of a load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LoadRecord {
-    /// The number of the load, from 1; absent in files of plans with a single load.
-    #[serde(default = "first", skip_serializing_if = "is_first")]
-    pub number: u32,
-    /// Rows of all tables.
-    pub rows: u64,
-    /// Seconds from the first CREATE TABLE to the last row.
-    pub load_seconds: f64,
-    /// Seconds for the secondary indexes.
-    pub index_seconds: f64,
-    /// Bytes of the data folder after the load and its settling.
-    pub data_bytes: Option<u64>,
-    /// The user's files that it read, in their order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<crate::domain::loaded_file::LoadedFile>,
-}
 
 /// `steps/NN-NAME.json`: one step of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -485,14 +471,6 @@ impl Run {
             _ => 0,
         }
     }
-}
-
-fn first() -> u32 {
-    1
-}
-
-fn is_first(number: &u32) -> bool {
-    *number == 1
 }
 
 fn is_zero(count: &u64) -> bool {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::loaded_file::LoadedFile;
+use crate::domain::load::LoadedFile;
 use crate::domain::run::{CpuTime, HostUsage, Outcome, Turn};
 use crate::driver::file_progress::FileProgress;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::domain::loaded_file::LoadedFile;
+use crate::domain::load::LoadedFile;
 use crate::driver::event::DriverEvent;
 use crate::driver::file_progress::FileProgress;
 use crate::driver::link::{LabGone, LabLink};

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use crate::domain::dialect::Dialect;
-use crate::domain::loaded_file::LoadedFile;
+use crate::domain::load::LoadedFile;
 use crate::domain::run::CpuTime;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::csv_rows::{self, CsvPart};

@@ -185,6 +185,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
             compiler: None,
             packages: std::collections::BTreeMap::new(),
         },
+        debug_build: None,
         place: None,
         config: settings(&config),
         benchmark: benchmark.to_owned(),

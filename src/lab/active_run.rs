@@ -151,6 +151,7 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
         target: without_password(&state.target),
         targets: plan.targets.iter().map(|target| target.label.clone()).collect(),
         manifest: state.build.manifest.clone(),
+        debug_build: None,
         place: None,
         config: state.config.clone(),
         benchmark: plan.benchmark.clone(),
@@ -183,6 +184,7 @@ impl ActiveRun<'_> {
             let first = manifest.reported.split_whitespace().next().unwrap_or_default();
             manifest.version = Version::new(first);
         }
+        self.record.debug_build = self.control.debug_build()?;
         self.record.place = self.control.guest_place().map(|place| place.words);
         if self.state.is_external() {
             let control = self.control.as_mut();

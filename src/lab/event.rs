@@ -1,7 +1,7 @@
 //! Progress events of the lab. Events carry facts; the command line formats them.
 
 use crate::domain::benchmark::RateUnit;
-use crate::domain::loaded_file::LoadedFile;
+use crate::domain::load::LoadedFile;
 use crate::obtain::Said;
 
 /// Something happened.

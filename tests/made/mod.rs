@@ -158,6 +158,7 @@ fn run_record(pattern: &RunRecord, size: Size, block: u32, target: usize) -> Run
             config: "z12a".to_owned(),
             storage_engine: None,
         },
+        debug_build: None,
         place: None,
         manifest: Manifest {
             dbms: Dbms::Mysql,

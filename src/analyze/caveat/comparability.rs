@@ -22,6 +22,7 @@ pub(super) fn find(evidence: &Evidence, extensions: &[&Extension]) -> Vec<Caveat
     let mut caveats = Vec::new();
     caveats.extend(hosts(evidence));
     caveats.extend(tunings(evidence));
+    caveats.extend(debug_builds(evidence));
     let differing =
         [(CaveatKind::DifferentBenchmark, "benchmark"), (CaveatKind::DifferentRqps, "version")];
     for (kind, name) in differing {
@@ -62,6 +63,20 @@ pub(super) fn find(evidence: &Evidence, extensions: &[&Extension]) -> Vec<Caveat
     caveats.extend(settings(evidence));
     caveats.extend(compilers(evidence));
     caveats
+}
+
+/// Targets that said of themselves that they are builds for debugging, each with its words.
+fn debug_builds(evidence: &Evidence) -> Vec<Caveat> {
+    let records = evidence.dataset.runs.iter().map(|run| &run.record);
+    let said = records
+        .filter_map(|record| Some((record.key.label.as_str(), record.debug_build.as_deref()?)));
+    let of_target = |(label, words): (&str, &str)| Caveat {
+        kind: CaveatKind::DebugBuild,
+        target: Some(label.to_owned()),
+        steps: Vec::new(),
+        text: format!("built with assertions ({words})"),
+    };
+    said.collect::<BTreeSet<_>>().into_iter().map(of_target).collect()
 }
 
 /// Compilers of the builds, where both sides of a comparison tell theirs and are of one product:

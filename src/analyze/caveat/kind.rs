@@ -58,6 +58,10 @@ kinds! {
     SeveralHosts, false, "Sessions on several hosts",
         "rqps pairs runs within a block, and so within a host. The random effect of the \
          session includes the host; the section on sessions lists each session's ratios.";
+    /// A build with assertions.
+    DebugBuild, true, "A debug build",
+        "It spends time on checks that a release leaves out, more in some functions than in \
+         others, so its rates and costs say little about the release: build it without assertions.";
     /// Runs of several benchmarks.
     DifferentBenchmark, true, "Different benchmarks",
         "Compare runs of one benchmark.";

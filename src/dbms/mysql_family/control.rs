@@ -10,7 +10,8 @@ use crate::dbms::control::ControlPlane;
 use crate::dbms::error::DbmsError;
 use crate::dbms::mysql_family::flavor::Flavor;
 use crate::dbms::mysql_family::statements::{
-    NO_REDO_LOG, WHILE_LOADING, change, counters, maintain, reported_version, restore, status,
+    NO_REDO_LOG, WHILE_LOADING, change, counters, debug_build, maintain, reported_version, restore,
+    status,
 };
 use crate::dbms::mysql_family::system_tables::{self, CREATE_DATABASE, DATABASE};
 use crate::dbms::mysql_family::{accounts, myrocks};
@@ -206,8 +207,8 @@ impl ControlPlane for MysqlFamily {
             ]),
         }
         if self.has(self.flavor.second_protocol_since) {
-            // It would listen on a public port and a public socket.
-            args.push("--mysqlx=OFF".to_owned());
+            // It would listen on a public port and a public socket. Some builds lack it.
+            args.push("--loose-mysqlx=OFF".to_owned());
         }
         args.extend(self.valgrind_args());
         self.server.launch(&program, args, StopOrder::HARD)?;
@@ -255,6 +256,12 @@ impl ControlPlane for MysqlFamily {
         let doing = "ask the version of";
         let mut session = self.session(doing)?;
         reported_version(&mut *session, &format!("{doing} {}", self.server.name()))
+    }
+
+    fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
+        let doing = "ask the version of";
+        let mut session = self.session(doing)?;
+        debug_build(&mut *session, &format!("{doing} {}", self.server.name()))
     }
 
     /// Old versions refuse some (before 8.0.21, MariaDB): the load is then slower, with the same

@@ -7,13 +7,14 @@ use std::time::Instant;
 use crate::dbms::connection::ControlConnection;
 use crate::dbms::error::DbmsError;
 use crate::dbms::mysql_family::statements::{
-    all_is_written, analyze, counters, reported_version, status,
+    all_is_written, analyze, counters, debug_build, reported_version, status,
 };
 use crate::dbms::settle::rest;
 use crate::dbms::spec::{GuestCalls, GuestSettle, Tell};
 
 pub(crate) const GUEST: GuestCalls = GuestCalls {
     reported_version,
+    debug_build,
     settle,
     status,
     // A status variable is the sum of all sessions at any moment.

@@ -25,6 +25,15 @@ pub(crate) fn reported_version(
     Ok(version.unwrap_or_default())
 }
 
+/// A server with assertions and dbug ends its version with `-debug`.
+pub(crate) fn debug_build(
+    session: &mut dyn ControlConnection,
+    doing: &str,
+) -> Result<Option<String>, DbmsError> {
+    let version = reported_version(session, doing)?;
+    Ok(version.split('-').any(|part| part == "debug").then(|| format!("version {version}")))
+}
+
 /// While tables are loaded: two connections that fill one table meet less if they find the page of
 /// the last row without going down the tree; and a file that grows is not filled with zeros first.
 pub(crate) const WHILE_LOADING: [(&str, &str); 2] = [

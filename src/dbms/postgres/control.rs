@@ -171,6 +171,12 @@ impl ControlPlane for Postgres {
         reported_version(&mut *session, &format!("{doing} {}", self.server.name()))
     }
 
+    fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
+        let doing = "ask the assertions of";
+        let mut session = self.session(doing)?;
+        debug_build(&mut *session, &format!("{doing} {}", self.server.name()))
+    }
+
     fn settle(
         &mut self,
         load: &SettleLoad,
@@ -221,6 +227,7 @@ impl ControlPlane for Postgres {
 
 pub(super) const GUEST: GuestCalls = GuestCalls {
     reported_version,
+    debug_build,
     settle: settle_guest,
     status,
     counters,
@@ -277,6 +284,16 @@ fn reported_version(session: &mut dyn ControlConnection, doing: &str) -> Result<
     let rows = session.rows("SHOW server_version").map_err(DbmsError::sql(doing))?;
     let first = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
     Ok(first.unwrap_or_default())
+}
+
+/// Assertions, which `configure --enable-cassert` compiles in.
+fn debug_build(
+    session: &mut dyn ControlConnection,
+    doing: &str,
+) -> Result<Option<String>, DbmsError> {
+    let sql = "SELECT setting FROM pg_settings WHERE name = 'debug_assertions'";
+    let setting = one_value(session, sql).map_err(DbmsError::sql(doing))?;
+    Ok(setting.filter(|setting| setting == "on").map(|on| format!("debug_assertions = {on}")))
 }
 
 /// The VACUUM of a table as this version understands it.

@@ -393,6 +393,8 @@ pub struct GuestSettle<'a> {
 pub struct GuestCalls {
     /// The version of the server. The text says what is being done, for errors.
     pub reported_version: fn(&mut dyn ControlConnection, &str) -> Result<String, DbmsError>,
+    /// What makes it a build for debugging, in its own words; `None` for a release.
+    pub debug_build: fn(&mut dyn ControlConnection, &str) -> Result<Option<String>, DbmsError>,
     /// Brings the tables of rqps to rest, and reports progress.
     pub settle: fn(&GuestSettle<'_>, &mut Tell<'_>) -> Result<(), DbmsError>,
     /// Settings and counters: file name → text.

@@ -215,6 +215,12 @@ impl ControlPlane for Sqlite {
         Ok(first.flatten().unwrap_or_default())
     }
 
+    fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
+        let rows = self.ask("ask the options of", &["PRAGMA compile_options"])?;
+        let mut options = rows.into_iter().flatten().flatten().flatten();
+        Ok(options.any(|option| option == "DEBUG").then(|| "SQLITE_DEBUG".to_owned()))
+    }
+
     /// Statistics and a checkpoint. SQLite does nothing in the background, so there is nothing to
     /// wait for afterwards.
     fn settle(
