@@ -47,6 +47,17 @@ pub enum ConfigError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// A folder, or a file that is no text: most likely a build.
+    #[error(
+        "use {path} as a config of {dbms}: it is no text file; the build there is {dbms}={path}, \
+         with '='"
+    )]
+    NoText {
+        /// The path.
+        path: PathBuf,
+        /// The DBMS.
+        dbms: Dbms,
+    },
     /// A setting without which the config is not what its name says.
     #[error(
         "use the config '{name}' for {dbms} {version}: '{setting}' needs {dbms} {least} or later; \
@@ -144,6 +155,14 @@ fn find(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(String, String
                 return Ok((stem.unwrap_or_else(|| name.to_owned()), text));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidData | io::ErrorKind::IsADirectory
+                ) =>
+            {
+                return Err(ConfigError::NoText { path: path.clone(), dbms });
+            }
             Err(source) => return Err(ConfigError::Read { path: path.clone(), source }),
         }
     }
@@ -376,6 +395,24 @@ mod tests {
         check(Dbms::Mariadb, &["10.1.23", "10.2.11", "10.11.5", "11.4.5", "11.8.2"]);
         check(Dbms::Sqlite, &["3.34.1", "3.46.0"]);
         check(Dbms::Fake, &["1"]);
+    }
+
+    #[test]
+    fn a_build_in_place_of_a_config_is_told_its_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libsqlite3.so");
+        fs::write(&library, [0x7f, b'E', b'L', b'F', 0xff]).unwrap();
+        for path in [folder.path(), &library] {
+            let path = path.to_str().unwrap();
+            let error = check_name(Dbms::Sqlite, path, None).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!(
+                    "use {path} as a config of sqlite: it is no text file; the build there is \
+                     sqlite={path}, with '='"
+                )
+            );
+        }
     }
 
     #[test]
