@@ -331,12 +331,16 @@ impl ControlPlane for MysqlFamily {
         counters(&mut *session).map_err(|error| error.to_string())
     }
 
-    /// Valgrind does not know all system calls of native asynchronous I/O.
+    /// Valgrind does not know all system calls of native asynchronous I/O, and cannot map the 8 TiB
+    /// of addresses that MariaDB reserves since 10.11.12 and 11.4.6 for a buffer pool that grows.
+    /// The server raises this limit to the size of its buffer pool.
     fn valgrind_args(&self) -> Vec<String> {
-        match self.server.site.callgrind {
-            Some(_) => vec!["--innodb-use-native-aio=0".to_owned()],
-            None => Vec::new(),
+        if self.server.site.callgrind.is_none() {
+            return Vec::new();
         }
+        ["--innodb-use-native-aio=0", "--loose-innodb-buffer-pool-size-max=8M"]
+            .map(str::to_owned)
+            .to_vec()
     }
 
     fn server(&mut self) -> Option<&mut Server> {
