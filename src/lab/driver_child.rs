@@ -10,6 +10,9 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::lab::far::CONNECTION_FAILED;
 
+/// Lines of a panic that an error shows.
+const PANIC_LINES: usize = 5;
+
 /// A process that has got its request.
 pub(super) struct DriverChild {
     pub(super) child: Child,
@@ -73,13 +76,44 @@ impl DriverLog {
         }
     }
 
-    /// The last line that it wrote, as a clause; empty without one.
+    /// Its last panic, or else the last line that it wrote, as a clause; empty without one.
     fn last_words(&self) -> String {
         // If the log cannot be read, the error stays as it is.
         let bytes = fs::read(&self.path).unwrap_or_default();
         let own = bytes.get(self.start as usize..).unwrap_or_default();
         let text = String::from_utf8_lossy(own);
-        let last = text.lines().rev().find(|line| !line.trim().is_empty());
-        last.map_or_else(String::new, |line| format!(": {}", line.trim()))
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let is_word = |line: &&str| !line.starts_with("note: ") && *line != "stack backtrace:";
+        let words: Vec<&str> = match lines.iter().rposition(|line| line.contains(" panicked at ")) {
+            Some(at) => lines[at..].iter().copied().take_while(is_word).take(PANIC_LINES).collect(),
+            None => lines.last().copied().into_iter().collect(),
+        };
+        if words.is_empty() { String::new() } else { format!(": {}", words.join(" ")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(log: &str) -> String {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), format!("earlier driver\n{log}")).unwrap();
+        let start = "earlier driver\n".len() as u64;
+        DriverLog { path: file.path().to_owned(), start }.last_words()
+    }
+
+    #[test]
+    fn a_driver_that_panicked_tells_where_and_why_and_another_its_last_line() {
+        let panic = "one\n\nthread 'client 2' (77) panicked at src/driver/step.rs:9:5:\n\
+                     index out of bounds\nof the list\nnote: run with `RUST_BACKTRACE=1`\n";
+        let said = ": thread 'client 2' (77) panicked at src/driver/step.rs:9:5: index out of \
+                    bounds of the list";
+        assert_eq!(words(panic), said);
+        let traced = panic.replace("note: run", "stack backtrace:\n   0: begin\nnote: run");
+        assert_eq!(words(&traced), said);
+        assert_eq!(words("one\ntwo\n\n"), ": two");
+        assert_eq!(words(""), "");
     }
 }
