@@ -241,8 +241,8 @@ fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordEr
         Some('@') if what.len() > 1 => {
             let version = Version::new(&what[1..]);
             if version.numbers().is_empty() {
-                let fault = format!("`{version}` is not a version");
-                return Err(error(word, &fault, "write numbers: postgres@17.2.0"));
+                let hint = format!("write {dbms}@NUMBERS, {dbms}=deb:SUITE/PACKAGE or {dbms}=PATH");
+                return Err(error(word, &format!("`{version}` is not a version"), &hint));
             }
             BuildSource::Version { version, variant }
         }

@@ -175,3 +175,32 @@ pub(crate) fn status(
     files.push(("tables.tsv".to_owned(), table(heading, &tables)));
     Ok(files)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server of this version.
+    struct Reports(&'static str);
+
+    impl ControlConnection for Reports {
+        fn rows(&mut self, _: &str) -> Result<Vec<ControlRow>, WireError> {
+            Ok(vec![vec![Some(self.0.to_owned())]])
+        }
+
+        fn run(&mut self, _: &str) -> Result<(), WireError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn servers_with_assertions_say_so_in_their_version() {
+        for version in ["8.0.33-debug", "11.4.5-MariaDB-debug-log"] {
+            let said = debug_build(&mut Reports(version), "ask").unwrap();
+            assert_eq!(said, Some(format!("version {version}")));
+        }
+        for version in ["9.7.2", "10.11.18-MariaDB-0+deb12u1", "8.0.33-debugger"] {
+            assert_eq!(debug_build(&mut Reports(version), "ask").unwrap(), None);
+        }
+    }
+}
