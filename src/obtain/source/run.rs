@@ -141,7 +141,9 @@ pub(super) fn failed(ended: ExitStatus, log: &Path, scratch: &Path) -> Reason {
     if text.contains("No space left on device") {
         return SourceFault::DiskFull { folder: scratch.to_owned() }.into();
     }
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    // Commands themselves begin with a plus.
+    let is_said = |line: &&str| !line.is_empty() && !line.starts_with("+ ");
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(is_said).collect();
     let errors = lines.iter().filter(|line| line.contains("error:") || line.contains("Error:"));
     let mut shown: Vec<&str> = errors.copied().take(LINES_SHOWN).collect();
     if shown.is_empty() {
