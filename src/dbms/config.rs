@@ -49,8 +49,8 @@ pub enum ConfigError {
     },
     /// A folder, or a file that is no text: most likely a build.
     #[error(
-        "use {path} as a config of {dbms}: it is no text file; the build there is {dbms}={path}, \
-         with '='"
+        "use {path} as a config of {dbms}: it is not a text file; to use it as a build, write \
+         {dbms}={path}"
     )]
     NoText {
         /// The path.
@@ -408,8 +408,8 @@ mod tests {
             assert_eq!(
                 error,
                 format!(
-                    "use {path} as a config of sqlite: it is no text file; the build there is \
-                     sqlite={path}, with '='"
+                    "use {path} as a config of sqlite: it is not a text file; to use it as a \
+                     build, write sqlite={path}"
                 )
             );
         }

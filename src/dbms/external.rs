@@ -337,7 +337,7 @@ impl ControlPlane for External {
         Ok(self.compatible().map_or_else(|| version.clone(), |server| server.reported(&version)))
     }
 
-    /// Servers of other makers are no builds of the product.
+    /// A compatible server is another product, whose settings may have another meaning.
     fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
         if self.compatible().is_some() {
             return Ok(None);

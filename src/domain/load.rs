@@ -1,8 +1,8 @@
-//! The cost of loading tables, and of each file of a user's.
+//! Rows, seconds and bytes of a load, and of each of the user's files in it.
 
 use serde::{Deserialize, Serialize};
 
-/// The costs of a load.
+/// Rows, seconds and bytes of one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadRecord {
     /// The number of the load, from 1; absent in files of plans with a single load.

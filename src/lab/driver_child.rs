@@ -76,7 +76,7 @@ impl DriverLog {
         }
     }
 
-    /// Its last panic, or else the last line that it wrote, as a clause; empty without one.
+    /// The last panic in the log as a clause, otherwise the last line; empty for an empty log.
     fn last_words(&self) -> String {
         // If the log cannot be read, the error stays as it is.
         let bytes = fs::read(&self.path).unwrap_or_default();

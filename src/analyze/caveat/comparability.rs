@@ -65,7 +65,7 @@ pub(super) fn find(evidence: &Evidence, extensions: &[&Extension]) -> Vec<Caveat
     caveats
 }
 
-/// Targets that said of themselves that they are builds for debugging, each with its words.
+/// Targets whose servers or libraries reported assertions, each with the setting that says so.
 fn debug_builds(evidence: &Evidence) -> Vec<Caveat> {
     let records = evidence.dataset.runs.iter().map(|run| &run.record);
     let said = records

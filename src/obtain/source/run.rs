@@ -112,7 +112,7 @@ fn tail(log: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What the last `[ 34%]` of CMake's makefiles says.
+/// The percentage in the last line such as `[ 34%] Built target a`, which CMake's makefiles print.
 fn percent_done(tail: &str) -> Option<u8> {
     let of_line = |line: &str| line.strip_prefix('[')?.split_once("%]")?.0.trim().parse().ok();
     tail.lines().rev().find_map(of_line).filter(|percent| *percent <= 100)
