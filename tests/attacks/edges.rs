@@ -1,0 +1,1 @@
+//! Text, sizes and silence from outside: escaped where they leave, bounded where they enter.

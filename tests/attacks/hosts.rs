@@ -1,0 +1,1 @@
+//! Measuring hosts, source trees and packages of strangers.

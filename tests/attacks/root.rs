@@ -1,0 +1,1 @@
+//! Folders of other users: root writes, follows and removes nothing there that it did not make.

@@ -1,0 +1,1 @@
+//! Names and statements that reach a server which somebody else runs.
