@@ -1824,11 +1824,11 @@ const CASES: &[Case] = &[
         each_new_step(runs, |step| set_plan(step, "Seq Scan on sbtest1"));
         steps_of(runs, BASE, "point-query")
             .for_each(|(_, step)| set_plan(step, "Index Scan using sbtest1_pkey on sbtest1"));
-    }, "`Index Scan using sbtest#_pkey on sbtest#`, mysql-8.0.33 `Seq Scan on sbtest#`"),
+    }, "`Index Scan using sbtest1_pkey on sbtest1`, mysql-8.0.33 `Seq Scan on sbtest1`"),
     (Kind::PlanChanges, |runs| {
         each_new_step(runs, |step| set_plan(step, "Seq Scan on sbtest1"));
         set_plan(&mut runs[1].1[0], "Index Scan on sbtest1");
-    }, "`Index Scan on sbtest#`, then `Seq Scan on sbtest#`"),
+    }, "`Index Scan on sbtest1`, then `Seq Scan on sbtest1`"),
     (Kind::DifferentSettings, |runs| each_new_run(runs, |run| run.config.hash = "else".into()),
         "same to else: `-query_cache_size=0` `+skip_log_bin`"),
     (Kind::EmptyColumn, |runs| {

@@ -9,10 +9,15 @@ use crate::analyze::Comparison;
 use crate::analyze::causes::{Causes, SettingsOfTarget};
 use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::counters::MovedCounter;
+use crate::analyze::plans::normalize;
 use crate::domain::metric::Metric;
 
 /// Counters that are listed at most.
 const COUNTERS_MOST: usize = 15;
+/// Blocks or rows per operation that differ by this factor are other work.
+const OTHER_WORK_LEAST: f64 = 1.5;
+/// Counters that tell of it at most.
+const OTHER_WORK_MOST: usize = 6;
 /// Settings of a single target that are named at most; JSON has all.
 const UNKNOWN_MOST: usize = 12;
 /// Settings that a step names at most; a section has all of them.
@@ -84,7 +89,7 @@ pub(super) fn server_settings(comparison: &Comparison) -> Option<Section> {
 pub(super) fn of_step(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let Some(causes) = comparison.causes.as_deref() else { return Vec::new() };
     let Some(of_step) = causes.of_step(&step.name) else { return Vec::new() };
-    let mut blocks = Vec::new();
+    let mut blocks = other_work(&step.targets, &of_step.counters);
     let rates = step.targets.iter().skip(1).filter_map(|target| rate(comparison, target));
     let rates: Vec<String> = rates.collect();
     blocks.extend((!rates.is_empty()).then_some(Block::List(rates)));
@@ -193,6 +198,59 @@ fn plans(step: &StepComparison) -> Vec<Block> {
     [head].into_iter().chain(folds.into_iter().map(Block::Fold)).collect()
 }
 
+/// True for a counter of blocks or rows that statements looked at.
+fn is_work(counter: &str) -> bool {
+    const BLOCKS_AND_ROWS: [&str; 13] = [
+        "blks_hit",
+        "blks_read",
+        "tup_returned",
+        "tup_fetched",
+        "tup_read",
+        "tup_fetch",
+        "idx_scan",
+        "handler_read_",
+        "rows_read",
+        "rows_tmp_read",
+        "pool_read_requests",
+        "pages_read",
+        "fullscan_step",
+    ];
+    let name = counter.to_lowercase();
+    BLOCKS_AND_ROWS.iter().any(|part| name.contains(part))
+}
+
+/// For each target whose plans are those of the baseline, the blocks and rows per operation that
+/// are not: one plan can do other work, as an index scan does that learnt to skip.
+fn other_work(targets: &[TargetResult], counters: &[Vec<MovedCounter>]) -> Vec<Block> {
+    let plans = |target: &TargetResult| -> Option<BTreeMap<String, String>> {
+        let records = target.samples.iter().map(|sample| &sample.record.outcome.plans);
+        let first = records.into_iter().find(|plans| !plans.is_empty())?;
+        Some(first.iter().map(|(kind, plan)| (kind.clone(), normalize(plan))).collect())
+    };
+    let Some(baseline) = targets.first().and_then(plans) else { return Vec::new() };
+    let mut blocks = Vec::new();
+    for (target, moved) in targets.iter().zip(counters).skip(1) {
+        let far = |it: &&MovedCounter| {
+            let (small, large) = (it.baseline.min(it.target), it.baseline.max(it.target));
+            is_work(&it.name) && large >= 1.0 && large >= OTHER_WORK_LEAST * small
+        };
+        let number = |value: f64| Cell::number(value, Digits::Significant(4), "1/op").plain();
+        let spell = |it: &MovedCounter| {
+            format!("{} → {} {}", number(it.baseline), number(it.target), it.name)
+        };
+        let found: Vec<String> = moved.iter().filter(far).map(spell).collect();
+        if !found.is_empty() && plans(target).as_ref() == Some(&baseline) {
+            blocks.push(Block::Paragraph(format!(
+                "{} does other work with the same plans. Per operation: {}. EXPLAIN (ANALYZE, \
+                 BUFFERS) of the statement on both servers shows where.",
+                target.label,
+                found[..found.len().min(OTHER_WORK_MOST)].join(", "),
+            )));
+        }
+    }
+    blocks
+}
+
 fn counters(label: &str, moved: &[MovedCounter]) -> Option<Block> {
     let number = |value: f64| Cell::number(value, Digits::Significant(4), "1/op");
     let row = |it: &MovedCounter| {
@@ -233,7 +291,7 @@ fn instructions(step: &StepComparison, target: &TargetResult) -> Vec<Block> {
 fn limits() -> Section {
     let rules = [
         "What differs together with a rate may be its cause; nothing here proves that it is.",
-        "Plans are compared by shape, without costs and estimates, those of the first run of each \
+        "Plans are compared without costs, estimates and literals, those of the first run of each \
          target. Settings that are paths or name a server are left out.",
         "Counters have no verdict: rqps lists those that differ in every pair in the same \
          direction, by 5 % or more. A counter that one of the targets never moved is left out: its \
@@ -256,7 +314,47 @@ fn limits() -> Section {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::analyze::measurement::Measurement;
+    use crate::domain::benchmark::{Group, RateUnit};
+    use crate::domain::run::StepRecord;
+
+    #[test]
+    fn other_work_with_the_same_plan_is_said_first() {
+        let target = |label: &str, plan: &str| {
+            let mut record = StepRecord::empty(1, "range", Group::Range, RateUnit::Queries);
+            record.outcome.plans.insert("statement 1".to_owned(), plan.to_owned());
+            let samples = vec![Measurement::of(Arc::new(record))];
+            TargetResult { samples, ..TargetResult::none(label) }
+        };
+        let moved =
+            |name: &str, baseline, target| MovedCounter { name: name.to_owned(), baseline, target };
+        let blocks = "pg_statio_user_tables.idx_blks_hit";
+        let counters = [moved(blocks, 4714.0, 30.0), moved("pg_stat_wal.wal_bytes", 1.0, 9.0)];
+        let check = |plan: &str, counters: &[MovedCounter], want: &[&str]| {
+            let targets = [target("A", "Index Scan using i1 on t"), target("B", plan)];
+            let said = other_work(&targets, &[Vec::new(), counters.to_vec()]);
+            let said: Vec<String> = said
+                .into_iter()
+                .map(|block| match block {
+                    Block::Paragraph(text) => text,
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            assert_eq!(said.len(), want.len(), "{said:?}");
+            said.iter()
+                .zip(want)
+                .for_each(|(said, want)| assert!(said.starts_with(want), "{said}"));
+        };
+        let want =
+            format!("B does other work with the same plans. Per operation: 4714 → 30 {blocks}.");
+        check("Index Scan using i1 on t", &counters, &[&want]);
+        check("Index Scan using i2 on t", &counters, &[]);
+        check("Index Scan using i1 on t", &counters[1..], &[]);
+        check("Index Scan using i1 on t", &[moved(blocks, 10.0, 14.0)], &[]);
+    }
 
     #[test]
     fn counters_have_their_ratio() {

@@ -104,8 +104,8 @@ fn settings(text: &str) -> BTreeMap<String, String> {
 pub(crate) fn plans(comparison: &Comparison) -> Option<Section> {
     let folds: Vec<Block> =
         comparison.measured_steps().flat_map(of_step).map(Block::Fold).collect();
-    let note = "rqps compares plans without numbers (costs, estimates, table and index numbers) \
-                and shows the plan of each target's first run.";
+    let note = "rqps compares plans without costs, estimates and literals, and shows the plan of \
+                each target's first run.";
     let mut blocks = vec![Block::Paragraph(note.to_owned())];
     let some = !folds.is_empty();
     blocks.extend(folds);

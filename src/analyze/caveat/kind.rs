@@ -201,7 +201,7 @@ kinds! {
     /// The optimizer chose differently.
     PlanDiffers, false, "Different query plans",
         "The optimizer's choice may explain a difference in rate: check statistics and settings. \
-         The plans shown omit numbers.";
+         The plans shown omit estimates and literals.";
     /// The optimizer chose differently from block to block.
     PlanChanges, false, "Query plans that change between blocks",
         "The target's own pairs mix two plans.";
