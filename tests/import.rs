@@ -4,6 +4,8 @@
 
 #[path = "import/cells.rs"]
 mod cells;
+#[path = "import/conditions.rs"]
+mod conditions;
 #[path = "import/forms.rs"]
 mod forms;
 #[path = "import/ladder.rs"]

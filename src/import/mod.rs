@@ -13,6 +13,7 @@ pub mod iostat;
 pub mod leftovers;
 pub mod notice;
 pub mod number;
+pub mod one_build;
 mod one_set;
 mod options;
 pub mod published;
@@ -20,6 +21,7 @@ mod read;
 mod stream;
 pub mod tag;
 pub mod text;
+pub mod variants;
 pub mod vmstat;
 
 pub use error::ImportError;

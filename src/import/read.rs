@@ -9,7 +9,7 @@ use super::notice::{Notice, NoticeKind};
 use super::options::{ImportOptions, Named};
 use super::published::Published;
 use super::text::Text;
-use super::{one_set, stream};
+use super::{one_build, one_set, stream};
 
 /// Reads others' results.
 ///
@@ -21,6 +21,10 @@ pub fn read(
     options: &ImportOptions,
 ) -> Result<Published, ImportError> {
     let mut published = (format.read)(paths, options)?;
+    // A label that the user gave says that it is a build of its own.
+    if options.labels.is_empty() && paths.iter().all(|named| named.label.is_none()) {
+        one_build::join(&mut published);
+    }
     one_set::check(&published, options.across)?;
     published.notices.extend(published.cells.notices());
     note_cut_files(&mut published)?;

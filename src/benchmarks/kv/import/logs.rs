@@ -4,13 +4,33 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::benchmarks::kv::import::metrics::{fill, tag_of};
-use crate::benchmarks::kv::import::output::{self, Log};
+use crate::benchmarks::kv::import::output::{self, DbBench, Log};
 use crate::benchmarks::kv::import::taker::Taker;
+use crate::domain::run::{Status, StepRecord};
 use crate::import::ImportError;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::each_second;
-use crate::import::published::add_file;
+use crate::import::published::{add_file, annotate};
 use crate::import::text::Text;
+
+/// A smaller share of keys that were found is told.
+const FOUND_LEAST: f64 = 0.99;
+
+/// Reads that find nothing are fast and mean nothing; `readmissing` looks for keys that are not
+/// there.
+fn void_if_nothing_found(record: &mut StepRecord, result: &DbBench) {
+    let Some((found, of)) = result.found.filter(|(_, of)| *of > 0) else { return };
+    annotate(record, "found", &format!("{found} of {of}"));
+    if result.name.contains("missing") {
+        return;
+    }
+    if found == 0 {
+        let why = format!("the reads found none of {of} keys: the rate says nothing of reads");
+        record.status = Status::Failed(why);
+    } else if (found as f64) < FOUND_LEAST * of as f64 {
+        record.outcome.notes.push(format!("the reads found {found} of {of} keys"));
+    }
+}
 
 impl Taker<'_> {
     pub(super) fn take_log(
@@ -24,7 +44,9 @@ impl Taker<'_> {
         }
         let version = log.version.as_deref();
         let stem = text.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let tests: BTreeSet<&str> = log.results.iter().map(|result| result.name.as_str()).collect();
+        let name = |result: &DbBench| self.name(text.path(), &result.name);
+        let tests: BTreeSet<String> = log.results.iter().map(name).collect();
+        let tests: BTreeSet<&str> = tests.iter().map(String::as_str).collect();
         let own = version.map(|version| format!("{}-{version}", log.product));
         let own = own.unwrap_or(stem);
         let label = match label {
@@ -44,18 +66,31 @@ impl Taker<'_> {
         };
         let (seconds, beside) = self.seconds_beside(text, log)?;
         for result in &log.results {
-            let block = self.blocks.entry((label.clone(), result.name.clone())).or_default();
+            let name = self.name(text.path(), &result.name);
+            let block = self.blocks.entry((label.clone(), name.clone())).or_default();
             *block += 1;
             let block = *block;
-            let record = self.step(&label, block, version, &result.name);
+            let record = self.step(&label, block, version, &name);
             add_file(record, &text.name());
             fill(record, result);
+            void_if_nothing_found(record, result);
+            record.outcome.notes.extend(log.warnings.iter().cloned());
+            if let Some(date) = &log.date {
+                record.started.clone_from(date);
+            }
             if !seconds.is_empty() {
                 record.per_second.clone_from(&seconds);
                 add_file(record, &beside);
             }
+            let run = &mut self.published.run(&label, block, &tag_of(&label, version)).record;
+            run.debug_build.clone_from(&log.debug_build);
+            if let Some(date) = &log.date
+                && (run.started == "unknown" || *date < run.started)
+            {
+                run.started.clone_from(date);
+            }
             if let Some(command) = &log.command {
-                let line = format!("{}\t{command}\n", result.name);
+                let line = format!("{name}\t{command}\n");
                 self.published
                     .run(&label, block, &tag_of(&label, version))
                     .log("commands.txt", &line);

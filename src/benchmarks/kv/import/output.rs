@@ -30,6 +30,8 @@ pub struct DbBench {
     pub max_micros: Option<f64>,
     /// Number of operations in the histogram.
     pub observed: Option<u64>,
+    /// Keys that reads found, of how many.
+    pub found: Option<(u64, u64)>,
     /// The last printed statistics of the database.
     pub stats: PrintedStats,
 }
@@ -66,8 +68,12 @@ pub struct Log {
     pub product: String,
     /// Its version.
     pub version: Option<String>,
-    /// The date as printed.
+    /// The date, RFC 3339.
     pub date: Option<String>,
+    /// The line that says that the build is one for debugging.
+    pub debug_build: Option<String>,
+    /// Lines that warn of something, each once.
+    pub warnings: Vec<String>,
     /// Benchmarks in order.
     pub results: Vec<DbBench>,
     /// Lines and names of other work: warm-up runs (`fillseq[X3-W1]`), and work between benchmarks
@@ -148,7 +154,13 @@ pub fn parse(text: &Text) -> Result<Log, ImportError> {
         } else if let Some((product, version)) = version(trimmed) {
             (log.product, log.version) = (product, Some(version));
         } else if let Some(date) = trimmed.strip_prefix("Date:") {
-            log.date = Some(date.trim().to_owned());
+            log.date = date_of(date);
+        } else if is_debug(trimmed) {
+            log.debug_build.get_or_insert_with(|| trimmed.to_owned());
+        } else if is_warning(trimmed) {
+            if !log.warnings.iter().any(|other| other == trimmed) {
+                log.warnings.push(trimmed.to_owned());
+            }
         } else if trimmed.starts_with("Warming up benchmark") {
             place.warming = true;
         } else if trimmed.starts_with("Running benchmark for") {
@@ -193,6 +205,37 @@ fn take_statistic_of(
     }
 }
 
+/// True for a line that warns: `WARNING: Snappy compression is not enabled`, `NOTE: …`.
+fn is_warning(line: &str) -> bool {
+    let word = line.split_once(':').map(|(word, _)| word.to_ascii_lowercase());
+    matches!(word.as_deref(), Some("warning" | "note"))
+}
+
+/// True for what db_bench says of a build without `NDEBUG` or `-O`.
+fn is_debug(line: &str) -> bool {
+    line.contains("Assertions are enabled") || line.contains("Optimization is disabled")
+}
+
+/// Converts `Thu Nov  9 02:12:37 2023` to RFC 3339. db_bench names no time zone.
+fn date_of(date: &str) -> Option<String> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let words: Vec<&str> = date.split_whitespace().collect();
+    let [_, month, day, time, year] = words.as_slice() else { return None };
+    let month = MONTHS.iter().position(|name| name == month)? + 1;
+    let day: u32 = day.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let year: u32 = year.parse().ok().filter(|year| (1970..=9999).contains(year))?;
+    let is_time = time.len() == 8 && time.bytes().all(|b| b.is_ascii_digit() || b == b':');
+    is_time.then(|| format!("{year:04}-{month:02}-{day:02}T{time}Z"))
+}
+
+/// Reads `(1000 of 1000 found)`.
+fn found(words: &[&str]) -> Option<(u64, u64)> {
+    let place = words.iter().position(|word| *word == "found)")?;
+    let [found, "of", of] = words.get(place.checked_sub(3)?..place)? else { return None };
+    Some((found.strip_prefix('(')?.parse().ok()?, of.parse().ok()?))
+}
+
 /// True for the command line that scripts write before the output.
 fn is_command(line: &str) -> bool {
     line.contains("db_bench") && line.contains("--benchmarks")
@@ -230,6 +273,7 @@ fn result(row: &str) -> Option<DbBench> {
         seconds: before("seconds"),
         operations,
         mb_per_second: before("MB/s"),
+        found: found(&words),
         ..DbBench::default()
     })
 }
@@ -400,6 +444,26 @@ Cumulative stall: 00:00:2.500 H:M:S, 24.8 percent
     }
 
     #[test]
+    fn lines_that_change_the_meaning_are_kept() {
+        let said = "WARNING: Assertions are enabled; benchmarks unnecessarily slow\n\
+            WARNING: Snappy compression is not enabled\nNote: keys are few\n\
+            WARNING: Snappy compression is not enabled\n";
+        let log = of(&format!("{said}{LOG}")).unwrap();
+        assert_eq!(log.date.as_deref(), Some("2025-11-20T14:00:00Z"));
+        assert!(log.debug_build.unwrap().contains("Assertions are enabled"));
+        assert_eq!(
+            log.warnings,
+            ["WARNING: Snappy compression is not enabled", "Note: keys are few"]
+        );
+        let check = |date: &str, expected: Option<&str>| {
+            assert_eq!(date_of(date).as_deref(), expected, "{date}");
+        };
+        check(" Thu Nov  9 02:12:37 2023", Some("2023-11-09T02:12:37Z"));
+        check("Thu Nov 39 02:12:37 2023", None);
+        check("yesterday", None);
+    }
+
+    #[test]
     fn the_old_form_has_no_seconds() {
         let old = "fillseq      :       1.234 micros/op 810372 ops/sec;   89.6 MB/s\n\
             readrandom   :       4.9 micros/op 204081 ops/sec; (1000 of 1000 found)\n\
@@ -408,6 +472,7 @@ Cumulative stall: 00:00:2.500 H:M:S, 24.8 percent
         let log = of(old).unwrap();
         assert_eq!((log.results[0].seconds, log.results[0].mb_per_second), (None, Some(89.6)));
         assert_eq!(log.results[1].mb_per_second, None);
+        assert_eq!((log.results[0].found, log.results[1].found), (None, Some((1000, 1000))));
         let stalls = &log.results[1].stats.stalls;
         assert_eq!(stalls[2], ("memtable-limit-delays".to_owned(), 7));
     }

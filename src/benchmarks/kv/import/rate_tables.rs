@@ -14,12 +14,14 @@ use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::{decimals_agree, number};
 use crate::import::published::add_file;
 use crate::import::text::Text;
+use crate::import::variants::{TableCells, Variants};
 use crate::stats::ratio::{follows, printed_ratio};
 
 impl Taker<'_> {
     /// Takes rates that no report has; rates in both must agree.
     pub(super) fn take_tables(&mut self) -> Result<(), ImportError> {
         let tables = std::mem::take(&mut self.tables);
+        self.variants = self.variants_of(&tables);
         let mut nameless: Option<String> = None;
         for (text, rates) in tables {
             if rates.are_ratios() {
@@ -54,10 +56,36 @@ impl Taker<'_> {
         Ok(())
     }
 
+    /// Conditions that the names of tables of rates tell apart: those with contradicting rates.
+    fn variants_of(&self, tables: &[(Text, RatesOnly)]) -> Variants {
+        let rates = tables.iter().filter(|(_, table)| !table.are_ratios());
+        let cells = rates.filter_map(|(text, table)| {
+            let labels = self.labels_of(text, table).ok()??;
+            let mut all = TableCells::new();
+            for (_, step, cells) in &table.rows {
+                let step = self.name(text.path(), step);
+                let row = labels.iter().zip(cells);
+                all.extend(row.map(|(label, cell)| ((label.clone(), step.clone()), cell.clone())));
+            }
+            Some((text.path(), all))
+        });
+        Variants::find(&cells.collect::<Vec<_>>())
+    }
+
+    /// The name of a step in a table of rates, with what the name of the table tells.
+    fn name_in_table(&self, text: &Text, step: &str) -> String {
+        let name = self.name(text.path(), step) + &self.variants.suffix(text.path());
+        match self.variants.clients(text.path()) {
+            Some(clients) => format!("{name}.dop{clients}"),
+            None => name,
+        }
+    }
+
     fn take_rates(&mut self, text: &Text, rates: &RatesOnly, labels: &[String]) {
         let path = text.path();
         for (line, step, cells) in &rates.rows {
             self.published.cells.read(path, cells.len());
+            let step = &self.name_in_table(text, step);
             for (label, cell) in labels.iter().zip(cells) {
                 let version = Version::new(label.clone());
                 let version = (version.numbers().len() > 1).then_some(label.as_str());
@@ -161,6 +189,7 @@ impl Taker<'_> {
         let (mut agree, mut of, mut without) = (0, 0, 0);
         let mut wrong = Vec::new();
         for (line, step, cells) in &ratios.rows {
+            let step = &self.name_in_table(text, step);
             for (label, cell) in labels.iter().zip(cells) {
                 let (Some(value), Some(baseline)) =
                     (rate(label, step), rate(&labels[baseline], step))

@@ -87,11 +87,12 @@ impl Taker<'_> {
         label: &str,
     ) -> Result<String, ImportError> {
         self.check_row(text, row, label)?;
+        let test = self.name(text.path(), &row.test);
         let version = row.cell("version");
         let cells = ["version", "githash", "date", "ops_sec"];
         let identity = cells.map(|name| row.cell(name).unwrap_or("")).join("|");
         let date = row.cell("date").and_then(rfc3339);
-        let (place, again) = self.rows.place(label, &row.test, &identity, date.as_deref());
+        let (place, again) = self.rows.place(label, &test, &identity, date.as_deref());
         let (label, block) = self.numbered(label, place);
         self.published.cells.read(text.path(), row.cells.len());
         if again {
@@ -99,9 +100,9 @@ impl Taker<'_> {
             return Ok(label);
         }
         if place == 1 && !self.options.repeats {
-            self.note_several(text, row.line, &row.test, &label);
+            self.note_several(text, row.line, &test, &label);
         }
-        let record = self.step(&label, block, version, &row.test);
+        let record = self.step(&label, block, version, &test);
         add_file(record, &text.name());
         if let Some(date) = &date {
             record.started.clone_from(date);
@@ -163,7 +164,8 @@ impl Taker<'_> {
     fn check_row(&mut self, text: &Text, row: &ReportRow, label: &str) -> Result<(), ImportError> {
         let Some(date) = row.cell("date") else { return Ok(()) };
         let of = ["version", "githash"].map(|name| row.cell(name).unwrap_or(""));
-        let key = [label, &row.test, of[0], of[1], date].join("|");
+        let test = self.name(text.path(), &row.test);
+        let key = [label, &test, of[0], of[1], date].join("|");
         let Some((other, line, cells)) = self.dated.get(&key) else {
             self.dated.insert(key, (text.name(), row.line, row.cells.clone()));
             return Ok(());

@@ -1,15 +1,18 @@
 //! Importer `dbbench`: published tables of db_bench reports, and db_bench's output.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use crate::benchmarks::kv::import::file_names::workload_of;
 use crate::benchmarks::kv::import::runs::Runs;
 use crate::benchmarks::kv::import::taker::{Taker, WORD};
 use crate::benchmarks::kv::import::{output, rates, table};
 use crate::import::leftovers::Leftovers;
+use crate::import::notice::{Notice, NoticeKind};
+use crate::import::one_build;
 use crate::import::published::{self, Published};
 use crate::import::text::{Text, names};
+use crate::import::variants::Variants;
 use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
 
 /// The importer.
@@ -26,7 +29,8 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
     let mut taker = Taker {
         published,
         options,
-        workload: None,
+        workloads: workloads_of(paths)?,
+        variants: Variants::default(),
         tables: Vec::new(),
         reports: Vec::new(),
         rows: Runs::default(),
@@ -50,13 +54,57 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
         let why = "it holds no rates of db_bench; ratios alone are not enough";
         return Err(ImportError::foreign(&path, why));
     }
+    if options.labels.is_empty() && paths.iter().all(|named| named.label.is_none()) {
+        one_build::join(&mut taker.published);
+    }
     taker.check_ratios();
+    taker.note_workloads();
     let mut published = taker.published;
     published.host = published::host(options.cpus, None, None);
     Ok(published)
 }
 
+/// The workloads in the names of all files with results.
+fn workloads_of(paths: &[Named]) -> Result<BTreeSet<&'static str>, ImportError> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for named in paths {
+        match named.path.is_dir() {
+            true => {
+                files.extend(names(&named.path)?.iter().map(|name| named.path.join(name)));
+            }
+            false => files.push(named.path.clone()),
+        }
+    }
+    let has_results = |path: &PathBuf| {
+        path.is_file()
+            && Text::read(path).is_ok_and(|text| {
+                table::is_report(&text) || output::is_log(&text) || rates::is_rates(&text)
+            })
+    };
+    let named = files.iter().filter_map(|path| Some((path, workload_of(path)?)));
+    let mut workloads: BTreeSet<&'static str> = BTreeSet::new();
+    for (path, workload) in named {
+        if !workloads.contains(workload) && has_results(path) {
+            workloads.insert(workload);
+        }
+    }
+    Ok(workloads)
+}
+
 impl Taker<'_> {
+    /// Says that the names of steps have their workloads.
+    fn note_workloads(&mut self) {
+        if self.workloads.len() > 1 {
+            let names: Vec<String> = self.workloads.iter().map(|it| format!(".{it}")).collect();
+            let text = format!(
+                "files of several workloads: the names of their steps end in {}",
+                names.join(", ")
+            );
+            let (kind, file) = (NoticeKind::Note, names.join(" "));
+            self.published.notices.push(Notice { kind, file, line: None, text });
+        }
+    }
+
     fn take_folder(&mut self, folder: &Path) -> Result<(), ImportError> {
         let mut left = Leftovers::default();
         let mut found = false;
@@ -86,14 +134,6 @@ impl Taker<'_> {
         let log = !report && output::is_log(&text);
         if !report && !log && !rates::is_rates(&text) {
             return Ok(false);
-        }
-        if let Some(workload) = workload_of(text.path()) {
-            let taken = *self.workload.get_or_insert(workload);
-            if taken != workload {
-                let what = format!("{workload}: imported {taken}; import {workload} separately");
-                self.left(text.path(), what);
-                return Ok(true);
-            }
         }
         if report {
             let table = table::parse_report(&text)?;

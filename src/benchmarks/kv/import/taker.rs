@@ -1,8 +1,9 @@
 //! Collects values from db_bench files of all forms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::benchmarks::kv::import::file_names::workload_of;
 use crate::benchmarks::kv::import::metrics::{group, tag_of};
 use crate::benchmarks::kv::import::rates::RatesOnly;
 use crate::benchmarks::kv::import::runs::Runs;
@@ -12,6 +13,7 @@ use crate::import::ImportOptions;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::published::{Published, StepKind};
 use crate::import::text::Text;
+use crate::import::variants::Variants;
 
 /// The word of the format in `rqps import`.
 pub(super) const WORD: &str = "dbbench";
@@ -22,8 +24,10 @@ pub(super) type Cells = Vec<(String, String)>;
 pub(super) struct Taker<'a> {
     pub(super) published: Published,
     pub(super) options: &'a ImportOptions,
-    /// The workload of all files; results of two workloads are separate.
-    pub(super) workload: Option<&'static str>,
+    /// The workloads of all files. If there are several, they are part of the names of steps.
+    pub(super) workloads: BTreeSet<&'static str>,
+    /// Conditions that the names of tables of rates tell apart.
+    pub(super) variants: Variants,
     /// Tables of rates and ratios, taken after all reports.
     pub(super) tables: Vec<(Text, RatesOnly)>,
     /// Labels of a table's columns, from the report of the same name: file, labels of the rows of a
@@ -42,6 +46,14 @@ pub(super) struct Taker<'a> {
 impl Taker<'_> {
     pub(super) fn left(&mut self, path: &Path, what: impl Into<String>) {
         self.published.notices.push(Notice::of(NoticeKind::Left, path, what));
+    }
+
+    /// The name of a step in a file: with its workload, where the files have several.
+    pub(super) fn name(&self, file: &Path, step: &str) -> String {
+        match workload_of(file).filter(|_| self.workloads.len() > 1) {
+            Some(workload) => format!("{step}.{workload}"),
+            None => step.to_owned(),
+        }
     }
 
     /// The label and block of a run by its number: a target of its own, or a repetition.

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::met_tables::MetBlock;
 use super::mytools_raw::RawStep;
-use crate::benchmarks::sysbench::import::names::LOAD;
+use crate::benchmarks::sysbench::import::names::{LOAD, counts_rows};
 use crate::benchmarks::sysbench::import::sources::Sources;
 use crate::benchmarks::sysbench::import::tables::{RateTable, StepBlock};
 use crate::benchmarks::sysbench::import::verify;
 use crate::import::published::Published;
 use crate::import::text::Text;
+use crate::import::variants::{TableCells, Variants};
 use crate::import::{ImportError, ImportOptions};
 
 /// Names the columns of tables without names: by the user's labels, or by the table of the same
@@ -87,6 +89,50 @@ fn stem(path: &Path) -> PathBuf {
     }
 }
 
+/// Conditions that the names of files tell apart: rates, or ratios where there are no rates, or
+/// metrics.
+fn variants(sources: &Sources) -> Variants {
+    let tables = match sources.only_ratios() {
+        true => (&sources.relative, &sources.relative_blocks),
+        false => (&sources.absolute, &sources.absolute_blocks),
+    };
+    let of_table = |(text, table): &'_ (Text, RateTable)| {
+        let rows = table.rows.iter().filter(|row| !counts_rows(&row.step));
+        let cells = rows.flat_map(|row| {
+            let key = move |target: &String| (target.clone(), row.step.clone());
+            table.targets.iter().map(key).zip(row.cells.iter().cloned())
+        });
+        (text.path().to_owned(), cells.collect::<TableCells>())
+    };
+    let of_blocks = |(text, blocks): &'_ (Text, Vec<StepBlock>)| {
+        let blocks = blocks.iter().filter(|block| !counts_rows(&block.step));
+        let cells = blocks.flat_map(|block| {
+            block.rows.iter().flat_map(|(_, target, cells)| {
+                let key = |column| (target.clone(), format!("{} {column}", block.step));
+                (0..).map(key).zip(cells.iter().cloned())
+            })
+        });
+        (text.path().to_owned(), cells.collect::<TableCells>())
+    };
+    let of_met = |(text, blocks): &'_ (Text, Vec<MetBlock>)| {
+        let cells = blocks.iter().flat_map(|block| {
+            let step = format!("{} {:?}", block.name.step, block.name.clients);
+            block.absolute.iter().flat_map(move |row| {
+                let step = step.clone();
+                let key = move |head: &String| (row.target.clone(), format!("{step} {head}"));
+                block.heads.iter().map(key).zip(row.cells.iter().cloned())
+            })
+        });
+        (text.path().to_owned(), cells.collect::<TableCells>())
+    };
+    let mut all: Vec<(PathBuf, TableCells)> = tables.0.iter().map(of_table).collect();
+    all.extend(tables.1.iter().map(of_blocks));
+    all.extend(sources.met.iter().map(of_met));
+    let all: Vec<(&Path, TableCells)> =
+        all.iter().map(|(path, cells)| (path.as_path(), cells.clone())).collect();
+    Variants::find(&all)
+}
+
 /// Numbers of clients of columns of blocks, and of whole tables.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
@@ -98,6 +144,8 @@ pub(crate) struct Columns {
     single: bool,
     /// True if all steps have the same number of clients.
     pub same_clients: bool,
+    /// Conditions that the names of tables tell apart.
+    pub variants: Variants,
     /// True if the clients of a column or table are unknown.
     pub unknown: bool,
     /// A file with such columns.
@@ -138,6 +186,7 @@ impl Columns {
             tables: BTreeMap::new(),
             single: width == 1 && of_step.values().all(|clients| clients.len() <= 1),
             same_clients: width == 1 && known.len() <= 1,
+            variants: variants(sources),
             unknown: false,
             file: file.unwrap_or_default(),
         };
@@ -149,8 +198,13 @@ impl Columns {
                 )));
             }
             columns.clients = options.clients.iter().copied().map(Some).take(width).collect();
+        } else if columns.variants.by_clients() {
+            (columns.single, columns.same_clients) = (false, false);
         } else if !columns.single {
             columns.find(&known, sources);
+        }
+        if columns.variants.by_clients() {
+            return Ok(columns);
         }
         let tables = columns.tables.len() < sources.absolute.len();
         columns.unknown =
@@ -186,7 +240,13 @@ impl Columns {
 
     /// Clients of a table with a legend, if its rates show them.
     pub(crate) fn of_table(&self, text: &Text) -> Option<u32> {
-        self.tables.get(text.path()).copied()
+        let of_name = self.variants.clients(text.path());
+        of_name.or_else(|| self.tables.get(text.path()).copied())
+    }
+
+    /// The name of a step in a table with a legend, with what the name of the table tells.
+    pub(crate) fn in_table(&self, text: &Text, step: &str) -> String {
+        self.name_with(step, self.of_table(text)) + &self.variants.suffix(text.path())
     }
 
     /// The name of a step in a column of a block.
@@ -194,6 +254,7 @@ impl Columns {
         match self.clients.get(column).copied().flatten() {
             _ if self.single || step == LOAD => step.to_owned(),
             Some(clients) => format!("{step}.dop{clients}"),
+            None if self.variants.by_clients() => step.to_owned(),
             None => format!("{step}.col{}", column + 1),
         }
     }

@@ -7,7 +7,7 @@ use super::met_tables;
 use super::mytools_raw::{self, RawStep};
 use super::sb_met;
 use crate::benchmarks::sysbench::import::columns::{self, Columns};
-use crate::benchmarks::sysbench::import::names::{LOAD, counts_rows, file_name, group};
+use crate::benchmarks::sysbench::import::names::{counts_rows, file_name, group, is_load};
 use crate::benchmarks::sysbench::import::record;
 use crate::benchmarks::sysbench::import::sources::{self, Sources};
 use crate::benchmarks::sysbench::import::tables;
@@ -64,7 +64,17 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportE
                 .to_owned(),
         });
     }
-    verify::tables(&sources, &mut published);
+    if columns.variants.by_words() {
+        published.notices.push(Notice {
+            kind: NoticeKind::Note,
+            file: sources.first_file(),
+            line: None,
+            text: "tables of one form disagree: the names of steps end in the words in which the \
+                   names of the files differ (.cached)"
+                .to_owned(),
+        });
+    }
+    verify::tables(&sources, &columns.variants, &mut published);
     published.host = host(&published, &raw);
     Ok(published)
 }
@@ -90,7 +100,7 @@ impl Taker {
         let tag = tag::decode(target);
         let rate = if self.only_ratios {
             RateUnit::Relative
-        } else if step == LOAD {
+        } else if is_load(step) {
             RateUnit::RowsInserted
         } else if counts_rows(step) {
             RateUnit::RowsScanned
@@ -188,13 +198,12 @@ impl Taker {
 
     fn take_tables(&mut self, sources: &Sources) {
         for (text, table) in &sources.absolute {
-            let clients = self.columns.of_table(text);
             for row in &table.rows {
                 let step = match file_name(&row.step) {
                     Some(name) => name.step,
                     None => row.step.clone(),
                 };
-                let name = self.columns.name_with(&step, clients);
+                let name = self.columns.in_table(text, &step);
                 let (line, unit) = (row.line, unit(&step, row.cells.iter()));
                 for (target, printed) in table.targets.iter().zip(&row.cells) {
                     self.put(target, &name, Metric::Rate, &Cell { text, line, printed, unit });
@@ -208,7 +217,8 @@ impl Taker {
                 let unit = unit(&block.step, cells);
                 for (line, target, cells) in &block.rows {
                     for (column, printed) in cells.iter().enumerate() {
-                        let name = self.columns.name(&block.step, column);
+                        let name = self.columns.name(&block.step, column)
+                            + &self.columns.variants.suffix(text.path());
                         let cell = Cell { text, line: *line, printed, unit };
                         self.put(target, &name, Metric::Rate, &cell);
                     }
@@ -230,6 +240,7 @@ impl Taker {
                     Some(name) => name.step,
                     None => row.step.clone(),
                 };
+                let step = self.columns.in_table(text, &step);
                 if let Some(baseline) = baseline {
                     self.put_baseline(text, baseline, &step);
                 }
@@ -244,7 +255,8 @@ impl Taker {
             for block in blocks {
                 for (line, target, cells) in &block.rows {
                     for (column, printed) in cells.iter().enumerate() {
-                        let step = self.columns.name(&block.step, column);
+                        let step = self.columns.name(&block.step, column)
+                            + &self.columns.variants.suffix(text.path());
                         self.put_baseline(text, baseline, &step);
                         let cell = Cell { text, line: *line, printed, unit: 1.0 };
                         self.put(target, &step, Metric::Rate, &cell);
@@ -271,9 +283,13 @@ impl Taker {
         for (text, table) in &sources.relative {
             for row in table.rows.iter().filter(|row| !row.remark.is_empty()) {
                 let short = format!("{}_range=", row.step);
+                let whole = self.columns.in_table(text, &row.step);
+                let end = whole.strip_prefix(&row.step).unwrap_or_default();
                 let names = self.published.runs.iter().flat_map(|run| &run.steps);
                 let mut names = names.map(|step| &step.name);
-                let name = names.find(|name| **name == row.step || name.starts_with(&short));
+                let name = names.find(|name| {
+                    **name == whole || (name.starts_with(&short) && name.ends_with(end))
+                });
                 match name.cloned() {
                     Some(name) => self.remark(text, &table.targets, &name, &row.remark),
                     None => {
@@ -288,7 +304,8 @@ impl Taker {
     fn take_met(&mut self, sources: &Sources) {
         for (text, blocks) in &sources.met {
             for block in blocks {
-                let name = self.columns.name_with(&block.name.step, block.name.clients);
+                let name = self.columns.name_with(&block.name.step, block.name.clients)
+                    + &self.columns.variants.suffix(text.path());
                 for row in &block.absolute {
                     for (head, printed) in block.heads.iter().zip(&row.cells) {
                         let cell = Cell { text, line: row.line, printed, unit: 1.0 };

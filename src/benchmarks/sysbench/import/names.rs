@@ -72,10 +72,15 @@ pub fn file_name(name: &str) -> Option<FileName> {
     Some(FileName { kind: (*kind).to_owned(), step, clients })
 }
 
+/// True for the load, under whatever condition.
+pub fn is_load(step: &str) -> bool {
+    step.strip_prefix(LOAD).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// The group of a step by the published rule on the text of its label: point, then write, the rest
 /// is range.
 pub fn group(step: &str) -> Group {
-    if step == LOAD {
+    if is_load(step) {
         Group::Load
     } else if step.contains("point") {
         Group::Point

@@ -71,6 +71,14 @@ impl Sources {
         absolute + self.met.len() + self.raw.len() == 0
     }
 
+    /// The first table, for a notice about all.
+    pub(crate) fn first_file(&self) -> String {
+        let tables = self.absolute.iter().chain(&self.relative).map(|(text, _)| text);
+        let blocks = self.absolute_blocks.iter().chain(&self.relative_blocks);
+        let mut all = tables.chain(blocks.map(|(text, _)| text));
+        all.next().map(Text::name).unwrap_or_default()
+    }
+
     /// Counts all cells, including remarks beside rows.
     pub(crate) fn count_cells(&self, cells: &mut Cells) {
         let tables = self.absolute.iter().chain(&self.relative).chain(&self.unnamed);

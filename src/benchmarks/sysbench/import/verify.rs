@@ -14,6 +14,7 @@ use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::number;
 use crate::import::published::Published;
 use crate::import::text::Text;
+use crate::import::variants::{Variants, kin};
 use crate::stats::ratio::{follows, printed_ratio};
 
 /// The rate of a step and target. Edited tables leave out `_range=100`, and text around the tags of
@@ -40,10 +41,20 @@ fn find<'a>(rates: &Rates<'a>, step: &str, target: &str, column: usize) -> Optio
 /// Printed rates by step, target and column.
 type Rates<'a> = BTreeMap<(&'a str, &'a str, usize), &'a str>;
 
-/// Checks ratios against absolute values, of rates and of hardware metrics. Without absolute rates,
-/// ratios are facts.
-pub(crate) fn tables(sources: &Sources, published: &mut Published) {
-    let rates = absolute_rates(sources);
+/// Checks ratios against absolute values, of rates and of hardware metrics: those of the file with
+/// the same name but for `rel` and `abs`, else of all files. Without absolute rates, ratios are
+/// facts.
+pub(crate) fn tables(sources: &Sources, variants: &Variants, published: &mut Published) {
+    let rates_for = |text: &Text| {
+        let of = kin(text.path());
+        let of_kin = absolute_rates(sources, |other| kin(other.path()) == of);
+        match (of_kin.is_empty(), variants.is_empty()) {
+            (true, true) => [absolute_rates(sources, |_| true), Rates::new()],
+            (false, true) => [of_kin, absolute_rates(sources, |_| true)],
+            // Rates of another condition are no others.
+            (_, false) => [of_kin, Rates::new()],
+        }
+    };
     for (text, table) in sources.relative.iter().filter(|_| !sources.only_ratios()) {
         let Some(baseline) = table.baseline.as_ref().or(table.targets.first()) else { continue };
         let mut cells = Vec::new();
@@ -52,7 +63,7 @@ pub(crate) fn tables(sources: &Sources, published: &mut Published) {
                 cells.push(Ratio { line: row.line, step: &row.step, target, column: 0, printed });
             }
         }
-        check_ratios(text, baseline, &cells, &rates, published);
+        check_ratios(text, baseline, &cells, &rates_for(text), published);
     }
     for (text, blocks) in sources.relative_blocks.iter().filter(|_| !sources.only_ratios()) {
         let Some(baseline) = baseline_of_blocks(sources, blocks) else {
@@ -69,7 +80,7 @@ pub(crate) fn tables(sources: &Sources, published: &mut Published) {
                 }
             }
         }
-        check_ratios(text, baseline, &cells, &rates, published);
+        check_ratios(text, baseline, &cells, &rates_for(text), published);
     }
     for (text, blocks) in &sources.met {
         for block in blocks {
@@ -93,16 +104,16 @@ struct Ratio<'a> {
     printed: &'a str,
 }
 
-fn absolute_rates(sources: &Sources) -> Rates<'_> {
+fn absolute_rates(sources: &Sources, is_wanted: impl Fn(&Text) -> bool) -> Rates<'_> {
     let mut rates = Rates::new();
-    for (_, table) in &sources.absolute {
+    for (_, table) in sources.absolute.iter().filter(|(text, _)| is_wanted(text)) {
         for row in &table.rows {
             for (target, printed) in table.targets.iter().zip(&row.cells) {
                 rates.entry((row.step.as_str(), target.as_str(), 0)).or_insert(printed);
             }
         }
     }
-    for (_, blocks) in &sources.absolute_blocks {
+    for (_, blocks) in sources.absolute_blocks.iter().filter(|(text, _)| is_wanted(text)) {
         for block in blocks {
             for (_, target, cells) in &block.rows {
                 for (column, printed) in cells.iter().enumerate() {
@@ -131,17 +142,18 @@ fn check_ratios(
     text: &Text,
     baseline: &str,
     ratios: &[Ratio<'_>],
-    rates: &Rates<'_>,
+    [own, others]: &[Rates<'_>; 2],
     published: &mut Published,
 ) {
     let (mut agree, mut of) = (0, 0);
     let mut without = 0;
     let is_ratio = |printed: &str| number(printed).is_some() || printed == "inf";
     for ratio in ratios {
-        let rate = |target: &str| find(rates, ratio.step, target, ratio.column);
-        let rates = (rate(ratio.target), rate(baseline));
-        let (Some(value), Some(of_baseline), true) = (rates.0, rates.1, is_ratio(ratio.printed))
-        else {
+        let in_table = |rates, target: &str| find(rates, ratio.step, target, ratio.column);
+        // Both rates of a ratio are of one table.
+        let pair = |rates| in_table(rates, ratio.target).zip(in_table(rates, baseline));
+        let rates = pair(own).or_else(|| pair(others));
+        let Some((value, of_baseline)) = rates.filter(|_| is_ratio(ratio.printed)) else {
             without += 1;
             continue;
         };
@@ -210,7 +222,7 @@ fn place_of_rate(block: &MetBlock) -> Option<usize> {
 
 /// The column of the blocks with the rates in the metrics for this number of clients.
 pub(crate) fn column_of(clients: u32, sources: &Sources) -> Option<usize> {
-    let rates = absolute_rates(sources);
+    let rates = absolute_rates(sources, |_| true);
     let mut by_column: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
     for block in blocks.filter(|block| block.name.clients == Some(clients)) {

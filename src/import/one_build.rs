@@ -1,0 +1,135 @@
+//! The same numbers under two labels are one build: a report names it by its folder, and a table
+//! of rates by its version.
+
+use std::collections::BTreeSet;
+
+use super::notice::{Notice, NoticeKind};
+use super::published::{Published, PublishedRun, add_file, annotate};
+use crate::domain::benchmark::RateUnit;
+use crate::domain::metric::Metric;
+use crate::domain::run::{Status, StepRecord};
+
+/// Digits that the shared rates of two labels must have, so that they are not equal by chance.
+const DIGITS_LEAST: usize = 6;
+
+/// Joins labels with the same rates in all steps that both have. The first label stays.
+pub fn join(published: &mut Published) {
+    let mut labels: Vec<String> = Vec::new();
+    for run in &published.runs {
+        if !labels.contains(&run.record.key.label) {
+            labels.push(run.record.key.label.clone());
+        }
+    }
+    let mut kept: Vec<String> = Vec::new();
+    for label in labels {
+        let same = kept.iter().find_map(|first| Some((first, shared(published, first, &label)?)));
+        let Some((first, steps)) = same else {
+            kept.push(label);
+            continue;
+        };
+        let first = first.clone();
+        let text = format!(
+            "its rates are those of {first} in all {steps} steps that both have: one build, \
+             imported as {first}"
+        );
+        let notice = Notice { kind: NoticeKind::Note, file: label.clone(), line: None, text };
+        published.notices.push(notice);
+        move_into(published, &label, &first);
+    }
+}
+
+fn of_label<'a>(
+    published: &'a Published,
+    label: &'a str,
+) -> impl Iterator<Item = &'a PublishedRun> {
+    published.runs.iter().filter(move |run| run.record.key.label == label)
+}
+
+/// The steps that two labels share, if all their rates are the same and one has each block of the
+/// other.
+fn shared(published: &Published, first: &str, second: &str) -> Option<usize> {
+    let (mut steps, mut digits) = (0, 0);
+    for run in of_label(published, second) {
+        let block = run.record.key.block;
+        let twin = of_label(published, first).find(|other| other.record.key.block == block)?;
+        for step in &run.steps {
+            let other = twin.steps.iter().find(|other| other.name == step.name);
+            let Some((a, b)) = other.and_then(rate).zip(rate(step)) else { continue };
+            if !is_same(a, b) || other.is_some_and(|other| differ(other, step)) {
+                return None;
+            }
+            steps += 1;
+            digits += digits_of(b);
+        }
+    }
+    (digits >= DIGITS_LEAST).then_some(steps)
+}
+
+/// True if both tell something that is not the same.
+fn differ(a: &StepRecord, b: &StepRecord) -> bool {
+    let (a_values, b_values) = (&a.outcome.extra, &b.outcome.extra);
+    let mut values = a_values.iter().filter_map(|(of, a)| Some((*a, *b_values.get(of)?)));
+    let said = a.imported.as_ref().zip(b.imported.as_ref());
+    let differs_in_words = said.is_some_and(|(a, b)| {
+        let mut heads = a.annotations.iter();
+        heads.any(|(head, a)| b.annotations.get(head).is_some_and(|b| a != b))
+    });
+    differs_in_words || values.any(|(a, b)| !is_same(a, b))
+}
+
+/// A rate; ratios of two decimals are often equal.
+fn rate(step: &StepRecord) -> Option<f64> {
+    let rate = step.outcome.extra.get(&Metric::Rate).copied();
+    rate.filter(|rate| *rate > 0.0 && step.rate != RateUnit::Relative)
+}
+
+/// True for one number, which one of the two tables may have printed without decimals.
+fn is_same(a: f64, b: f64) -> bool {
+    let rounded = (a.fract() == 0.0) != (b.fract() == 0.0) && (a - b).abs() < 1.0;
+    a == b || (rounded && a.min(b) >= 100.0)
+}
+
+fn digits_of(rate: f64) -> usize {
+    let text = rate.to_string();
+    let digits = text.trim_matches('0').bytes().filter(u8::is_ascii_digit);
+    digits.count()
+}
+
+fn move_into(published: &mut Published, from: &str, to: &str) {
+    let (moved, kept): (Vec<PublishedRun>, Vec<PublishedRun>) = std::mem::take(&mut published.runs)
+        .into_iter()
+        .partition(|run| run.record.key.label == from);
+    published.runs = kept;
+    for run in moved {
+        let block = run.record.key.block;
+        let twin = published
+            .runs
+            .iter_mut()
+            .find(|other| other.record.key.label == to && other.record.key.block == block);
+        let Some(twin) = twin else { continue };
+        for step in run.steps {
+            match twin.steps.iter_mut().find(|other| other.name == step.name) {
+                Some(other) => add(other, step),
+                None => twin.steps.push(step),
+            }
+        }
+        for (name, text) in run.logs {
+            twin.log(&name, &text);
+        }
+    }
+}
+
+/// Adds what the record of a copy has besides.
+fn add(step: &mut StepRecord, copy: StepRecord) {
+    if let (Status::Failed(_), Status::Complete) = (&step.status, &copy.status) {
+        step.status = Status::Complete;
+    }
+    for (metric, value) in &copy.outcome.extra {
+        step.outcome.extra.entry(*metric).or_insert(*value);
+    }
+    let Some(imported) = copy.imported else { return };
+    let files: BTreeSet<&String> = imported.files.iter().collect();
+    files.into_iter().for_each(|file| add_file(step, file));
+    imported.annotations.iter().for_each(|(head, printed)| annotate(step, head, printed));
+    imported.remarks.iter().for_each(|words| super::published::remark(step, words));
+}

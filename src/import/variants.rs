@@ -1,0 +1,184 @@
+//! What the names of files tell of the numbers in them: clients, workload, host.
+//!
+//! A folder may hold tables of one form that were measured under several conditions, such as
+//! `qps.abs.cached.tsv` beside `qps.abs.iobound.tsv`. Where two tables contradict each other, the
+//! words in which their names differ become part of the step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::number::decimals_agree;
+
+/// Words in names of files that say how a table is written, not what was measured.
+const FORMS: [&str; 20] = [
+    "o", "sb", "qps", "abs", "abs0", "abs1", "rel", "rel2", "met", "sum", "sum2", "summary", "fmt",
+    "csum", "csum2", "sdev", "txt", "tsv", "csv", "gz",
+];
+
+/// The cells of a table by target and step, as printed.
+pub type TableCells = BTreeMap<(String, String), String>;
+
+/// Conditions that the names of files tell apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variants {
+    /// Words of names that tell conditions apart.
+    words: BTreeSet<String>,
+    /// True if the clients in names do.
+    by_clients: bool,
+    /// True if the names of folders do.
+    by_folders: bool,
+}
+
+/// The words of a name, without those of the form.
+fn words(path: &Path) -> Vec<String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let words = name.split('.').filter(|word| !word.is_empty() && !FORMS.contains(word));
+    words.map(str::to_owned).collect()
+}
+
+/// The clients that a word tells: 40 for `40u`, `dop40`, `nt40`, `40clients`.
+fn clients_in(word: &str) -> Option<u32> {
+    let after = ["dop", "nt"].iter().find_map(|begin| word.strip_prefix(begin));
+    let before = ["u", "clients", "users", "threads", "thr"];
+    let before = before.iter().find_map(|end| word.strip_suffix(end));
+    let digits = after.or(before).filter(|it| it.bytes().all(|byte| byte.is_ascii_digit()))?;
+    digits.parse().ok()
+}
+
+/// The clients in the name of a file.
+pub fn clients_of(path: &Path) -> Option<u32> {
+    words(path).iter().find_map(|word| clients_in(word))
+}
+
+/// What the names of a table of rates and of the ratios made of it have in common: their folder,
+/// and their words without those of the form.
+pub fn kin(path: &Path) -> (PathBuf, Vec<String>) {
+    (path.parent().unwrap_or(Path::new("")).to_owned(), words(path))
+}
+
+/// True if many cells of both tables differ. Single cells that differ are faults of one table.
+fn contradict(a: &TableCells, b: &TableCells) -> bool {
+    let (mut shared, mut differing) = (0, 0);
+    for (key, printed) in a {
+        let Some(other) = b.get(key) else { continue };
+        shared += 1;
+        let agrees = match printed.parse::<f64>() {
+            // Ratios have two decimals, and neighbours are two values.
+            Ok(number) if number.abs() >= 10.0 => decimals_agree(number, other),
+            _ => printed == other,
+        };
+        differing += usize::from(!agrees);
+    }
+    differing >= 2 && differing * 4 > shared
+}
+
+impl Variants {
+    /// Compares each table with each other one.
+    pub fn find(tables: &[(&Path, TableCells)]) -> Variants {
+        let mut variants = Variants::default();
+        for (place, (path, cells)) in tables.iter().enumerate() {
+            for (other, of_other) in &tables[..place] {
+                variants.compare((path, cells), (other, of_other));
+            }
+        }
+        variants
+    }
+
+    fn compare(&mut self, (a, of_a): (&Path, &TableCells), (b, of_b): (&Path, &TableCells)) {
+        let clients = (clients_of(a), clients_of(b));
+        if let (Some(a), Some(b)) = clients
+            && a != b
+        {
+            self.by_clients = true;
+            return;
+        }
+        if !contradict(of_a, of_b) {
+            return;
+        }
+        self.by_clients |= clients.0 != clients.1;
+        let set = |path: &Path| -> BTreeSet<String> {
+            words(path).into_iter().filter(|word| clients_in(word).is_none()).collect()
+        };
+        let (a_words, b_words) = (set(a), set(b));
+        self.by_folders |= a_words == b_words && clients.0 == clients.1 && a.parent() != b.parent();
+        self.words.extend(a_words.symmetric_difference(&b_words).cloned());
+    }
+
+    /// True if names tell no conditions apart.
+    pub fn is_empty(&self) -> bool {
+        *self == Variants::default()
+    }
+
+    /// The clients of a table, if the names of the tables differ in them.
+    pub fn clients(&self, path: &Path) -> Option<u32> {
+        clients_of(path).filter(|_| self.by_clients)
+    }
+
+    /// True if other words of names than their clients tell conditions apart.
+    pub fn by_words(&self) -> bool {
+        self.by_folders || !self.words.is_empty()
+    }
+
+    /// True if the clients in names tell conditions apart.
+    pub fn by_clients(&self) -> bool {
+        self.by_clients
+    }
+
+    /// The end of names of steps for a file, such as `.iobound`; without its clients.
+    pub fn suffix(&self, path: &Path) -> String {
+        let mut suffix = String::new();
+        for word in words(path).iter().filter(|word| self.words.contains(*word)) {
+            suffix.push('.');
+            suffix.push_str(word);
+        }
+        let folder = path.parent().and_then(Path::file_name).filter(|_| self.by_folders);
+        if let Some(folder) = folder {
+            suffix.push('.');
+            suffix.push_str(&folder.to_string_lossy());
+        }
+        suffix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rates: [&str; 4]) -> TableCells {
+        let steps = ["a", "b", "c", "d"].iter().zip(rates);
+        steps.map(|(step, rate)| (("x".to_owned(), (*step).to_owned()), rate.to_owned())).collect()
+    }
+
+    #[test]
+    fn names_of_contradicting_tables_tell_conditions_apart() {
+        let check = |files: [(&str, [&str; 4]); 2], ends: [&str; 2], clients: [Option<u32>; 2]| {
+            let paths = files.map(|(name, _)| PathBuf::from(name));
+            let tables: Vec<(&Path, TableCells)> =
+                paths.iter().map(PathBuf::as_path).zip(files.map(|(_, it)| table(it))).collect();
+            let variants = Variants::find(&tables);
+            assert_eq!([0, 1].map(|at| variants.suffix(&paths[at])), ends, "{paths:?}");
+            assert_eq!([0, 1].map(|at| variants.clients(&paths[at])), clients, "{paths:?}");
+        };
+        let (one, two) = (["100", "200", "300", "400"], ["90", "20", "310", "40"]);
+        let names = ["d/qps.abs.cached.tsv", "d/qps.abs.iobound.tsv"];
+        check([(names[0], one), (names[1], two)], [".cached", ".iobound"], [None; 2]);
+        // One wrong cell is a mismatch, not a condition.
+        let fault = ["100", "200", "300", "440"];
+        check([(names[0], one), (names[1], fault)], ["", ""], [None; 2]);
+        check([("d/qps.abs.all.tsv", one), ("d/qps.abs.io.tsv", two)], [".all", ".io"], [None; 2]);
+        check([("p/qps.abs.tsv", one), ("q/qps.abs.tsv", two)], [".p", ".q"], [None; 2]);
+        let names = ["d/qps.rel.ma106.1u.tsv", "d/qps.rel.ma106.40u.tsv"];
+        check([(names[0], one), (names[1], one)], ["", ""], [Some(1), Some(40)]);
+        let ratios = (["1.00", "0.99", "0.97", "1.02"], ["1.00", "0.98", "0.96", "1.02"]);
+        let names = ["d/rel.a.dop8.tsv", "d/rel.b.dop8.tsv"];
+        check([(names[0], ratios.0), (names[1], ratios.1)], [".a", ".b"], [None; 2]);
+    }
+
+    #[test]
+    fn rates_and_their_ratios_are_kin() {
+        let of = |name: &str| kin(Path::new(name));
+        assert_eq!(of("a/qps.abs.my80.1u.tsv"), of("a/qps.rel.my80.1u.csv"));
+        assert_ne!(of("a/qps.abs.my80.1u.tsv"), of("a/qps.rel.my84.1u.tsv"));
+        assert_ne!(of("a/qps.abs.tsv"), of("b/qps.rel.tsv"));
+    }
+}
