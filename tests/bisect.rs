@@ -151,13 +151,22 @@ fn a_change_over_time_is_found() {
     assert!(said.contains("two result sets"), "{said}");
     let csv = run_in(&words(&format!("history {names} --by date --format csv")), folder.path());
     let days: Vec<&str> = names.split_whitespace().collect();
-    // The new day, the days before it, and how the gate ends.
-    for (day, before, code, expected) in [
-        (13, &days[..13], 0, ""),
-        (9, &days[..8], 1, "REGRESSION nightly point-query o/s SLOWER 0.9"),
-        (9, &days[6..8], 3, "the newest level of the history has 2 result sets"),
+    // The new day, the days before it, options, and how the gate ends. A loss stays a regression
+    // until it is accepted.
+    let loss = "REGRESSION nightly point-query o/s SLOWER 0.9";
+    let accept = "--accept point-query";
+    for (day, before, option, code, expected) in [
+        (7, &days[..7], "", 0, "gate: boring (exit 0)"),
+        (9, &days[..8], "", 1, loss),
+        (13, &days[..13], "", 1, loss),
+        (9, &days[6..8], "", 3, "the newest level of the history has 2 result sets"),
+        (9, &days[..9], "--accept nothing", 2, ""),
+        (9, &days[..9], accept, 0, "ALLOWED nightly point-query o/s SLOWER"),
+        (9, &days[..9], "", 0, "ALLOWED"),
+        (10, &days[..10], "", 0, "gate: boring (exit 0)"),
+        (13, &days[..13], "", 0, "gate: boring (exit 0)"),
     ] {
-        let line = format!("gate {} --history {}", days[day], before.join(" "));
+        let line = format!("gate {} --history {} {option}", days[day], before.join(" "));
         let said = run_in(&words(&line), folder.path());
         let shown = text(&said.stdout);
         assert_eq!(said.status.code(), Some(code), "{line}: {shown}");

@@ -121,6 +121,9 @@ fn a_comparison_counts_after_its_blocks() {
         run(&words, folder.path()).status.code()
     };
     assert_eq!((gate(&[]), gate(&["--instructions", "0.1%"])), (Some(0), Some(1)));
+    // Counts that are known do not make up for a rate that is not.
+    let strict = ["gate", &out_word, "--instructions", "99%"];
+    assert_eq!(run(&strict, folder.path()).status.code(), Some(3));
     let explained = text(&run(&["explain", &out_word], folder.path()).stdout);
     for part in ["cache_size", "The query plans have the same shape.", "MORE", "unixLock"] {
         assert!(explained.contains(part), "{part}\n{explained}");

@@ -102,6 +102,21 @@ fn what_is_unclear_fails_it_when_it_is_too_much() {
     check(set([noisy, noisy, SAME]).path(), &[], 3, &["NO VERDICT (exit 3)"]);
 }
 
+/// An exit of 0 is called boring only if every verdict is known and none is a small loss.
+#[test]
+fn what_is_not_boring_is_not_called_so() {
+    let noisy = [80.0, 125.0, 100.0];
+    let said = "gate: no regression shown (exit 0): regressions 0, small losses 0";
+    check(set([SAME, SAME, noisy]).path(), &[], 0, &[said, "1 of 3 verdicts unclear"]);
+    let less = [98.7, 98.6, 98.65];
+    let small = set([less, less, less]);
+    let said = "gate: no regression shown (exit 0): regressions 0, small losses 3";
+    let text = check(small.path(), &[], 0, &[said]);
+    assert_eq!(text.matches("SMALL LOSS mysql-8.0.33").count(), 3, "{text}");
+    let text = check(small.path(), &["--format", "json"], 0, &["\"ending\": \"no_regression\""]);
+    assert!(!text.contains("boring"), "{text}");
+}
+
 #[test]
 fn one_block_has_no_verdict() {
     let set = set([HALF, HALF, HALF]);
@@ -148,7 +163,7 @@ fn rules_come_from_the_plan_and_options_stand_over_them() {
     let slower = [94.0, 94.1, 93.9];
     let set = set([slower, SAME, SAME]);
     check(set.path(), &[], 1, &["REGRESSION mysql-8.0.33 point-query"]);
-    check(set.path(), &["--delta", "10%"], 0, &["boring", "delta 10 %"]);
+    check(set.path(), &["--delta", "10%"], 0, &["SMALL LOSS", "delta 10 %"]);
     let plan = set.path().join("plan.toml");
     let own = fs::read_to_string(&plan).unwrap();
     let write = |table: &str| fs::write(&plan, table).unwrap();

@@ -15,6 +15,8 @@ pub enum Level {
     Failure,
     /// No verdict, or a difference that is not significant enough.
     Unclear,
+    /// A small loss: worse, but by less than counts.
+    Small,
     /// Worse, but allowed for by the rules.
     Allowed,
     /// Better.
@@ -28,6 +30,7 @@ impl Level {
             Level::Regression => "REGRESSION",
             Level::Failure => "FAILED",
             Level::Unclear => "UNCLEAR",
+            Level::Small => "SMALL LOSS",
             Level::Allowed => "ALLOWED",
             Level::Gain => "GAIN",
         }

@@ -1,6 +1,8 @@
 //! Verdicts for a CI job: findings, one for each thing to look at, and how the job ends
 //! (docs/verdicts.md).
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::Comparison;
@@ -10,6 +12,7 @@ use super::counted::is_counted;
 use super::finding::plain;
 pub use super::finding::{Finding, Level};
 use super::gate_history;
+use super::history::PastSets;
 use super::verdict::{Explanation, TOLD_TOGETHER};
 use crate::domain::metric::{Direction, Metric};
 use crate::domain::run::Status;
@@ -20,8 +23,10 @@ use crate::stats::Interval;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateOutcome {
-    /// Nothing is slower; faster is allowed.
+    /// Nothing is slower, and every verdict is known; faster is allowed.
     Boring,
+    /// No regression was shown, but some verdicts are unclear, or some losses small.
+    NoRegression,
     /// Something is significantly slower.
     Regression,
     /// Too much is unclear, or the numbers are not comparable.
@@ -41,6 +46,11 @@ pub struct Assessment {
     pub judged: usize,
     /// Number of unclear verdicts.
     pub unclear: usize,
+    /// Number of small losses.
+    pub small: usize,
+    /// Facts about the history that are no findings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The share of unclear ones that is allowed.
     pub unclear_max: f64,
     /// Column heads of the metrics that may fail the gate.
@@ -59,7 +69,8 @@ pub struct Assessment {
 /// A metric of a step is a regression if its p against τ, adjusted by Holm over the steps, is at
 /// most α, and it is worse by δ or more as measured, or by what an allowance of the step says.
 /// The exit code is that of the worst finding: a regression, then a failed run, then a missing
-/// verdict. If `past` has a history, its newest level is a second baseline ([`against_newest`]).
+/// verdict. If `past` has a history, its newest level is a second baseline ([`against_newest`]);
+/// a loss against it is none where the step is in `accepted`.
 ///
 /// [`against_newest`]: super::history::against_newest
 ///
@@ -68,7 +79,8 @@ pub struct Assessment {
 pub fn assess(
     comparison: &Comparison,
     gate: &GateRules,
-    past: Option<&Comparison>,
+    past: Option<&PastSets>,
+    accepted: &BTreeSet<String>,
 ) -> Result<Assessment, String> {
     let metrics = gate.metrics()?;
     let mut findings = failures(comparison);
@@ -78,27 +90,35 @@ pub fn assess(
     findings.extend(obstacles);
     let (of_steps, mut judged, mut unclear) = verdicts(comparison, gate, &metrics, void);
     findings.extend(of_steps);
+    let allowed = gate.unclear_max.unwrap_or(GateRules::UNCLEAR_MAX);
+    let unclear_max = if gate.fail_on_inconclusive { 0.0 } else { allowed };
+    let too_many =
+        |unclear: usize, judged: usize| judged == 0 || unclear as f64 > unclear_max * judged as f64;
+    // Each kind of verdict by itself: clear ones of one kind do not make up for those of another.
+    let mut too_unclear = too_many(unclear, judged);
+    let mut notes = Vec::new();
     if let Some(past) = past {
-        let (more, count) = gate_history::findings(comparison, past, &metrics, gate);
-        judged += count;
-        unclear += more.iter().filter(|finding| finding.level == Level::Unclear).count();
+        let (more, count) = gate_history::findings(comparison, past, accepted, &metrics, gate);
+        let open = more.iter().filter(|finding| finding.level == Level::Unclear).count();
+        let alone = judged == 0;
+        (judged, unclear) = (judged + count, unclear + open);
+        too_unclear = (too_unclear && !alone) || (count > 0 || alone) && too_many(open, count);
+        notes = gate_history::notes(comparison, past, &metrics, &more);
         findings.extend(more);
     }
     if let Some(share) = gate.instructions {
-        let (more, count) = more_instructions(comparison, share)?;
-        judged += count;
-        findings.extend(more);
+        findings.extend(more_instructions(comparison, share)?);
         findings.extend(comparison.counts.iter().flat_map(|counts| failures(counts)));
     }
     findings.sort_by_key(|finding| finding.level);
     let findings = together(findings);
-    let allowed = gate.unclear_max.unwrap_or(GateRules::UNCLEAR_MAX);
-    let unclear_max = if gate.fail_on_inconclusive { 0.0 } else { allowed };
-    let too_unclear = judged == 0 || unclear as f64 > unclear_max * judged as f64;
+    let small = findings.iter().filter(|finding| finding.level == Level::Small);
+    let small = small.map(|finding| finding.steps.len().max(1)).sum();
     let ending = match findings.first().map(|finding| finding.level) {
         Some(Level::Regression) => GateOutcome::Regression,
         _ if failed => GateOutcome::RunFailed,
         _ if void || too_unclear => GateOutcome::NoVerdict,
+        _ if unclear + small > 0 => GateOutcome::NoRegression,
         _ => GateOutcome::Boring,
     };
     Ok(Assessment {
@@ -106,6 +126,8 @@ pub fn assess(
         findings,
         judged,
         unclear,
+        small,
+        notes,
         unclear_max,
         metrics: metrics
             .iter()
@@ -265,7 +287,8 @@ fn finding(
         Verdict::Slower => (Level::Unclear, "not significant enough to fail a job".to_owned()),
         Verdict::Faster => (Level::Gain, String::new()),
         Verdict::Inconclusive | Verdict::NoVerdict => (Level::Unclear, open(judgement)),
-        Verdict::SlowerSmall | Verdict::FasterSmall | Verdict::Same => return None,
+        Verdict::SlowerSmall => (Level::Small, String::new()),
+        Verdict::FasterSmall | Verdict::Same => return None,
     };
     if let Some(allowance) = allowance.filter(|_| level == Level::Allowed) {
         text = allowed(allowance);
@@ -290,9 +313,8 @@ fn finding(
     })
 }
 
-/// The steps that execute more instructions per operation by more than `share`, and how many were
-/// looked at.
-fn more_instructions(comparison: &Comparison, share: f64) -> Result<(Vec<Finding>, usize), String> {
+/// The steps that execute more instructions per operation by more than `share`.
+fn more_instructions(comparison: &Comparison, share: f64) -> Result<Vec<Finding>, String> {
     let counts = comparison.counts.as_deref().unwrap_or(comparison);
     let mut findings = Vec::new();
     let mut looked = 0;
@@ -320,7 +342,7 @@ fn more_instructions(comparison: &Comparison, share: f64) -> Result<(Vec<Finding
                      --count`";
         return Err(fault.to_owned());
     }
-    Ok((findings, looked))
+    Ok(findings)
 }
 
 /// A step beside whose queries the target did not write as much as it was asked to. A regression

@@ -279,6 +279,11 @@ pub(super) struct Gate {
     #[arg(long, value_name = "DIR", num_args = 1..)]
     #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub history: Vec<PathBuf>,
+    /// Accept the speed of this step in DIR as a new level of the history, and record it there:
+    /// its loss is no regression, tonight and from now on; repeatable
+    #[arg(long, value_name = "STEP", requires = "history")]
+    #[arg(add = ArgValueCompleter::new(completion::steps))]
+    pub accept: Vec<String>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL", alias = "base")]
     pub baseline: Option<String>,

@@ -1,18 +1,23 @@
 //! `rqps gate`: checks result folders for regressions in a CI job; and the rules from its options
 //! and the plan's `[gate]`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use crate::analyze::Comparison;
 use crate::analyze::gate::{GateOutcome, assess};
+use crate::analyze::history::PastSets;
 use crate::cli::args::{Gate, GateForm, RuleOptions};
 use crate::cli::compared::Compared;
 use crate::cli::exit;
 use crate::domain::verdict::{GateRules, Rules};
+use crate::os::clock;
 use crate::plan::file;
 use crate::report::gate::{GateFormat, render_gate};
+use crate::results;
 
 /// `rqps gate`.
 pub(super) fn judge(words: &Gate) -> Result<u8> {
@@ -29,12 +34,17 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
         Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
     let past = match words.history.is_empty() {
         true => None,
-        false => Some(Compared::read(&words.history, None, rules)?.comparison),
+        false => {
+            let comparison = Compared::read(&words.history, None, rules)?.comparison;
+            Some(PastSets { accepted: accepted_in(&comparison)?, comparison })
+        }
     };
-    let assessment =
-        assess(&comparison, &gate, past.as_ref()).map_err(|fault| anyhow!("judge: {fault}"))?;
+    accept(&comparison, &words.accept)?;
+    let tonight = accepted_in(&comparison)?.into_values().flatten().collect();
+    let assessment = assess(&comparison, &gate, past.as_ref(), &tonight)
+        .map_err(|fault| anyhow!("judge: {fault}"))?;
     let code = match assessment.ending {
-        GateOutcome::Boring => exit::FINE,
+        GateOutcome::Boring | GateOutcome::NoRegression => exit::FINE,
         GateOutcome::Regression => exit::REGRESSION,
         GateOutcome::NoVerdict => exit::NO_VERDICT,
         GateOutcome::RunFailed => exit::RUN_FAILED,
@@ -54,6 +64,40 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
         None => std::io::stdout().lock().write_all(text.as_bytes())?,
     }
     Ok(code)
+}
+
+/// Records steps as accepted in the result sets of a comparison.
+fn accept(comparison: &Comparison, steps: &[String]) -> Result<()> {
+    if let Some(step) =
+        steps.iter().find(|step| !comparison.steps.iter().any(|other| other.name == **step))
+    {
+        let names: Vec<&str> = comparison.steps.iter().map(|step| step.name.as_str()).collect();
+        bail!("accept `{step}`: these folders have no such step; they hold {}", names.join(", "));
+    }
+    if !steps.is_empty() {
+        let at = clock::now_rfc3339();
+        for set in sets_of(comparison).into_values() {
+            results::keep_accepted(&set, steps, &at).context("record what is accepted")?;
+        }
+    }
+    Ok(())
+}
+
+/// Result set → the steps that were accepted in it.
+fn accepted_in(comparison: &Comparison) -> Result<BTreeMap<String, BTreeSet<String>>> {
+    let sets = sets_of(comparison).into_iter();
+    let read = |(name, path): (String, PathBuf)| {
+        Ok((name, results::read_accepted(&path).context("read what is accepted")?))
+    };
+    sets.map(read).collect()
+}
+
+/// The name and the folder of each result set.
+fn sets_of(comparison: &Comparison) -> BTreeMap<String, PathBuf> {
+    let sets = comparison.runs.iter().filter_map(|run| {
+        Some((run.result_set.clone(), Path::new(&run.folder).parent()?.to_owned()))
+    });
+    sets.collect()
 }
 
 /// The rules of reports on these folders: options over the plan's `[gate]` over the defaults.

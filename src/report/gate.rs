@@ -64,15 +64,17 @@ fn line(finding: &Finding) -> String {
 fn whole(assessment: &Assessment, exit: u8) -> String {
     let ending = match assessment.ending {
         GateOutcome::Boring => "boring",
+        GateOutcome::NoRegression => "no regression shown",
         GateOutcome::Regression => "REGRESSION",
         GateOutcome::NoVerdict => "NO VERDICT",
         GateOutcome::RunFailed => "A RUN FAILED",
     };
     let count = |level| assessment.findings.iter().filter(|f| f.level == level).count();
     format!(
-        "{ending} (exit {exit}): regressions {}, gains {}, allowed {}, failures {}; {} of {} \
-         verdicts unclear, {:.0} % may be; {} by {}, alpha {}",
+        "{ending} (exit {exit}): regressions {}, small losses {}, gains {}, allowed {}, failures \
+         {}; {} of {} verdicts unclear, {:.0} % may be; {} by {}, alpha {}",
         count(Level::Regression),
+        assessment.small,
         count(Level::Gain),
         count(Level::Allowed),
         count(Level::Failure),
@@ -89,6 +91,9 @@ fn text(assessment: &Assessment, exit: u8) -> String {
     let mut text = String::new();
     for finding in &assessment.findings {
         let _ = writeln!(text, "{} {}", finding.level.name(), line(finding));
+    }
+    for note in &assessment.notes {
+        let _ = writeln!(text, "NOTE {note}");
     }
     let _ = writeln!(text, "gate: {}", whole(assessment, exit));
     text
@@ -114,6 +119,9 @@ fn markdown(assessment: &Assessment, exit: u8) -> String {
         if !sentence.is_empty() {
             let _ = writeln!(text, "{sentence}\n");
         }
+    }
+    for note in &assessment.notes {
+        let _ = writeln!(text, "{note}\n");
     }
     if assessment.findings.is_empty() {
         return text;
@@ -146,7 +154,7 @@ fn junit(assessment: &Assessment) -> String {
         assessment.findings.iter().filter(|finding| finding.level == Level::Regression).count();
     let errors = assessment.findings.iter().filter(|f| f.level == Level::Failure).count();
     let skipped = assessment.findings.iter().filter(|f| f.level == Level::Unclear).count();
-    let whole_fails = assessment.ending != GateOutcome::Boring && failures + errors == 0;
+    let whole_fails = !is_fine(assessment.ending) && failures + errors == 0;
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"rqps gate\">\n\
          <testsuite name=\"rqps gate\" tests=\"{}\" failures=\"{}\" errors=\"{errors}\" \
@@ -162,7 +170,7 @@ fn junit(assessment: &Assessment) -> String {
             Level::Regression => "failure",
             Level::Failure => "error",
             Level::Unclear => "skipped",
-            Level::Allowed | Level::Gain => "system-out",
+            Level::Small | Level::Allowed | Level::Gain => "system-out",
         };
         let inside = match tag {
             "system-out" => format!("<system-out>{}</system-out>", xml(&line(finding))),
@@ -190,16 +198,24 @@ fn github(assessment: &Assessment, exit: u8) -> String {
     for finding in &assessment.findings {
         let command = match finding.level {
             Level::Regression | Level::Failure => "error",
-            Level::Unclear => "warning",
+            Level::Unclear | Level::Small => "warning",
             Level::Allowed | Level::Gain => "notice",
         };
         let title = format!("rqps {} {}", finding.level.name(), finding.step);
         let (title, line) = (property(title.trim()), data(&line(finding)));
         let _ = writeln!(text, "::{command} title={title}::{line}");
     }
-    let command = if assessment.ending == GateOutcome::Boring { "notice" } else { "error" };
+    for note in &assessment.notes {
+        let _ = writeln!(text, "::notice title=rqps gate::{}", data(note));
+    }
+    let command = if is_fine(assessment.ending) { "notice" } else { "error" };
     let _ = writeln!(text, "::{command} title=rqps gate::{}", data(&whole(assessment, exit)));
     text
+}
+
+/// True if the job passes.
+fn is_fine(ending: GateOutcome) -> bool {
+    matches!(ending, GateOutcome::Boring | GateOutcome::NoRegression)
 }
 
 /// Escapes text for XML and drops characters that XML does not allow.

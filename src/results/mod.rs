@@ -1,6 +1,7 @@
 //! The run folder: results as files that stay readable, copyable and mergeable (docs/results.md).
 //! Written whole or not at all; nothing is computed here.
 
+mod accepted;
 mod atomic;
 mod bisection;
 pub mod bundle;
@@ -17,6 +18,7 @@ mod settings;
 mod stamp;
 mod store;
 
+pub use accepted::{keep_accepted, read_accepted};
 pub use atomic::{replace as replace_whole, write as write_whole};
 pub use bisection::BisectionFolder;
 pub use calibrations::{keep_calibration, read_calibrations};

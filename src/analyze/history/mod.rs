@@ -8,13 +8,14 @@ mod fit;
 mod ladder;
 mod newest;
 mod points;
+mod reference;
 mod rung;
 mod series;
 
 pub use changes::{LevelChange, StepLadder, VersionPoint};
 pub use dates::{DateChange, DateHistory, DateOptions, DatePoint, StepDates, date_histories};
 pub use ladder::{Ladder, LadderOptions, OrderError, ladders};
-pub use newest::{Newest, against_newest};
+pub use newest::{Newest, PastSets, against_newest};
 pub use points::{Condition, PointRun, PointTarget, SetPoints, StepPoints, set_points};
 pub use rung::{Rung, family_of};
 pub use series::{

@@ -1,17 +1,27 @@
-//! A result set against the newest level of a history: the points since the last change.
+//! A result set against the newest level of a history.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::dates::{DateOptions, DatePoint, changes, points};
+use super::dates::{DatePoint, points};
+use super::reference::{Reference, WalkRules, reference};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::StepComparison;
 use crate::domain::metric::{Direction, Metric};
 use crate::domain::verdict::Rules;
+use crate::stats::Interval;
 use crate::stats::summary::mean;
-use crate::stats::{Interval, Prediction};
 
-/// Fewer result sets tell too little of how they scatter.
+/// Fewer result sets tell too little of how they scatter, unless an earlier level does.
 const SETS_MIN: usize = 4;
+
+/// Earlier result sets, and in which of them the speed of a step was accepted.
+#[derive(Clone, Debug)]
+pub struct PastSets {
+    /// Their runs.
+    pub comparison: Comparison,
+    /// Result set → steps whose speed in it was accepted as a new level.
+    pub accepted: BTreeMap<String, BTreeSet<String>>,
+}
 
 /// A step of a target in the new result sets, beside the same in the history.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +41,9 @@ pub struct Newest {
     /// New value / what the level predicts, at both ends of its 95 % prediction interval; `None`
     /// with too few result sets.
     pub interval: Option<Interval>,
+    /// Result sets beside the level, with their values divided by it: outliers, and the last ones if
+    /// they are off and were not accepted.
+    pub beside: Vec<(String, f64)>,
     /// p that it is worse than the level by more than τ; `None` with too few result sets.
     pub p_worse: Option<f64>,
 }
@@ -56,18 +69,21 @@ impl Newest {
 /// level's logarithms.
 pub fn against_newest(
     new: &Comparison,
-    past: &Comparison,
+    past: &PastSets,
     metric: Metric,
     rules: &Rules,
 ) -> Vec<Newest> {
     let mut found = Vec::new();
+    // A night was reported if it passed Holm's first step.
+    let alpha = rules.alpha / new.measured_steps().count().max(1) as f64;
+    let walk = WalkRules { metric, tau: rules.tau, delta: rules.delta, alpha };
     for step in new.measured_steps() {
-        let earlier = past.steps.iter().find(|other| other.name == step.name);
+        let earlier = past.comparison.steps.iter().find(|other| other.name == step.name);
         let first = usize::from(new.targets.len() > 1);
         for place in first..new.targets.len() {
             for (host, now) in points(new, &step.targets[place], metric) {
-                let sides = Sides { new, past, step, earlier, place, host: &host, metric };
-                found.push(sides.judge(&now, rules));
+                let sides = Sides { new, past, step, earlier, place, host: &host, walk };
+                found.push(sides.judge(&now, rules.confidence));
             }
         }
     }
@@ -77,16 +93,16 @@ pub fn against_newest(
 /// One step of one target on one host, now and before.
 struct Sides<'a> {
     new: &'a Comparison,
-    past: &'a Comparison,
+    past: &'a PastSets,
     step: &'a StepComparison,
     earlier: Option<&'a StepComparison>,
     place: usize,
     host: &'a str,
-    metric: Metric,
+    walk: WalkRules,
 }
 
 impl Sides<'_> {
-    fn judge(&self, now: &[DatePoint], rules: &Rules) -> Newest {
+    fn judge(&self, now: &[DatePoint], confidence: f64) -> Newest {
         let label = &self.new.targets[self.place].label;
         let before = self.before(label);
         let baseline = &self.new.targets[0].label;
@@ -96,17 +112,22 @@ impl Sides<'_> {
             .filter(|(_, before)| !before.is_empty());
         let is_relative = divided.is_some();
         let (now, before) = divided.unwrap_or((now.to_vec(), before));
-        let of =
-            DateOptions { metric: self.metric, as_otava: false, max_p: 0.001, min_magnitude: 0.0 };
-        let begin = changes(&before, &of).last().map_or(0, |change| change.at);
-        let level = &before[begin.min(before.len())..];
-        let logs: Vec<f64> = level.iter().map(|point| point.value.ln()).collect();
+        let is_accepted = |point: &DatePoint| {
+            let steps = self.past.accepted.get(&point.result_set);
+            steps.is_some_and(|steps| steps.contains(&self.step.name))
+        };
+        let Reference { level, aside, off, next } = reference(&before, is_accepted, &self.walk);
+        let logs: Vec<f64> = level.iter().map(|place| before[*place].value.ln()).collect();
         let value = mean(&now.iter().map(|point| point.value.ln()).collect::<Vec<f64>>());
+        let beside = aside.iter().chain(&off).map(|place| &before[*place]);
+        let beside =
+            beside.map(|point| (point.date.clone(), (point.value.ln() - mean(&logs)).exp()));
         let mut newest = Newest {
             label: label.clone(),
             step: self.step.name.clone(),
             sets: level.len(),
-            since: level.first().map(|point| point.date.clone()).unwrap_or_default(),
+            since: level.first().map(|place| before[*place].date.clone()).unwrap_or_default(),
+            beside: beside.collect(),
             is_relative,
             ratio: f64::NAN,
             interval: None,
@@ -116,26 +137,27 @@ impl Sides<'_> {
             return newest;
         }
         newest.ratio = (value - mean(&logs)).exp();
-        if let Some(next) = Prediction::after(&logs).filter(|_| logs.len() >= SETS_MIN) {
-            let Interval { low, high } = next.interval(rules.confidence);
-            let around = |end: f64| (value - end).exp();
-            newest.interval = Some(Interval { low: around(high), high: around(low) });
-            newest.p_worse = Some(match self.metric.better() {
-                Direction::Lower => next.p_above(value - rules.tau),
-                // The mirror image of what lies above.
+        if let Some(next) = next {
+            let badness = self.walk.badness(value.exp());
+            let Interval { low, high } = next.interval(confidence);
+            let [low, high] = [badness - high, badness - low];
+            newest.interval = Some(match self.walk.metric.better() {
+                Direction::Lower => Interval { low: low.exp(), high: high.exp() },
                 Direction::Higher | Direction::Neither => {
-                    next.p_above(2.0 * next.mean - value - rules.tau)
+                    Interval { low: (-high).exp(), high: (-low).exp() }
                 }
             });
+            newest.p_worse = Some(next.p_above(badness - self.walk.tau));
         }
         newest
     }
 
     /// Points of a label in the history, on this host.
     fn before(&self, label: &str) -> Vec<DatePoint> {
-        let place = self.past.targets.iter().position(|target| target.label == label);
+        let past = &self.past.comparison;
+        let place = past.targets.iter().position(|target| target.label == label);
         let (Some(step), Some(place)) = (self.earlier, place) else { return Vec::new() };
-        points(self.past, &step.targets[place], self.metric).remove(self.host).unwrap_or_default()
+        points(past, &step.targets[place], self.walk.metric).remove(self.host).unwrap_or_default()
     }
 
     /// Both divided by the baseline of the same result sets; `None` if one has no baseline.
@@ -145,7 +167,7 @@ impl Sides<'_> {
         now: &[DatePoint],
         before: &[DatePoint],
     ) -> Option<(Vec<DatePoint>, Vec<DatePoint>)> {
-        let mut baselines = points(self.new, &self.step.targets[0], self.metric);
+        let mut baselines = points(self.new, &self.step.targets[0], self.walk.metric);
         let new = quotients(now, &baselines.remove(self.host)?)?;
         Some((new, quotients(before, &self.before(baseline))?))
     }
