@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
@@ -21,6 +20,7 @@ use crate::domain::benchmark::Workload;
 use crate::domain::build::BuildSource;
 use crate::domain::sql_workload::PinnedFile;
 use crate::domain::target::Target;
+use crate::os::child::{self, Task};
 use crate::os::confinement;
 use crate::plan::{Plan, file};
 use crate::units;
@@ -108,7 +108,8 @@ pub(super) fn take(
 
 /// The declarations of a user's script.
 fn look(script: &Path, with_help: bool) -> Result<String, String> {
-    let mut rqps = Command::new(program().map_err(|error| error.to_string())?);
+    let program = program().map_err(|error| error.to_string())?;
+    let mut rqps = child::command(program, Task::Work);
     rqps.env_clear().envs(confinement::environment(folders::variable));
     lua::driver::declared_apart(rqps, script, with_help)
 }

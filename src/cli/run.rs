@@ -12,9 +12,11 @@ use crate::cli::{
     hidden, history, import, init, manual, measure, print, report, site, vector,
 };
 use crate::lab::fault;
+use crate::os::child;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    child::keep_descriptors();
     match completion::answered(Arguments::command) {
         Ok(true) => return ExitCode::from(exit::FINE),
         Ok(false) => {}

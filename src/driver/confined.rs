@@ -57,6 +57,24 @@ pub fn enter(script: &Path, scratch: Option<&Path>) -> Result<ScriptPlaces, Stri
 ///
 /// Also if the page of turns cannot be opened.
 pub(super) fn confine(mut request: DriverRequest, script: &Path) -> Result<DriverRequest, String> {
+    open_turns(&mut request)?;
+    request.places = Some(enter(script, request.scratch.as_deref())?);
+    Ok(request)
+}
+
+/// Gives up rights for a driver that loads a library that is under test.
+///
+/// # Errors
+///
+/// As [`confine`].
+pub(super) fn confine_library(mut request: DriverRequest) -> Result<DriverRequest, String> {
+    open_turns(&mut request)?;
+    confinement::load_foreign_code().map_err(|error| format!("failed to {error}"))?;
+    Ok(request)
+}
+
+/// Opens the page of turns.
+fn open_turns(request: &mut DriverRequest) -> Result<(), String> {
     if let Some(turns) = &mut request.turns {
         // Its path leads through another user's process, and only works until rights are given up.
         let page = File::options().read(true).write(true).open(&turns.page).map_err(|error| {
@@ -64,8 +82,7 @@ pub(super) fn confine(mut request: DriverRequest, script: &Path) -> Result<Drive
         })?;
         turns.page = PathBuf::from(format!("/proc/self/fd/{}", page.into_raw_fd()));
     }
-    request.places = Some(enter(script, request.scratch.as_deref())?);
-    Ok(request)
+    Ok(())
 }
 
 /// Makes an empty folder that only this user may enter.

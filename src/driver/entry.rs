@@ -4,6 +4,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use crate::domain::benchmark::StepBody;
+use crate::domain::endpoint::Endpoint;
 use crate::driver::connection::Connector;
 use crate::driver::event::DriverEvent;
 use crate::driver::link::{LabGone, LabLink};
@@ -66,21 +67,24 @@ pub fn main(
     ending
 }
 
-/// Gives up rights if the request executes code that the user brought.
+/// Gives up rights if the request executes code that the user brought, or that is under test.
 fn without_rights(request: DriverRequest, parts: &[&DriverPart]) -> Result<DriverRequest, String> {
     let own = match &request.task {
-        RequestBody::LoadOwn(own) => own,
+        RequestBody::LoadOwn(own) => Some(own),
         RequestBody::Step(task) => match &task.work {
-            StepBody::Own(own) => own,
-            StepBody::Script(_) => return Ok(request),
+            StepBody::Own(own) => Some(own),
+            StepBody::Script(_) => None,
         },
-        _ => return Ok(request),
+        _ => None,
     };
-    let part = parts.iter().find(|part| part.benchmark == own.benchmark);
+    let part = own.and_then(|own| parts.iter().find(|part| part.benchmark == own.benchmark));
     match part.and_then(|part| part.script) {
         Some(script) => {
             let script = script(&request.task)?;
             confined::confine(request, &script)
+        }
+        None if matches!(request.endpoint, Endpoint::File { library: Some(_), .. }) => {
+            confined::confine_library(request)
         }
         None => Ok(request),
     }

@@ -149,8 +149,10 @@ pub(super) fn callgrind(
     data: &Path,
 ) -> Option<Callgrind> {
     let plan = &execution.options.plan;
-    // A library is counted in the driver, which is rqps's own process unless it runs scripts.
-    let is_other = plan.runs_scripts() || !state.target.dbms.is_embedded();
+    // A library is counted in the driver, which is rqps's own process if it is compiled in, and no
+    // script runs there.
+    let is_own = state.target.dbms.is_embedded() && state.build.root.is_none();
+    let is_other = plan.runs_scripts() || !is_own;
     let user = execution.folders.run_as.as_ref().filter(|_| is_other);
     let user = user.map(|user| user.identity());
     let callgrind = execution.options.valgrind.as_ref()?.in_folder(data.join("counts"), user);

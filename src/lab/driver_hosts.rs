@@ -11,6 +11,7 @@ use crate::lab::client_nodes::ClientNodes;
 use crate::lab::far::{self, FarHost, SocketFolder, shell_word};
 use crate::lab::progress::Progress;
 use crate::lab::relay::CarrierHost;
+use crate::os::child::{self, Task};
 use crate::os::host;
 use crate::plan::StepFile;
 
@@ -144,15 +145,16 @@ impl DriverHosts {
     pub(super) fn driver(&self, place: usize) -> Result<Command> {
         match self {
             DriverHosts::Here { program, .. } => {
-                let mut command = Command::new(program);
-                command.arg("driver");
+                let mut command = child::command(program, Task::Work);
+                // What a request calls a path begins in the root folder: relay/permit.rs.
+                command.arg("driver").current_dir("/");
                 Ok(command)
             }
             DriverHosts::Ssh { hosts, .. } => {
                 let Some(host) = hosts.get(place) else { bail!("find the host {place}") };
                 host.link.restore()?;
                 // Within a shell, because ssh reports a killed driver like a cut connection.
-                Ok(host.link.talk(&format!("{} driver; exit $?", host.program)))
+                Ok(host.link.talk(&format!("cd / && {} driver; exit $?", host.program)))
             }
             DriverHosts::Slurm(nodes) => nodes.driver(place),
         }

@@ -1,12 +1,12 @@
 //! The other process: spawns `rqps driver`, hands it its request, and passes its messages on. Where
 //! another rqps starts drivers, the process is at the end of a line to that one.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -14,9 +14,11 @@ use anyhow::{Context, Result, bail};
 use crate::driver::event::DriverEvent;
 use crate::driver::request::{DriverRequest, LabWord};
 use crate::json;
+use crate::lab::bounded_lines::BoundedLines;
 use crate::lab::driver_child::{DriverChild, DriverLog};
 use crate::lab::relay::{ClientLine, FarDriver};
-use crate::os::valgrind::{self, Callgrind};
+use crate::os::child::{self, Task};
+use crate::os::valgrind::Callgrind;
 
 /// The start of the process, by its DBMS.
 #[derive(Debug, Default)]
@@ -27,7 +29,7 @@ pub(super) struct Start {
     pub(super) memory_group: Option<PathBuf>,
     /// Callgrind around it, if the DBMS is a library in it whose instructions are counted.
     pub(super) callgrind: Option<Callgrind>,
-    /// Its whole environment, if it executes code of the user's; `None` for that of rqps.
+    /// Its whole environment, if it executes scripts of the user's; `None` for that of any child.
     pub(super) environment: Option<Vec<(&'static str, String)>>,
 }
 
@@ -65,22 +67,21 @@ impl DriverProcess {
         let mut command = match (&callgrind, &launcher) {
             (Some(callgrind), _) => {
                 let (valgrind, args) = callgrind.wrap(program, Vec::new());
-                let mut command = Command::new(valgrind);
-                valgrind::forget_names(&mut command);
+                let mut command = child::command(valgrind, Task::Work);
                 command.args(args);
                 // Valgrind's own files must stay those of the process, so it cannot change its
                 // user later.
-                if let Some(user) = callgrind.user().filter(|_| environment.is_some()) {
+                if let Some(user) = callgrind.user() {
                     command.uid(user.uid).gid(user.gid);
                 }
                 command
             }
             (None, Some(launcher)) => {
-                let mut command = Command::new(launcher);
+                let mut command = child::command(launcher, Task::Work);
                 command.arg(program);
                 command
             }
-            (None, None) => Command::new(program),
+            (None, None) => child::command(program, Task::Work),
         };
         if let Some(environment) = environment {
             command.env_clear().envs(environment);
@@ -128,9 +129,10 @@ impl DriverProcess {
     ) -> Result<DriverProcess> {
         let line = serde_json::to_string(request)?;
         let DriverChild { child, input, output, log } = DriverChild::start(command, &line, log)?;
-        let (sender, messages) = channel();
+        // A driver on another host that floods this one waits.
+        let (sender, messages) = sync_channel(1 << 12);
         std::thread::spawn(move || {
-            for line in BufReader::new(output).lines() {
+            for line in BoundedLines::of(output) {
                 if sender.send(line.map_err(anyhow::Error::from)).is_err() {
                     break;
                 }

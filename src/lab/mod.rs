@@ -3,6 +3,7 @@
 
 mod active_run;
 mod block;
+mod bounded_lines;
 mod canaries;
 mod canary_reader;
 mod carry_elsewhere;
@@ -36,6 +37,7 @@ mod selection;
 mod server_address;
 mod side_by_side;
 mod step_runner;
+mod take_in;
 mod target_state;
 mod turn_page;
 mod turn_taking;

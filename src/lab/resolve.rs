@@ -97,10 +97,9 @@ impl<'a> Search<'a> {
                     obtain::fetch(&self.clients, &wanted, &self.cache, &mut say)?
                 }
             };
-            let by_script = self.options.plan.runs_scripts();
-            if let Some(closed) = closed_build(run_as, &build, by_script) {
+            if let Some(closed) = closed_build(run_as, &build) {
                 bail!(
-                    "run {label}: servers and scripts run as an unprivileged user, who may not \
+                    "run {label}: what is under test runs as an unprivileged user, who may not \
                      enter {}\nhint: move the build, or allow access to that folder (chmod o+x)",
                     closed.display()
                 );
@@ -163,12 +162,10 @@ fn configure(
         .with_context(|| format!("configure {}", target.label))
 }
 
-/// The folder that keeps an unprivileged server, or the process of a script, from its build, if
-/// rqps runs as root.
-fn closed_build(run_as: Option<&User>, build: &Build, by_script: bool) -> Option<PathBuf> {
+/// The folder that keeps an unprivileged server or driver from its build, if rqps runs as root.
+fn closed_build(run_as: Option<&User>, build: &Build) -> Option<PathBuf> {
     run_as?;
-    let is_opened = by_script || !build.manifest.dbms.is_embedded();
-    build.root.as_deref().filter(|_| is_opened).and_then(obtain::closed_folder)
+    build.root.as_deref().and_then(obtain::closed_folder)
 }
 
 /// Bytes of a target's cache: the requested size, or enough for all data, but at most 60 % of the

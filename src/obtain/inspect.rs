@@ -14,13 +14,19 @@ use crate::obtain::elf;
 use crate::obtain::error::Reason;
 use crate::obtain::libraries;
 use crate::obtain::progress::Progress;
-use crate::os::answer;
+use crate::os::{answer, child};
 use crate::units;
+
+/// A program of a build, which runs as the unprivileged user and sees no variables.
+fn stranger(program: &Path) -> Result<Command, Reason> {
+    let other = |error| Reason::io("start", program)(std::io::Error::other(error));
+    child::stranger(program).map_err(other)
+}
 
 /// The words that a server binary prints of itself, on one line, without the binary's folder. If
 /// it does not start, the error says what it lacks.
 pub(super) fn reported(binary: &Path, dbms: Dbms) -> Result<String, Reason> {
-    let mut command = Command::new(binary);
+    let mut command = stranger(binary)?;
     command.args(spec::of(dbms).and_then(DbmsSpec::server).map_or(&[][..], |s| s.version_args));
     command.arg("--version");
     let answer = answer::answer(command).map_err(|said| diagnosed(binary, said))?;
@@ -119,7 +125,8 @@ pub(super) fn script_runs(root: &Path) -> Result<(), Reason> {
     if !String::from_utf8_lossy(first).contains("perl") {
         return Ok(());
     }
-    let mut command = Command::new("perl");
+    // `BEGIN` blocks run, although the script is only compiled.
+    let mut command = stranger(Path::new("perl"))?;
     command.arg("-c").arg(&script);
     let said = match answer::answer(command) {
         Ok(answer) if answer.success => return Ok(()),

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::obtain::elf::{self, Elf};
 use crate::os::answer;
+use crate::os::child::{self, Task};
 
 /// The default folders of libraries; the multiarch folders are Debian's.
 const SYSTEM_FOLDERS: [&str; 8] = [
@@ -87,7 +87,7 @@ fn find(
 fn host_libraries() -> BTreeMap<String, Vec<PathBuf>> {
     // Debian keeps it out of the path of ordinary users.
     for program in ["ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"] {
-        let mut command = Command::new(program);
+        let mut command = child::command(program, Task::Work);
         command.arg("-p");
         if let Ok(answer) = answer::answer(command)
             && answer.success

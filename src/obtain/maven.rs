@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::domain::build::Dbms;
 use crate::obtain::client::{self, Ended};
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
+use crate::os::child::{self, Task};
 
 /// Words by which mvn says that it cannot reach a repository, the most telling first.
 const UNREACHABLE: [&str; 8] = [
@@ -35,7 +35,7 @@ pub(super) struct Fetch<'a> {
 
 /// Has the client put the package file into the folder, and returns the file.
 pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<PathBuf, Reason> {
-    let mut command = Command::new(fetch.client);
+    let mut command = child::command(fetch.client, Task::Fetch);
     command
         .args(["-B", "-q", "-Dstyle.color=never"])
         .args(["dependency:copy", "-Dmdep.useBaseVersion=true"])
@@ -59,7 +59,7 @@ pub(super) fn versions(
     refresh: bool,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<String>, Reason> {
-    let mut command = Command::new(fetch.client);
+    let mut command = child::command(fetch.client, Task::Fetch);
     // With -X it says where its own repository is.
     command.args(["-B", "-X", "-Dstyle.color=never"]);
     command.args(refresh.then_some("-U"));

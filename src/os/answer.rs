@@ -1,12 +1,19 @@
 //! Asks a program that answers and ends.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
-use std::thread::{self, JoinHandle};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Time limit for a program's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for the rest of the output of a program that has ended.
+const AFTER_END: Duration = Duration::from_secs(2);
 /// Most bytes kept of a program's output; ldconfig lists thousands of libraries.
 const KEPT: usize = 1 << 20;
 
@@ -37,8 +44,18 @@ impl Answer {
 ///
 /// # Errors
 /// The program does not start, or is not done after 30 s; the text says which.
-pub fn answer(mut command: Command) -> Result<Answer, String> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+pub fn answer(command: Command) -> Result<Answer, String> {
+    answer_to(command, Stdio::null())
+}
+
+/// As [`answer`], with something to read.
+///
+/// # Errors
+/// As [`answer`].
+pub fn answer_to(mut command: Command, input: Stdio) -> Result<Answer, String> {
+    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own, so that all of it can be ended.
+    command.process_group(0);
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let output = gather(child.stdout.take());
     let errors = gather(child.stderr.take());
@@ -48,9 +65,7 @@ pub fn answer(mut command: Command) -> Result<Answer, String> {
             Ok(Some(status)) => break status,
             Ok(None) if begun.elapsed() < PATIENCE => {}
             Ok(None) => {
-                // It may have ended by itself in the meantime, which is as good.
-                let _ = child.kill();
-                let _ = child.wait();
+                end_group(&mut child);
                 return Err(format!("no answer within {} s", PATIENCE.as_secs()));
             }
             Err(error) => return Err(error.to_string()),
@@ -60,22 +75,72 @@ pub fn answer(mut command: Command) -> Result<Answer, String> {
     Ok(Answer { success: status.success(), output: joined(output), errors: joined(errors) })
 }
 
+/// Ends a child with all processes of its group. They may have ended by themselves, which is as
+/// good.
+pub fn end_group(child: &mut Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// What a pipe has said so far, and its end.
+pub struct Gathered {
+    kept: Arc<Mutex<Vec<u8>>>,
+    ended: Receiver<()>,
+}
+
 /// Reads a pipe to its end on a thread of its own, so that the writer never blocks on it; keeps
 /// the beginning.
-pub fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<String>> {
+pub fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<Gathered> {
     let mut pipe = pipe?;
-    Some(thread::spawn(move || {
-        let mut kept = Vec::new();
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let (tell, ended) = channel();
+    let keep = Arc::clone(&kept);
+    thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            let mut kept = keep.lock().unwrap_or_else(PoisonError::into_inner);
             let room = KEPT.saturating_sub(kept.len()).min(count);
             kept.extend_from_slice(&buffer[..room]);
         }
-        String::from_utf8_lossy(&kept).into_owned()
-    }))
+        // Nobody may be waiting any more.
+        let _ = tell.send(());
+    });
+    Some(Gathered { kept, ended })
 }
 
-/// The output that [`gather`] collected.
-pub fn joined(thread: Option<JoinHandle<String>>) -> String {
-    thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
+/// The output that [`gather`] collected, of a program that has ended. A process that it left behind
+/// may hold the pipe open for ever: nobody waits for that.
+pub fn joined(gathered: Option<Gathered>) -> String {
+    let Some(Gathered { kept, ended }) = gathered else { return String::new() };
+    let _ = ended.recv_timeout(AFTER_END);
+    let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(line: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        command
+    }
+
+    #[test]
+    fn a_process_that_stays_behind_keeps_nobody_waiting() {
+        let begun = Instant::now();
+        let said = answer(shell("echo yes; sleep 20 &")).unwrap();
+        assert!(said.success && said.output == "yes\n", "{}", said.output);
+        assert!(begun.elapsed() < Duration::from_secs(20), "it waited for the other process");
+    }
+
+    #[test]
+    fn of_endless_output_the_beginning_is_kept() {
+        let said = answer(shell("head -c 3000000 /dev/zero")).unwrap();
+        assert_eq!(said.output.len(), KEPT);
+    }
 }

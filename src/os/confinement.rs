@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::process::{DumpableBehavior, Signal};
 
-use crate::os::user::User;
+use crate::os::user::{self, User};
 
 /// The environment variables that such code finds, if they are set.
 const VARIABLES: [&str; 2] = ["PATH", "LANG"];
@@ -75,6 +75,19 @@ fn duplicate(stream: RawFd) -> io::Result<File> {
 fn put(from: RawFd, to: RawFd) -> io::Result<()> {
     // SAFETY: the call takes two numbers. Nothing in this process owns a standard stream.
     succeeded(unsafe { libc::dup2(from, to) }).map(|_| ())
+}
+
+/// Becomes the unprivileged user, if rqps runs as root, before this process loads a library that is
+/// under test. A process that runs scripts has done so already.
+///
+/// # Errors
+///
+/// There is no such user, or the process may not change its user.
+pub fn load_foreign_code() -> Result<(), String> {
+    let user = user::choose(None).map_err(|error| error.to_string())?;
+    give_up_rights(user.as_ref()).map_err(|error| {
+        format!("become an unprivileged user: {error}\nhint: start rqps as a user who is not root")
+    })
 }
 
 /// Becomes `user`, if rqps runs as root, and can no longer gain rights by executing a program.

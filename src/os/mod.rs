@@ -4,6 +4,7 @@
 pub mod affinity;
 pub mod answer;
 pub mod cgroup;
+pub mod child;
 pub mod clock;
 pub mod confinement;
 pub mod disk;

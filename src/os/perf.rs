@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal};
 use thiserror::Error;
 
 use crate::domain::sampled::CallGraph;
+use crate::os::child::{self, Task};
 use crate::os::perf_script::{ScriptReader, Stacks};
 
 /// The sampled event: CPU time. A hardware event would be more exact, but not comparable between
@@ -109,7 +110,7 @@ impl Perf {
 
     /// Runs it for a moment and returns what it wrote to standard output.
     fn say(&self, doing: &'static str, words: &[&str]) -> Result<String, PerfError> {
-        let output = Command::new(&self.program)
+        let output = child::command(&self.program, Task::Work)
             .args(words)
             .stdin(Stdio::null())
             .output()
@@ -151,7 +152,7 @@ impl Perf {
         };
         let pids = pids.join(",");
         let scope = if self.whole_host { vec!["-a"] } else { vec!["-p", pids.as_str()] };
-        let child = Command::new(&self.program)
+        let child = child::command(&self.program, Task::Work)
             .args(["record", "-e", EVENT, "-F", &hertz.to_string(), "--call-graph", stacks])
             .args(scope)
             // Times that tell whether a sample is of the window; no caches of anything.
@@ -258,7 +259,7 @@ impl Recorded {
         let pids: Vec<String> = processes.iter().map(u32::to_string).collect();
         // What was sampled by its process has no other samples.
         let of = self.perf.whole_host.then(|| format!("--pid={}", pids.join(",")));
-        let mut child = Command::new(&self.perf.program)
+        let mut child = child::command(&self.perf.program, Task::Work)
             .args(["script", "--no-inline", "--show-lost-events", "--ns"])
             .args(["-F", "pid,tid,time,event,ip,sym,dso", "-i"])
             .arg(&self.file)

@@ -16,11 +16,12 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::os::child::{self, Task};
 use crate::os::tree::stat_of;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
@@ -227,7 +228,7 @@ impl Warden {
         };
         // A process group of its own: Ctrl-C of the terminal is for rqps, which stops its servers
         // in order.
-        let mut child = Command::new(program_self)
+        let mut child = child::command(program_self, Task::Work)
             .arg(WARDEN_COMMAND)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -446,6 +447,8 @@ pub(super) fn send(pid: u32, signal: Signal, name: &'static str) -> Result<(), P
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]

@@ -58,7 +58,9 @@ impl SharedPage {
     /// That process is gone, or belongs to another user; the file is no such page.
     pub fn open(path: &Path) -> io::Result<SharedPage> {
         let file = File::options().read(true).write(true).open(path)?;
-        if file.metadata()?.len() != BYTES as u64 {
+        let opened = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        let is_memory = opened.as_os_str().as_encoded_bytes().starts_with(b"/memfd:rqps");
+        if !is_memory || file.metadata()?.len() != BYTES as u64 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a shared page"));
         }
         SharedPage::map(OwnedFd::from(file), path.to_owned())

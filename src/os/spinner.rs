@@ -18,6 +18,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::os::affinity;
+use crate::os::child::{self, Task};
 
 /// First word of the line by which a spinner says that it spins.
 const READY: &str = "spinning:";
@@ -46,7 +47,7 @@ pub struct Spinner {
 impl Spinner {
     /// Starts `program spinner` and waits until it spins.
     pub fn start(program: &Path) -> Result<Spinner, SpinnerError> {
-        let mut command = Command::new(program);
+        let mut command = child::command(program, Task::Work);
         command.arg("spinner");
         Self::start_command(command)
     }

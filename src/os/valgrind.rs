@@ -5,12 +5,13 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+use crate::os::child::{self, Task};
 use crate::os::process::Identity;
 
 /// Default time that a process under valgrind may be silent.
@@ -91,7 +92,7 @@ impl Valgrind {
         };
         let (valgrind, vgdb) = (find("valgrind")?, find("vgdb")?);
         let broken = |why: String| ValgrindError::Broken { program: valgrind.clone(), why };
-        let said = Command::new(&valgrind)
+        let said = child::command(&valgrind, Task::Work)
             .arg("--version")
             .stdin(Stdio::null())
             .output()
@@ -245,8 +246,7 @@ impl Callgrind {
         orders: &[&str],
     ) -> Result<String, ValgrindError> {
         let fault = |why: String| ValgrindError::Order { doing, pid, why };
-        let mut command = Command::new(&self.programs.vgdb);
-        forget_names(&mut command);
+        let mut command = child::command(&self.programs.vgdb, Task::Work);
         command.arg(format!("--pid={pid}"));
         command.arg(format!("--vgdb-prefix={}", self.pipes().display()));
         for order in orders {
@@ -267,14 +267,6 @@ impl Callgrind {
             return Err(fault(said.trim().replace('\n', "; ")));
         }
         Ok(said)
-    }
-}
-
-/// Removes the variables from which valgrind and vgdb name their shared files. Servers start
-/// without these variables, so vgdb with them would look for other files.
-pub fn forget_names(command: &mut Command) {
-    for name in ["LOGNAME", "USER", "HOST", "HOSTNAME"] {
-        command.env_remove(name);
     }
 }
 
@@ -323,6 +315,8 @@ fn number_of(said: &str, thread: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -349,17 +343,6 @@ mod tests {
         assert_eq!(error, "it does not answer within 0.02 s");
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it lives on");
         assert_eq!(hear(spawn("echo", "yes"), PATIENCE), Ok((true, "yes\n".to_owned())));
-    }
-
-    #[test]
-    fn valgrind_and_vgdb_get_no_names_of_user_or_host() {
-        let mut command = Command::new("env");
-        command.env("LOGNAME", "somebody").env("HOSTNAME", "somewhere");
-        forget_names(&mut command);
-        let said = command.output().unwrap();
-        let said = String::from_utf8_lossy(&said.stdout);
-        let is_name = |line: &&str| line.starts_with("LOGNAME=") || line.starts_with("HOSTNAME=");
-        assert!(said.lines().count() > 0 && !said.lines().any(|line| is_name(&line)), "{said}");
     }
 
     #[test]

@@ -2,6 +2,12 @@
 
 use crate::sources::{flat, hold, is_test_line, rust_files, sources, test_lines, tokens};
 
+/// The file that starts other programs, with the variables that they may know.
+const STARTER: &str = "src/os/child.rs";
+
+/// The warden starts a server with an environment and a user that it was told.
+const STARTS_SERVERS: &str = "src/os/warden.rs";
+
 /// Files besides src/cli that may open a standard stream: two processes of rqps talk over it.
 const SPEAKERS: &[&str] = &["src/os/warden.rs"];
 
@@ -57,7 +63,10 @@ fn printing_elsewhere_is_found() {
 
 fn shell_only(path: &str, text: &str) -> Vec<String> {
     let words = ["print", "dbg", "stdout", "stderr", "exit", "env"];
-    if path.starts_with("src/cli/") || !words.iter().any(|word| text.contains(word)) {
+    if path.starts_with("src/cli/")
+        || path == STARTER
+        || !words.iter().any(|word| text.contains(word))
+    {
         return Vec::new();
     }
     let tests = test_lines(path, text);
@@ -82,6 +91,38 @@ fn shell_only(path: &str, text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+#[test]
+fn other_programs_are_started_in_one_place() {
+    hold(sources(), started_elsewhere);
+}
+
+#[test]
+fn a_program_that_gets_the_whole_environment_is_found() {
+    let check = |text: &str, count: usize| {
+        assert_eq!(started_elsewhere("src/cli/mod.rs", text).len(), count, "{text}");
+        assert_eq!(started_elsewhere(STARTER, text), [""; 0]);
+    };
+    check("fn f() { Command::new(\"git\"); }", 1);
+    check("fn f() { std::process::Command::new(\"git\"); }", 1);
+    check("fn f() { child::command(\"git\", Task::Work); }", 0);
+    check("#[cfg(test)] mod tests { fn f() { Command::new(\"git\"); } }", 0);
+}
+
+fn started_elsewhere(path: &str, text: &str) -> Vec<String> {
+    if [STARTER, STARTS_SERVERS].contains(&path) || !text.contains("Command::new") {
+        return Vec::new();
+    }
+    let tests = test_lines(path, text);
+    let words = flat(tokens(path, text));
+    let is_start = |at: usize| {
+        let word = |at: usize| words.get(at).map_or("", |(word, _)| word.as_str());
+        [word(at), word(at + 1), word(at + 2)] == ["Command", "::", "new"]
+    };
+    let starts = (0..words.len()).filter(|at| is_start(*at)).map(|at| words[at].1);
+    let starts = starts.filter(|line| !is_test_line(&tests, *line));
+    starts.map(|line| format!("{path}:{line}: {STARTER} starts other programs")).collect()
 }
 
 /// True if `name` is an entry of the braces at the front of `words`.

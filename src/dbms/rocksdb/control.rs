@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,9 @@ use crate::domain::rocksdb::{DriverSettings, KvOption};
 use crate::embed::rocksdb::marker::{Marker, State, database_folder};
 use crate::embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
 use crate::json;
-use crate::os::{disk, tree};
+use crate::os::child::{self, Task};
+use crate::os::user::chown_tree;
+use crate::os::{confinement, disk, tree};
 
 /// The hidden subcommand that runs [`rocksdb_process`].
 pub const ROCKSDB_COMMAND: &str = "rocksdb-probe";
@@ -92,7 +94,7 @@ impl KeyValue {
     }
 
     fn ask(&self, probe: &Probe) -> io::Result<Answer> {
-        let mut child = Command::new(&self.site.warden_program)
+        let mut child = child::command(&self.site.warden_program, Task::Work)
             .arg(ROCKSDB_COMMAND)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -129,6 +131,7 @@ pub fn rocksdb_process(mut input: impl Read, mut output: impl Write) -> ExitCode
 }
 
 fn carry_out(probe: &Probe) -> Result<Facts, String> {
+    confinement::load_foreign_code().map_err(|error| format!("run the library: {error}"))?;
     let mut lines = vec![KvOption::new("create_if_missing", true)];
     for line in &probe.lines {
         lines.push(KvOption::parse(line)?);
@@ -151,8 +154,12 @@ impl ControlPlane for KeyValue {
         Marker::new(State::Empty).write(&self.site.data).map_err(DbmsError::io(doing))
     }
 
-    /// Tries library and config, so that a wrong one shows here.
+    /// Tries library and config, so that a wrong one shows here. The library runs as the user of
+    /// servers.
     fn start(&mut self) -> Result<(), DbmsError> {
+        if let Some(user) = &self.site.run_as {
+            chown_tree(&self.site.data, user)?;
+        }
         self.facts = Some(self.probe()?);
         Ok(())
     }

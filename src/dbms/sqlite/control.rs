@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,9 @@ use crate::domain::build::{Build, Version};
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::embed::sqlite::{self, SqliteConnection};
 use crate::json;
-use crate::os::host;
+use crate::os::child::{self, Task};
 use crate::os::user::chown_tree;
+use crate::os::{confinement, host};
 
 /// The hidden subcommand that runs [`sqlite_process`].
 pub const SQLITE_COMMAND: &str = "sqlite-statements";
@@ -86,11 +87,11 @@ impl Sqlite {
         let program = &self.site.warden_program;
         let mut command = match self.launcher() {
             Some(launcher) => {
-                let mut command = Command::new(launcher);
+                let mut command = child::command(launcher, Task::Work);
                 command.arg(program);
                 command
             }
-            None => Command::new(program),
+            None => child::command(program, Task::Work),
         };
         let mut child = command
             .arg(SQLITE_COMMAND)
@@ -144,7 +145,11 @@ pub fn sqlite_process(mut input: impl Read, mut output: impl Write) -> ExitCode 
 
 fn carry_out(work: &SqliteRequest) -> Result<Vec<Vec<ControlRow>>, String> {
     let sqlite = match &work.library {
-        Some(path) => sqlite::Sqlite::load(path).map_err(|error| error.to_string())?,
+        Some(path) => {
+            confinement::load_foreign_code()
+                .map_err(|error| format!("load {}: {error}", path.display()))?;
+            sqlite::Sqlite::load(path).map_err(|error| error.to_string())?
+        }
         None => sqlite::Sqlite::compiled_in(),
     };
     let mut connection = SqliteConnection::open(&Arc::new(sqlite), &work.path, BUSY_TIMEOUT_MS)
@@ -178,14 +183,17 @@ impl ControlPlane for Sqlite {
         make_folder(&self.site.data)
     }
 
-    /// Opens the file once with the config, so that a wrong setting or library shows here. Then
-    /// gives it to the user of scripts: SQLite gives the files beside it to the same user.
+    /// Opens the file once with the config, so that a wrong setting or library shows here. The user
+    /// of libraries and scripts has it: SQLite gives the files beside it to the same user.
     fn start(&mut self) -> Result<(), DbmsError> {
+        let give = || match &self.site.run_as {
+            Some(user) => chown_tree(&self.site.data, user),
+            None => Ok(()),
+        };
+        give()?;
         self.ask("start", &["SELECT 1"])?;
-        if let Some(user) = &self.site.run_as {
-            chown_tree(&self.site.data, user)?;
-        }
-        Ok(())
+        // The library that is compiled in has made it as root.
+        Ok(give()?)
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {

@@ -4,12 +4,18 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use rustix::fs::OFlags;
+use serde::Deserialize;
 
-use crate::domain::block::BlockReport;
-use crate::lab::far;
+use crate::domain::block::{BLOCK_FORMAT, BlockReport};
+use crate::domain::run::RunKey;
+use crate::json;
+use crate::lab::{far, take_in};
 use crate::plan::BlockSpec;
 use crate::results::{ResultSet, replace_whole};
 use crate::units;
@@ -19,7 +25,13 @@ const FOLDER: &str = ".cells";
 /// The folder for outputs of jobs, in the result folder.
 const LOGS: &str = "jobs";
 /// Bytes that are read of the log of a failed block, at most.
-const LAST_WORDS: usize = 4096;
+const LAST_WORDS: u64 = 4096;
+/// Bytes at the end of the log of a job that are kept.
+const LOG_KEPT: u64 = 4 << 20;
+/// The report of a start, which is there when it has come to its end.
+const REPORT: &str = "block.json";
+/// No report or record is longer.
+const REPORT_MOST: u64 = 64 << 20;
 
 /// The cells of a result folder.
 pub(super) struct Cells {
@@ -97,57 +109,56 @@ impl Cells {
     /// The report of a block, if a start of it came to its end. Its runs and the facts of its host
     /// are in the result folder then, and so is `log`, what the job said.
     ///
-    /// The first report that is seen counts. A second start, of a host that was thought dead, may
+    /// What a host wrote is hostile: it is copied without links first, and names come from what this
+    /// host wrote down, never from a report. The first report that is seen counts. A second start, of a host that was thought dead, may
     /// also end: nobody reads it.
     ///
     /// # Errors
     /// The report cannot be read, or the result folder cannot be written.
     pub(super) fn take(&self, cell: &Cell, log: &Path) -> Result<Option<BlockReport>> {
-        let folder = self.folder_of(cell);
-        let Some((start, report)) = self.chosen(cell, &folder)? else { return Ok(None) };
-        let what = || format!("take block {} from {}", cell.spec.block, start.display());
-        replace_whole(&folder.join("taken"), file_name(&start)).with_context(what)?;
-        let measured = ResultSet::open(&start).with_context(what)?;
+        let Some((taken, report)) = self.chosen(cell)? else { return Ok(None) };
+        let what = || format!("take block {} from {}", cell.spec.block, taken.display());
+        let measured = ResultSet::open(&taken).with_context(what)?;
         self.results.add_host(&measured.host().with_context(what)?)?;
         for run in &report.runs {
             let name = run.key.folder();
-            self.bring(&start.join(&name), &self.results.folder().join(&name))?;
+            bring(&taken.join(&name), &self.results.folder().join(&name))?;
         }
         let logs = self.results.folder().join(LOGS);
-        self.bring(&start.join("load"), &logs.join(format!("{}.load", cell.name)))?;
-        if log.exists() {
+        bring(&taken.join("load"), &logs.join(format!("{}.load", cell.name)))?;
+        if let Some(said) = last_bytes(log, LOG_KEPT) {
             let kept = logs.join(format!("{}.log", cell.name));
-            fs::copy(log, &kept).with_context(|| format!("write {}", kept.display()))?;
+            fs::write(&kept, said).with_context(|| format!("write {}", kept.display()))?;
         }
         File::open(self.results.folder()).and_then(|folder| folder.sync_all())?;
         Ok(Some(report))
     }
 
-    /// The attempt that counts, with its report.
-    fn chosen(&self, cell: &Cell, folder: &Path) -> Result<Option<(PathBuf, BlockReport)>> {
-        let starts = match fs::read_to_string(folder.join("taken")) {
-            Ok(start) => vec![folder.join(start)],
-            Err(_) => starts(folder)?,
-        };
-        for start in starts {
-            if !start.join("block.json").exists() {
+    /// A copy of the start that counts, which nobody else can change, with its report.
+    fn chosen(&self, cell: &Cell) -> Result<Option<(PathBuf, BlockReport)>> {
+        let taken = self.folder.join(format!("{}.taken", cell.name));
+        if is_folder(&taken) {
+            let report = checked_report(cell, &taken)?;
+            return Ok(report.map(|report| (taken, report)));
+        }
+        for start in starts(&self.folder_of(cell))? {
+            let is_whole = fs::symlink_metadata(start.join(REPORT)).is_ok_and(|it| it.is_file());
+            if !is_whole {
                 continue;
             }
-            let report = ResultSet::open(&start).and_then(|set| set.block());
-            let report = report.with_context(|| format!("read {}", start.display()))?;
-            if let Some(report) = report.filter(|report| report.id == cell.spec.id) {
-                return Ok(Some((start, report)));
+            let partial = self.folder.join(format!("{}.taking", cell.name));
+            if fs::symlink_metadata(&partial).is_ok() {
+                crate::os::disk::remove_tree(&partial)?;
             }
+            take_in::copy(&start, &partial, take_in::OF_BLOCK)?;
+            if let Some(report) = checked_report(cell, &partial)? {
+                rustix::fs::syncfs(File::open(&partial)?).context("bring a block to the disk")?;
+                fs::rename(&partial, &taken).context("name a block that was taken in")?;
+                return Ok(Some((taken, report)));
+            }
+            crate::os::disk::remove_tree(&partial)?;
         }
         Ok(None)
-    }
-
-    /// Moves a folder into the result folder, unless an earlier rqps has done so.
-    fn bring(&self, from: &Path, to: &Path) -> Result<()> {
-        if !from.exists() {
-            return Ok(());
-        }
-        fs::rename(from, to).with_context(|| format!("move {} to {}", from.display(), to.display()))
     }
 
     /// Removes all cells: the plan is done.
@@ -190,12 +201,69 @@ fn starts(cell: &Path) -> Result<Vec<PathBuf>> {
     let mut starts = BTreeSet::new();
     let entries = fs::read_dir(cell).with_context(|| format!("read {}", cell.display()))?;
     for entry in entries {
-        let path = entry.with_context(|| format!("read {}", cell.display()))?.path();
-        if path.is_dir() {
-            starts.insert(path);
+        let entry = entry.with_context(|| format!("read {}", cell.display()))?;
+        // A link leads to what no start has written.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            starts.insert(entry.path());
         }
     }
     Ok(starts.into_iter().collect())
+}
+
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir())
+}
+
+/// The report in a folder that was taken in; `None` if it is of another block.
+///
+/// # Errors
+/// It cannot be read, or it has runs that the block cannot have.
+fn checked_report(cell: &Cell, taken: &Path) -> Result<Option<BlockReport>> {
+    let file = taken.join(REPORT);
+    let what = || format!("read {}", file.display());
+    let report: BlockReport = json::read(&take_in::text(&file, REPORT_MOST)?).with_context(what)?;
+    if report.format > BLOCK_FORMAT {
+        bail!("{}: a newer rqps wrote it", what());
+    }
+    if report.id != cell.spec.id {
+        return Ok(None);
+    }
+    for run in &report.runs {
+        let is_own = cell.spec.targets.iter().any(|slot| {
+            run.key.label == slot.label
+                && run.key.order == slot.position
+                && (run.key.block, run.key.attempt) == (cell.spec.block, cell.spec.attempt)
+        });
+        if !is_own {
+            bail!("{}: it has a run that is not of this block: {:?}", what(), run.key.folder());
+        }
+        let record = taken.join(run.key.folder()).join("run.json");
+        if record.exists() {
+            let text = take_in::text(&record, REPORT_MOST)?;
+            let found: OfRun = json::read(&text).with_context(|| record.display().to_string())?;
+            if found.key != run.key {
+                bail!("read {}: it is of another run", record.display());
+            }
+        }
+    }
+    Ok(Some(report))
+}
+
+/// The part of `run.json` that its folder is named after.
+#[derive(Deserialize)]
+struct OfRun {
+    key: RunKey,
+}
+
+/// Moves a folder into the result folder, unless an earlier rqps has done so.
+fn bring(from: &Path, to: &Path) -> Result<()> {
+    if !is_folder(from) {
+        return Ok(());
+    }
+    if fs::symlink_metadata(to).is_ok() {
+        bail!("move {} to {}: it is there", from.display(), to.display());
+    }
+    fs::rename(from, to).with_context(|| format!("move {} to {}", from.display(), to.display()))
 }
 
 fn file_name(path: &Path) -> String {
@@ -209,12 +277,24 @@ pub(super) fn complains(log: &Path) -> bool {
 
 /// The last message of rqps in a log, or else its last line; `None` for an empty log.
 pub(super) fn last_words(log: &Path) -> Option<String> {
-    let bytes = fs::read(log).ok()?;
-    let tail = bytes.get(bytes.len().saturating_sub(LAST_WORDS)..).unwrap_or_default();
-    let text = String::from_utf8_lossy(tail).into_owned();
+    let text = String::from_utf8_lossy(&last_bytes(log, LAST_WORDS)?).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let fault = lines.iter().rposition(|line| line.starts_with("rqps: failed"));
     let from = fault.unwrap_or(lines.len().saturating_sub(1));
     let said = lines.get(from..)?.join("; ");
     (!said.is_empty()).then(|| said.trim_start_matches("rqps: ").to_owned())
+}
+
+/// The end of a log that others write; `None` if it is no plain file, or not there.
+fn last_bytes(log: &Path, most: u64) -> Option<Vec<u8>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let mut file = File::options().read(true).custom_flags(flags).open(log).ok()?;
+    let facts = file.metadata().ok()?;
+    if !facts.is_file() {
+        return None;
+    }
+    file.seek(SeekFrom::Start(facts.len().saturating_sub(most))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }

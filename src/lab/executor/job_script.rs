@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use anyhow::{Result, bail};
+
 use super::elsewhere::{Elsewhere, SlurmPartition};
 use super::unfit_nodes::FOLDER;
 use crate::lab::far::quoted;
@@ -26,6 +28,55 @@ pub(super) struct Batch<'a> {
     pub(super) program: &'a Path,
     /// Nodes that failed these blocks before.
     pub(super) avoided: &'a [String],
+}
+
+/// Refuses words that would be more than one option of a job, or more than one line of its script.
+///
+/// # Errors
+/// One of them would.
+pub(super) fn check(folder: &Path, slurm: &SlurmPartition) -> Result<()> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-,".contains(c);
+    if slurm.partition.starts_with('-') || !slurm.partition.chars().all(is_name) {
+        bail!("use the partition `{}`: it is no name", slurm.partition.escape_debug());
+    }
+    let is_feature = |c: char| c.is_ascii_graphic() && !"\"'\\#".contains(c);
+    for features in slurm.constraint.iter().chain(&slurm.client_constraint) {
+        if !features.chars().all(is_feature) {
+            bail!(
+                "use the constraint `{}`: it has other characters than features and their \
+                   operators",
+                features.escape_debug()
+            );
+        }
+    }
+    for option in &slurm.options {
+        if !option.starts_with('-') || option.chars().any(char::is_control) {
+            bail!("use --sbatch=`{}`: it is no option of sbatch", option.escape_debug());
+        }
+    }
+    let folder = folder.to_string_lossy();
+    if folder.chars().any(|c| c.is_control() || "\"\\%".contains(c)) {
+        bail!(
+            "keep results in {}: sbatch reads some of its characters as others\nhint: choose a \
+             folder without quotes, backslashes and per cent signs",
+            folder.escape_debug()
+        );
+    }
+    Ok(())
+}
+
+/// True for a name that a node can have: others would be options, or lists of nodes.
+pub(super) fn is_node(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    !name.is_empty() && !name.starts_with(['-', '.']) && name.chars().all(is_part)
+}
+
+/// An option as one word of a line of a script.
+fn one_word(option: &str) -> String {
+    match option.contains([' ', '"', '\'', '\\', '#']) {
+        true => format!("\"{}\"", option.replace('\\', r"\\").replace('"', "\\\"")),
+        false => option.to_owned(),
+    }
 }
 
 /// The script as sbatch reads it.
@@ -97,12 +148,12 @@ fn leave(batch: &Batch<'_>, slurm: &SlurmPartition) -> Vec<String> {
 /// Nodes that jobs must not get: those to be avoided, and those that the user excludes.
 pub(super) fn excluded(avoided: &[String], slurm: &SlurmPartition) -> Vec<String> {
     let own = slurm.options.iter().filter_map(|option| option.strip_prefix(EXCLUDE));
-    own.map(str::to_owned).chain(avoided.iter().cloned()).collect()
+    own.map(str::to_owned).chain(avoided.iter().filter(|it| is_node(it)).cloned()).collect()
 }
 
 /// Options of the user, but for those that [`excluded`] has.
 fn of_user(slurm: &SlurmPartition) -> impl Iterator<Item = String> {
-    slurm.options.iter().filter(|option| !option.starts_with(EXCLUDE)).cloned()
+    slurm.options.iter().filter(|option| !option.starts_with(EXCLUDE)).map(|it| one_word(it))
 }
 
 /// Options of sbatch. Those of the user come last and win.
@@ -153,6 +204,28 @@ fn of_nodes(batch: &Batch<'_>, slurm: &SlurmPartition, nodes: u32) -> Vec<String
 mod tests {
     use super::*;
     use crate::lab::executor::elsewhere::Way;
+
+    #[test]
+    fn words_stay_one_option() {
+        let slurm = SlurmPartition { partition: "bench".to_owned(), ..SlurmPartition::default() };
+        let good = Path::new("/shared/.cells");
+        check(good, &slurm).expect("good words");
+        let refused = |change: &dyn Fn(&mut SlurmPartition)| {
+            let mut other = slurm.clone();
+            change(&mut other);
+            assert!(check(good, &other).is_err(), "{other:?}");
+        };
+        refused(&|slurm| slurm.partition = "bench --uid=0".to_owned());
+        refused(&|slurm| slurm.partition = "bench\nrm -rf /".to_owned());
+        refused(&|slurm| slurm.constraint = Some("a --wrap=x".to_owned()));
+        refused(&|slurm| slurm.constraint = Some("a\n#SBATCH --uid=0".to_owned()));
+        refused(&|slurm| slurm.options = vec!["--time=1\nrm -rf /".to_owned()]);
+        refused(&|slurm| slurm.options = vec!["script.sh".to_owned()]);
+        assert!(check(Path::new("/a\" --uid=0/.cells"), &slurm).is_err());
+        assert_eq!(one_word("--comment=a \"b\" --uid=0"), r#""--comment=a \"b\" --uid=0""#);
+        let avoided = ["n1", "-n", "n2 --uid=0", "../x", "n3\nx"].map(str::to_owned);
+        assert_eq!(excluded(&avoided, &slurm), ["n1"]);
+    }
 
     #[test]
     fn a_script_asks_for_whole_nodes_and_runs_one_block_a_task() {

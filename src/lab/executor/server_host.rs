@@ -13,9 +13,12 @@ use crate::lab::driver_hosts::DriverHosts;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::far::FarHost;
 use crate::lab::progress::Progress;
-use crate::lab::relay::ClientSide;
+use crate::lab::relay::{ClientSide, Permit};
 use crate::lab::server_address::{self, ServersOn};
 use crate::plan::{Plan, step_files};
+
+/// Bytes that are read of what a host says when its network is tried.
+const SAID_MOST: u64 = 64 << 10;
 
 /// The hosts that carry the clients of a server host.
 pub(super) struct Clients {
@@ -23,6 +26,8 @@ pub(super) struct Clients {
     pub(super) hosts: Arc<DriverHosts>,
     /// Their hosts and the address of the servers, for the rqps on the server host.
     pub(super) side: ClientSide,
+    /// What the rqps there may have done here.
+    pub(super) permit: Arc<Permit>,
 }
 
 /// The client hosts of a plan whose servers are on another host than rqps; `None` if the plan has
@@ -56,7 +61,9 @@ impl Clients {
         progress.doing(&server.link.host, "try the network", None);
         check_reach(server, address, &hosts)?;
         let side = ClientSide { address, hosts: hosts.carriers() };
-        Ok(Some(Clients { hosts: Arc::new(hosts), side }))
+        let files = step_files(plan).into_iter().map(|file| file.path);
+        let permit = Arc::new(Permit::new(address, files));
+        Ok(Some(Clients { hosts: Arc::new(hosts), side, permit }))
     }
 }
 
@@ -71,14 +78,14 @@ fn check_reach(server: &FarHost, address: IpAddr, clients: &DriverHosts) -> Resu
     let input = child.stdin.take();
     let mut said = String::new();
     if let Some(output) = child.stdout.take() {
-        BufReader::new(output).read_line(&mut said).context("read from ssh")?;
+        BufReader::new(output.take(SAID_MOST)).read_line(&mut said).context("read from ssh")?;
     }
     let reached = match said.trim().parse::<SocketAddr>() {
         Ok(at) => clients.check_reach(at),
         Err(_) => {
             let mut why = String::new();
             if let Some(errors) = child.stderr.take() {
-                BufReader::new(errors).read_to_string(&mut why).context("read from ssh")?;
+                errors.take(SAID_MOST).read_to_string(&mut why).context("read from ssh")?;
             }
             let why = why.trim().trim_start_matches("rqps: ").to_owned();
             let hint = ServersOn::ReachedHost.hint();

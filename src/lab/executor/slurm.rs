@@ -430,6 +430,7 @@ pub(super) fn preview(
     blocks: u32,
 ) -> Result<String> {
     let folder = cells::path_of(results)?;
+    job_script::check(&folder, slurm)?;
     let program = folder.join(far::program_name(&far::digest_of(program)?));
     let names: Vec<String> = (1..=blocks).map(|block| format!("{block:04}-1")).collect();
     let name = format!("{}-0001", slurm_batches::prefix(&folder));

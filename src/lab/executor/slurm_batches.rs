@@ -51,6 +51,7 @@ impl<'e> Batches<'e> {
         of: &Cells,
     ) -> Result<Batches<'e>> {
         let folder = of.folder().to_owned();
+        job_script::check(&folder, slurm)?;
         let mut cells = BTreeMap::new();
         for file in entries(&folder)? {
             let Some(name) = file.strip_suffix(".cells") else { continue };

@@ -221,7 +221,6 @@ impl<'e> SshExecutor<'e> {
             if partial.exists() {
                 crate::os::disk::remove_tree(&partial)?;
             }
-            fs::create_dir_all(&partial).with_context(|| format!("make {}", partial.display()))?;
             host.far.link.fetch(&there, &partial)?;
             fs::rename(&partial, cell.join(&busy.start)).context("name what came back")?;
         }
@@ -391,8 +390,9 @@ fn start_block(
     let mut command = host.far.link.talk(&script);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
     let mut child = command.spawn().context("start ssh")?;
+    far::bound_files(&child)?;
     let (input, output) = (child.stdin.take(), child.stdout.take());
     let line = input.zip(output).context("ssh has no input or output")?;
-    let relay = Relay::begin((&clients.hosts, &clients.side), line, log)?;
+    let relay = Relay::begin((&clients.hosts, &clients.side, &clients.permit), line, log)?;
     Ok((child, Some(relay)))
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+
+use super::{cells, job_script};
 
 use crate::results::{entries, replace_whole};
 
@@ -50,6 +52,9 @@ impl UnfitNodes {
     /// The reason cannot be written.
     pub(super) fn declare(&self, node: &str, why: &str) -> Result<()> {
         let what = || format!("write down that the node {node} is unfit");
+        if !job_script::is_node(node) {
+            bail!("{}: it has no plain name", what());
+        }
         fs::create_dir_all(&self.folder).with_context(what)?;
         replace_whole(&self.folder.join(node), format!("{why}\n")).with_context(what)
     }
@@ -77,9 +82,9 @@ fn reasons(folder: &Path) -> Result<BTreeMap<String, String>> {
     if !folder.is_dir() {
         return Ok(found);
     }
-    for node in entries(folder)? {
-        let why = fs::read_to_string(folder.join(&node))
-            .with_context(|| format!("read why the node {node} is unfit"))?;
+    for node in entries(folder)?.into_iter().filter(|node| job_script::is_node(node)) {
+        // Nodes write it.
+        let why = cells::last_words(&folder.join(&node)).unwrap_or_default();
         // A node may still be writing it.
         if !why.trim().is_empty() {
             found.insert(node, why.trim().to_owned());

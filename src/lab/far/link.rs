@@ -1,14 +1,21 @@
 //! A host that the system's ssh reaches, over one connection that its commands share.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use super::shell::shell_word;
+use crate::lab::take_in;
+use crate::os::answer::{end_group, gather, joined};
+use crate::os::child::{self, Task};
 use crate::units::short_hash;
 
 /// Seconds after the last command until the shared connection ends by itself.
@@ -18,6 +25,12 @@ const ALIVE_COUNT: u32 = 3;
 const ALIVE_SECONDS: u32 = 10;
 /// Seconds to connect.
 const CONNECT_SECONDS: u32 = 20;
+/// Time limit for a command that is no block: it may copy rqps over a slow line.
+const ANSWER: Duration = Duration::from_secs(1800);
+/// Between two looks whether it has ended.
+const LOOK: Duration = Duration::from_millis(5);
+/// No log of a block is longer, in bytes.
+const LOG_MOST: u64 = 256 << 20;
 /// Exit code of ssh if the connection fails.
 pub(in crate::lab) const CONNECTION_FAILED: i32 = 255;
 
@@ -40,6 +53,7 @@ impl SshLink {
         config: Option<&Path>,
         sockets: &Path,
     ) -> Result<SshLink> {
+        check_name(host)?;
         let link = SshLink {
             host: host.to_owned(),
             config: config.map(Path::to_owned),
@@ -64,7 +78,7 @@ impl SshLink {
     /// ssh to the host, without what it is to do there. It never asks a question. `master` is
     /// whether it makes the shared connection.
     fn ssh(&self, master: &str) -> Command {
-        let mut command = Command::new("ssh");
+        let mut command = child::command("ssh", Task::Reach);
         // Ctrl-C is for this process, which then ends what runs there in good order.
         command.process_group(0);
         if let Some(config) = &self.config {
@@ -72,6 +86,15 @@ impl SshLink {
         }
         let options = [
             "BatchMode=yes".to_owned(),
+            // The host gets the commands of rqps and nothing else of the user's: no agent, no
+            // display, no port, and nothing runs here because of it. A proxy jump stays.
+            "ForwardAgent=no".to_owned(),
+            "ForwardX11=no".to_owned(),
+            "ClearAllForwardings=yes".to_owned(),
+            "PermitLocalCommand=no".to_owned(),
+            "Tunnel=no".to_owned(),
+            "EscapeChar=none".to_owned(),
+            "RequestTTY=no".to_owned(),
             format!("ControlMaster={master}"),
             // By the user's word: several words may mean one machine.
             format!("ControlPath={}/{}", self.sockets.display(), short_hash(self.host.as_bytes())),
@@ -98,9 +121,7 @@ impl SshLink {
     /// # Errors
     /// The host does not answer, or the script fails.
     pub(in crate::lab) fn run(&self, script: &str) -> Result<String> {
-        let mut command = self.command(script);
-        command.stdin(Stdio::null());
-        self.said(command.output().context("start ssh")?)
+        self.answer(self.command(script), Stdio::null(), None)
     }
 
     /// The same with the content of a file on its standard input.
@@ -108,14 +129,7 @@ impl SshLink {
     /// # Errors
     /// As [`SshLink::run`].
     pub(in crate::lab) fn send(&self, script: &str, content: &[u8]) -> Result<String> {
-        let mut command = self.command(script);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().context("start ssh")?;
-        if let Some(mut input) = child.stdin.take() {
-            // One that does not read says why, below.
-            input.write_all(content).ok();
-        }
-        self.said(child.wait_with_output().context("wait for ssh")?)
+        self.answer(self.command(script), Stdio::piped(), Some(content))
     }
 
     /// The same with a large file.
@@ -124,9 +138,31 @@ impl SshLink {
     /// As [`SshLink::run`].
     pub(in crate::lab) fn send_file(&self, script: &str, file: &Path) -> Result<String> {
         let input = File::open(file).with_context(|| format!("read {}", file.display()))?;
-        let mut command = self.command(script);
-        command.stdin(Stdio::from(input));
-        self.said(command.output().context("start ssh")?)
+        self.answer(self.command(script), Stdio::from(input), None)
+    }
+
+    /// What a command says, of which the beginning is kept. It does not last for ever.
+    fn answer(&self, mut command: Command, input: Stdio, content: Option<&[u8]>) -> Result<String> {
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("start ssh")?;
+        let (output, errors) = (gather(child.stdout.take()), gather(child.stderr.take()));
+        if let (Some(mut input), Some(content)) = (child.stdin.take(), content) {
+            // One that does not read says why, below; one that hangs is ended.
+            let content = content.to_vec();
+            thread::spawn(move || input.write_all(&content).ok());
+        }
+        let deadline = Instant::now() + ANSWER;
+        let status = loop {
+            match child.try_wait().context("wait for ssh")? {
+                Some(status) => break status,
+                None if Instant::now() > deadline => {
+                    end_group(&mut child);
+                    bail!("on {}: no end after {} s", self.host, ANSWER.as_secs());
+                }
+                None => thread::sleep(LOOK),
+            }
+        };
+        self.said(Said { status, output: joined(output), errors: joined(errors) })
     }
 
     /// Starts a long command there; what it prints goes to `log`. It sees the end of its standard
@@ -138,7 +174,9 @@ impl SshLink {
         let errors = log.try_clone().context("open the log")?;
         let mut command = self.command(script);
         command.stdin(Stdio::piped()).stdout(log).stderr(errors);
-        command.spawn().context("start ssh")
+        let child = command.spawn().context("start ssh")?;
+        bound_files(&child)?;
+        Ok(child)
     }
 
     /// A command there whose standard input and output are those of the returned one, not started.
@@ -160,21 +198,28 @@ impl SshLink {
         }
     }
 
-    /// Unpacks a folder there to a folder here.
+    /// Unpacks a folder there to a folder here, which must not be there yet.
     ///
     /// # Errors
-    /// The host does not answer, or a file cannot be written.
+    /// The host does not answer, sends something else than folders and files, or a file cannot be
+    /// written.
     pub(in crate::lab) fn fetch(&self, folder: &str, to: &Path) -> Result<()> {
         let mut command = self.command(&format!("cd {} && tar -cf - .", shell_word(folder)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("start ssh")?;
+        let errors = gather(child.stderr.take());
         let unpacked = match child.stdout.take() {
-            Some(stream) => tar::Archive::new(stream).unpack(to),
-            None => Err(io::Error::other("no output")),
+            Some(stream) => take_in::unpack(stream, to, take_in::OF_BLOCK),
+            None => Err(anyhow!("no output")),
         };
-        let output = child.wait_with_output().context("wait for ssh")?;
-        self.said(output)?;
-        unpacked.with_context(|| format!("unpack what {} sent to {}", self.host, to.display()))
+        if unpacked.is_err() {
+            // It may have more to say than anybody wants to hear.
+            end_group(&mut child);
+        }
+        let what = || format!("unpack what {} sent to {}", self.host, to.display());
+        unpacked.with_context(what)?;
+        let status = child.wait().context("wait for ssh")?;
+        self.said(Said { status, output: String::new(), errors: joined(errors) }).map(drop)
     }
 
     /// Ends the shared connection. Without an answer it ends by itself.
@@ -185,12 +230,13 @@ impl SshLink {
         command.status().ok();
     }
 
-    fn said(&self, output: Output) -> Result<String> {
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    fn said(&self, said: Said) -> Result<String> {
+        let Said { status, output, errors } = said;
+        if status.success() {
+            return Ok(output);
         }
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        match output.status.code() {
+        let said = errors.trim().to_owned();
+        match status.code() {
             Some(CONNECTION_FAILED) => Err(self.unreachable(&said)),
             _ => bail!("on {}: {}", self.host, on_one_line(&said)),
         }
@@ -208,6 +254,41 @@ impl SshLink {
         };
         anyhow!("reach {host}: {}\nhint: {hint}", on_one_line(said))
     }
+}
+
+/// The end of a command, and what it said.
+struct Said {
+    status: ExitStatus,
+    output: String,
+    errors: String,
+}
+
+/// Has the log of a command end it that floods it.
+///
+/// # Errors
+/// The process is gone.
+pub(in crate::lab) fn bound_files(child: &Child) -> Result<()> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let limit = Rlimit { current: Some(LOG_MOST), maximum: Some(LOG_MOST) };
+    match prlimit(pid, Resource::Fsize, limit) {
+        // It has ended, and its log does not grow any more.
+        Ok(_) | Err(Errno::SRCH) => Ok(()),
+        Err(error) => Err(error).context("bound the log of ssh"),
+    }
+}
+
+/// Refuses a host that ssh would take for an option, or that has no plain name.
+///
+/// # Errors
+/// It is one of them.
+pub(in crate::lab) fn check_name(host: &str) -> Result<()> {
+    let odd = |part: &str| part.is_empty() || part.starts_with('-');
+    let is_foreign =
+        |c: char| c.is_control() || c.is_whitespace() || "'\"`$\\;&|<>(){}*?!".contains(c);
+    if host.split('@').any(odd) || host.contains(is_foreign) {
+        bail!("reach `{}`: it is no name of a host", host.escape_debug());
+    }
+    Ok(())
 }
 
 fn on_one_line(said: &str) -> String {

@@ -7,7 +7,7 @@ mod shell;
 mod sockets;
 
 pub(super) use host::{FarHost, check_machine};
-pub(super) use link::{CONNECTION_FAILED, SshLink};
+pub(super) use link::{CONNECTION_FAILED, SshLink, bound_files};
 pub(super) use program::{digest_of, program_name};
 pub(super) use shell::{quoted, shell_word};
 pub(super) use sockets::SocketFolder;

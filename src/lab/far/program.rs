@@ -1,11 +1,11 @@
 //! This rqps as a file that other hosts get: they keep it by its hash.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use crate::os::answer::answer;
+use crate::os::child::{self, Task};
 
 /// The file name of a copy of the program with this SHA-256.
 pub(in crate::lab) fn program_name(digest: &str) -> String {
@@ -17,7 +17,7 @@ pub(in crate::lab) fn program_name(digest: &str) -> String {
 /// # Errors
 /// It is missing or cannot read the file.
 pub(in crate::lab) fn digest_of(file: &Path) -> Result<String> {
-    let mut command = Command::new("sha256sum");
+    let mut command = child::command("sha256sum", Task::Work);
     command.arg(file);
     let said = answer(command).map_err(anyhow::Error::msg).context("start sha256sum")?;
     match said.output.split_whitespace().next() {

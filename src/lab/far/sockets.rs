@@ -5,10 +5,11 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::os::child::{self, Task};
 use crate::units::short_hash;
 
 /// The folder above it, with a short path.
@@ -44,7 +45,7 @@ impl SocketFolder {
             }
             made => made.with_context(what)?,
         }
-        let mut command = Command::new("sh");
+        let mut command = child::command("sh", Task::Work);
         // Ctrl-C is for this process.
         command.args(["-c", KEEPER]).arg(&path).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -3,17 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use super::message::{ClientSide, ClientWord, ServerWord};
+use super::permit::{DRIVERS, Permit};
 use crate::json;
+use crate::lab::bounded_lines::BoundedLines;
 use crate::lab::driver_child::{DriverChild, DriverLog};
 use crate::lab::driver_hosts::DriverHosts;
 
@@ -21,6 +23,9 @@ use crate::lab::driver_hosts::DriverHosts;
 const LOOK: Duration = Duration::from_millis(10);
 /// Between two signs of life to a block.
 const SIGN: Duration = Duration::from_secs(10);
+
+/// Bytes that are kept of what a block prints beside its words.
+const REST_MOST: usize = 64 << 20;
 
 /// The drivers of a block on another host. Dropping it closes the life line of the block, and waits
 /// until its output has ended, and with it all drivers.
@@ -35,6 +40,8 @@ struct BlockLine {
     hosts: Arc<DriverHosts>,
     /// As the block knows them, in the same order.
     side: ClientSide,
+    /// What it may ask for.
+    permit: Arc<Permit>,
     /// To the block; `None` once its life line is closed.
     input: Mutex<Option<ChildStdin>>,
     /// The first part of the paths of logs, which get the stderr of drivers.
@@ -54,7 +61,7 @@ impl Relay {
     /// # Errors
     /// The log cannot be written, or no thread can be started.
     pub(in crate::lab) fn begin(
-        (hosts, side): (&Arc<DriverHosts>, &ClientSide),
+        (hosts, side, permit): (&Arc<DriverHosts>, &ClientSide, &Arc<Permit>),
         (input, output): (ChildStdin, ChildStdout),
         log: &Path,
     ) -> Result<Relay> {
@@ -63,6 +70,7 @@ impl Relay {
         let line = Arc::new(BlockLine {
             hosts: Arc::clone(hosts),
             side: side.clone(),
+            permit: Arc::clone(permit),
             input: Mutex::new(Some(input)),
             logs: log.display().to_string(),
         });
@@ -110,10 +118,15 @@ impl BlockLine {
     /// connection, and so do its drivers.
     fn serve(self: &Arc<Self>, output: ChildStdout, mut rest: File) {
         let mut drivers: BTreeMap<u32, Running> = BTreeMap::new();
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
+        let mut left = REST_MOST;
+        for line in BoundedLines::of(output).map_while(Result::ok) {
             match json::read(&line) {
                 Ok(ServerWord::Start { driver, host, request }) => {
-                    match self.start(driver, host, &request) {
+                    let started = match drivers.len() < DRIVERS {
+                        true => self.start(driver, host, &request),
+                        false => Err(anyhow!("start one more driver than {DRIVERS} at once")),
+                    };
+                    match started {
                         Ok(running) => drop(drivers.insert(driver, running)),
                         Err(error) => {
                             self.say(&ClientWord::Ended { driver, why: format!("{error:#}") });
@@ -128,7 +141,11 @@ impl BlockLine {
                 }
                 Ok(ServerWord::End { driver }) => drop(drivers.remove(&driver)),
                 // What a shell there prints when it starts.
-                Err(_) => drop(writeln!(rest, "{line}")),
+                Err(_) if line.len() < left => {
+                    left -= line.len();
+                    drop(writeln!(rest, "{line}"));
+                }
+                Err(_) => {}
             }
         }
     }
@@ -136,6 +153,8 @@ impl BlockLine {
     fn start(self: &Arc<Self>, driver: u32, host: usize, request: &str) -> Result<Running> {
         let name = self.side.hosts.get(host).map(|host| host.name.clone()).unwrap_or_default();
         let what = || format!("start a driver on the client host {name}");
+        let carrier = self.side.hosts.get(host).with_context(what)?;
+        self.permit.check(request, carrier).with_context(what)?;
         let command = self.hosts.driver(host).with_context(what)?;
         let started =
             DriverChild::start(command, request, &self.log_of(host)).with_context(what)?;
@@ -143,7 +162,7 @@ impl BlockLine {
         let child = Arc::new(Mutex::new(child));
         let (line, process) = (Arc::clone(self), Arc::clone(&child));
         let pass_on = move || {
-            for said in BufReader::new(output).lines().map_while(Result::ok) {
+            for said in BoundedLines::of(output).map_while(Result::ok) {
                 line.say(&ClientWord::Said { driver, line: said });
             }
             let why = end_of(&process, (&log, &name));

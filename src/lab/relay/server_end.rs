@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::message::{ClientSide, ClientWord, ServerWord};
 use crate::json;
+use crate::lab::bounded_lines::BoundedLines;
 
 /// The other end says who carries clients at once.
 const GREETING: Duration = Duration::from_secs(60);
@@ -154,7 +155,7 @@ impl Drivers {
     /// Hands out what the other end says, until it says nothing more.
     fn listen(&self, input: Box<dyn Read + Send>, side: &Sender<ClientSide>) {
         // An error is an end, too.
-        for line in BufReader::new(input).lines().map_while(Result::ok) {
+        for line in BoundedLines::of(input).map_while(Result::ok) {
             *self.heard() = Instant::now();
             match json::read(&line) {
                 // Nobody waits for it a second time.
@@ -210,6 +211,7 @@ impl fmt::Debug for ClientLine {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
     use std::os::unix::net::UnixStream;
     use std::path::PathBuf;
 

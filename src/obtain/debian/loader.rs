@@ -10,10 +10,10 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::obtain::error::Reason;
 use crate::os::answer;
+use crate::os::child;
 
 /// The ending of a program that was put aside.
 pub(in crate::obtain) const ASIDE: &str = ".elf";
@@ -144,7 +144,7 @@ fn loader_in(root: &Path, folder: &Path) -> Option<PathBuf> {
 
 /// True if the loader supports `--argv0`, which older ones do not: its help tells.
 fn tells_name(loader: &Path) -> bool {
-    let mut command = Command::new(loader);
+    let Ok(mut command) = child::stranger(loader) else { return false };
     command.arg("--help");
     answer::answer(command).is_ok_and(|answer| answer.output.contains("--argv0"))
 }
@@ -159,6 +159,8 @@ fn is_elf(path: &Path) -> Result<bool, Reason> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     /// A tree with this host's own shell, loader and libc as if they were a package's; `None` where

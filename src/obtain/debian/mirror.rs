@@ -2,12 +2,12 @@
 //! configuration.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::domain::build::Dbms;
 use crate::obtain::client;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
+use crate::os::child::{self, Task};
 
 /// The Debian package of apt-get.
 pub(super) const PACKAGE: &str = "apt";
@@ -32,7 +32,7 @@ pub(super) fn find(
     dbms: Dbms,
     progress: &mut Progress<'_>,
 ) -> Result<Mirror, Reason> {
-    let mut command = Command::new(client);
+    let mut command = child::command(client, Task::Fetch);
     command.env("LC_ALL", "C").args(["indextargets", "--format", FORMAT]);
     command.arg("Created-By: Packages");
     let text = || "asking apt for its mirror".to_string();
@@ -91,7 +91,7 @@ fn trusts_something(
         Some(folder) => folder.join("apt-config"),
         None => PathBuf::from("apt-config"),
     };
-    let mut command = Command::new(config);
+    let mut command = child::command(config, Task::Fetch);
     command.args(["shell", "PARTS", "Dir::Etc::TrustedParts/d"]);
     let text = || "asking apt for its keys".to_string();
     let ended = client::run(&mut command, PACKAGE, dbms, progress, text)?;

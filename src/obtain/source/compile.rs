@@ -6,7 +6,6 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::locate::{present, put};
 use super::recipe::Recipe;
@@ -21,6 +20,7 @@ use crate::obtain::progress::Progress;
 use crate::obtain::source_fault::SourceFault;
 use crate::obtain::{installed, layout};
 use crate::os::answer;
+use crate::os::child::{self, Task};
 use crate::os::user::{self, User};
 
 /// A build to make, and its folders.
@@ -169,11 +169,12 @@ impl<'a> Site<'a> {
         fs::create_dir(&self.sources).map_err(Reason::io("create", &self.sources))?;
         progress.begin(&format!("copying the sources {origin}"));
         put(origin, &self.sources, progress).map_err(|reason| disk_full(reason, self.scratch))?;
-        patch::apply(&self.toolchain.patches, &self.sources)?;
+        self.give(&self.sources)?;
+        patch::apply(&self.toolchain.patches, &self.sources, self.user.as_ref())?;
         if let Some(text) = &self.recipe.script {
             write_script(&self.script, text).map_err(Reason::io("write", &self.script))?;
         }
-        self.give(self.scratch)
+        Ok(())
     }
 
     /// Gives a folder to the user that builds.
@@ -308,7 +309,7 @@ fn write_script(path: &Path, text: &str) -> io::Result<()> {
 /// only after minutes. The error names all Debian packages that are missing.
 fn check_needs(recipe: &Recipe, present: &BTreeSet<String>) -> Result<(), Reason> {
     let is_there = |line: &str, name: &str| {
-        let mut command = Command::new("sh");
+        let mut command = child::command("sh", Task::Work);
         command.args(["-c", line, name]);
         answer::answer(command).is_ok_and(|answer| answer.success)
     };
@@ -337,7 +338,7 @@ fn check_allocator(dbms: Dbms, toolchain: &Toolchain) -> Result<(), Reason> {
     if spec::of(dbms).is_some_and(|spec| matches!(spec.form, BuildForm::Library(_))) {
         return Err(SourceFault::NoAllocator { dbms }.into());
     }
-    let mut command = Command::new(&toolchain.cc);
+    let mut command = child::command(&toolchain.cc, Task::Work);
     command.arg(format!("-print-file-name={library}"));
     // A compiler that does not find the file prints the name as it is.
     let missing = |said| Reason::MissingLibrary { library, said, package };

@@ -1,14 +1,23 @@
 //! A git repository as git itself reads it: references, commits between two, and the files of a
 //! commit. Nothing in it is changed: no checkout, no work tree, no index.
+//!
+//! The configuration of a repository can name programs: filters, fsmonitor, gpg, transports. So in
+//! the repository itself git only resolves names. Everything else runs with a configuration of
+//! rqps's own, which has the objects of the repository and no more (`git_folder.rs`). If rqps is
+//! root, git runs as the owner of the repository.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::git_folder::{self, GitFolder};
 use crate::obtain::client::shortened;
 use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
-use crate::os::answer::{Answer, answer};
+use crate::os::answer::{Answer, answer, gather, joined};
+
+/// No commit has more files, in bytes.
+const MAX_BYTES: u64 = 32 << 30;
 
 /// A commit between two others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,24 +37,24 @@ pub struct Commit {
 /// A repository.
 pub(super) struct Repository<'a> {
     folder: &'a Path,
+    own: GitFolder,
 }
 
 impl<'a> Repository<'a> {
     /// The repository of a folder; `None` if it belongs to none.
     pub(super) fn of(folder: &'a Path) -> Result<Option<Repository<'a>>, Reason> {
-        let repository = Repository { folder };
-        let said = repository.ask(&["rev-parse", "--git-dir"])?;
-        if said.success {
-            // A folder of sources in somebody's repository is no repository of its own.
-            let top = repository.ask(&["rev-parse", "--show-toplevel"])?;
-            let is_top = !top.success
-                || folder.canonicalize().is_ok_and(|own| own == Path::new(top.output.trim()));
-            return Ok(is_top.then_some(repository));
+        // Git refuses a repository of another user whom nobody has declared safe.
+        let said = answer(git_folder::trusting(folder)).map_err(|said| missing(other(said)))?;
+        if !said.success {
+            if said.errors.contains("dubious ownership") {
+                return Err(SourceFault::ForeignRepository { folder: folder.to_path_buf() }.into());
+            }
+            return Ok(None);
         }
-        if said.errors.contains("dubious ownership") {
-            return Err(SourceFault::ForeignRepository { folder: folder.to_path_buf() }.into());
-        }
-        Ok(None)
+        let own = GitFolder::of(folder).map_err(missing)?;
+        // A folder of sources in somebody's repository is no repository of its own.
+        let is_top = own.top().is_none_or(|top| folder.canonicalize().is_ok_and(|it| it == *top));
+        Ok(is_top.then_some(Repository { folder, own }))
     }
 
     /// The id of the commit that a reference means.
@@ -61,33 +70,38 @@ impl<'a> Repository<'a> {
             return Err(unknown("a reference does not begin with -"));
         }
         let wanted = format!("{reference}^{{commit}}");
-        let said = self.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted])?;
+        let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted];
+        let said = answer(self.own.there(&words)).map_err(|said| missing(other(said)))?;
         if said.success {
             return Ok(said.output.trim().to_owned());
         }
-        Err(unknown(self.shallow_note()?))
+        Err(unknown(self.shallow_note()))
     }
 
     /// A note for missing objects if the repository is shallow.
-    fn shallow_note(&self) -> Result<&'static str, Reason> {
-        let said = self.ask(&["rev-parse", "--is-shallow-repository"])?;
-        let shallow = said.output.trim() == "true";
-        Ok(if shallow {
+    fn shallow_note(&self) -> &'static str {
+        if self.own.is_shallow() {
             "the repository is a shallow clone: `git fetch --unshallow` gets the other commits"
         } else {
             "`git log --all --oneline` lists those there are"
-        })
+        }
     }
 
-    /// True if files that git knows were changed and not committed.
-    pub(super) fn is_dirty(&self) -> Result<bool, Reason> {
-        let bare = self.ask(&["rev-parse", "--is-bare-repository"])?;
-        if bare.output.trim() == "true" {
+    /// True if files that git knows differ from those of this commit.
+    pub(super) fn is_dirty(&self, commit: &str) -> Result<bool, Reason> {
+        if self.own.top().is_none() {
             return Ok(false);
         }
-        let words = ["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"];
-        let said = self.checked(&words)?;
-        Ok(!said.trim().is_empty())
+        let mut command = self.own.command();
+        command.arg("--work-tree").arg(self.folder);
+        // Modules in it have a configuration of their own, too.
+        command.args(["diff", "--name-only", "--no-ext-diff", "--ignore-submodules=dirty"]);
+        let said = answer(command_with(command, &[commit, "--"]));
+        let said = said.map_err(|said| missing(other(said)))?;
+        if !said.success {
+            return Err(self.failed("diff", &said.complaint()));
+        }
+        Ok(!said.output.trim().is_empty())
     }
 
     /// True if a commit has this file or folder.
@@ -104,11 +118,11 @@ impl<'a> Repository<'a> {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(missing)?;
-        let said = crate::os::answer::gather(child.stderr.take());
+        let said = gather(child.stderr.take());
         let unpacked = match child.stdout.take() {
             Some(pipe) => {
                 // All files have the time of the commit, so none looks older than its source.
-                let mut archive = tar::Archive::new(pipe);
+                let mut archive = tar::Archive::new(pipe.take(MAX_BYTES));
                 let unpacked = archive.unpack(into);
                 // git pads the archive, and must be able to write all of it.
                 unpacked.and_then(|()| io::copy(&mut archive.into_inner(), &mut io::sink()))
@@ -116,7 +130,7 @@ impl<'a> Repository<'a> {
             None => Ok(0),
         };
         let status = child.wait().map_err(Reason::io("wait for", "git"))?;
-        let said = crate::os::answer::joined(said);
+        let said = joined(said);
         if !status.success() && !said.trim().is_empty() {
             return Err(self.failed("archive", &said));
         }
@@ -126,7 +140,7 @@ impl<'a> Repository<'a> {
 
     /// The answer of git.
     fn ask(&self, words: &[&str]) -> Result<Answer, Reason> {
-        answer(self.command(words)).map_err(|said| missing(io::Error::other(said)))
+        answer(self.command(words)).map_err(|said| missing(other(said)))
     }
 
     /// The output of git, if it succeeds.
@@ -142,15 +156,17 @@ impl<'a> Repository<'a> {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new("git");
-        command.arg("-C").arg(self.folder).args(words);
-        // Variables of a hook that called rqps would name another repository.
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-            command.env_remove(name);
-        }
-        command.env("LC_ALL", "C");
-        command
+        command_with(self.own.command(), words)
     }
+}
+
+fn command_with(mut command: Command, words: &[&str]) -> Command {
+    command.args(words);
+    command
+}
+
+fn other(said: String) -> io::Error {
+    io::Error::other(said)
 }
 
 fn missing(error: io::Error) -> Reason {
@@ -167,7 +183,7 @@ pub fn commits(folder: &Path, first: &str, last: &str) -> Result<(String, Vec<Co
     let [first, last] = [repository.resolve(first)?, repository.resolve(last)?];
     let ancestor = repository.ask(&["merge-base", "--is-ancestor", &first, &last])?;
     if !ancestor.success {
-        let note = repository.shallow_note()?;
+        let note = repository.shallow_note();
         return Err(SourceFault::NotAnAncestor { first, last, note }.into());
     }
     let range = format!("{first}..{last}");

@@ -31,7 +31,7 @@ pub(in crate::obtain) fn locate(
     let (commit, state) = match (&repository, reference) {
         (Some(repository), _) => {
             let commit = repository.resolve(reference.unwrap_or("HEAD"))?;
-            if reference.is_none() && repository.is_dirty()? {
+            if reference.is_none() && repository.is_dirty(&commit)? {
                 return Err(SourceFault::DirtyTree { folder }.into());
             }
             (Some(commit.clone()), commit)

@@ -4,6 +4,7 @@
 mod compile;
 mod folder;
 mod git;
+mod git_folder;
 mod locate;
 mod patch;
 mod recipe;

@@ -1,19 +1,21 @@
 //! Applies patches to a copy of the sources.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::obtain::client::shortened;
 use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
 use crate::os::answer;
+use crate::os::child::{self, Task};
+use crate::os::user::User;
 
 /// Checks that the program is there, if there is a patch.
 pub(super) fn check(patches: &[PathBuf]) -> Result<(), Reason> {
     if patches.is_empty() {
         return Ok(());
     }
-    let mut command = Command::new("patch");
+    let mut command = child::command("patch", Task::Work);
     command.arg("--version");
     answer::answer(command).map(|_| ()).map_err(missing)
 }
@@ -27,13 +29,21 @@ fn missing(said: String) -> Reason {
     }
 }
 
-/// Applies patches in their order, with paths as `git diff` writes them.
-pub(super) fn apply(patches: &[PathBuf], sources: &Path) -> Result<(), Reason> {
+/// Applies patches in their order, with paths as `git diff` writes them. A patch may have `patch`
+/// run an editor, so it runs as the user that builds.
+pub(super) fn apply(
+    patches: &[PathBuf],
+    sources: &Path,
+    user: Option<&User>,
+) -> Result<(), Reason> {
     for file in patches {
-        let whole = file.canonicalize().map_err(Reason::io("find the patch", file))?;
-        let mut command = Command::new("patch");
-        command.args(["-p1", "--batch", "--forward", "--input"]).arg(whole).current_dir(sources);
-        let answer = answer::answer(command).map_err(missing)?;
+        let text = File::open(file).map_err(Reason::io("read the patch", file))?;
+        let mut command = child::command("patch", Task::Work);
+        command.args(["-p1", "--batch", "--forward"]).current_dir(sources);
+        if let Some(user) = user {
+            child::become_user(&mut command, user);
+        }
+        let answer = answer::answer_to(command, text.into()).map_err(missing)?;
         if !answer.success {
             let said = [&answer.output, &answer.errors];
             let said = said.into_iter().flat_map(|text| text.lines()).map(str::trim);

@@ -14,6 +14,7 @@ use crate::obtain::client::shortened;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
 use crate::obtain::source_fault::SourceFault;
+use crate::os::child::{self, Task};
 use crate::os::user::User;
 use crate::units;
 
@@ -33,19 +34,15 @@ pub(super) fn command(
 ) -> Command {
     let flags = toolchain.flags.join(" ");
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut command = Command::new("sh");
+    let mut command = child::command("sh", Task::Work);
     command.args(["-e", "-c", line]).current_dir(folder).stdin(Stdio::null());
     command.env("CC", &toolchain.cc).env("CXX", &toolchain.cxx);
     command.env("CFLAGS", &flags).env("CXXFLAGS", &flags).env("JOBS", jobs.to_string());
     command.env("LDFLAGS", toolchain.link_flags());
-    // Variables of a make that called rqps.
-    for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "DESTDIR"] {
-        command.env_remove(name);
-    }
     // A group of its own, so that all of it can be ended.
     command.process_group(0);
     if let Some(user) = user {
-        command.uid(user.uid).gid(user.gid);
+        child::become_user(&mut command, user);
     }
     command
 }
@@ -121,7 +118,7 @@ fn percent_done(tail: &str) -> Option<u8> {
 /// Ends the group of a command when rqps is gone, however it went: its pipe closes then.
 fn guard(child: &Child) -> io::Result<Child> {
     let group = i32::try_from(child.id()).map_err(io::Error::other)?;
-    let mut guard = Command::new("sh");
+    let mut guard = child::command("sh", Task::Work);
     guard.args(["-c", "read -r line; kill -KILL 0"]).process_group(group);
     guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }

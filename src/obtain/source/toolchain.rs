@@ -1,12 +1,12 @@
 //! Compiler and flags of a build from sources.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::dbms::spec::{BuildVariant, build_variant, patch_file, recipe_name, relink_order};
 use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
 use crate::os::answer;
+use crate::os::child::{self, Task};
 
 /// Compilers and flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Toolchain {
                 (cc, cxx) = (c, cplusplus);
             }
         }
-        let mut command = Command::new(cc);
+        let mut command = child::command(cc, Task::Work);
         command.arg("--version");
         let package =
             if cc == "clang" { "the Debian package clang" } else { "the Debian package gcc" };

@@ -1,0 +1,184 @@
+//! The one way to start other programs. A child gets the few variables of this environment that its
+//! task needs, so no recipe, package or library sees the keys and tokens of whoever started rqps.
+//! What a stranger made runs as the unprivileged user, with nothing of the environment but PATH.
+
+#![allow(unsafe_code)]
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::io::FdFlags;
+
+use crate::os::user::{self, User, UserError};
+
+/// The variables of every child.
+const OF_ALL: &[&str] = &["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "RUST_BACKTRACE"];
+
+/// PATH where this process has none.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The task of a child, which decides about its variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Measures, computes or watches: rqps itself, compilers, perf, valgrind.
+    Work,
+    /// Fetches packages as the user has set it up: Maven, apt, pip.
+    Fetch,
+    /// Reaches another host with the keys of the user: ssh.
+    Reach,
+    /// Asks Slurm, which passes its environment on to jobs.
+    Submit,
+    /// Reads a repository, with the list of those that the user trusts.
+    Repository,
+}
+
+impl Task {
+    /// Variables by name beside [`OF_ALL`].
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Task::Work => &[],
+            Task::Fetch => &[
+                "HOME",
+                "TMPDIR",
+                "XDG_CONFIG_HOME",
+                "XDG_CACHE_HOME",
+                "APT_CONFIG",
+                "http_proxy",
+                "https_proxy",
+                "ftp_proxy",
+                "all_proxy",
+                "no_proxy",
+                "HTTP_PROXY",
+                "HTTPS_PROXY",
+                "ALL_PROXY",
+                "NO_PROXY",
+                "SSL_CERT_FILE",
+                "SSL_CERT_DIR",
+                "REQUESTS_CA_BUNDLE",
+                "CURL_CA_BUNDLE",
+            ],
+            Task::Reach => &["HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "KRB5CCNAME"],
+            Task::Submit => &["HOME", "USER", "LOGNAME", "XDG_CACHE_HOME", "XDG_STATE_HOME"],
+            Task::Repository => &["HOME", "XDG_CONFIG_HOME", "SUDO_UID"],
+        }
+    }
+
+    /// Beginnings of names of more variables.
+    fn prefixes(self) -> &'static [&'static str] {
+        match self {
+            Task::Work | Task::Reach | Task::Repository => &[],
+            Task::Fetch => &["PIP_", "MAVEN_", "M2_", "JAVA_"],
+            Task::Submit => {
+                &["RQPS_", "SLURM", "SBATCH_", "SRUN_", "SQUEUE_", "SCANCEL_", "SINFO_"]
+            }
+        }
+    }
+
+    fn passes(self, name: &OsStr) -> bool {
+        let Some(name) = name.to_str() else { return false };
+        OF_ALL.contains(&name)
+            || self.names().contains(&name)
+            || self.prefixes().iter().any(|prefix| name.starts_with(prefix))
+    }
+}
+
+/// A program of this host, or of the user's, not started.
+pub fn command(program: impl AsRef<OsStr>, task: Task) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().envs(variables(task));
+    command
+}
+
+/// The variables of this process that a child with this task gets.
+fn variables(task: Task) -> Vec<(OsString, OsString)> {
+    let mut passed: Vec<_> = env::vars_os().filter(|(name, _)| task.passes(name)).collect();
+    if !passed.iter().any(|(name, _)| name == "PATH") {
+        passed.push(("PATH".into(), PATH.into()));
+    }
+    passed
+}
+
+/// A program that is under test, or that a build made, not started: it runs as the unprivileged
+/// user if rqps is root, and sees nothing of the environment but PATH.
+///
+/// # Errors
+/// There is no such user, or it cannot get to `program`.
+pub fn stranger(program: &Path) -> Result<Command, UserError> {
+    let user = user::choose(None)?;
+    if let Some(user) = &user
+        && program.is_absolute()
+    {
+        user::check_reachable(program, user)?;
+    }
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", PATH).env("LC_ALL", "C").env("HOME", "/nonexistent");
+    if let Some(user) = &user {
+        command.current_dir("/");
+        become_user(&mut command, user);
+    }
+    Ok(command)
+}
+
+/// Has a program run as a user, without other groups and without a way to gain rights.
+pub fn become_user(command: &mut Command, user: &User) {
+    // The standard library drops supplementary groups, too, when root gives up its user.
+    command.uid(user.uid).gid(user.gid);
+    let settle = || Ok(rustix::thread::set_no_new_privs(true)?);
+    // SAFETY: between fork and exec the closure makes one system call and touches no memory that
+    // another thread could hold locked.
+    unsafe { command.pre_exec(settle) };
+}
+
+/// Keeps what this process inherited beside its standard streams from all that it starts.
+pub fn keep_descriptors() {
+    let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers: Vec<RawFd> =
+        open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        // SAFETY: only a number for the kernel, which refuses one that is closed by now.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        // One that is closed is passed on to nobody.
+        let _ = rustix::io::fcntl_setfd(descriptor, FdFlags::CLOEXEC);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_gets_what_its_task_needs() {
+        let check = |task: Task, name: &str, passes: bool| {
+            assert_eq!(task.passes(OsStr::new(name)), passes, "{task:?}: {name}");
+        };
+        use Task::{Fetch, Reach, Repository, Submit, Work};
+        for task in [Work, Fetch, Reach, Submit, Repository] {
+            check(task, "PATH", true);
+            for secret in ["AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "GITHUB_TOKEN", "LD_PRELOAD"] {
+                check(task, secret, false);
+            }
+            check(task, "SSH_AUTH_SOCK", task == Reach);
+            check(task, "https_proxy", task == Fetch);
+            check(task, "SLURM_CONF", task == Submit);
+        }
+        check(Fetch, "PIP_INDEX_URL", true);
+        check(Work, "HOME", false);
+    }
+
+    #[test]
+    fn a_stranger_sees_nothing_and_is_nobody() {
+        let mut command = stranger(Path::new("/usr/bin/env")).unwrap();
+        let said = command.output().unwrap();
+        let text = String::from_utf8_lossy(&said.stdout).into_owned();
+        let names: Vec<&str> = text.lines().filter_map(|line| line.split('=').next()).collect();
+        assert_eq!(names.len(), 3, "{text}");
+        assert!(names.iter().all(|name| ["PATH", "LC_ALL", "HOME"].contains(name)), "{text}");
+        let said = stranger(Path::new("/usr/bin/id")).unwrap().arg("-u").output().unwrap();
+        assert_ne!(String::from_utf8_lossy(&said.stdout).trim(), "0");
+    }
+}
