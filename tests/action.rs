@@ -106,3 +106,26 @@ fn the_wheel_is_described_as_the_package_is() {
     let workflow = fs::read_to_string(".github/workflows/release.yml").unwrap();
     assert!(workflow.contains("scripts/release --check \"$GITHUB_REF_NAME\""));
 }
+
+#[test]
+fn actions_of_others_are_pinned_by_commit() {
+    let mut files = vec![Path::new("action.yml").to_owned(), Path::new("docs/ci.md").to_owned()];
+    let workflows = fs::read_dir(".github/workflows").unwrap().flatten();
+    files.extend(workflows.map(|entry| entry.path()));
+    let mut count = 0;
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for line in text.lines().filter_map(|line| line.split_once("uses: ")).map(|(_, it)| it) {
+            // The place of rqps itself is not known yet.
+            if line.starts_with("OWNER/") {
+                continue;
+            }
+            let (word, tag) = line.split_once(" # v").unwrap_or((line, ""));
+            let commit = word.split_once('@').map_or("", |(_, commit)| commit);
+            let is_commit = commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit());
+            assert!(is_commit && !tag.is_empty(), "{}: {line}", file.display());
+            count += 1;
+        }
+    }
+    assert!(count >= 6, "{count}");
+}

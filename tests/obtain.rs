@@ -46,7 +46,9 @@ impl Fixture {
             folder.path().display()
         );
         program(&mvn, &text);
-        let clients = PackageClients { mvn, ..PackageClients::default() };
+        // Builds are asked for their version by a user who must get there.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let clients = PackageClients { mvn, pinned: |_| None, ..PackageClients::default() };
         Fixture { _turn: turn, folder, clients }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::obtain::cache::Cache;
+use crate::obtain::pins;
 
 /// The programs that fetch, and the wish to stop them. Each is a name to look for on the path, or a
 /// path.
@@ -20,6 +21,8 @@ pub struct PackageClients {
     pub pip: PathBuf,
     /// The file in which the package debian-archive-keyring has Debian's keys.
     pub debian_keyring: PathBuf,
+    /// The SHA-256 that a package must have; `None` for one that nobody has looked at.
+    pub pinned: fn(&str) -> Option<&'static str>,
     /// Set to true (by a signal handler, from another thread) to end a fetch: the client is
     /// killed, nothing is kept, the error says [`Reason::Stopped`](crate::obtain::Reason::Stopped).
     pub stop: Arc<AtomicBool>,
@@ -33,6 +36,7 @@ impl Default for PackageClients {
             dpkg_deb: PathBuf::from("dpkg-deb"),
             pip: PathBuf::from("pip3"),
             debian_keyring: PathBuf::from("/usr/share/keyrings/debian-archive-keyring.gpg"),
+            pinned: pins::pinned,
             stop: Arc::new(AtomicBool::new(false)),
         }
     }

@@ -313,6 +313,20 @@ pub enum Reason {
     /// The user asked to stop.
     #[error("stopped; the cache is unchanged")]
     Stopped,
+    /// The package is not the one of the catalogue.
+    #[error(
+        "rqps refuses the package {coordinates}: it has the SHA-256 {found}, and the one of the \
+         catalogue has {pinned}; find out who changed it, or delete a damaged file from the package \
+         client's store (for mvn, ~/.m2/repository) and try again"
+    )]
+    OtherPackage {
+        /// The package.
+        coordinates: String,
+        /// Its SHA-256.
+        found: String,
+        /// The SHA-256 of the package that was looked at.
+        pinned: &'static str,
+    },
     /// The package file cannot be unpacked.
     #[error(
         "the package file of {coordinates} is damaged: {said}; delete it from the package client's \

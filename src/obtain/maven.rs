@@ -37,7 +37,8 @@ pub(super) struct Fetch<'a> {
 pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<PathBuf, Reason> {
     let mut command = child::command(fetch.client, Task::Fetch);
     command
-        .args(["-B", "-q", "-Dstyle.color=never"])
+        // Strict checksums: a damaged download is an error, not a warning.
+        .args(["-B", "-q", "-C", "-Dstyle.color=never"])
         .args(["dependency:copy", "-Dmdep.useBaseVersion=true"])
         .arg(format!("-Dartifact={}", fetch.coordinates))
         .arg(format!("-DoutputDirectory={}", fetch.into.display()))
@@ -61,7 +62,7 @@ pub(super) fn versions(
 ) -> Result<Vec<String>, Reason> {
     let mut command = child::command(fetch.client, Task::Fetch);
     // With -X it says where its own repository is.
-    command.args(["-B", "-X", "-Dstyle.color=never"]);
+    command.args(["-B", "-X", "-C", "-Dstyle.color=never"]);
     command.args(refresh.then_some("-U"));
     command
         .arg("dependency:copy")

@@ -20,6 +20,7 @@ mod inspect;
 mod installed;
 mod libraries;
 mod maven;
+mod pins;
 mod pip;
 mod progress;
 pub mod source;

@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::locate::{present, put};
 use super::recipe::Recipe;
@@ -22,6 +24,9 @@ use crate::obtain::{installed, layout};
 use crate::os::answer;
 use crate::os::child::{self, Task};
 use crate::os::user::{self, User};
+
+/// No header of a version is longer.
+const HEADER_MOST: u64 = 1 << 20;
 
 /// A build to make, and its folders.
 pub(in crate::obtain) struct Compile<'a> {
@@ -217,10 +222,17 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
-    /// The build among what is in DEST.
+    /// The build among what is in DEST. A link in the place of a folder would lead out of it.
     fn built(&self) -> PathBuf {
-        let below_prefix = self.dest.join(self.prefix.strip_prefix("/").unwrap_or(self.prefix));
-        if below_prefix.is_dir() { below_prefix } else { self.dest.clone() }
+        let below_prefix = self.prefix.strip_prefix("/").unwrap_or(self.prefix);
+        let mut folder = self.dest.clone();
+        for part in below_prefix {
+            folder.push(part);
+            if !fs::symlink_metadata(&folder).is_ok_and(|facts| facts.is_dir()) {
+                return self.dest.clone();
+            }
+        }
+        folder
     }
 }
 
@@ -257,9 +269,18 @@ fn told(
     let found = installed::build(dbms, wanted, progress)?.manifest;
     let Some(known) = &recipe.version else { return Ok(found) };
     let file = sources.join(&known.file);
-    let text = fs::read_to_string(&file).map_err(Reason::io("read", &file))?;
+    let text = read_plain(&file).map_err(Reason::io("read", &file))?;
     let version = known.read(&text).unwrap_or_else(|| found.version.clone());
     Ok(Manifest { reported: format!("{version} according to its sources"), version, ..found })
+}
+
+/// The text of a file that others made: a header, and no link to what only root may read.
+fn read_plain(file: &Path) -> io::Result<String> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let opened = File::options().read(true).custom_flags(flags).open(file)?;
+    let mut text = String::new();
+    io::Read::read_to_string(&mut io::Read::take(opened, HEADER_MOST), &mut text)?;
+    Ok(text)
 }
 
 /// The error of a full disk with its way out; any other as it is.
@@ -361,8 +382,11 @@ fn give(folder: &Path, user: Option<&User>) -> Result<(), Reason> {
 
 /// Servers may run as another user than rqps.
 fn open_to_all(tree: &Path) -> Result<(), Reason> {
-    let open = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(tree, open).map_err(Reason::io("chmod", tree))
+    // By its descriptor: nobody can put a link in its place.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(tree, flags, Mode::empty());
+    let opened = opened.and_then(|folder| rustix::fs::fchmod(folder, Mode::from_raw_mode(0o755)));
+    opened.map_err(|error| Reason::io("chmod", tree)(error.into()))
 }
 
 fn other(doing: &'static str, path: &Path, error: user::UserError) -> Reason {
