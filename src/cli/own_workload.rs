@@ -20,7 +20,7 @@ use crate::domain::benchmark::Workload;
 use crate::domain::build::BuildSource;
 use crate::domain::sql_workload::PinnedFile;
 use crate::domain::target::Target;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::confinement;
 use crate::plan::{Plan, file};
 use crate::units;
@@ -109,7 +109,7 @@ pub(super) fn take(
 /// The declarations of a user's script.
 fn look(script: &Path, with_help: bool) -> Result<String, String> {
     let program = program().map_err(|error| error.to_string())?;
-    let mut rqps = child::command(program, Task::Work);
+    let mut rqps = child::command(program, ChildTask::Work);
     rqps.env_clear().envs(confinement::environment(folders::variable));
     lua::driver::declared_apart(rqps, script, with_help)
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::os::answer::answer;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 
 /// The nodes of the second part, as Slurm writes lists of nodes.
 const NODES_VARIABLE: &str = "SLURM_JOB_NODELIST_HET_GROUP_1";
@@ -42,7 +42,7 @@ impl ClientNodes {
                  clients\nhint: use --on slurm:PARTITION"
             )
         };
-        let mut command = child::command("scontrol", Task::Submit);
+        let mut command = child::command("scontrol", ChildTask::Submit);
         command.args(["show", "hostnames", &list]);
         let names: Vec<String> = asked(command)?.split_whitespace().map(str::to_owned).collect();
         if names.len() != count as usize {
@@ -92,7 +92,7 @@ impl ClientNodes {
 
 /// Runs a program on a node of the second part, beside others, on all of its CPUs.
 fn on(node: &str) -> Command {
-    let mut command = child::command("srun", Task::Submit);
+    let mut command = child::command("srun", ChildTask::Submit);
     command.args(["--het-group=1", "--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none"]);
     command.args(["--unbuffered", "--quiet", "--nodelist", node, "--"]);
     command
@@ -114,7 +114,7 @@ fn asked(command: Command) -> Result<String> {
 pub(super) fn own_address(variable: Variable) -> Result<IpAddr> {
     let node = variable(OWN_NODE)
         .with_context(|| format!("choose an address for servers: {OWN_NODE} is not set"))?;
-    let mut command = child::command("scontrol", Task::Submit);
+    let mut command = child::command("scontrol", ChildTask::Submit);
     command.args(["--oneliner", "show", "node", &node]);
     let said = asked(command).context("choose an address for servers")?;
     let name = said.split_whitespace().find_map(|word| word.strip_prefix("NodeAddr="));

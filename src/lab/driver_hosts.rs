@@ -11,7 +11,7 @@ use crate::lab::client_nodes::ClientNodes;
 use crate::lab::far::{self, FarHost, SocketFolder, shell_word};
 use crate::lab::progress::Progress;
 use crate::lab::relay::CarrierHost;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::host;
 use crate::plan::StepFile;
 
@@ -145,7 +145,7 @@ impl DriverHosts {
     pub(super) fn driver(&self, place: usize) -> Result<Command> {
         match self {
             DriverHosts::Here { program, .. } => {
-                let mut command = child::command(program, Task::Work);
+                let mut command = child::command(program, ChildTask::Work);
                 // What a request calls a path begins in the root folder: relay/permit.rs.
                 command.arg("driver").current_dir("/");
                 Ok(command)

@@ -17,7 +17,7 @@ use crate::json;
 use crate::lab::bounded_lines::BoundedLines;
 use crate::lab::driver_child::{DriverChild, DriverLog};
 use crate::lab::relay::{ClientLine, FarDriver};
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::valgrind::Callgrind;
 
 /// The start of the process, by its DBMS.
@@ -67,7 +67,7 @@ impl DriverProcess {
         let mut command = match (&callgrind, &launcher) {
             (Some(callgrind), _) => {
                 let (valgrind, args) = callgrind.wrap(program, Vec::new());
-                let mut command = child::command(valgrind, Task::Work);
+                let mut command = child::command(valgrind, ChildTask::Work);
                 command.args(args);
                 // Valgrind's own files must stay those of the process, so it cannot change its
                 // user later.
@@ -77,11 +77,11 @@ impl DriverProcess {
                 command
             }
             (None, Some(launcher)) => {
-                let mut command = child::command(launcher, Task::Work);
+                let mut command = child::command(launcher, ChildTask::Work);
                 command.arg(program);
                 command
             }
-            (None, None) => child::command(program, Task::Work),
+            (None, None) => child::command(program, ChildTask::Work),
         };
         if let Some(environment) = environment {
             command.env_clear().envs(environment);

@@ -13,7 +13,7 @@ use crate::domain::build::BuildSource;
 use crate::domain::target::Target;
 use crate::os::disk;
 use crate::os::lock::{Lock, LockError};
-use crate::os::process::Identity;
+use crate::os::user::Identity;
 use crate::os::user::{self, User, UserError};
 use crate::plan::Plan;
 use crate::units::short_hash;

@@ -316,8 +316,8 @@ pub enum Reason {
     /// The package is not the one of the catalogue.
     #[error(
         "rqps refuses the package {coordinates}: it has the SHA-256 {found}, and the one of the \
-         catalogue has {pinned}; find out who changed it, or delete a damaged file from the package \
-         client's store (for mvn, ~/.m2/repository) and try again"
+         catalogue has {pinned}; find out who changed it, or delete a damaged file from the \
+         package client's store (for mvn, ~/.m2/repository) and try again"
     )]
     OtherPackage {
         /// The package.

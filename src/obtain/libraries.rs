@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::obtain::elf::{self, Elf};
 use crate::os::answer;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 
 /// The default folders of libraries; the multiarch folders are Debian's.
 const SYSTEM_FOLDERS: [&str; 8] = [
@@ -87,7 +87,7 @@ fn find(
 fn host_libraries() -> BTreeMap<String, Vec<PathBuf>> {
     // Debian keeps it out of the path of ordinary users.
     for program in ["ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"] {
-        let mut command = child::command(program, Task::Work);
+        let mut command = child::command(program, ChildTask::Work);
         command.arg("-p");
         if let Ok(answer) = answer::answer(command)
             && answer.success

@@ -7,7 +7,7 @@ use crate::domain::build::Dbms;
 use crate::obtain::client::{self, Ended};
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 
 /// Words by which mvn says that it cannot reach a repository, the most telling first.
 const UNREACHABLE: [&str; 8] = [
@@ -35,7 +35,7 @@ pub(super) struct Fetch<'a> {
 
 /// Has the client put the package file into the folder, and returns the file.
 pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<PathBuf, Reason> {
-    let mut command = child::command(fetch.client, Task::Fetch);
+    let mut command = child::command(fetch.client, ChildTask::Fetch);
     command
         // Strict checksums: a damaged download is an error, not a warning.
         .args(["-B", "-q", "-C", "-Dstyle.color=never"])
@@ -60,7 +60,7 @@ pub(super) fn versions(
     refresh: bool,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<String>, Reason> {
-    let mut command = child::command(fetch.client, Task::Fetch);
+    let mut command = child::command(fetch.client, ChildTask::Fetch);
     // With -X it says where its own repository is.
     command.args(["-B", "-X", "-C", "-Dstyle.color=never"]);
     command.args(refresh.then_some("-U"));

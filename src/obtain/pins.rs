@@ -5,7 +5,7 @@
 const TEXT: &str = include_str!("pins.txt");
 
 /// The SHA-256 of a package, hexadecimal; `None` for one that is not in the catalogue.
-pub fn pinned(coordinates: &str) -> Option<&'static str> {
+pub(super) fn pinned(coordinates: &str) -> Option<&'static str> {
     let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
     let mut pairs = lines.filter_map(|line| line.split_once(' '));
     pairs.find(|(_, found)| *found == coordinates).map(|(sha256, _)| sha256)

@@ -8,7 +8,7 @@ use crate::domain::build::Dbms;
 use crate::obtain::client;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 
 /// The Python that the wheel was made for, which need not be the one that is here.
 const PYTHON: &str = "3.11";
@@ -35,7 +35,7 @@ pub(super) struct Fetch<'a> {
 
 /// Has pip put the wheel into the folder, and returns the file.
 pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<PathBuf, Reason> {
-    let mut command = child::command(fetch.client, Task::Fetch);
+    let mut command = child::command(fetch.client, ChildTask::Fetch);
     command
         .args(["download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"])
         .args(["--disable-pip-version-check", "--no-input", "--progress-bar=off"])

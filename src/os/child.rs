@@ -24,7 +24,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// The task of a child, which decides about its variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
+pub enum ChildTask {
     /// Measures, computes or watches: rqps itself, compilers, perf, valgrind.
     Work,
     /// Fetches packages as the user has set it up: Maven, apt, pip.
@@ -37,12 +37,12 @@ pub enum Task {
     Repository,
 }
 
-impl Task {
+impl ChildTask {
     /// Variables by name beside [`OF_ALL`].
     fn names(self) -> &'static [&'static str] {
         match self {
-            Task::Work => &[],
-            Task::Fetch => &[
+            ChildTask::Work => &[],
+            ChildTask::Fetch => &[
                 "HOME",
                 "TMPDIR",
                 "XDG_CONFIG_HOME",
@@ -62,18 +62,18 @@ impl Task {
                 "REQUESTS_CA_BUNDLE",
                 "CURL_CA_BUNDLE",
             ],
-            Task::Reach => &["HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "KRB5CCNAME"],
-            Task::Submit => &["HOME", "USER", "LOGNAME", "XDG_CACHE_HOME", "XDG_STATE_HOME"],
-            Task::Repository => &["HOME", "XDG_CONFIG_HOME", "SUDO_UID"],
+            ChildTask::Reach => &["HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "KRB5CCNAME"],
+            ChildTask::Submit => &["HOME", "USER", "LOGNAME", "XDG_CACHE_HOME", "XDG_STATE_HOME"],
+            ChildTask::Repository => &["HOME", "XDG_CONFIG_HOME", "SUDO_UID"],
         }
     }
 
     /// Beginnings of names of more variables.
     fn prefixes(self) -> &'static [&'static str] {
         match self {
-            Task::Work | Task::Reach | Task::Repository => &[],
-            Task::Fetch => &["PIP_", "MAVEN_", "M2_", "JAVA_"],
-            Task::Submit => {
+            ChildTask::Work | ChildTask::Reach | ChildTask::Repository => &[],
+            ChildTask::Fetch => &["PIP_", "MAVEN_", "M2_", "JAVA_"],
+            ChildTask::Submit => {
                 &["RQPS_", "SLURM", "SBATCH_", "SRUN_", "SQUEUE_", "SCANCEL_", "SINFO_"]
             }
         }
@@ -88,14 +88,14 @@ impl Task {
 }
 
 /// A program of this host, or of the user's, not started.
-pub fn command(program: impl AsRef<OsStr>, task: Task) -> Command {
+pub fn command(program: impl AsRef<OsStr>, task: ChildTask) -> Command {
     let mut command = Command::new(program);
     command.env_clear().envs(variables(task));
     command
 }
 
 /// The variables of this process that a child with this task gets.
-fn variables(task: Task) -> Vec<(OsString, OsString)> {
+fn variables(task: ChildTask) -> Vec<(OsString, OsString)> {
     let mut passed: Vec<_> = env::vars_os().filter(|(name, _)| task.passes(name)).collect();
     if !passed.iter().any(|(name, _)| name == "PATH") {
         passed.push(("PATH".into(), PATH.into()));
@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn a_child_gets_what_its_task_needs() {
-        let check = |task: Task, name: &str, passes: bool| {
+        let check = |task: ChildTask, name: &str, passes: bool| {
             assert_eq!(task.passes(OsStr::new(name)), passes, "{task:?}: {name}");
         };
-        use Task::{Fetch, Reach, Repository, Submit, Work};
+        use ChildTask::{Fetch, Reach, Repository, Submit, Work};
         for task in [Work, Fetch, Reach, Submit, Repository] {
             check(task, "PATH", true);
             for secret in ["AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "GITHUB_TOKEN", "LD_PRELOAD"] {

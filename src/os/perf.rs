@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal};
 use thiserror::Error;
 
 use crate::domain::sampled::CallGraph;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::perf_script::{ScriptReader, Stacks};
 
 /// The sampled event: CPU time. A hardware event would be more exact, but not comparable between
@@ -110,7 +110,7 @@ impl Perf {
 
     /// Runs it for a moment and returns what it wrote to standard output.
     fn say(&self, doing: &'static str, words: &[&str]) -> Result<String, PerfError> {
-        let output = child::command(&self.program, Task::Work)
+        let output = child::command(&self.program, ChildTask::Work)
             .args(words)
             .stdin(Stdio::null())
             .output()
@@ -152,7 +152,7 @@ impl Perf {
         };
         let pids = pids.join(",");
         let scope = if self.whole_host { vec!["-a"] } else { vec!["-p", pids.as_str()] };
-        let child = child::command(&self.program, Task::Work)
+        let child = child::command(&self.program, ChildTask::Work)
             .args(["record", "-e", EVENT, "-F", &hertz.to_string(), "--call-graph", stacks])
             .args(scope)
             // Times that tell whether a sample is of the window; no caches of anything.
@@ -259,7 +259,7 @@ impl Recorded {
         let pids: Vec<String> = processes.iter().map(u32::to_string).collect();
         // What was sampled by its process has no other samples.
         let of = self.perf.whole_host.then(|| format!("--pid={}", pids.join(",")));
-        let mut child = child::command(&self.perf.program, Task::Work)
+        let mut child = child::command(&self.perf.program, ChildTask::Work)
             .args(["script", "--no-inline", "--show-lost-events", "--ns"])
             .args(["-F", "pid,tid,time,event,ip,sym,dso", "-i"])
             .arg(&self.file)

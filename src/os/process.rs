@@ -21,8 +21,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::tree::stat_of;
+use crate::os::user::Identity;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -88,15 +89,6 @@ pub struct StopOrder {
 impl StopOrder {
     /// At once.
     pub const HARD: StopOrder = StopOrder { signal: StopSignal::Kill, timeout_ms: 0 };
-}
-
-/// User and group that a process runs as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    /// User id.
-    pub uid: u32,
-    /// Group id; all other groups are dropped.
-    pub gid: u32,
 }
 
 /// A process for a warden to start.
@@ -228,7 +220,7 @@ impl Warden {
         };
         // A process group of its own: Ctrl-C of the terminal is for rqps, which stops its servers
         // in order.
-        let mut child = child::command(program_self, Task::Work)
+        let mut child = child::command(program_self, ChildTask::Work)
             .arg(WARDEN_COMMAND)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

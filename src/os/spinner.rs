@@ -18,7 +18,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::os::affinity;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 
 /// First word of the line by which a spinner says that it spins.
 const READY: &str = "spinning:";
@@ -47,7 +47,7 @@ pub struct Spinner {
 impl Spinner {
     /// Starts `program spinner` and waits until it spins.
     pub fn start(program: &Path) -> Result<Spinner, SpinnerError> {
-        let mut command = child::command(program, Task::Work);
+        let mut command = child::command(program, ChildTask::Work);
         command.arg("spinner");
         Self::start_command(command)
     }

@@ -6,12 +6,20 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-use crate::os::process::Identity;
 
 /// The user that is taken when none is named.
 const DEFAULT_USER: &str = "nobody";
+
+/// User and group that a process runs as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// User id.
+    pub uid: u32,
+    /// Group id; all other groups are dropped.
+    pub gid: u32,
+}
 
 /// A line of /etc/passwd.
 #[derive(Clone, Debug, PartialEq, Eq)]

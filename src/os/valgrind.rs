@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use crate::os::child::{self, Task};
-use crate::os::process::Identity;
+use crate::os::child::{self, ChildTask};
+use crate::os::user::Identity;
 
 /// Default time that a process under valgrind may be silent.
 pub const PATIENCE: Duration = Duration::from_secs(300);
@@ -92,7 +92,7 @@ impl Valgrind {
         };
         let (valgrind, vgdb) = (find("valgrind")?, find("vgdb")?);
         let broken = |why: String| ValgrindError::Broken { program: valgrind.clone(), why };
-        let said = child::command(&valgrind, Task::Work)
+        let said = child::command(&valgrind, ChildTask::Work)
             .arg("--version")
             .stdin(Stdio::null())
             .output()
@@ -246,7 +246,7 @@ impl Callgrind {
         orders: &[&str],
     ) -> Result<String, ValgrindError> {
         let fault = |why: String| ValgrindError::Order { doing, pid, why };
-        let mut command = child::command(&self.programs.vgdb, Task::Work);
+        let mut command = child::command(&self.programs.vgdb, ChildTask::Work);
         command.arg(format!("--pid={pid}"));
         command.arg(format!("--vgdb-prefix={}", self.pipes().display()));
         for order in orders {

@@ -18,7 +18,8 @@ use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::json;
-use crate::os::process::{Identity, ProcessSpec, StopOrder, StopSignal, send, tree};
+use crate::os::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
+use crate::os::user::Identity;
 use crate::os::{cgroup, shared_memory};
 
 /// Time between two looks at the tree while it is being ended.

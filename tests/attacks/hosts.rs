@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::program::{rqps_in, said, text};
+use crate::program::{rqps_in, said, text, turn};
 
 /// Variables that no child may see.
 const SECRETS: [(&str, &str); 3] = [
@@ -154,7 +154,8 @@ fn what_is_asked_for_its_version_is_nobody_and_knows_nothing() {
     let traces = traces(folder.path());
     let server = format!(
         "#!/bin/sh\necho uid=$(id -u) > {0}/trace; env >> {0}/trace\n\
-         for n in 3 4 5 6 7 8 9; do (: >&$n) 2> /dev/null && echo rqps-secret-$n >> {0}/trace; done\n\
+         for n in 3 4 5 6 7 8 9; do\n\
+         (: >&$n) 2> /dev/null && echo rqps-secret-$n >> {0}/trace\ndone\n\
          sleep 60 &\n\
          echo 'postgres (PostgreSQL) 17.2'\n",
         traces.display()
@@ -168,18 +169,19 @@ fn what_is_asked_for_its_version_is_nobody_and_knows_nothing() {
 
 /// A host that answers as any other, and sends back what this script makes of the results.
 fn hostile_host(folder: &Path, attack: &str) -> Output {
+    let _turn = turn();
     let ssh = format!(
         "#!/bin/sh\n\
+         export RQPS_HOST_LOCK={0}/lock-there\n\
          echo \"$@\" >> {0}/words\n\
          for word; do script=$word; done\n\
          case $* in *' -O '*|*' -- evil true') exit 0;; esac\n\
-         case $script in *'tar -cf'*)\n\
-         there=${{script#*cd }}; there=${{there%% && tar*}}; eval \"cd $(eval echo $there)\"\n\
-         {attack}\nexit;;\nesac\n\
          cd / && exec sh -c \"$script\"\n",
         folder.display()
     );
     program(&folder.join("programs/ssh"), &ssh);
+    let tar = format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{attack}\n");
+    program(&folder.join("programs/tar"), &tar);
     let path = std::env::var("PATH").unwrap();
     let words = [
         "compare",
@@ -197,8 +199,7 @@ fn hostile_host(folder: &Path, attack: &str) -> Output {
     ];
     let mut command = rqps_in(&words, folder);
     command.env("PATH", format!("{}:{path}", folder.join("programs").display()));
-    command.env("XDG_CACHE_HOME", folder.join("there")).env("HOME", folder.join("there"));
-    command.envs(SECRETS).output().unwrap()
+    command.env("HOME", folder.join("there")).envs(SECRETS).output().unwrap()
 }
 
 #[test]
@@ -209,18 +210,19 @@ fn a_measuring_host_writes_no_files_of_the_user() {
             "link",
             "d=$(mktemp -d); cp -r . $d/c; cd $d/c; ln -s FOLDER link; tar -cf $d/t .; \
              mkdir $d/x; cd $d/x; mkdir link; echo evil > link/evil; tar -rf $d/t ./link/evil; \
-             cat $d/t",
+             cat $d/t; rm -rf $d",
             "neither a folder nor a plain file",
         ),
         (
             "parent",
             "d=$(mktemp -d); echo evil > $d/evil; \
-             tar -cPf - --transform 's,.*,../../../evil,' $d/evil",
+             tar -cPf - --transform 's,.*,../../../evil,' $d/evil; rm -rf $d",
             "leads out",
         ),
         (
             "label",
-            "sed -i 's/\"label\": *\"[^\"]*\"/\"label\": \"x\\/..\\/..\\/evil\"/' block.json; tar -cf - .",
+            "sed -i 's,\"label\": *\"[^\"]*\",\"label\": \"x/../../evil\",' block.json; \
+             tar -cf - .",
             "a run that is not of this block",
         ),
         (
@@ -228,7 +230,7 @@ fn a_measuring_host_writes_no_files_of_the_user() {
             "sed -i 's/\"order\": *1/\"order\": 7/' block.json; tar -cf - .",
             "a run that is not of this block",
         ),
-        ("flood", "head -c 300000 /dev/zero | tr '\\0' x >&2; exit 3", "on evil"),
+        ("cut", "head -c 300000 /dev/zero | tr '\\0' x >&2; exit 3", "on evil"),
     ];
     for (name, attack, expected) in attacks {
         let folder = open_folder();
@@ -285,4 +287,29 @@ fn a_build_that_is_a_link_changes_no_rights_elsewhere() {
     assert!(!output.status.success(), "{}", said(&output));
     let mode = fs::metadata(&closed).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o700, "{}", said(&output));
+}
+
+#[test]
+fn a_library_under_test_is_nobody_and_knows_nothing() {
+    let folder = open_folder();
+    let traces = traces(folder.path());
+    let library = format!(
+        "#include <stdlib.h>\n\
+         const char version[] = \"3.99.1\";\n\
+         int sqlite3_prepare_v2(void) {{ return version[0]; }}\n\
+         __attribute__((constructor)) static void loaded(void) {{\n\
+         system(\"(echo uid=$(id -u); env) >> {}/trace\");\n}}\n",
+        traces.display()
+    );
+    fs::write(folder.path().join("evil.c"), library).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o", "libsqlite3.so", "evil.c"]).current_dir(folder.path());
+    assert!(cc.status().unwrap().success());
+    let word = format!("sqlite={}", folder.path().join("libsqlite3.so").display());
+    let words = ["compare", &word, "--steps", "point-query", "--blocks", "1", "--out", "out"];
+    let _turn = turn();
+    let output = rqps_in(&words, folder.path()).envs(SECRETS).output().unwrap();
+    assert!(!output.status.success(), "{}", said(&output));
+    assert!(traces.join("trace").exists(), "{}", said(&output));
+    check_stranger(&traces.join("trace"));
 }

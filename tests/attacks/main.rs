@@ -1,5 +1,5 @@
-//! Small, harmless forms of the attacks of a security review, each on the whole program or on a real
-//! server: docs/security.md names what is promised against whom.
+//! Small, harmless forms of the attacks of a security review, each on the whole program or on a
+//! real server: docs/security.md names what is promised against whom.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

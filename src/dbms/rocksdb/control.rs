@@ -22,7 +22,7 @@ use crate::domain::rocksdb::{DriverSettings, KvOption};
 use crate::embed::rocksdb::marker::{Marker, State, database_folder};
 use crate::embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
 use crate::json;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::user::chown_tree;
 use crate::os::{confinement, disk, tree};
 
@@ -94,7 +94,7 @@ impl KeyValue {
     }
 
     fn ask(&self, probe: &Probe) -> io::Result<Answer> {
-        let mut child = child::command(&self.site.warden_program, Task::Work)
+        let mut child = child::command(&self.site.warden_program, ChildTask::Work)
             .arg(ROCKSDB_COMMAND)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -21,7 +21,7 @@ use crate::domain::build::{Build, Version};
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::embed::sqlite::{self, SqliteConnection};
 use crate::json;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::user::chown_tree;
 use crate::os::{confinement, host};
 
@@ -87,11 +87,11 @@ impl Sqlite {
         let program = &self.site.warden_program;
         let mut command = match self.launcher() {
             Some(launcher) => {
-                let mut command = child::command(launcher, Task::Work);
+                let mut command = child::command(launcher, ChildTask::Work);
                 command.arg(program);
                 command
             }
-            None => child::command(program, Task::Work),
+            None => child::command(program, ChildTask::Work),
         };
         let mut child = command
             .arg(SQLITE_COMMAND)

@@ -109,8 +109,10 @@ impl Cells {
     /// The report of a block, if a start of it came to its end. Its runs and the facts of its host
     /// are in the result folder then, and so is `log`, what the job said.
     ///
-    /// What a host wrote is hostile: it is copied without links first, and names come from what this
-    /// host wrote down, never from a report. The first report that is seen counts. A second start, of a host that was thought dead, may
+    /// What a host wrote is hostile: it is copied without links first, and names come from what
+    /// this host wrote down, never from a report.
+    ///
+    /// The first report that is seen counts. A second start, of a host that was thought dead, may
     /// also end: nobody reads it.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::elsewhere::{Elsewhere, SlurmPartition};
-use super::unfit_nodes::FOLDER;
+use super::unfit_nodes::{FOLDER, is_node};
 use crate::lab::far::quoted;
 use crate::os::host;
 
@@ -63,12 +63,6 @@ pub(super) fn check(folder: &Path, slurm: &SlurmPartition) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// True for a name that a node can have: others would be options, or lists of nodes.
-pub(super) fn is_node(name: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    !name.is_empty() && !name.starts_with(['-', '.']) && name.chars().all(is_part)
 }
 
 /// An option as one word of a line of a script.

@@ -2,6 +2,8 @@
 //! started it removes them, or the next block on that host.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,10 +65,17 @@ fn folder_of_user(work: &Path) -> PathBuf {
     work.join(format!("rqps-blocks-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// Makes it. The error says what to do.
+/// Makes it, in a folder where others may make files, too. The error says what to do.
 fn make_folder_of_user(work: &Path) -> Result<()> {
     let folder = folder_of_user(work);
-    fs::create_dir_all(&folder).map_err(|error| {
+    // Servers run as another user, who must get through.
+    let made = fs::create_dir_all(work)
+        .and_then(|()| fs::DirBuilder::new().mode(0o755).create(&folder))
+        .or_else(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => check_own(&folder),
+            _ => Err(error),
+        });
+    made.map_err(|error| {
         anyhow::anyhow!(
             "keep data in {}: make {}: {error}\nhint: name a folder with --work that you may write \
              to on each host",
@@ -74,6 +83,16 @@ fn make_folder_of_user(work: &Path) -> Result<()> {
             folder.display()
         )
     })
+}
+
+/// Refuses a folder, or a link in its place, that another user has made or may write into.
+fn check_own(folder: &Path) -> io::Result<()> {
+    let facts = fs::symlink_metadata(folder)?;
+    let is_own = facts.is_dir() && facts.uid() == rustix::process::geteuid().as_raw();
+    match is_own && facts.mode() & 0o022 == 0 {
+        true => Ok(()),
+        false => Err(io::Error::other("another user made it, or may write into it")),
+    }
 }
 
 /// The folder of all blocks of this user in `work`, that of the block whose results go to `out`,
@@ -171,6 +190,21 @@ mod tests {
         assert!(again.is_some_and(|error| error.to_string().contains("is held by")));
         drop((living, next));
         assert!(!all.exists(), "nothing is left");
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_not_used() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let work = tempfile::tempdir().expect("folder");
+        let elsewhere = tempfile::tempdir().expect("folder");
+        let place = folder_of_user(work.path());
+        symlink(elsewhere.path(), &place).expect("a link");
+        assert!(BlockFolder::make(work.path(), Path::new("/results/a")).is_err());
+        assert_eq!(fs::read_dir(elsewhere.path()).expect("folder").count(), 0);
+        fs::remove_file(&place).expect("remove");
+        fs::create_dir(&place).expect("a folder");
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("chmod");
+        assert!(check_can_keep(work.path()).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use thiserror::Error;
 
 use crate::os::answer::answer;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 
 /// Slurm's default for the largest number of tasks in an array, where it does not tell.
 const ARRAY_MOST: usize = 1000;
@@ -91,7 +91,7 @@ impl QueuedTask {
 
 /// Runs one of Slurm's commands.
 fn asked(program: &str, words: &[&str]) -> Result<String> {
-    let mut command = child::command(program, Task::Submit);
+    let mut command = child::command(program, ChildTask::Submit);
     command.args(words);
     let said = answer(command).map_err(|why| {
         anyhow::anyhow!("start {program}: {why}\nhint: run rqps where Slurm's commands are")
@@ -216,7 +216,7 @@ pub(super) fn submit(path: &Path, features: Option<&str>, partition: &str) -> Re
 
 /// The error is what sbatch said.
 fn sbatch(words: &[&str], script: &str) -> Result<String, String> {
-    let mut command = child::command("sbatch", Task::Submit);
+    let mut command = child::command("sbatch", ChildTask::Submit);
     command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("start it: {error}"))?;
     if let Some(mut input) = child.stdin.take() {

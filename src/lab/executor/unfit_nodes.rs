@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{cells, job_script};
+use super::cells;
 
 use crate::results::{entries, replace_whole};
 
@@ -52,7 +52,7 @@ impl UnfitNodes {
     /// The reason cannot be written.
     pub(super) fn declare(&self, node: &str, why: &str) -> Result<()> {
         let what = || format!("write down that the node {node} is unfit");
-        if !job_script::is_node(node) {
+        if !is_node(node) {
             bail!("{}: it has no plain name", what());
         }
         fs::create_dir_all(&self.folder).with_context(what)?;
@@ -69,6 +69,12 @@ impl UnfitNodes {
     }
 }
 
+/// True for a name that a node can have: others would be options, or lists of nodes.
+pub(super) fn is_node(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    !name.is_empty() && !name.starts_with(['-', '.']) && name.chars().all(is_part)
+}
+
 /// The unfit nodes of a folder of cells, with their reasons.
 ///
 /// # Errors
@@ -82,7 +88,7 @@ fn reasons(folder: &Path) -> Result<BTreeMap<String, String>> {
     if !folder.is_dir() {
         return Ok(found);
     }
-    for node in entries(folder)?.into_iter().filter(|node| job_script::is_node(node)) {
+    for node in entries(folder)?.into_iter().filter(|node| is_node(node)) {
         // Nodes write it.
         let why = cells::last_words(&folder.join(&node)).unwrap_or_default();
         // A node may still be writing it.

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use super::shell::shell_word;
 use crate::lab::take_in;
 use crate::os::answer::{end_group, gather, joined};
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::units::short_hash;
 
 /// Seconds after the last command until the shared connection ends by itself.
@@ -78,7 +78,7 @@ impl SshLink {
     /// ssh to the host, without what it is to do there. It never asks a question. `master` is
     /// whether it makes the shared connection.
     fn ssh(&self, master: &str) -> Command {
-        let mut command = child::command("ssh", Task::Reach);
+        let mut command = child::command("ssh", ChildTask::Reach);
         // Ctrl-C is for this process, which then ends what runs there in good order.
         command.process_group(0);
         if let Some(config) = &self.config {

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::os::answer::answer;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 
 /// The file name of a copy of the program with this SHA-256.
 pub(in crate::lab) fn program_name(digest: &str) -> String {
@@ -17,7 +17,7 @@ pub(in crate::lab) fn program_name(digest: &str) -> String {
 /// # Errors
 /// It is missing or cannot read the file.
 pub(in crate::lab) fn digest_of(file: &Path) -> Result<String> {
-    let mut command = child::command("sha256sum", Task::Work);
+    let mut command = child::command("sha256sum", ChildTask::Work);
     command.arg(file);
     let said = answer(command).map_err(anyhow::Error::msg).context("start sha256sum")?;
     match said.output.split_whitespace().next() {

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::units::short_hash;
 
 /// The folder above it, with a short path.
@@ -45,7 +45,7 @@ impl SocketFolder {
             }
             made => made.with_context(what)?,
         }
-        let mut command = child::command("sh", Task::Work);
+        let mut command = child::command("sh", ChildTask::Work);
         // Ctrl-C is for this process.
         command.args(["-c", KEEPER]).arg(&path).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

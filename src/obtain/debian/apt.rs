@@ -16,7 +16,7 @@ use crate::obtain::debian::mirror::{Mirror, PACKAGE};
 use crate::obtain::debian::words;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 
 /// Settings that the command line cannot undo: lists. Hooks of the host are for the host's
 /// packages.
@@ -95,7 +95,7 @@ impl<'a> Apt<'a> {
     }
 
     fn command(&self) -> Command {
-        let mut command = child::command(self.client, Task::Fetch);
+        let mut command = child::command(self.client, ChildTask::Fetch);
         command.env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
         command.arg("-c").arg(self.folder.join("apt.conf"));
         let folders = [

@@ -16,7 +16,7 @@ use crate::obtain::inspect;
 use crate::obtain::progress::Progress;
 use crate::obtain::unpack::{Folder, Links};
 use crate::os::answer;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::units;
 
 /// The packages to fetch.
@@ -123,7 +123,7 @@ fn unpack_one(
     folder: &mut Folder<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<(), Reason> {
-    let mut command = child::command(request.dpkg_deb, Task::Work);
+    let mut command = child::command(request.dpkg_deb, ChildTask::Work);
     command.arg("--fsys-tarfile").arg(package);
     let mut child = client::start(&mut command, "dpkg", request.dbms)?;
     let errors = answer::gather(child.stderr.take());

@@ -7,7 +7,7 @@ use crate::domain::build::Dbms;
 use crate::obtain::client;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 
 /// The Debian package of apt-get.
 pub(super) const PACKAGE: &str = "apt";
@@ -32,7 +32,7 @@ pub(super) fn find(
     dbms: Dbms,
     progress: &mut Progress<'_>,
 ) -> Result<Mirror, Reason> {
-    let mut command = child::command(client, Task::Fetch);
+    let mut command = child::command(client, ChildTask::Fetch);
     command.env("LC_ALL", "C").args(["indextargets", "--format", FORMAT]);
     command.arg("Created-By: Packages");
     let text = || "asking apt for its mirror".to_string();
@@ -91,7 +91,7 @@ fn trusts_something(
         Some(folder) => folder.join("apt-config"),
         None => PathBuf::from("apt-config"),
     };
-    let mut command = child::command(config, Task::Fetch);
+    let mut command = child::command(config, ChildTask::Fetch);
     command.args(["shell", "PARTS", "Dir::Etc::TrustedParts/d"]);
     let text = || "asking apt for its keys".to_string();
     let ended = client::run(&mut command, PACKAGE, dbms, progress, text)?;

@@ -22,7 +22,7 @@ use crate::obtain::progress::Progress;
 use crate::obtain::source_fault::SourceFault;
 use crate::obtain::{installed, layout};
 use crate::os::answer;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::user::{self, User};
 
 /// No header of a version is longer.
@@ -330,7 +330,7 @@ fn write_script(path: &Path, text: &str) -> io::Result<()> {
 /// only after minutes. The error names all Debian packages that are missing.
 fn check_needs(recipe: &Recipe, present: &BTreeSet<String>) -> Result<(), Reason> {
     let is_there = |line: &str, name: &str| {
-        let mut command = child::command("sh", Task::Work);
+        let mut command = child::command("sh", ChildTask::Work);
         command.args(["-c", line, name]);
         answer::answer(command).is_ok_and(|answer| answer.success)
     };
@@ -359,7 +359,7 @@ fn check_allocator(dbms: Dbms, toolchain: &Toolchain) -> Result<(), Reason> {
     if spec::of(dbms).is_some_and(|spec| matches!(spec.form, BuildForm::Library(_))) {
         return Err(SourceFault::NoAllocator { dbms }.into());
     }
-    let mut command = child::command(&toolchain.cc, Task::Work);
+    let mut command = child::command(&toolchain.cc, ChildTask::Work);
     command.arg(format!("-print-file-name={library}"));
     // A compiler that does not find the file prints the name as it is.
     let missing = |said| Reason::MissingLibrary { library, said, package };

@@ -3,8 +3,11 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use crate::obtain::error::Reason;
@@ -42,7 +45,7 @@ pub(super) fn hash(folder: &Path, progress: &mut Progress<'_>) -> Result<String,
             let to = fs::read_link(&path).map_err(Reason::io("read", &path))?;
             hash.update(to.as_os_str().as_bytes());
         } else {
-            let mut file = File::open(&path).map_err(Reason::io("open", &path))?;
+            let mut file = open(&path).map_err(Reason::io("open", &path))?;
             loop {
                 match file.read(&mut buffer).map_err(Reason::io("read", &path))? {
                     0 => break,
@@ -71,6 +74,7 @@ pub(super) fn copy(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Resul
 
 /// Copies a folder with all that is in it, also empty folders, with their permissions.
 pub(super) fn mirror(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Result<(), Reason> {
+    let from = &from.canonicalize().map_err(Reason::io("find", from))?;
     fs::create_dir_all(to).map_err(Reason::io("create", to))?;
     for entry in fs::read_dir(from).map_err(Reason::io("read", from))? {
         let path = entry.map_err(Reason::io("read", from))?.path();
@@ -90,8 +94,27 @@ fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_symlink() {
         return std::os::unix::fs::symlink(fs::read_link(from)?, to);
     }
-    fs::copy(from, to)?;
+    let mut source = open(from)?;
+    let facts = source.metadata()?;
+    let mut target = File::create(to)?;
+    io::copy(&mut source, &mut target)?;
+    target.set_permissions(fs::Permissions::from_mode(facts.permissions().mode() & 0o777))?;
     // Generated files must not look older than what they are made of.
-    let modified = fs::metadata(from)?.modified()?;
-    File::open(to)?.set_modified(modified)
+    target.set_modified(facts.modified()?)
+}
+
+/// Opens a plain file of a folder that others may change meanwhile: no link may be put in its place
+/// or above it, where rqps as root would read what they may not.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // An old kernel, or a container that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(path, flags, Mode::empty())?,
+        opened => opened?,
+    };
+    let file = File::from(opened);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no plain file any more")),
+    }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::os::answer::answer;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::user::{self, User};
 use crate::units;
 
@@ -167,7 +167,7 @@ impl Drop for GitFolder {
 
 /// git that runs no program of a repository's choice and fetches nothing.
 fn hardened() -> Command {
-    let mut command = child::command("git", Task::Repository);
+    let mut command = child::command("git", ChildTask::Repository);
     command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
     command.env("GIT_ALLOW_PROTOCOL", "none").env("GIT_NO_LAZY_FETCH", "1");
     command.env("GIT_NO_REPLACE_OBJECTS", "1").env("GIT_PAGER", "cat").env("GIT_EDITOR", "false");

@@ -7,7 +7,7 @@ use crate::obtain::client::shortened;
 use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
 use crate::os::answer;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::user::User;
 
 /// Checks that the program is there, if there is a patch.
@@ -15,7 +15,7 @@ pub(super) fn check(patches: &[PathBuf]) -> Result<(), Reason> {
     if patches.is_empty() {
         return Ok(());
     }
-    let mut command = child::command("patch", Task::Work);
+    let mut command = child::command("patch", ChildTask::Work);
     command.arg("--version");
     answer::answer(command).map(|_| ()).map_err(missing)
 }
@@ -38,7 +38,7 @@ pub(super) fn apply(
 ) -> Result<(), Reason> {
     for file in patches {
         let text = File::open(file).map_err(Reason::io("read the patch", file))?;
-        let mut command = child::command("patch", Task::Work);
+        let mut command = child::command("patch", ChildTask::Work);
         command.args(["-p1", "--batch", "--forward"]).current_dir(sources);
         if let Some(user) = user {
             child::become_user(&mut command, user);

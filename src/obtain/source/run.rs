@@ -14,7 +14,7 @@ use crate::obtain::client::shortened;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
 use crate::obtain::source_fault::SourceFault;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 use crate::os::user::User;
 use crate::units;
 
@@ -34,7 +34,7 @@ pub(super) fn command(
 ) -> Command {
     let flags = toolchain.flags.join(" ");
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut command = child::command("sh", Task::Work);
+    let mut command = child::command("sh", ChildTask::Work);
     command.args(["-e", "-c", line]).current_dir(folder).stdin(Stdio::null());
     command.env("CC", &toolchain.cc).env("CXX", &toolchain.cxx);
     command.env("CFLAGS", &flags).env("CXXFLAGS", &flags).env("JOBS", jobs.to_string());
@@ -118,7 +118,7 @@ fn percent_done(tail: &str) -> Option<u8> {
 /// Ends the group of a command when rqps is gone, however it went: its pipe closes then.
 fn guard(child: &Child) -> io::Result<Child> {
     let group = i32::try_from(child.id()).map_err(io::Error::other)?;
-    let mut guard = child::command("sh", Task::Work);
+    let mut guard = child::command("sh", ChildTask::Work);
     guard.args(["-c", "read -r line; kill -KILL 0"]).process_group(group);
     guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }

@@ -6,7 +6,7 @@ use crate::dbms::spec::{BuildVariant, build_variant, patch_file, recipe_name, re
 use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
 use crate::os::answer;
-use crate::os::child::{self, Task};
+use crate::os::child::{self, ChildTask};
 
 /// Compilers and flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Toolchain {
                 (cc, cxx) = (c, cplusplus);
             }
         }
-        let mut command = child::command(cc, Task::Work);
+        let mut command = child::command(cc, ChildTask::Work);
         command.arg("--version");
         let package =
             if cc == "clang" { "the Debian package clang" } else { "the Debian package gcc" };
