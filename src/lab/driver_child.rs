@@ -9,7 +9,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use anyhow::{Context, Result, anyhow};
 
 use crate::lab::far::CONNECTION_FAILED;
+use crate::os::plain;
 
+/// Bytes at the end of a log in which an error looks for words.
+const WORDS_MOST: u64 = 1 << 20;
 /// Lines of a panic that an error shows.
 const PANIC_LINES: usize = 5;
 
@@ -79,9 +82,10 @@ impl DriverLog {
     /// The last panic in the log as a clause, otherwise the last line; empty for an empty log.
     fn last_words(&self) -> String {
         // If the log cannot be read, the error stays as it is.
-        let bytes = fs::read(&self.path).unwrap_or_default();
-        let own = bytes.get(self.start as usize..).unwrap_or_default();
-        let text = String::from_utf8_lossy(own);
+        let length = fs::metadata(&self.path).map_or(0, |log| log.len());
+        let own = length.saturating_sub(self.start).min(WORDS_MOST);
+        let bytes = plain::end(&self.path, own).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let is_word = |line: &&str| !line.starts_with("note: ") && *line != "stack backtrace:";

@@ -16,6 +16,7 @@ mod made_root;
 pub mod noise;
 pub mod perf;
 mod perf_script;
+pub mod plain;
 pub mod proc;
 pub mod process;
 pub mod profile_names;

@@ -24,10 +24,13 @@ use crate::embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
 use crate::json;
 use crate::os::child::{self, ChildTask};
 use crate::os::user::chown_tree;
-use crate::os::{confinement, disk, tree};
+use crate::os::{confinement, disk, plain, tree};
 
 /// The hidden subcommand that runs [`rocksdb_process`].
 pub const ROCKSDB_COMMAND: &str = "rocksdb-probe";
+
+/// Bytes that are kept of the library's own files.
+const LOG_KEPT: u64 = 64 << 20;
 
 /// A database of either.
 pub(crate) struct KeyValue {
@@ -216,7 +219,7 @@ impl ControlPlane for KeyValue {
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
         let folder = database_folder(&self.site.data);
         let mut texts = Vec::new();
-        if let Ok(log) = std::fs::read_to_string(folder.join("LOG")) {
+        if let Ok(log) = plain::beginning(&folder.join("LOG"), LOG_KEPT) {
             texts.push(("rocksdb-log.txt".to_owned(), log));
         }
         if let Some(options) = latest_options(&folder) {
@@ -267,5 +270,5 @@ fn latest_options(folder: &Path) -> Option<String> {
     let names = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
     let names = names.filter_map(|name| name.into_string().ok());
     let newest = names.filter(|name| name.starts_with("OPTIONS-")).max()?;
-    std::fs::read_to_string(folder.join(newest)).ok()
+    plain::beginning(&folder.join(newest), LOG_KEPT).ok()
 }

@@ -4,18 +4,16 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rustix::fs::OFlags;
 use serde::Deserialize;
 
 use crate::domain::block::{BLOCK_FORMAT, BlockReport};
 use crate::domain::run::RunKey;
 use crate::json;
 use crate::lab::{far, take_in};
+use crate::os::plain;
 use crate::plan::BlockSpec;
 use crate::results::{ResultSet, replace_whole};
 use crate::units;
@@ -128,7 +126,7 @@ impl Cells {
         }
         let logs = self.results.folder().join(LOGS);
         bring(&taken.join("load"), &logs.join(format!("{}.load", cell.name)))?;
-        if let Some(said) = last_bytes(log, LOG_KEPT) {
+        if let Ok(said) = plain::end(log, LOG_KEPT) {
             let kept = logs.join(format!("{}.log", cell.name));
             fs::write(&kept, said).with_context(|| format!("write {}", kept.display()))?;
         }
@@ -279,24 +277,10 @@ pub(super) fn complains(log: &Path) -> bool {
 
 /// The last message of rqps in a log, or else its last line; `None` for an empty log.
 pub(super) fn last_words(log: &Path) -> Option<String> {
-    let text = String::from_utf8_lossy(&last_bytes(log, LAST_WORDS)?).into_owned();
+    let text = String::from_utf8_lossy(&plain::end(log, LAST_WORDS).ok()?).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let fault = lines.iter().rposition(|line| line.starts_with("rqps: failed"));
     let from = fault.unwrap_or(lines.len().saturating_sub(1));
     let said = lines.get(from..)?.join("; ");
     (!said.is_empty()).then(|| said.trim_start_matches("rqps: ").to_owned())
-}
-
-/// The end of a log that others write; `None` if it is no plain file, or not there.
-fn last_bytes(log: &Path, most: u64) -> Option<Vec<u8>> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let mut file = File::options().read(true).custom_flags(flags).open(log).ok()?;
-    let facts = file.metadata().ok()?;
-    if !facts.is_file() {
-        return None;
-    }
-    file.seek(SeekFrom::Start(facts.len().saturating_sub(most))).ok()?;
-    let mut bytes = Vec::new();
-    file.take(most).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
 }

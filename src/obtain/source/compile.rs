@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -23,6 +23,7 @@ use crate::obtain::source_fault::SourceFault;
 use crate::obtain::{installed, layout};
 use crate::os::answer;
 use crate::os::child::{self, ChildTask};
+use crate::os::plain;
 use crate::os::user::{self, User};
 
 /// No header of a version is longer.
@@ -269,18 +270,9 @@ fn told(
     let found = installed::build(dbms, wanted, progress)?.manifest;
     let Some(known) = &recipe.version else { return Ok(found) };
     let file = sources.join(&known.file);
-    let text = read_plain(&file).map_err(Reason::io("read", &file))?;
+    let text = plain::beginning(&file, HEADER_MOST).map_err(Reason::io("read", &file))?;
     let version = known.read(&text).unwrap_or_else(|| found.version.clone());
     Ok(Manifest { reported: format!("{version} according to its sources"), version, ..found })
-}
-
-/// The text of a file that others made: a header, and no link to what only root may read.
-fn read_plain(file: &Path) -> io::Result<String> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let opened = File::options().read(true).custom_flags(flags).open(file)?;
-    let mut text = String::new();
-    io::Read::read_to_string(&mut io::Read::take(opened, HEADER_MOST), &mut text)?;
-    Ok(text)
 }
 
 /// The error of a full disk with its way out; any other as it is.
