@@ -224,7 +224,7 @@ fn every_form_says_the_same() {
     assert_eq!((&json["exit"], &json["gate"]["ending"]), (&json!(1), &json!("regression")));
     assert_eq!(json["gate"]["findings"][0]["step"], "scan");
     assert_eq!(json["gate"]["findings"][1]["level"], "unclear");
-    let row = "| REGRESSION | mysql-8.0.33 | scan | o/s | SLOWER | 0.500 [";
+    let row = "| REGRESSION | mysql-8.0.33 | scan | o/s | SLOWER | 0.500 \\[";
     check(set.path(), &["--format", "markdown"], 1, &[row]);
     let xml = check(
         set.path(),

@@ -4,6 +4,8 @@
 pub mod datagen;
 #[path = "../../src/domain/mod.rs"]
 pub mod domain;
+#[path = "../../src/escape.rs"]
+pub mod escape;
 #[path = "../../src/json.rs"]
 pub mod json;
 #[path = "../../src/parallel.rs"]

@@ -419,6 +419,10 @@ pub(super) struct Export {
     /// The folder or the database to write
     #[arg(short, long, value_name = "PATH")]
     pub output: PathBuf,
+    /// csv: leave texts that begin with = + - @ as they are. Otherwise an apostrophe before them
+    /// keeps a spreadsheet from calculating them
+    #[arg(long)]
+    pub formulas: bool,
     #[command(flatten)]
     pub rules: RuleOptions,
 }

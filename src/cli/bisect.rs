@@ -1,7 +1,5 @@
 //! `rqps bisect`: which version changed a step.
 
-use std::io::Write;
-
 use anyhow::{Context, Result, bail};
 
 use crate::campaign::bisect::{BisectionEnd, bisect, searched, versions};
@@ -11,7 +9,7 @@ use crate::cli::measure::plan_of;
 use crate::cli::program::valgrind;
 use crate::cli::progress::Display;
 use crate::cli::workload_args::WorkloadArgs;
-use crate::cli::{brought, exit, folders, gate, hosts, layout_tau, own_workload, vector};
+use crate::cli::{brought, exit, folders, gate, hosts, layout_tau, own_workload, print, vector};
 use crate::domain::benchmark::Phase;
 use crate::domain::bisection::{BisectedVersion, BisectionRequest};
 use crate::domain::metric::Metric;
@@ -66,7 +64,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
         BisectFormat::Markdown => render_markdown(&bisection_document(&found)),
         BisectFormat::Json => bisection_json(&found)?,
     };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    print::escaped(text.as_bytes())?;
     Ok(exit::FINE)
 }
 

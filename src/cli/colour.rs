@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use clap::ColorChoice;
 use clap::builder::styling::{AnsiColor, Style};
 
+use crate::escape;
+
 static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
 
 /// Verdicts as in reports. The first match counts, so SLOWER-SMALL is before SLOWER.
@@ -51,8 +53,10 @@ fn wanted() -> bool {
 /// Standard output cannot be written.
 pub(super) fn print(report: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
+    // The only codes of a terminal are those that are added here.
+    let report = escape::terminal(report);
     match wanted() {
-        true => stdout.write_all(painted(report).as_bytes())?,
+        true => stdout.write_all(painted(&report).as_bytes())?,
         false => stdout.write_all(report.as_bytes())?,
     }
     stdout.flush()

@@ -17,6 +17,7 @@ use crate::cli::{doctor_layout, exit, folders, hosts, measure};
 use crate::domain::gate::{Calibration, Canary};
 use crate::domain::host::{Host, fingerprint};
 use crate::domain::verdict::Rules;
+use crate::escape;
 use crate::os::host;
 use crate::os::noise::findings::{self, FindingLevel, HostFinding};
 use crate::os::noise::{canary, readings};
@@ -63,7 +64,7 @@ fn look(words: &Doctor) -> Result<u8> {
         host: facts,
     };
     match words.format {
-        DoctorFormat::Json => say!("{}", serde_json::to_string_pretty(&report)?),
+        DoctorFormat::Json => say!("{}", escape::json(&serde_json::to_string_pretty(&report)?)),
         DoctorFormat::Text => say!("{}", text(&report).trim_end()),
     }
     Ok(exit::FINE)
@@ -181,7 +182,7 @@ fn json(known: &Calibration, noise: &HostNoise) -> Result<String> {
     let mut json = serde_json::to_value(known)?;
     json["steps"] = serde_json::to_value(&noise.steps)?;
     json["slot"] = serde_json::to_value(noise.slot)?;
-    Ok(serde_json::to_string_pretty(&json)?)
+    Ok(escape::json(&serde_json::to_string_pretty(&json)?).into_owned())
 }
 
 /// The noise of each kind of steps, and what can be found with it.

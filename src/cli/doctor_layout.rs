@@ -14,6 +14,7 @@ use crate::dbms::spec::relink_word;
 use crate::domain::build::BuildSource;
 use crate::domain::layout::LayoutRates;
 use crate::domain::target::Target;
+use crate::escape;
 use crate::plan::words;
 use crate::results;
 
@@ -45,7 +46,7 @@ pub(super) fn measure(said: &Doctor, target: &str) -> Result<u8> {
             let mut json = serde_json::to_value(&known)?;
             json["tau"] = noise.tau().exp_m1().into();
             json["p"] = noise.p.into();
-            say!("{}", serde_json::to_string_pretty(&json)?);
+            say!("{}", escape::json(&serde_json::to_string_pretty(&json)?));
         }
         DoctorFormat::Text => say!("{}", text(&known, &noise).trim_end()),
     }

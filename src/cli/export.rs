@@ -1,5 +1,6 @@
 //! `rqps export`: run folders as flat tables, in CSV files or in one SQLite database.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -15,8 +16,8 @@ use crate::cli::compared::Compared;
 use crate::cli::{gate, report};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::embed::sqlite::{Sqlite, SqliteConnection, SqliteValue, Statement};
+use crate::escape;
 use crate::report::export::{Beside, Flat, SqlType, TABLES, rows};
-use crate::report::quoted;
 use crate::report::stacks::{StepStacks, stacks};
 use crate::results;
 
@@ -26,7 +27,7 @@ pub(super) fn export(words: &Export) -> Result<u8> {
     let Compared { dataset, comparison } =
         Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
     let count = match words.format {
-        ExportFormat::Csv => to_csv(&words.output, &comparison, &dataset),
+        ExportFormat::Csv => to_csv((&words.output, !words.formulas), &comparison, &dataset),
         ExportFormat::Sqlite => to_sqlite(&words.output, &comparison, &dataset),
         ExportFormat::Folded => to_files(&words.output, &comparison, "folded", |stacks| {
             Ok(stacks.folded().into_bytes())
@@ -58,8 +59,12 @@ fn each_row(
     rows(table, comparison, dataset, &beside, take)
 }
 
-/// Writes a file for each table into a folder.
-fn to_csv(folder: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
+/// Writes a file for each table into a folder. `guarded`: no text is a formula to a spreadsheet.
+fn to_csv(
+    (folder, guarded): (&Path, bool),
+    comparison: &Comparison,
+    dataset: &Dataset,
+) -> Result<u64> {
     if folder.exists() && !folder.is_dir() {
         bail!("it is a file\nhint: name a folder for the tables");
     }
@@ -73,7 +78,11 @@ fn to_csv(folder: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u
         writeln!(file, "{}", heads.join(","))?;
         each_row(table, comparison, dataset, &mut |row| {
             count += 1;
-            let cells: Vec<String> = row.iter().map(|cell| quoted(cell)).collect();
+            let cells: Vec<Cow<'_, str>> = row
+                .iter()
+                .zip(table.columns)
+                .map(|(cell, (_, kind))| escape::csv(cell, guarded && *kind == SqlType::Text))
+                .collect();
             Ok(writeln!(file, "{}", cells.join(","))?)
         })?;
         file.flush()?;

@@ -2,7 +2,6 @@
 //! and the plan's `[gate]`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -12,7 +11,7 @@ use crate::analyze::gate::{GateOutcome, assess};
 use crate::analyze::history::PastSets;
 use crate::cli::args::{Gate, GateForm, RuleOptions};
 use crate::cli::compared::Compared;
-use crate::cli::exit;
+use crate::cli::{exit, print};
 use crate::domain::verdict::{GateRules, Rules};
 use crate::os::clock;
 use crate::plan::file;
@@ -61,7 +60,7 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
         Some(path) => {
             std::fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
         }
-        None => std::io::stdout().lock().write_all(text.as_bytes())?,
+        None => print::escaped(text.as_bytes())?,
     }
     Ok(code)
 }

@@ -1,7 +1,6 @@
 //! `rqps history`: finds changes of level along many versions.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +10,7 @@ use crate::analyze::counted::is_counted;
 use crate::analyze::history::{DateOptions, LadderOptions, date_histories, ladders};
 use crate::cli::compared::Compared;
 use crate::cli::history_args::{History, HistoryFormat, HistoryOrder};
-use crate::cli::{exit, gate};
+use crate::cli::{exit, gate, print};
 use crate::domain::metric::Metric;
 use crate::report::{
     dates_csv, dates_document, dates_json, history_csv, history_document, history_json,
@@ -85,7 +84,7 @@ fn write(words: &History, text: &str) -> Result<u8> {
         Some(path) => {
             fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
         }
-        None => std::io::stdout().lock().write_all(text.as_bytes())?,
+        None => print::escaped(text.as_bytes())?,
     }
     Ok(exit::FINE)
 }

@@ -19,8 +19,8 @@ use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
 use crate::cli::{
-    ask_password, brought, exit, folders, forecast, gate, hosts, layout_tau, own_workload, repeat,
-    report, vector,
+    ask_password, brought, exit, folders, forecast, gate, hosts, layout_tau, own_workload, print,
+    repeat, report, vector,
 };
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
@@ -160,7 +160,7 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let Some(first) = plan.targets.first() else { bail!("plan: no target") };
     let phases = plan.phases(first)?;
     let cost = cost::estimate(&plan, &phases);
-    say!("{}", file::print(&plan));
+    print::data(&file::print(&plan));
     let total = units::duration(seconds(cost.total_seconds));
     let all = match plan.blocks {
         Blocks::Fixed(_) => format!("about {total} in total"),

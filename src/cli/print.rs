@@ -1,12 +1,14 @@
-//! Prints lines for the user.
+//! Prints for the user. Everything that goes to the terminal passes here, where text of servers,
+//! files and names loses what could steer a terminal or the service that keeps a log.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use serde_json::json;
 
 use crate::cli::global_args::ProgressForm;
+use crate::escape;
 
 /// Prints a note on standard error, unless notes are off.
 macro_rules! tell {
@@ -20,12 +22,7 @@ macro_rules! complain {
 
 /// Prints a line on standard output. A reader that stops early, such as `head`, is no error.
 macro_rules! say {
-    ($($words:tt)*) => {{
-        let _ = std::io::Write::write_fmt(
-            &mut std::io::stdout(),
-            format_args!("{}\n", format_args!($($words)*)),
-        );
-    }};
+    ($($words:tt)*) => { $crate::cli::print::output(format_args!($($words)*)) };
 }
 
 /// The form of progress that the command line requests; set once.
@@ -61,7 +58,30 @@ pub(super) fn complaint(text: fmt::Arguments<'_>) {
 
 /// One line of `--progress json`.
 pub(super) fn event(event: &serde_json::Value) {
-    line(format_args!("{event}"));
+    write_line(&escape::json(&event.to_string()));
+}
+
+pub(super) fn output(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stdout(), "{}", escape::terminal(&text.to_string()));
+}
+
+/// Prints a text that others read again, such as a plan: as it is, unless a terminal shows it.
+pub(super) fn data(text: &str) {
+    match io::stdout().is_terminal() {
+        true => output(format_args!("{text}")),
+        // A reader that stops early is no error.
+        false => drop(writeln!(io::stdout(), "{text}")),
+    }
+}
+
+/// Prints text on standard output that was escaped for its medium: Markdown, CSV, JSON, HTML.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(super) fn escaped(text: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text)?;
+    stdout.flush()
 }
 
 /// The text without the program's name.
@@ -73,5 +93,9 @@ fn plain(text: fmt::Arguments<'_>) -> String {
 /// Unlike `eprintln!`, this does not panic without a reader (`rqps compare … 2>&1 | head`), because
 /// hours of measuring continue.
 fn line(text: fmt::Arguments<'_>) {
+    write_line(&escape::terminal(&text.to_string()));
+}
+
+fn write_line(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

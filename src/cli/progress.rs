@@ -11,6 +11,7 @@ use crate::cli::global_args::ProgressForm;
 use crate::cli::print;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::load::LoadedFile;
+use crate::escape;
 use crate::lab::Event;
 use crate::units;
 
@@ -164,7 +165,7 @@ impl Display {
         if let Some(bar) = &self.bar {
             let share = self.done_seconds / self.total_seconds.max(1e-9);
             bar.set_position((share * 1000.0) as u64);
-            bar.set_message(format!("{}{}", self.left(), self.doing));
+            bar.set_message(format!("{}{}", self.left(), escape::line(&self.doing)));
         }
     }
 

@@ -11,7 +11,7 @@ use crate::analyze::Comparison;
 use crate::analyze::comparison::{RunFacts, StepComparison};
 use crate::cli::args::{self, Report, RuleOptions};
 use crate::cli::compared::Compared;
-use crate::cli::{colour, exit, gate, repeat};
+use crate::cli::{colour, exit, gate, print, repeat};
 use crate::domain::run::{Run, Second, Status, StepRecord};
 use crate::report::html::{self, Material, SitePage};
 use crate::report::{FamilyReport, Format};
@@ -69,7 +69,7 @@ fn print_families(words: &Report) -> Result<u8> {
         None if non_html(words.format) == Some(Format::Text) => {
             colour::print(&String::from_utf8_lossy(&bytes))?;
         }
-        None => std::io::stdout().lock().write_all(&bytes)?,
+        None => print::escaped(&bytes)?,
     }
     let comparisons: Vec<&Comparison> = families.iter().map(|(_, it)| &it.comparison).collect();
     Ok(exit_code_of(&comparisons))
@@ -170,12 +170,14 @@ impl Compared {
             benchmarks::write_report(&self.comparison, Format::Text, &mut text)?;
             return Ok(colour::print(&String::from_utf8_lossy(&text))?);
         }
-        let mut stdout = std::io::stdout().lock();
         match non_html(format) {
-            Some(format) => benchmarks::write_report(&self.comparison, format, &mut stdout)?,
-            None => stdout.write_all(self.page(Path::new("."))?.as_bytes())?,
+            Some(format) => {
+                let mut stdout = std::io::stdout().lock();
+                benchmarks::write_report(&self.comparison, format, &mut stdout)?;
+                Ok(stdout.flush()?)
+            }
+            None => Ok(print::escaped(self.page(Path::new("."))?.as_bytes())?),
         }
-        Ok(stdout.flush()?)
     }
 
     /// The report as HTML for the folder `place`, to which its links are relative.

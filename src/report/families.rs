@@ -15,6 +15,7 @@ use crate::analyze::comparison::StepComparison;
 use crate::analyze::counted::is_counted;
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
+use crate::escape;
 
 /// The comparison of one family.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +71,8 @@ pub fn write_families(
                 .collect();
             let whole =
                 json::Versioned { schema: json::SCHEMA, name: "families", value: &families };
-            serde_json::to_writer_pretty(&mut out, &whole)?;
-            writeln!(out)?;
+            let text = serde_json::to_string_pretty(&whole)?;
+            writeln!(out, "{}", escape::json(&text))?;
         }
     }
     out.flush()

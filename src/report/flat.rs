@@ -10,6 +10,7 @@ use crate::analyze::measurement::Measurement;
 use crate::analyze::metrics::rate_unit;
 use crate::analyze::verdict::{Judgement, Test};
 use crate::domain::metric::Metric;
+use crate::escape;
 use crate::stats::Interval;
 
 /// Sections of tab-separated rows, separated by blank lines. The first two are in the layout of
@@ -27,7 +28,7 @@ pub(super) fn tsv(comparison: &Comparison) -> String {
 
 /// `Relative to:`, `col-N :`, then a row for each step with its name last.
 fn relative_section(comparison: &Comparison) -> String {
-    let mut text = format!("Relative to: {}\n", comparison.baseline);
+    let mut text = format!("Relative to: {}\n", escape::line(&comparison.baseline));
     let labels = comparison.targets.iter().skip(1).map(|target| target.label.as_str());
     push_columns(&mut text, &labels.collect::<Vec<_>>());
     for step in &comparison.steps {
@@ -54,7 +55,7 @@ fn absolute_section(comparison: &Comparison) -> String {
 /// The legend, a blank line, and the header row.
 fn push_columns(text: &mut String, labels: &[&str]) {
     for (index, label) in labels.iter().enumerate() {
-        let _ = writeln!(text, "col-{} : {label}", index + 1);
+        let _ = writeln!(text, "col-{} : {}", index + 1, escape::line(label));
     }
     text.push('\n');
     push_row(text, (1..=labels.len()).map(|number| format!("col-{number}")));
@@ -173,7 +174,8 @@ fn cells(comparison: &Comparison) -> impl Iterator<Item = (&StepComparison, &Tar
 }
 
 fn push_row(text: &mut String, cells: impl IntoIterator<Item = String>) {
-    let cells: Vec<String> = cells.into_iter().collect();
+    let cells: Vec<String> =
+        cells.into_iter().map(|cell| escape::tsv(&cell).into_owned()).collect();
     text.push_str(&cells.join("\t"));
     text.push('\n');
 }
@@ -251,25 +253,14 @@ fn write_sample(
     Ok(())
 }
 
-/// RFC 4180: quotes a cell with a comma, a quote or a line end.
-pub fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+/// A field of CSV.
+pub(super) fn quoted(text: &str) -> String {
+    escape::csv(text, true).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn csv_fields_are_quoted_only_where_needed() {
-        assert_eq!(quoted("point-query"), "point-query");
-        assert_eq!(quoted("a,b"), "\"a,b\"");
-        assert_eq!(quoted("say \"x\""), "\"say \"\"x\"\"\"");
-    }
 
     #[test]
     fn numbers_read_back_exactly() {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::analyze::gate::{Assessment, Finding, GateOutcome, Level};
+use crate::escape;
 
 /// Formats of the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,13 +91,13 @@ fn whole(assessment: &Assessment, exit: u8) -> String {
 fn text(assessment: &Assessment, exit: u8) -> String {
     let mut text = String::new();
     for finding in &assessment.findings {
-        let _ = writeln!(text, "{} {}", finding.level.name(), line(finding));
+        let _ = writeln!(text, "{} {}", finding.level.name(), escape::line(&line(finding)));
     }
     for note in &assessment.notes {
-        let _ = writeln!(text, "NOTE {note}");
+        let _ = writeln!(text, "NOTE {}", escape::line(note));
     }
     let _ = writeln!(text, "gate: {}", whole(assessment, exit));
-    text
+    escape::terminal(&text).into_owned()
 }
 
 fn json(assessment: &Assessment, exit: u8) -> String {
@@ -107,21 +108,20 @@ fn json(assessment: &Assessment, exit: u8) -> String {
         gate: &'a Assessment,
     }
     let whole = Whole { schema: super::SCHEMA, exit, gate: assessment };
-    let mut text = serde_json::to_string_pretty(&whole)
+    let text = serde_json::to_string_pretty(&whole)
         .unwrap_or_else(|fault| format!("{{\"fault\": \"{fault}\"}}"));
-    text.push('\n');
-    text
+    format!("{}\n", escape::json(&text))
 }
 
 fn markdown(assessment: &Assessment, exit: u8) -> String {
-    let mut text = format!("**rqps gate: {}**\n\n", whole(assessment, exit));
+    let mut text = format!("**rqps gate: {}**\n\n", escape::markdown(&whole(assessment, exit)));
     for sentence in [&assessment.sentence, &assessment.limit] {
         if !sentence.is_empty() {
-            let _ = writeln!(text, "{sentence}\n");
+            let _ = writeln!(text, "{}\n", escape::markdown_paragraph(sentence));
         }
     }
     for note in &assessment.notes {
-        let _ = writeln!(text, "{note}\n");
+        let _ = writeln!(text, "{}\n", escape::markdown_paragraph(note));
     }
     if assessment.findings.is_empty() {
         return text;
@@ -142,7 +142,7 @@ fn markdown(assessment: &Assessment, exit: u8) -> String {
             if finding.pairs > 0 { finding.pairs.to_string() } else { String::new() },
             finding.text.split_whitespace().collect::<Vec<_>>().join(" "),
         ];
-        let cells = cells.map(|cell| cell.replace('|', "\\|"));
+        let cells = cells.map(|cell| escape::markdown(&cell));
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     text
@@ -173,17 +173,17 @@ fn junit(assessment: &Assessment) -> String {
             Level::Small | Level::Allowed | Level::Gain => "system-out",
         };
         let inside = match tag {
-            "system-out" => format!("<system-out>{}</system-out>", xml(&line(finding))),
-            _ => format!("<{tag} message=\"{}\"/>", xml(&line(finding))),
+            "system-out" => format!("<system-out>{}</system-out>", escape::xml(&line(finding))),
+            _ => format!("<{tag} message=\"{}\"/>", escape::xml(&line(finding))),
         };
         let _ = writeln!(
             text,
             "<testcase classname=\"{}\" name=\"{}\">{inside}</testcase>",
-            xml(&finding.target),
-            xml(name)
+            escape::xml(&finding.target),
+            escape::xml(name)
         );
     }
-    let sentence = xml(&assessment.sentence);
+    let sentence = escape::xml(&assessment.sentence);
     let inside = match whole_fails {
         true => format!("<failure message=\"{sentence}\"/>"),
         false => format!("<system-out>{sentence}</system-out>"),
@@ -202,44 +202,20 @@ fn github(assessment: &Assessment, exit: u8) -> String {
             Level::Allowed | Level::Gain => "notice",
         };
         let title = format!("rqps {} {}", finding.level.name(), finding.step);
-        let (title, line) = (property(title.trim()), data(&line(finding)));
+        let (title, line) =
+            (escape::github_property(title.trim()), escape::github_message(&line(finding)));
         let _ = writeln!(text, "::{command} title={title}::{line}");
     }
     for note in &assessment.notes {
-        let _ = writeln!(text, "::notice title=rqps gate::{}", data(note));
+        let _ = writeln!(text, "::notice title=rqps gate::{}", escape::github_message(note));
     }
     let command = if is_fine(assessment.ending) { "notice" } else { "error" };
-    let _ = writeln!(text, "::{command} title=rqps gate::{}", data(&whole(assessment, exit)));
+    let whole = escape::github_message(&whole(assessment, exit));
+    let _ = writeln!(text, "::{command} title=rqps gate::{whole}");
     text
 }
 
 /// True if the job passes.
 fn is_fine(ending: GateOutcome) -> bool {
     matches!(ending, GateOutcome::Boring | GateOutcome::NoRegression)
-}
-
-/// Escapes text for XML and drops characters that XML does not allow.
-fn xml(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            character if character.is_control() => escaped.push(' '),
-            character => escaped.push(character),
-        }
-    }
-    escaped
-}
-
-/// Escapes the message of a workflow command.
-fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-/// Escapes a property of a workflow command.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -280,7 +280,7 @@ fn how_to_read() -> Section {
 
 /// One row for each version of each step, with a head line.
 pub fn history_csv(ladders: &[Ladder]) -> String {
-    let mut text =
+    let mut table =
         "family,metric,step,place,label,version,ratio,low,high,n,level,outlier,change\n".to_owned();
     for ladder in ladders {
         for step in &ladder.steps {
@@ -303,12 +303,12 @@ pub fn history_csv(ladders: &[Ladder]) -> String {
                     u8::from(point.outlier).to_string(),
                     number(change.map(|change| change.ratio)),
                 ];
-                text.push_str(&cells.join(","));
-                text.push('\n');
+                table.push_str(&cells.join(","));
+                table.push('\n');
             }
         }
     }
-    text
+    table
 }
 
 /// The ladders with the version of this form.

@@ -6,6 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::analyze::Comparison;
+use crate::escape;
 
 /// Version of the JSON report. It increases when a field changes its meaning or disappears, not
 /// when a field is added.
@@ -34,8 +35,8 @@ impl Content<'_> {
 /// Pretty JSON with a final line end.
 pub(super) fn write(comparison: &Comparison, out: &mut impl io::Write) -> io::Result<()> {
     let envelope = Envelope { schema: SCHEMA, comparison: Content::of(comparison) };
-    serde_json::to_writer_pretty(&mut *out, &envelope)?;
-    writeln!(out)
+    let text = serde_json::to_string_pretty(&envelope)?;
+    writeln!(out, "{}", escape::json(&text))
 }
 
 /// Pretty JSON of any other form, with its version and a final line end:
@@ -48,9 +49,8 @@ pub(super) fn versioned<T: Serialize + ?Sized>(
     name: &'static str,
     value: &T,
 ) -> serde_json::Result<String> {
-    let mut text = serde_json::to_string_pretty(&Versioned { schema, name, value })?;
-    text.push('\n');
-    Ok(text)
+    let text = serde_json::to_string_pretty(&Versioned { schema, name, value })?;
+    Ok(format!("{}\n", escape::json(&text)))
 }
 
 /// `{"schema": 1, "NAME": VALUE}`.

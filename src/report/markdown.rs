@@ -2,13 +2,14 @@
 //! tables folded.
 
 use super::document::{Block, Document, Section, Table};
+use crate::escape;
 
 /// Tables with more rows than this are folded.
 const OPEN_ROWS: usize = 16;
 
 /// Renders the document as Markdown.
 pub(super) fn render(document: &Document) -> String {
-    let mut text = format!("## {}\n", escaped(&document.title));
+    let mut text = format!("## {}\n", escape::markdown(&document.title));
     for section in &document.sections {
         push_section(&mut text, section);
     }
@@ -35,7 +36,7 @@ fn push_section(text: &mut String, section: &Section) {
     if aside {
         text.push_str(&format!("\n<details>\n<summary>{}</summary>\n", in_html(&section.heading)));
     } else if !section.heading.is_empty() {
-        text.push_str(&format!("\n### {}\n", escaped(&section.heading)));
+        text.push_str(&format!("\n### {}\n", escape::markdown(&section.heading)));
     }
     push_blocks(text, &section.blocks, aside);
     if aside {
@@ -47,17 +48,25 @@ fn push_blocks(text: &mut String, blocks: &[Block], folded: bool) {
     for block in blocks {
         match block {
             Block::Chart(_) | Block::Heat(_) | Block::Flame(_) => {}
-            Block::Paragraph(prose) => text.push_str(&format!("\n{}\n", escaped(prose))),
+            Block::Paragraph(prose) => {
+                text.push_str(&format!("\n{}\n", escape::markdown_paragraph(prose)))
+            }
             Block::Facts(facts) => {
                 text.push('\n');
                 for (name, value) in facts {
-                    text.push_str(&format!("- **{}**: {}\n", escaped(name), escaped(value)));
+                    text.push_str(&format!(
+                        "- **{}**: {}\n",
+                        escape::markdown(name),
+                        escape::markdown(value)
+                    ));
                 }
             }
             Block::Lines(lines) => push_code(text, lines),
             Block::List(points) => {
                 text.push('\n');
-                points.iter().for_each(|point| text.push_str(&format!("- {}\n", escaped(point))));
+                points.iter().for_each(|point| {
+                    text.push_str(&format!("- {}\n", escape::markdown_paragraph(point)))
+                });
             }
             Block::Table(table) if table.rows.len() > OPEN_ROWS && !folded => {
                 let name = if table.caption.is_empty() { "table" } else { &table.caption };
@@ -72,7 +81,7 @@ fn push_blocks(text: &mut String, blocks: &[Block], folded: bool) {
             Block::Table(table) => {
                 if !table.caption.is_empty() {
                     let caption = table.caption.trim_start_matches("--- ");
-                    text.push_str(&format!("\n{}\n", escaped(caption)));
+                    text.push_str(&format!("\n{}\n", escape::markdown_paragraph(caption)));
                 }
                 push_table(text, table);
             }
@@ -91,7 +100,7 @@ fn push_code(text: &mut String, lines: &[String]) {
     let longest = lines.iter().flat_map(|line| line.split(|c| c != '`').map(str::len)).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
     text.push_str(&format!("\n{fence}text\n"));
-    lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+    lines.iter().for_each(|line| text.push_str(&format!("{}\n", escape::line(line))));
     text.push_str(&format!("{fence}\n"));
 }
 
@@ -106,25 +115,12 @@ fn push_table(text: &mut String, table: &Table) {
     }
 }
 
-/// Escapes characters that would become markup. Underscores inside words need no escape, and names
-/// are full of them.
-fn escaped(raw: &str) -> String {
-    let mut text = String::with_capacity(raw.len());
-    for c in raw.chars() {
-        if "\\`*<>[]#|".contains(c) {
-            text.push('\\');
-        }
-        text.push(if c == '\n' { ' ' } else { c });
-    }
-    text
+fn in_html(raw: &str) -> String {
+    escape::html(&escape::line(raw))
 }
 
 fn in_cell(raw: &str) -> String {
-    raw.trim().split('\n').map(escaped).collect::<Vec<_>>().join("<br>")
-}
-
-fn in_html(raw: &str) -> String {
-    raw.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    raw.trim().split('\n').map(escape::markdown).collect::<Vec<_>>().join("<br>")
 }
 
 #[cfg(test)]

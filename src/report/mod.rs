@@ -50,7 +50,6 @@ pub use build::{ReportOptions, document, explanation};
 pub use dates::{DATES_SCHEMA, dates_csv, dates_document, dates_json};
 pub use document::Document;
 pub use families::{FamilyReport, write_families};
-pub use flat::quoted;
 pub use form::{Format, render, render_markdown, render_text, write};
 pub use history::{HISTORY_SCHEMA, history_csv, history_document, history_json};
 pub use json::SCHEMA;

@@ -1,26 +1,28 @@
 //! A document as plain text: aligned columns, complete names, no truncation.
 
 use super::document::{Block, Document, Section, Table};
+use crate::escape;
 
 /// Column at which text wraps.
 const WIDTH: usize = 100;
 
-/// Renders the document as text.
+/// Renders the document as text: names and messages in it are shown, and steer no terminal.
 pub(super) fn render(document: &Document) -> String {
-    let mut text = format!("{}\n", document.title);
+    let mut text = format!("{}\n", escape::line(&document.title));
     let shown = document.sections.iter().filter(|section| section.blocks.iter().any(is_shown));
     for section in shown {
         text.push('\n');
         render_section(section, &mut text);
     }
-    text
+    escape::terminal(&text).into_owned()
 }
 
 fn render_section(section: &Section, text: &mut String) {
     if !section.heading.is_empty() {
-        text.push_str(&section.heading);
+        let heading = escape::line(&section.heading);
+        text.push_str(&heading);
         text.push('\n');
-        text.push_str(&"-".repeat(section.heading.chars().count()));
+        text.push_str(&"-".repeat(heading.chars().count()));
         text.push('\n');
     }
     render_blocks(&section.blocks, text);
@@ -58,8 +60,9 @@ fn is_shown(block: &Block) -> bool {
     }
 }
 
+/// Line ends within it are shown, too: what looks like a line of rqps is one.
 fn push_line(line: &str, text: &mut String) {
-    text.push_str(line.trim_end());
+    text.push_str(&escape::line(line.trim_end()));
     text.push('\n');
 }
 
@@ -76,6 +79,8 @@ fn render_facts(facts: &[(String, String)], text: &mut String) {
 fn wrap(prose: &str, first: &str, rest: &str, text: &mut String) {
     let mut line = first.to_owned();
     let mut empty = true;
+    // Shown, so that it does not begin a line here by chance.
+    let prose = escape::line(prose);
     for word in prose.split_whitespace() {
         if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
             push_line(&line, text);
@@ -95,8 +100,9 @@ fn render_table(table: &Table, text: &mut String) {
     if !table.caption.is_empty() {
         push_line(&table.caption, text);
     }
-    let heads = table.columns.iter().map(|column| column.head.clone()).collect();
-    let body = table.rows.iter().map(|row| row.iter().map(|cell| cell.plain()).collect());
+    let shown = |text: &str| escape::line(text).into_owned();
+    let heads = table.columns.iter().map(|column| shown(&column.head)).collect();
+    let body = table.rows.iter().map(|row| row.iter().map(|cell| shown(&cell.plain())).collect());
     let lines: Vec<Vec<String>> = std::iter::once(heads).chain(body).collect();
     let widths: Vec<usize> = (0..table.columns.len())
         .map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0))

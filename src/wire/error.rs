@@ -2,11 +2,13 @@
 
 use thiserror::Error;
 
+use crate::escape;
+
 /// An error of a connection.
 #[derive(Debug, Error)]
 pub enum WireError {
     /// The server refused the statement; the connection can go on.
-    #[error("{message} ({code})")]
+    #[error("{} ({})", escape::line(message), escape::line(code))]
     Server {
         /// SQLSTATE for Postgres (`40001`), error number for MySQL (`1213`), result code for
         /// SQLite.

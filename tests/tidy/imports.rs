@@ -8,7 +8,8 @@ use crate::headers::declared_modules;
 use crate::sources::{Files, made, module_of, shipped, short};
 
 /// Facts, mathematics, generators: what everything may stand on.
-const L0: &[&str] = &["units", "json", "parallel", "domain", "stats", "datagen", "user_text"];
+const L0: &[&str] =
+    &["units", "escape", "json", "parallel", "domain", "stats", "datagen", "user_text"];
 const L1: &[&str] = &["os", "wire", "embed"];
 const SPINE: &[&str] =
     &["dbms", "workload", "driver", "results", "analyze", "obtain", "report", "import"];
@@ -17,14 +18,15 @@ const TOP: &[&str] = &["benchmarks", "plan", "lab", "campaign"];
 /// A module, and what it may import. `a::b` is that part of `a` only.
 const TABLE: &[(&str, &[&[&str]])] = &[
     ("units", &[]),
+    ("escape", &[]),
     ("json", &[]),
     ("parallel", &[]),
     ("domain", &[&["units"]]),
     ("stats", &[]),
     ("datagen", &[]),
-    ("user_text", &[&["domain", "json"]]),
-    ("os", &[&["domain", "units", "datagen", "json"]]),
-    ("wire", &[&["domain", "units", "datagen"]]),
+    ("user_text", &[&["domain", "escape", "json"]]),
+    ("os", &[&["domain", "escape", "units", "datagen", "json"]]),
+    ("wire", &[&["domain", "escape", "units", "datagen"]]),
     ("embed", &[&["domain", "units", "datagen"]]),
     ("dbms", &[L0, L1]),
     ("workload", &[L0]),
@@ -41,7 +43,7 @@ const TABLE: &[(&str, &[&[&str]])] = &[
 ];
 
 /// Modules that every facet of a benchmark may import.
-const FACETS_SHARE: &[&str] = &["domain", "units", "json", "parallel", "user_text"];
+const FACETS_SHARE: &[&str] = &["domain", "escape", "units", "json", "parallel", "user_text"];
 
 /// Facets of a benchmark from left to right: its names, and what it may import besides
 /// [`FACETS_SHARE`], those on its left and those beside it.

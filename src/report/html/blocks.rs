@@ -8,8 +8,9 @@ use super::super::document::{Block, Cell, CellValue, Column, Digits, Fold, Mark,
 use super::super::flame::Flame;
 use super::super::heat::Heat;
 use super::data;
-use super::escape::{attribute, id, text};
+use super::escape::id;
 use super::links::RunLink;
+use crate::escape::{attribute, html as text};
 
 /// Cells with more characters than this may wrap.
 const LONG_CELL: usize = 40;

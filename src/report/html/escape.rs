@@ -1,14 +1,6 @@
-//! Escapes text for its place in an HTML file.
+//! Escapes text for places that only HTML files have.
 
-/// Escapes text between tags.
-pub(in crate::report) fn text(raw: &str) -> String {
-    raw.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-/// Escapes text within double quotes.
-pub(in crate::report) fn attribute(raw: &str) -> String {
-    text(raw).replace('"', "&quot;")
-}
+use crate::escape;
 
 /// Converts a name to an `id`: characters that are unsafe in an address become `-`.
 pub(in crate::report) fn id(raw: &str) -> String {
@@ -18,7 +10,7 @@ pub(in crate::report) fn id(raw: &str) -> String {
 
 /// Escapes JSON inside a script element, so that nothing in it looks like the end of the script.
 pub(super) fn in_script(json: &str) -> String {
-    json.replace('<', "\\u003c")
+    escape::json(json).replace('<', "\\u003c")
 }
 
 /// Encodes a path as a relative address: everything except slashes and unreserved characters.
@@ -41,8 +33,6 @@ mod tests {
 
     #[test]
     fn nothing_gets_out_of_its_place() {
-        assert_eq!(text("a<b> & \"c\""), "a&lt;b&gt; &amp; \"c\"");
-        assert_eq!(attribute("a\"b'<"), "a&quot;b'&lt;");
         assert_eq!(id("read-only.pre_range=100 (x)"), "read-only.pre_range=100--x-");
         assert_eq!(in_script(r#"{"a":"</script>"}"#), r#"{"a":"\u003c/script>"}"#);
         assert_eq!(address("../a b/c#d%é"), "../a%20b/c%23d%25%C3%A9");

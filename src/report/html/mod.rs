@@ -10,7 +10,7 @@ mod escape;
 mod file;
 mod links;
 
-pub(super) use escape::{attribute, id, text};
+pub(super) use escape::id;
 pub use file::{Material, SitePage, render, render_families, render_for_site, site_assets};
 pub(super) use file::{PageFrame, render_document};
 pub(super) use links::RunLink;

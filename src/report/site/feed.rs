@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::change::{SiteChange, headline};
 use super::series::series_file;
 use super::shape::SiteMaterial;
-use crate::report::html::{attribute, text};
+use crate::escape::{attribute, xml};
 use crate::units::short_hash;
 
 /// Readers keep older entries themselves.
@@ -16,26 +16,26 @@ pub fn feed(site: &SiteMaterial) -> String {
     let changes = headline(site);
     let newest = site.sets.last().map_or("", |set| set.started.as_str());
     let address = site.address.unwrap_or_default();
-    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
+    let mut feed = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
     let _ = write!(
-        xml,
+        feed,
         "<feed xmlns=\"http://www.w3.org/2005/Atom\">\n<title>{}: changes</title>\n<id>{}</id>\n\
          <updated>{}</updated>\n<link rel=\"self\" href=\"{}\"/>\n<link href=\"{}\"/>\n\
          <author><name>rqps</name></author>\n",
-        plain(site.title),
+        xml(site.title),
         id(&format!("{} {address}", site.title)),
-        plain(time(newest)),
+        xml(time(newest)),
         attribute(&format!("{address}feed.xml")),
         attribute(&format!("{address}index.html")),
     );
     for change in changes.iter().take(ENTRIES_MAX) {
-        push_entry(&mut xml, change, address);
+        push_entry(&mut feed, change, address);
     }
-    xml.push_str("</feed>\n");
-    xml
+    feed.push_str("</feed>\n");
+    feed
 }
 
-fn push_entry(xml: &mut String, change: &SiteChange<'_>, address: &str) {
+fn push_entry(feed: &mut String, change: &SiteChange<'_>, address: &str) {
     let (series, metric) = (change.series, change.series.metric.name());
     let page = series_file(series);
     let version = change.version.map(|version| format!(" {version}")).unwrap_or_default();
@@ -52,14 +52,14 @@ fn push_entry(xml: &mut String, change: &SiteChange<'_>, address: &str) {
         change.ratio, change.evidence, series.condition.benchmark, series.condition.words
     );
     let _ = write!(
-        xml,
+        feed,
         "<entry>\n<title>{}</title>\n<id>{}</id>\n<updated>{}</updated>\n<link href=\"{}\"/>\n\
          <summary>{}</summary>\n</entry>\n",
-        plain(title.trim_end()),
+        xml(title.trim_end()),
         id(&format!("{page} {} {since}", change.of)),
-        plain(time(change.date)),
+        xml(time(change.date)),
         attribute(&format!("{address}{page}#changes")),
-        plain(&summary),
+        xml(&summary),
     );
 }
 
@@ -72,9 +72,4 @@ fn time(known: &str) -> &str {
 fn id(of: &str) -> String {
     let (a, b) = (short_hash(of), short_hash(format!("{of}\nid")));
     format!("urn:uuid:{}-{}-8{}-8{}-{b}", &a[..8], &a[8..12], &a[1..4], &a[5..8])
-}
-
-/// Text without characters that XML forbids.
-fn plain(raw: &str) -> String {
-    text(&raw.chars().filter(|c| !c.is_control()).collect::<String>())
 }

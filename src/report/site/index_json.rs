@@ -5,6 +5,7 @@ use serde_json::json;
 use super::change::of_series;
 use super::series::{present, series_file};
 use super::shape::{SiteMaterial, set_file};
+use crate::escape;
 
 /// Version of `index.json`; it grows when a reader would have to change.
 pub const SITE_SCHEMA: u32 = 1;
@@ -38,5 +39,5 @@ pub fn index_json(site: &SiteMaterial) -> serde_json::Result<String> {
         "series": series.collect::<Vec<_>>(),
     }))?;
     text.push('\n');
-    Ok(text)
+    Ok(escape::json(&text).into_owned())
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::escape;
+
 /// The reason why a bundle could not be written or read. Each text reads after "failed to".
 #[derive(Debug, Error)]
 pub enum BundleError {
@@ -19,7 +21,8 @@ pub enum BundleError {
         source: io::Error,
     },
     /// Some other file.
-    #[error("read the bundle `{}`: {why}; name a file that `rqps bundle` wrote", path.display())]
+    #[error("read the bundle `{}`: {}; name a file that `rqps bundle` wrote", path.display(),
+            escape::line(why))]
     NotBundle {
         /// The file.
         path: PathBuf,
@@ -38,7 +41,8 @@ pub enum BundleError {
         known: u32,
     },
     /// Cut off, or changed on its way.
-    #[error("read the bundle `{}`: {why}; the file is damaged, copy it again", path.display())]
+    #[error("read the bundle `{}`: {}; the file is damaged, copy it again", path.display(),
+            escape::line(why))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -46,8 +50,8 @@ pub enum BundleError {
         why: String,
     },
     /// It would write somewhere else.
-    #[error("unpack the bundle `{}`: it holds `{entry}`, which {why}; do not use this file",
-             path.display())]
+    #[error("unpack the bundle `{}`: it holds `{}`, which {why}; do not use this file",
+             path.display(), escape::line(entry))]
     Unsafe {
         /// The file.
         path: PathBuf,

@@ -5,6 +5,7 @@ use sha2::Sha256;
 
 use super::packet::{self, HEADER, Reader, ServerError};
 use crate::domain::endpoint::{Address, Login, TlsMode};
+use crate::escape;
 use crate::wire::socket::Channel;
 use crate::wire::{WireError, rsa};
 
@@ -295,6 +296,7 @@ impl Exchange<'_> {
             [] => "mysql_old_password".into(),
             name => String::from_utf8_lossy(name),
         };
+        let name = escape::line(&name);
         let what = format!(
             "user {:?} logs in with {name}, which rqps does not support: give the user a password \
              with mysql_native_password or caching_sha2_password",

@@ -2,6 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
+use crate::escape;
 use crate::wire::{RowTexts, Value, ValueType, WireError};
 
 /// Bytes of a header: length and sequence number.
@@ -358,7 +359,8 @@ impl ServerError {
 
     /// The error of a connection that has ended.
     pub(super) fn into_io(self) -> Error {
-        Error::new(ErrorKind::ConnectionAborted, format!("{} ({})", self.message, self.number))
+        let words = format!("{} ({})", escape::line(&self.message), self.number);
+        Error::new(ErrorKind::ConnectionAborted, words)
     }
 
     /// The error of a refused statement.

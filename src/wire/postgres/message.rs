@@ -2,6 +2,7 @@
 
 use std::io::{Error, ErrorKind, Write};
 
+use crate::escape;
 use crate::wire::{RowTexts, Value, ValueType, WireError};
 
 /// Bytes of a header: type and length.
@@ -363,12 +364,12 @@ impl ServerError {
     /// The error of a connection that has ended.
     pub(super) fn into_io(self) -> Error {
         let words = format!("{}: {} ({})", self.severity, self.message, self.code);
-        Error::new(ErrorKind::ConnectionAborted, words)
+        Error::new(ErrorKind::ConnectionAborted, escape::line(&words))
     }
 
     /// The text of a notice.
     pub(super) fn into_words(self) -> String {
-        format!("{}: {}", self.severity, self.message)
+        escape::line(&format!("{}: {}", self.severity, self.message)).into_owned()
     }
 
     /// The error of a refused statement.

@@ -8,6 +8,7 @@ use super::parameters::{DraftFile, Parameter, Parameters, StatementValues, of_fa
 use super::ranges::{Ranges, ranges};
 use super::statements::{StatementPart, ValueGuess, guesses, mentions, parts};
 use crate::domain::dialect::Dialect;
+use crate::escape;
 
 /// Most tables with a step of their own if there are no statements.
 const STEPS: usize = 12;
@@ -41,7 +42,7 @@ pub fn draft(
     }
     let mut text = head(dialect, from, found);
     for (name, Parameter { value, comment, .. }) in &draft.parameters {
-        text.push_str(&format!("{name} = {value}{comment}\n"));
+        text.push_str(&format!("{name} = {value}{}\n", escape::line(comment)));
     }
     if draft.steps.is_empty() {
         text.push_str("\n# No table has rows and a primary key: write your statements here.\n");
@@ -52,9 +53,10 @@ pub fn draft(
 
 fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
     let mut text = format!(
-        "# A workload for `rqps compare A B --bench sql:FILE`, drafted from {from}.\n\
+        "# A workload for `rqps compare A B --bench sql:FILE`, drafted from {}.\n\
          # docs/workloads.md explains every key. Edit the statements and their values.\n\
-         #\n# Tables:\n"
+         #\n# Tables:\n",
+        escape::line(from)
     );
     for table in &found.tables {
         let bytes = table.bytes.map(crate::units::bytes);
@@ -66,11 +68,12 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
             false => format!(", references {}", Vec::from_iter(referenced).join(" and ")),
         };
         let TableFacts { name, rows, .. } = table;
-        text.push_str(&format!("#   {name}: about {rows} rows{bytes}{referenced}\n"));
+        let about = format!("{name}: about {rows} rows{bytes}{referenced}");
+        text.push_str(&format!("#   {}\n", escape::line(&about)));
     }
     for note in &found.notes {
         let note = note.lines().next().unwrap_or_default();
-        text.push_str(&format!("# {note}.\n"));
+        text.push_str(&format!("# {}.\n", escape::line(note)));
     }
     let dump = match dialect {
         Dialect::Postgres => "pg_dump --no-owner --no-privileges DATABASE > dump.sql",
@@ -95,12 +98,13 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
     text + "\n[parameter]\n"
 }
 
-/// An entry of `drop`: a table, or the statement that drops several at once.
+/// An entry of `drop`: a table, or the statement that drops several at once. It is one line,
+/// because it stands in a comment.
 fn drop_entry(together: &[usize], tables: &[TableFacts]) -> String {
     let names: Vec<&str> = together.iter().map(|table| tables[*table].name.as_str()).collect();
     match names.as_slice() {
-        [name] => quoted(name),
-        names => quoted(&format!("DROP TABLE IF EXISTS {}", names.join(", "))),
+        [name] => escape::toml(name),
+        names => escape::toml(&format!("DROP TABLE IF EXISTS {}", names.join(", "))),
     }
 }
 
@@ -320,6 +324,26 @@ mod tests {
             assert!(text.contains(&format!("name = \"{step}-by-key\"\n")), "{step}\n{text}");
             assert!(text.contains(&format!("\n{parameter}_key = ")), "{parameter}\n{text}");
         }
+    }
+
+    #[test]
+    fn no_name_of_a_table_becomes_a_part_of_the_file() {
+        let name = "\"x\n[load]\nschema = ['/etc/passwd']\n#\u{202e}\"";
+        let mut tables = vec![table(name), table("child")];
+        tables[0].columns[0].name = "\"id\n[load]\"".to_owned();
+        tables[0].columns[0].type_name = "int\r\n[load]".to_owned();
+        let key = ForeignKey { columns: vec![0], referenced: vec![0], ..ForeignKey::default() };
+        tables[1].references.push(key);
+        let notes = vec!["server\r[load]\u{1b}[2J".to_owned()];
+        let found = DatabaseSurvey { tables, notes, ..DatabaseSurvey::default() };
+        let (text, _) = draft(Dialect::Postgres, "here\n[load]", "shop", &found);
+        let file: toml::Table = text.parse().unwrap();
+        assert_eq!(file.keys().collect::<Vec<_>>(), ["parameter", "step"], "{text}");
+        assert!(text.lines().all(|line| escape::line(line) == line), "{text}");
+        // Without its sign, the comment is what it says.
+        let drop = text.lines().find_map(|line| line.strip_prefix("# drop = ")).unwrap();
+        let drop: toml::Table = format!("drop = {drop}").parse().unwrap();
+        assert_eq!(drop["drop"][1].as_str(), Some(name));
     }
 
     #[test]

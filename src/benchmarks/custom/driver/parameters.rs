@@ -6,6 +6,7 @@ use super::facts::{ColumnFacts, ColumnValues, ForeignKey, TableFacts};
 use super::keys;
 use super::names::bare;
 use super::statements::ValueGuess;
+use crate::escape;
 
 /// Most values of a referenced column in the workload file itself. More have a file of their own.
 const LISTED: usize = 20;
@@ -272,9 +273,12 @@ fn unknown(type_name: &str, why: &str) -> Parameter {
     Parameter::new(value.to_owned(), format!("  # EDIT: {why}; {type_name}"))
 }
 
-/// A text of TOML.
+/// A text of TOML. An editor shows all of it.
 pub(super) fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    match text.lines().any(|line| escape::line(line) != line) {
+        true => escape::toml(text),
+        false => toml::Value::String(text.to_owned()).to_string(),
+    }
 }
 
 /// A line of CSV, all fields in quotes.
