@@ -107,10 +107,10 @@ fn words_of_a_server_steer_no_terminal() {
 }
 
 /// A result set with a step of this name.
-fn results(name: &str) -> tempfile::TempDir {
+fn results(plain: &str) -> tempfile::TempDir {
     let scratch = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/two-targets");
-    let name = serde_json::Value::from(name).to_string();
+    let name = serde_json::Value::from(plain).to_string();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
         fs::create_dir_all(scratch.path().join(&folder)).unwrap();
@@ -127,6 +127,7 @@ fn results(name: &str) -> tempfile::TempDir {
                 Ok(text) => text.replace("\"point-query\"", &name).into_bytes(),
                 Err(other) => other.into_bytes(),
             };
+            let path = if plain.contains('/') { path } else { path.replace("point-query", plain) };
             fs::write(scratch.path().join(path), bytes).unwrap();
         }
     }
@@ -163,6 +164,7 @@ fn names_in_results_are_text_in_every_form() {
         assert!(form != "html" || !text.contains("<img src=x>"));
         assert!(form != "csv" || text.lines().all(|line| !line.starts_with('=')), "{text}");
     }
+    let folder = results("=x\n::error::pwned");
     let export = |words: &[&str]| {
         let words = [&["export", ".", "--format", "csv", "-o"], words].concat();
         let output = rqps_in(&words, folder.path()).output().unwrap();
