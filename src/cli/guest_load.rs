@@ -20,9 +20,10 @@ pub(super) fn words(plan: &Plan, targets: &[&Target]) -> Result<Option<String>> 
     for target in targets {
         let Some(RequestBody::LoadFiles(load)) = plan.load_request(target) else { continue };
         let doing = || format!("load tables on {}", target.label);
-        let changed = load_changes::of_load(&load, target.dbms.dialect());
-        let changed = changed.map_err(anyhow::Error::msg).with_context(doing)?;
-        let kept = load_changes::undropped(&load, &changed);
+        let dialect = target.dbms.dialect();
+        let found = load_changes::of_load(&load, dialect);
+        let changed = found.map_err(anyhow::Error::msg).with_context(doing)?.relations;
+        let kept = load_changes::undropped(&load, dialect, &changed);
         if plan.blocks.most() > 1 && !kept.is_empty() {
             let all: Vec<String> =
                 changed.iter().rev().map(|relation| relation.drop_entry()).collect();
@@ -42,7 +43,7 @@ pub(super) fn words(plan: &Plan, targets: &[&Target]) -> Result<Option<String>> 
             );
         }
         places.push(&target.source);
-        let said = load_changes::words(&load, &changed);
+        let said = load_changes::words(&load, dialect, &changed);
         if !words.contains(&said) {
             words.push(said);
         }

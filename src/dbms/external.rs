@@ -17,7 +17,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login, TlsMode};
 use crate::domain::guest::GuestPlace;
 use crate::os::process::{name_of, owner_of_unix_socket};
-use crate::user_text::ChangedRelation;
+use crate::user_text::{ChangedRelation, elsewhere, place_query};
 use crate::wire::WireError;
 
 /// Time limit for connecting.
@@ -32,6 +32,8 @@ pub struct VisitorLoad {
     pub words: String,
     /// Tables and views that it would change without dropping them first.
     pub kept: Vec<ChangedRelation>,
+    /// The schema or database that the files name.
+    pub place: Option<String>,
 }
 
 /// A server that is there already, with the place of rqps's tables on it.
@@ -121,6 +123,15 @@ impl External {
     pub fn survey_load(&mut self, load: &VisitorLoad) -> Result<String, DbmsError> {
         self.look()?;
         let mut session = self.session("look at the tables of")?;
+        if let Some(place) = &load.place {
+            let own = one_value(&mut *session, place_query(self.dialect));
+            let own = own.map_err(DbmsError::sql(self.doing("look at the tables of")))?;
+            let own = own.unwrap_or_default();
+            if own != *place {
+                let what = format!("load tables: {}", elsewhere(place, &own));
+                return Err(DbmsError::Refused(what));
+            }
+        }
         let mut found = Vec::new();
         for relation in &load.kept {
             let answer = one_value(&mut *session, &relation.presence_query(self.dialect));

@@ -279,21 +279,6 @@ impl Dialect {
         }
     }
 
-    /// A name as a quoted identifier.
-    pub fn identifier(self, name: &str) -> String {
-        match self {
-            Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
-            _ => format!("\"{}\"", name.replace('"', "\"\"")),
-        }
-    }
-
-    /// A text as a quoted literal.
-    pub fn literal(self, text: &str) -> String {
-        let mut sql = String::new();
-        push_literal(&mut sql, text.as_bytes(), self == Dialect::Mysql);
-        sql
-    }
-
     /// True if nothing is really executed: the driver plays it.
     pub fn is_scripted(self) -> bool {
         self == Dialect::Fake
@@ -358,14 +343,6 @@ mod tests {
         check(Dialect::Sqlite, "five", false, false);
         check(Dialect::KeyValue, "5", false, false);
         check(Dialect::Fake, "40001", true, true);
-    }
-
-    #[test]
-    fn names_and_texts_are_quoted_as_each_dialect_reads_them() {
-        assert_eq!(Dialect::Postgres.identifier("my \"app\""), "\"my \"\"app\"\"\"");
-        assert_eq!(Dialect::Mysql.identifier("my `app`"), "`my ``app```");
-        assert_eq!(Dialect::Postgres.literal(r"it's \n"), r"'it''s \n'");
-        assert_eq!(Dialect::Mysql.literal(r"it's \n"), r"'it''s \\n'");
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub mod run;
 pub mod sampled;
 pub mod script;
 pub mod session;
+pub mod sql_name;
 pub mod sql_workload;
 pub mod step_parameters;
 pub mod target;

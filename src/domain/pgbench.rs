@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::sql_name::PlainName;
+
 /// The workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PgbenchShape {
@@ -72,10 +74,10 @@ pub struct PgbenchTables {
     pub unlogged: bool,
     /// Tablespace of the tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tablespace: Option<String>,
+    pub tablespace: Option<PlainName>,
     /// Tablespace of the indexes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index_tablespace: Option<String>,
+    pub index_tablespace: Option<PlainName>,
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::sql_name::TableName;
+
 /// The workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SqlShape {
@@ -131,7 +133,7 @@ pub struct CsvLoad {
     /// The file.
     pub csv: String,
     /// The table.
-    pub table: String,
+    pub table: TableName,
     /// Columns of the table in the order of the fields; those of the header if it says nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,

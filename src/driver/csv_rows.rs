@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_name::Identifier;
 use crate::driver::connection::Connection;
 use crate::driver::generated_columns;
 use crate::driver::part::{FieldRow, PartRows};
@@ -64,14 +65,15 @@ pub(super) fn load(
         return Err(format!("`hex` names the column `{unknown}`; there are {known}"));
     }
     let column = |name: &String| {
-        let identifier = column_name(name, dialect);
+        let identifier = Identifier::plain(dialect, name);
         match hex.contains(name) {
-            true => FillColumn::binary(&identifier),
-            false => FillColumn::text(&identifier),
+            true => FillColumn::binary(identifier),
+            false => FillColumn::text(identifier),
         }
     };
     let columns = records.columns.iter().map(column).collect();
-    let filled = TableFill { name: table, columns, character_set: "utf8mb4", rows };
+    let filled =
+        TableFill { name: table.identifier(dialect), columns, character_set: "utf8mb4", rows };
     filled.fill(dialect, RowStream::new(Box::new(records)), session)
 }
 
@@ -197,12 +199,6 @@ fn push_bytes(out: &mut Vec<u8>, digits: &[u8], dialect: Dialect) {
         }
     }
     out.extend_from_slice(digits);
-}
-
-/// A column's name in SQL, quoted only if necessary: quotes make the case of a name count.
-fn column_name(name: &str, dialect: Dialect) -> String {
-    let is_plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-    if is_plain { name.to_owned() } else { dialect.identifier(name) }
 }
 
 #[cfg(test)]

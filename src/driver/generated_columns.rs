@@ -1,16 +1,17 @@
 //! Refuses CSV files with fields for columns that MySQL computes. Under LOAD DATA, MySQL leaves
 //! such fields out without a warning, and the table would not hold what the file says.
 
+use crate::domain::sql_name::TableName;
 use crate::driver::connection::Connection;
 use crate::user_text::ChangedRelation;
 
 /// Refuses a file with these columns if the server computes one of them.
 pub(super) fn refuse(
-    table: &str,
+    table: &TableName,
     columns: &[String],
     session: &mut Connection,
 ) -> Result<(), String> {
-    let table = ChangedRelation::table(table);
+    let table = ChangedRelation::table(&table.to_string());
     let sql = table.generated_columns_query();
     // A server that is only compatible may not tell.
     let Ok(rows) = session.rows(&sql) else { return Ok(()) };

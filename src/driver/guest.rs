@@ -2,6 +2,7 @@
 //! creation on. rqps drops only tables with the mark, whatever their names.
 
 use crate::domain::dialect::{Dialect, Marking};
+use crate::domain::sql_name::Literal;
 use crate::driver::connection::{Connection, Connector};
 use crate::wire::WireError;
 
@@ -20,7 +21,8 @@ impl Connector {
     pub fn size_of_marked(&self) -> Option<String> {
         let dialect = self.dialect();
         let marks = dialect.spec().marks.as_ref()?;
-        self.mark().map(|mark| marks.size.replace("{mark}", &dialect.literal(mark)))
+        self.mark()
+            .map(|mark| marks.size.replace("{mark}", &Literal::quoted(dialect, mark).to_string()))
     }
 }
 
@@ -47,7 +49,7 @@ pub fn make(
         }
         let sql = format!(
             "CREATE EXTENSION {extension}; COMMENT ON EXTENSION {extension} IS {}",
-            dialect.literal(mark)
+            Literal::quoted(dialect, mark)
         );
         return session.simple(&sql).map(drop);
     }
@@ -83,12 +85,12 @@ fn marked(dialect: Dialect, sql: &str, mark: &str) -> String {
     match dialect.spec().marks.as_ref().map(|marks| marks.marking) {
         Some(Marking::Clause) => {
             let (table, partitions) = sql.split_at(sql.find(" PARTITION BY ").unwrap_or(sql.len()));
-            format!("{table} COMMENT = {}{partitions}", dialect.literal(mark))
+            format!("{table} COMMENT = {}{partitions}", Literal::quoted(dialect, mark))
         }
         Some(Marking::Statement) => {
             let name = sql[CREATE_TABLE.len()..].split([' ', '(']).next().unwrap_or_default();
             // Statements of one message are one transaction.
-            format!("{sql}; COMMENT ON TABLE {name} IS {}", dialect.literal(mark))
+            format!("{sql}; COMMENT ON TABLE {name} IS {}", Literal::quoted(dialect, mark))
         }
         None => sql.to_owned(),
     }

@@ -1,50 +1,76 @@
-//! Tables and views that a load by files changes on a server that rqps does not run. If one exists,
-//! the load changes it only if the workload drops it first.
+//! What a load by files may do on a server that rqps does not run, and what it makes there. If
+//! something of that name exists, the load changes it only if the workload drops it first.
 
 use std::path::Path;
 
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_name::Literal;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::request::FileLoad;
 use crate::driver::sql_file::SqlFile;
-use crate::user_text::{self, ChangedRelation, RelationKind, SqlChunk};
+use crate::user_text::mysql_dump::{self, DumpedStatement};
+use crate::user_text::{self, ChangedRelation, LoadRules, RelationKind, SqlChunk};
 
-/// The tables and views that a load makes, changes or drops, in the order of its files.
-///
-/// # Errors
-/// A file cannot be read, or is not SQL for a server. The error is a complete message.
-pub fn of_load(load: &FileLoad, dialect: Dialect) -> Result<Vec<ChangedRelation>, String> {
-    let mut changed = Vec::new();
-    for path in &load.schema {
-        add_file(&mut changed, path, dialect)?;
-    }
-    for file in &load.data {
-        add(&mut changed, vec![ChangedRelation::table(&file.table)]);
-    }
-    for path in &load.index {
-        add_file(&mut changed, path, dialect)?;
-    }
-    Ok(changed)
+/// Characters of a refused statement that are shown.
+const SHOWN: usize = 120;
+
+/// What a load makes, changes or drops.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadChanges {
+    /// In the order of its files.
+    pub relations: Vec<ChangedRelation>,
+    /// The schema or database that its files name, in which the login must be.
+    pub place: Option<String>,
 }
 
-/// Tables and views that no statement of `drop` drops. They must not exist before the load.
-pub fn undropped(load: &FileLoad, changed: &[ChangedRelation]) -> Vec<ChangedRelation> {
-    let dropped: Vec<ChangedRelation> =
-        load.drop.iter().flat_map(|sql| user_text::changes(sql.as_bytes())).collect();
+/// What a load makes, changes or drops.
+///
+/// # Errors
+/// A file cannot be read, is not SQL for a server, or holds a statement that a load may not
+/// execute there. The error is a complete message.
+pub fn of_load(load: &FileLoad, dialect: Dialect) -> Result<LoadChanges, String> {
+    let mut rules = LoadRules::new(dialect);
+    let mut relations = Vec::new();
+    for path in &load.schema {
+        add_file(&mut rules, &mut relations, path, dialect)?;
+    }
+    for file in &load.data {
+        let judged = rules.judge_rows(&file.table);
+        judged.map_err(|why| format!("failed to load {}: {why}", file.path.display()))?;
+        add(&mut relations, vec![ChangedRelation::table(&file.table.to_string())]);
+    }
+    for path in &load.index {
+        add_file(&mut rules, &mut relations, path, dialect)?;
+    }
+    relations.retain(|relation| !rules.is_of_table(relation));
+    Ok(LoadChanges { relations, place: rules.place().map(str::to_owned) })
+}
+
+/// What no statement of `drop` drops. It must not exist before the load.
+pub fn undropped(
+    load: &FileLoad,
+    dialect: Dialect,
+    changed: &[ChangedRelation],
+) -> Vec<ChangedRelation> {
+    let dropped = dropped(load, dialect);
     let stays = |relation: &&ChangedRelation| !dropped.iter().any(|other| other.is_same(relation));
     changed.iter().filter(stays).cloned().collect()
 }
 
+/// What the statements of `drop` drop. They were checked with the plan.
+fn dropped(load: &FileLoad, dialect: Dialect) -> Vec<ChangedRelation> {
+    load.drop.iter().flat_map(|sql| user_text::dropped(dialect, sql).unwrap_or_default()).collect()
+}
+
 /// A summary of the load for the owner of the server: `drops and loads customer, orders`.
-pub fn words(load: &FileLoad, changed: &[ChangedRelation]) -> String {
+pub fn words(load: &FileLoad, dialect: Dialect, changed: &[ChangedRelation]) -> String {
     let mut dropped = Vec::new();
     for sql in &load.drop {
-        let names = user_text::changes(sql.as_bytes()).into_iter().map(|relation| relation.name);
-        let before = dropped.len();
-        dropped.extend(names);
-        // Such as a function.
-        if dropped.len() == before {
-            dropped.push(sql.clone());
+        let of_entry = user_text::dropped(dialect, sql).unwrap_or_default();
+        let is_routine = of_entry.iter().any(|it| it.kind == RelationKind::Routine);
+        match is_routine || of_entry.is_empty() {
+            true => dropped.push(sql.clone()),
+            false => dropped.extend(of_entry.into_iter().map(|relation| relation.name)),
         }
     }
     let names: Vec<&str> = changed.iter().map(|relation| relation.name.as_str()).collect();
@@ -54,26 +80,31 @@ pub fn words(load: &FileLoad, changed: &[ChangedRelation]) -> String {
     };
     match dropped.is_empty() {
         true => format!("loads {names}"),
-        false if dropped.iter().all(is_changed) && undropped(load, changed).is_empty() => {
+        false if dropped.iter().all(is_changed) && undropped(load, dialect, changed).is_empty() => {
             format!("drops and loads {names}")
         }
         false => format!("drops {dropped_names}, then loads {names}"),
     }
 }
 
-/// Drops what the workload says before a load. Nothing is dropped if something else is in the way.
-/// Returns what the load will change.
+/// Drops what the workload says before a load. Nothing is dropped if something else is in the way,
+/// or if the load may not execute one of its statements. Returns what the load will change.
 ///
 /// # Errors
-/// A relation is in the way, or the server refuses. The error is a complete message.
+/// Something is in the way, or the server refuses. The error is a complete message.
 pub(super) fn make_way(
     load: &FileLoad,
     dialect: Dialect,
     connector: &Connector,
 ) -> Result<Vec<ChangedRelation>, String> {
     let changed = of_load(load, dialect)?;
+    for sql in &load.drop {
+        user_text::dropped(dialect, sql).map_err(|why| format!("failed to load: {why}"))?;
+    }
     let mut session = connector.open(0)?;
-    for relation in undropped(load, &changed) {
+    read_as_written(dialect, &mut session)?;
+    check_place(changed.place.as_deref(), dialect, &mut session)?;
+    for relation in undropped(load, dialect, &changed.relations) {
         if is_there(&relation, dialect, &mut session)? {
             return Err(format!(
                 "failed to load: {} is there already, and `drop` of [load] does not name it",
@@ -84,7 +115,38 @@ pub(super) fn make_way(
     for sql in &load.drop {
         session.simple(sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
     }
-    Ok(changed)
+    Ok(changed.relations)
+}
+
+/// Has the session read literals and names as rqps does.
+pub(super) fn read_as_written(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
+    let fault = |error| format!("failed to set up a session for loading: {error}");
+    let sql = match dialect {
+        Dialect::Mysql => {
+            let rows = session.rows("SELECT @@SESSION.sql_mode").map_err(fault)?;
+            let modes = rows.into_iter().flatten().flatten().next().unwrap_or_default();
+            let modes = Literal::quoted(dialect, &user_text::plain_modes(&modes));
+            format!("SET SESSION sql_mode = {modes}")
+        }
+        _ => "SET standard_conforming_strings = on".to_owned(),
+    };
+    session.simple(&sql).map(drop).map_err(fault)
+}
+
+/// Refuses a load whose files name another schema or database than that of the login.
+fn check_place(
+    place: Option<&str>,
+    dialect: Dialect,
+    session: &mut Connection,
+) -> Result<(), String> {
+    let Some(place) = place else { return Ok(()) };
+    let sql = user_text::place_query(dialect);
+    let rows = session.rows(sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
+    let own = rows.into_iter().flatten().flatten().next().unwrap_or_default();
+    match own == place {
+        true => Ok(()),
+        false => Err(format!("failed to load: {}", user_text::elsewhere(place, &own))),
+    }
 }
 
 /// Has the server look at the tables that were loaded, and at no others.
@@ -99,7 +161,7 @@ pub(super) fn gather_statistics(
         if !is_there(relation, dialect, &mut session)? {
             continue;
         }
-        let name = &relation.name;
+        let name = relation.identifier(dialect);
         let analyze = match dialect {
             Dialect::Mysql => format!("ANALYZE TABLE {name}"),
             _ => format!("ANALYZE {name}"),
@@ -127,20 +189,66 @@ fn is_there(
 }
 
 fn add_file(
+    rules: &mut LoadRules,
     changed: &mut Vec<ChangedRelation>,
     path: &Path,
     dialect: Dialect,
 ) -> Result<(), String> {
     let fault = |what: String| format!("failed to read {}: {what}", path.display());
     let mut file = SqlFile::open(path, dialect).map_err(fault)?;
+    rules.begin_file();
     while let Some(chunk) = file.next().map_err(fault)? {
-        match chunk {
-            SqlChunk::Statement(sql, _) => add(changed, user_text::changes(&sql)),
-            SqlChunk::Copy(sql, _) => add(changed, user_text::changes(sql.as_bytes())),
-            SqlChunk::CopyLine(_) | SqlChunk::CopyEnd => {}
-        }
+        let (sql, line) = match &chunk {
+            SqlChunk::Statement(sql, line) => (sql.as_slice(), *line),
+            SqlChunk::Copy(sql, line) => (sql.as_bytes(), *line),
+            SqlChunk::CopyLine(_) | SqlChunk::CopyEnd => continue,
+        };
+        let judged = match &chunk {
+            SqlChunk::Copy(sql, _) => rules.judge_copy(sql).map(|()| Vec::new()),
+            _ => judge_dumped(rules, sql, dialect),
+        };
+        let makes = judged.map_err(|why| refused(path, line, sql, &why))?;
+        add(changed, makes);
     }
     Ok(())
+}
+
+/// Judges a statement, which may be one of mysqldump that is not sent as it is.
+fn judge_dumped(
+    rules: &mut LoadRules,
+    sql: &[u8],
+    dialect: Dialect,
+) -> Result<Vec<ChangedRelation>, String> {
+    let dumped = match dialect {
+        Dialect::Mysql => mysql_dump::judge(sql),
+        _ => DumpedStatement::Plain,
+    };
+    match dumped {
+        DumpedStatement::Plain => rules.judge(sql).map(|admitted| admitted.makes),
+        DumpedStatement::WithoutDefiner(rest) => rules.judge(&rest).map(|admitted| admitted.makes),
+        DumpedStatement::OfReplication => Ok(Vec::new()),
+        DumpedStatement::NamesDatabase => Err("it names a database".to_owned()),
+    }
+}
+
+/// The message about a statement that a load may not execute.
+fn refused(path: &Path, line: u64, sql: &[u8], why: &str) -> String {
+    format!(
+        "failed to load {} on a server that others use: line {line}: {why}: {}",
+        path.display(),
+        shortened(sql)
+    )
+}
+
+/// The beginning of a statement in one line.
+pub(super) fn shortened(sql: &[u8]) -> String {
+    // Four bytes per character, and blanks that are left out.
+    let sql = String::from_utf8_lossy(&sql[..sql.len().min(8 * SHOWN)]);
+    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
 
 /// Adds what is not there yet. The statement that makes a relation says what it is.
@@ -159,24 +267,23 @@ mod tests {
     use super::*;
     use crate::driver::request::CsvFile;
 
+    fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> std::path::PathBuf {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
     #[test]
     fn a_load_changes_what_its_files_name_each_once() {
         let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            path
-        };
-        let schema = file(
-            "schema.sql",
-            "CREATE TABLE shop.customer (id int);\nCREATE TABLE orders (id int);\n\
-             COPY orders (id) FROM stdin;\n1\tDROP TABLE other;\n\\.\n\
-             CREATE VIEW rich AS SELECT 1;\nCOMMENT ON VIEW rich IS 'x';\n",
-        );
-        let index = file("index.sql", "CREATE INDEX i ON customer (id);\nALTER TABLE rich ADD x;");
+        let schema = "CREATE TABLE shop.customer (id int);\nCREATE TABLE orders (id int);\n\
+                      COPY orders (id) FROM stdin;\n1\tDROP TABLE other;\n\\.\n\
+                      CREATE VIEW rich AS SELECT 1;\nCOMMENT ON VIEW rich IS 'x';\n";
+        let schema = file(&folder, "schema.sql", schema);
+        let index = file(&folder, "index.sql", "CREATE INDEX i ON customer (id);\n");
         let data = CsvFile {
             path: folder.path().join("none.csv"),
-            table: "customer".to_owned(),
+            table: "customer".to_owned().try_into().unwrap(),
             columns: Vec::new(),
             hex: Vec::new(),
             null: String::new(),
@@ -186,16 +293,17 @@ mod tests {
         let drop = ["DROP TABLE IF EXISTS orders, customer"].map(str::to_owned).to_vec();
         let (schema, data, index) = (vec![schema], vec![data], vec![index]);
         let load = FileLoad { drop, schema, data, index, ..FileLoad::default() };
-        let changed = of_load(&load, Dialect::Postgres).unwrap();
+        let LoadChanges { relations: changed, place } = of_load(&load, Dialect::Postgres).unwrap();
+        assert_eq!(place.as_deref(), Some("shop"));
         let entries = |all: &[ChangedRelation]| -> Vec<String> {
             all.iter().map(ChangedRelation::drop_entry).collect()
         };
         let view = "DROP VIEW IF EXISTS rich";
         assert_eq!(entries(&changed), ["shop.customer", "orders", view]);
-        assert_eq!(entries(&undropped(&load, &changed)), [view]);
+        assert_eq!(entries(&undropped(&load, Dialect::Postgres, &changed)), [view]);
         let said = |drop: &[&str]| {
             let drop = drop.iter().map(|sql| (*sql).to_owned()).collect();
-            words(&FileLoad { drop, ..load.clone() }, &changed)
+            words(&FileLoad { drop, ..load.clone() }, Dialect::Postgres, &changed)
         };
         let (tables, function) = ("DROP TABLE orders, customer", "DROP FUNCTION f");
         assert_eq!(said(&[]), "loads shop.customer, orders, rich");
@@ -205,6 +313,17 @@ mod tests {
             "drops orders, customer, DROP FUNCTION f, then loads shop.customer, orders, rich"
         );
         let load = FileLoad { drop: Vec::new(), ..load };
-        assert_eq!(undropped(&load, &changed), changed);
+        assert_eq!(undropped(&load, Dialect::Postgres, &changed), changed);
+    }
+
+    #[test]
+    fn what_is_refused_has_file_line_and_statement() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "CREATE TABLE t (id int);\n\nDROP DATABASE shop;\n";
+        let load = FileLoad { schema: vec![file(&folder, "a.sql", text)], ..FileLoad::default() };
+        let error = of_load(&load, Dialect::Postgres).unwrap_err();
+        for part in ["a.sql", "line 3: a load may drop nothing but", ": DROP DATABASE shop"] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::driver::event::DriverEvent;
 use crate::driver::file_progress::FileProgress;
 use crate::driver::file_watch::{FileWatch, length_of, name_of};
 use crate::driver::link::{LabGone, LabLink};
-use crate::driver::load_changes;
+use crate::driver::load_changes::{self, shortened};
 use crate::driver::load_hints;
 use crate::driver::loaders::{connections, gather_statistics, share_out, speed_up};
 use crate::driver::request::{DriverRequest, FileLoad};
@@ -24,8 +24,8 @@ use crate::driver::sql_file::SqlFile;
 use crate::driver::sqlite_file;
 use crate::driver::stop::Stop;
 use crate::os::tree;
-use crate::user_text::SqlChunk;
 use crate::user_text::mysql_dump::{self, DumpedStatement};
+use crate::user_text::{LoadRules, SqlChunk};
 use crate::wire::WireError;
 
 /// Most notes per file.
@@ -51,6 +51,7 @@ pub fn load<W: Write>(
         Some(_) => Some(load_changes::make_way(task, request.dialect, connector)?),
         None => None,
     };
+    let mut rules = changed.as_ref().map(|_| LoadRules::new(request.dialect));
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
     let mut rows = 0;
     // The settings of a database that somebody else runs stay as they are.
@@ -67,7 +68,7 @@ pub fn load<W: Write>(
                 sqlite_file::copy(path, &request.endpoint, place == 0)?;
                 link.say(&DriverEvent::LoadedFile(watch.loaded(0)))?;
             }
-            false => rows += execute(path, request.dialect, connector, link)?,
+            false => rows += execute((path, rules.as_mut()), request.dialect, connector, link)?,
         }
     }
     rows += load_data(request, task, connector, link)?;
@@ -76,7 +77,7 @@ pub fn load<W: Write>(
     for (index, path) in task.index.iter().enumerate() {
         let (done, of) = (index as u32, task.index.len() as u32);
         link.say(&DriverEvent::Indexing { done, of })?;
-        rows += execute(path, request.dialect, connector, link)?;
+        rows += execute((path, rules.as_mut()), request.dialect, connector, link)?;
     }
     match changed {
         _ if !task.analyze => {}
@@ -239,14 +240,19 @@ fn fault_of(path: &Path, what: &str) -> String {
     format!("failed to load {}: {what}", path.display())
 }
 
-/// Executes a SQL file. Returns its number of rows by INSERT, REPLACE and COPY.
+/// Executes a SQL file, by the rules of a load where the server is not rqps's. Returns its number
+/// of rows by INSERT, REPLACE and COPY.
 fn execute<W: Write>(
-    path: &Path,
+    (path, mut rules): (&Path, Option<&mut LoadRules>),
     dialect: Dialect,
     connector: &Connector,
     link: &mut LabLink<W>,
 ) -> Result<u64, Stop> {
     let mut session = open(dialect, connector)?;
+    if let Some(rules) = &mut rules {
+        load_changes::read_as_written(dialect, &mut session)?;
+        rules.begin_file();
+    }
     let fault = |what: String| fault_of(path, &what);
     let mut watch = FileWatch::over(path);
     let script = SqlFile::open_counted(path, dialect, &watch.counter());
@@ -256,10 +262,18 @@ fn execute<W: Write>(
         let mut said = Vec::new();
         let mut note = |what: String| said.push(what);
         let (sent, line) = match chunk {
-            SqlChunk::Statement(sql, line) => (send(&sql, dialect, &mut session, &mut note), line),
+            SqlChunk::Statement(sql, line) => {
+                let rules = rules.as_deref_mut();
+                (send((&sql, rules), dialect, &mut session, &mut note), line)
+            }
             SqlChunk::Copy(sql, line) => {
+                let judged = rules.as_deref_mut().map(|rules| rules.judge_copy(&sql));
                 let mut tell = || watch.tell(link);
-                (copy(&mut script, &sql, &mut session, &mut tell), line)
+                let sent = match judged {
+                    Some(Err(why)) => Err(StatementFault::Fatal(why)),
+                    _ => copy(&mut script, &sql, &mut session, &mut tell),
+                };
+                (sent, line)
             }
             SqlChunk::CopyLine(_) | SqlChunk::CopyEnd => continue,
         };
@@ -331,7 +345,7 @@ fn copy(
 
 /// Sends a statement. Returns the number of inserted rows.
 fn send(
-    sql: &[u8],
+    (sql, rules): (&[u8], Option<&mut LoadRules>),
     dialect: Dialect,
     session: &mut Connection,
     note: &mut dyn FnMut(String),
@@ -357,6 +371,20 @@ fn send(
             }
         }
     }
+    let admitted;
+    if let Some(rules) = rules {
+        let judged = rules.judge(sql).map_err(StatementFault::Fatal)?;
+        match judged.left_out {
+            Some("") => return Ok(0),
+            Some(why) => {
+                let what = format!("left out: {why}: {}", shortened(sql));
+                return Err(StatementFault::Skipped(what));
+            }
+            None => {}
+        }
+        admitted = judged.sent(sql);
+        sql = &admitted;
+    }
     let reply = session.simple_bytes(sql).map_err(|error| judged(sql, dialect, &error))?;
     let is_insert = ["INSERT", "REPLACE"].contains(&first_word(sql).as_str());
     Ok(if is_insert { reply.affected } else { 0 })
@@ -376,15 +404,4 @@ fn judged(sql: &[u8], dialect: Dialect, error: &WireError) -> StatementFault {
 fn first_word(sql: &[u8]) -> String {
     let word = sql.split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
     String::from_utf8_lossy(word).to_uppercase()
-}
-
-fn shortened(sql: &[u8]) -> String {
-    const LONGEST: usize = 120;
-    // Four bytes per character, and blanks that are left out.
-    let sql = String::from_utf8_lossy(&sql[..sql.len().min(8 * LONGEST)]);
-    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }

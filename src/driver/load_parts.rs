@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::domain::run::CpuTime;
+use crate::domain::sql_name::Identifier;
 use crate::driver::Stop;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::event::DriverEvent;
@@ -84,18 +85,20 @@ impl Shared {
 
     /// Loads the rows of a part into all tables.
     fn fill(&self, part: usize, session: &mut Connection) -> Result<(), String> {
+        let dialect = self.request.dialect;
         for (index, table) in self.task.tables.iter().enumerate() {
             let Some(rows) = (self.open)(&self.request, &self.task, part as u32, index)? else {
                 continue;
             };
+            let column = |name: &String| FillColumn::text(Identifier::plain(dialect, name));
             let table = TableFill {
-                name: &table.name,
-                columns: table.columns.iter().map(|name| FillColumn::text(name)).collect(),
+                name: Identifier::plain(dialect, &table.name),
+                columns: table.columns.iter().map(column).collect(),
                 // Rows of benchmarks are ASCII.
                 character_set: "latin1",
                 rows: &self.rows,
             };
-            table.fill(self.request.dialect, RowStream::new(rows), session)?;
+            table.fill(dialect, RowStream::new(rows), session)?;
         }
         Ok(())
     }

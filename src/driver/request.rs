@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::benchmark::{OwnWork, Pace, Placement, RateUnit, Step, StepBody, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
+use crate::domain::sql_name::TableName;
 use crate::driver::ring::{TurnRequest, TurnRules};
 use crate::driver::script_places::ScriptPlaces;
 
@@ -399,7 +400,7 @@ pub struct CsvFile {
     /// The file.
     pub path: PathBuf,
     /// The table.
-    pub table: String,
+    pub table: TableName,
     /// Columns in the order of the fields; empty if the header names them.
     pub columns: Vec<String>,
     /// Columns with bytes in hexadecimal digits.

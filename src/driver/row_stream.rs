@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::domain::dialect::{Bulk, Dialect, push_literal};
+use crate::domain::sql_name::Identifier;
 use crate::driver::connection::Connection;
 use crate::driver::load_hints;
 use crate::driver::loaders::{COPY_BYTES, send_local};
@@ -20,8 +21,8 @@ const ROWS_PER_COMMIT: u64 = 10_000;
 
 /// A table to load.
 pub struct TableFill<'a> {
-    /// Its name in SQL.
-    pub name: &'a str,
+    /// Its name.
+    pub name: Identifier,
     /// Columns in the order of the fields.
     pub columns: Vec<FillColumn>,
     /// Character set of the fields, by its MySQL name.
@@ -32,21 +33,21 @@ pub struct TableFill<'a> {
 
 /// A column to load.
 pub struct FillColumn {
-    name: String,
+    name: Identifier,
     /// True if the fields are bytes, in the dialect's form: `\x` and hexadecimal digits for
     /// Postgres, hexadecimal digits for MySQL, the bytes themselves for SQLite.
     is_binary: bool,
 }
 
 impl FillColumn {
-    /// A column of numbers or texts; `name` is its name in SQL.
-    pub fn text(name: &str) -> FillColumn {
-        FillColumn { name: name.to_owned(), is_binary: false }
+    /// A column of numbers or texts.
+    pub fn text(name: Identifier) -> FillColumn {
+        FillColumn { name, is_binary: false }
     }
 
-    /// A column of bytes; `name` is its name in SQL.
-    pub fn binary(name: &str) -> FillColumn {
-        FillColumn { name: name.to_owned(), is_binary: true }
+    /// A column of bytes.
+    pub fn binary(name: Identifier) -> FillColumn {
+        FillColumn { name, is_binary: true }
     }
 }
 
@@ -73,9 +74,10 @@ impl TableFill<'_> {
         })
     }
 
-    fn names(&self) -> String {
-        let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
-        names.join(", ")
+    fn names(&self) -> Identifier {
+        let names: Vec<Identifier> =
+            self.columns.iter().map(|column| column.name.clone()).collect();
+        Identifier::list(&names)
     }
 
     fn copy(&self, stream: &mut RowStream, session: &mut Connection) -> Result<(), WireError> {
@@ -109,7 +111,7 @@ impl TableFill<'_> {
         let (mut fields, mut sets) = (Vec::new(), Vec::new());
         for (index, FillColumn { name, is_binary }) in self.columns.iter().enumerate() {
             match is_binary {
-                false => fields.push(name.clone()),
+                false => fields.push(name.to_string()),
                 true => {
                     fields.push(format!("@rqps_{index}"));
                     sets.push(format!("{name} = UNHEX(@rqps_{index})"));
@@ -120,7 +122,7 @@ impl TableFill<'_> {
         format!(
             "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {} CHARACTER SET {} ({}){set}{}",
             self.name,
-            self.character_set,
+            Identifier::plain(Dialect::Mysql, self.character_set),
             fields.join(", "),
             sets.join(", ")
         )
@@ -279,6 +281,10 @@ fn copy_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
 mod tests {
     use super::*;
 
+    fn plain(name: &str) -> Identifier {
+        Identifier::plain(Dialect::Mysql, name)
+    }
+
     /// Three rows: a number, a text that needs escapes, and a NULL in every second row.
     struct Three(u64);
 
@@ -313,7 +319,7 @@ mod tests {
     fn literals_are_quoted_for_the_dialect() {
         let mut stream = RowStream::new(Box::new(Three(0)));
         let mut sql = String::new();
-        let columns = ["a", "b", "c"].map(FillColumn::text);
+        let columns = ["a", "b", "c"].map(|name| FillColumn::text(plain(name)));
         spell(&mut sql, &columns, stream.row().unwrap(), true);
         assert_eq!(sql, "'0','a\\\\''b\tc',NULL");
         assert!(stream.is_more() && stream.is_more());
@@ -324,8 +330,8 @@ mod tests {
     #[test]
     fn bytes_travel_as_hex_digits_to_mysql() {
         let rows = AtomicU64::new(0);
-        let columns = vec![FillColumn::text("id"), FillColumn::binary("raw")];
-        let table = TableFill { name: "t", columns, character_set: "utf8mb4", rows: &rows };
+        let columns = vec![FillColumn::text(plain("id")), FillColumn::binary(plain("raw"))];
+        let table = TableFill { name: plain("t"), columns, character_set: "utf8mb4", rows: &rows };
         let want = "LOAD DATA LOCAL INFILE 'rows' INTO TABLE t CHARACTER SET utf8mb4 \
                     (id, @rqps_1) SET raw = UNHEX(@rqps_1)";
         assert_eq!(table.load_statement(), want);

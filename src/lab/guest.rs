@@ -10,7 +10,7 @@ use crate::dbms::{self, DbmsError, External, Guest, Interrupt, VisitorLoad};
 use crate::domain::build::BuildSource;
 use crate::domain::endpoint::Address;
 use crate::domain::target::Target;
-use crate::driver::load_changes;
+use crate::driver::load_changes::{self, LoadChanges};
 use crate::driver::request::RequestBody;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
@@ -100,11 +100,12 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
 /// The load of the user's own tables on the server of a target; `None` if there is none.
 fn visitor_load(plan: &Plan, target: &Target) -> Result<Option<VisitorLoad>> {
     let Some(RequestBody::LoadFiles(load)) = plan.load_request(target) else { return Ok(None) };
-    let changed = load_changes::of_load(&load, target.dbms.dialect());
-    let changed = changed.map_err(anyhow::Error::msg)?;
-    let kept = load_changes::undropped(&load, &changed);
-    let words = format!("rqps {} before each block", load_changes::words(&load, &changed));
-    Ok(Some(VisitorLoad { words, kept }))
+    let dialect = target.dbms.dialect();
+    let LoadChanges { relations, place } =
+        load_changes::of_load(&load, dialect).map_err(anyhow::Error::msg)?;
+    let kept = load_changes::undropped(&load, dialect, &relations);
+    let words = load_changes::words(&load, dialect, &relations);
+    Ok(Some(VisitorLoad { words: format!("rqps {words} before each block"), kept, place }))
 }
 
 /// If clients run on other hosts, checks that they can use the DSNs unchanged. Returns the files of

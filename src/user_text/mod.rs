@@ -1,6 +1,7 @@
 //! The texts that a user brings: SQL with references to parameters, files of statements, scripts of
 //! pgbench, CSV, TOML. They are read here without a server and without a file system.
 
+mod admission;
 mod changes;
 mod csv;
 mod lexer;
@@ -11,7 +12,8 @@ mod splitter;
 pub mod toml_reader;
 mod utf8;
 
-pub use changes::{ChangedRelation, RelationKind, changes};
+pub use admission::{Admitted, LoadRules, dropped, plain_modes};
+pub use changes::{ChangedRelation, RelationKind, elsewhere, place_query};
 pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
 pub use lexer::SqlLexer;
 pub use references::{SqlPart, parts, words};

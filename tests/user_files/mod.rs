@@ -158,7 +158,7 @@ impl CsvTable<'_> {
         fs::write(&schema, &self.create).unwrap();
         let file = CsvFile {
             path,
-            table: "thing".to_owned(),
+            table: "thing".to_owned().try_into().unwrap(),
             columns: Vec::new(),
             hex: vec!["raw".to_owned()],
             null: String::new(),

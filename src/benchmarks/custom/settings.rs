@@ -62,17 +62,21 @@ pub fn folder(workload: &Workload) -> Option<PathBuf> {
     steps::shape(workload)?.load.as_ref()?.folder.clone()
 }
 
-/// The statements of the steps, which the plan holds, and the files of SQL and databases.
+/// The statements of the steps, which the plan holds, and the files of SQL and databases. The hash
+/// is that of all that the plan says beside its files: values, names of tables and files, too.
 pub fn brought(workload: &Workload) -> Vec<Brought> {
     let Some(shape) = steps::shape(workload) else { return Vec::new() };
     let statements: Vec<&SqlStatement> = shape.statements().collect();
     let inits: Vec<&String> = shape.step.iter().flat_map(|step| &step.init).collect();
-    let casts: Vec<_> = shape.parameter.values().filter_map(|it| it.cast.as_ref()).collect();
-    let dropped = shape.load.as_ref().and_then(|load| load.drop.as_ref());
-    let text = json!([statements, inits, casts, dropped]).to_string();
+    // Files have hashes of their own, and the folder is another one on each host.
+    let mut hashed = shape.clone();
+    hashed.files.clear();
+    if let Some(load) = &mut hashed.load {
+        load.folder = None;
+    }
     let in_plan = Brought {
         name: format!("{} statements of steps", statements.len() + inits.len()),
-        sha256: units::sha256(text),
+        sha256: units::sha256(json!(hashed).to_string()),
         place: None,
     };
     let files = steps::executed_files(shape).into_iter().map(|name| Brought {

@@ -381,7 +381,7 @@ fn a_load_that_makes_no_sense_is_refused_with_its_line() {
     let there = "load = true\nschema = [\"a.sql\"]\ndrop";
     check(&format!("{there} = [\"t; DROP TABLE u\"]"), "one DROP statement without `;`");
     check(&format!("{there} = [\"DROP DATABASE shop\"]"), "may drop one of TABLE, VIEW");
-    check(&format!("{there} = [\"t u\"]"), "\"t u\" of `drop` is no name of a table");
+    check(&format!("{there} = [\"t u\"]"), "not \"t u\": it is no name");
     check(&format!("{there}.oracle = [\"t\"]"), "`oracle` is not a dialect");
     let twice = SHOP.replace("weight = 9", "name = \"pay\"");
     let twice = steps::check(&workload(&twice).unwrap(), Dialect::Sqlite).unwrap_err();

@@ -1,6 +1,7 @@
 //! The nine tables of the order mix.
 
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_name::Identifier;
 
 /// Districts per warehouse.
 pub(super) const DISTRICTS: u32 = 10;
@@ -202,7 +203,9 @@ impl OrdersTable {
         let mut sql = format!("CREATE TABLE {name} ({})", parts.join(", "));
         sql = sql.replace("{moment}", moment);
         match (dialect, engine) {
-            (Dialect::Mysql, Some(engine)) => sql.push_str(&format!(" ENGINE = {engine}")),
+            (Dialect::Mysql, Some(engine)) => {
+                sql.push_str(&format!(" ENGINE = {}", Identifier::plain(dialect, engine)));
+            }
             // Rows are stored in key order, as in InnoDB.
             (Dialect::Sqlite, _) if !self.key.is_empty() => sql.push_str(" WITHOUT ROWID"),
             _ => {}

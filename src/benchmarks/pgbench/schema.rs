@@ -2,6 +2,7 @@
 
 use crate::domain::dialect::Dialect;
 use crate::domain::pgbench::PgbenchLoad;
+use crate::domain::sql_name::Identifier;
 
 /// Branches per unit of scale.
 pub const BRANCHES: u64 = 1;
@@ -212,6 +213,7 @@ fn create(dialect: Dialect, load: &PgbenchLoad, steps: &mut Vec<InitStep>) {
             }
             Dialect::Mysql => {
                 let engine = load.storage_engine.as_deref().unwrap_or("innodb");
+                let engine = Identifier::plain(dialect, engine);
                 format!(" ENGINE = {engine}{}", mysql_partitions(load, is_split))
             }
             _ => String::new(),

@@ -4,6 +4,7 @@ use crate::benchmarks::sysbench::rows::SbtestTable;
 use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
 use crate::domain::benchmark::Workload;
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_name::Identifier;
 use crate::driver::part::{LoadRow, LoadRows};
 use crate::driver::request::{DriverRequest, LoadColumn, LoadRequest, LoadType, RequestBody};
 
@@ -52,7 +53,9 @@ pub fn load_task(
         }
     };
     let engine = match (dialect, storage_engine) {
-        (Dialect::Mysql, Some(engine)) => format!(" ENGINE = {engine}"),
+        (Dialect::Mysql, Some(engine)) => {
+            format!(" ENGINE = {}", Identifier::plain(dialect, engine))
+        }
         _ => String::new(),
     };
     let mut index_sql = vec!["CREATE INDEX k_{table} ON sbtest{table} (k)".to_string()];

@@ -7,6 +7,7 @@ use crate::datagen::hashed::{key_hash, printable};
 use crate::datagen::rng::StreamKey;
 use crate::domain::benchmark::{OwnWork, Workload};
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_name::Identifier;
 use crate::domain::ycsb::YcsbShape;
 use crate::driver::part::{FieldRow, PartRows};
 use crate::driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
@@ -22,7 +23,9 @@ pub(super) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
     let columns = shape.as_ref().map(columns).unwrap_or_default();
     let fields: String = columns.iter().skip(1).map(|field| format!(", {field} TEXT")).collect();
     let engine = match (dialect, engine) {
-        (Dialect::Mysql, Some(engine)) => format!(" ENGINE = {engine}"),
+        (Dialect::Mysql, Some(engine)) => {
+            format!(" ENGINE = {}", Identifier::plain(dialect, engine))
+        }
         _ => String::new(),
     };
     // Postgres keeps rows where they arrive and builds its index faster afterwards.

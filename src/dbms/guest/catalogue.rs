@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 
 use crate::dbms::connection::{ControlConnection, ControlRow, one_value};
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_name::{Identifier, Literal};
 use crate::wire::WireError;
 
 /// Codes with which a server says that the user has no right: insufficient_privilege of Postgres;
@@ -66,7 +67,7 @@ impl Catalogue {
         name: &str,
     ) -> Result<LockAnswer, WireError> {
         let sql = match self.is_mysql() {
-            true => format!("SELECT GET_LOCK({}, 0)", self.0.literal(name)),
+            true => format!("SELECT GET_LOCK({}, 0)", Literal::quoted(self.0, name)),
             false => format!("SELECT pg_try_advisory_lock({})", lock_number(name)),
         };
         match one_value(session, &sql) {
@@ -86,7 +87,7 @@ impl Catalogue {
         name: &str,
     ) -> Option<String> {
         let sql = match self.is_mysql() {
-            true => format!("SELECT IS_USED_LOCK({})", self.0.literal(name)),
+            true => format!("SELECT IS_USED_LOCK({})", Literal::quoted(self.0, name)),
             false => format!(
                 "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted \
                  AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = {} \
@@ -118,13 +119,14 @@ impl Catalogue {
     ) -> Result<(), WireError> {
         match self.enter_statement(place) {
             Some(sql) => session.run(&sql),
-            None => session.run(&format!("USE {}", self.0.identifier(place))),
+            None => session.run(&format!("USE {}", Identifier::quoted(self.0, place))),
         }
     }
 
     /// The statement that enters the place, unless the session logs in to the database itself.
     pub(super) fn enter_statement(self, place: &str) -> Option<String> {
-        (!self.is_mysql()).then(|| format!("SET search_path TO {}", self.0.identifier(place)))
+        (!self.is_mysql())
+            .then(|| format!("SET search_path TO {}", Identifier::quoted(self.0, place)))
     }
 
     /// The schema or database that the login leads to.
@@ -145,7 +147,8 @@ impl Catalogue {
         if self.is_mysql() {
             return Ok(true);
         }
-        let sql = format!("SELECT has_schema_privilege({}, 'CREATE')", self.0.literal(place));
+        let sql =
+            format!("SELECT has_schema_privilege({}, 'CREATE')", Literal::quoted(self.0, place));
         Ok(one_value(session, &sql)?.as_deref() == Some("t"))
     }
 
@@ -154,7 +157,7 @@ impl Catalogue {
         session: &mut dyn ControlConnection,
         place: &str,
     ) -> Result<bool, WireError> {
-        let place = self.0.literal(place);
+        let place = Literal::quoted(self.0, place);
         let sql = match self.is_mysql() {
             true => {
                 format!("SELECT 1 FROM information_schema.schemata WHERE schema_name = {place}")
@@ -170,7 +173,7 @@ impl Catalogue {
         session: &mut dyn ControlConnection,
         place: &str,
     ) -> Result<(), WireError> {
-        let name = self.0.identifier(place);
+        let name = Identifier::quoted(self.0, place);
         if !self.is_mysql() {
             return session.run(&format!("CREATE SCHEMA {name}"));
         }
@@ -179,7 +182,10 @@ impl Catalogue {
              FROM information_schema.schemata WHERE schema_name = DATABASE()",
         )?;
         let sets = match sets.first().map(Vec::as_slice) {
-            Some([Some(set), Some(order)]) => format!(" CHARACTER SET {set} COLLATE {order}"),
+            Some([Some(set), Some(order)]) => {
+                let [set, order] = [set, order].map(|name| Identifier::plain(self.0, name));
+                format!(" CHARACTER SET {set} COLLATE {order}")
+            }
             _ => String::new(),
         };
         session.run(&format!("CREATE DATABASE {name}{sets}"))
@@ -192,15 +198,17 @@ impl Catalogue {
         place: &str,
         last: Option<&str>,
     ) -> Result<(), WireError> {
-        let name = self.0.identifier(place);
+        let name = Identifier::quoted(self.0, place);
         if !self.is_mysql() {
-            let table = last.map(|last| format!("DROP TABLE {name}.{}; ", self.0.identifier(last)));
+            let table = last
+                .map(|last| format!("DROP TABLE {name}.{}; ", Identifier::quoted(self.0, last)));
             // RESTRICT refuses a schema that holds anything. Both in one message are one
             // transaction.
             return session
                 .run(&format!("{}DROP SCHEMA {name} RESTRICT", table.unwrap_or_default()));
         }
-        let (place, last) = (self.0.literal(place), self.0.literal(last.unwrap_or_default()));
+        let (place, last) =
+            (Literal::quoted(self.0, place), Literal::quoted(self.0, last.unwrap_or_default()));
         let inside = session.rows(&format!(
             "SELECT table_name FROM information_schema.tables WHERE table_schema = {place} \
              AND table_name <> {last} \
@@ -223,11 +231,11 @@ impl Catalogue {
         place: &str,
         names: &[&str],
     ) -> Result<Vec<Relation>, WireError> {
-        let names: Vec<String> = names.iter().map(|name| self.0.literal(name)).collect();
+        let names: Vec<Literal> = names.iter().map(|name| Literal::quoted(self.0, name)).collect();
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let (place, names) = (self.0.literal(place), names.join(", "));
+        let (place, names) = (Literal::quoted(self.0, place), Literal::list(&names));
         let rows = match self.is_mysql() {
             true => session.rows(&mysql_relations(&place, &names))?,
             false => session.rows(&postgres_relations(&place, &names))?,
@@ -261,7 +269,7 @@ impl Catalogue {
         }
         let rows = session.rows(&format!(
             "SELECT extname FROM pg_extension WHERE obj_description(oid, 'pg_extension') = {}",
-            self.0.literal(mark)
+            Literal::quoted(self.0, mark)
         ))?;
         Ok(rows.into_iter().flatten().flatten().collect())
     }
@@ -312,7 +320,7 @@ fn kind(code: &str) -> String {
 }
 
 /// Types share names with tables: a table is a type, too.
-fn postgres_relations(place: &str, names: &str) -> String {
+fn postgres_relations(place: &Literal, names: &Literal) -> String {
     format!(
         "SELECT c.relname, c.relkind::text, obj_description(c.oid, 'pg_class'), \
          (SELECT t.relname FROM pg_class t WHERE t.oid = coalesce( \
@@ -338,7 +346,7 @@ fn postgres_relations(place: &str, names: &str) -> String {
     )
 }
 
-fn mysql_relations(place: &str, names: &str) -> String {
+fn mysql_relations(place: &Literal, names: &Literal) -> String {
     format!(
         "SELECT t.TABLE_NAME, t.TABLE_TYPE, t.TABLE_COMMENT, '', \
          (SELECT MIN(CONCAT('the foreign key ', k.CONSTRAINT_NAME, ' of ', k.TABLE_SCHEMA, '.', \

@@ -15,6 +15,7 @@ use crate::dbms::guest::owner::{Guest, OWNER, OWNER_COMMENT, mark};
 use crate::dbms::guest::stranger::{Stranger, shortened};
 use crate::domain::dialect::Dialect;
 use crate::domain::guest::GuestPlace;
+use crate::domain::sql_name::{Identifier, Literal};
 use crate::wire::WireError;
 
 /// The server notices a moment late that the rqps which had a lock was killed.
@@ -299,7 +300,7 @@ impl Claim {
             // One statement: all of them or none.
             self.drop_tables(&names)?;
             for name in &names {
-                let of_name = format!("name = {}", self.catalogue.0.literal(name));
+                let of_name = format!("name = {}", Literal::quoted(self.catalogue.0, name));
                 self.ledger().forget(&of_name)?;
             }
         }
@@ -393,7 +394,7 @@ impl Claim {
     /// # Errors
     /// The server refuses, for one because something of somebody else's depends on it.
     pub(crate) fn release(&mut self, tag: &str, keep: bool) -> Result<(), DbmsError> {
-        let of_tag = format!("tag = {}", self.catalogue.0.literal(tag));
+        let of_tag = format!("tag = {}", Literal::quoted(self.catalogue.0, tag));
         if keep {
             return self.ledger().keep(&of_tag);
         }
@@ -417,7 +418,10 @@ impl Claim {
         let ours = there.into_iter().filter(|it| it.kind == "table" && it.comment == mark);
         self.drop_all(ours.map(|relation| relation.name).collect())?;
         for extension in self.ask(|catalogue, session| catalogue.extensions(session, &mark))? {
-            self.run(&format!("DROP EXTENSION {}", self.catalogue.0.identifier(&extension)))?;
+            self.run(&format!(
+                "DROP EXTENSION {}",
+                Identifier::quoted(self.catalogue.0, &extension)
+            ))?;
         }
         match owned.iter().all(|row| row.tag == tag) {
             true if self.place.own => self.drop_place(),
@@ -440,8 +444,9 @@ impl Claim {
     }
 
     fn drop_tables(&mut self, names: &[String]) -> Result<(), DbmsError> {
-        let place = self.catalogue.0.identifier(&self.place.name);
-        let full = |name: &String| format!("{place}.{}", self.catalogue.0.identifier(name));
+        let place = Identifier::quoted(self.catalogue.0, &self.place.name);
+        let full =
+            |name: &String| format!("{place}.{}", Identifier::quoted(self.catalogue.0, name));
         let names: Vec<String> = names.iter().map(full).collect();
         self.run(&format!("DROP TABLE {}", names.join(", ")))
     }

@@ -4,6 +4,7 @@ use crate::dbms::connection::ControlConnection;
 use crate::dbms::error::DbmsError;
 use crate::dbms::guest::catalogue::{Catalogue, Relation};
 use crate::dbms::guest::owner::{Guest, OWNER, OWNER_COLUMNS, OWNER_COMMENT};
+use crate::domain::sql_name::Literal;
 
 /// A row of [`OWNER`].
 pub(super) struct Owned {
@@ -76,18 +77,21 @@ impl Ledger<'_> {
     /// Writes down the names that will be made for `guest`.
     pub(super) fn write_down(&mut self, guest: &Guest) -> Result<(), DbmsError> {
         if self.table()?.is_none() {
-            let comment = self.catalogue.0.literal(OWNER_COMMENT);
+            let comment = Literal::quoted(self.catalogue.0, OWNER_COMMENT);
             let table = format!("CREATE TABLE {OWNER} ({OWNER_COLUMNS})");
             self.run(&match self.catalogue.is_mysql() {
                 true => format!("{table} COMMENT = {comment}"),
                 false => format!("{table}; COMMENT ON TABLE {OWNER} IS {comment}"),
             })?;
         }
-        self.forget(&format!("plan = {}", self.catalogue.0.literal(&guest.plan)))?;
+        self.forget(&format!("plan = {}", Literal::quoted(self.catalogue.0, &guest.plan)))?;
         let literal = |text: &str, most: usize| {
             // No character set of a server refuses these.
             let plain = |letter: char| if letter.is_ascii() { letter } else { '?' };
-            self.catalogue.0.literal(&text.chars().map(plain).take(most).collect::<String>())
+            Literal::quoted(
+                self.catalogue.0,
+                &text.chars().map(plain).take(most).collect::<String>(),
+            )
         };
         let rest = format!(
             "{}, {}, {}, {}, {}, {}, 0",

@@ -2,6 +2,7 @@
 
 use crate::dbms::connection::ControlConnection;
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_name::Literal;
 use crate::wire::WireError;
 
 /// Its name.
@@ -11,7 +12,7 @@ pub(super) const USER: &str = "rqps";
 /// to: the files that make a data folder have some without a password.
 pub(super) fn admit(session: &mut dyn ControlConnection, password: &str) -> Result<(), WireError> {
     let rows = session.rows("SELECT user, host FROM mysql.user WHERE host <> 'localhost'")?;
-    let text = |text: &str| Dialect::Mysql.literal(text);
+    let text = |text: &str| Literal::quoted(Dialect::Mysql, text);
     for row in rows {
         let [Some(user), Some(host)] = row.as_slice() else { continue };
         session.run(&format!("DROP USER {}@{}", text(user), text(host)))?;

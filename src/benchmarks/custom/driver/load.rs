@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::benchmarks::custom::steps;
 use crate::domain::benchmark::Workload;
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_name::TableName;
 use crate::domain::sql_workload::{ByDialect, CsvLoad, SqlLoad};
 use crate::driver::request::{CsvFile, FileLoad, RequestBody};
 
@@ -19,7 +20,7 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, _: Option<&str>) -> Re
     };
     let drop = load.drop.as_ref().and_then(|said| steps::of_dialect(said, dialect));
     RequestBody::LoadFiles(FileLoad {
-        drop: drop.into_iter().flatten().map(|entry| drop_statement(entry)).collect(),
+        drop: drop.into_iter().flatten().map(|entry| drop_statement(dialect, entry)).collect(),
         schema: scripts(&load.schema),
         data: load.data.iter().map(|data| csv_file(&folder, data)).collect(),
         sessions: load.sessions.unwrap_or(1),
@@ -29,10 +30,10 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, _: Option<&str>) -> Re
 }
 
 /// The statement for an entry of `drop`: a table, or the statement itself.
-fn drop_statement(entry: &str) -> String {
-    match steps::is_drop_statement(entry) {
-        true => entry.to_owned(),
-        false => format!("DROP TABLE IF EXISTS {entry}"),
+fn drop_statement(dialect: Dialect, entry: &str) -> String {
+    match TableName::try_from(entry.trim().to_owned()) {
+        Ok(table) => format!("DROP TABLE IF EXISTS {}", table.identifier(dialect)),
+        Err(_) => entry.to_owned(),
     }
 }
 

@@ -3,23 +3,7 @@
 use super::dialects::{check_dialects, dialect_key, of_dialect};
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_workload::{CsvLoad, SqlLoad, SqlShape};
-use crate::user_text::words;
-
-/// Kinds of objects that a statement of `drop` may drop.
-const DROPPED: [&str; 12] = [
-    "TABLE",
-    "VIEW",
-    "MATERIALIZED",
-    "INDEX",
-    "SEQUENCE",
-    "TRIGGER",
-    "FUNCTION",
-    "PROCEDURE",
-    "AGGREGATE",
-    "TYPE",
-    "DOMAIN",
-    "EVENT",
-];
+use crate::user_text::dropped;
 
 /// Refuses a [load] that cannot be carried out on a DBMS of this dialect.
 pub(super) fn check_load(shape: &SqlShape, dialect: Dialect) -> Result<(), String> {
@@ -64,31 +48,5 @@ fn check_servers(load: &SqlLoad, dialect: Dialect) -> Result<(), String> {
             .to_owned());
     }
     let entries = of_dialect(drop, dialect);
-    entries.into_iter().flatten().try_for_each(|entry| check_entry(entry, dialect))
-}
-
-/// Refuses an entry of `drop` that is neither a name nor a statement that drops a table or the
-/// like.
-fn check_entry(entry: &str, dialect: Dialect) -> Result<(), String> {
-    if entry.trim().is_empty() || entry.contains(';') {
-        return Err(format!(
-            "each entry of `drop` is a table or one DROP statement without `;`, not {entry:?}"
-        ));
-    }
-    let words = words(dialect, entry);
-    let dropped = words.get(1).map_or("", String::as_str);
-    if is_drop_statement(entry) && !DROPPED.contains(&dropped) {
-        let known = DROPPED.join(", ");
-        return Err(format!("a statement of `drop` may drop one of {known}, not {entry:?}"));
-    }
-    if !is_drop_statement(entry) && words.len() > 1 && !entry.contains('.') {
-        return Err(format!("{entry:?} of `drop` is no name of a table"));
-    }
-    Ok(())
-}
-
-/// True if an entry of `drop` is a statement, false if it is the name of a table.
-pub fn is_drop_statement(entry: &str) -> bool {
-    let first = entry.split_whitespace().next().unwrap_or_default();
-    first.eq_ignore_ascii_case("drop") && entry.trim().len() > first.len()
+    entries.into_iter().flatten().try_for_each(|entry| dropped(dialect, entry).map(|_| ()))
 }

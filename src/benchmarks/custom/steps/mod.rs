@@ -10,6 +10,5 @@ mod statements;
 mod values;
 
 pub use dialects::{of_dbms, of_dialect};
-pub use load::is_drop_statement;
 pub use reading::{executed_files, files, placed, read, shape};
 pub use sequence::{check, phases, writes};

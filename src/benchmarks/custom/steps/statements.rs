@@ -166,6 +166,9 @@ impl Spelling {
                         }
                         _ => None,
                     };
+                    if let Some(wrong) = cast.filter(|cast| !is_type(cast)) {
+                        return Err(format!("the `type` of `{name}` is no type: {wrong:?}"));
+                    }
                     if source.count > 1 && !is_in_list(index, parts) {
                         return Err(format!(
                             "`{name}` has `count = {}` and stands outside IN (…)",
@@ -216,6 +219,17 @@ impl Spelling {
             self.push_sql(&format!("::{cast}"));
         }
     }
+}
+
+/// True for the name of a type, such as `text[]`, `numeric(10,2)`, `public."Mood"`.
+fn is_type(text: &str) -> bool {
+    let is_of_type = |letter: char| letter.is_alphanumeric() || "_ .\"[](),".contains(letter);
+    let begins = text.starts_with(|letter: char| letter.is_alphabetic() || "_\"".contains(letter));
+    // Parentheses hold numbers only.
+    let mut inner = text.split('(').skip(1).filter_map(|rest| rest.split_once(')'));
+    let holds_numbers = inner.all(|(numbers, _)| !numbers.contains(char::is_alphabetic));
+    let is_closed = text.matches('(').count() == text.matches(')').count();
+    begins && is_closed && holds_numbers && text.chars().all(is_of_type)
 }
 
 /// True if the reference is the whole list of an IN.

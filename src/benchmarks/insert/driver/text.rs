@@ -1,6 +1,8 @@
 //! Statement templates: cut once, so that filling one in copies bytes and allocates nothing.
 
 use crate::benchmarks::insert::rows::{TIME_LEN, append_number};
+use crate::domain::dialect::Dialect;
+use crate::domain::sql_name::Identifier;
 
 /// A text with numbered places.
 pub(crate) struct Template {
@@ -46,7 +48,8 @@ pub(crate) fn for_table(sql: &str, table: u32, storage_engine: Option<&str>) -> 
         Some(other) => other,
         None => "InnoDB",
     };
-    sql.replace("{table}", &table.to_string()).replace("{engine}", engine)
+    let engine = Identifier::plain(Dialect::Mysql, engine).to_string();
+    sql.replace("{table}", &table.to_string()).replace("{engine}", &engine)
 }
 
 /// Date and time of batches: the wall clock in whole seconds, UTC, formatted once a second.

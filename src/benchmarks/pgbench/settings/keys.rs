@@ -60,17 +60,20 @@ pub(crate) fn finish(workload: &mut Workload) {
     }
 }
 
-/// The scripts that are files. The hash is that of the text that runs.
+/// The scripts that are files, and the values of `-D`, which become part of statements. The hash
+/// is that of the text that runs.
 pub(crate) fn brought(workload: &Workload) -> Vec<Brought> {
     let BenchmarkParameters::Pgbench(shape) = &workload.shape else { return Vec::new() };
-    let files = shape.files.iter();
-    files
-        .map(|(name, file)| Brought {
-            name: name.clone(),
-            sha256: units::sha256(&file.text),
-            place: None,
-        })
-        .collect()
+    let one = |name: String, text: &str| {
+        let sha256 = units::sha256(text);
+        Brought { name, sha256, place: None }
+    };
+    let files = shape.files.iter().map(|(name, file)| one(name.clone(), &file.text));
+    let values = shape.define.iter().map(|(name, value)| {
+        let said = format!("-D {name}={value}");
+        one(said.clone(), &said)
+    });
+    files.chain(values).collect()
 }
 
 /// The size of the data.

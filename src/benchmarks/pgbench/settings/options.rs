@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::benchmarks::spec::SaidWords;
 use crate::domain::pgbench::{PgbenchProtocol, PgbenchShape};
+use crate::domain::sql_name::PlainName;
 
 /// An option that names a script.
 pub(super) struct NamedScript {
@@ -142,7 +143,7 @@ const OPTIONS: &[PgbenchOption] = &[
         ' ',
         "tablespace",
         Answer::Value(|shape, value| {
-            shape.tables.tablespace = Some(plain_name(value)?);
+            shape.tables.tablespace = Some(PlainName::try_from(value.to_owned())?);
             Ok(())
         }),
     ),
@@ -150,7 +151,7 @@ const OPTIONS: &[PgbenchOption] = &[
         ' ',
         "index-tablespace",
         Answer::Value(|shape, value| {
-            shape.tables.index_tablespace = Some(plain_name(value)?);
+            shape.tables.index_tablespace = Some(PlainName::try_from(value.to_owned())?);
             Ok(())
         }),
     ),
@@ -193,14 +194,6 @@ const OPTIONS: &[PgbenchOption] = &[
 fn number(value: &str, least: u32, most: u32) -> Result<u32, String> {
     let number = value.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| format!("write a whole number from {least} to {most}"))
-}
-
-/// Accepts a name that needs no quotes.
-fn plain_name(value: &str) -> Result<String, String> {
-    match crate::user_text::pgbench::is_variable_name(value) {
-        true => Ok(value.to_owned()),
-        false => Err("write a name of letters, digits and `_`".to_owned()),
-    }
 }
 
 /// Handles the options. Returns those that name scripts.

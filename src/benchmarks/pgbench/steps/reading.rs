@@ -9,6 +9,9 @@ use crate::user_text::pgbench::{
     PgbenchAction, PgbenchCommand, PgbenchProgram, PgbenchSql, SqlPiece, VariableNames,
 };
 
+/// Most partitions of the accounts, as `--partitions` allows.
+const MOST_PARTITIONS: u32 = 100_000;
+
 /// Most values of a statement.
 const MOST_VALUES: usize = 255;
 
@@ -56,6 +59,10 @@ pub(crate) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
                  hint: make the plan again with --bench pgbench:{name}"
             ));
         }
+    }
+    // Each partition is a statement.
+    if shape.tables.partitions > MOST_PARTITIONS {
+        return Err(format!("pgbench_accounts has at most {MOST_PARTITIONS} partitions"));
     }
     check_tables(shape, dialect)?;
     for step in &shape.step {

@@ -2,6 +2,7 @@
 //! in one place.
 
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_name::Identifier;
 use crate::domain::vector::{Distance, Filter, Index, Iterative, Search, Variant, VectorWork};
 use crate::wire::ValueType;
 
@@ -34,6 +35,7 @@ impl Sql<'_> {
         match self.dialect {
             Dialect::Mysql => {
                 let storage_engine = self.storage_engine.unwrap_or("InnoDB");
+                let storage_engine = Identifier::plain(self.dialect, storage_engine);
                 let create = format!(
                     "CREATE TABLE {TABLE} (id INT PRIMARY KEY, class INT NOT NULL, u INT NOT NULL, \
                      fate INT NOT NULL, v VECTOR({dims}) NOT NULL) ENGINE={storage_engine}"

@@ -1,0 +1,314 @@
+//! CREATE and ALTER in a load: tables, views, indexes, sequences and types of its own.
+
+use crate::user_text::admission::rules::{Admitted, LoadRules, NOTHING, done, routines};
+use crate::user_text::admission::statement::{Refusal, Statement};
+use crate::user_text::admission::tokens::TokenKind;
+use crate::user_text::changes::RelationKind;
+
+/// Storage engines that keep rows in the data folder of the server, and nowhere else.
+const ENGINES: [&str; 9] =
+    ["INNODB", "MYISAM", "ARIA", "MEMORY", "HEAP", "ROCKSDB", "ARCHIVE", "NDB", "NDBCLUSTER"];
+
+/// Words of tables of MySQL that name files or other tables.
+const ELSEWHERE: [&str; 6] = ["DIRECTORY", "DISCARD", "EXCHANGE", "IMPORT", "OUTFILE", "DUMPFILE"];
+
+const OTHER_OBJECTS: &str =
+    "a load may make nothing but tables, views, indexes, sequences and types";
+
+const OF_OWNER: &str = "the owner of what rqps loads is its login";
+
+/// `CREATE …`, after the first word.
+pub(super) fn create(
+    rules: &mut LoadRules,
+    mut statement: Statement<'_>,
+) -> Result<Admitted, Refusal> {
+    let mysql = statement.is_mysql();
+    let begin = statement.at;
+    let replaces = statement.take(&["OR", "REPLACE"]);
+    let replacing = span(&statement, begin);
+    if mysql {
+        view_options(&mut statement)?;
+    }
+    if statement.take(&["UNLOGGED"]) && statement.word() != "TABLE" {
+        return Err(OTHER_OBJECTS.to_owned());
+    }
+    let is_unique = statement.take_any(&["UNIQUE", "FULLTEXT", "SPATIAL"]).is_some();
+    let kind = match statement.word().as_str() {
+        "INDEX" => RelationKind::Index,
+        _ if is_unique => return Err(OTHER_OBJECTS.to_owned()),
+        "TABLE" => RelationKind::Table,
+        "VIEW" => RelationKind::View,
+        "MATERIALIZED" if !mysql && statement.word_at(1) == "VIEW" => {
+            statement.at += 1;
+            RelationKind::MaterializedView
+        }
+        "SEQUENCE" => RelationKind::Sequence,
+        "TYPE" | "DOMAIN" if !mysql => RelationKind::Type,
+        "EXTENSION" if !mysql => {
+            return Ok(Admitted::left_out("extensions are the business of the server's owner"));
+        }
+        "FUNCTION" | "PROCEDURE" | "TRIGGER" | "RULE" | "EVENT" | "AGGREGATE" | "POLICY"
+        | "CONSTRAINT" => return Err(routines()),
+        _ => return Err(OTHER_OBJECTS.to_owned()),
+    };
+    if replaces && kind != RelationKind::View {
+        return Err("OR REPLACE takes the place of something else".to_owned());
+    }
+    statement.at += 1;
+    statement.take(&["CONCURRENTLY"]);
+    let begin = statement.at;
+    let mut admitted = Admitted::default();
+    if statement.take(&["IF", "NOT", "EXISTS"]) {
+        admitted.without.push(span(&statement, begin));
+    }
+    if kind == RelationKind::Index {
+        index(rules, statement)?;
+        return Ok(admitted);
+    }
+    let name = statement.name()?;
+    let is_known = rules.is_made(&name);
+    if is_known && !admitted.without.is_empty() {
+        return Err(format!("the load made {} before", name.text));
+    }
+    if replaces && !is_known {
+        admitted.without.push(replacing);
+    }
+    admitted.makes.push(rules.make(&name, kind)?);
+    match kind {
+        RelationKind::Table => table(rules, statement)?,
+        // Its query is not executed.
+        RelationKind::View => one_statement(statement)?,
+        RelationKind::MaterializedView => rules.query(statement)?,
+        RelationKind::Type => {
+            if statement.take(&["AS", "RANGE"]) || statement.is_sign(b'(') {
+                return Err("a type with functions is not the load's business".to_owned());
+            }
+            rules.definition(statement)?;
+        }
+        _ => rules.definition(statement)?,
+    }
+    Ok(admitted)
+}
+
+/// The bytes from a token to the one that follows.
+fn span(statement: &Statement<'_>, begin: usize) -> std::ops::Range<usize> {
+    let byte = |at: usize| statement.tokens.get(at).map_or(statement.sql.len(), |it| it.begin);
+    byte(begin)..byte(statement.at)
+}
+
+/// `ALGORITHM=… DEFINER=… SQL SECURITY …` before VIEW.
+fn view_options(statement: &mut Statement<'_>) -> Result<(), Refusal> {
+    if statement.take(&["ALGORITHM"]) {
+        statement.take_sign(b'=');
+        statement.at += 1;
+    }
+    if statement.word() == "DEFINER" {
+        return Err("it names the user with whose rights it runs".to_owned());
+    }
+    if statement.take(&["SQL", "SECURITY"]) {
+        statement.take_any(&["DEFINER", "INVOKER"]);
+    }
+    Ok(())
+}
+
+/// The rest of `CREATE INDEX`.
+fn index(rules: &mut LoadRules, mut statement: Statement<'_>) -> Result<(), Refusal> {
+    if statement.word() != "ON" {
+        let name = statement.name()?;
+        if name.parts.len() > 1 {
+            return Err("an index has no schema".to_owned());
+        }
+        rules.make(&name, RelationKind::Index)?;
+        if statement.take(&["USING"]) {
+            statement.at += 1;
+        }
+    }
+    if !statement.take(&["ON"]) {
+        return Err("ON is missing".to_owned());
+    }
+    statement.take(&["ONLY"]);
+    rules.own(&mut statement)?;
+    rules.definition(statement)
+}
+
+/// The rest of `CREATE TABLE`.
+fn table(rules: &mut LoadRules, mut statement: Statement<'_>) -> Result<(), Refusal> {
+    if statement.is_mysql() {
+        if statement.take(&["LIKE"]) {
+            rules.own_table(&mut statement)?;
+            return statement.end();
+        }
+        stays_here(statement)?;
+    }
+    if statement.take(&["PARTITION", "OF"]) || statement.take(&["OF"]) {
+        rules.own(&mut statement)?;
+    }
+    sequences(rules, statement)?;
+    // The columns of `CREATE TABLE t (a) AS SELECT …` are no call.
+    rules.definition(statement)
+}
+
+/// Notes the sequences that identities of columns name.
+fn sequences(rules: &mut LoadRules, mut statement: Statement<'_>) -> Result<(), Refusal> {
+    while !statement.is_over() {
+        if statement.take(&["SEQUENCE", "NAME"]) {
+            let name = statement.name()?;
+            rules.make(&name, RelationKind::Sequence)?;
+        } else {
+            statement.at += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses tables of MySQL and MariaDB whose rows are elsewhere.
+fn stays_here(mut statement: Statement<'_>) -> Result<(), Refusal> {
+    while let Some(token) = statement.peek() {
+        let word = statement.word();
+        statement.at += 1;
+        let assigns = statement.is_sign(b'=');
+        let is_text = statement.peek().is_some_and(|next| next.kind == TokenKind::Text);
+        match word.as_str() {
+            "ENGINE" => {
+                statement.take_sign(b'=');
+                let engine = statement.peek().map_or(&b""[..], |token| statement.text(token));
+                let engine = String::from_utf8_lossy(engine).to_ascii_uppercase();
+                if !ENGINES.contains(&engine.trim_matches(['`', '\'', '"'])) {
+                    return Err(format!("tables of the engine {engine} may be elsewhere"));
+                }
+                statement.at += 1;
+            }
+            "CONNECTION" | "UNION" if assigns || is_text || statement.is_sign(b'(') => {
+                return Err(format!("{word} names other tables"));
+            }
+            "NEXT" if statement.word() == "VALUE" => {
+                return Err("it takes a value of a sequence".to_owned());
+            }
+            word if ELSEWHERE.contains(&word) && token.kind == TokenKind::Word => {
+                return Err(format!("{word} leads out of the tables of the load"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a second statement within a definition that is not executed.
+fn one_statement(mut statement: Statement<'_>) -> Result<(), Refusal> {
+    while !statement.is_over() {
+        if statement.is_sign(b';') {
+            return Err("it holds a second statement".to_owned());
+        }
+        if ELSEWHERE.contains(&statement.word().as_str()) {
+            return Err(format!("{} is not expected in a view", statement.word()));
+        }
+        statement.at += 1;
+    }
+    Ok(())
+}
+
+/// `ALTER …`, after the first word.
+pub(super) fn alter(
+    rules: &mut LoadRules,
+    mut statement: Statement<'_>,
+) -> Result<Admitted, Refusal> {
+    statement.take(&["MATERIALIZED"]);
+    let kinds = ["TABLE", "VIEW", "SEQUENCE", "INDEX", "TYPE", "DOMAIN"];
+    let Some(kind) = statement.take_any(&kinds) else {
+        return Err("a load may change nothing but what it made".to_owned());
+    };
+    let is_optional = statement.take(&["IF", "EXISTS"]);
+    statement.take(&["ONLY"]);
+    let mut ahead = statement;
+    let name = ahead.name()?;
+    if is_optional && !rules.is_made(&name) && !statement.is_mysql() {
+        let mut left_out = Admitted::left_out(NOTHING);
+        left_out.makes.push(rules.make(&name, RelationKind::Table)?);
+        rules.forget(&name);
+        return Ok(left_out);
+    }
+    rules.own(&mut statement)?;
+    if statement.word() == "OWNER" {
+        return Ok(Admitted::left_out(OF_OWNER));
+    }
+    if kind == "TABLE" {
+        if statement.is_mysql() {
+            stays_here(statement)?;
+        }
+        actions(rules, statement)?;
+        sequences(rules, statement)?;
+        return Ok(Admitted::default());
+    }
+    match kind.as_str() {
+        // `OWNED BY t.a`, and numbers.
+        "SEQUENCE" => {
+            if statement.take(&["OWNED", "BY"]) && !statement.take(&["NONE"]) {
+                let mut column = statement.name()?;
+                column.parts.pop();
+                if !rules.is_made(&column) {
+                    return Err(format!("the load did not make {}", column.text));
+                }
+                rules.belongs(&name);
+                return done(statement);
+            }
+            if ["RENAME", "SET"].contains(&statement.word().as_str()) {
+                return Err(format!("{} is not expected there", statement.word()));
+            }
+            rules.definition(statement)?;
+        }
+        "INDEX" if statement.take(&["ATTACH", "PARTITION"]) => {
+            rules.own(&mut statement)?;
+            return done(statement);
+        }
+        _ => return Err("a load may change nothing but its tables and sequences".to_owned()),
+    }
+    Ok(Admitted::default())
+}
+
+/// The actions of `ALTER TABLE`, each of which must be known.
+fn actions(rules: &mut LoadRules, statement: Statement<'_>) -> Result<(), Refusal> {
+    let mut action = statement;
+    loop {
+        one_action(rules, &mut action)?;
+        // To the comma before the next one.
+        while !action.is_over() && !action.is_sign(b',') {
+            match action.is_sign(b'(') {
+                true => action.pass_parentheses()?,
+                false => action.at += 1,
+            }
+        }
+        if !action.take_sign(b',') {
+            return rules.definition(statement);
+        }
+    }
+}
+
+fn one_action(rules: &mut LoadRules, action: &mut Statement<'_>) -> Result<(), Refusal> {
+    let word = action.word();
+    action.at += 1;
+    let is_known = match word.as_str() {
+        "ADD" | "ALTER" | "CLUSTER" | "VALIDATE" | "REPLICA" => true,
+        "MODIFY" | "AUTO_INCREMENT" | "COMMENT" => action.is_mysql(),
+        "ENABLE" | "DISABLE" => action.is_mysql() && action.word() == "KEYS",
+        "ATTACH" => action.take(&["PARTITION"]) && rules.own(action).is_ok(),
+        "INHERIT" => rules.own(action).is_ok(),
+        "SET" => {
+            let words = ["WITHOUT", "LOGGED", "UNLOGGED"];
+            words.contains(&action.word().as_str()) || action.is_sign(b'(')
+        }
+        "DROP" => {
+            let mut rest = *action;
+            let mut cascades = false;
+            while !rest.is_over() && !rest.is_sign(b',') {
+                cascades |= rest.word() == "CASCADE";
+                rest.at += 1;
+            }
+            !cascades && ["CONSTRAINT", "COLUMN"].contains(&action.word().as_str())
+        }
+        _ => false,
+    };
+    match is_known {
+        true => Ok(()),
+        false => Err(format!("a load may not change a table by {word} {}", action.shown())),
+    }
+}

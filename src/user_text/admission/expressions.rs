@@ -1,0 +1,338 @@
+//! Expressions and queries within statements of a load: they call known functions and read tables
+//! that the load made.
+
+use std::collections::BTreeSet;
+
+use crate::domain::sql_name::TableName;
+use crate::user_text::admission::rules::LoadRules;
+use crate::user_text::admission::statement::{Refusal, Statement};
+use crate::user_text::admission::tokens::{Token, TokenKind};
+
+/// Keywords, types and functions before a parenthesis. No function among them reads a file,
+/// connects to anything, waits, ends a session, or executes a text as SQL.
+const BEFORE_PARENTHESIS: &str = " \
+    abs age all always and any array array_agg array_append array_cat array_fill array_length \
+    array_to_string as ascii asin atan avg between bigint binary bit btrim by case cast ceil \
+    ceiling char char_length character check chr clock_timestamp coalesce columns concat \
+    concat_ws conflict conv convert cos count crc32 cube curdate current_date current_time \
+    current_timestamp curtime date date_add date_format date_part date_sub date_trunc daterange \
+    datetime day dayofweek dec decimal decode default degrees dense_rank distinct div double \
+    duplicate else elt encode enum exists exp extract field filter first_value fixed float \
+    floor format from from_days geography geometry from_unixtime gen_random_uuid generate_series generate_subscripts \
+    greatest grouping hash hex hour identity if ifnull in include initcap int int4 int4range int8 int8range integer \
+    interval is json json_array json_array_elements json_build_array json_build_object \
+    json_extract json_object json_quote json_unquote jsonb_array_elements jsonb_build_array \
+    jsonb_build_object key lag last_day last_insert_id last_value lateral lead least left length \
+    less like list ln localtime localtimestamp log log10 log2 lower lpad ltrim make_date \
+    make_interval make_time make_timestamp make_timestamptz makedate maketime max md5 mediumint \
+    microsecond min minute mod month nchar not now ntile nullif  numeric numrange nvarchar oct octet_length \
+    of on or ord over overlay partition percent_rank pi point position pow power precision primary \
+    quarter radians rand random range rank recursive regexp_replace repeat replace reverse right \
+    rollup round row row_number row_to_json rows rpad rtrim second select set setseed sets sha1 \
+    sha2 sha256 sha512 sign sin smallint some split_part sqrt st_geomfromtext st_pointfromtext \
+    statement_timestamp std stddev str_to_date string_agg string_to_array strpos substr substring \
+    substring_index subpartition sum sysdate tan text than then time timestamp timestamptz \
+    timestampadd timestampdiff timestamptz tinyint tinytext to to_char to_date to_days to_hex \
+    to_json to_jsonb to_number to_timestamp to_tsvector to_tsquery translate tsrange tstzrange trim trunc truncate \
+    ucase unhex union unique unix_timestamp unnest upper using uuid uuid_generate_v4 \
+    uuid_to_bin values varbinary varbit varchar variance varying vector when where width_bucket \
+    with within year ";
+
+/// Functions of MySQL and MariaDB that have other effects than their value.
+const OTHER_EFFECTS: [&str; 8] =
+    ["benchmark", "get_lock", "lastval", "load_file", "nextval", "release_lock", "setval", "sleep"];
+
+/// Methods of indexes, after USING.
+const METHODS: [&str; 9] =
+    ["bloom", "brin", "btree", "gin", "gist", "hash", "hnsw", "ivfflat", "spgist"];
+
+/// Words after which no further table of FROM follows.
+const AFTER_FROM: [&str; 13] = [
+    "WHERE",
+    "GROUP",
+    "ORDER",
+    "HAVING",
+    "LIMIT",
+    "OFFSET",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "WINDOW",
+    "FETCH",
+    "FOR",
+    "RETURNING",
+];
+
+/// Functions whose arguments have a FROM of their own.
+const WITH_FROM: [&str; 5] = ["EXTRACT", "SUBSTRING", "TRIM", "OVERLAY", "POSITION"];
+
+/// What stands within one pair of parentheses.
+#[derive(Default)]
+struct Frame {
+    in_from: bool,
+    awaits_table: bool,
+    /// The parenthesis is of a function with a FROM of its own.
+    passes_from: bool,
+    /// After its end and a comma, the name of a further WITH stands.
+    of_with: bool,
+}
+
+/// A walk through the rest of a statement.
+pub(super) struct Expressions<'a, 'r> {
+    pub(super) statement: Statement<'a>,
+    pub(super) rules: &'r LoadRules,
+    /// True if the server calls no function of a user there, so that any name may stand before a
+    /// parenthesis: definitions of tables of MySQL.
+    pub(super) builtin_only: bool,
+    /// True within a query, where points stand between tables and columns.
+    pub(super) in_query: bool,
+    /// Names of WITH.
+    named: BTreeSet<String>,
+    frames: Vec<Frame>,
+}
+
+impl<'a, 'r> Expressions<'a, 'r> {
+    pub(super) fn new(statement: Statement<'a>, rules: &'r LoadRules) -> Expressions<'a, 'r> {
+        let (named, frames) = (BTreeSet::new(), vec![Frame::default()]);
+        Expressions { statement, rules, builtin_only: false, in_query: false, named, frames }
+    }
+
+    /// Checks everything up to the end of the statement.
+    pub(super) fn check(mut self) -> Result<(), Refusal> {
+        while let Some(token) = self.statement.peek() {
+            match token.kind {
+                TokenKind::Text | TokenKind::Number => self.statement.at += 1,
+                TokenKind::Sign => self.sign(token)?,
+                TokenKind::Word | TokenKind::Name => self.word(token)?,
+            }
+        }
+        match self.frames.len() {
+            1 => Ok(()),
+            _ => Err("parentheses do not fit".to_owned()),
+        }
+    }
+
+    fn frame(&mut self) -> &mut Frame {
+        if self.frames.is_empty() {
+            self.frames.push(Frame::default());
+        }
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    fn sign(&mut self, token: &Token) -> Result<(), Refusal> {
+        self.statement.at += 1;
+        match self.statement.sql[token.begin] {
+            b';' => return Err("it holds a second statement".to_owned()),
+            b'(' => {
+                let awaits_table = std::mem::take(&mut self.frame().awaits_table);
+                let begins_query =
+                    ["SELECT", "WITH", "VALUES"].contains(&self.statement.word().as_str());
+                let is_join = awaits_table && !begins_query;
+                self.frames.push(Frame {
+                    in_from: is_join,
+                    awaits_table: is_join,
+                    ..Frame::default()
+                });
+            }
+            b')' => {
+                let closed = self.frames.pop();
+                if self.frames.is_empty() {
+                    return Err("parentheses do not fit".to_owned());
+                }
+                if closed.is_some_and(|frame| frame.of_with) && self.statement.take_sign(b',') {
+                    self.with()?;
+                }
+            }
+            b',' => {
+                let frame = self.frame();
+                frame.awaits_table |= frame.in_from;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn word(&mut self, token: &Token) -> Result<(), Refusal> {
+        let word = self.statement.word();
+        if self.frame().awaits_table {
+            return match ["LATERAL", "ONLY"].contains(&word.as_str()) {
+                true => {
+                    self.statement.at += 1;
+                    Ok(())
+                }
+                false => self.source(),
+            };
+        }
+        let before = self.statement.word_before();
+        let is_before = |words: &[&str]| words.contains(&before.as_str());
+        match word.as_str() {
+            "FROM" if !self.frame().passes_from && !is_before(&["DISTINCT"]) => {
+                // `FOR VALUES FROM (1) TO (2)` of a partition.
+                let is_bound = self.statement.is_sign_at(1, b'(') && is_before(&["VALUES"]);
+                let frame = self.frame();
+                (frame.in_from, frame.awaits_table) = (!is_bound, !is_bound);
+                self.statement.at += 1;
+                return Ok(());
+            }
+            "JOIN" | "STRAIGHT_JOIN" => {
+                self.frame().awaits_table = true;
+                self.statement.at += 1;
+                return Ok(());
+            }
+            "REFERENCES" | "INHERITS" | "LIKE" if is_of_definition(&word, self) => {
+                return self.own_table();
+            }
+            "WITH" if is_query(&self.statement) => {
+                self.statement.at += 1;
+                self.statement.take(&["RECURSIVE"]);
+                return self.with();
+            }
+            "EXECUTE" | "CALL" => return Err(format!("{word} hides other statements")),
+            "INTO" => return Err("a query may not write INTO anything".to_owned()),
+            "TABLE" => return Err("TABLE is not expected there".to_owned()),
+            "UPDATE" if is_before(&["KEY", "DO", "ON"]) => {}
+            "INSERT" | "UPDATE" | "DELETE" | "MERGE"
+                if !is_before(&["ON"]) && !self.statement.is_sign_at(1, b'(') =>
+            {
+                return Err(format!("{word} is not expected there"));
+            }
+            "SELECT" => (self.in_query, self.builtin_only) = (true, false),
+            word if AFTER_FROM.contains(&word) => self.frame().in_from = false,
+            _ => {}
+        }
+        self.call(token)
+    }
+
+    /// A name, or a function and its parenthesis.
+    fn call(&mut self, token: &Token) -> Result<(), Refusal> {
+        if self.statement.is_sign_at(1, b'.') && self.statement.is_sign_at(2, b'*') {
+            self.statement.at += 3;
+            return Ok(());
+        }
+        let before = self.statement.at.checked_sub(1).map(|at| self.statement.tokens[at]);
+        let before = before.map(|before| self.statement.text(&before).to_ascii_uppercase());
+        let follows = |text: &[u8]| before.as_deref() == Some(text);
+        let name = self.statement.name()?;
+        let is_call = self.statement.is_sign(b'(');
+        let is_type = follows(b":") || follows(b"AS") || !self.in_query;
+        if name.parts.len() > 1 && (is_call || is_type) && !self.statement.is_mysql() {
+            let is_of_server = name.parts[0] == "pg_catalog" && name.parts.len() == 2;
+            if !is_of_server && (is_call || !self.rules.is_place(&name)) {
+                return Err(format!("a load may not use {}", name.text));
+            }
+        }
+        if !is_call {
+            return Ok(());
+        }
+        let word = name.last().to_lowercase();
+        let is_plain =
+            token.kind == TokenKind::Word && (name.parts.len() == 1 || !self.statement.is_mysql());
+        let is_known = is_plain && BEFORE_PARENTHESIS.contains(&format!(" {word} "));
+        let is_sequence = word == "nextval" && self.takes_own_sequence();
+        let is_builtin =
+            self.builtin_only && name.parts.len() == 1 && !OTHER_EFFECTS.contains(&&*word);
+        let is_method = is_plain && follows(b"USING") && METHODS.contains(&&*word);
+        if !(is_known || is_sequence || is_builtin || is_method) {
+            return Err(format!("a load may not call {}", name.text));
+        }
+        let passes_from = WITH_FROM.contains(&word.to_uppercase().as_str());
+        self.statement.at += 1;
+        self.frames.push(Frame { passes_from, ..Frame::default() });
+        Ok(())
+    }
+
+    /// True if the argument is the name of a sequence of the load.
+    fn takes_own_sequence(&self) -> bool {
+        let mut inside = self.statement;
+        inside.at += 1;
+        let name = inside.take_literal().and_then(|text| TableName::try_from(text).ok());
+        name.is_some_and(|name| self.rules.is_made_text(&name))
+    }
+
+    /// A table of FROM: one of the load, a name of WITH, or a known function.
+    fn source(&mut self) -> Result<(), Refusal> {
+        self.frame().awaits_table = false;
+        let mut ahead = self.statement;
+        let name = ahead.name()?;
+        if ahead.is_sign(b'(') {
+            let token = *self.statement.peek().ok_or("a table is missing")?;
+            return self.call(&token);
+        }
+        let is_named = name.parts.len() == 1 && self.named.contains(name.last());
+        if !is_named && !self.rules.is_made(&name) {
+            return Err(format!("it reads {}, which the load did not make", name.text));
+        }
+        self.statement = ahead;
+        Ok(())
+    }
+
+    /// A further name of WITH up to the parenthesis of its query.
+    fn with(&mut self) -> Result<(), Refusal> {
+        let name = self.statement.name()?;
+        if name.parts.len() > 1 {
+            return Err(format!("{} is no name of WITH", name.text));
+        }
+        self.named.insert(name.last().to_owned());
+        self.statement.take_columns()?;
+        if !self.statement.take(&["AS"]) {
+            return Err("AS is missing".to_owned());
+        }
+        self.statement.take(&["NOT"]);
+        self.statement.take(&["MATERIALIZED"]);
+        if !self.statement.take_sign(b'(') {
+            return Err("a query in parentheses is missing".to_owned());
+        }
+        self.frames.push(Frame { of_with: true, ..Frame::default() });
+        Ok(())
+    }
+
+    /// A table that must be one of the load, and what follows its name.
+    fn own_table(&mut self) -> Result<(), Refusal> {
+        let word = self.statement.word();
+        self.statement.at += 1;
+        let in_parentheses = word == "INHERITS" && self.statement.take_sign(b'(');
+        loop {
+            let name = self.statement.name()?;
+            if !self.rules.is_made(&name) {
+                return Err(format!("{word} names {}, which the load did not make", name.text));
+            }
+            if !(in_parentheses && self.statement.take_sign(b',')) {
+                break;
+            }
+        }
+        if in_parentheses {
+            return match self.statement.take_sign(b')') {
+                true => Ok(()),
+                false => Err("parentheses do not fit".to_owned()),
+            };
+        }
+        self.statement.take_columns().map(drop)
+    }
+}
+
+/// True if the word names a table in a definition. LIKE is an operator elsewhere.
+fn is_of_definition(word: &str, walk: &Expressions<'_, '_>) -> bool {
+    let before = walk.statement.at.checked_sub(1).map(|at| walk.statement.tokens[at]);
+    let follows_sign = before.is_some_and(|before| {
+        matches!(walk.statement.text(&before), b"(" | b",") && before.kind == TokenKind::Sign
+    });
+    match word {
+        "REFERENCES" | "INHERITS" => true,
+        "LIKE" => follows_sign,
+        _ => false,
+    }
+}
+
+/// True if WITH begins a query, and no options: `WITH name AS (`, `WITH name (`, `WITH RECURSIVE`.
+fn is_query(statement: &Statement<'_>) -> bool {
+    let mut ahead = *statement;
+    ahead.at += 1;
+    if ahead.take(&["RECURSIVE"]) {
+        return true;
+    }
+    if ahead.is_sign(b'(') || ahead.name().is_err() {
+        return false;
+    }
+    ahead.take_columns().is_ok() && ahead.word() == "AS"
+}
