@@ -50,6 +50,8 @@ pub struct External {
     /// From a survey to its end.
     surveyed: Option<Claim>,
     pinged: Instant,
+    /// Schemas of the login's path in which others may make functions, and who.
+    open_schemas: Vec<String>,
     /// The kind of server, once rqps has asked; `Some(None)` is the dialect's own.
     compatible: Option<Option<&'static CompatibleServer>>,
 }
@@ -83,6 +85,7 @@ pub fn external(
         claim,
         surveyed,
         pinged,
+        open_schemas: Vec::new(),
         compatible: None,
     })
 }
@@ -99,8 +102,9 @@ impl External {
         let encryption = self.encryption();
         if self.is_visitor() {
             return Ok(format!(
-                "rqps makes no table on the server at {}{encryption}",
-                self.address
+                "rqps makes no table on the server at {}{encryption}{}",
+                self.address,
+                self.warning()
             ));
         }
         let mut claim = self.open_claim()?;
@@ -122,7 +126,9 @@ impl External {
     /// [`DbmsError::Refused`] names what is in the way.
     pub fn survey_load(&mut self, load: &VisitorLoad) -> Result<String, DbmsError> {
         self.look()?;
-        let mut session = self.session("look at the tables of")?;
+        // It must see what the load will see.
+        let mut session = connect(self.dialect, &self.address, &self.login, CONNECT)
+            .map_err(DbmsError::sql(self.doing("connect to")))?;
         if let Some(place) = &load.place {
             let own = one_value(&mut *session, place_query(self.dialect));
             let own = own.map_err(DbmsError::sql(self.doing("look at the tables of")))?;
@@ -141,7 +147,8 @@ impl External {
         }
         if found.is_empty() {
             let (what, address) = (&load.words, &self.address);
-            return Ok(format!("{what} on the server at {address}{}", self.encryption()));
+            let (encryption, warning) = (self.encryption(), self.warning());
+            return Ok(format!("{what} on the server at {address}{encryption}{warning}"));
         }
         Err(DbmsError::Refused(format!(
             "load tables into the database {}: there are already {}, and rqps changed nothing\n\
@@ -162,6 +169,11 @@ impl External {
         let mut session = connect(self.dialect, &self.address, &self.login, CONNECT)
             .map_err(DbmsError::sql(self.doing("connect to")))?;
         self.address = self.address.settled(session.is_encrypted());
+        if self.dialect == Dialect::Postgres {
+            // After it, the session sees nothing that others made.
+            let open = guest::open_schemas(&mut *session);
+            self.open_schemas = open.map_err(DbmsError::sql(self.doing("look at the path of")))?;
+        }
         let version = one_value(&mut *session, "SELECT version()");
         let version = version.map_err(DbmsError::sql(self.doing("ask the version of")))?;
         let host = match &self.address {
@@ -177,6 +189,19 @@ impl External {
 
     fn compatible(&self) -> Option<&'static CompatibleServer> {
         self.compatible.flatten()
+    }
+
+    /// What the owner of the login should know: the user's statements see the user's schemas.
+    fn warning(&self) -> String {
+        match self.is_visitor() && !self.open_schemas.is_empty() {
+            true => format!(
+                "; others may make functions and operators in {}, which then run with the rights \
+                 of {}",
+                self.open_schemas.join(", "),
+                self.login.user
+            ),
+            false => String::new(),
+        }
     }
 
     /// `Some(true)` if sessions are encrypted, once that is settled; `None` for a unix socket.
@@ -280,7 +305,11 @@ impl External {
     /// Connects again, for threads.
     fn connector(&self) -> Connect {
         let (dialect, address, login) = (self.dialect, self.address.clone(), self.login());
-        let setup = self.session_setup(false);
+        let mut setup = self.session_setup(false);
+        if setup.is_empty() && !self.open_schemas.is_empty() {
+            // The user's own statements see the user's schemas; those of rqps need none of them.
+            setup.push(guest::SERVER_ONLY.to_owned());
+        }
         Arc::new(move || {
             let mut session = connect(dialect, &address, &login, CONNECT)?;
             setup.iter().try_for_each(|sql| session.run(sql))?;

@@ -2,12 +2,15 @@
 //! creation on. rqps drops only tables with the mark, whatever their names.
 
 use crate::domain::dialect::{Dialect, Marking};
-use crate::domain::sql_name::Literal;
+use crate::domain::sql_name::{Identifier, Literal};
 use crate::driver::connection::{Connection, Connector};
 use crate::wire::WireError;
 
 const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";
 const CREATE_TABLE: &str = "CREATE TABLE ";
+const DROP_PROCEDURE: &str = "DROP PROCEDURE IF EXISTS ";
+const CREATE_PROCEDURE: &str = "CREATE PROCEDURE ";
+const CREATE_FUNCTION: &str = "CREATE OR REPLACE FUNCTION ";
 const CREATE_EXTENSION: &str = "CREATE EXTENSION IF NOT EXISTS ";
 
 impl Connector {
@@ -53,6 +56,12 @@ pub fn make(
         );
         return session.simple(&sql).map(drop);
     }
+    if let Some(procedure) = sql.strip_prefix(DROP_PROCEDURE) {
+        return keep_foreign(session, dialect, mark, procedure);
+    }
+    if sql.starts_with(CREATE_PROCEDURE) || sql.starts_with(CREATE_FUNCTION) {
+        return session.simple(&marked_routine(dialect, sql, mark)).map(drop);
+    }
     if sql.starts_with(CREATE_TABLE) {
         return session.simple(&marked(dialect, sql, mark)).map(drop);
     }
@@ -80,6 +89,46 @@ fn drop_own(
     }
 }
 
+/// Drops a procedure of MySQL that bears the mark, and no other. A missing one is no error.
+fn keep_foreign(
+    session: &mut Connection,
+    dialect: Dialect,
+    mark: &str,
+    procedure: &str,
+) -> Result<(), WireError> {
+    let name = Literal::quoted(dialect, procedure);
+    let rows = session.rows(&format!(
+        "SELECT routine_comment FROM information_schema.routines \
+         WHERE routine_schema = DATABASE() AND routine_name = {name}"
+    ))?;
+    match rows.first().and_then(|row| row.first()) {
+        None => Ok(()),
+        Some(Some(comment)) if comment == mark => {
+            let name = Identifier::quoted(dialect, procedure);
+            session.simple(&format!("DROP PROCEDURE {name}")).map(drop)
+        }
+        Some(_) => Err(WireError::Protocol(format!(
+            "another user made the procedure {procedure}; rqps did not touch it"
+        ))),
+    }
+}
+
+/// A new procedure or function with the mark, which takes the place of none.
+fn marked_routine(dialect: Dialect, sql: &str, mark: &str) -> String {
+    let mark = Literal::quoted(dialect, mark);
+    match sql.strip_prefix(CREATE_FUNCTION) {
+        // Characteristics stand before the body.
+        None => sql.replacen("\nBEGIN", &format!("\nCOMMENT {mark}\nBEGIN"), 1),
+        Some(function) => {
+            let end = function.find(')').map_or(function.len(), |at| at + 1);
+            format!(
+                "CREATE FUNCTION {function}; COMMENT ON FUNCTION {} IS {mark}",
+                &function[..end]
+            )
+        }
+    }
+}
+
 /// A CREATE TABLE with the mark in the same statement or transaction.
 fn marked(dialect: Dialect, sql: &str, mark: &str) -> String {
     match dialect.spec().marks.as_ref().map(|marks| marks.marking) {
@@ -99,6 +148,17 @@ fn marked(dialect: Dialect, sql: &str, mark: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_routine_is_marked_and_takes_the_place_of_none() {
+        let procedure = "CREATE PROCEDURE p (a INT)\nBEGIN\n  BEGIN END;\nEND";
+        let wanted = "CREATE PROCEDURE p (a INT)\nCOMMENT 'm'\nBEGIN\n  BEGIN END;\nEND";
+        assert_eq!(marked_routine(Dialect::Mysql, procedure, "m"), wanted);
+        let function = "CREATE OR REPLACE FUNCTION f (a INT[])\nRETURNS int AS $$ $$";
+        let wanted = "CREATE FUNCTION f (a INT[])\nRETURNS int AS $$ $$; \
+                      COMMENT ON FUNCTION f (a INT[]) IS 'm'";
+        assert_eq!(marked_routine(Dialect::Postgres, function, "m"), wanted);
+    }
 
     #[test]
     fn a_table_is_marked_by_the_statement_that_makes_it() {

@@ -9,5 +9,17 @@ mod hosts;
 mod root;
 mod sql;
 
+#[path = "../builds/mod.rs"]
+mod builds;
+#[allow(dead_code, reason = "other tests read sessions")]
+#[path = "../statements/log.rs"]
+mod log;
 #[path = "../program/mod.rs"]
 mod program;
+#[path = "../server_place/mod.rs"]
+mod server_place;
+#[path = "../skipped/mod.rs"]
+mod skipped;
+#[allow(dead_code, reason = "other tests read the server's log")]
+#[path = "../theirs/mod.rs"]
+mod theirs;

@@ -29,8 +29,10 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         ..DriverPart::NONE
     },
     names_made: |dialect, workload| {
-        let partitions = steps::shape(workload).map_or(0, |shape| shape.partitions);
-        schema::names_made(dialect, partitions)
+        let shape = steps::shape(workload);
+        let (partitions, procedures) =
+            shape.map_or((0, false), |shape| (shape.partitions, shape.procedures));
+        schema::names_made(dialect, partitions, procedures)
     },
     size: settings::data_size,
     sections: report::SECTIONS,

@@ -246,13 +246,25 @@ impl OrdersTable {
     }
 }
 
-/// Names of all objects in the database.
-pub(super) fn names_made(dialect: Dialect, partitions: u32) -> Vec<String> {
+/// Names of the transactions as procedures, in the order of their kinds.
+pub(super) const PROCEDURES: [&str; 5] = [
+    "orders_new_order",
+    "orders_payment",
+    "orders_delivery",
+    "orders_stock_level",
+    "orders_order_status",
+];
+
+/// Names of all objects in the database; those of procedures end with `()`.
+pub(super) fn names_made(dialect: Dialect, partitions: u32, procedures: bool) -> Vec<String> {
     let mut names: Vec<String> = TABLES.iter().map(|table| table.name.to_owned()).collect();
     if dialect != Dialect::Mysql {
         let indexes = TABLES.iter().filter_map(|table| table.index);
         names.extend(indexes.map(|(name, _)| name.to_owned()));
         names.extend((0..partitions).map(|part| format!("order_line_p{part}")));
+    }
+    if procedures {
+        names.extend(PROCEDURES.iter().map(|name| format!("{name}()")));
     }
     names
 }

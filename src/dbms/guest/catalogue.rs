@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::dbms::connection::{ControlConnection, ControlRow, one_value};
+use crate::dbms::guest::trust;
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_name::{Identifier, Literal};
 use crate::wire::WireError;
@@ -33,6 +34,16 @@ pub(super) struct Relation {
     /// The reason why it must not be dropped: "the foreign key f of orders refers to it". Empty if
     /// there is none.
     pub(super) tie: String,
+    /// True if it belongs to this login, where objects have owners.
+    pub(super) is_own: bool,
+}
+
+impl Relation {
+    /// True for a table, function or procedure with this comment that belongs to the login.
+    pub(super) fn bears(&self, mark: &str) -> bool {
+        let kinds = ["table", "function", "procedure"];
+        self.is_own && kinds.contains(&self.kind.as_str()) && self.comment == mark
+    }
 }
 
 /// The answer of a server to a request for a lock.
@@ -68,7 +79,7 @@ impl Catalogue {
     ) -> Result<LockAnswer, WireError> {
         let sql = match self.is_mysql() {
             true => format!("SELECT GET_LOCK({}, 0)", Literal::quoted(self.0, name)),
-            false => format!("SELECT pg_try_advisory_lock({})", lock_number(name)),
+            false => format!("SELECT pg_catalog.pg_try_advisory_lock({})", lock_number(name)),
         };
         match one_value(session, &sql) {
             Ok(Some(taken)) if taken == "1" || taken == "t" => Ok(LockAnswer::Taken),
@@ -126,16 +137,19 @@ impl Catalogue {
     /// The statement that enters the place, unless the session logs in to the database itself.
     pub(super) fn enter_statement(self, place: &str) -> Option<String> {
         (!self.is_mysql())
-            .then(|| format!("SET search_path TO {}", Identifier::quoted(self.0, place)))
+            .then(|| format!("SET search_path TO {}, pg_temp", Identifier::quoted(self.0, place)))
     }
 
-    /// The schema or database that the login leads to.
+    /// The schema or database that the login leads to, asked first: after it, a session of Postgres
+    /// sees nothing but the server's own catalogue.
     pub(super) fn current_place(
         self,
         session: &mut dyn ControlConnection,
     ) -> Result<Option<String>, WireError> {
-        let sql = if self.is_mysql() { "SELECT DATABASE()" } else { "SELECT current_schema()" };
-        one_value(session, sql)
+        match self.is_mysql() {
+            true => one_value(session, "SELECT DATABASE()"),
+            false => trust::enter_catalogue(session),
+        }
     }
 
     /// True if the user may make tables there. MySQL tells only when it is tried.
@@ -231,16 +245,48 @@ impl Catalogue {
         place: &str,
         names: &[&str],
     ) -> Result<Vec<Relation>, WireError> {
+        let has_routines = names.iter().any(|name| name.ends_with("()"));
         let names: Vec<Literal> = names.iter().map(|name| Literal::quoted(self.0, name)).collect();
         if names.is_empty() {
             return Ok(Vec::new());
         }
         let (place, names) = (Literal::quoted(self.0, place), Literal::list(&names));
-        let rows = match self.is_mysql() {
-            true => session.rows(&mysql_relations(&place, &names))?,
-            false => session.rows(&postgres_relations(&place, &names))?,
+        let (relations, routines) = match self.is_mysql() {
+            true => (mysql_relations(&place, &names), mysql_routines(&place, &names)),
+            false => (postgres_relations(&place, &names), postgres_routines(&place, &names)),
         };
+        let mut rows = session.rows(&relations)?;
+        if has_routines {
+            rows.extend(session.rows(&routines)?);
+        }
         Ok(rows.into_iter().filter_map(relation).collect())
+    }
+
+    /// The statements that drop a function or procedure `name()`.
+    pub(super) fn drop_routine(
+        self,
+        session: &mut dyn ControlConnection,
+        place: &str,
+        name: &str,
+        mark: &str,
+    ) -> Result<Vec<String>, WireError> {
+        let name = name.trim_end_matches("()");
+        if self.is_mysql() {
+            let place = Identifier::quoted(self.0, place);
+            let full = place.dot(&Identifier::quoted(self.0, name));
+            return Ok(vec![format!("DROP PROCEDURE {full}")]);
+        }
+        let literal = |text: &str| Literal::quoted(self.0, text);
+        // The server spells name and types.
+        let rows = session.rows(&format!(
+            "SELECT 'DROP FUNCTION ' || p.oid::regprocedure::text FROM pg_proc p \
+             JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = {} \
+             AND p.proname = {} AND obj_description(p.oid, 'pg_proc') = {}",
+            literal(place),
+            literal(name),
+            literal(mark)
+        ))?;
+        Ok(rows.into_iter().flatten().flatten().collect())
     }
 
     /// Schemas or databases that an rqps of this user's may have made, by their names.
@@ -301,6 +347,7 @@ fn relation(row: ControlRow) -> Option<Relation> {
         comment: cells.next()?,
         of_table: cells.next()?,
         tie: cells.next()?,
+        is_own: cells.next()? != "f",
     })
 }
 
@@ -314,6 +361,8 @@ fn kind(code: &str) -> String {
         "i" | "I" => "index",
         "f" => "foreign table",
         "type" => "type",
+        "function" => "function",
+        "procedure" => "procedure",
         _ => "other relation",
     }
     .to_owned()
@@ -337,10 +386,11 @@ fn postgres_relations(place: &Literal, names: &Literal) -> String {
            JOIN pg_rewrite r ON r.oid = d.objid WHERE d.classid = 'pg_rewrite'::regclass \
            AND d.refobjid = c.oid AND r.ev_class <> c.oid LIMIT 1), \
           CASE WHEN NOT pg_has_role(c.relowner, 'USAGE') \
-           THEN 'it belongs to the user ' || pg_get_userbyid(c.relowner) END) \
+           THEN 'it belongs to the user ' || pg_get_userbyid(c.relowner) END), \
+         c.relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user) \
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE n.nspname = {place} AND c.relname IN ({names}) \
-         UNION ALL SELECT t.typname, 'type', '', '', '' FROM pg_type t \
+         UNION ALL SELECT t.typname, 'type', '', '', '', false FROM pg_type t \
          JOIN pg_namespace n ON n.oid = t.typnamespace \
          WHERE n.nspname = {place} AND t.typname IN ({names}) AND t.typrelid = 0 ORDER BY 1"
     )
@@ -353,9 +403,29 @@ fn mysql_relations(place: &Literal, names: &Literal) -> String {
           k.TABLE_NAME, ' refers to it')) FROM information_schema.KEY_COLUMN_USAGE k \
           WHERE k.REFERENCED_TABLE_SCHEMA = t.TABLE_SCHEMA \
           AND k.REFERENCED_TABLE_NAME = t.TABLE_NAME \
-          AND NOT (k.TABLE_SCHEMA = t.TABLE_SCHEMA AND k.TABLE_NAME = t.TABLE_NAME)) \
+          AND NOT (k.TABLE_SCHEMA = t.TABLE_SCHEMA AND k.TABLE_NAME = t.TABLE_NAME)), 't' \
          FROM information_schema.TABLES t \
          WHERE t.TABLE_SCHEMA = {place} AND t.TABLE_NAME IN ({names}) ORDER BY 1"
+    )
+}
+
+/// Functions and procedures: their names end with `()`.
+fn postgres_routines(place: &Literal, names: &Literal) -> String {
+    format!(
+        "SELECT p.proname || '()', 'function', obj_description(p.oid, 'pg_proc'), '', \
+         CASE WHEN NOT pg_has_role(p.proowner, 'USAGE') \
+         THEN 'it belongs to the user ' || pg_get_userbyid(p.proowner) END, \
+         p.proowner = (SELECT oid FROM pg_roles WHERE rolname = current_user) \
+         FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
+         WHERE n.nspname = {place} AND p.proname || '()' IN ({names}) ORDER BY 1"
+    )
+}
+
+fn mysql_routines(place: &Literal, names: &Literal) -> String {
+    format!(
+        "SELECT CONCAT(ROUTINE_NAME, '()'), LOWER(ROUTINE_TYPE), ROUTINE_COMMENT, '', '', 't' \
+         FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = {place} \
+         AND CONCAT(ROUTINE_NAME, '()') IN ({names}) ORDER BY 1"
     )
 }
 
@@ -402,7 +472,10 @@ mod tests {
     #[test]
     fn postgres_enters_a_schema_by_a_statement() {
         let (postgres, mysql) = (Catalogue(Dialect::Postgres), Catalogue(Dialect::Mysql));
-        assert_eq!(postgres.enter_statement("a").as_deref(), Some("SET search_path TO \"a\""));
+        assert_eq!(
+            postgres.enter_statement("a").as_deref(),
+            Some("SET search_path TO \"a\", pg_temp")
+        );
         assert_eq!(mysql.enter_statement("a"), None);
     }
 }

@@ -13,6 +13,7 @@ use crate::dbms::guest::catalogue::{Catalogue, LockAnswer, Relation, is_denied, 
 use crate::dbms::guest::ledger::Ledger;
 use crate::dbms::guest::owner::{Guest, OWNER, OWNER_COMMENT, mark};
 use crate::dbms::guest::stranger::{Stranger, shortened};
+use crate::dbms::guest::trust;
 use crate::domain::dialect::Dialect;
 use crate::domain::guest::GuestPlace;
 use crate::domain::sql_name::{Identifier, Literal};
@@ -48,6 +49,8 @@ pub(crate) struct Claim {
     user: String,
     /// Name of the database that the DSN leads to.
     database: String,
+    /// The schema or database that the login leads to.
+    given: Option<String>,
     /// True if the place was made by this claim.
     is_new: bool,
     /// False if the server has no such locks.
@@ -62,10 +65,11 @@ impl Claim {
     /// [`DbmsError::Refused`] if another rqps is at work there or the place is not rqps's.
     pub(crate) fn open(theirs: &Theirs<'_>, guest: &Guest) -> Result<Claim, DbmsError> {
         let mut claim = Claim::on(theirs, own_name(&guest.tag))?;
-        let given = claim.ask(Catalogue::current_place)?;
+        let given = claim.given.take();
         claim.lock()?;
         let name = claim.place.name.clone();
         if claim.ask(|catalogue, session| catalogue.is_there(session, &name))? {
+            claim.check_sound()?;
             claim.enter()?;
             claim.check_own(guest)?;
             return Ok(claim);
@@ -75,6 +79,7 @@ impl Claim {
             Err(error) if is_denied(&error) => claim.take_given(given)?,
             Err(error) => return Err(DbmsError::sql(format!("make the {}", claim.words()))(error)),
         }
+        claim.check_sound()?;
         claim.enter()?;
         Ok(claim)
     }
@@ -83,8 +88,11 @@ impl Claim {
     pub(super) fn on(theirs: &Theirs<'_>, name: String) -> Result<Claim, DbmsError> {
         let catalogue = Catalogue(theirs.dialect);
         let mut session = (theirs.connect)()?;
+        let given = catalogue.current_place(&mut *session);
+        let given = given.map_err(DbmsError::sql("look at the server".to_owned()))?;
         catalogue.keep_alive(&mut *session);
         Ok(Claim {
+            given,
             catalogue,
             session,
             place: Namespace { name, own: true },
@@ -117,15 +125,40 @@ impl Claim {
         )))
     }
 
+    /// Refuses a place in which others can have their code run with the rights of this login.
+    pub(super) fn check_sound(&mut self) -> Result<(), DbmsError> {
+        let (name, own) = (self.place.name.clone(), self.place.own);
+        let faults =
+            self.ask(|catalogue, session| trust::faults(catalogue.0, session, &name, own))?;
+        if faults.is_empty() {
+            return Ok(());
+        }
+        let hint = trust::hint(&name, own, &self.grant_hint());
+        Err(DbmsError::Refused(format!(
+            "use the {}: code of others would run with the rights of {}: {}\n{hint}",
+            self.words(),
+            self.user,
+            faults.join("; ")
+        )))
+    }
+
     /// The place of tables, and their mark.
     pub(crate) fn guest_place(&self, guest: &Guest) -> GuestPlace {
         GuestPlace { words: self.words(), mark: guest.mark() }
     }
 
     /// A message to the server's owner about rqps's use of the place.
-    pub(crate) fn announcement(&self, guest: &Guest) -> String {
+    pub(crate) fn announcement(&mut self, guest: &Guest) -> String {
         let end = if guest.keep { "kept there (--keep)" } else { "removed at the end" };
-        match self.place.own {
+        // They are superusers' and no fault; who measures should know of them.
+        let triggers = self
+            .ask(|catalogue, session| trust::event_triggers(catalogue.0, session))
+            .unwrap_or_default();
+        let triggers = match triggers.is_empty() {
+            true => String::new(),
+            false => format!("; event triggers run at each: {}", shortened(&triggers)),
+        };
+        let words = match self.place.own {
             true => format!("rqps made the {} for its tables ({end})", self.words()),
             false => format!(
                 "the user may not make a {}, so the tables ({}) go into the {} ({end}); rqps \
@@ -134,7 +167,8 @@ impl Claim {
                 shortened(&guest.names),
                 self.words()
             ),
-        }
+        };
+        words + &triggers
     }
 
     /// The first statement of sessions, and the database of their login.
@@ -248,11 +282,7 @@ impl Claim {
         let names: Vec<&str> = guest.names.iter().map(String::as_str).collect();
         let all = self.ask(|catalogue, session| catalogue.relations(session, &place, &names))?;
         let owner = |relation: &Relation| {
-            owned.iter().find(|row| {
-                row.name == relation.name
-                    && relation.kind == "table"
-                    && relation.comment == mark(&row.tag)
-            })
+            owned.iter().find(|row| row.name == relation.name && relation.bears(&mark(&row.tag)))
         };
         let is_ours =
             |relation: &Relation| owner(relation).is_some_and(|row| row.plan == guest.plan);
@@ -415,7 +445,7 @@ impl Claim {
         let place = self.place.name.clone();
         let there = self.ask(|catalogue, session| catalogue.relations(session, &place, &names))?;
         let mark = mark(tag);
-        let ours = there.into_iter().filter(|it| it.kind == "table" && it.comment == mark);
+        let ours = there.into_iter().filter(|it| it.bears(&mark));
         self.drop_all(ours.map(|relation| relation.name).collect())?;
         for extension in self.ask(|catalogue, session| catalogue.extensions(session, &mark))? {
             self.run(&format!(
@@ -430,15 +460,21 @@ impl Claim {
         }
     }
 
-    /// Drops rqps's tables one by one; a partition has gone with its table.
+    /// Drops rqps's objects one by one; a partition has gone with its table.
     fn drop_all(&mut self, names: Vec<String>) -> Result<(), DbmsError> {
         let place = self.place.name.clone();
         for name in names {
             let there =
                 self.ask(|catalogue, session| catalogue.relations(session, &place, &[&name]))?;
-            if !there.is_empty() {
+            let Some(first) = there.first() else { continue };
+            if !name.ends_with("()") {
                 self.drop_tables(&[name])?;
+                continue;
             }
+            let mark = first.comment.clone();
+            let drops = self
+                .ask(|catalogue, session| catalogue.drop_routine(session, &place, &name, &mark))?;
+            drops.iter().try_for_each(|sql| self.run(sql))?;
         }
         Ok(())
     }
@@ -455,7 +491,7 @@ impl Claim {
     fn drop_place(&mut self) -> Result<(), DbmsError> {
         let name = self.place.name.clone();
         let there = self.ask(|catalogue, session| catalogue.relations(session, &name, &[OWNER]))?;
-        let owner = there.iter().any(|table| table.comment == OWNER_COMMENT);
+        let owner = there.iter().any(|table| table.bears(OWNER_COMMENT));
         let doing = format!("drop the {}", self.words());
         self.is_new = false;
         let dropped = self.catalogue.drop_with(&mut *self.session, &name, owner.then_some(OWNER));

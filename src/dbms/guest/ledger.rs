@@ -47,7 +47,7 @@ impl Ledger<'_> {
     pub(super) fn rows(&mut self) -> Result<Vec<Owned>, DbmsError> {
         match self.table()? {
             None => return Ok(Vec::new()),
-            Some(table) if table.comment == OWNER_COMMENT && table.kind == "table" => {}
+            Some(table) if table.kind == "table" && table.bears(OWNER_COMMENT) => {}
             Some(_) => {
                 return Err(DbmsError::Refused(format!(
                     "use the {}: its table {OWNER} does not belong to rqps\nhint: rename that \

@@ -7,7 +7,9 @@ mod ledger;
 mod owner;
 mod stranger;
 mod sweep;
+mod trust;
 
 pub(super) use claim::{Claim, Theirs};
 pub use owner::Guest;
 pub(super) use sweep::sweep;
+pub(super) use trust::{SERVER_ONLY, open_schemas};

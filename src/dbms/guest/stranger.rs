@@ -46,6 +46,7 @@ mod tests {
                 comment: String::new(),
                 of_table: if kind == "index" { "t".to_owned() } else { String::new() },
                 tie: tie.to_owned(),
+                is_own: true,
             };
             let stranger = Stranger { relation, maker: maker.map(str::to_owned) };
             assert_eq!(

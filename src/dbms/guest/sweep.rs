@@ -29,6 +29,9 @@ fn swept(mut claim: Claim, guest: &Guest) -> Result<Option<String>, DbmsError> {
     if answer == LockAnswer::Held {
         return Ok(None);
     }
+    if claim.check_sound().is_err() {
+        return Ok(None);
+    }
     claim.enter()?;
     let owned = claim.ledger().rows()?;
     let Some(first) = owned.iter().find(|row| !row.kept) else { return Ok(None) };

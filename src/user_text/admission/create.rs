@@ -1,6 +1,8 @@
 //! CREATE and ALTER in a load: tables, views, indexes, sequences and types of its own.
 
-use crate::user_text::admission::rules::{Admitted, LoadRules, NOTHING, done, routines};
+use crate::user_text::admission::answer::{Admitted, NOTHING, done, routines};
+use crate::user_text::admission::expressions::{definition, query};
+use crate::user_text::admission::own::OwnObjects;
 use crate::user_text::admission::statement::{Refusal, Statement};
 use crate::user_text::admission::tokens::TokenKind;
 use crate::user_text::changes::RelationKind;
@@ -19,7 +21,7 @@ const OF_OWNER: &str = "the owner of what rqps loads is its login";
 
 /// `CREATE …`, after the first word.
 pub(super) fn create(
-    rules: &mut LoadRules,
+    rules: &mut OwnObjects,
     mut statement: Statement<'_>,
 ) -> Result<Admitted, Refusal> {
     let mysql = statement.is_mysql();
@@ -74,20 +76,26 @@ pub(super) fn create(
         admitted.without.push(replacing);
     }
     admitted.makes.push(rules.make(&name, kind)?);
-    match kind {
-        RelationKind::Table => table(rules, statement)?,
-        // Its query is not executed.
-        RelationKind::View => one_statement(statement)?,
-        RelationKind::MaterializedView => rules.query(statement)?,
-        RelationKind::Type => {
-            if statement.take(&["AS", "RANGE"]) || statement.is_sign(b'(') {
-                return Err("a type with functions is not the load's business".to_owned());
-            }
-            rules.definition(statement)?;
-        }
-        _ => rules.definition(statement)?,
-    }
+    body(rules, kind, statement)?;
     Ok(admitted)
+}
+
+/// What follows the name of a new object.
+fn body(
+    rules: &mut OwnObjects,
+    kind: RelationKind,
+    mut statement: Statement<'_>,
+) -> Result<(), Refusal> {
+    match kind {
+        RelationKind::Table => table(rules, statement),
+        // Its query is not executed.
+        RelationKind::View => one_statement(statement),
+        RelationKind::MaterializedView => query(rules, statement),
+        RelationKind::Type if statement.take(&["AS", "RANGE"]) || statement.is_sign(b'(') => {
+            Err("a type with functions is not the load's business".to_owned())
+        }
+        _ => definition(rules, statement),
+    }
 }
 
 /// The bytes from a token to the one that follows.
@@ -112,7 +120,7 @@ fn view_options(statement: &mut Statement<'_>) -> Result<(), Refusal> {
 }
 
 /// The rest of `CREATE INDEX`.
-fn index(rules: &mut LoadRules, mut statement: Statement<'_>) -> Result<(), Refusal> {
+fn index(rules: &mut OwnObjects, mut statement: Statement<'_>) -> Result<(), Refusal> {
     if statement.word() != "ON" {
         let name = statement.name()?;
         if name.parts.len() > 1 {
@@ -128,11 +136,11 @@ fn index(rules: &mut LoadRules, mut statement: Statement<'_>) -> Result<(), Refu
     }
     statement.take(&["ONLY"]);
     rules.own(&mut statement)?;
-    rules.definition(statement)
+    definition(rules, statement)
 }
 
 /// The rest of `CREATE TABLE`.
-fn table(rules: &mut LoadRules, mut statement: Statement<'_>) -> Result<(), Refusal> {
+fn table(rules: &mut OwnObjects, mut statement: Statement<'_>) -> Result<(), Refusal> {
     if statement.is_mysql() {
         if statement.take(&["LIKE"]) {
             rules.own_table(&mut statement)?;
@@ -145,11 +153,11 @@ fn table(rules: &mut LoadRules, mut statement: Statement<'_>) -> Result<(), Refu
     }
     sequences(rules, statement)?;
     // The columns of `CREATE TABLE t (a) AS SELECT …` are no call.
-    rules.definition(statement)
+    definition(rules, statement)
 }
 
 /// Notes the sequences that identities of columns name.
-fn sequences(rules: &mut LoadRules, mut statement: Statement<'_>) -> Result<(), Refusal> {
+fn sequences(rules: &mut OwnObjects, mut statement: Statement<'_>) -> Result<(), Refusal> {
     while !statement.is_over() {
         if statement.take(&["SEQUENCE", "NAME"]) {
             let name = statement.name()?;
@@ -209,7 +217,7 @@ fn one_statement(mut statement: Statement<'_>) -> Result<(), Refusal> {
 
 /// `ALTER …`, after the first word.
 pub(super) fn alter(
-    rules: &mut LoadRules,
+    rules: &mut OwnObjects,
     mut statement: Statement<'_>,
 ) -> Result<Admitted, Refusal> {
     statement.take(&["MATERIALIZED"]);
@@ -254,7 +262,7 @@ pub(super) fn alter(
             if ["RENAME", "SET"].contains(&statement.word().as_str()) {
                 return Err(format!("{} is not expected there", statement.word()));
             }
-            rules.definition(statement)?;
+            definition(rules, statement)?;
         }
         "INDEX" if statement.take(&["ATTACH", "PARTITION"]) => {
             rules.own(&mut statement)?;
@@ -266,7 +274,7 @@ pub(super) fn alter(
 }
 
 /// The actions of `ALTER TABLE`, each of which must be known.
-fn actions(rules: &mut LoadRules, statement: Statement<'_>) -> Result<(), Refusal> {
+fn actions(rules: &mut OwnObjects, statement: Statement<'_>) -> Result<(), Refusal> {
     let mut action = statement;
     loop {
         one_action(rules, &mut action)?;
@@ -278,12 +286,12 @@ fn actions(rules: &mut LoadRules, statement: Statement<'_>) -> Result<(), Refusa
             }
         }
         if !action.take_sign(b',') {
-            return rules.definition(statement);
+            return definition(rules, statement);
         }
     }
 }
 
-fn one_action(rules: &mut LoadRules, action: &mut Statement<'_>) -> Result<(), Refusal> {
+fn one_action(rules: &mut OwnObjects, action: &mut Statement<'_>) -> Result<(), Refusal> {
     let word = action.word();
     action.at += 1;
     let is_known = match word.as_str() {

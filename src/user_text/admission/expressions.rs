@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::domain::sql_name::TableName;
-use crate::user_text::admission::rules::LoadRules;
+use crate::user_text::admission::own::OwnObjects;
 use crate::user_text::admission::statement::{Refusal, Statement};
 use crate::user_text::admission::tokens::{Token, TokenKind};
 
@@ -15,28 +15,29 @@ const BEFORE_PARENTHESIS: &str = " \
     array_to_string as ascii asin atan avg between bigint binary bit btrim by case cast ceil \
     ceiling char char_length character check chr clock_timestamp coalesce columns concat \
     concat_ws conflict conv convert cos count crc32 cube curdate current_date current_time \
-    current_timestamp curtime date date_add date_format date_part date_sub date_trunc daterange \
-    datetime day dayofweek dec decimal decode default degrees dense_rank distinct div double \
-    duplicate else elt encode enum exists exp extract field filter first_value fixed float \
-    floor format from from_days geography geometry from_unixtime gen_random_uuid generate_series generate_subscripts \
-    greatest grouping hash hex hour identity if ifnull in include initcap int int4 int4range int8 int8range integer \
-    interval is json json_array json_array_elements json_build_array json_build_object \
-    json_extract json_object json_quote json_unquote jsonb_array_elements jsonb_build_array \
-    jsonb_build_object key lag last_day last_insert_id last_value lateral lead least left length \
-    less like list ln localtime localtimestamp log log10 log2 lower lpad ltrim make_date \
-    make_interval make_time make_timestamp make_timestamptz makedate maketime max md5 mediumint \
-    microsecond min minute mod month nchar not now ntile nullif  numeric numrange nvarchar oct octet_length \
-    of on or ord over overlay partition percent_rank pi point position pow power precision primary \
-    quarter radians rand random range rank recursive regexp_replace repeat replace reverse right \
-    rollup round row row_number row_to_json rows rpad rtrim second select set setseed sets sha1 \
-    sha2 sha256 sha512 sign sin smallint some split_part sqrt st_geomfromtext st_pointfromtext \
-    statement_timestamp std stddev str_to_date string_agg string_to_array strpos substr substring \
-    substring_index subpartition sum sysdate tan text than then time timestamp timestamptz \
-    timestampadd timestampdiff timestamptz tinyint tinytext to to_char to_date to_days to_hex \
-    to_json to_jsonb to_number to_timestamp to_tsvector to_tsquery translate tsrange tstzrange trim trunc truncate \
-    ucase unhex union unique unix_timestamp unnest upper using uuid uuid_generate_v4 \
-    uuid_to_bin values varbinary varbit varchar variance varying vector when where width_bucket \
-    with within year ";
+    current_timestamp curtime date date_add date_format date_part date_sub date_trunc \
+    daterange datetime day dayofweek dec decimal decode default degrees dense_rank distinct \
+    div double duplicate else elt encode enum exists exp extract field filter first_value \
+    fixed float floor format from from_days from_unixtime gen_random_uuid generate_series \
+    generate_subscripts geography geometry greatest grouping hash hex hour identity if ifnull \
+    in include initcap int int4 int4range int8 int8range integer interval is json json_array \
+    json_array_elements json_build_array json_build_object json_extract json_object \
+    json_quote json_unquote jsonb_array_elements jsonb_build_array jsonb_build_object key lag \
+    last_day last_insert_id last_value lateral lead least left length less like list ln \
+    localtime localtimestamp log log10 log2 lower lpad ltrim make_date make_interval \
+    make_time make_timestamp make_timestamptz makedate maketime max md5 mediumint microsecond \
+    min minute mod month nchar not now ntile nullif numeric numrange nvarchar oct \
+    octet_length of on or ord over overlay partition percent_rank pi point position pow power \
+    precision primary quarter radians rand random range rank recursive regexp_replace repeat \
+    replace reverse right rollup round row row_number row_to_json rows rpad rtrim second \
+    select set sets setseed sha1 sha2 sha256 sha512 sign sin smallint some split_part sqrt \
+    st_geomfromtext st_pointfromtext statement_timestamp std stddev str_to_date string_agg \
+    string_to_array strpos subpartition substr substring substring_index sum sysdate tan text \
+    than then time timestamp timestampadd timestampdiff timestamptz tinyint tinytext to \
+    to_char to_date to_days to_hex to_json to_jsonb to_number to_timestamp to_tsquery \
+    to_tsvector translate trim trunc truncate tsrange tstzrange ucase unhex union unique \
+    unix_timestamp unnest upper using uuid uuid_generate_v4 uuid_to_bin values varbinary \
+    varbit varchar variance varying vector when where width_bucket with within year ";
 
 /// Functions of MySQL and MariaDB that have other effects than their value.
 const OTHER_EFFECTS: [&str; 8] =
@@ -77,28 +78,43 @@ struct Frame {
     of_with: bool,
 }
 
+/// Checks the rest of a statement that defines something.
+pub(super) fn definition(rules: &OwnObjects, statement: Statement<'_>) -> Result<(), Refusal> {
+    let mut rest = Expressions::new(statement, rules);
+    // MySQL calls no functions of users in definitions of tables.
+    rest.builtin_only = statement.is_mysql();
+    rest.check()
+}
+
+/// Checks the rest of a statement that is a query or has values.
+pub(super) fn query(rules: &OwnObjects, statement: Statement<'_>) -> Result<(), Refusal> {
+    let mut rest = Expressions::new(statement, rules);
+    rest.in_query = true;
+    rest.check()
+}
+
 /// A walk through the rest of a statement.
-pub(super) struct Expressions<'a, 'r> {
-    pub(super) statement: Statement<'a>,
-    pub(super) rules: &'r LoadRules,
+struct Expressions<'a, 'r> {
+    statement: Statement<'a>,
+    rules: &'r OwnObjects,
     /// True if the server calls no function of a user there, so that any name may stand before a
     /// parenthesis: definitions of tables of MySQL.
-    pub(super) builtin_only: bool,
+    builtin_only: bool,
     /// True within a query, where points stand between tables and columns.
-    pub(super) in_query: bool,
+    in_query: bool,
     /// Names of WITH.
     named: BTreeSet<String>,
     frames: Vec<Frame>,
 }
 
 impl<'a, 'r> Expressions<'a, 'r> {
-    pub(super) fn new(statement: Statement<'a>, rules: &'r LoadRules) -> Expressions<'a, 'r> {
+    fn new(statement: Statement<'a>, rules: &'r OwnObjects) -> Expressions<'a, 'r> {
         let (named, frames) = (BTreeSet::new(), vec![Frame::default()]);
         Expressions { statement, rules, builtin_only: false, in_query: false, named, frames }
     }
 
     /// Checks everything up to the end of the statement.
-    pub(super) fn check(mut self) -> Result<(), Refusal> {
+    fn check(mut self) -> Result<(), Refusal> {
         while let Some(token) = self.statement.peek() {
             match token.kind {
                 TokenKind::Text | TokenKind::Number => self.statement.at += 1,

@@ -1,8 +1,11 @@
 //! What a load may do on a server that rqps does not run: a list of allowed statements. All else is
 //! refused before anything is sent.
 
+mod answer;
 mod create;
+mod dropped;
 mod expressions;
+mod own;
 mod rules;
 mod settings;
 mod statement;
@@ -10,5 +13,7 @@ mod statement;
 mod tests;
 mod tokens;
 
-pub use rules::{Admitted, LoadRules, dropped};
+pub use answer::Admitted;
+pub use dropped::dropped;
+pub use rules::LoadRules;
 pub use settings::plain_modes;

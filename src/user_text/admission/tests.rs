@@ -322,8 +322,8 @@ const DUMP_OF_POSTGRES: &[(&str, Option<&str>)] = &[
     ("SET default_table_access_method = heap", None),
     (
         "CREATE TABLE public.thing (\n id integer NOT NULL,\n name character varying(40) DEFAULT \
-         ''::character varying,\n amount numeric(10,2),\n feels public.mood,\n at timestamp without \
-         time zone DEFAULT now(),\n key uuid DEFAULT gen_random_uuid(),\n twice numeric GENERATED \
+         ''::character varying,\n amount numeric(10,2),\n feels public.mood,\n at timestamp \
+         without time zone DEFAULT now(),\n key uuid DEFAULT gen_random_uuid(),\n twice numeric GENERATED \
          ALWAYS AS ((amount * (2)::numeric)) STORED,\n CONSTRAINT amount_check CHECK ((amount > \
          (0)::numeric)),\n CONSTRAINT known CHECK (((name)::text = ANY ((ARRAY['a'::character \
          varying, 'b'::character varying])::text[])))\n) WITH (fillfactor='70')",
@@ -346,8 +346,8 @@ const DUMP_OF_POSTGRES: &[(&str, Option<&str>)] = &[
     ("CREATE TABLE public.part (id bigint, day date) PARTITION BY RANGE (day)", None),
     ("CREATE TABLE public.part_1 (id bigint, day date)", None),
     (
-        "ALTER TABLE ONLY public.part ATTACH PARTITION public.part_1 FOR VALUES FROM ('2024-01-01') \
-         TO ('2025-01-01')",
+        "ALTER TABLE ONLY public.part ATTACH PARTITION public.part_1 FOR VALUES FROM \
+         ('2024-01-01') TO ('2025-01-01')",
         None,
     ),
     (
@@ -364,8 +364,8 @@ const DUMP_OF_POSTGRES: &[(&str, Option<&str>)] = &[
         None,
     ),
     (
-        "CREATE MATERIALIZED VIEW public.sums AS\n SELECT sum(t.amount) AS total FROM public.thing t \
-         WITH NO DATA",
+        "CREATE MATERIALIZED VIEW public.sums AS\n SELECT sum(t.amount) AS total FROM \
+         public.thing t WITH NO DATA",
         None,
     ),
     ("ALTER TABLE ONLY public.thing ADD CONSTRAINT thing_pkey PRIMARY KEY (id)", None),
@@ -401,8 +401,8 @@ const DUMP_OF_MYSQL: &[(&str, Option<&str>)] = &[
          timestamp NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,\n  `twice` int \
          GENERATED ALWAYS AS (`id` * 2) VIRTUAL,\n  PRIMARY KEY (`id`),\n  KEY `k` \
          (`name`(10),`kind`)\n) ENGINE=InnoDB AUTO_INCREMENT=4 DEFAULT CHARSET=utf8mb4 \
-         COLLATE=utf8mb4_0900_ai_ci /*!80016 DEFAULT ENCRYPTION='N' */\n/*!50100 PARTITION BY RANGE \
-         (`id`)\n(PARTITION p0 VALUES LESS THAN (10) ENGINE = InnoDB) */",
+         COLLATE=utf8mb4_0900_ai_ci /*!80016 DEFAULT ENCRYPTION='N' */\n/*!50100 PARTITION BY \
+         RANGE (`id`)\n(PARTITION p0 VALUES LESS THAN (10) ENGINE = InnoDB) */",
         None,
     ),
     ("/*!40101 SET character_set_client = @saved_cs_client */", None),
@@ -594,7 +594,11 @@ fn disguised(dialect: Dialect, sql: &str, choices: &[u8]) -> Option<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn no_disguise_helps(choices in prop::collection::vec(any::<u8>(), 1..40)) {

@@ -1,5 +1,6 @@
 //! The five transactions as stored functions of Postgres and stored procedures of MySQL.
 
+use crate::benchmarks::orders::schema::PROCEDURES;
 use crate::domain::dialect::Dialect;
 
 /// SQLSTATE raised by the function of a new order for an item that does not exist.
@@ -47,7 +48,7 @@ pub(super) const STORED: [Stored; 5] = [NEW_ORDER, PAYMENT, DELIVERY, STOCK_LEVE
 
 /// The items, their supplying warehouses and their quantities are parameters, each a list.
 const NEW_ORDER: Stored = Stored {
-    name: "orders_new_order",
+    name: PROCEDURES[0],
     types: "iiiittt",
     postgres: "(w INT, d INT, c INT, is_local INT, items INT[], supplies INT[], quantities INT[])
 RETURNS TABLE (sold INT, total NUMERIC) LANGUAGE plpgsql AS $$
@@ -137,7 +138,7 @@ END",
 
 /// Parameter `c` is 0 if the customer is selected by name.
 const PAYMENT: Stored = Stored {
-    name: "orders_payment",
+    name: PROCEDURES[1],
     types: "iiiiiti",
     postgres: "(w INT, d INT, cw INT, cd INT, c INT, last TEXT, amount INT)
 RETURNS TABLE (payer INT, balance NUMERIC) LANGUAGE plpgsql AS $$
@@ -197,7 +198,7 @@ END",
 };
 
 const DELIVERY: Stored = Stored {
-    name: "orders_delivery",
+    name: PROCEDURES[2],
     types: "ii",
     postgres: "(w INT, carrier INT) RETURNS TABLE (delivered INT) LANGUAGE plpgsql AS $$
 DECLARE
@@ -252,7 +253,7 @@ END",
 };
 
 const STOCK_LEVEL: Stored = Stored {
-    name: "orders_stock_level",
+    name: PROCEDURES[3],
     types: "iii",
     postgres: "(w INT, d INT, threshold INT)
 RETURNS TABLE (low BIGINT) LANGUAGE plpgsql AS $$
@@ -278,7 +279,7 @@ END",
 
 /// Returns the lines of the customer's last order, each with the customer's balance.
 const ORDER_STATUS: Stored = Stored {
-    name: "orders_order_status",
+    name: PROCEDURES[4],
     types: "iiit",
     postgres: "(w INT, d INT, c INT, last TEXT)
 RETURNS TABLE (balance NUMERIC, item INT, supply INT, quantity INT, amount NUMERIC,
