@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::cells;
-
+use crate::os::plain;
 use crate::results::{entries, replace_whole};
 
+/// Bytes of a reason.
+const WHY_MOST: u64 = 4096;
 /// The folder of all reasons, in that of the cells.
 pub(super) const FOLDER: &str = "unfit";
 
@@ -90,7 +91,7 @@ fn reasons(folder: &Path) -> Result<BTreeMap<String, String>> {
     }
     for node in entries(folder)?.into_iter().filter(|node| is_node(node)) {
         // Nodes write it.
-        let why = cells::last_words(&folder.join(&node)).unwrap_or_default();
+        let why = plain::beginning(&folder.join(&node), WHY_MOST).unwrap_or_default();
         // A node may still be writing it.
         if !why.trim().is_empty() {
             found.insert(node, why.trim().to_owned());
