@@ -35,11 +35,10 @@ pub(super) struct Batch<'a> {
 /// # Errors
 /// One of them would.
 pub(super) fn check(folder: &Path, slurm: &SlurmPartition) -> Result<()> {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-,".contains(c);
-    if slurm.partition.starts_with('-') || !slurm.partition.chars().all(is_name) {
+    let is_feature = |c: char| c.is_ascii_graphic() && !"\"'\\#".contains(c);
+    if slurm.partition.starts_with('-') || !slurm.partition.chars().all(is_feature) {
         bail!("use the partition `{}`: it is no name", slurm.partition.escape_debug());
     }
-    let is_feature = |c: char| c.is_ascii_graphic() && !"\"'\\#".contains(c);
     for features in slurm.constraint.iter().chain(&slurm.client_constraint) {
         if !features.chars().all(is_feature) {
             bail!(

@@ -221,7 +221,7 @@ impl<'e> SshExecutor<'e> {
             if partial.exists() {
                 crate::os::disk::remove_tree(&partial)?;
             }
-            host.far.link.fetch(&there, &partial)?;
+            host.far.link.fetch(&there, &partial, &self.options.stop)?;
             fs::rename(&partial, cell.join(&busy.start)).context("name what came back")?;
         }
         host.far.link.run(&format!("rm -rf {}", shell_word(&busy.folder)))?;

@@ -1,10 +1,12 @@
 //! A host that the system's ssh reaches, over one connection that its commands share.
 
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,7 @@ use super::shell::shell_word;
 use crate::lab::take_in;
 use crate::os::answer::{end_group, gather, joined};
 use crate::os::child::{self, ChildTask};
+use crate::parallel;
 use crate::units::short_hash;
 
 /// Seconds after the last command until the shared connection ends by itself.
@@ -203,13 +206,24 @@ impl SshLink {
     /// # Errors
     /// The host does not answer, sends something else than folders and files, or a file cannot be
     /// written.
-    pub(in crate::lab) fn fetch(&self, folder: &str, to: &Path) -> Result<()> {
+    pub(in crate::lab) fn fetch(&self, folder: &str, to: &Path, stop: &AtomicBool) -> Result<()> {
         let mut command = self.command(&format!("cd {} && tar -cf - .", shell_word(folder)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("start ssh")?;
         let errors = gather(child.stderr.take());
         let unpacked = match child.stdout.take() {
-            Some(stream) => take_in::unpack(stream, to, take_in::OF_BLOCK),
+            Some(stream) => {
+                let deadline = Instant::now() + ANSWER;
+                // Nobody waits for a host that sends a byte now and then.
+                let look = || {
+                    if stop.load(Ordering::Relaxed) || Instant::now() > deadline {
+                        end_group(&mut child);
+                    }
+                    Ok::<(), Infallible>(())
+                };
+                let unpack = || take_in::unpack(stream, to, take_in::OF_BLOCK);
+                parallel::watched(unpack, look).unwrap_or_else(|never| match never {})
+            }
             None => Err(anyhow!("no output")),
         };
         if unpacked.is_err() {
