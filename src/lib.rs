@@ -26,4 +26,4 @@ pub use rqps_servers::dbms;
 // L1
 pub use rqps_system::{embed, os, wire};
 // L0
-pub use rqps_base::{datagen, domain, escape, json, parallel, stats, units, user_text};
+pub use rqps_base::{bounded, datagen, domain, escape, json, parallel, stats, units, user_text};

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use rqps::benchmarks::sysbench::rows::{C_LEN, PAD_LEN, SbtestTable};
 use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{
-    Address, ChannelBinding, ClientIdentity, Endpoint, Login, Tls, TlsMode,
+    Address, AuthMethods, ChannelBinding, ClientIdentity, Consent, Endpoint, Login, ServerKey, Tls,
+    TlsMode,
 };
 use rqps::driver::request::{LoadRequest, RequestBody};
 use rqps::wire::mysql::{LOCAL_REFUSED, MysqlClient};
@@ -138,6 +139,12 @@ fn roots(test: &str, variable: &str, words: &[&str]) -> Vec<PathBuf> {
         skipped::note(test, &why);
         Vec::new()
     })
+}
+
+/// A mode that takes any key of the server.
+fn asked(mode: TlsMode) -> Tls {
+    let consent = Consent { key: ServerKey::Asked, ..Consent::default() };
+    Tls { consent, ..Tls::of(mode) }
 }
 
 fn login(user: &str, password: &str, database: &str) -> Login {
@@ -342,7 +349,20 @@ fn postgres_logins() {
             while code(connect(&server.unix(), "wrong", "postgres")) != "28P01" {
                 assert!(begin.elapsed() < PATIENCE, "pg_hba.conf was not reloaded");
             }
-            for address in [server.unix(), server.tcp(Tls::OFF)] {
+            let refused = connect(&server.tcp(Tls::OFF), "sësame", "postgres").err();
+            assert_eq!(refused.is_some(), method == "password", "{method}");
+            if let Some(error) = refused {
+                assert!(error.to_string().contains("or require_auth=password"), "{error}");
+            }
+            for (list, fits) in [(method, true), ("none", false), ("!none", true)] {
+                let consent = Consent { methods: AuthMethods::parse(list), ..Consent::default() };
+                let tls = Tls { consent, ..Tls::OFF };
+                let is_in = connect(&server.tcp(tls), "sësame", "postgres").is_ok();
+                assert_eq!(is_in, fits && (method != "password" || list == method), "{list}");
+            }
+            let methods = AuthMethods::parse(method);
+            let tls = Tls { consent: Consent { methods, ..Consent::default() }, ..Tls::OFF };
+            for address in [server.unix(), server.tcp(tls)] {
                 let mut client = connect(&address, "sësame", "postgres").unwrap();
                 let who = client.rows("SELECT current_user").unwrap();
                 assert_eq!(who, [[Some(user.clone())]]);
@@ -757,7 +777,14 @@ fn mysql_logins() {
 }
 
 fn mysql_login(server: &Server, admin: &mut MysqlClient, user: &str) {
-    for address in [server.tcp(Tls::OFF), server.unix()] {
+    if user == "sha2" {
+        admin.simple("FLUSH PRIVILEGES").unwrap();
+        let login = login(user, "sësame", "");
+        let refused = MysqlClient::connect(&server.tcp(Tls::OFF), &login, TIMEOUT);
+        let error = refused.err().unwrap().to_string();
+        assert!(error.contains("or get-server-public-key=true"), "{error}");
+    }
+    for address in [server.tcp(asked(TlsMode::Off)), server.unix()] {
         let connect = |user: &str, password: &str, database: &str| {
             MysqlClient::connect(&address, &login(user, password, database), TIMEOUT)
         };
@@ -844,7 +871,7 @@ mod tls {
         connect: impl Fn(&Address) -> Result<C, WireError>,
     ) {
         let full = |name| verify(folder, TlsMode::VerifyFull, name);
-        assert!(connect(&server.tcp(Tls::of(TlsMode::Require))).is_ok());
+        assert!(connect(&server.tcp(asked(TlsMode::Require))).is_ok());
         assert!(connect(&server.tcp(full("ca.pem"))).is_ok());
         let refused = |address: Address| connect(&address).err().unwrap().to_string();
         let stranger = refused(server.tcp(full("other.pem")));
@@ -1095,17 +1122,17 @@ mod tls {
         let error = connect(verify(folder, TlsMode::VerifyFull, "ca.pem")).err().unwrap();
         let error = error.to_string();
         assert!(error.contains("expired on 2021-01-01\nhint: renew it"), "{error}");
-        assert!(connect(Tls::of(TlsMode::Require)).unwrap().is_encrypted());
+        assert!(connect(asked(TlsMode::Require)).unwrap().is_encrypted());
     }
 
     fn mysql_modes(server: &Server, admin: &mut MysqlClient, folder: &Path) {
         let connect = |user: &str, password: &str, tls: Tls| {
             MysqlClient::connect(&server.tcp(tls), &login(user, password, ""), TIMEOUT)
         };
-        let of = |mode| connect("secure", "sësame", Tls::of(mode));
+        let of = |mode| connect("secure", "sësame", asked(mode));
         assert!(of(TlsMode::Prefer).unwrap().is_encrypted());
         assert!(!of(TlsMode::Off).unwrap().is_encrypted());
-        let shown = Tls { identity: identity(folder), ..Tls::of(TlsMode::Require) };
+        let shown = Tls { identity: identity(folder), ..asked(TlsMode::Require) };
         assert!(connect("certified", "x", shown).unwrap().is_encrypted());
         assert_eq!(code(connect("certified", "x", Tls::of(TlsMode::Require))), "1045");
         admin.simple("SET GLOBAL require_secure_transport = ON").unwrap();

@@ -1,5 +1,7 @@
-//! Layer L0: nouns, mathematics, generators and the readers of texts. It does no I/O.
+//! Layer L0: nouns, mathematics, generators and the readers of texts. Only `bounded` does I/O.
 
+#[path = "../../src/bounded.rs"]
+pub mod bounded;
 #[path = "../../src/datagen/mod.rs"]
 pub mod datagen;
 #[path = "../../src/domain/mod.rs"]

@@ -1,7 +1,7 @@
 //! The command line.
 
 pub use rqps_analyze::analyze;
-pub use rqps_base::{datagen, domain, escape, json, parallel, stats, units, user_text};
+pub use rqps_base::{bounded, datagen, domain, escape, json, parallel, stats, units, user_text};
 pub use rqps_benchmark::import;
 pub use rqps_clients::{driver, workload};
 pub use rqps_lab::{benchmarks, campaign, lab, plan};

@@ -1,6 +1,6 @@
 //! DBMSs and their builds.
 
-pub use rqps_base::{datagen, domain, escape, json, parallel, stats, units, user_text};
+pub use rqps_base::{bounded, datagen, domain, escape, json, parallel, stats, units, user_text};
 pub use rqps_system::{embed, os, wire};
 
 // L3

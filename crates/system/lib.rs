@@ -6,7 +6,7 @@ compile_error!(
      made for glibc; on Alpine, build and run it in a container of a distribution with glibc"
 );
 
-pub use rqps_base::{datagen, domain, escape, json, parallel, stats, units, user_text};
+pub use rqps_base::{bounded, datagen, domain, escape, json, parallel, stats, units, user_text};
 
 #[path = "../../src/embed/mod.rs"]
 pub mod embed;

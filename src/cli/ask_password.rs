@@ -12,6 +12,7 @@ use rustix::termios::{
 use crate::cli::folders;
 use crate::domain::build::BuildSource;
 use crate::domain::dialect::Dialect;
+use crate::escape;
 use crate::plan::Plan;
 use crate::wire::WireError;
 use crate::wire::dsn::Dsn;
@@ -73,6 +74,7 @@ fn ask(dsn: &Dsn, terminal: &mut File) -> Result<Option<String>> {
     match tried {
         Err(WireError::NoPassword { .. }) => {
             let prompt = format!("Password for user {} at {address}: ", login.user);
+            let prompt = escape::line(&prompt);
             typed(terminal, &prompt).context("ask for a password on the terminal")
         }
         // Any other fault is reported when the server is measured.

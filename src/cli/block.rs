@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 
+use crate::bounded;
 use crate::cli::block_args::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
 use crate::cli::execution_options::execution_options;
 use crate::cli::progress::Display;
@@ -58,7 +59,8 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
 }
 
 fn read(path: &Path) -> Result<(BlockSpec, Plan)> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    let text = bounded::text(path, bounded::WRITTEN_MAX)
+        .with_context(|| format!("read {}", path.display()))?;
     BlockSpec::parse(&text).with_context(|| format!("carry out {}", path.display()))
 }
 

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::analyze::Comparison;
 use crate::analyze::gate::{GateOutcome, assess};
 use crate::analyze::history::PastSets;
+use crate::bounded;
 use crate::cli::args::{Gate, GateForm, RuleOptions};
 use crate::cli::compared::Compared;
 use crate::cli::{exit, print};
@@ -138,8 +139,8 @@ fn gate_rules(folders: &[PathBuf], named: Option<&Path>) -> Result<GateRules> {
         }),
     };
     let Some(path) = path else { return Ok(GateRules::default()) };
-    let text =
-        std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    let text = bounded::text(&path, bounded::WRITTEN_MAX)
+        .with_context(|| format!("read {}", path.display()))?;
     match file::gate_rules(&text) {
         Ok(gate) => Ok(gate),
         // The folder may have results of another tool, or of an old handwritten plan.

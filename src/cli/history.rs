@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::analyze::Comparison;
 use crate::analyze::counted::is_counted;
 use crate::analyze::history::{DateOptions, LadderOptions, date_histories, ladders};
+use crate::bounded;
 use crate::cli::compared::Compared;
 use crate::cli::history_args::{History, HistoryFormat, HistoryOrder};
 use crate::cli::{exit, gate, print};
@@ -108,7 +109,7 @@ fn metric<'a>(comparison: &'a Comparison, name: Option<&str>) -> Result<(&'a Com
 
 /// The labels in an order file, without empty lines and lines that begin with #.
 fn order(path: &Path) -> Result<Vec<String>> {
-    let text = fs::read_to_string(path)
+    let text = bounded::text(path, bounded::WRITTEN_MAX)
         .with_context(|| format!("read the order of versions from {}", path.display()))?;
     let lines = text.lines().map(str::trim);
     let labels = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::benchmarks;
+use crate::bounded;
 use crate::campaign;
 use crate::cli::args::{
     CacheFolder, Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions,
@@ -230,7 +231,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
         let plan = path.display();
         bail!("find the plan {plan}: no such file; `rqps plan TARGET TARGET > {plan}` makes one");
     }
-    let text = std::fs::read_to_string(&path)
+    let text = bounded::text(&path, bounded::WRITTEN_MAX)
         .with_context(|| format!("read the plan {}", path.display()))?;
     let used = || format!("use the plan {}", path.display());
     let plan = file::parse(&text).with_context(used)?;

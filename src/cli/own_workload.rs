@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::benchmarks::lua;
 use crate::benchmarks::spec::SaidWords;
 use crate::benchmarks::{self, BenchmarkSpec};
+use crate::bounded;
 use crate::cli::args::GuestOptions;
 use crate::cli::confirm::confirm;
 use crate::cli::program::program;
@@ -119,7 +120,7 @@ fn look(script: &Path, with_help: bool) -> Result<String, String> {
 /// # Errors
 /// The file cannot be read, or is not UTF-8; the text names the place in it.
 fn read_text(path: &Path) -> Result<String, String> {
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let bytes = bounded::bytes(path, bounded::WRITTEN_MAX).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = String::from_utf8_lossy(&error.as_bytes()[..valid]);

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::analyze::repetition::repeated;
 use crate::benchmarks;
+use crate::bounded;
 use crate::cli::args::{Folders, Format};
 use crate::cli::compared::Compared;
 use crate::cli::run_args::RunArgs;
@@ -116,7 +117,7 @@ fn refuse_used(out: &Path) -> Result<()> {
 fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
     let path = place.join("results/plan.toml");
     let used = || format!("use the plan {}", path.display());
-    let text = fs::read_to_string(&path).with_context(used)?;
+    let text = bounded::text(&path, bounded::WRITTEN_MAX).with_context(used)?;
     let mut plan = file::parse(&text).with_context(used)?;
     for target in &mut plan.targets {
         // A configuration given by its path on the first host has a name in the bundle.

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 
 use crate::cli::exit;
+use crate::wire;
 
 /// A flag that the first Ctrl-C sets; the second ends the program at once.
 pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
@@ -17,5 +18,7 @@ pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
             .context("listen for Ctrl-C")?;
     }
+    // Whatever a server does, the first one ends rqps.
+    wire::stop_with(Arc::clone(&stop));
     Ok(stop)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::dbms::error::DbmsError;
 use crate::domain::build::Build;
 use crate::domain::config::Config;
-use crate::domain::endpoint::{Address, Endpoint, Tls};
+use crate::domain::endpoint::{Address, Consent, Endpoint, ServerKey, Tls};
 use crate::os::user::User;
 use crate::os::valgrind::Callgrind;
 
@@ -63,7 +63,10 @@ impl ListenAddress {
     /// The address for clients.
     pub(super) fn endpoint(&self) -> Endpoint {
         let (host, port) = (self.ip.to_string(), self.port);
-        Endpoint::Server(Address::Tcp { host, port, tls: Tls::OFF })
+        // The password is made for this server alone, and ends with it.
+        let consent = Consent { key: ServerKey::Asked, ..Consent::default() };
+        let tls = Tls { consent, ..Tls::OFF };
+        Endpoint::Server(Address::Tcp { host, port, tls })
     }
 }
 

@@ -34,6 +34,79 @@ pub struct Tls {
     pub identity: Option<ClientIdentity>,
     /// The channel binding of password proofs.
     pub binding: ChannelBinding,
+    /// What a login may send where nobody vouches for the server.
+    #[serde(default)]
+    pub consent: Consent,
+}
+
+/// What a login may send where nobody vouches for the server: over TCP without TLS, or with a
+/// certificate that is not checked. Without consent, no password leaves there but as a proof.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consent {
+    /// The key of MySQL that encrypts the password.
+    pub key: ServerKey,
+    /// The password itself may go to MySQL, if its certificate was checked.
+    pub clear: bool,
+    /// The methods that Postgres may ask for; `None`: all.
+    pub methods: Option<AuthMethods>,
+}
+
+/// The public key of a MySQL server that encrypts passwords.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerKey {
+    /// None.
+    #[default]
+    Refused,
+    /// Whatever the server sends: anybody in between can send another.
+    Asked,
+    /// The key of this PEM file.
+    File(PathBuf),
+}
+
+/// `require_auth` of libpq: methods by which the server may ask who the client is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthMethods {
+    /// The words of the list.
+    words: Vec<String>,
+    /// True if these are the ones that are refused.
+    negated: bool,
+}
+
+impl AuthMethods {
+    /// The words of libpq.
+    const WORDS: [&str; 7] = ["password", "md5", "gss", "sspi", "scram-sha-256", "oauth", "none"];
+
+    /// Reads a list: `scram-sha-256,none`, or `!password,!md5`. `None`: it is none.
+    pub fn parse(list: &str) -> Option<AuthMethods> {
+        let negated = list.starts_with('!');
+        let words = list.split(',').map(|word| match (negated, word.strip_prefix('!')) {
+            (true, Some(word)) => Some(word),
+            (false, None) => Some(word),
+            _ => None,
+        });
+        let words: Option<Vec<&str>> = words.collect();
+        let words = words.filter(|words| words.iter().all(|it| Self::WORDS.contains(it)))?;
+        Some(AuthMethods { words: words.into_iter().map(str::to_owned).collect(), negated })
+    }
+
+    /// True if the server may use the method.
+    pub fn allows(&self, method: &str) -> bool {
+        self.words.iter().any(|word| word == method) != self.negated
+    }
+
+    /// True if the list names the method as one to use.
+    pub fn names(&self, method: &str) -> bool {
+        !self.negated && self.allows(method)
+    }
+}
+
+impl fmt::Display for AuthMethods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.negated { "!" } else { "" };
+        let words: Vec<String> = self.words.iter().map(|word| format!("{sign}{word}")).collect();
+        f.write_str(&words.join(","))
+    }
 }
 
 /// The encryption of a connection, and the checks of the server's certificate. The words of libpq
@@ -79,8 +152,13 @@ pub enum ChannelBinding {
 
 impl Tls {
     /// Plain.
-    pub const OFF: Tls =
-        Tls { mode: TlsMode::Off, roots: None, identity: None, binding: ChannelBinding::Prefer };
+    pub const OFF: Tls = Tls {
+        mode: TlsMode::Off,
+        roots: None,
+        identity: None,
+        binding: ChannelBinding::Prefer,
+        consent: Consent { key: ServerKey::Refused, clear: false, methods: None },
+    };
 
     /// A mode without files.
     pub fn of(mode: TlsMode) -> Tls {

@@ -6,6 +6,7 @@
 //! dropped. Whatever the package says, everybody may read the result: servers run as another user
 //! than the one who unpacks.
 
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
@@ -17,6 +18,10 @@ use crate::obtain::progress::Progress;
 
 /// No build is larger unpacked; what claims to be is an attack or an error.
 const MAX_BYTES: u64 = 16 << 30;
+/// No build has more files, folders and links.
+const MAX_ENTRIES: u64 = 1_000_000;
+/// Longest path of an entry.
+const MAX_PATH: usize = 4000;
 /// Memory for one copy.
 const CHUNK: usize = 256 << 10;
 
@@ -202,6 +207,7 @@ pub(super) struct Folder<'a> {
     /// Name in the package, path in the folder, target: made at the end.
     links: Vec<(String, PathBuf, PathBuf)>,
     bytes: u64,
+    entries: Cell<u64>,
     buffer: Vec<u8>,
 }
 
@@ -215,7 +221,7 @@ impl<'a> Folder<'a> {
         make_folder(root)?;
         let root = root.canonicalize().map_err(Reason::io("find", root))?;
         let (links, buffer) = (Vec::new(), vec![0; CHUNK]);
-        Ok(Folder { root, coordinates, rules, links, bytes: 0, buffer })
+        Ok(Folder { root, coordinates, rules, links, bytes: 0, entries: Cell::new(0), buffer })
     }
 
     /// Unpacks a tar into the folder.
@@ -238,6 +244,13 @@ impl<'a> Folder<'a> {
 
     /// The path of an entry without `.`: relative and without `..`, or an error.
     fn checked(&self, name: &str) -> Result<PathBuf, Reason> {
+        self.entries.set(self.entries.get() + 1);
+        if self.entries.get() > MAX_ENTRIES {
+            return Err(self.damaged(format!("it has more than {MAX_ENTRIES} files")));
+        }
+        if name.len() > MAX_PATH {
+            return Err(self.damaged(format!("a path in it has more than {MAX_PATH} bytes")));
+        }
         if name.contains('\0') {
             return Err(self.refused(name, "has a zero byte in its path"));
         }

@@ -1,9 +1,9 @@
 //! The folder of a bisection: its log, and one result folder for each measurement.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{ResultsError, atomic};
+use crate::bounded;
 use crate::domain::bisection::{BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest};
 use crate::json;
 
@@ -43,7 +43,8 @@ impl BisectionFolder {
     /// The file is no bisection, or one of a newer rqps.
     pub fn open(path: &Path) -> Result<BisectionFolder, ResultsError> {
         let file = path.join(LOG);
-        let text = fs::read_to_string(&file).map_err(ResultsError::io("read", &file))?;
+        let text =
+            bounded::text(&file, bounded::RECORD_MAX).map_err(ResultsError::io("read", &file))?;
         let log: BisectionLog =
             json::read(&text).map_err(|error| ResultsError::json(&file, &text, &error))?;
         if log.format > BISECTION_FORMAT {

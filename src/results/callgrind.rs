@@ -6,7 +6,6 @@
 //! `(7) name`, then as `(7)`. The format: Callgrind Format Specification of the Valgrind manual.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
+use crate::bounded;
 use crate::domain::counted::{
     CountedProfile, ProfileCall, ProfileFunction, ProfilePart, Simulated,
 };
@@ -44,7 +44,7 @@ pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), Results
         return Ok(());
     }
     let path = folder.join(file_name(step));
-    let file = match File::open(&path) {
+    let file = match bounded::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(ResultsError::io("open", &path)(error)),

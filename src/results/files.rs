@@ -13,6 +13,7 @@ use memchr::{memchr2, memchr3};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::bounded;
 use crate::domain::run::{FORMAT, RunRecord, StepRecord};
 use crate::json;
 use crate::results::error::ResultsError;
@@ -61,7 +62,7 @@ fn listed(dir: &Path) -> Result<Vec<(String, FileType)>, ResultsError> {
 
 /// The text of a file.
 pub(super) fn text(path: &Path) -> Result<String, ResultsError> {
-    fs::read_to_string(path).map_err(ResultsError::io("read", path))
+    bounded::text(path, bounded::RECORD_MAX).map_err(ResultsError::io("read", path))
 }
 
 thread_local! {
@@ -77,7 +78,7 @@ pub(super) fn with_text<R>(
 ) -> Result<Option<R>, ResultsError> {
     // Asking first whether it is there would take another call of the kernel.
     let text = |file| TEXT.with_borrow_mut(|buffer| text_in(buffer, file).map(read));
-    match fs::File::open(path).and_then(text) {
+    match bounded::open(path).and_then(text) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         read => read.map(Some).map_err(ResultsError::io("read", path)),
     }
@@ -165,6 +166,9 @@ fn text_in(buffer: &mut Vec<u8>, mut file: impl Read) -> io::Result<&str> {
     let mut length = 0;
     loop {
         if length == buffer.len() {
+            if length as u64 >= bounded::RECORD_MAX {
+                return Err(bounded::too_long(bounded::RECORD_MAX));
+            }
             buffer.resize((2 * length).max(BUFFER_BYTES), 0);
         }
         match file.read(&mut buffer[length..]) {
@@ -216,7 +220,7 @@ impl RecordReader<'_> {
         let RecordReader { unknown, shapes, buffer } = self;
         let newer =
             |found: u32| ResultsError::Newer { path: path.to_owned(), found, known: FORMAT };
-        let text = fs::File::open(path)
+        let text = bounded::open(path)
             .and_then(|file| text_in(buffer, file))
             .map_err(ResultsError::io("read", path))?;
         let shape = shape::<T>(text);

@@ -2,7 +2,6 @@
 //! for each stack, as tools for flame graphs read it.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
+use crate::bounded;
 use crate::domain::run::StepRecord;
 use crate::domain::sampled::{CallNode, CallTree};
 use crate::results::ResultsError;
@@ -40,7 +40,7 @@ pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), Results
         return Ok(());
     }
     let path = folder.join(file_name(step));
-    let file = match File::open(&path) {
+    let file = match bounded::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(ResultsError::io("open", &path)(error)),

@@ -11,6 +11,7 @@ pub mod mysql;
 mod option_file;
 pub mod password;
 pub mod postgres;
+mod reach;
 mod results;
 mod rows;
 mod rsa;
@@ -19,6 +20,7 @@ mod statement;
 mod tls;
 
 pub use error::WireError;
+pub use reach::stop_with;
 pub use results::{LastRow, LastRows};
 pub use rows::{RowTexts, TextRows};
 pub use statement::{Prepared, Reply, Value, ValueType};

@@ -27,7 +27,7 @@ const DEFAULT_SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 const SYSTEM_SERVICES: &str = "/etc/postgresql-common/pg_service.conf";
 
 /// The options of a service or login path that rqps supports.
-const SERVICE_OPTIONS: [&str; 11] = [
+const SERVICE_OPTIONS: [&str; 12] = [
     "host",
     "port",
     "user",
@@ -39,6 +39,7 @@ const SERVICE_OPTIONS: [&str; 11] = [
     "sslcert",
     "sslkey",
     "channel_binding",
+    "require_auth",
 ];
 
 /// An error while completing a login.

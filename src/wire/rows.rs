@@ -142,6 +142,23 @@ impl RowSink for KeepRows<'_> {
     }
 }
 
+/// Most bytes of rows that `rows` collects: lists of objects, settings and counters have some
+/// thousand.
+const COLLECTED_MAX: usize = 64 << 20;
+
+/// Keeps rows as text up to a length, whatever the server sends.
+pub(super) struct CollectRows<'a>(pub(super) KeepRows<'a>);
+
+impl RowSink for CollectRows<'_> {
+    const WANTS_ROWS: bool = true;
+
+    fn row(&mut self, body: &[u8]) -> bool {
+        // A value has its bytes and its end.
+        let ends = size_of::<(usize, bool)>() * self.0.rows.ends.len();
+        self.0.rows.bytes.len() + ends + body.len() < COLLECTED_MAX && self.0.row(body)
+    }
+}
+
 /// Only counts rows.
 pub(super) struct CountRows;
 

@@ -1,9 +1,14 @@
 //! RSA encryption of a password with the server's public key (RSAES-OAEP with SHA-1, RFC 8017
-//! section 7.1), for `caching_sha2_password` over plain TCP. It uses only a public key, so nothing
-//! needs constant time.
+//! section 7.1), for `caching_sha2_password` over plain TCP, which a user must allow (docs/dsn.md).
+//!
+//! It stays here because nothing in the tree encrypts with RSA: ring and rustls only sign and check.
+//! aws-lc-rs would build a C library in every first build; the crate rsa brings nineteen others,
+//! among them older versions of sha1 and digest. Here it is one power with a public exponent: no
+//! private key is involved, so nothing of a server needs constant time.
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,6 +17,12 @@ use sha1::{Digest, Sha1};
 use crate::wire::der::{BIT_STRING, INTEGER, SEQUENCE, element};
 
 const HASH_BYTES: usize = 20;
+
+/// The least exponent of RSA that hides what it encrypts; servers use 65537.
+const EXPONENT_MIN: u32 = 3;
+
+/// Longest file of a key.
+const PEM_MAX: u64 = 64 << 10;
 
 /// A public key.
 #[derive(Debug)]
@@ -39,7 +50,24 @@ impl PublicKey {
                 key.modulus.bytes() * 8
             ));
         }
+        // With an exponent of 1, the password would only be encoded.
+        if key.exponent < EXPONENT_MIN {
+            return Err(format!(
+                "the server's public key has the exponent {}, which hides nothing",
+                key.exponent
+            ));
+        }
         Ok(key)
+    }
+
+    /// Reads the key that the user named.
+    pub(super) fn from_file(path: &Path) -> Result<PublicKey, String> {
+        let fault = |why: String| format!("read server-public-key-path={}: {why}", path.display());
+        let mut text = String::new();
+        let file = File::open(path).map_err(|error| fault(error.to_string()))?;
+        let read = file.take(PEM_MAX).read_to_string(&mut text);
+        read.map_err(|error| fault(error.to_string()))?;
+        PublicKey::from_pem(&text).map_err(fault)
     }
 
     fn from_der(der: &[u8]) -> Option<PublicKey> {
@@ -226,6 +254,13 @@ mod tests {
         assert_eq!(key.encrypt(&[b'x'; 86]).unwrap().len(), 128);
         let error = key.encrypt(&[b'x'; 87]).unwrap_err();
         assert_eq!(error, "the password is too long for the server's 128-byte key");
+        // The same key with the exponent 1 in place of 65537.
+        let pem: String = KEY.lines().filter(|line| !line.contains('-')).collect();
+        let mut der = STANDARD.decode(pem.trim_end_matches('\0')).unwrap();
+        let exponent = der.len() - 3;
+        der[exponent] = 0;
+        let error = PublicKey::from_pem(&STANDARD.encode(der)).unwrap_err();
+        assert_eq!(error, "the server's public key has the exponent 1, which hides nothing");
         let error = PublicKey::from_pem("MAA=").unwrap_err();
         assert_eq!(error, "unreadable public key of the server");
     }

@@ -8,20 +8,24 @@
 //! instead of 6.1 µs of client CPU time per query.
 
 use std::io::{self, ErrorKind};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::domain::endpoint::Address;
+use crate::domain::endpoint::{Address, Consent};
+use crate::wire::reach::{self, GRACE, SLICE, connect_tcp, is_stopped};
 use crate::wire::{WireError, tls};
 
 /// Bytes. A reply of any statement except a scan fits; a scan gains nothing from more, because
 /// servers flush every 8 or 16 KiB.
 const INPUT_BYTES: usize = 64 * 1024;
+
+/// Most bytes of a whole login: greetings, settings and certificates have some thousand.
+const LOGIN_BYTES: usize = 1 << 20;
 
 /// The activity in errors before the login is complete.
 const LOG_IN: &str = "log in to";
@@ -48,7 +52,18 @@ pub(super) struct Channel {
     /// True between a request and the first bytes of its reply.
     awaiting: bool,
     /// Time limit of a read.
+    limit: Option<Duration>,
+    /// The same, for poll.
     timeout: Option<Timespec>,
+    /// The end of the login's time; `None` after it.
+    deadline: Option<Instant>,
+    /// True if reads look at the clock and at the wish to stop: in logins, and in the lab.
+    is_watched: bool,
+    /// The end of the time of this answer, once the user wants to stop.
+    stop_by: Option<Instant>,
+    /// True if the server's certificate was checked.
+    is_verified: bool,
+    consent: Consent,
     /// Called before each request.
     pause: Option<Pause>,
     /// The activity in errors: "run a statement on" or "log in to".
@@ -59,17 +74,21 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Connects. `timeout` limits the connection and every read of the login.
+    /// Connects. `timeout` limits the connection and the login as a whole.
     pub(super) fn connect(address: &Address, timeout: Duration) -> Result<Channel, WireError> {
         let fault = |source| WireError::Io { doing: format!("connect to {address}"), source };
-        let stream = match address {
-            Address::Unix(path) => Stream::Unix(UnixStream::connect(path).map_err(fault)?),
-            Address::Tcp { host, port, .. } => {
-                Stream::Tcp(connect_tcp(host, *port, timeout).map_err(fault)?)
+        let deadline = Instant::now() + timeout;
+        let (stream, consent) = match address {
+            Address::Unix(path) => {
+                (Stream::Unix(UnixStream::connect(path).map_err(fault)?), Consent::default())
+            }
+            Address::Tcp { host, port, tls } => {
+                let stream = connect_tcp(host, *port, deadline).map_err(fault)?;
+                (Stream::Tcp(stream), tls.consent.clone())
             }
         };
         let mut channel = Channel::over(stream, address.to_string());
-        channel.set_read_timeout(Some(timeout))?;
+        (channel.deadline, channel.is_watched, channel.consent) = (Some(deadline), true, consent);
         Ok(channel)
     }
 
@@ -81,7 +100,13 @@ impl Channel {
             end: 0,
             consumed: 0,
             awaiting: false,
+            limit: None,
             timeout: None,
+            deadline: None,
+            is_watched: false,
+            stop_by: None,
+            is_verified: false,
+            consent: Consent::default(),
             pause: None,
             doing: LOG_IN,
             peer,
@@ -98,13 +123,24 @@ impl Channel {
     /// Ends the login: removes the time limit of reads; errors now mention statements.
     pub(super) fn logged_in(&mut self) -> Result<(), WireError> {
         self.doing = "run a statement on";
+        self.deadline = None;
+        self.is_watched = reach::may_stop();
         self.set_read_timeout(None)
     }
 
-    /// True if a passive listener cannot read the traffic: a unix socket or TLS. Without a checked
-    /// certificate, an active attacker still can.
-    pub(super) fn is_private(&self) -> bool {
-        !matches!(self.stream, Stream::Tcp(_))
+    /// True if nobody in between can read or change the traffic: a unix socket, or TLS with a
+    /// certificate that was checked.
+    pub(super) fn is_trusted(&self) -> bool {
+        match self.stream {
+            Stream::Unix(_) => true,
+            Stream::Tcp(_) => false,
+            Stream::Tls(_) => self.is_verified,
+        }
+    }
+
+    /// What the login may send if the channel is not trusted.
+    pub(super) fn consent(&self) -> &Consent {
+        &self.consent
     }
 
     /// Calls `pause` before each request.
@@ -115,8 +151,12 @@ impl Channel {
     /// Time limit of a read; `None` means no limit.
     pub(super) fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         // A zero would be an error of the call; the caller means "hardly any time".
-        let timeout = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));
-        self.timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        self.limit = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));
+        self.timeout = self.limit.and_then(|timeout| Timespec::try_from(timeout).ok());
+        self.set_socket_timeout(self.limit)
+    }
+
+    fn set_socket_timeout(&self, timeout: Option<Duration>) -> Result<(), WireError> {
         let set = match &self.stream {
             Stream::Unix(stream) => stream.set_read_timeout(timeout),
             Stream::Tcp(stream) => stream.set_read_timeout(timeout),
@@ -138,6 +178,7 @@ impl Channel {
             pause();
         }
         self.awaiting = true;
+        self.stop_by = None;
         while !bytes.is_empty() {
             match write(&mut self.stream, bytes) {
                 Ok(written) if written == bytes.len() => return Ok(()),
@@ -210,6 +251,9 @@ impl Channel {
         if self.end == self.input.len() {
             self.input.resize(self.input.len() * 2, 0);
         }
+        if self.is_watched {
+            return self.receive_watched(count);
+        }
         if self.awaiting {
             self.awaiting = false;
             self.wait()?;
@@ -224,6 +268,40 @@ impl Channel {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(self.late()),
                 Err(error) => return Err(self.fault(error)),
+            }
+        }
+    }
+
+    /// Reads once, within all limits of bytes and time.
+    #[cold]
+    fn receive_watched(&mut self, count: usize) -> Result<(), WireError> {
+        self.awaiting = false;
+        let received = self.consumed as usize + self.end - self.start;
+        if self.deadline.is_some() && received.max(count) > LOGIN_BYTES {
+            return Err(self.confused("the server sent more than 1 MB before the login ended"));
+        }
+        let read_by = self.limit.map(|limit| Instant::now() + limit);
+        loop {
+            let now = Instant::now();
+            if is_stopped() {
+                self.stop_by.get_or_insert(now + GRACE);
+            }
+            let by = [self.deadline, read_by, self.stop_by].into_iter().flatten().min();
+            let left = by.map_or(SLICE, |by| by.saturating_duration_since(now).min(SLICE));
+            if left.is_zero() {
+                return Err(self.late());
+            }
+            self.set_socket_timeout(Some(left.max(Duration::from_millis(1))))?;
+            match read(&mut self.stream, &mut self.input[self.end..]) {
+                Ok(0) => return Err(self.closed()),
+                Ok(received) => {
+                    self.end += received;
+                    return Ok(());
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {}
+                    _ => return Err(self.fault(error)),
+                },
             }
         }
     }
@@ -321,7 +399,8 @@ impl Channel {
         }
         let Address::Tcp { host, tls, .. } = address else { return Ok(self) };
         let Stream::Tcp(stream) = self.stream else { return Ok(self) };
-        self.stream = Stream::Tls(Box::new(tls::begin(stream, host, tls)?));
+        self.is_verified = tls.mode.verifies();
+        self.stream = Stream::Tls(Box::new(tls::begin(stream, host, tls, self.deadline)?));
         Ok(self)
     }
 
@@ -336,21 +415,6 @@ impl Channel {
         let Stream::Tls(stream) = &self.stream else { return None };
         tls::server_end_point(stream.conn.peer_certificates()?.first()?)
     }
-}
-
-fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
-            Ok(stream) => {
-                // A statement is one small write; waiting to fill a segment would cost 40 ms.
-                stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
 
 /// The descriptor of an unencrypted stream.

@@ -5,11 +5,14 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Output;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use rqps::domain::endpoint::{Address, Login, Tls, TlsMode};
 use rqps::embed::sqlite::{Sqlite, SqliteConnection};
+use rqps::wire::mysql::MysqlClient;
+use rqps::wire::postgres::PostgresClient;
 
 use crate::program::{rqps_in, said, text};
 
@@ -127,7 +130,8 @@ fn results(plain: &str) -> tempfile::TempDir {
                 Ok(text) => text.replace("\"point-query\"", &name).into_bytes(),
                 Err(other) => other.into_bytes(),
             };
-            let path = if plain.contains('/') { path } else { path.replace("point-query", plain) };
+            let is_of_step = !plain.contains('/') && !path.contains("point-query.warm");
+            let path = if is_of_step { path.replace("point-query", plain) } else { path };
             fs::write(scratch.path().join(path), bytes).unwrap();
         }
     }
@@ -196,4 +200,214 @@ fn no_name_of_a_table_becomes_a_part_of_a_draft() {
     let draft: toml::Table = text.parse().unwrap();
     assert_eq!(draft.keys().collect::<Vec<_>>(), ["parameter", "step"], "{text}");
     is_tame(&text);
+}
+
+/// Logs in with the password `s3cret`. Returns the session, or the error as text.
+fn postgres(port: u16, mode: TlsMode, limit: Duration) -> Result<PostgresClient, String> {
+    PostgresClient::connect(&at(port, mode), &me(), limit).map_err(|error| error.to_string())
+}
+
+fn mysql(port: u16, limit: Duration) -> String {
+    let session = MysqlClient::connect(&at(port, TlsMode::Prefer), &me(), limit);
+    session.err().unwrap().to_string()
+}
+
+fn at(port: u16, mode: TlsMode) -> Address {
+    Address::Tcp { host: "127.0.0.1".to_owned(), port, tls: Tls::of(mode) }
+}
+
+fn me() -> Login {
+    let [user, password, database] = ["me", "s3cret", "db"].map(str::to_owned);
+    Login { user, password, database }
+}
+
+/// A greeting of MySQL 8 that offers no TLS.
+const GREETING: &[u8] =
+    b"\x0a8.0.33\0\x01\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\xff\xdf\x15\0\0\0\0\0\0\0\
+                          \0\0\0ijklmnopqrst\0caching_sha2_password\0";
+
+/// Reads until the client is silent or gone.
+fn heard(stream: &mut TcpStream) -> Vec<u8> {
+    stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut all = Vec::new();
+    stream.take(1 << 20).read_to_end(&mut all).ok();
+    all
+}
+
+#[test]
+fn a_password_stays_with_whom_nobody_vouches_for() {
+    let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let keep = |kept: &Arc<Mutex<Vec<u8>>>, stream: &mut TcpStream| {
+        kept.lock().unwrap().extend(heard(stream));
+    };
+    let all = Arc::clone(&kept);
+    let port = hostile(move |stream| {
+        startup(stream)?;
+        stream.write_all(&message(b'R', &[0, 0, 0, 3]))?;
+        keep(&all, stream);
+        Ok(())
+    });
+    let error = postgres(port, TlsMode::Prefer, LIMIT).err().unwrap();
+    assert!(error.contains("or require_auth=password"), "{error}");
+    // The whole way of caching_sha2_password, and the password as it is.
+    let requests: [&[u8]; 2] = [b"\x01\x04", b"\xfemysql_clear_password\0"];
+    for (request, words) in requests.into_iter().zip(["get-server-public-key", "clear_password"]) {
+        let all = Arc::clone(&kept);
+        let port = hostile(move |stream| {
+            stream.write_all(&packet(0, GREETING))?;
+            let mut header = [0; 4];
+            stream.read_exact(&mut header)?;
+            stream.read_exact(&mut vec![0; usize::from(header[0])])?;
+            stream.write_all(&packet(2, request))?;
+            keep(&all, stream);
+            Ok(())
+        });
+        let error = mysql(port, LIMIT);
+        assert!(error.contains(words), "{error}");
+    }
+    assert_eq!(*kept.lock().unwrap(), b"", "nothing follows the request");
+}
+
+#[test]
+fn a_proof_is_not_made_cheap() {
+    let port = hostile(|stream| {
+        startup(stream)?;
+        stream.write_all(&message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0"))?;
+        let first = text(&heard(stream));
+        let nonce = first.split_once("r=").map_or("", |(_, nonce)| nonce);
+        let answer = format!("\0\0\0\x0br={nonce}x,s=c2FsdA==,i=0");
+        stream.write_all(&message(b'R', answer.as_bytes()))?;
+        drop(heard(stream));
+        Ok(())
+    });
+    let error = postgres(port, TlsMode::Off, LIMIT).err().unwrap();
+    assert!(error.contains("SCRAM with less than 4096 iterations"), "{error}");
+}
+
+/// Says the same until the client is gone.
+fn repeat(stream: &mut TcpStream, bytes: &[u8], pause: u64) -> std::io::Result<()> {
+    for _ in 0..100_000 {
+        stream.write_all(bytes)?;
+        thread::sleep(Duration::from_millis(pause));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_login_ends() {
+    let short = Duration::from_secs(1);
+    // Settings at any time, and without a pause; nothing at all; a handshake in single bytes.
+    let setting = message(b'S', &[b"a\0", [b'x'; 4000].as_slice(), b"\0"].concat());
+    let slow = hostile(move |stream| {
+        startup(stream).and_then(|()| repeat(stream, b"S\0\0\0\x08a\0b\0", 20))
+    });
+    let error = postgres(slow, TlsMode::Off, short).err().unwrap();
+    assert!(error.contains("no reply within the time limit"), "{error}");
+    let flood = hostile(move |stream| startup(stream).and_then(|()| repeat(stream, &setting, 0)));
+    let error = postgres(flood, TlsMode::Off, LIMIT).err().unwrap();
+    assert!(error.contains("more than 1 MB before the login ended"), "{error}");
+    let silent = hostile(|stream| startup(stream).map(|()| drop(heard(stream))));
+    assert!(postgres(silent, TlsMode::Off, Duration::from_millis(100)).is_err());
+    let shaking = hostile(move |stream| {
+        stream.read_exact(&mut [0; 8])?;
+        stream.write_all(b"S")?;
+        stream.read_exact(&mut [0; 5])?;
+        stream.write_all(b"\x16\x03\x03\x40\0")?;
+        repeat(stream, b"\x02", 20)
+    });
+    let error = postgres(shaking, TlsMode::Require, short).err().unwrap();
+    assert!(error.contains("no reply within the time limit"), "{error}");
+    let switching = hostile(|stream| {
+        stream.write_all(&packet(0, GREETING))?;
+        for round in 0..200 {
+            let mut header = [0; 4];
+            stream.read_exact(&mut header)?;
+            stream.read_exact(&mut vec![0; usize::from(header[0])])?;
+            let switch = b"\xfemysql_native_password\0abcdefghijklmnopqrst\0";
+            stream.write_all(&packet(round + 2, switch))?;
+        }
+        Ok(())
+    });
+    let error = mysql(switching, LIMIT);
+    assert!(error.contains("asks again and again"), "{error}");
+}
+
+#[test]
+fn rows_that_are_collected_have_an_end() {
+    let port = hostile(|stream| {
+        startup(stream)?;
+        stream.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")?;
+        stream.read_exact(&mut [0; 6])?;
+        let value = vec![b'x'; 1 << 20];
+        let row = [b"\0\x01".as_slice(), &(1u32 << 20).to_be_bytes(), &value].concat();
+        for _ in 0..1000 {
+            stream.write_all(&message(b'D', &row))?;
+        }
+        Ok(())
+    });
+    let mut session = postgres(port, TlsMode::Off, LIMIT).unwrap();
+    let error = session.rows("SELECT").unwrap_err().to_string();
+    assert!(error.contains("more than 64 MB of rows"), "{error}");
+}
+
+/// A bundle of these entries: kind, path, content.
+fn bundle(to: &Path, entries: &[(tar::EntryType, &str, &[u8])]) {
+    let packed = flate2::write::GzEncoder::new(fs::File::create(to).unwrap(), Default::default());
+    let mut archive = tar::Builder::new(packed);
+    for (kind, path, content) in entries {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(*kind);
+        header.set_mode(0o644);
+        header.set_size(content.len() as u64);
+        header.set_path(path).unwrap();
+        header.set_cksum();
+        archive.append(&header, *content).unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap();
+}
+
+#[test]
+fn a_small_bundle_takes_little() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tar.gz");
+    let list = |files: &[(&str, u64)]| {
+        let files: Vec<serde_json::Value> = files
+            .iter()
+            .map(|(path, bytes)| serde_json::json!({"path": path, "bytes": bytes, "sha256": ""}))
+            .collect();
+        serde_json::json!({"format": 1, "rqps_version": "0", "plan_hash": "", "targets": [],
+            "files": files})
+        .to_string()
+    };
+    let deep = format!("results/{}x", "a/".repeat(100));
+    let zeros = vec![0; 8 << 20];
+    let (file, long) = (tar::EntryType::Regular, tar::EntryType::GNULongName);
+    let check = |list: &str, more: &[(tar::EntryType, &str, &[u8])], words: &str| {
+        let first = [(file, "rqps-bundle/bundle.json", list.as_bytes())];
+        bundle(&path, &[&first[..], more].concat());
+        let output = rqps_in(&["run", "x.tar.gz"], folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).contains(words), "{}", said(&output));
+    };
+    check(&list(&[("results/x", 2 << 30)]), &[], "times its size");
+    check(&list(&[("results/x", u64::MAX), ("results/y", 2)]), &[], "times its size");
+    check(&list(&[(deep.as_str(), 1)]), &[], "has too long a path");
+    check(&list(&[]), &[(long, "././@LongLink", &zeros)], "more than 1024 bytes");
+}
+
+#[test]
+fn what_is_no_file_is_not_read_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    for path in [pipe.as_path(), Path::new("/dev/zero")] {
+        let path = path.to_str().unwrap();
+        let bench = format!("sql:{path}");
+        for words in [&["run", path][..], &["plan", "fake", "fake", "--bench", &bench]] {
+            let output = rqps_in(words, folder.path()).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{words:?}");
+            assert!(said(&output).contains("no plain file"), "{words:?}: {}", said(&output));
+        }
+    }
 }

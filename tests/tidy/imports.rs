@@ -9,7 +9,7 @@ use crate::sources::{Files, made, module_of, shipped, short};
 
 /// Facts, mathematics, generators: what everything may stand on.
 const L0: &[&str] =
-    &["units", "escape", "json", "parallel", "domain", "stats", "datagen", "user_text"];
+    &["units", "escape", "bounded", "json", "parallel", "domain", "stats", "datagen", "user_text"];
 const L1: &[&str] = &["os", "wire", "embed"];
 const SPINE: &[&str] =
     &["dbms", "workload", "driver", "results", "analyze", "obtain", "report", "import"];
@@ -19,6 +19,7 @@ const TOP: &[&str] = &["benchmarks", "plan", "lab", "campaign"];
 const TABLE: &[(&str, &[&[&str]])] = &[
     ("units", &[]),
     ("escape", &[]),
+    ("bounded", &[&["units"]]),
     ("json", &[]),
     ("parallel", &[]),
     ("domain", &[&["units"]]),

@@ -2,11 +2,11 @@
 //! TOML like the shipped ones, or a script.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::bounded;
 use crate::dbms::spec::{self, recipe_name};
 use crate::domain::build::{Dbms, Version};
 use crate::obtain::error::Reason;
@@ -103,7 +103,8 @@ impl Recipe {
 
     /// The recipe in a file of the user.
     fn read(file: &Path) -> Result<Recipe, Reason> {
-        let text = fs::read_to_string(file).map_err(Reason::io("read the recipe", file))?;
+        let text = bounded::text(file, bounded::WRITTEN_MAX)
+            .map_err(Reason::io("read the recipe", file))?;
         let name = file.display().to_string();
         if file.extension().is_some_and(|ending| ending == "toml") {
             return Recipe::parse(&name, &text);
@@ -173,6 +174,8 @@ impl IdleFiles {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

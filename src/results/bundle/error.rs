@@ -49,6 +49,15 @@ pub enum BundleError {
         /// The position of the damage.
         why: String,
     },
+    /// It would take more disk or memory than a bundle needs.
+    #[error("read the bundle `{}`: it holds {why}; if you trust its sender, unpack it with tar and \
+             run results/plan.toml in it", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// What is too much.
+        why: String,
+    },
     /// It would write somewhere else.
     #[error("unpack the bundle `{}`: it holds `{}`, which {why}; do not use this file",
              path.display(), escape::line(entry))]

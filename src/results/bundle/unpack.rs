@@ -12,10 +12,25 @@ use tar::{Archive, Entry};
 use super::error::BundleError;
 use super::list::{BUNDLE_FORMAT, BundleHead, BundledFile, FOLDERS, LIST, ROOT, path_fault};
 use super::pack::Summed;
-use crate::json;
+use crate::{bounded, json, units};
 
 /// The list of a bundle is not longer than this; what claims to be is no bundle.
-const LIST_BYTES_MAX: u64 = 64 << 20;
+const LIST_BYTES_MAX: u64 = 32 << 20;
+
+/// Most files of a bundle: a measurement of a day has some thousand.
+const FILES_MAX: usize = 200_000;
+
+/// Longest path in a bundle, and most folders in it.
+const PATH_BYTES_MAX: u64 = 1024;
+const DEPTH_MAX: usize = 16;
+
+/// Most unpacked bytes for each byte of the archive, of files together. Records and tables of
+/// seconds shrink to a twentieth. Small bundles may hold [`BYTES_FREE`].
+const RATIO_MAX: u64 = 100;
+const BYTES_FREE: u64 = 64 << 20;
+
+/// Most bytes between the last entry and the end of the archive.
+const TAIL_MAX: u64 = 64 << 10;
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -36,7 +51,7 @@ impl Bundle {
     ///
     /// The file cannot be read.
     pub fn is_meant(path: &Path) -> Result<bool, BundleError> {
-        let opened = File::open(path).map_err(BundleError::io("read", path))?;
+        let opened = bounded::open(path).map_err(BundleError::io("read", path))?;
         let mut start = Vec::new();
         opened.take(2).read_to_end(&mut start).map_err(BundleError::io("read", path))?;
         Ok(start == GZIP)
@@ -91,7 +106,8 @@ type Create<'a> = &'a mut dyn FnMut(&BundledFile) -> Result<Box<dyn Write>, Bund
 fn walk(path: &Path, create: Create<'_>) -> Result<BundleHead, BundleError> {
     let opened = File::open(path).map_err(BundleError::io("read", path))?;
     let mut archive = Archive::new(GzDecoder::new(BufReader::with_capacity(1 << 16, opened)));
-    let mut entries = archive.entries().map_err(BundleError::io("read", path))?;
+    // Raw: the library would keep long names and extensions in memory, whatever their length.
+    let mut entries = archive.entries().map_err(BundleError::io("read", path))?.raw(true);
     let damaged = |why: String| BundleError::Damaged { path: path.to_owned(), why };
     let cut = |error: io::Error| damaged(format!("it cannot be read to its end ({error})"));
     let first = match entries.next() {
@@ -101,9 +117,15 @@ fn walk(path: &Path, create: Create<'_>) -> Result<BundleHead, BundleError> {
     };
     let head = read_list(path, first)?;
     let mut wanted = head.files.iter();
+    let mut long_name = None;
     for entry in entries {
         let mut entry = entry.map_err(&cut)?;
-        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        if entry.header().entry_type().is_gnu_longname() {
+            long_name = Some(name_in(path, &mut entry)?);
+            continue;
+        }
+        let short = || String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let name = long_name.take().unwrap_or_else(short);
         let file = match wanted.next() {
             Some(file) if name == format!("{ROOT}{}", file.path) => file,
             _ => return Err(unexpected(path, name)),
@@ -124,8 +146,41 @@ fn walk(path: &Path, create: Create<'_>) -> Result<BundleHead, BundleError> {
         return Err(damaged(format!("it ends before `{}`", missing.path)));
     }
     // The checksum of the compressed stream is at its end.
-    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(cut)?;
+    let mut rest = archive.into_inner().take(TAIL_MAX + 1);
+    if io::copy(&mut rest, &mut io::sink()).map_err(cut)? > TAIL_MAX {
+        return Err(damaged("it goes on after its last file".to_owned()));
+    }
     Ok(head)
+}
+
+/// The name of the next entry, which is too long for its head.
+fn name_in(path: &Path, entry: &mut Entry<'_, Stream>) -> Result<String, BundleError> {
+    let damaged = |why: String| BundleError::Damaged { path: path.to_owned(), why };
+    if entry.size() > PATH_BYTES_MAX {
+        return Err(damaged(format!("a path in it has more than {PATH_BYTES_MAX} bytes")));
+    }
+    let mut name = Vec::new();
+    entry.read_to_end(&mut name).map_err(|error| damaged(format!("a path in it ({error})")))?;
+    Ok(String::from_utf8_lossy(name.strip_suffix(&[0]).unwrap_or(&name)).into_owned())
+}
+
+/// Refuses a list of more than a bundle may hold, before anything of it is read.
+fn check_sizes(path: &Path, head: &BundleHead) -> Result<(), BundleError> {
+    let large = |why: String| Err(BundleError::TooLarge { path: path.to_owned(), why });
+    if head.files.len() > FILES_MAX {
+        return large(format!("{} files, and at most {FILES_MAX} are allowed", head.files.len()));
+    }
+    let archive = fs::metadata(path).map_err(BundleError::io("look at", path))?.len();
+    let most = archive.saturating_mul(RATIO_MAX).max(BYTES_FREE);
+    let all = head.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.bytes));
+    if all > most {
+        return large(format!(
+            "{} unpacked, and at most {} are allowed: {RATIO_MAX} times its size",
+            units::bytes(all),
+            units::bytes(most)
+        ));
+    }
+    Ok(())
 }
 
 fn not_bundle(path: &Path, why: String) -> BundleError {
@@ -193,11 +248,16 @@ fn read_list(path: &Path, mut entry: Entry<'_, Stream>) -> Result<BundleHead, Bu
         json::read(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
     for file in &head.files {
         let elsewhere = !FOLDERS.iter().any(|folder| file.path.starts_with(folder));
-        let fault = path_fault(&file.path).or(elsewhere.then_some("belongs to no bundle"));
+        let is_long =
+            file.path.len() as u64 > PATH_BYTES_MAX || file.path.split('/').count() > DEPTH_MAX;
+        let fault = path_fault(&file.path)
+            .or(is_long.then_some("has too long a path"))
+            .or(elsewhere.then_some("belongs to no bundle"));
         if let Some(why) = fault {
             let (path, entry) = (path.to_owned(), file.path.clone());
             return Err(BundleError::Unsafe { path, entry, why });
         }
     }
+    check_sizes(path, &head)?;
     Ok(head)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::scheme::names_folder;
 use crate::domain::build::Dbms;
-use crate::domain::endpoint::{Address, ChannelBinding, Login, Tls, TlsMode};
+use crate::domain::endpoint::{Address, ChannelBinding, Login, ServerKey, Tls, TlsMode};
 
 /// A parsed DSN. Shown without the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,11 +62,29 @@ fn write_tls(f: &mut fmt::Formatter<'_>, tls: &Tls) -> fmt::Result {
             before = '&';
         }
     }
+    let mut more = Vec::new();
     match tls.binding {
-        ChannelBinding::Prefer => Ok(()),
-        ChannelBinding::Require => write!(f, "{before}channel_binding=require"),
-        ChannelBinding::Disable => write!(f, "{before}channel_binding=disable"),
+        ChannelBinding::Prefer => {}
+        ChannelBinding::Require => more.push("channel_binding=require".to_owned()),
+        ChannelBinding::Disable => more.push("channel_binding=disable".to_owned()),
     }
+    match &tls.consent.key {
+        ServerKey::Refused => {}
+        ServerKey::Asked => more.push("get-server-public-key=true".to_owned()),
+        ServerKey::File(path) => {
+            let path = path.to_string_lossy();
+            more.push(format!("server-public-key-path={}", Encoded(&path, "/")));
+        }
+    }
+    if tls.consent.clear {
+        more.push("enable-cleartext-plugin=true".to_owned());
+    }
+    more.extend(tls.consent.methods.iter().map(|methods| format!("require_auth={methods}")));
+    for option in more {
+        write!(f, "{before}{option}")?;
+        before = '&';
+    }
+    Ok(())
 }
 
 /// Percent-encodes all characters that have a meaning in a URL, except those of the second text.

@@ -6,12 +6,17 @@ use super::fault::DsnError;
 use super::name::Dsn;
 use super::scheme::{first_word, known_scheme, names_folder, split_options, variable};
 use crate::domain::build::Dbms;
-use crate::domain::endpoint::{Address, ChannelBinding, ClientIdentity, Login, Tls, TlsMode};
+use crate::domain::endpoint::{
+    Address, AuthMethods, ChannelBinding, ClientIdentity, Consent, Login, ServerKey, Tls, TlsMode,
+};
 
 const POSTGRES_OPTIONS: &str = "valid options: host, port, user, password, dbname, service, \
-                                sslmode, sslrootcert, sslcert, sslkey, channel_binding";
+                                sslmode, sslrootcert, sslcert, sslkey, channel_binding, \
+                                require_auth";
 const MYSQL_OPTIONS: &str = "valid options: socket, login-path, ssl-mode, ssl-ca, ssl-cert, \
-                             ssl-key (or sslmode, sslrootcert, sslcert, sslkey)";
+                             ssl-key (or sslmode, sslrootcert, sslcert, sslkey), \
+                             get-server-public-key, server-public-key-path, \
+                             enable-cleartext-plugin";
 
 /// Longest port, digits.
 const PORT_DIGITS: usize = 5;
@@ -34,7 +39,14 @@ pub(super) struct Parts {
     certificate: String,
     key: String,
     binding: String,
+    /// Options of a login that is not protected, with their values.
+    consent: Vec<(&'static str, String)>,
 }
+
+/// Options by which a user allows what a login does otherwise not do, or forbids a method.
+const POSTGRES_CONSENT: &str = "require_auth";
+const MYSQL_CONSENT: [&str; 3] =
+    ["get-server-public-key", "server-public-key-path", "enable-cleartext-plugin"];
 
 impl Parts {
     fn default_of(dbms: Dbms) -> Parts {
@@ -53,6 +65,7 @@ impl Parts {
             certificate: String::new(),
             key: String::new(),
             binding: String::new(),
+            consent: Vec::new(),
         }
     }
 
@@ -166,6 +179,11 @@ impl Parts {
             "sslcert" | "ssl-cert" => self.certificate = value,
             "sslkey" | "ssl-key" => self.key = value,
             "channel_binding" if postgres => self.binding = value,
+            POSTGRES_CONSENT if postgres => self.consent.push((POSTGRES_CONSENT, value)),
+            _ if !postgres && MYSQL_CONSENT.contains(&name) => {
+                let known = MYSQL_CONSENT.into_iter().find(|known| *known == name);
+                self.consent.extend(known.map(|name| (name, value)));
+            }
             "service" if postgres => self.service = Some(value),
             "login-path" if !postgres => self.service = Some(value),
             "host" if postgres => self.host = value,
@@ -207,6 +225,10 @@ impl Parts {
             Some(_) if tls.identity.is_some() => return Err(unused("sslcert", &self.certificate)),
             Some(_) if tls.binding == ChannelBinding::Require => {
                 return Err(unused("channel_binding", &self.binding));
+            }
+            Some(_) if !self.consent.is_empty() => {
+                let (name, value) = &self.consent[0];
+                return Err(unused(name, value));
             }
             Some(socket) => Address::Unix(socket),
             None if self.host.is_empty() && !may_lack => {
@@ -314,7 +336,36 @@ impl Parts {
                 return bad("channel_binding", other, "is not one of disable, prefer, require");
             }
         };
-        Ok(Tls { mode, roots, identity, binding })
+        Ok(Tls { mode, roots, identity, binding, consent: self.consent()? })
+    }
+
+    fn consent(&self) -> Result<Consent, DsnError> {
+        let mut consent = Consent::default();
+        for (option, value) in &self.consent {
+            let bad =
+                |why| DsnError::Value { option: (*option).to_owned(), value: value.clone(), why };
+            let is_on = || match value.to_ascii_lowercase().as_str() {
+                "" | "1" | "on" | "true" => Ok(true),
+                "0" | "off" | "false" => Ok(false),
+                _ => Err(bad("is neither true nor false")),
+            };
+            match *option {
+                "get-server-public-key" => {
+                    // As in MySQL, a file goes before what the server sends.
+                    if is_on()? && consent.key == ServerKey::Refused {
+                        consent.key = ServerKey::Asked;
+                    }
+                }
+                "server-public-key-path" => consent.key = ServerKey::File(PathBuf::from(value)),
+                "enable-cleartext-plugin" => consent.clear = is_on()?,
+                _ => {
+                    let why = "is no list of password, md5, scram-sha-256, none, gss, sspi, oauth, \
+                               or of these, each with a ! before it";
+                    consent.methods = Some(AuthMethods::parse(value).ok_or_else(|| bad(why))?);
+                }
+            }
+        }
+        Ok(consent)
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn names_folder(dbms: Dbms) -> bool {
 }
 
 /// Names of the options of both dialects.
-const OPTIONS: [&str; 17] = [
+const OPTIONS: [&str; 21] = [
     "host",
     "port",
     "user",
@@ -43,6 +43,10 @@ const OPTIONS: [&str; 17] = [
     "sslkey",
     "ssl-key",
     "channel_binding",
+    "require_auth",
+    "get-server-public-key",
+    "server-public-key-path",
+    "enable-cleartext-plugin",
 ];
 
 /// True for a known option with a value: `user=me`.

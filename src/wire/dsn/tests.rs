@@ -5,7 +5,9 @@ use proptest::test_runner::{Config, RngSeed};
 
 use super::*;
 use crate::domain::build::Dbms;
-use crate::domain::endpoint::{Address, ChannelBinding, ClientIdentity, Login, Tls, TlsMode};
+use crate::domain::endpoint::{
+    Address, ChannelBinding, ClientIdentity, Consent, Login, ServerKey, Tls, TlsMode,
+};
 
 #[test]
 fn a_dsn_is_stored_without_its_password() {
@@ -107,7 +109,8 @@ fn names_the_bad_part() {
     check(
         "mysql://u@h?host=a",
         "unknown DSN option 'host'; valid options: socket, login-path, ssl-mode, ssl-ca, \
-         ssl-cert, ssl-key (or sslmode, sslrootcert, sslcert, sslkey)",
+         ssl-cert, ssl-key (or sslmode, sslrootcert, sslcert, sslkey), get-server-public-key, \
+         server-public-key-path, enable-cleartext-plugin",
     );
     check("mysql://u@%2Ftmp", "the host '/tmp' of the DSN is a path: write ?socket=/path");
     check("mysql://u@/?socket=tmp", "the DSN's option socket=tmp is not an absolute path");
@@ -198,6 +201,45 @@ fn modes_of_tls_are_those_of_both_clients() {
     assert_eq!(tls(all), wanted);
     let bound = tls("postgres://u@h?sslmode=require&channel_binding=require");
     assert_eq!(bound.binding, ChannelBinding::Require);
+}
+
+#[test]
+fn what_a_login_may_send_is_an_option() {
+    let check = |dsn: &str, fits: &dyn Fn(&Consent) -> bool| match Dsn::parse(dsn).expect(dsn) {
+        Dsn { address: Address::Tcp { tls, .. }, .. } => assert!(fits(&tls.consent), "{dsn}"),
+        other => panic!("{other}"),
+    };
+    check("mysql://u@h", &|it| *it == Consent::default());
+    check("mysql://u@h?get-server-public-key=1", &|it| it.key == ServerKey::Asked);
+    check("mysql://u@h?get-server-public-key=false", &|it| it.key == ServerKey::Refused);
+    let both = "mysql://u@h?server-public-key-path=/k&get-server-public-key=true";
+    check(both, &|it| it.key == ServerKey::File("/k".into()));
+    check("mysql://u@h?enable-cleartext-plugin", &|it| it.clear);
+    let allows = |it: &Consent, word: &str| it.methods.as_ref().is_some_and(|it| it.allows(word));
+    check("postgres://u@h?require_auth=scram-sha-256,none", &|it| {
+        allows(it, "none") && allows(it, "scram-sha-256") && !allows(it, "md5")
+    });
+    check("postgres://u@h?require_auth=!password,!md5", &|it| {
+        allows(it, "none") && !allows(it, "md5") && !allows(it, "password")
+    });
+    for dsn in [
+        "postgres://u@h/?require_auth=!md5",
+        "mysql://u@h/?get-server-public-key=true&enable-cleartext-plugin=true",
+    ] {
+        let shown = Dsn::parse(dsn).expect(dsn).to_string();
+        let options = dsn.split_once('?').map_or("", |(_, options)| options);
+        assert!(shown.ends_with(options), "{shown}");
+    }
+    for dsn in [
+        "postgres://u@h?require_auth=md5,!password",
+        "postgres://u@h?require_auth=trust",
+        "postgres://u@h?get-server-public-key=1",
+        "mysql://u@h?require_auth=md5",
+        "mysql://u@h?enable-cleartext-plugin=maybe",
+        "mysql://u@/d?socket=/s&get-server-public-key=1",
+    ] {
+        assert!(Dsn::parse(dsn).is_err(), "{dsn}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::binary_row::{self, ColumnType};
 use super::login;
 use super::packet::{self, HEADER, LONGEST};
 use crate::domain::endpoint::{Address, Login};
-use crate::wire::rows::{CountRows, Ids, KeepRows, RowSink};
+use crate::wire::rows::{CollectRows, CountRows, Ids, KeepRows, RowSink};
 use crate::wire::socket::Channel;
 use crate::wire::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 
@@ -222,7 +222,9 @@ impl MysqlClient {
     /// statements.
     pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
         let mut rows = RowTexts::default();
-        self.simple_rows(sql, &mut rows)?;
+        self.command(packet::COM_QUERY, sql.as_bytes())?;
+        let keep = KeepRows { rows: &mut rows, read: packet::text_values };
+        self.finish(&mut CollectRows(keep))?;
         Ok(rows.into_texts())
     }
 
@@ -399,7 +401,9 @@ impl MysqlClient {
                     return Err(self.channel.confused(what));
                 }
                 if !sink.row(self.whole(length)?) {
-                    return Err(self.channel.confused("invalid row"));
+                    return Err(self
+                        .channel
+                        .confused("an invalid row, or more than 64 MB of rows"));
                 }
             }
             self.channel.skip(HEADER + length)?;

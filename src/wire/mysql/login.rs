@@ -4,7 +4,7 @@ use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
 use super::packet::{self, HEADER, Reader, ServerError};
-use crate::domain::endpoint::{Address, Login, TlsMode};
+use crate::domain::endpoint::{Address, Login, ServerKey, TlsMode};
 use crate::escape;
 use crate::wire::socket::Channel;
 use crate::wire::{WireError, rsa};
@@ -48,6 +48,16 @@ const LONGEST_STATEMENT: u32 = 1 << 30;
 
 /// The code of a refused login.
 const ACCESS_DENIED: &str = "1045";
+
+/// Answers of a server before it says yes or no: a method, perhaps another one, and its steps.
+const ROUNDS: usize = 16;
+
+/// Why a password does not leave, and the ways out.
+const NOT_CHECKED: &str = "the server wants the password itself, and nobody vouches that it is the \
+                           server\nhint: use ssl-mode=VERIFY_IDENTITY (or VERIFY_CA with ssl-ca=\
+                           FILE), the server's unix socket, ssl-mode=DISABLED with \
+                           server-public-key-path=FILE; or get-server-public-key=true, which \
+                           shows the password to anybody in between";
 
 const NATIVE: &[u8] = b"mysql_native_password";
 const CACHING_SHA2: &[u8] = b"caching_sha2_password";
@@ -261,7 +271,7 @@ impl Exchange<'_> {
     }
 
     fn until_ok(&mut self) -> Result<(), WireError> {
-        loop {
+        for _ in 0..ROUNDS {
             let (body, sequence) = receive(&mut self.channel)?;
             self.sequence = sequence;
             match body.split_first() {
@@ -273,6 +283,7 @@ impl Exchange<'_> {
                 _ => return Err(self.channel.confused("invalid answer to the login")),
             }
         }
+        Err(self.channel.confused("the server asks again and again who the client is"))
     }
 
     /// The server asks for another authentication method.
@@ -287,12 +298,7 @@ impl Exchange<'_> {
         let name = match plugin {
             // The server checks the peer of the socket; the client sends nothing.
             b"auth_socket" | b"unix_socket" => return self.send(&[]),
-            // The server must see the tokens of cloud logins to check them.
-            b"mysql_clear_password" if self.channel.is_private() => {
-                let mut password = self.login.password.clone().into_bytes();
-                password.push(0);
-                return self.send(&password);
-            }
+            b"mysql_clear_password" => return self.clear_password(),
             [] => "mysql_old_password".into(),
             name => String::from_utf8_lossy(name),
         };
@@ -305,22 +311,38 @@ impl Exchange<'_> {
         Err(self.channel.confused(what))
     }
 
-    /// The server has no cached hash and asks for the password itself. The client sends it as it is
-    /// over a private channel, otherwise encrypted with the server's key.
-    fn full_sha2(&mut self) -> Result<(), WireError> {
-        const REQUEST_KEY: [u8; 1] = [2];
-        let mut password = self.login.password.clone().into_bytes();
-        password.push(0);
-        if self.channel.is_private() {
+    /// The server must see the tokens of cloud logins to check them. As the client of MySQL, this
+    /// one must be told to send them; it also must know whom it sends them to.
+    fn clear_password(&mut self) -> Result<(), WireError> {
+        let is_local = self.channel.is_trusted() && !self.channel.is_encrypted();
+        if is_local || (self.channel.is_trusted() && self.channel.consent().clear) {
+            let mut password = self.login.password.clone().into_bytes();
+            password.push(0);
             return self.send(&password);
         }
-        self.send(&REQUEST_KEY)?;
-        let (body, sequence) = receive(&mut self.channel)?;
-        self.sequence = sequence;
-        let key = match body.split_first() {
-            Some((&packet::ERR, _)) => return Err(ServerError::parse(&body).into_wire()),
-            Some((1, pem)) => rsa::PublicKey::from_pem(&String::from_utf8_lossy(pem)),
-            _ => Err("the server sent no public key".to_owned()),
+        Err(self.channel.confused(
+            "the server wants the password itself (mysql_clear_password)\nhint: if it is to have \
+             it, use enable-cleartext-plugin=true with ssl-mode=VERIFY_IDENTITY (or VERIFY_CA \
+             with ssl-ca=FILE), or the server's unix socket",
+        ))
+    }
+
+    /// The server has no cached hash and asks for the password itself. The client sends it as it is
+    /// over a trusted channel, otherwise encrypted with the server's key, if it may.
+    fn full_sha2(&mut self) -> Result<(), WireError> {
+        let mut password = self.login.password.clone().into_bytes();
+        password.push(0);
+        let consent = self.channel.consent().key.clone();
+        let is_encrypted = self.channel.is_encrypted();
+        let key = match consent {
+            _ if self.channel.is_trusted() => return self.send(&password),
+            // With TLS, the server takes the password as it is.
+            ServerKey::Asked if is_encrypted => return self.send(&password),
+            ServerKey::Asked => self.asked_key()?,
+            ServerKey::File(path) if !is_encrypted => rsa::PublicKey::from_file(&path),
+            ServerKey::File(_) | ServerKey::Refused => {
+                return Err(self.channel.confused(NOT_CHECKED));
+            }
         };
         for (byte, mask) in password.iter_mut().zip(self.nonce.iter().cycle()) {
             *byte ^= mask;
@@ -331,6 +353,21 @@ impl Exchange<'_> {
                 "{what}; use the server's unix socket, TLS, or a user with mysql_native_password"
             ))),
         }
+    }
+}
+
+impl Exchange<'_> {
+    /// The key that the server, or whoever is in its place, sends.
+    fn asked_key(&mut self) -> Result<Result<rsa::PublicKey, String>, WireError> {
+        const REQUEST_KEY: [u8; 1] = [2];
+        self.send(&REQUEST_KEY)?;
+        let (body, sequence) = receive(&mut self.channel)?;
+        self.sequence = sequence;
+        Ok(match body.split_first() {
+            Some((&packet::ERR, _)) => return Err(ServerError::parse(&body).into_wire()),
+            Some((1, pem)) => rsa::PublicKey::from_pem(&String::from_utf8_lossy(pem)),
+            _ => Err("the server sent no public key".to_owned()),
+        })
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::incoming::{header, whole};
+use super::incoming::{header, whole, words};
 use super::message::ParameterForm;
 use super::{login, message};
 use crate::domain::endpoint::{Address, ChannelBinding, Login, TlsMode};
-use crate::wire::rows::{CountRows, Ids, KeepRows, RowSink};
+use crate::wire::rows::{CollectRows, CountRows, Ids, KeepRows, RowSink};
 use crate::wire::socket::Channel;
 use crate::wire::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 
@@ -239,7 +239,9 @@ impl PostgresClient {
     /// statements.
     pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
         let mut rows = RowTexts::default();
-        self.simple_rows(sql, &mut rows)?;
+        self.query(sql)?;
+        let keep = KeepRows { rows: &mut rows, read: message::text_values };
+        self.finish(Sent::Simple, Reply::default(), &mut CollectRows(keep))?;
         Ok(rows.into_texts())
     }
 
@@ -299,7 +301,9 @@ impl PostgresClient {
                 b'D' => {
                     reply.rows += 1;
                     if S::WANTS_ROWS && !sink.row(whole(&mut self.channel, kind, length)?) {
-                        return Err(self.channel.confused("invalid row"));
+                        return Err(self
+                            .channel
+                            .confused("an invalid row, or more than 64 MB of rows"));
                     }
                 }
                 b'2' => {}
@@ -345,7 +349,7 @@ impl PostgresClient {
         match kind {
             b'T' => reply.result_set = true,
             b'E' => {
-                let error = message::ServerError::parse(whole(&mut self.channel, kind, length)?);
+                let error = message::ServerError::parse(words(&mut self.channel, kind, length)?);
                 if error.is_fatal() {
                     return Err(self.channel.fault(error.into_io()));
                 }
@@ -367,7 +371,7 @@ impl PostgresClient {
                 return Err(self.channel.confused(what));
             }
             b'N' => {
-                let notice = message::ServerError::parse(whole(&mut self.channel, kind, length)?)
+                let notice = message::ServerError::parse(words(&mut self.channel, kind, length)?)
                     .into_words();
                 // A server that complains about every row must not fill the memory.
                 if self.notices.len() < NOTICES_KEPT {

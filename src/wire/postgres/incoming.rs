@@ -19,6 +19,17 @@ pub(super) fn header(channel: &mut Channel) -> Result<(u8, usize), WireError> {
     }
 }
 
+/// Longest error or notice, bytes.
+const LONGEST_WORDS: usize = 16 << 20;
+
+/// As [`whole`], for errors and notices, which are no rows.
+pub(super) fn words(channel: &mut Channel, kind: u8, length: usize) -> Result<&[u8], WireError> {
+    if length > LONGEST_WORDS {
+        return Err(channel.confused(format!("an error or a notice has {length} bytes")));
+    }
+    whole(channel, kind, length)
+}
+
 /// Waits for a whole message, whose header was just read.
 pub(super) fn whole(channel: &mut Channel, kind: u8, length: usize) -> Result<&[u8], WireError> {
     if length > LONGEST_KEPT {

@@ -7,7 +7,7 @@ use postgres_protocol::authentication::sasl::{
 
 use super::incoming::{header, whole};
 use super::message::{HEADER, ServerError, begin, end, text};
-use crate::domain::endpoint::{Address, ChannelBinding, Login};
+use crate::domain::endpoint::{Address, AuthMethods, ChannelBinding, Login};
 use crate::wire::WireError;
 use crate::wire::socket::Channel;
 
@@ -53,8 +53,18 @@ pub(super) fn log_in(
     startup(&mut output, login).map_err(WireError::Protocol)?;
     channel.send(&output)?;
     let end_point = channel.server_end_point();
-    let mut exchange =
-        Exchange { login, binding, end_point, scram: None, verified: true, bound: false };
+    let (methods, trusted) = (channel.consent().methods.clone(), channel.is_trusted());
+    let mut exchange = Exchange {
+        login,
+        binding,
+        end_point,
+        methods,
+        trusted,
+        asked: false,
+        scram: None,
+        verified: true,
+        bound: false,
+    };
     let (mut connection_id, mut server_version) = (0, String::new());
     loop {
         let (kind, length) = header(&mut channel)?;
@@ -116,6 +126,12 @@ struct Exchange<'a> {
     binding: ChannelBinding,
     /// The channel binding of a proof; `None` without TLS.
     end_point: Option<Vec<u8>>,
+    /// The methods that the server may use.
+    methods: Option<AuthMethods>,
+    /// True if nobody in between can read or change the traffic.
+    trusted: bool,
+    /// True once the server asked for a proof or for the password.
+    asked: bool,
     scram: Option<ScramSha256>,
     /// False from the start of SCRAM until the server has proved that it knows the password.
     verified: bool,
@@ -137,13 +153,27 @@ impl Exchange<'_> {
             0 if self.binding == ChannelBinding::Require && !self.bound => {
                 Err(WireError::Protocol(NOT_BOUND.to_owned()))
             }
+            0 if !self.asked => self.may("none"),
             0 => Ok(()),
-            3 => self.password(output, |login| Ok(login.password.clone())),
-            5 => self.password(output, |login| {
-                let salt = rest.first_chunk::<4>().ok_or("the md5 salt is too short")?;
-                Ok(md5_hash(login.user.as_bytes(), login.password.as_bytes(), *salt))
-            }),
-            10 => self.begin_scram(rest, output),
+            3 => {
+                self.may("password")?;
+                let named = self.methods.as_ref().is_some_and(|it| it.names("password"));
+                if !self.trusted && !named {
+                    return Err(protocol(NOT_CHECKED));
+                }
+                self.password(output, |login| Ok(login.password.clone()))
+            }
+            5 => {
+                self.may("md5")?;
+                self.password(output, |login| {
+                    let salt = rest.first_chunk::<4>().ok_or("the md5 salt is too short")?;
+                    Ok(md5_hash(login.user.as_bytes(), login.password.as_bytes(), *salt))
+                })
+            }
+            10 => {
+                self.may("scram-sha-256")?;
+                self.begin_scram(rest, output)
+            }
             11 => self.continue_scram(rest, output).map_err(WireError::Protocol),
             12 => self.end_scram(rest).map_err(WireError::Protocol),
             other => Err(WireError::Protocol(format!(
@@ -151,6 +181,25 @@ impl Exchange<'_> {
                  password or trust in pg_hba.conf",
                 authentication_name(other)
             ))),
+        }
+    }
+
+    /// Refuses a method that `require_auth` does not have, and a second one.
+    fn may(&mut self, method: &str) -> Result<(), WireError> {
+        if let Some(methods) = &self.methods
+            && !methods.allows(method)
+        {
+            let asks = match method {
+                "none" => "lets the client in without a question".to_owned(),
+                method => format!("asks by the method {method}"),
+            };
+            return Err(WireError::Protocol(format!(
+                "the server {asks}, and require_auth={methods}"
+            )));
+        }
+        match std::mem::replace(&mut self.asked, true) {
+            false => Ok(()),
+            true => Err(WireError::Protocol("the server asks twice for a password".to_owned())),
         }
     }
 
@@ -224,7 +273,17 @@ impl Exchange<'_> {
     }
 
     fn continue_scram(&mut self, message: &[u8], output: &mut Vec<u8>) -> Result<(), String> {
+        let trusted = self.trusted;
         let scram = self.scram.as_mut().ok_or("SCRAM continues without a start")?;
+        // The library checks that the nonce continues ours, and the upper bound.
+        let least = if trusted { 1 } else { ITERATIONS_MIN };
+        if iterations(message).is_none_or(|count| count < least) {
+            return Err(format!(
+                "SCRAM with less than {least} iterations: whoever gets the proof finds the \
+                 password soon\nhint: set the password again with scram_iterations of \
+                 {ITERATIONS_MIN} or more, or use sslmode=verify-full or the server's unix socket"
+            ));
+        }
         scram.update(message).map_err(|error| format!("SCRAM: {error}"))?;
         let position = begin(output, b'p');
         output.extend_from_slice(scram.message());
@@ -241,6 +300,21 @@ impl Exchange<'_> {
         Ok(())
     }
 }
+
+/// Least iterations of SCRAM where others may listen (RFC 7677, section 4).
+const ITERATIONS_MIN: u32 = 4096;
+
+/// The iterations in the first message of the server.
+fn iterations(message: &[u8]) -> Option<u32> {
+    let text = str::from_utf8(message).ok()?;
+    text.split(',').find_map(|part| part.strip_prefix("i="))?.parse().ok()
+}
+
+/// Why the password does not leave, and the ways out.
+const NOT_CHECKED: &str = "the server wants the password itself, and nobody vouches that it is the \
+                           server\nhint: use sslmode=verify-full, the server's unix socket, or \
+                           scram-sha-256 in its pg_hba.conf; or require_auth=password, which \
+                           shows the password to anybody in between";
 
 /// The error if the DSN requires channel binding and the login has none.
 const NOT_BOUND: &str = "channel_binding=require, and the server or its way of asking for the \

@@ -1,8 +1,9 @@
 //! The TLS handshake.
 
-use std::io::Error;
+use std::io::{self, Error, ErrorKind};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustls::client::Resumption;
 use rustls::crypto::ring;
@@ -24,6 +25,7 @@ pub(in crate::wire) fn begin(
     stream: TcpStream,
     host: &str,
     tls: &Tls,
+    deadline: Option<Instant>,
 ) -> Result<TlsStream, WireError> {
     let name = ServerName::try_from(host.to_owned()).map_err(|_| {
         WireError::Protocol(format!(
@@ -34,11 +36,39 @@ pub(in crate::wire) fn begin(
     let connection = ClientConnection::new(Arc::new(config), name)
         .map_err(|error| refusal::refused(host, tls, Error::other(error)))?;
     let mut stream = StreamOwned::new(connection, stream);
-    while stream.conn.is_handshaking() {
-        let shaken = stream.conn.complete_io(&mut stream.sock);
-        shaken.map_err(|error| refusal::refused(host, tls, error))?;
-    }
+    shake(&mut stream, deadline).map_err(|error| refusal::refused(host, tls, error))?;
     Ok(stream)
+}
+
+/// The handshake. All of it has one deadline, so that single bytes from time to time do not hold
+/// it.
+fn shake(stream: &mut TlsStream, deadline: Option<Instant>) -> io::Result<()> {
+    let TlsStream { conn, sock } = stream;
+    loop {
+        while conn.wants_write() {
+            conn.write_tls(sock)?;
+        }
+        if !conn.is_handshaking() {
+            return Ok(());
+        }
+        if let Some(deadline) = deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            sock.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        }
+        match conn.read_tls(sock) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        if let Err(error) = conn.process_new_packets() {
+            // The alert that tells the server why.
+            conn.write_tls(sock).ok();
+            return Err(Error::new(ErrorKind::InvalidData, error));
+        }
+    }
 }
 
 /// The configuration without session resumption: a resumed session would begin faster by chance.

@@ -1,0 +1,79 @@
+//! Reads files of others: as files, and up to a length.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::units;
+
+/// Longest text that a person writes: plans, workloads, recipes, lists.
+pub const WRITTEN_MAX: u64 = 64 << 20;
+
+/// Longest record of a run folder. The largest known ones have some megabytes.
+pub const RECORD_MAX: u64 = 1 << 30;
+
+/// O_NONBLOCK of Linux: without it, opening a pipe waits for somebody who writes into it.
+const NONBLOCK: i32 = 0o4000;
+
+/// Opens a file without waiting, whatever it is.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(NONBLOCK).open(path)
+}
+
+/// The content of a file.
+///
+/// # Errors
+/// It cannot be read, is a pipe, a device or a folder, or is longer than `most` bytes.
+pub fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    if !file.metadata()?.is_file() {
+        let why = "it is no plain file; write its content into one";
+        return Err(io::Error::new(ErrorKind::InvalidInput, why));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(too_long(most)),
+        false => Ok(bytes),
+    }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// As [`bytes`]; it is not UTF-8.
+pub fn text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(bytes(path, most)?)
+        .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// The error of a file that is longer than it may be.
+pub fn too_long(most: u64) -> io::Error {
+    let why = format!("it is longer than {}, the most that rqps reads of it", units::bytes(most));
+    io::Error::new(ErrorKind::FileTooLarge, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_up_to_a_length_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, "abc").unwrap();
+        assert_eq!(text(&path, 3).unwrap(), "abc");
+        let error = text(&path, 2).unwrap_err().to_string();
+        assert!(error.contains("longer than"), "{error}");
+        for other in [folder.path(), Path::new("/dev/zero"), Path::new("/dev/null")] {
+            let error = bytes(other, 10).unwrap_err().to_string();
+            assert!(error.contains("no plain file"), "{error}");
+        }
+        std::fs::write(&path, b"\xff").unwrap();
+        assert_eq!(text(&path, 3).unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+}
