@@ -68,6 +68,8 @@ fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
         _ => {
             let client = PostgresClient::connect(&dsn.address, &dsn.login, CONNECT);
             let mut client = client.with_context(doing)?;
+            // So that the server reads statements of its statistics as rqps does.
+            client.simple("SET standard_conforming_strings = on").with_context(doing)?;
             Box::new(move |sql| client.rows(sql).map_err(|error| error.to_string()))
         }
     };

@@ -12,7 +12,7 @@ mod splitter;
 pub mod toml_reader;
 mod utf8;
 
-pub use admission::{Admitted, LoadRules, dropped, plain_modes};
+pub use admission::{Admitted, LoadRules, dropped, is_one_statement, plain_modes};
 pub use changes::{ChangedRelation, RelationKind, elsewhere, place_query};
 pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
 pub use lexer::SqlLexer;

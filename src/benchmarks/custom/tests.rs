@@ -389,6 +389,21 @@ fn a_load_that_makes_no_sense_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_step_writes_by_what_it_begins_with_and_by_comments_that_are_executed() {
+    let writes = |from: &str, to: &str| {
+        let text = SHOP.replacen(from, to, 1);
+        assert_eq!(text == SHOP, from == to);
+        steps::writes(&workload(&text).unwrap()).contains(&"look".to_owned())
+    };
+    let init = |sql: &str| writes("[[step]]\n", &format!("[[step]]\ninit = [\"{sql}\"]\n"));
+    assert!(!writes("", ""));
+    assert!(!init("SET work_mem = '1MB'") && !init("SELECT 1"));
+    assert!(init("DROP TABLE customers") && init("SET GLOBAL general_log = 1"));
+    assert!(init("/*!50000 DROP TABLE customers */"));
+    assert!(writes("SELECT a::text FROM t", "SELECT a::text /*! INTO OUTFILE 'x' */ FROM t"));
+}
+
+#[test]
 fn a_load_on_servers_drops_what_the_file_says() {
     let load = "[load]\nload = true\nschema = [\"a.sql\"]\n\
                 drop.any = [\"t\", \"drop view if exists v\"]\ndrop.mariadb = [\"m\"]";

@@ -62,7 +62,10 @@ pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
 /// The names of the steps that may write.
 pub fn writes(workload: &Workload) -> Vec<String> {
     let Some(shape) = shape(workload) else { return Vec::new() };
-    let writing = shape.declared.iter().filter(|script| group(script) == Group::Write);
+    // Commands such as `prepare` and `cleanup` make and drop tables.
+    let has_commands = !(shape.before.is_empty() && shape.after.is_empty());
+    let writing =
+        shape.declared.iter().filter(|script| has_commands || group(script) == Group::Write);
     writing.map(|script| script.name.clone()).collect()
 }
 

@@ -20,6 +20,7 @@ use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Site;
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
+use crate::domain::sql_name::Identifier;
 use crate::os::process::{StopOrder, StopSignal};
 
 /// Time limit for connecting a session of the control plane.
@@ -57,9 +58,12 @@ impl MysqlFamily {
                      FROM information_schema.schemata WHERE schema_name = 'test'";
         let rows = session.rows(query).map_err(DbmsError::sql(doing.clone()))?;
         match rows.first().map(Vec::as_slice) {
-            Some([Some(server), Some(database)]) if server != database => session
-                .run(&format!("ALTER DATABASE test CHARACTER SET {server}"))
-                .map_err(DbmsError::sql(doing)),
+            Some([Some(server), Some(database)]) if server != database => {
+                let set = Identifier::plain(Dialect::Mysql, server);
+                session
+                    .run(&format!("ALTER DATABASE test CHARACTER SET {set}"))
+                    .map_err(DbmsError::sql(doing))
+            }
             _ => Ok(()),
         }
     }

@@ -13,6 +13,7 @@ use crate::dbms::site::{Interrupt, Site};
 use crate::dbms::spec::{GuestCalls, GuestSettle, Tell};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
+use crate::domain::sql_name::{Identifier, Literal};
 use crate::os::process::{StopOrder, StopSignal, parent_of};
 use crate::wire::WireError;
 
@@ -86,7 +87,10 @@ impl Postgres {
             "SET log_min_duration_statement = -1".to_owned(),
             "SET log_min_error_statement = 'panic'".to_owned(),
             format!("SET password_encryption = '{encryption}'"),
-            format!("ALTER ROLE {NAME} PASSWORD '{}'", listen.password),
+            format!(
+                "ALTER ROLE {NAME} PASSWORD {}",
+                Literal::quoted(Dialect::Postgres, &listen.password)
+            ),
         ] {
             let doing = format!("{doing} {}", self.server.name());
             session.run(&sql).map_err(DbmsError::sql(doing))?;
@@ -345,6 +349,7 @@ fn read_all(session: &mut dyn ControlConnection, tables: &[String]) -> Result<()
              a.attnum = i.indkey[0] WHERE i.indrelid = '{table}'::regclass"
         ))?;
         for column in columns.into_iter().flatten().flatten() {
+            let column = Identifier::quoted(Dialect::Postgres, &column);
             session.rows(&format!("SELECT count(*) FROM {table} WHERE {column} IS NOT NULL"))?;
         }
     }

@@ -8,6 +8,7 @@ mod expressions;
 mod own;
 mod rules;
 mod settings;
+mod single;
 mod statement;
 #[cfg(test)]
 mod tests;
@@ -17,3 +18,4 @@ pub use answer::Admitted;
 pub use dropped::dropped;
 pub use rules::LoadRules;
 pub use settings::plain_modes;
+pub use single::is_one_statement;

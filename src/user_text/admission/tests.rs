@@ -324,9 +324,10 @@ const DUMP_OF_POSTGRES: &[(&str, Option<&str>)] = &[
         "CREATE TABLE public.thing (\n id integer NOT NULL,\n name character varying(40) DEFAULT \
          ''::character varying,\n amount numeric(10,2),\n feels public.mood,\n at timestamp \
          without time zone DEFAULT now(),\n key uuid DEFAULT gen_random_uuid(),\n twice \
-         numeric GENERATED ALWAYS AS ((amount * (2)::numeric)) STORED,\n CONSTRAINT amount_check CHECK ((amount > \
-         (0)::numeric)),\n CONSTRAINT known CHECK (((name)::text = ANY ((ARRAY['a'::character \
-         varying, 'b'::character varying])::text[])))\n) WITH (fillfactor='70')",
+         numeric GENERATED ALWAYS AS ((amount * (2)::numeric)) STORED,\n CONSTRAINT amount_check \
+         CHECK ((amount > (0)::numeric)),\n CONSTRAINT known CHECK (((name)::text = ANY \
+         ((ARRAY['a'::character varying, 'b'::character varying])::text[])))\n) WITH \
+         (fillfactor='70')",
         None,
     ),
     ("ALTER TABLE public.thing OWNER TO app", Some("the owner of what rqps loads is its login")),

@@ -249,8 +249,14 @@ impl Walk<'_> {
         let is_of_tag = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
         let length = rest[1..].iter().take_while(|byte| is_of_tag(byte)).count();
         let is_tag = rest.get(length + 1) == Some(&b'$') && !rest[1].is_ascii_digit();
+        if rest.get(1).is_some_and(u8::is_ascii_digit) {
+            // A parameter.
+            let digits = rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            self.at += 1 + digits;
+            return Ok(TokenKind::Sign);
+        }
         if !is_tag {
-            return Err("it has a parameter");
+            return Err("a `$` stands alone");
         }
         let tag = &rest[..length + 2];
         let found = rest[tag.len()..].windows(tag.len()).position(|window| window == tag);
@@ -347,7 +353,7 @@ mod tests {
             "U&'a'",
             "u&\"a\"",
             "\\! a",
-            "$1",
+            "$ 1",
             "1a",
             "a\0b",
         ] {

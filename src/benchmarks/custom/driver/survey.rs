@@ -9,6 +9,7 @@ use super::names::plain;
 use super::statements::{OWN, is_of_tables, learn_columns, prepared, with_casts};
 use super::written::with_lists;
 use crate::domain::dialect::Dialect;
+use crate::user_text::is_one_statement;
 
 /// Most tables in a survey; the largest.
 const TABLES: usize = 200;
@@ -279,6 +280,10 @@ fn described(
     tables: &[TableFacts],
     mut statement: TopStatement,
 ) -> Result<TopStatement, String> {
+    // Whoever may run statements on the server wrote it.
+    if !is_one_statement(dialect, &statement.sql) {
+        return Err("it is more than one statement".to_owned());
+    }
     if dialect != Dialect::Postgres {
         let sql = statement.sql.replace("?...", "?").replace('\\', "\\\\").replace('\'', "''");
         ask(&format!("PREPARE {OWN} FROM '{sql}'"))?;

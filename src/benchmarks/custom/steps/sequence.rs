@@ -71,10 +71,11 @@ fn check_used(shape: &SqlShape, named: &NamedSources, dialect: Dialect) -> Resul
     }
 }
 
-/// The names of the steps that write, by their statements.
+/// The names of the steps that write, by their statements and those of `init`.
 pub fn writes(workload: &Workload) -> Vec<String> {
     let Some(shape) = shape(workload) else { return Vec::new() };
-    let writing = shape.step.iter().filter(|step| is_writing(step));
+    let begins_writing = |step: &SqlStep| step.init.iter().any(|sql| !only_sets(sql));
+    let writing = shape.step.iter().filter(|step| is_writing(step) || begins_writing(step));
     writing.map(|step| step.name.clone()).collect()
 }
 
@@ -168,8 +169,28 @@ fn is_writing(step: &SqlStep) -> bool {
     of_events.flat_map(|statement| all(&statement.sql)).any(|sql| sql_writes(sql))
 }
 
+/// True for a statement that reads, or that sets a variable of the session.
+fn only_sets(sql: &str) -> bool {
+    const BEYOND: [&str; 6] =
+        ["GLOBAL", "PERSIST", "PERSIST_ONLY", "PASSWORD", "ROLE", "AUTHORIZATION"];
+    let words = words(Dialect::Fake, sql);
+    let sets = words.first().is_some_and(|word| ["SET", "PRAGMA"].contains(&word.as_str()));
+    match sets && !is_executed_comment(sql) {
+        true => !words.iter().any(|word| BEYOND.contains(&word.as_str())),
+        false => !sql_writes(sql),
+    }
+}
+
+/// True if MySQL may execute a comment of it.
+fn is_executed_comment(sql: &str) -> bool {
+    sql.contains("/*!") || sql.contains("/*M!")
+}
+
 /// True unless the words of the statement show that it only reads.
 fn sql_writes(sql: &str) -> bool {
+    if is_executed_comment(sql) {
+        return true;
+    }
     const READS: [&str; 8] =
         ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "("];
     const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "MERGE"];
