@@ -12,6 +12,8 @@ mod error;
 mod events;
 mod external;
 mod fake;
+#[doc(hidden)]
+pub mod fuzzing;
 mod guest;
 mod log;
 mod mariadb;

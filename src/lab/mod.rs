@@ -22,6 +22,8 @@ mod execution;
 mod executor;
 mod far;
 pub mod fault;
+#[doc(hidden)]
+pub mod fuzzing;
 mod guest;
 mod host_monitor;
 mod memory;

@@ -4,12 +4,17 @@
 //! of interest: a server binary may have 400 MB. Every offset and length comes from the file and
 //! is checked against it. Format: System V ABI, chapters 4 and 5.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// A section that is larger is not read.
 const SECTION_BYTES: u64 = 16 << 20;
+/// A longer text of a file is none: a file may name one text of megabytes a million times.
+const TEXT_BYTES: usize = 4096;
+/// More texts of one kind are not kept.
+const TEXTS: usize = 10_000;
 /// Size of one entry of the section header table.
 const HEADER_BYTES: u64 = 64;
 
@@ -163,14 +168,17 @@ fn dynamic(elf: &mut Elf, entries: &[u8], strings: &[u8]) {
             DT_RUNPATH => elf.runpath.extend(folders()),
             _ => {}
         }
+        if elf.needed.len().max(elf.rpath.len()).max(elf.runpath.len()) > TEXTS {
+            return;
+        }
     }
 }
 
 fn comments(bytes: &[u8]) -> Vec<String> {
-    let mut comments: Vec<String> = Vec::new();
+    let (mut comments, mut known) = (Vec::new(), HashSet::new());
     for comment in bytes.split(|byte| *byte == 0) {
         let comment = String::from_utf8_lossy(comment).trim().to_string();
-        if !comment.is_empty() && !comments.contains(&comment) {
+        if !comment.is_empty() && known.insert(comment.clone()) {
             comments.push(comment);
         }
     }
@@ -180,7 +188,7 @@ fn comments(bytes: &[u8]) -> Vec<String> {
 /// The zero-ended text at an offset of a string table.
 fn text(table: &[u8], offset: u64) -> Option<String> {
     let rest = table.get(usize::try_from(offset).ok()?..)?;
-    let end = rest.iter().position(|byte| *byte == 0)?;
+    let end = rest.iter().take(TEXT_BYTES).position(|byte| *byte == 0)?;
     Some(String::from_utf8_lossy(&rest[..end]).into_owned())
 }
 
@@ -280,6 +288,15 @@ pub(super) mod tests {
         }
         assert_eq!(parsed(b"#!/bin/sh\necho hello\n"), None);
         assert_eq!(parsed(b""), None);
+    }
+
+    #[test]
+    fn one_long_text_that_is_named_often_is_kept_never() {
+        let long = "x".repeat(TEXT_BYTES);
+        let found = parsed(&made(b"", &[&long, "libz.so.1"], "")).unwrap();
+        assert_eq!(found.needed, ["libz.so.1"]);
+        let many = vec!["l"; 3 * TEXTS];
+        assert_eq!(parsed(&made(b"", &many, "")).unwrap().needed.len(), TEXTS + 1);
     }
 
     #[test]

@@ -175,7 +175,7 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
 
 /// Version and source id of a SQLite library, from the strings that `sqlite3_libversion` and
 /// `sqlite3_sourceid` return. `None` unless exactly one string looks like its version.
-fn version_in_strings(bytes: &[u8]) -> Option<(String, String)> {
+pub(super) fn version_in_strings(bytes: &[u8]) -> Option<(String, String)> {
     let texts = bytes.split(|byte| *byte == 0).map(printable_end);
     let texts = texts.filter(|text| text.len() < 120);
     let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());

@@ -99,7 +99,7 @@ fn host_libraries() -> BTreeMap<String, Vec<PathBuf>> {
 }
 
 /// Lines such as `libz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1`.
-fn parse_ldconfig(text: &str) -> BTreeMap<String, Vec<PathBuf>> {
+pub(super) fn parse_ldconfig(text: &str) -> BTreeMap<String, Vec<PathBuf>> {
     let mut libraries: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for line in text.lines() {
         if let Some((left, path)) = line.split_once(" => ")

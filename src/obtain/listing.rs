@@ -79,7 +79,7 @@ pub fn kept_releases(dbms: Dbms, cache: &Cache) -> Vec<Entry> {
 }
 
 /// A release of the list, if the packages of this machine have it under its own number.
-fn listed_entry(spec: &DbmsSpec, line: &str) -> Option<Entry> {
+pub(super) fn listed_entry(spec: &DbmsSpec, line: &str) -> Option<Entry> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+~".contains(&byte);
     if !line.starts_with(|first: char| first.is_ascii_digit()) || !line.bytes().all(allowed) {
         return None;

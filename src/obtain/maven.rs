@@ -109,7 +109,7 @@ fn lists(said: &str, coordinates: &str) -> Vec<String> {
 }
 
 /// `<version>1.2</version>` in `<versions>`.
-fn in_list(xml: &str) -> Vec<String> {
+pub(super) fn in_list(xml: &str) -> Vec<String> {
     let list = xml.split_once("<versions>").and_then(|(_, rest)| rest.split_once("</versions>"));
     let Some((list, _)) = list else { return Vec::new() };
     let parts = list.split("<version>").skip(1);

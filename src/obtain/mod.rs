@@ -16,6 +16,8 @@ mod elf;
 mod error;
 mod fetch;
 mod find;
+#[doc(hidden)]
+pub mod fuzzing;
 mod inspect;
 mod installed;
 mod libraries;

@@ -8,6 +8,8 @@ pub mod child;
 pub mod clock;
 pub mod confinement;
 pub mod disk;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hardware;
 pub mod host;
 pub mod lock;

@@ -121,7 +121,7 @@ pub fn choose(wanted: Option<&str>) -> Result<Option<User>, UserError> {
 }
 
 /// The user of that name or number in the text of /etc/passwd; never root.
-fn find(passwd: &str, wanted: &str) -> Result<User, UserError> {
+pub(super) fn find(passwd: &str, wanted: &str) -> Result<User, UserError> {
     let number: Option<u32> = wanted.parse().ok();
     let user = passwd
         .lines()

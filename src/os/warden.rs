@@ -213,7 +213,7 @@ fn watch_commands(input: impl BufRead, tell: &Sender<Event>) {
 }
 
 /// `stop SIGNAL TIMEOUT_MS`.
-fn parse_stop(line: &str) -> Option<StopOrder> {
+pub(super) fn parse_stop(line: &str) -> Option<StopOrder> {
     let mut words = line.split_ascii_whitespace();
     (words.next()? == "stop").then_some(())?;
     let signal = StopSignal::from_name(words.next()?)?;

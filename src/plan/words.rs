@@ -25,6 +25,9 @@ pub const DEFAULT_CONFIG: &str = "default";
 /// effect on them.
 const MYROCKS_CONFIG: &str = "myrocks";
 
+/// Most letters of a label, which is part of the names of folders.
+const LONGEST_LABEL: usize = 60;
+
 fn default_config(storage: Option<&str>) -> &'static str {
     if storage == Some("rocksdb") { MYROCKS_CONFIG } else { DEFAULT_CONFIG }
 }
@@ -46,7 +49,9 @@ pub fn targets(words: &[String]) -> Result<Vec<Target>, WordError> {
         let plain = target.label.clone();
         let mut again = 2;
         while taken(&target.label) {
-            target.label = format!("{plain}-{again}");
+            let number = format!("-{again}");
+            let most = LONGEST_LABEL.saturating_sub(number.len()).min(plain.len());
+            target.label = plain[..most].to_owned() + &number;
             again += 1;
         }
         targets.push(target);
@@ -126,7 +131,11 @@ pub fn label_of(word: &str) -> Option<(&str, &str)> {
 
 fn check_label(word: &str, label: &str) -> Result<(), WordError> {
     let safe = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
-    if label.is_empty() || label.len() > 60 || !label.chars().all(safe) || label.starts_with('.') {
+    if label.is_empty()
+        || label.len() > LONGEST_LABEL
+        || !label.chars().all(safe)
+        || label.starts_with('.')
+    {
         let fault = format!("`{label}` is not a valid label");
         return Err(error(word, &fault, "use up to 60 letters, digits and . _ + -"));
     }
@@ -371,10 +380,10 @@ fn default_label(dbms: Dbms, source: &BuildSource, storage: Option<&str>, config
     label
 }
 
-/// Only what is safe in a file name.
+/// Only what is safe in a file name, and no more than a label has.
 fn label_text(text: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '-' };
-    text.chars().map(keep).collect()
+    text.chars().map(keep).take(LONGEST_LABEL).collect()
 }
 
 #[cfg(test)]
@@ -480,6 +489,15 @@ mod tests {
         let words = ["sqlite".to_owned(), "sqlite".to_owned()];
         let labels: Vec<_> = targets(&words).expect("words").into_iter().map(|t| t.label).collect();
         assert_eq!(labels, ["sqlite", "sqlite-2"]);
+    }
+
+    #[test]
+    fn long_words_give_labels_that_may_stand_in_a_plan() {
+        let long = format!("sqlite=/{}", "x".repeat(300));
+        let twice = targets(&[long.clone(), long]).expect("two targets");
+        assert!(twice.iter().all(|target| target.label.len() == LONGEST_LABEL));
+        let written: Vec<String> = twice.iter().map(word).collect();
+        assert_eq!(targets(&written).expect("what was written"), twice);
     }
 
     #[test]

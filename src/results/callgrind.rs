@@ -76,14 +76,14 @@ fn places_of(line: &str, events: &[&str]) -> Vec<usize> {
 }
 
 /// A fault in a profile: line from 1, and problem.
-type Fault = (usize, String);
+pub(super) type Fault = (usize, String);
 
 /// Reads a profile.
 ///
 /// # Errors
 /// A line that is none of the format; a part whose functions do not add up to its total, or that
 /// has no total because its end is missing.
-fn parse(text: &str) -> Result<CountedProfile, Fault> {
+pub(super) fn parse(text: &str) -> Result<CountedProfile, Fault> {
     let mut reader = Reader::default();
     for (number, line) in (1..).zip(text.lines()) {
         reader.line(line).map_err(|why| (number, why))?;
@@ -300,8 +300,8 @@ impl Reader {
         let Some(total) = self.total.take() else {
             return Err("a part ends without its `totals:`".to_owned());
         };
-        let own = self.part.functions.iter().map(|function| function.own);
-        let sum = own.fold(0, u64::saturating_add);
+        let mut own = self.part.functions.iter().map(|function| function.own);
+        let sum = own.try_fold(0, u64::checked_add).ok_or("costs that are too large")?;
         if sum != total {
             return Err(format!("its functions have {sum} instructions, its total is {total}"));
         }

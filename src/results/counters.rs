@@ -58,7 +58,7 @@ pub fn each_counter(
     files::with_text(path, each)?.unwrap_or(Ok(()))
 }
 
-fn counter(row: &str) -> Option<(&str, f64, f64)> {
+pub(super) fn counter(row: &str) -> Option<(&str, f64, f64)> {
     let mut cells = row.split(',');
     let name = cells.next()?;
     let mut number = || cells.next()?.parse::<f64>().ok().filter(|number| number.is_finite());

@@ -64,13 +64,16 @@ pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), Results
 ///
 /// # Errors
 /// Number of the invalid line, from 1.
-fn parse(text: &str) -> Result<CallTree, usize> {
+pub(super) fn parse(text: &str) -> Result<CallTree, usize> {
     let mut tree = CallTree::default();
     let mut names: HashMap<&str, u32> = HashMap::new();
     let mut places: HashMap<(Option<u32>, u32), u32> = HashMap::new();
+    let mut total = 0u64;
     for (number, line) in (1_usize..).zip(text.lines()) {
         let (stack, samples) = line.rsplit_once(' ').ok_or(number)?;
         let samples: u64 = samples.parse().map_err(|_| number)?;
+        // So no sum of them overflows.
+        total = total.checked_add(samples).ok_or(number)?;
         let mut caller = None;
         for word in stack.split(';') {
             let name = *names.entry(word).or_insert_with(|| {
@@ -116,5 +119,6 @@ mod tests {
         ];
         assert_eq!(nodes, expected);
         assert_eq!(parse("main;run 2\nmain;run\n"), Err(2));
+        assert_eq!(parse("main;run 2\nmain;run 18446744073709551615\n"), Err(2));
     }
 }

@@ -11,6 +11,8 @@ mod counters;
 mod error;
 mod files;
 mod folded;
+#[doc(hidden)]
+pub mod fuzzing;
 mod layouts;
 mod read;
 mod seconds;

@@ -6,6 +6,8 @@
 mod der;
 pub mod dsn;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod mylogin;
 pub mod mysql;
 mod option_file;

@@ -114,8 +114,7 @@ impl Channel {
         }
     }
 
-    /// A channel over one end of a socket pair.
-    #[cfg(test)]
+    /// A channel over one end of a socket pair, for tests and fuzz targets.
     pub(super) fn over_pair(stream: UnixStream) -> Channel {
         Channel::over(Stream::Unix(stream), "a test".to_owned())
     }

@@ -25,4 +25,5 @@ pub(super) use local::LocalExecutor;
 pub use open::preview;
 pub(super) use open::{check, open};
 pub(super) use seam::{BlockEnd, Executor};
+pub(super) use slurm_queue::parsed as queued_task;
 pub use status::{BlockState, PlanStatus, status};

@@ -34,7 +34,7 @@ pub(super) struct NoAnswer(String);
 
 /// One task of an array as the queue shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct QueuedTask {
+pub(in crate::lab) struct QueuedTask {
     /// Name of its job.
     pub(super) name: String,
     /// Its place in the array, from 1.
@@ -55,22 +55,22 @@ pub(super) struct QueuedTask {
 
 impl QueuedTask {
     /// The job of all tasks of its array: `17` of `17_3`.
-    pub(super) fn array(&self) -> &str {
+    pub(in crate::lab) fn array(&self) -> &str {
         self.job.split('_').next().unwrap_or_default()
     }
 
     /// Its reason in lower case and single words: versions of Slurm differ in case and underscores.
-    pub(super) fn reason_words(&self) -> String {
+    pub(in crate::lab) fn reason_words(&self) -> String {
         self.reason.replace('_', " ").to_lowercase()
     }
 
     /// Seconds that were left of its time limit; `None` if it has none, or none is known.
-    pub(super) fn seconds_left(&self) -> Option<u64> {
+    pub(in crate::lab) fn seconds_left(&self) -> Option<u64> {
         seconds(&self.left)
     }
 
     /// True if it will not run again by itself.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(in crate::lab) fn has_ended(&self) -> bool {
         const UNDER_WAY: [&str; 12] = [
             "PENDING",
             "CONFIGURING",
@@ -123,7 +123,7 @@ pub(super) fn tasks(names: &[String]) -> Result<Vec<QueuedTask>> {
     Ok(text.lines().filter_map(parsed).collect())
 }
 
-fn parsed(line: &str) -> Option<QueuedTask> {
+pub(in crate::lab) fn parsed(line: &str) -> Option<QueuedTask> {
     let fields: Vec<&str> = line.split('|').map(str::trim).collect();
     if fields.len() != FIELDS {
         return None;
@@ -152,8 +152,8 @@ fn seconds(text: &str) -> Option<u64> {
     let (days, clock) = text.split_once('-').unwrap_or(("0", text));
     let parts: Option<Vec<u64>> = clock.split(':').map(|part| part.parse().ok()).collect();
     let parts = parts.filter(|parts| (2..=3).contains(&parts.len()))?;
-    let clock = parts.iter().fold(0, |all, part| all * 60 + part);
-    Some(days.parse::<u64>().ok()? * 86_400 + clock)
+    let clock = parts.iter().try_fold(0u64, |all, part| all.checked_mul(60)?.checked_add(*part))?;
+    days.parse::<u64>().ok()?.checked_mul(86_400)?.checked_add(clock)
 }
 
 /// The largest array that this cluster takes.
@@ -313,6 +313,9 @@ mod tests {
             ("0:59", Some(59)),
             ("2:00:00", Some(7200)),
             ("1-00:00:01", Some(86_401)),
+            // No controller means these, and none of them ends rqps.
+            ("9223372036854775807:00", None),
+            ("9223372036854775807-00:00", None),
             ("UNLIMITED", None),
             ("INVALID", None),
             ("", None),

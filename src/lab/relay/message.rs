@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A word of the rqps that runs servers to the one that starts drivers. It numbers the drivers.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ServerWord {
+pub(in crate::lab) enum ServerWord {
     /// Start a driver on the host at that place of the list, with this line as its request.
     Start { driver: u32, host: usize, request: String },
     /// Pass a line on to a driver.
@@ -20,7 +20,7 @@ pub(super) enum ServerWord {
 /// A word of the rqps that starts drivers.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ClientWord {
+pub(in crate::lab) enum ClientWord {
     /// The first word.
     Side(ClientSide),
     /// Nothing, but the connection stands.

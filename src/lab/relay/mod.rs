@@ -7,7 +7,7 @@ mod permit;
 mod server_end;
 
 pub(super) use client_end::Relay;
-pub(super) use message::{CarrierHost, ClientSide};
+pub(super) use message::{CarrierHost, ClientSide, ClientWord, ServerWord};
 pub(super) use permit::Permit;
 pub use server_end::ClientLine;
 pub(super) use server_end::FarDriver;

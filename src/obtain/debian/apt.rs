@@ -41,11 +41,11 @@ pub(super) struct Apt<'a> {
 
 /// One package that the resolver chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Download {
+pub(in crate::obtain) struct Download {
     /// Its file name in the archives: `libc6_2.41-12_amd64.deb`.
     pub(super) file: String,
     /// Its size, bytes.
-    pub(super) bytes: u64,
+    pub(in crate::obtain) bytes: u64,
 }
 
 impl<'a> Apt<'a> {
@@ -194,7 +194,7 @@ impl<'a> Apt<'a> {
 }
 
 /// A line of `--print-uris`: `'URI' FILE BYTES HASH`.
-fn parse_uri(line: &str) -> Option<Download> {
+pub(in crate::obtain) fn parse_uri(line: &str) -> Option<Download> {
     let rest = line.strip_prefix('\'')?;
     let (_, rest) = rest.split_once("' ")?;
     let mut parts = rest.split(' ');

@@ -164,7 +164,7 @@ fn unpack_one(
 }
 
 /// `libc6_2.41-12_amd64.deb`, `zlib1g_1%3a1.3_amd64.deb`: name and version, with its epoch.
-fn name_and_version(file: &str) -> (String, String) {
+pub(in crate::obtain) fn name_and_version(file: &str) -> (String, String) {
     let mut parts = file.split('_');
     let name = parts.next().unwrap_or_default().to_string();
     let version = parts.next().unwrap_or_default().replace("%3a", ":").replace("%3A", ":");

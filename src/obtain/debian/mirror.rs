@@ -57,7 +57,7 @@ pub(super) fn find(
 }
 
 /// The mirror of the suite itself if the host uses that, else any of Debian's.
-fn choose(listed: &str, suite: &str) -> Option<String> {
+pub(in crate::obtain) fn choose(listed: &str, suite: &str) -> Option<String> {
     let rows: Vec<Vec<&str>> = listed.lines().map(|line| line.split('|').collect()).collect();
     let rows: Vec<&Vec<&str>> = rows.iter().filter(|row| row.len() == 6).collect();
     // A field that apt does not know, as before the first update, stays as it was written.

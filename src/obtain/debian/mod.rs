@@ -7,5 +7,7 @@ mod mirror;
 mod tree;
 mod words;
 
-pub(super) use fetch::{Request, check_names, fetch};
+pub(super) use apt::parse_uri;
+pub(super) use fetch::{Request, check_names, fetch, name_and_version};
 pub(super) use loader::ASIDE;
+pub(super) use mirror::choose;

@@ -202,7 +202,7 @@ pub fn commits(folder: &Path, first: &str, last: &str) -> Result<(String, Vec<Co
 }
 
 /// One record of the log.
-fn commit(record: &str) -> Option<Commit> {
+pub(in crate::obtain) fn commit(record: &str) -> Option<Commit> {
     let mut lines = record.lines();
     let mut fields = lines.next()?.split('\u{1f}');
     let (id, date) = (fields.next()?.to_owned(), fields.next()?.to_owned());

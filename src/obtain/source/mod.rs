@@ -16,4 +16,5 @@ pub use git::{Commit, commits};
 pub use recipe::IdleFiles;
 
 pub(super) use compile::{Compile, Objects, compile, link, make_objects};
+pub(super) use git::commit;
 pub(super) use locate::locate;

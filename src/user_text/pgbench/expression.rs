@@ -7,6 +7,9 @@ use super::variables::VariableNames;
 /// Deepest nesting, so that no expression overflows the stack.
 const DEEPEST: u32 = 200;
 
+/// Most operators outside of nesting. Those in a row, too, make an expression deep.
+const MOST_OPERATORS: u32 = 1000;
+
 /// Most arguments of a function.
 const MOST_ARGUMENTS: usize = 16;
 
@@ -128,7 +131,7 @@ pub(super) fn parse(
     at: usize,
     names: &mut VariableNames,
 ) -> Result<PgbenchExpression, ScriptFault> {
-    let mut parser = Parser { tokens: Tokens::new(text, at)?, names, depth: 0 };
+    let mut parser = Parser { tokens: Tokens::new(text, at)?, names, depth: 0, operators: 0 };
     let expression = parser.expression(0)?;
     match parser.tokens.peek() {
         Token::End => Ok(expression),
@@ -143,6 +146,8 @@ struct Parser<'a> {
     tokens: Tokens<'a>,
     names: &'a mut VariableNames,
     depth: u32,
+    /// Operators so far.
+    operators: u32,
 }
 
 impl Parser<'_> {
@@ -160,6 +165,11 @@ impl Parser<'_> {
             }
             if strength == COMPARE && is_compared {
                 let what = "comparisons do not follow each other; write parentheses";
+                return Err(self.tokens.fault(what));
+            }
+            self.operators += 1;
+            if self.operators > MOST_OPERATORS {
+                let what = format!("the expression has more than {MOST_OPERATORS} operators");
                 return Err(self.tokens.fault(what));
             }
             is_compared = strength == COMPARE;
@@ -353,7 +363,7 @@ impl Parser<'_> {
             let known = known.join(", ");
             return Err(self.tokens.fault(format!("`{name}` is no function; there are {known}")));
         };
-        let fault = self.tokens.fault(String::new());
+        let place = self.tokens.place();
         self.tokens.take()?;
         self.close("(")?;
         let mut arguments = Vec::new();
@@ -373,7 +383,7 @@ impl Parser<'_> {
                 _ => format!("{least} to {most}"),
             };
             let what = format!("`{name}` takes {wanted} arguments, not {given}");
-            return Err(ScriptFault { what, ..fault });
+            return Err(self.tokens.fault_at(place, what));
         }
         let has_seed = matches!(function, F::HashFnv1a | F::HashMurmur2 | F::Permute);
         if has_seed && given < *most {

@@ -110,8 +110,8 @@ impl PgbenchProgram {
         if let Some(place) = text.bytes().position(|byte| byte == 0) {
             return Err(ScriptFault::at(text, place, "a script holds no zero byte"));
         }
-        let (commands, branches) = (Vec::new(), Vec::new());
-        let mut reader = Reader { text, names, commands, branches, follows_sql: false };
+        let (commands, branches, counted) = (Vec::new(), Vec::new(), (0, 1));
+        let mut reader = Reader { text, names, commands, branches, follows_sql: false, counted };
         reader.read()?;
         reader.check_pipelines()?;
         if reader.commands.is_empty() {
@@ -147,6 +147,8 @@ struct Reader<'a> {
     branches: Vec<Branch>,
     /// True right after an SQL command.
     follows_sql: bool,
+    /// A place in the text, and its line: lines are counted once.
+    counted: (usize, u32),
 }
 
 impl Reader<'_> {
@@ -169,7 +171,9 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, place: usize, action: PgbenchAction) {
-        let line = self.fault(place, "").line;
+        let between = self.text.get(self.counted.0..place).unwrap_or_default();
+        let line = self.counted.1 + between.matches('\n').count() as u32;
+        self.counted = (place, line);
         self.commands.push(PgbenchCommand { line, action });
     }
 

@@ -118,6 +118,7 @@ fn what_cannot_be_read_is_said_with_its_place() {
     check("\\startpipeline\nSELECT 1;", "line 1, column 1: this pipeline has no `\\endpipeline`");
     check("\\endpipeline", "`\\endpipeline` without `\\startpipeline`");
     check("\\startpipeline\nSELECT 1 AS a \\gset\n\\endpipeline", "not allowed in a pipeline");
+    check(&format!("\\set x 1{}", "+1".repeat(2000)), "more than 1000 operators");
     check("SELECT 'a", "the script ends within a text in quotes");
     check("COPY t FROM stdin;", "COPY moves data that a script does not have");
     check("-- nothing\n", "the script holds no command");

@@ -73,7 +73,17 @@ impl<'a> Tokens<'a> {
 
     /// A fault at the next word.
     pub(super) fn fault(&self, what: impl Into<String>) -> ScriptFault {
-        ScriptFault::at(self.text, self.begin, what)
+        self.fault_at(self.begin, what)
+    }
+
+    /// The place of the next word.
+    pub(super) fn place(&self) -> usize {
+        self.begin
+    }
+
+    /// A fault at a place of an earlier word.
+    pub(super) fn fault_at(&self, place: usize, what: impl Into<String>) -> ScriptFault {
+        ScriptFault::at(self.text, place, what)
     }
 
     /// Says what the next word is.

@@ -1,9 +1,12 @@
 //! Names of variables, numbered, and references to them in SQL.
 
+use std::collections::HashMap;
+
 /// The variables that the scripts of a step name, each by its number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariableNames {
     names: Vec<String>,
+    numbers: HashMap<String, u32>,
 }
 
 impl VariableNames {
@@ -11,14 +14,16 @@ impl VariableNames {
     pub fn number(&mut self, name: &str) -> u32 {
         let known = self.find(name);
         known.unwrap_or_else(|| {
+            let number = self.names.len() as u32;
             self.names.push(name.to_owned());
-            self.names.len() as u32 - 1
+            self.numbers.insert(name.to_owned(), number);
+            number
         })
     }
 
     /// The number of a variable, if somebody named it.
     pub fn find(&self, name: &str) -> Option<u32> {
-        self.names.iter().position(|known| known == name).map(|number| number as u32)
+        self.numbers.get(name).copied()
     }
 
     /// All names in the order of their numbers.

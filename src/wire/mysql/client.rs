@@ -58,21 +58,30 @@ impl MysqlClient {
         MysqlClient::log_in(Channel::connect(address, timeout)?, Some(address), login)
     }
 
-    fn log_in(
+    pub(in crate::wire) fn log_in(
         channel: Channel,
         address: Option<&Address>,
         login: &Login,
     ) -> Result<MysqlClient, WireError> {
         let welcome = login::log_in(channel, address, login)?;
         Ok(MysqlClient {
-            channel: welcome.channel,
-            output: Vec::with_capacity(4096),
-            statements: Vec::new(),
             connection_id: welcome.connection_id,
             server_version: welcome.server_version,
-            sql_state: String::new(),
-            deprecate_eof: welcome.deprecate_eof,
+            ..MysqlClient::over(welcome.channel, welcome.deprecate_eof)
         })
+    }
+
+    /// A client whose login is over.
+    pub(in crate::wire) fn over(channel: Channel, deprecate_eof: bool) -> MysqlClient {
+        MysqlClient {
+            channel,
+            output: Vec::with_capacity(4096),
+            statements: Vec::new(),
+            connection_id: 0,
+            server_version: String::new(),
+            sql_state: String::new(),
+            deprecate_eof,
+        }
     }
 
     /// Calls `pause` before each request from now on.
@@ -359,7 +368,7 @@ impl MysqlClient {
             return Err(self.channel.confused("invalid end of a result"));
         };
         self.channel.consume(HEADER + length);
-        reply.affected += ended.affected;
+        reply.affected = reply.affected.saturating_add(ended.affected);
         Ok(ended.status & SERVER_MORE_RESULTS_EXISTS != 0)
     }
 

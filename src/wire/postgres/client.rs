@@ -76,7 +76,7 @@ impl PostgresClient {
             .map_err(|error| error.with_tls_hint(encrypted))
     }
 
-    fn log_in(
+    pub(in crate::wire) fn log_in(
         channel: Channel,
         login: &Login,
         binding: ChannelBinding,
@@ -84,14 +84,23 @@ impl PostgresClient {
         let mut welcome = login::log_in(channel, login, binding)?;
         welcome.channel.logged_in()?;
         Ok(PostgresClient {
-            channel: welcome.channel,
-            output: Vec::with_capacity(4096),
-            statements: Vec::new(),
             connection_id: welcome.connection_id,
             server_version: welcome.server_version,
+            ..PostgresClient::over(welcome.channel)
+        })
+    }
+
+    /// A client whose login is over.
+    pub(in crate::wire) fn over(channel: Channel) -> PostgresClient {
+        PostgresClient {
+            channel,
+            output: Vec::with_capacity(4096),
+            statements: Vec::new(),
+            connection_id: 0,
+            server_version: String::new(),
             notices: Vec::new(),
             transaction: b'I',
-        })
+        }
     }
 
     /// Calls `pause` before each request from now on.
@@ -308,7 +317,8 @@ impl PostgresClient {
                 }
                 b'2' => {}
                 b'C' => {
-                    reply.affected += message::affected(whole(&mut self.channel, kind, length)?)
+                    let affected = message::affected(whole(&mut self.channel, kind, length)?);
+                    reply.affected = reply.affected.saturating_add(affected);
                 }
                 b'Z' => {
                     self.ready(length)?;

@@ -4,6 +4,8 @@ mod arithmetic;
 mod client;
 mod evaluate;
 mod functions;
+#[doc(hidden)]
+pub mod fuzzing;
 mod load;
 mod numbers;
 mod samples;

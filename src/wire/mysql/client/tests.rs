@@ -24,15 +24,7 @@ fn client(reply: &[u8], deprecate_eof: bool) -> (MysqlClient, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(reply).unwrap();
     theirs.set_nonblocking(true).unwrap();
-    let mut client = MysqlClient {
-        channel: Channel::over_pair(ours),
-        output: Vec::new(),
-        statements: Vec::new(),
-        connection_id: 0,
-        server_version: String::new(),
-        sql_state: String::new(),
-        deprecate_eof,
-    };
+    let mut client = MysqlClient::over(Channel::over_pair(ours), deprecate_eof);
     // With wrong bytes, the test fails instead of waiting.
     client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     (client, theirs)

@@ -20,15 +20,7 @@ fn client(reply: &[u8]) -> (PostgresClient, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(reply).unwrap();
     theirs.set_nonblocking(true).unwrap();
-    let mut client = PostgresClient {
-        channel: Channel::over_pair(ours),
-        output: Vec::new(),
-        statements: Vec::new(),
-        connection_id: 0,
-        server_version: String::new(),
-        notices: Vec::new(),
-        transaction: b'I',
-    };
+    let mut client = PostgresClient::over(Channel::over_pair(ours));
     // With wrong bytes, the test fails instead of waiting.
     client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     (client, theirs)

@@ -194,7 +194,8 @@ impl PostgresClient {
                 }
                 b'2' => {}
                 b'C' => {
-                    reply.affected += message::affected(whole(&mut self.channel, kind, length)?);
+                    let affected = message::affected(whole(&mut self.channel, kind, length)?);
+                    reply.affected = reply.affected.saturating_add(affected);
                     if !has_begun {
                         results.begin();
                     }

@@ -8,6 +8,8 @@ const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 const UNDEFINED: u64 = u64::MAX;
 /// Most parts of headers, trees and heaps; a sound file has far fewer.
 const MOST_PARTS: usize = 10_000;
+/// Most bytes of a name or a value that are kept.
+const TEXT_BYTES: usize = 4096;
 
 /// A file whose root group is open.
 pub(super) struct File<'a> {
@@ -174,12 +176,13 @@ impl<'a> File<'a> {
         let mut todo = vec![tree];
         let mut seen = 0;
         while let Some(address) = todo.pop() {
-            seen += 1;
+            let head = slice(self.bytes, address, 8)?;
+            let entries = u64::from(u16::from_le_bytes([head[6], head[7]]));
+            // Many nodes may be one.
+            seen += 1 + entries as usize;
             if seen > MOST_PARTS {
                 return Err("a group's tree has no end".to_owned());
             }
-            let head = slice(self.bytes, address, 8)?;
-            let entries = u64::from(u16::from_le_bytes([head[6], head[7]]));
             if head.starts_with(b"TREE") {
                 let head = slice(self.bytes, address, 24)?;
                 let entries = u64::from(u16::from_le_bytes([head[6], head[7]]));
@@ -239,7 +242,7 @@ impl<'a> File<'a> {
         while rest.len() >= 16 {
             let number = u32::from(u16::from_le_bytes([rest[0], rest[1]]));
             let length = u64_at(rest, 8)? as usize;
-            let body = rest.get(16..16 + length).ok_or_else(cut_off)?;
+            let body = slice(rest, 16, length)?;
             if number == index {
                 return Ok(body);
             }
@@ -316,8 +319,9 @@ fn u32_at(bytes: &[u8], at: usize) -> Result<u32, String> {
     Ok(u32::from_le_bytes(*rest.first_chunk::<4>().ok_or_else(cut_off)?))
 }
 
-/// The text up to the first zero.
+/// The text up to the first zero; no more than its beginning, because many may share one end.
 fn text(bytes: &[u8]) -> String {
+    let bytes = &bytes[..bytes.len().min(TEXT_BYTES)];
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }

@@ -138,6 +138,30 @@ fn a_file_of_the_subset_is_read() {
 }
 
 #[test]
+fn a_file_whose_parts_are_one_costs_no_more_than_it_has() {
+    let mut file = sound("euclidean");
+    let tree = file.windows(4).position(|window| window == b"TREE").unwrap();
+    // All children of the tree are the tree, and there are many of them.
+    file[tree + 6..tree + 8].copy_from_slice(&u16::MAX.to_le_bytes());
+    let error = read(&file, String::new()).unwrap_err();
+    assert!(error.contains("no end"), "{error}");
+    let mut heap = b"GCOL\x01\0\0\0\x30\0\0\0\0\0\0\0\x02\0\x01\0\0\0\0\0".to_vec();
+    heap.extend(u64::MAX.to_le_bytes());
+    heap.resize(48, 0);
+    let mut kind = attribute("type", "");
+    let at = kind.len() - 16;
+    kind[at..at + 2].copy_from_slice(&[0x19, 1]);
+    kind.extend(4u32.to_le_bytes());
+    kind.extend(96u64.to_le_bytes());
+    kind.extend(1u32.to_le_bytes());
+    let mut made = Builder::new();
+    made.put(&heap);
+    let root = made.header(&[(0x0c, kind)]);
+    made.bytes[64..72].copy_from_slice(&root.to_le_bytes());
+    assert_eq!(read(&made.bytes, String::new()).unwrap_err(), "it is truncated or damaged");
+}
+
+#[test]
 fn what_is_outside_the_subset_is_named() {
     let check = |change: &dyn Fn(&mut Vec<u8>), words: &str| {
         let mut file = sound("euclidean");

@@ -1,0 +1,115 @@
+//! Files of run folders, whole folders, and what is packed in them.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rqps::analyze::histogram::Histogram;
+use rqps::domain::bisection::BisectionRequest;
+use rqps::domain::block::BlockReport;
+use rqps::domain::gate::Calibration;
+use rqps::domain::host::{self, Host};
+use rqps::domain::layout::LayoutRates;
+use rqps::domain::run::{RunRecord, StepRecord};
+use rqps::results::{self, ResultSet, fuzzing};
+use rqps::{benchmarks, json};
+
+use super::{file, root, scratch, split, text};
+
+/// Every kind of record, in JSON.
+pub(super) fn records(bytes: &[u8]) {
+    let source = text(bytes);
+    let _ = json::read::<RunRecord>(&source);
+    let _ = json::read_fast::<StepRecord>(&source);
+    let _ = json::read::<BlockReport>(&source);
+    let _ = json::read::<Calibration>(&source);
+    let _ = json::read::<LayoutRates>(&source);
+    let _ = json::read::<BisectionRequest>(&source);
+    if let Ok(found) = json::read::<Host>(&source) {
+        let _ = host::fingerprint(&found);
+    }
+}
+
+/// The file of seconds of a step, and that of counters.
+pub(super) fn seconds(bytes: &[u8]) {
+    match results::read_seconds(&file("01-x.csv", bytes)) {
+        Ok(rows) => assert!(rows.len() <= bytes.len()),
+        Err(error) => drop(error.to_string()),
+    }
+    let _ = fuzzing::counter_rows(&text(bytes));
+}
+
+/// A histogram of latencies, in base64.
+pub(super) fn histogram(bytes: &[u8]) {
+    let Ok(found) = Histogram::from_base64(text(bytes).trim_end()) else { return };
+    let counted: u128 = found.steps().map(|(_, count)| u128::from(count)).sum();
+    assert_eq!(counted, u128::from(found.total()));
+    let quantiles = found.quantiles([0.0, 0.5, 0.99, 1.0]);
+    assert!(quantiles.is_sorted(), "{quantiles:?}");
+}
+
+/// A profile of callgrind.
+pub(super) fn callgrind(bytes: &[u8]) {
+    fuzzing::callgrind_profile(&text(bytes));
+}
+
+/// Folded stacks, and the samples of perf that they are made of.
+pub(super) fn stacks(bytes: &[u8]) {
+    fuzzing::folded_stacks(&text(bytes));
+    let (samples, different) = rqps::os::fuzzing::perf_script(&text(bytes));
+    assert!(different as u64 <= samples);
+}
+
+/// A small result set of this thread, and its files.
+fn result_set() -> (PathBuf, Vec<PathBuf>) {
+    thread_local! {
+        static MADE: RefCell<Option<(PathBuf, Vec<PathBuf>)>> = const { RefCell::new(None) };
+    }
+    MADE.with_borrow_mut(|made| made.get_or_insert_with(copied).clone())
+}
+
+fn copied() -> (PathBuf, Vec<PathBuf>) {
+    let from = root().join("tests/data/golden/sysbench");
+    let (to, mut files) = (scratch().join("set"), Vec::new());
+    copy(&from, &to, &mut files);
+    files.sort();
+    (to, files)
+}
+
+/// Copies the files of a result set, and those of its first two runs.
+fn copy(from: &Path, to: &Path, files: &mut Vec<PathBuf>) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("golden results").flatten() {
+        let (path, place) = (entry.path(), to.join(entry.file_name()));
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() && (name.starts_with("b01") || !name.starts_with('b')) {
+            copy(&path, &place, files);
+        } else if path.is_file() {
+            fs::copy(&path, &place).expect("a file can be copied");
+            files.push(place);
+        }
+    }
+}
+
+/// A result set of which the first byte says what file is another, read, compared and shown.
+pub(super) fn run_folder(bytes: &[u8]) {
+    let (choice, content) = split(bytes);
+    let (set, files) = result_set();
+    let path = &files[usize::from(choice) % files.len()];
+    let before = fs::read(path).expect("it was copied");
+    fs::write(path, content).expect("it can be written");
+    if let Ok(opened) = ResultSet::open(&set) {
+        let _ = (opened.plan(), opened.gate());
+    }
+    match results::read(std::slice::from_ref(&set)) {
+        Ok(dataset) => {
+            let settings = dataset.runs.iter().map(results::settings_of);
+            let _ = settings.filter(Result::is_ok).count();
+            if let Ok(comparison) = benchmarks::compare(&dataset, &Default::default()) {
+                let _ = comparison;
+            }
+        }
+        Err(error) => drop(error.to_string()),
+    }
+    fs::write(path, before).expect("it can be written");
+}

@@ -1,0 +1,271 @@
+//! Texts that a user brings, or gets from somebody: SQL, CSV, scripts, TOML, JSON.
+
+use rqps::benchmarks::{self, StepSet, custom, pgbench};
+use rqps::dbms::config;
+use rqps::domain::build::{Dbms, Version};
+use rqps::domain::dialect::Dialect;
+use rqps::json;
+use rqps::obtain::source::IdleFiles;
+use rqps::plan::{self, BlockSpec, Plan};
+use rqps::user_text::pgbench::{PgbenchProgram, VariableNames};
+use rqps::user_text::{
+    self, CsvReader, CsvRecord, SqlChunk, SqlLexer, SqlPart, SqlSplitter, mysql_dump, toml_reader,
+};
+
+use super::{file, text};
+
+const DIALECTS: [Dialect; 3] = [Dialect::Postgres, Dialect::Mysql, Dialect::Sqlite];
+
+/// The way of a lexer through a text: the region of each step, and what is open at the end.
+fn way(lexer: &mut SqlLexer, text: &[u8]) -> Vec<bool> {
+    let (mut at, mut codes) = (0, Vec::new());
+    while at < text.len() {
+        let (next, is_code) = lexer.step(text, at);
+        assert!(next > at, "the lexer stands still");
+        codes.resize(codes.len() + next - at, is_code);
+        at = next;
+    }
+    assert!(codes.len() == text.len(), "the lexer leaves the text");
+    codes
+}
+
+/// Lexers go forward and stay within the text, line by line as at once; a quoted text is none of
+/// the code around it.
+pub(super) fn sql_lexer(bytes: &[u8]) {
+    for dialect in DIALECTS {
+        let (mut whole, mut by_line) = (SqlLexer::new(dialect), SqlLexer::new(dialect));
+        let at_once = way(&mut whole, bytes);
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let line_by_line: Vec<bool> = lines.flat_map(|line| way(&mut by_line, line)).collect();
+        assert_eq!(at_once, line_by_line, "{dialect:?}");
+        assert_eq!(whole.open(), by_line.open(), "{dialect:?}");
+        let literal = dialect.literal(&text(bytes));
+        let mut lexer = SqlLexer::new(dialect);
+        let codes = way(&mut lexer, format!("{literal} ").as_bytes());
+        let code = codes.iter().filter(|is_code| **is_code).count();
+        assert!(code == 1 && lexer.open().is_none(), "{dialect:?}: {literal}");
+    }
+}
+
+fn chunks(dialect: Dialect, bytes: &[u8]) -> Option<Vec<SqlChunk>> {
+    let (mut splitter, mut chunks) = (SqlSplitter::new(dialect), Vec::new());
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        splitter.take(line, &mut chunks).ok()?;
+    }
+    splitter.end(&mut chunks).ok()?;
+    Some(chunks)
+}
+
+/// Statements stand in the file in their order, and each alone is one statement again.
+pub(super) fn sql_splitter(bytes: &[u8]) {
+    let lower = bytes.to_ascii_lowercase();
+    let has = |word: &[u8]| lower.windows(word.len()).any(|found| found == word);
+    // With these, a line in the middle of a statement's comments is not SQL.
+    let is_plain = !has(b"delimiter") && !has(b"restrict") && !has(b"999999");
+    for dialect in DIALECTS {
+        let Some(found) = chunks(dialect, bytes) else { continue };
+        let mut rest = bytes;
+        for chunk in &found {
+            let (piece, is_statement) = match chunk {
+                SqlChunk::Statement(sql, _) => (sql.as_slice(), true),
+                SqlChunk::Copy(sql, _) => (sql.as_bytes(), false),
+                SqlChunk::CopyLine(line) => (line.as_slice(), false),
+                SqlChunk::CopyEnd => (&b"\\."[..], false),
+            };
+            let place = rest.windows(piece.len().max(1)).position(|found| found == piece);
+            if !is_plain {
+                continue;
+            }
+            let place =
+                place.unwrap_or_else(|| panic!("{dialect:?}: {chunk:?} is not in the text"));
+            rest = &rest[place + piece.len()..];
+            let again = is_statement.then(|| chunks(dialect, piece)).flatten();
+            if let Some(again) = again {
+                let alone = [SqlChunk::Statement(piece.to_vec(), 1)];
+                assert!(again == alone, "{dialect:?}: {chunk:?} is {again:?} alone");
+            }
+        }
+    }
+}
+
+/// The parts of a statement are the statement.
+pub(super) fn sql_references(bytes: &[u8]) {
+    let sql = text(bytes);
+    for dialect in DIALECTS {
+        let _ = user_text::words(dialect, &sql);
+        let Ok(parts) = user_text::parts(dialect, &sql) else { continue };
+        let joined: String = parts
+            .iter()
+            .map(|part| match part {
+                SqlPart::Sql(text) => text.clone(),
+                SqlPart::Reference(name) => format!(":{name}"),
+            })
+            .collect();
+        assert!(sql.starts_with(&joined), "{dialect:?}: {parts:?}");
+    }
+}
+
+/// Statements of dumps.
+pub(super) fn sql_dump(bytes: &[u8]) {
+    let _ = mysql_dump::judge(bytes);
+    for relation in user_text::changes(bytes) {
+        assert!(relation.is_same(&relation), "{relation:?}");
+        for dialect in DIALECTS {
+            let _ = (relation.presence_query(dialect), relation.drop_entry());
+        }
+        let _ = relation.generated_columns_query();
+    }
+}
+
+type Records = Vec<Vec<(Vec<u8>, bool)>>;
+
+/// The records of a part of a file that begins with this line.
+fn records(bytes: &[u8], delimiter: u8, line: u64) -> Option<Records> {
+    let mut reader = CsvReader::within(bytes, delimiter, line);
+    let mut record = CsvRecord::default();
+    let mut all = Vec::new();
+    while reader.read(&mut record).ok()? {
+        let fields = (0..record.len()).filter_map(|at| record.field(at));
+        all.push(fields.map(|(field, quoted)| (field.to_vec(), quoted)).collect());
+    }
+    Some(all)
+}
+
+/// Records that are written again are the same, and a file may be cut between them.
+pub(super) fn csv(bytes: &[u8]) {
+    const BYTE_ORDER_MARK: &str = "\u{feff}";
+    for delimiter in *b",;\t" {
+        let Some(found) = records(bytes, delimiter, 1) else { continue };
+        let half = bytes.len() as u64 / 2;
+        for cut in user_text::cuts(bytes, &[half]).unwrap_or_default() {
+            let (before, after) = bytes.split_at(cut.byte as usize);
+            if let Some(before) = records(before, delimiter, 1)
+                && let Some(after) = records(after, delimiter, cut.line)
+            {
+                assert!([before, after].concat() == found, "cut at {}", cut.byte);
+            }
+        }
+        // At the end of a line, a return is part of the line's end.
+        let whole = std::str::from_utf8(bytes).is_ok_and(|text| !text.contains(BYTE_ORDER_MARK));
+        let returns = |(field, quoted): &(Vec<u8>, bool)| !quoted && field.ends_with(b"\r");
+        if whole && !found.iter().flatten().any(returns) {
+            let again = records(&written(&found, delimiter), delimiter, 1);
+            assert!(again.as_ref() == Some(&found), "delimiter {delimiter}");
+        }
+    }
+}
+
+fn written(records: &Records, delimiter: u8) -> Vec<u8> {
+    let mut written = Vec::new();
+    for record in records {
+        for (at, (field, quoted)) in record.iter().enumerate() {
+            written.extend((at > 0).then_some(delimiter));
+            match quoted {
+                true => {
+                    let field = text(field).replace('"', "\"\"");
+                    written.extend(format!("\"{field}\"").bytes());
+                }
+                false => written.extend(field),
+            }
+        }
+        written.push(b'\n');
+    }
+    written
+}
+
+/// Scripts of pgbench, read and compiled.
+pub(super) fn pgbench_script(bytes: &[u8]) {
+    let script = text(bytes);
+    let mut names = VariableNames::default();
+    if let Ok(program) = PgbenchProgram::read(&script, &mut names) {
+        let count = program.commands.len();
+        assert!(program.statements().count() <= count);
+        pgbench::driver::fuzzing::evaluate(&program, names.all());
+    }
+}
+
+/// TOML by the reader of JSON, with places.
+pub(super) fn toml(bytes: &[u8]) {
+    let source = text(bytes);
+    let mut unknown = 0;
+    let found = toml_reader::read::<serde_json::Value>(&source, &mut |_| unknown += 1);
+    match found {
+        Ok(value) => assert!(value.is_object() && unknown == 0),
+        Err(error) => drop(error.to_string()),
+    }
+    let _ = toml_reader::position(&source, source.len());
+    let _ = plan::file::gate_rules(&source);
+}
+
+/// Both readers of JSON find the same, which survives being written.
+pub(super) fn json(bytes: &[u8]) {
+    let source = text(bytes);
+    let slow = json::read::<serde_json::Value>(&source);
+    let fast = json::read_fast::<serde_json::Value>(&source);
+    assert_eq!(slow.is_ok(), fast.is_ok());
+    if let (Ok(slow), Ok(fast)) = (slow, fast) {
+        assert_eq!(slow, fast);
+        assert_eq!(json::read::<serde_json::Value>(&slow.to_string()).ok(), Some(slow));
+    }
+}
+
+/// Workload files, compiled for each dialect.
+pub(super) fn workload_file(bytes: &[u8]) {
+    let Ok((mut workload, _)) = benchmarks::workload("sql", "quick") else {
+        panic!("workload files have no preset `quick`");
+    };
+    if custom::settings::read(&mut workload, &text(bytes)).is_err() {
+        return;
+    }
+    let spec = benchmarks::of(&workload);
+    benchmarks::finish(&mut workload);
+    let _ = ((spec.size)(&workload), (spec.brought)(&workload));
+    for dialect in DIALECTS {
+        if benchmarks::check(&workload, dialect).is_ok() {
+            let phases = benchmarks::phases(dialect, StepSet::default(), &workload);
+            let _ = benchmarks::load_task(dialect, &workload, None);
+            assert!(phases.len() < 10_000, "{} phases", phases.len());
+        }
+    }
+}
+
+fn same(plan: &Plan) {
+    let printed = plan::file::print(plan);
+    match plan::file::parse(&printed) {
+        Ok(again) => assert_eq!(plan::file::print(&again), printed),
+        Err(error) => panic!("a plan that was read cannot be read again: {error}\n{printed}"),
+    }
+}
+
+/// A plan that was read survives being written.
+pub(super) fn plan_file(bytes: &[u8]) {
+    if let Ok(plan) = plan::file::parse(&text(bytes)) {
+        same(&plan);
+    }
+}
+
+/// So does a block of it.
+pub(super) fn block_spec(bytes: &[u8]) {
+    if let Ok((spec, plan)) = BlockSpec::parse(&text(bytes)) {
+        same(&plan);
+        let printed = spec.print().expect("it was read");
+        let again = BlockSpec::parse(&printed).map(|(again, _)| again);
+        assert_eq!(again.ok(), Some(spec));
+    }
+}
+
+/// Configurations of servers, for an early and a late version.
+pub(super) fn server_config(bytes: &[u8]) {
+    for version in ["5.6.51", "18.0"] {
+        let _ = config::rendered(&text(bytes), &Version::new(version), u64::MAX);
+        let _ = config::rendered(&text(bytes), &Version::new(version), 1);
+    }
+}
+
+/// Recipes of builds.
+pub(super) fn recipe(bytes: &[u8]) {
+    let variant = format!("recipe={}", file("recipe.toml", bytes).display());
+    if let Ok(idle) = IdleFiles::of(Dbms::Postgres, Some(&variant)) {
+        let _ = idle.has("src/backend/main.c");
+    }
+}

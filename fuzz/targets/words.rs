@@ -1,0 +1,153 @@
+//! Words of plans and command lines, lines of drivers, names of servers, files with logins.
+
+use std::path::Path;
+
+use rqps::benchmarks::spec::SaidWords;
+use rqps::benchmarks::{self, kv, lua, pgbench};
+use rqps::dbms::spec::{self, Machine};
+use rqps::domain::build::Version;
+use rqps::domain::rocksdb::KvOption;
+use rqps::driver::event::DriverEvent;
+use rqps::driver::request::{DriverRequest, LabWord};
+use rqps::json;
+use rqps::lab::fuzzing as lab;
+use rqps::plan::words;
+use rqps::units;
+use rqps::wire::dsn::{self, Dsn};
+use rqps::wire::{fuzzing as wire, password};
+use rqps::workload::value;
+
+use super::{file, scratch, split, text};
+
+fn lines(bytes: &[u8]) -> Vec<String> {
+    text(bytes).lines().map(str::to_owned).collect()
+}
+
+/// Targets survive being written as words, but for passwords.
+pub(super) fn target_words(bytes: &[u8]) {
+    let said = lines(bytes);
+    let Ok(targets) = words::targets(&said) else { return };
+    let written: Vec<String> = targets.iter().map(words::word).collect();
+    match words::targets(&written) {
+        Ok(again) => assert_eq!(again, targets, "{written:?}"),
+        Err(error) => panic!("{written:?}: {error}"),
+    }
+}
+
+/// `--set` of each benchmark.
+pub(super) fn set_values(bytes: &[u8]) {
+    for spec in benchmarks::ALL {
+        let (mut workload, _) = (spec.workload)("quick").expect("a preset");
+        for line in text(bytes).lines() {
+            if let Err(error) = benchmarks::set(&mut workload, line) {
+                assert!(!error.to_string().is_empty());
+            }
+        }
+        let _ = ((spec.size)(&workload), (spec.brought)(&workload));
+    }
+}
+
+fn take(spec: &benchmarks::BenchmarkSpec, what: &str, bytes: &[u8], told: &str) {
+    let Some(words) = &spec.words else { return };
+    let (mut workload, _) = (spec.workload)("quick").expect("a preset");
+    let (what, options) = ([what.to_owned()], lines(bytes));
+    let said = SaidWords {
+        what: &what,
+        options: &options,
+        read: &|_: &Path| Ok("SELECT :scale;".to_owned()),
+        look: &|_: &Path, _| Ok(told.to_owned()),
+        note: &|_| (),
+    };
+    let _ = (words.take)(&mut workload, &said);
+}
+
+/// Options of a script of sysbench, and what a script declares.
+pub(super) fn lua_options(bytes: &[u8]) {
+    let script = file("x.lua", b"");
+    let path = script.to_string_lossy();
+    let declared = r#"{"options":{"tables":{"kind":"number","value":"1","help":"n"}}}"#;
+    take(&lua::SPEC, &path, bytes, declared);
+    take(&lua::SPEC, &path, b"", &text(bytes));
+}
+
+/// Options of pgbench, and lists of its scripts.
+pub(super) fn pgbench_options(bytes: &[u8]) {
+    take(&pgbench::SPEC, "select-only", bytes, "");
+    take(&pgbench::SPEC, text(bytes).lines().next().unwrap_or_default(), b"", "");
+}
+
+/// Numbers with units, versions, options of RocksDB.
+pub(super) fn quantities(bytes: &[u8]) {
+    let all = lines(bytes);
+    for line in &all {
+        let _ = (units::parse_duration(line), value::bytes(line), value::memory_limit(line));
+        let _ = (value::count(line, 0, u64::MAX), value::seconds(line));
+        let _ = (value::client_counts(line, 1 << 16), value::number(line, 0.0, f64::MAX));
+        let _ = (value::yes_or_no(line), KvOption::parse(line));
+        let version = Version::new(line.as_str());
+        for row in spec::ALL {
+            let _ = (row.scheme)(&version, Machine::this());
+        }
+        let _ = version.numbers();
+    }
+    let _ = kv::analyze::stats::parse(&text(bytes));
+    let _ = kv::analyze::stats::new_stalls(&text(bytes)).count();
+    let _ = kv::analyze::stats::old_stalls(&text(bytes)).count();
+}
+
+/// Lines between the lab, its drivers and the other end of a relay.
+pub(super) fn driver_lines(bytes: &[u8]) {
+    for line in text(bytes).lines() {
+        if let Ok(word) = line.parse::<LabWord>() {
+            assert_eq!(word.to_string().parse(), Ok(word));
+        }
+        if let Ok(event) = json::read::<DriverEvent>(line) {
+            let written = serde_json::to_string(&event).expect("it was read");
+            assert_eq!(json::read::<DriverEvent>(&written).ok(), Some(event));
+        }
+        if let Ok(request) = json::read::<DriverRequest>(line) {
+            let _ = request.task.is_load();
+        }
+        lab::relay_line(line);
+    }
+}
+
+/// A DSN that was read means the same without its password, and never shows it.
+pub(super) fn dsn(bytes: &[u8]) {
+    let said = text(bytes);
+    let _ = (Dsn::looks_like(&said), dsn::without_password(&said));
+    let service = [("host".to_owned(), "h".to_owned()), ("port".to_owned(), said.to_string())];
+    let _ = Dsn::parse_with(&said, &service);
+    match Dsn::parse(&said) {
+        Ok(parsed) => {
+            let shown = dsn::without_password(&said);
+            let again = Dsn::parse(&shown).map(|again| (again.address, again.login.user));
+            assert_eq!(again.ok(), Some((parsed.address, parsed.login.user)), "{shown}");
+        }
+        Err(error) => drop(error.to_string()),
+    }
+}
+
+/// Files with logins: services and passwords of libpq, option files and login paths of MySQL.
+pub(super) fn login_files(bytes: &[u8]) {
+    let (choice, content) = split(bytes);
+    let _ = wire::options(&text(content), "client");
+    let _ = wire::login_paths(content);
+    let names = [".pgpass", ".pg_service.conf", ".my.cnf", ".mylogin.cnf"];
+    let name = names[usize::from(choice) % names.len()];
+    let path = file(name, content);
+    let set = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&path, set).expect("its mode can be set");
+    let home = scratch().to_string_lossy().into_owned();
+    let variable = |asked: &str| (asked == "HOME").then(|| home.clone());
+    for dsn in [
+        "postgres://u@h/d",
+        "postgres://u@/d?host=/tmp",
+        "postgres://?service=client",
+        "mysql://u@h/d",
+        "mysql://?login-path=client",
+    ] {
+        let _ = password::known(dsn, &variable);
+    }
+    std::fs::remove_file(path).expect("it was written");
+}

@@ -1,0 +1,53 @@
+//! Entries for the fuzz targets (`fuzz/`): readers of packages, of programs and of what tools
+//! print, which are private otherwise. Nothing else calls them.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use super::debian::{choose, name_and_version, parse_uri};
+use super::progress::{Progress, Said};
+use super::source::commit;
+use super::{elf, inspect, installed, libraries, listing, maven, unpack};
+use crate::dbms::spec;
+use crate::domain::build::Dbms;
+
+/// What an ELF file tells of a build, and the functions of an object file: numbers of texts.
+pub fn program(path: &Path) -> usize {
+    let facts = elf::read(path).ok().flatten();
+    let texts =
+        |elf: elf::Elf| elf.comment.len() + elf.needed.len() + elf.rpath.len() + elf.runpath.len();
+    facts.map_or(0, texts) + elf::functions(path).map_or(0, |names| names.len())
+}
+
+/// Version and source id in a library of SQLite.
+pub fn sqlite_library(bytes: &[u8]) -> Option<(String, String)> {
+    installed::version_in_strings(bytes)
+}
+
+/// Unpacks a package of this DBMS below `root`.
+pub fn package(dbms: Dbms, file: &Path, root: &Path) -> bool {
+    let (mut say, stop) = (|_: Said<'_>| {}, AtomicBool::new(false));
+    let mut progress = Progress::new(&mut say, &stop);
+    let how = spec::of(dbms).and_then(|spec| spec.package);
+    how.is_some_and(|how| unpack::package(file, &how, "g:a:1", root, &mut progress).is_ok())
+}
+
+/// Unpacks a wheel below `root`.
+pub fn wheel(file: &Path, root: &Path) -> bool {
+    let (mut say, stop) = (|_: Said<'_>| {}, AtomicBool::new(false));
+    let mut progress = Progress::new(&mut say, &stop);
+    unpack::wheel(file, "pgserver/pginstall", "g:a:1", root, &mut progress).is_ok()
+}
+
+/// What package clients, git, ldconfig and servers print.
+pub fn printed(text: &str) -> usize {
+    let lines = |each: &dyn Fn(&str) -> bool| text.lines().filter(|line| each(line)).count();
+    lines(&|line| parse_uri(line).is_some())
+        + lines(&|line| name_and_version(line).0.is_empty())
+        + lines(&|line| spec::ALL.iter().any(|spec| listing::listed_entry(spec, line).is_some()))
+        + lines(&|line| inspect::parse_reported(line).is_some())
+        + usize::from(choose(text, "trixie").is_some())
+        + libraries::parse_ldconfig(text).len()
+        + maven::in_list(text).len()
+        + text.split('\u{1}').filter_map(commit).count()
+}
