@@ -11,6 +11,7 @@ use rqps::domain::gate::Calibration;
 use rqps::domain::host::{self, Host};
 use rqps::domain::layout::LayoutRates;
 use rqps::domain::run::{RunRecord, StepRecord};
+use rqps::report::Format;
 use rqps::results::{self, ResultSet, fuzzing};
 use rqps::{benchmarks, json};
 
@@ -106,7 +107,9 @@ pub(super) fn run_folder(bytes: &[u8]) {
             let settings = dataset.runs.iter().map(results::settings_of);
             let _ = settings.filter(Result::is_ok).count();
             if let Ok(comparison) = benchmarks::compare(&dataset, &Default::default()) {
-                let _ = comparison;
+                for format in Format::ALL {
+                    assert!(!benchmarks::render(&comparison, format).is_empty());
+                }
             }
         }
         Err(error) => drop(error.to_string()),

@@ -241,6 +241,9 @@ fn same(plan: &Plan) {
 pub(super) fn plan_file(bytes: &[u8]) {
     if let Ok(plan) = plan::file::parse(&text(bytes)) {
         same(&plan);
+        for target in &plan.targets {
+            let _ = (plan.phases(target), plan.load_request(target));
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use base64::Engine;
 const PLAIN: u32 = 0x1c84_9313;
 const DEFLATED: u32 = 0x1c84_9314;
 const HEADER: usize = 40;
+/// Most bytes of a histogram that is inflated: five digits, and a count of one byte for each step.
+const PLAIN_BYTES: u64 = 8 << 20;
 
 /// A histogram: how many values fell on which step.
 #[derive(Clone, Debug)]
@@ -53,8 +55,9 @@ impl Histogram {
         if cookie == DEFLATED {
             let packed = bytes.get(8..).unwrap_or_default();
             let mut plain = Vec::new();
-            // No histogram of a step comes near this; a damaged one may claim anything.
-            let mut reader = flate2::read::ZlibDecoder::new(packed).take(64 << 20);
+            // No histogram of a step comes near this; a damaged one may claim anything, and a
+            // result set has one for each step.
+            let mut reader = flate2::read::ZlibDecoder::new(packed).take(PLAIN_BYTES);
             reader.read_to_end(&mut plain).map_err(|fault| fault.to_string())?;
             return match be_u32(&plain, 0)? {
                 PLAIN => Histogram::from_plain(plain),
@@ -367,6 +370,20 @@ mod tests {
                 let _ = histogram.quantiles(QUANTILES);
             }
         }
+    }
+
+    #[test]
+    fn what_inflates_without_end_is_cut_off() {
+        let mut packer =
+            flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        let mut head = [PLAIN, 32 << 20, 0, 3].map(u32::to_be_bytes).concat();
+        head.extend([1, 1 << 40, 1.0f64.to_bits()].map(u64::to_be_bytes).concat());
+        std::io::Write::write_all(&mut packer, &head).unwrap();
+        std::io::Write::write_all(&mut packer, &vec![0; 32 << 20]).unwrap();
+        let packed = packer.finish().unwrap();
+        let bytes = [&DEFLATED.to_be_bytes()[..], &[0; 4], &packed].concat();
+        assert!(bytes.len() < 64 << 10);
+        assert_eq!(Histogram::from_bytes(bytes).unwrap_err(), "it is truncated");
     }
 
     #[test]
