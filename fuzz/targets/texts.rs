@@ -60,28 +60,19 @@ fn chunks(dialect: Dialect, bytes: &[u8]) -> Option<Vec<SqlChunk>> {
 pub(super) fn sql_splitter(bytes: &[u8]) {
     let lower = bytes.to_ascii_lowercase();
     let has = |word: &[u8]| lower.windows(word.len()).any(|found| found == word);
-    // With these, a line in the middle of a statement's comments is not SQL.
-    let is_plain = !has(b"delimiter") && !has(b"restrict") && !has(b"999999");
+    // These cut lines out of a statement: its comments, or what follows COPY on its line.
+    let is_whole = ![&b"delimiter"[..], b"restrict", b"999999", b"copy"].into_iter().any(has);
     for dialect in DIALECTS {
-        let Some(found) = chunks(dialect, bytes) else { continue };
+        let Some(found) = chunks(dialect, bytes).filter(|_| is_whole) else { continue };
         let mut rest = bytes;
         for chunk in &found {
-            let (piece, is_statement) = match chunk {
-                SqlChunk::Statement(sql, _) => (sql.as_slice(), true),
-                SqlChunk::Copy(sql, _) => (sql.as_bytes(), false),
-                SqlChunk::CopyLine(line) => (line.as_slice(), false),
-                SqlChunk::CopyEnd => (&b"\\."[..], false),
-            };
-            let place = rest.windows(piece.len().max(1)).position(|found| found == piece);
-            if !is_plain {
-                continue;
-            }
+            let SqlChunk::Statement(sql, _) = chunk else { panic!("{chunk:?} without COPY") };
+            let place = rest.windows(sql.len()).position(|found| found == sql);
             let place =
                 place.unwrap_or_else(|| panic!("{dialect:?}: {chunk:?} is not in the text"));
-            rest = &rest[place + piece.len()..];
-            let again = is_statement.then(|| chunks(dialect, piece)).flatten();
-            if let Some(again) = again {
-                let alone = [SqlChunk::Statement(piece.to_vec(), 1)];
+            rest = &rest[place + sql.len()..];
+            if let Some(again) = chunks(dialect, sql) {
+                let alone = [SqlChunk::Statement(sql.clone(), 1)];
                 assert!(again == alone, "{dialect:?}: {chunk:?} is {again:?} alone");
             }
         }

@@ -1,6 +1,7 @@
 //! Names of functions of programs and libraries, by their addresses in the file: from a debug file
 //! of the same build, else by the place where the function begins.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,11 @@ use crate::units;
 /// The table of functions in `.eh_frame_hdr` that all linkers write: version 1, a count of 4
 /// bytes, and pairs of 4 bytes relative to the section.
 const TABLE_FORMAT: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+
+/// Most bytes of a function's name as it is in the source.
+const PLAIN_BYTES: usize = 8192;
+/// Most bytes of a name as it is in the file. All names of a file may end at the same place.
+const MANGLED_BYTES: usize = 4096;
 
 /// The functions of one file.
 #[derive(Debug, Default)]
@@ -88,10 +94,32 @@ fn names(elf: &object::File<'_>) -> Vec<(u64, u64, String)> {
     symbols.filter_map(function).collect()
 }
 
-/// A name as it is in the source.
+/// A name as it is in the source; the beginning of the name in the file if that is too long. A
+/// short name may stand for one that fills the memory: its parts may be pairs of its other parts.
 fn readable(name: &str) -> String {
-    let plain = cpp_demangle::Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
-    plain.unwrap_or_else(|| name.to_owned())
+    let mut plain = Limited { text: String::new() };
+    let shown = cpp_demangle::Symbol::new(name)
+        .ok()
+        .and_then(|symbol| symbol.structured_demangle(&mut plain, &Default::default()).ok());
+    match shown {
+        Some(()) => plain.text,
+        None => name[..name.floor_char_boundary(MANGLED_BYTES)].to_owned(),
+    }
+}
+
+/// A text that takes no more than [`PLAIN_BYTES`].
+struct Limited {
+    text: String,
+}
+
+impl fmt::Write for Limited {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        if self.text.len() + piece.len() > PLAIN_BYTES {
+            return Err(fmt::Error);
+        }
+        self.text.push_str(piece);
+        Ok(())
+    }
 }
 
 fn debug_file(build_id: &[u8], folders: &[PathBuf]) -> Option<PathBuf> {
@@ -159,6 +187,18 @@ mod tests {
         let none = Symbols::read(text.path(), &[]).unwrap();
         assert!(none.name(16).ends_with("+0x10"));
         assert!(Symbols::read(Path::new("/no/such/file"), &[]).is_err());
+    }
+
+    #[test]
+    fn a_short_name_for_an_endless_one_stays_as_it_is() {
+        assert_eq!(readable("_ZN3foo3barEv"), "foo::bar()");
+        // A pair of ints, a pair of two of these, and so on: 2^30 ints.
+        let digit = |n| char::from_digit(n, 36).unwrap().to_ascii_uppercase();
+        let pair = |n| format!("S_IS{0}_S{0}_E", digit(n));
+        let pairs: String = (0..30).map(pair).collect();
+        let bomb = format!("_Z1fSt4pairIiiE{pairs}");
+        assert_eq!(readable(&bomb), bomb);
+        assert_eq!(readable(&"x".repeat(5000)).len(), MANGLED_BYTES);
     }
 
     #[test]
