@@ -181,8 +181,11 @@ pub(super) fn version_in_strings(bytes: &[u8]) -> Option<(String, String)> {
     let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
     let (mut versions, mut source) = (Vec::new(), String::new());
     for text in texts {
-        if is_version(text) && !versions.contains(&text) {
-            versions.push(text);
+        if is_version(text) {
+            // A second one already decides.
+            if versions.len() < 2 && !versions.contains(&text) {
+                versions.push(text);
+            }
         } else if is_source_id(text) {
             source = text.to_string();
         }
