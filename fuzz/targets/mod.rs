@@ -53,12 +53,13 @@ const IMPORTED: &[&str] = &["tests/data/import"];
 const DUMPED: &[&str] = &["tests/data/dumps"];
 
 /// All targets.
-pub(crate) const ALL: [FuzzTarget; 44] = [
+pub(crate) const ALL: [FuzzTarget; 45] = [
     seeded("sql_lexer", texts::sql_lexer, DUMPED),
     seeded("sql_splitter", texts::sql_splitter, DUMPED),
     target("sql_references", texts::sql_references),
     seeded("sql_dump", texts::sql_dump, DUMPED),
     target("csv", texts::csv),
+    target("escaped", texts::escaped),
     target("pgbench_script", texts::pgbench_script),
     target("toml", texts::toml),
     target("json", texts::json),

@@ -4,13 +4,13 @@ use rqps::benchmarks::{self, StepSet, custom, pgbench};
 use rqps::dbms::config;
 use rqps::domain::build::{Dbms, Version};
 use rqps::domain::dialect::Dialect;
-use rqps::json;
 use rqps::obtain::source::IdleFiles;
 use rqps::plan::{self, BlockSpec, Plan};
 use rqps::user_text::pgbench::{PgbenchProgram, VariableNames};
 use rqps::user_text::{
     self, CsvReader, CsvRecord, SqlChunk, SqlLexer, SqlPart, SqlSplitter, mysql_dump, toml_reader,
 };
+use rqps::{escape, json};
 
 use super::{file, text};
 
@@ -162,6 +162,36 @@ fn written(records: &Records, delimiter: u8) -> Vec<u8> {
         written.push(b'\n');
     }
     written
+}
+
+/// Texts for each medium: nothing in them hides or commands, and formats with readers keep them.
+pub(super) fn escaped(bytes: &[u8]) {
+    let said = text(bytes);
+    let shown = escape::terminal(&said);
+    let is_command =
+        |line: &str| line.trim_start().strip_prefix("::").is_some_and(|rest| rest.contains("::"));
+    assert!(!shown.contains(|c: char| c.is_control() && !"\n\t".contains(c)), "{shown:?}");
+    assert!(!shown.lines().any(is_command), "{shown:?}");
+    for one_line in [escape::line(&said), escape::tsv(&said), escape::xml(&said).into()] {
+        assert!(!one_line.contains(char::is_control), "{one_line:?}");
+    }
+    let html = escape::html(&said) + &escape::attribute(&said);
+    assert!(!html.contains(['<', '>']), "{html:?}");
+    let marked = escape::markdown(&said) + &escape::markdown_paragraph(&said);
+    assert!(!marked.contains(char::is_control), "{marked:?}");
+    let told = escape::github_message(&said) + &escape::github_property(&said);
+    assert!(!told.contains(char::is_control), "{told:?}");
+    let value = serde_json::Value::from(&*said);
+    let toml = format!("a = {}", escape::toml(&said));
+    let kept = toml_reader::read::<serde_json::Value>(&toml, &mut |_| ()).ok();
+    assert_eq!(kept.map(|kept| kept["a"].clone()).as_ref(), Some(&value));
+    let kept = json::read::<serde_json::Value>(&escape::json(&value.to_string()));
+    assert_eq!(kept.ok(), Some(value));
+    let row = format!("x,{}\n", escape::csv(&said, false));
+    let records = records(row.as_bytes(), b',', 1).expect("a row that was written");
+    let field = text(&records[0][1].0).into_owned();
+    assert!(records.len() == 1 && records[0].len() == 2, "{row:?}");
+    assert_eq!(field.trim_start_matches('\''), escape::line(&said).trim_start_matches('\''));
 }
 
 /// Scripts of pgbench, read and compiled.
