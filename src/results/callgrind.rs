@@ -462,6 +462,13 @@ mod tests {
     }
 
     #[test]
+    fn costs_that_no_program_has_are_refused() {
+        let body = format!("fn=a\n1 {}\nfn=b\n1 1\ntotals: {}\n", u64::MAX, u64::MAX);
+        let (_, why) = parse(&format!("{HEAD}{body}")).unwrap_err();
+        assert_eq!(why, "costs that are too large");
+    }
+
+    #[test]
     fn what_is_no_profile_is_refused() {
         let check = |text: &str, line: usize, part: &str| {
             let (at, why) = parse(text).unwrap_err();

@@ -67,6 +67,15 @@ fn tells_types_until_the_server_has_them() {
 }
 
 #[test]
+fn counts_that_no_server_has_do_not_overflow() {
+    let ok = |status: u8, sequence: u8| {
+        [&[0x0f, 0, 0, sequence, 0, 0xfe][..], &[0xff; 8], &[0, status, 0, 0, 0]].concat()
+    };
+    let (mut client, _server) = client(&[ok(8, 1), ok(0, 2)].concat(), true);
+    assert_eq!(client.simple("DO 1").unwrap().affected, u64::MAX);
+}
+
+#[test]
 fn sends_text_values_with_their_length() {
     let prepared =
         b"\x0c\0\0\x01\0\x01\0\0\0\0\0\x01\0\0\0\0\x01\0\0\x02?\x05\0\0\x03\xfe\0\0\x02\0";

@@ -56,6 +56,13 @@ fn prepares_and_executes() {
 }
 
 #[test]
+fn counts_that_no_server_has_do_not_overflow() {
+    let done = b"C\0\0\0\x20UPDATE 18446744073709551615\0";
+    let (mut client, _server) = client(&[&done[..], done, READY].concat());
+    assert_eq!(client.simple("UPDATE").unwrap().affected, u64::MAX);
+}
+
+#[test]
 fn binds_text_as_text() {
     let (mut client, mut server) =
         client(b"1\0\0\0\x04t\0\0\0\x0e\0\x02\0\0\x04\x13\0\0\0\x14n\0\0\0\x04Z\0\0\0\x05I");
