@@ -11,7 +11,7 @@ mod targets;
 
 static CHOSEN: LazyLock<&targets::FuzzTarget> = LazyLock::new(|| {
     let name = std::env::var("RQPS_FUZZ").unwrap_or_default();
-    let known = || targets::ALL.map(|target| target.name).join(" ");
+    let known = || targets::ALL.each_ref().map(|target| target.name).join(" ");
     targets::named(&name).unwrap_or_else(|| panic!("RQPS_FUZZ=NAME, one of: {}", known()))
 });
 

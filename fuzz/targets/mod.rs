@@ -53,7 +53,7 @@ const IMPORTED: &[&str] = &["tests/data/import"];
 const DUMPED: &[&str] = &["tests/data/dumps"];
 
 /// All targets.
-pub(crate) const ALL: [FuzzTarget; 45] = [
+pub(crate) static ALL: [FuzzTarget; 45] = [
     seeded("sql_lexer", texts::sql_lexer, DUMPED),
     seeded("sql_splitter", texts::sql_splitter, DUMPED),
     target("sql_references", texts::sql_references),
