@@ -22,7 +22,6 @@ mod execution;
 mod executor;
 mod far;
 pub mod fault;
-#[doc(hidden)]
 pub mod fuzzing;
 mod guest;
 mod host_monitor;
