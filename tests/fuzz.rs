@@ -211,7 +211,7 @@ fn failures(target: &'static FuzzTarget, cases: u64) -> Vec<String> {
     failed
 }
 
-/// Every reader survives its corpus and what comes of it, on a stack as a thread of a driver has.
+/// Every reader survives its corpus and what comes of it, on a stack as a program begins with.
 #[test]
 fn readers_survive_what_strangers_write() {
     let only = std::env::var("RQPS_FUZZ").ok();

@@ -3,7 +3,7 @@
 //!
 //! A target panics if its reader does, or if what it reads is not what was written. No reader may
 //! take more memory than [`MEMORY_BASE`] and [`MEMORY_PER_BYTE`] allow, or more stack than
-//! [`STACK_BYTES`], which is what threads of a driver have.
+//! [`STACK_BYTES`], which is what a program begins with.
 
 use std::alloc::System;
 use std::borrow::Cow;
@@ -29,7 +29,7 @@ const MEMORY_BASE: usize = 64 << 20;
 /// Bytes more that it may take for each byte of the input.
 const MEMORY_PER_BYTE: usize = 512;
 /// Bytes of a thread's stack.
-pub(crate) const STACK_BYTES: usize = 2 << 20;
+pub(crate) const STACK_BYTES: usize = 8 << 20;
 
 /// A reader.
 pub(crate) struct FuzzTarget {

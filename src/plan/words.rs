@@ -25,6 +25,9 @@ pub const DEFAULT_CONFIG: &str = "default";
 /// effect on them.
 const MYROCKS_CONFIG: &str = "myrocks";
 
+/// Most targets of a plan.
+const MOST_TARGETS: usize = 256;
+
 /// Most letters of a label, which is part of the names of folders.
 const LONGEST_LABEL: usize = 60;
 
@@ -39,6 +42,10 @@ fn default_config(storage: Option<&str>) -> &'static str {
 /// The first word that does not name a target, or a label that was given twice.
 pub fn targets(words: &[String]) -> Result<Vec<Target>, WordError> {
     let mut targets: Vec<Target> = Vec::new();
+    if let Some(word) = words.get(MOST_TARGETS) {
+        let fault = format!("more than {MOST_TARGETS} targets");
+        return Err(error(word, &fault, "compare fewer builds at once"));
+    }
     for word in words {
         let (mut target, label_given) = parse(word)?;
         let taken = |label: &str| targets.iter().any(|other| other.label == label);
@@ -498,6 +505,8 @@ mod tests {
         assert!(twice.iter().all(|target| target.label.len() == LONGEST_LABEL));
         let written: Vec<String> = twice.iter().map(word).collect();
         assert_eq!(targets(&written).expect("what was written"), twice);
+        let many = vec!["sqlite".to_owned(); MOST_TARGETS + 1];
+        assert!(targets(&many).expect_err("many").to_string().contains("more than 256 targets"));
     }
 
     #[test]
