@@ -4,11 +4,13 @@ use rqps::benchmarks::{self, StepSet, custom, pgbench};
 use rqps::dbms::config;
 use rqps::domain::build::{Dbms, Version};
 use rqps::domain::dialect::Dialect;
+use rqps::domain::sql_name::Literal;
 use rqps::obtain::source::IdleFiles;
 use rqps::plan::{self, BlockSpec, Plan};
 use rqps::user_text::pgbench::{PgbenchProgram, VariableNames};
 use rqps::user_text::{
-    self, CsvReader, CsvRecord, SqlChunk, SqlLexer, SqlPart, SqlSplitter, mysql_dump, toml_reader,
+    self, ChangedRelation, CsvReader, CsvRecord, SqlChunk, SqlLexer, SqlPart, SqlSplitter,
+    mysql_dump, toml_reader,
 };
 use rqps::{escape, json};
 
@@ -39,7 +41,7 @@ pub(super) fn sql_lexer(bytes: &[u8]) {
         let line_by_line: Vec<bool> = lines.flat_map(|line| way(&mut by_line, line)).collect();
         assert_eq!(at_once, line_by_line, "{dialect:?}");
         assert_eq!(whole.open(), by_line.open(), "{dialect:?}");
-        let literal = dialect.literal(&text(bytes));
+        let literal = Literal::quoted(dialect, &text(bytes));
         let mut lexer = SqlLexer::new(dialect);
         let codes = way(&mut lexer, format!("{literal} ").as_bytes());
         let code = codes.iter().filter(|is_code| **is_code).count();
@@ -99,13 +101,12 @@ pub(super) fn sql_references(bytes: &[u8]) {
 /// Statements of dumps.
 pub(super) fn sql_dump(bytes: &[u8]) {
     let _ = mysql_dump::judge(bytes);
-    for relation in user_text::changes(bytes) {
-        assert!(relation.is_same(&relation), "{relation:?}");
-        for dialect in DIALECTS {
-            let _ = (relation.presence_query(dialect), relation.drop_entry());
-        }
-        let _ = relation.generated_columns_query();
+    let relation = ChangedRelation::table(&text(bytes));
+    assert!(relation.is_same(&relation), "{relation:?}");
+    for dialect in DIALECTS {
+        let _ = (relation.presence_query(dialect), relation.drop_entry());
     }
+    let _ = relation.generated_columns_query();
 }
 
 type Records = Vec<Vec<(Vec<u8>, bool)>>;
