@@ -13,6 +13,12 @@ pub const WRITTEN_MAX: u64 = 64 << 20;
 /// Longest record of a run folder. The largest known ones have some megabytes.
 pub const RECORD_MAX: u64 = 1 << 30;
 
+/// Longest file of vectors, which are read whole.
+pub const DATA_MAX: u64 = 256 << 30;
+
+/// Longest file of certificates or of a key; those of all authorities of a system have .2 MB.
+pub const PEM_MAX: u64 = 16 << 20;
+
 /// O_NONBLOCK of Linux: without it, opening a pipe waits for somebody who writes into it.
 const NONBLOCK: i32 = 0o4000;
 

@@ -14,15 +14,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
 
+use crate::bounded;
 use crate::wire::der::{BIT_STRING, INTEGER, SEQUENCE, element};
 
 const HASH_BYTES: usize = 20;
 
 /// The least exponent of RSA that hides what it encrypts; servers use 65537.
 const EXPONENT_MIN: u32 = 3;
-
-/// Longest file of a key.
-const PEM_MAX: u64 = 64 << 10;
 
 /// A public key.
 #[derive(Debug)]
@@ -63,10 +61,8 @@ impl PublicKey {
     /// Reads the key that the user named.
     pub(super) fn from_file(path: &Path) -> Result<PublicKey, String> {
         let fault = |why: String| format!("read server-public-key-path={}: {why}", path.display());
-        let mut text = String::new();
-        let file = File::open(path).map_err(|error| fault(error.to_string()))?;
-        let read = file.take(PEM_MAX).read_to_string(&mut text);
-        read.map_err(|error| fault(error.to_string()))?;
+        let text =
+            bounded::text(path, bounded::PEM_MAX).map_err(|error| fault(error.to_string()))?;
         PublicKey::from_pem(&text).map_err(fault)
     }
 

@@ -27,7 +27,7 @@ const TABLE: &[(&str, &[&[&str]])] = &[
     ("datagen", &[]),
     ("user_text", &[&["domain", "escape", "json"]]),
     ("os", &[&["domain", "escape", "units", "datagen", "json"]]),
-    ("wire", &[&["domain", "escape", "units", "datagen"]]),
+    ("wire", &[&["bounded", "domain", "escape", "units", "datagen"]]),
     ("embed", &[&["domain", "units", "datagen"]]),
     ("dbms", &[L0, L1]),
     ("workload", &[L0]),
@@ -44,7 +44,8 @@ const TABLE: &[(&str, &[&[&str]])] = &[
 ];
 
 /// Modules that every facet of a benchmark may import.
-const FACETS_SHARE: &[&str] = &["domain", "escape", "units", "json", "parallel", "user_text"];
+const FACETS_SHARE: &[&str] =
+    &["bounded", "domain", "escape", "units", "json", "parallel", "user_text"];
 
 /// Facets of a benchmark from left to right: its names, and what it may import besides
 /// [`FACETS_SHARE`], those on its left and those beside it.

@@ -10,6 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use super::certificate;
+use crate::bounded;
 use crate::domain::endpoint::ClientIdentity;
 use crate::wire::WireError;
 
@@ -24,7 +25,7 @@ pub(super) fn shown(identity: &ClientIdentity) -> Result<CertifiedKey, WireError
     if is_open_to_others(&permissions) {
         return Err(bad(&format!("others can read it\nhint: chmod 600 {}", path.display())));
     }
-    let text = fs::read(path).map_err(|error| bad(&error.to_string()))?;
+    let text = bounded::bytes(path, bounded::PEM_MAX).map_err(|error| bad(&error.to_string()))?;
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(|_| {
         bad("it holds no private key in PEM form without a passphrase\nhint: `openssl pkey -in \
              FILE -out PLAIN` writes one")
@@ -54,19 +55,11 @@ pub(super) fn certificates(
     let fault = |what: String| {
         WireError::Protocol(format!("read the certificates of {option}={}: {what}", file.display()))
     };
-    let found = CertificateDer::pem_file_iter(file).map_err(|error| fault(words(&error)))?;
-    let found: Result<Vec<_>, _> = found.collect();
-    let found = found.map_err(|error| fault(words(&error)))?;
+    let text = bounded::bytes(file, bounded::PEM_MAX).map_err(|error| fault(error.to_string()))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let found = found.map_err(|error| fault(error.to_string()))?;
     if found.is_empty() {
         return Err(fault("it holds no CERTIFICATE in PEM form".to_owned()));
     }
     Ok(found)
-}
-
-/// The message of a PEM error without the reader's prefix.
-fn words(error: &rustls::pki_types::pem::Error) -> String {
-    match error {
-        rustls::pki_types::pem::Error::Io(error) => error.to_string(),
-        other => other.to_string(),
-    }
 }

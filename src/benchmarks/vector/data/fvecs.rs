@@ -1,11 +1,11 @@
 //! Reads the files of the TEXMEX sets. Each vector is its number of dimensions as a 32-bit integer,
 //! then its values: floats in fvecs, bytes in bvecs, 32-bit integers in ivecs. Little-endian.
 
-use std::fs;
 use std::path::Path;
 
 use crate::benchmarks::vector::data::error::DataError;
 use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
+use crate::bounded;
 
 /// Reads an fvecs file.
 ///
@@ -41,7 +41,8 @@ pub fn integers(path: &Path) -> Result<(usize, Vec<i32>), DataError> {
 
 /// Dimensions, and the bytes of all values without the lengths between them.
 fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
-    let file = fs::read(path).map_err(DataError::io("read the vectors of", path))?;
+    let file = bounded::bytes(path, bounded::DATA_MAX)
+        .map_err(DataError::io("read the vectors of", path))?;
     let Some((head, _)) = file.split_first_chunk::<4>() else {
         return Err(DataError::form(path, "it is empty"));
     };
@@ -84,6 +85,8 @@ fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn file(content: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {

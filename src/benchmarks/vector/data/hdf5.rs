@@ -4,7 +4,6 @@
 
 mod parse;
 
-use std::fs;
 use std::path::Path;
 
 use self::parse::{Array, DatatypeClass, File};
@@ -12,6 +11,7 @@ use crate::benchmarks::vector::data::dataset::VectorSet;
 use crate::benchmarks::vector::data::error::DataError;
 use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use crate::benchmarks::vector::data::truth::Truth;
+use crate::bounded;
 use crate::domain::vector::Distance;
 
 /// Reads a file of ann-benchmarks: `train`, `test`, and `neighbors` and `distances` if they exist;
@@ -21,7 +21,8 @@ use crate::domain::vector::Distance;
 ///
 /// The file is unreadable, or has an unsupported feature; the text names it.
 pub fn dataset(path: &Path) -> Result<VectorSet, DataError> {
-    let bytes = fs::read(path).map_err(DataError::io("read the vectors of", path))?;
+    let bytes = bounded::bytes(path, bounded::DATA_MAX)
+        .map_err(DataError::io("read the vectors of", path))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     read(&bytes, name.unwrap_or_default()).map_err(|what| DataError::form(path, what))
 }

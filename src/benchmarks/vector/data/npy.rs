@@ -1,11 +1,11 @@
 //! Reads NumPy's array files: a header in the form of a Python dictionary, then the values.
 //! Supports little-endian float32, float64 and uint8 with two dimensions in C order.
 
-use std::fs;
 use std::path::Path;
 
 use crate::benchmarks::vector::data::error::DataError;
 use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
+use crate::bounded;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -15,7 +15,8 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 ///
 /// The file is unreadable, or an array of another kind; the text names the feature.
 pub fn read(path: &Path) -> Result<Matrix, DataError> {
-    let file = fs::read(path).map_err(DataError::io("read the vectors of", path))?;
+    let file = bounded::bytes(path, bounded::DATA_MAX)
+        .map_err(DataError::io("read the vectors of", path))?;
     parse(&file).map_err(|what| DataError::form(path, what))
 }
 
