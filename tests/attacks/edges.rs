@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use rqps::domain::endpoint::{Address, Login, Tls, TlsMode};
 use rqps::embed::sqlite::{Sqlite, SqliteConnection};
 use rqps::wire::mysql::MysqlClient;
 use rqps::wire::postgres::PostgresClient;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program::{rqps_in, said, text};
 
@@ -410,4 +411,34 @@ fn what_is_no_file_is_not_read_as_one() {
             assert!(said(&output).contains("no plain file"), "{words:?}: {}", said(&output));
         }
     }
+}
+
+#[test]
+fn the_first_interrupt_ends_a_wait_for_a_silent_server() {
+    let (asked, was_asked) = std::sync::mpsc::channel();
+    let port = hostile(move |stream| {
+        startup(stream)?;
+        stream.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")?;
+        stream.read_exact(&mut [0; 1])?;
+        asked.send(()).ok();
+        thread::sleep(2 * LIMIT);
+        Ok(())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| format!("{name}=postgres://me@127.0.0.1:{port}/{name}"));
+    let words = ["compare", &a, &b, "--out", "out", "--canaries", "off"];
+    let mut command = rqps_in(&words, folder.path());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut rqps = command.spawn().unwrap();
+    was_asked.recv_timeout(2 * LIMIT).unwrap();
+    let pid = Pid::from_raw(rqps.id().cast_signed()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    for _ in 0..600 {
+        if rqps.try_wait().unwrap().is_some() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    rqps.kill().unwrap();
+    panic!("rqps still waits: {}", said(&rqps.wait_with_output().unwrap()));
 }
