@@ -221,15 +221,18 @@ fn a_program_that_cannot_be_started_is_named() {
 }
 
 #[test]
-fn a_server_of_a_killed_warden_is_killed_too() {
+fn a_server_of_a_killed_warden_is_killed_too_with_its_children() {
     let folder = tempfile::tempdir().unwrap();
-    let warden =
-        Warden::spawn(&shell("echo up; exec sleep 1000", folder.path()), Path::new(RQPS)).unwrap();
-    let server = warden.server_pid();
-    let parent = parent_of(server).unwrap();
+    let script = "sleep 1000 & echo up; sleep 1000";
+    let mut warden = Warden::spawn(&shell(script, folder.path()), Path::new(RQPS)).unwrap();
+    wait_until("all are there", || warden.tree().len() == 3);
+    let tree = warden.tree();
+    let parent = parent_of(warden.server_pid()).unwrap();
     kill_9(parent);
-    wait_until("the server is gone", || state(server).is_none());
+    wait_until("the server is gone", || state(tree[0]).is_none());
     wait_until("the end is known", || warden.has_exited().is_some());
+    warden.stop(StopSignal::Term, PATIENCE).unwrap();
+    wait_until("its children are gone", || tree.iter().all(|pid| state(*pid).is_none()));
 }
 
 #[test]

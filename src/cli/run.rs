@@ -9,7 +9,7 @@ use crate::cli::args::{self, Arguments, Command};
 use crate::cli::global_args::ProgressForm;
 use crate::cli::{
     bisect, block, builds, bundle, colour, completion, doctor, exit, explain, export, gate, help,
-    hidden, history, import, init, manual, measure, print, report, site, vector,
+    hidden, history, import, init, manual, measure, print, report, site, stop, vector,
 };
 use crate::lab::fault;
 use crate::os::child;
@@ -29,7 +29,7 @@ pub fn main() -> ExitCode {
     let all = &arguments.all;
     print::choose(all.progress.or(all.quiet.then_some(ProgressForm::None)));
     colour::choose(all.color);
-    match run(arguments) {
+    match stop::outlive_file_limits().and_then(|()| run(arguments)) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use rustix::process::Signal;
 
 use crate::cli::exit;
 use crate::wire;
@@ -21,4 +22,15 @@ pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
     // Whatever a server does, the first one ends rqps.
     wire::stop_with(Arc::clone(&stop));
     Ok(stop)
+}
+
+/// Writing beyond the largest size of files (`ulimit -f`) becomes an error, like a full disk. By
+/// default it ends the process without a word.
+///
+/// # Errors
+/// The signal cannot be listened for.
+pub(super) fn outlive_file_limits() -> Result<()> {
+    let unread = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(Signal::XFSZ.as_raw(), unread).context("listen for SIGXFSZ")?;
+    Ok(())
 }

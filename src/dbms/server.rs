@@ -164,7 +164,7 @@ impl Server {
         };
         let log_start = log::end(&log);
         let job = ProcessSpec { stdin, ..self.job(program, args, log.clone(), StopOrder::HARD) };
-        let warden = Warden::spawn(&job, &self.site.warden_program)
+        let mut warden = Warden::spawn(&job, &self.site.warden_program)
             .map_err(DbmsError::process(doing.clone()))?;
         let ended = |what: String| {
             let Words { tail, hint } = log::read(&log, log_start);
@@ -180,7 +180,8 @@ impl Server {
                     let seconds = self.site.start_timeout.as_secs();
                     return Err(ended(format!("not finished after {seconds} s")));
                 }
-                None => {}
+                // If one of its processes aborts, nobody can see any more what it had.
+                None => warden.look_at_memory(),
             }
         }
     }
@@ -281,6 +282,9 @@ impl Server {
             }
             self.check_while(&doing)?;
             let Err(answer) = first_query(dialect, address, login, READY_QUESTION) else {
+                if let Some(warden) = &mut self.warden {
+                    warden.look_at_memory();
+                }
                 return Ok(());
             };
             if is_final(&answer) {

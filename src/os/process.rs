@@ -11,7 +11,7 @@
 //!
 //! This is the lab's side; the warden's is in `warden.rs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -19,9 +19,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::os::child::{self, ChildTask};
+use crate::os::shared_memory::{self, SharedPiece};
 use crate::os::tree::stat_of;
 use crate::os::user::Identity;
 use rustix::process::{Pid, Signal};
@@ -36,6 +37,9 @@ pub const CLEAN_EXIT: &str = "exit status 0";
 
 /// Time beyond its own timeout that a warden gets before its tree is killed from outside.
 const WARDEN_GRACE: Duration = Duration::from_secs(20);
+
+/// Between two looks at what a killed warden has left.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Signals by which servers are asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +173,9 @@ pub struct Warden {
     commands: Option<ChildStdin>,
     server: u32,
     said: Arc<Said>,
+    private_folder: Option<PathBuf>,
+    /// Shared memory of the server, and its user.
+    memory: (BTreeSet<SharedPiece>, u32),
 }
 
 /// The messages of the warden so far.
@@ -234,7 +241,9 @@ impl Warden {
             thread::spawn(move || listen(output, &said));
         }
         let commands = child.stdin.take();
-        let mut warden = Warden { child, commands, server: 0, said };
+        let memory = (BTreeSet::new(), job.uid());
+        let private_folder = job.private_folder.clone();
+        let mut warden = Warden { child, commands, server: 0, said, private_folder, memory };
         let mut line = serde_json::to_string(job).map_err(io::Error::other).map_err(fault)?;
         line.push('\n');
         // If the warden is gone already, what it said explains it better than "broken pipe".
@@ -263,6 +272,11 @@ impl Warden {
     /// All processes of the server, root first.
     pub fn tree(&self) -> Vec<u32> {
         tree(self.child.id()).split_off(1)
+    }
+
+    /// Looks at the shared memory of the server, which may stay on the host when it ends.
+    pub fn look_at_memory(&mut self) {
+        self.memory.0.extend(shared_memory::mapped_by(self.tree()));
     }
 
     /// Stops all processes of the server from running (SIGSTOP).
@@ -329,8 +343,36 @@ impl Warden {
         if stuck {
             return Err(ProcessError::Stuck { pid: self.server, seconds: limit.as_secs() });
         }
+        if state == State::Gone {
+            self.end_orphans();
+        }
         let _ = self.child.wait();
+        if let (State::Gone, Some(folder)) = (state, &self.private_folder) {
+            // A warden that was killed could not remove it.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        self.remove_memory();
         Ok(self.has_exited().unwrap_or_default())
+    }
+
+    /// Ends what a killed warden has left of its process group. The server ends with its warden,
+    /// but its children may not. Until the warden is waited for, nobody else has a group of its id.
+    fn end_orphans(&self) {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(group) = group {
+            // There may be none left.
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Removes what a server has left that ended by itself, or whose warden was killed. Its
+    /// children end when they see that.
+    fn remove_memory(&self) {
+        let (pieces, uid) = &self.memory;
+        let deadline = Instant::now() + WARDEN_GRACE;
+        while shared_memory::remove_abandoned(pieces, *uid) && Instant::now() < deadline {
+            thread::sleep(LOOK_AGAIN);
+        }
     }
 
     fn send(&mut self, line: &str) -> io::Result<()> {
@@ -415,7 +457,7 @@ pub fn owner_of_unix_socket(path: &Path) -> Option<u32> {
 }
 
 /// Every process with its parent.
-pub(super) fn all_processes() -> Vec<(u32, u32)> {
+fn all_processes() -> Vec<(u32, u32)> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };

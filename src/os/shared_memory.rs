@@ -1,40 +1,102 @@
-//! POSIX shared memory of processes that are about to be killed: files of the host, which stay
-//! until the next boot when their owner does not remove them. Postgres keeps its state there.
+//! Shared memory of processes that are about to be killed: files and System V segments of the host,
+//! which stay until the next boot when their owner does not remove them. Postgres keeps its state
+//! there.
+#![allow(unsafe_code)] // Two blocks: `shmctl` in `SharedPiece`.
 
 use std::collections::BTreeSet;
+use std::mem::MaybeUninit;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-use crate::os::process::all_processes;
 
 /// The C library's folder of shared memory, one file each.
 const FOLDER: &str = "/dev/shm";
 
+/// A piece of shared memory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SharedPiece {
+    /// A file of the C library.
+    File(PathBuf),
+    /// A segment of System V, by its id.
+    Segment(i32),
+}
+
 /// Shared memory that these processes have mapped and nobody has removed. Processes that have
 /// ended, or that cannot be read, have none.
-pub fn mapped_by(pids: impl IntoIterator<Item = u32>) -> BTreeSet<PathBuf> {
+pub fn mapped_by(pids: impl IntoIterator<Item = u32>) -> BTreeSet<SharedPiece> {
     let maps = |pid| std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     pids.into_iter().flat_map(|pid| mapped(&maps(pid))).collect()
 }
 
-/// Removes the pieces that no process maps any more.
-pub fn remove_abandoned(pieces: &BTreeSet<PathBuf>) {
-    if pieces.is_empty() {
-        return;
+/// Removes the pieces that no process maps any more, if they belong to the user of the processes
+/// that did: what a server can read, it can map, and it may be somebody else's. Returns true if
+/// some are mapped still.
+pub fn remove_abandoned(pieces: &BTreeSet<SharedPiece>, uid: u32) -> bool {
+    let left: BTreeSet<SharedPiece> =
+        pieces.iter().filter(|piece| piece.owner() == Some(uid)).cloned().collect();
+    if left.is_empty() {
+        return false;
     }
-    let used = mapped_by(all_processes().into_iter().map(|(pid, _)| pid));
-    for piece in pieces.difference(&used) {
-        // It may be gone already, and other errors cannot be reported here.
-        let _ = std::fs::remove_file(piece);
+    let used = mapped_by(all_ids());
+    // It may be gone already, and other errors cannot be reported here.
+    left.difference(&used).for_each(SharedPiece::remove);
+    !left.is_disjoint(&used)
+}
+
+/// The id of every process.
+fn all_ids() -> Vec<u32> {
+    let names = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+impl SharedPiece {
+    /// `None` if it is gone.
+    fn owner(&self) -> Option<u32> {
+        match self {
+            SharedPiece::File(path) => {
+                let facts = std::fs::symlink_metadata(path).ok()?;
+                facts.is_file().then(|| facts.uid())
+            }
+            SharedPiece::Segment(id) => {
+                let mut facts = MaybeUninit::<libc::shmid_ds>::zeroed();
+                // SAFETY: the call writes to `facts`, all of whose fields are numbers and pointers,
+                // for which zero is a value.
+                let facts = unsafe {
+                    let code = libc::shmctl(*id, libc::IPC_STAT, facts.as_mut_ptr());
+                    (code == 0).then(|| facts.assume_init())
+                };
+                facts.map(|facts| facts.shm_perm.uid)
+            }
+        }
+    }
+
+    fn remove(&self) {
+        match self {
+            SharedPiece::File(path) => drop(std::fs::remove_file(path)),
+            // SAFETY: the call takes numbers; this command does not use the pointer.
+            SharedPiece::Segment(id) => unsafe {
+                libc::shmctl(*id, libc::IPC_RMID, std::ptr::null_mut());
+            },
+        }
     }
 }
 
-/// Files of `/proc/PID/maps` that lie directly in the folder: what lies deeper is somebody's data.
-fn mapped(maps: &str) -> BTreeSet<PathBuf> {
-    let paths = maps.lines().filter_map(|line| Some(Path::new(&line[line.find('/')?..])));
-    let directly = |path: &&Path| path.parent() == Some(Path::new(FOLDER));
+/// Pieces in `/proc/PID/maps`. Of files those that lie directly in the folder: what lies deeper is
+/// somebody's data.
+fn mapped(maps: &str) -> BTreeSet<SharedPiece> {
+    maps.lines().filter_map(piece).collect()
+}
+
+fn piece(line: &str) -> Option<SharedPiece> {
+    let path = &line[line.find('/')?..];
+    // The kernel names segments by their key, all as deleted; the inode is the id.
+    if path.starts_with("/SYSV") {
+        return Some(SharedPiece::Segment(line.split_ascii_whitespace().nth(4)?.parse().ok()?));
+    }
     // The system writes this behind the path of what was removed.
-    let is_there = |path: &&Path| !path.to_string_lossy().ends_with(" (deleted)");
-    paths.filter(directly).filter(is_there).map(Path::to_owned).collect()
+    let is_there = !path.ends_with(" (deleted)");
+    let path = Path::new(path);
+    (is_there && path.parent() == Some(Path::new(FOLDER)))
+        .then(|| SharedPiece::File(path.to_owned()))
 }
 
 #[cfg(test)]
@@ -49,11 +111,13 @@ mod tests {
 7f0000200000-7f0000300000 rw-s 00000000 00:1a 43    /dev/shm/PostgreSQL.7 (deleted)
 7f0000300000-7f0000400000 rw-s 00000000 00:1a 44    /dev/shm/run/data/file
 7f0000400000-7f0000500000 rw-s 00000000 00:01 45    /dev/zero (deleted)
+7f0000480000-7f0000481000 rw-s 00000000 00:01 32770 /SYSV0052e2c1 (deleted)
 7f0000500000-7f0000600000 r-xp 00000000 fe:00 46    /usr/lib/libc.so.6
 7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0     [stack]
 7ffd00021000-7ffd00022000 rw-p 00000000 00:00 0
 ";
         let found: Vec<_> = mapped(maps).into_iter().collect();
-        assert_eq!(found, [PathBuf::from("/dev/shm/PostgreSQL.2966607012")]);
+        let file = SharedPiece::File(PathBuf::from("/dev/shm/PostgreSQL.2966607012"));
+        assert_eq!(found, [file, SharedPiece::Segment(32_770)]);
     }
 }

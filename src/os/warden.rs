@@ -84,6 +84,8 @@ fn guard(job: &ProcessSpec, input: impl BufRead + Send + 'static) -> io::Result<
         Some(group) => cgroup::start_in(group, || job.start())?,
         None => job.start()?,
     };
+    // Where memory runs out, the one that cleans up goes last. Only root may say so.
+    let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     say(&format!("pid {root}"));
     thread::spawn(move || watch_commands(input, &tell));
     let mut status = None;
@@ -150,6 +152,12 @@ fn allow_many_files() {
 }
 
 impl ProcessSpec {
+    /// The user of the process.
+    pub(super) fn uid(&self) -> u32 {
+        let own = || rustix::process::geteuid().as_raw();
+        self.run_as.map_or_else(own, |user| user.uid)
+    }
+
     /// Starts the process and returns its id.
     fn start(&self) -> io::Result<u32> {
         let named = |what: &str, path: &Path| {
@@ -263,7 +271,7 @@ fn end_tree(
     let (mut ask, mut lost) = (true, false);
     loop {
         if reap(root, status) {
-            shared_memory::remove_abandoned(&shared_memory);
+            shared_memory::remove_abandoned(&shared_memory, job.uid());
             return lost;
         }
         let hard = stop.signal == StopSignal::Kill;

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::ResultsError;
 
+/// The end of a temporary name.
+const PARTIAL: &str = ".partial";
+
 /// Writes `bytes` to `path`: to a temporary name beside it, fsynced, renamed over it, and the
 /// folder fsynced. A kill at any moment leaves the old file or the new one, and perhaps a
 /// temporary file, whose name begins with a dot: readers pass those over.
@@ -14,11 +17,11 @@ use super::ResultsError;
 /// # Errors
 /// The file or its folder cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    let temporary = temporary_name(path);
-    let mut file = File::create(&temporary).map_err(ResultsError::io("create", &temporary))?;
-    file.write_all(bytes).map_err(ResultsError::io("write", &temporary))?;
-    file.sync_all().map_err(ResultsError::io("flush", &temporary))?;
-    fs::rename(&temporary, path).map_err(ResultsError::io("put in place", path))?;
+    let temporary = Temporary::beside(path);
+    let mut file = File::create(&temporary.0).map_err(temporary.fault("create"))?;
+    file.write_all(bytes).map_err(temporary.fault("write"))?;
+    file.sync_all().map_err(temporary.fault("flush"))?;
+    temporary.put_in_place(path)?;
     sync_folder(path.parent().unwrap_or(Path::new(".")))
 }
 
@@ -27,16 +30,57 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
 /// # Errors
 /// The file cannot be written.
 pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> Result<(), ResultsError> {
-    let temporary = temporary_name(path);
-    fs::write(&temporary, content).map_err(ResultsError::io("write", &temporary))?;
-    fs::rename(&temporary, path).map_err(ResultsError::io("put in place", path))
+    let temporary = Temporary::beside(path);
+    fs::write(&temporary.0, content).map_err(temporary.fault("write"))?;
+    temporary.put_in_place(path)
+}
+
+/// The name of a file until it is whole. An error removes the file: a full disk needs the room.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn beside(path: &Path) -> Temporary {
+        Temporary(temporary_name(path))
+    }
+
+    fn fault(&self, doing: &'static str) -> impl FnOnce(std::io::Error) -> ResultsError {
+        ResultsError::io(doing, &self.0)
+    }
+
+    fn put_in_place(self, path: &Path) -> Result<(), ResultsError> {
+        fs::rename(&self.0, path).map_err(ResultsError::io("put in place", path))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After a rename there is none of that name.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 fn temporary_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(".partial");
+    name.push(PARTIAL);
     path.with_file_name(name)
+}
+
+/// Removes what [`write`] had not finished when it was killed, here and in the folders below. No
+/// link is followed. What begins with a dot is for others.
+pub(super) fn sweep(folder: &Path) {
+    // What cannot be removed stays; readers pass it over.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        match entry.file_type() {
+            Ok(kind) if kind.is_file() && name.starts_with('.') && name.ends_with(PARTIAL) => {
+                let _ = fs::remove_file(entry.path());
+            }
+            Ok(kind) if kind.is_dir() && !name.starts_with('.') => sweep(&entry.path()),
+            _ => {}
+        }
+    }
 }
 
 /// Creates a folder that may be there already, durably.
@@ -52,4 +96,44 @@ pub(super) fn create_folder(path: &Path) -> Result<(), ResultsError> {
 fn sync_folder(path: &Path) -> Result<(), ResultsError> {
     let folder = File::open(path).map_err(ResultsError::io("open", path))?;
     folder.sync_all().map_err(ResultsError::io("flush", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("steps.json");
+        // A folder cannot be replaced by a file.
+        fs::create_dir(&path).unwrap();
+        assert!(write(&path, b"text").is_err() && replace(&path, "text").is_err());
+        let names = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(names, 1, "only the folder");
+    }
+
+    #[test]
+    fn a_sweep_takes_only_unfinished_files_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let other = tempfile::tempdir().unwrap();
+        fs::write(other.path().join(".x.partial"), "").unwrap();
+        symlink(other.path(), at("link")).unwrap();
+        symlink(other.path().join(".x.partial"), at(".linked.partial")).unwrap();
+        for folder in [".work", "run"] {
+            fs::create_dir(at(folder)).unwrap();
+            fs::write(at(folder).join(".x.partial"), "").unwrap();
+        }
+        for name in [".host.json.partial", "x.partial", ".lock"] {
+            fs::write(at(name), "").unwrap();
+        }
+        sweep(folder.path());
+        let gone = [".host.json.partial", "run/.x.partial"];
+        assert!(gone.iter().all(|name| !at(name).exists()));
+        let kept = ["x.partial", ".lock", ".work/.x.partial", "link/.x.partial", ".linked.partial"];
+        assert!(kept.iter().all(|name| at(name).exists()));
+    }
 }

@@ -46,6 +46,7 @@ impl ResultSet {
                 );
                 return Err(ResultsError::Occupied { path: dir.to_owned(), why });
             }
+            atomic::sweep(dir);
             return Ok(set);
         }
         if !dir.exists() {
@@ -68,7 +69,9 @@ impl ResultSet {
             let why = "it holds results of one host; resume it there, without --on".to_owned();
             return Err(ResultsError::Occupied { path: dir.to_owned(), why });
         }
-        if !begun {
+        if begun {
+            atomic::sweep(dir);
+        } else {
             atomic::create_folder(&set.hosts_path())?;
             atomic::write(&set.plan_path(), plan_toml.as_bytes())?;
         }

@@ -15,10 +15,12 @@ use crate::units::short_hash;
 /// The folder above it, with a short path.
 const PARENT: &str = "/tmp";
 /// Waits until this process is gone, and then until the last connection has left the folder; a
-/// connection that nobody uses ends by itself.
+/// connection that nobody uses ends by itself. One that was killed has left its socket.
 const KEEPER: &str = "read -r nothing; tries=0; \
-                      while [ -d \"$0\" ] && ! rmdir \"$0\" 2> /dev/null && [ $tries -lt 60 ]; \
-                      do tries=$((tries + 1)); sleep 5; done";
+                      while [ -d \"$0\" ] && [ $tries -lt 60 ]; do \
+                      for socket in \"$0\"/*; do \
+                      grep -qF \"$socket\" /proc/net/unix || rm -f \"$socket\"; done; \
+                      rmdir \"$0\" 2> /dev/null || sleep 5; tries=$((tries + 1)); done";
 
 /// A folder that is there as long as this, or a connection in it, lives.
 pub(in crate::lab) struct SocketFolder {
@@ -73,6 +75,8 @@ impl Drop for SocketFolder {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
 
     #[test]
@@ -84,6 +88,8 @@ mod tests {
         assert!(!path.exists());
         // As with a process that is killed: only its end of the pipe closes.
         let mut folder = SocketFolder::make(b"a test of sockets: killed").expect("a folder");
+        // As a connection that is killed leaves it.
+        drop(UnixListener::bind(folder.path.join("socket")).expect("a socket"));
         drop(folder.keeper.stdin.take());
         folder.keeper.wait().expect("its end");
         assert!(!folder.path().exists());
