@@ -310,7 +310,7 @@ impl Warden {
     pub fn has_exited(&self) -> Option<String> {
         match &*self.said.lock() {
             State::Exited(status) | State::Failed(status) => Some(status.clone()),
-            State::Gone => Some("its warden was killed, which ended it".to_owned()),
+            State::Gone => Some("its warden, which was killed".to_owned()),
             State::Starting | State::Running(_) => None,
         }
     }
