@@ -279,7 +279,13 @@ fn run_rqps(
     seed: u64,
 ) -> Result<Outcome> {
     let version = Version::new("7.8.3");
-    let config = config::load(Dbms::Rocksdb, "default", None, &version, cache_bytes(workload))?;
+    let config = config::load(
+        Dbms::Rocksdb,
+        "default",
+        &Default::default(),
+        &version,
+        cache_bytes(workload),
+    )?;
     let request = DriverRequest {
         version: VERSION,
         dialect: Dialect::KeyValue,

@@ -93,7 +93,7 @@ fn a_bundle_repeats_with_the_same_verdicts() {
     fs::remove_dir_all(here.join("own")).unwrap();
     fs::remove_dir_all(here.join("out")).unwrap();
     let out = here.join("repeated");
-    let said = fine(run(&["run", &word(&bundle), "--out", &word(&out)], here));
+    let said = fine(program::allowed(&["run", &word(&bundle), "--out", &word(&out)], here));
     assert!(said.contains("slow: 3 of 3 verdicts are the same; 0 of 3 ratios differ"), "{said}");
     assert!(fs::read_to_string(out.join("repetition.md")).unwrap().contains("point-query"));
     assert!(out.join("report.html").is_file());
@@ -162,7 +162,8 @@ fn a_file_that_stays_outside_of_a_bundle_must_be_the_same() {
     let out = word(&here.join("repeated"));
     // What the first try leaves is not in the way of the second.
     for _ in 0..2 {
-        let output = run(&["run", &bundle, "--out", &out, "--work", &word(here)], here);
+        let words = ["run", &bundle, "--out", &out, "--work", &word(here)];
+        let output = program::allowed(&words, here);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("item.csv: the file has changed"), "{said}");
@@ -179,7 +180,7 @@ fn files_of_a_workload_go_with_the_bundle() {
     fs::remove_dir_all(here.join("shop")).unwrap();
     let out = word(&here.join("repeated"));
     let words = ["run", &word(&bundle), "--out", &out, "--work", &work];
-    let said = fine(run(&words, here));
+    let said = fine(program::allowed(&words, here));
     assert!(said.contains("look"), "{said}");
     assert!(Path::new(&out).join(".bundle/files/item.csv").is_file());
     let resumed = fine(run(&["run", "--resume", &out, "--work", &work], here));

@@ -87,30 +87,34 @@ fn sql_of_others_runs_only_if_the_user_allows_it_once() {
     let (code, said) = run(&["run", "plan.toml", "--out", "out"]);
     assert_eq!(code, Some(2), "{said}");
     for words in [
-        "failed to run what others wrote: plan.toml brings SQL or scripts that are new on this",
-        "\n  5 statements of steps  sha256:",
-        "\n  schema.sql  sha256:",
-        "\n  indexes.sql  sha256:",
-        "\nhint: read them, then add --allow-scripts",
+        "failed to run plan.toml: it is new on this host. It would use:",
+        "\n  SQL       5 statements of steps\n    sha256 ",
+        "\n  SQL       schema.sql\n    sha256 ",
+        "\n  SQL       indexes.sql\n    sha256 ",
+        "\n  file      customer.csv\n    sha256 ",
+        "\nhint: read it, then add --allow ",
     ] {
         assert!(said.contains(words), "{words} in\n{said}");
     }
-    assert!(!said.contains("customer.csv"), "rows are not executed: {said}");
     assert!(!folder.path().join("out").exists());
-    let (code, said) = run(&["run", "plan.toml", "--out", "out", "--allow-scripts"]);
+    let hash = program::hash_to_allow(&said).unwrap();
+    let (code, said) = run(&["run", "plan.toml", "--out", "out", "--allow", &hash[..63]]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("Its hash is not the one that --allow names"), "{said}");
+    let (code, said) = run(&["run", "plan.toml", "--out", "out", "--allow", &hash]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("\n  schema.sql  sha256:"), "{said}");
+    assert!(said.contains("schema.sql") && said.contains(&hash), "{said}");
     // It was allowed, so nothing is said again.
     let (code, said) = run(&["run", "--resume", "out"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(!said.contains("sha256:"), "{said}");
-    // Another text is new.
+    assert!(!said.contains("sha256"), "{said}");
+    // Another text is new, and what it comes with is shown again: it may be another harm now.
     let path = folder.path().join("plan.toml");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("SELECT count(*)", "SELECT sum(id)", 1)).unwrap();
-    let (code, said) = run(&["run", "plan.toml", "--out", "other"]);
+    let (code, said) = run(&["run", "plan.toml", "--out", "other", "--allow", &hash]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("statements of steps") && !said.contains("schema.sql"), "{said}");
+    assert!(said.contains("statements of steps") && said.contains("schema.sql"), "{said}");
 }
 
 #[test]
@@ -119,8 +123,10 @@ fn a_terminal_is_asked_about_sql_of_others() {
         let folder = strangers_plan();
         let line = format!("{} run plan.toml --out out", env!("CARGO_BIN_EXE_rqps"));
         let mut terminal = Terminal::start(&line, folder.path());
-        let question = terminal.until("Run them? [y/N]");
-        assert!(question.contains("schema.sql  sha256:"), "{question}");
+        let question = terminal.until("Run it? [y/N]");
+        assert!(question.contains("schema.sql\r\n    sha256 "), "{question}");
+        let widest = question.lines().map(|line| line.trim_end().len()).max().unwrap();
+        assert!(widest <= 80, "{question}");
         let (code, all) = terminal.end(keys);
         (code, folder.path().join("out").exists(), all)
     };

@@ -573,7 +573,8 @@ fn is_direct(pid: u32, ending: &str) -> bool {
 fn check_io(dbms: Dbms, root: &Path, version: &str, (name, said, direct): (&str, &str, bool)) {
     let folder = open_folder();
     let build = build(dbms, Some(root), version);
-    let config = config::load(dbms, name, None, &build.manifest.version, 128 << 20).unwrap();
+    let config =
+        config::load(dbms, name, &Default::default(), &build.manifest.version, 128 << 20).unwrap();
     let site = Site { config, ..site(folder.path(), &build) };
     let mut plane = control_plane(site).unwrap();
     plane.init().unwrap_or_else(|error| panic!("{error}"));
@@ -639,7 +640,8 @@ fn myrocks_lives_in_a_build_of_another_release() {
     let build = build(Dbms::Mariadb, Some(&root), &version);
     let site = site(folder.path(), &build);
     let numbers = &build.manifest.version;
-    let config = config::load(Dbms::Mariadb, "myrocks", None, numbers, 128 << 20).unwrap();
+    let config =
+        config::load(Dbms::Mariadb, "myrocks", &Default::default(), numbers, 128 << 20).unwrap();
     let site = Site { config, storage_engine: Some("rocksdb".to_owned()), ..site };
     check_life_of(folder.path(), &build, site.clone());
     let mut plane = control_plane(site).unwrap();

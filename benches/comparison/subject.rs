@@ -76,7 +76,13 @@ impl Subject {
         let version = &build.manifest.version;
         let site = Site {
             build: build.clone(),
-            config: config::load(target.dbms, &target.config, None, version, cache_bytes)?,
+            config: config::load(
+                target.dbms,
+                &target.config,
+                &Default::default(),
+                version,
+                cache_bytes,
+            )?,
             data,
             logs,
             sockets: sockets.path().join("s"),

@@ -76,8 +76,8 @@ pub struct BenchmarkSpec {
     pub names_made: fn(Dialect, &Workload) -> Vec<String>,
     /// The size of a workload's data.
     pub size: fn(&Workload) -> DataSize,
-    /// What the workload executes that its author brought: SQL and scripts. A plan may be a
-    /// stranger's.
+    /// What the workload executes or reads that its author brought: SQL, scripts, files, and names
+    /// that become a part of statements. A plan may be a stranger's.
     pub brought: fn(&Workload) -> Vec<Brought>,
     /// The user's own data files, except those of `file`.
     pub own_data: fn(&Workload) -> Vec<PathBuf>,
@@ -134,15 +134,24 @@ pub type PhaseChoice = fn(Vec<Phase>, &[String]) -> Result<Vec<Phase>, SelectErr
 /// Makes the load for a dialect, and for a storage engine if one was chosen.
 pub type LoadMaker = fn(Dialect, &Workload, Option<&str>) -> RequestBody;
 
-/// SQL or a script that a workload brings.
+/// SQL, a script or a file that a workload brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brought {
+    /// A word for it: `SQL`, `script`, `file`, `option`, `rights`.
+    pub kind: &'static str,
     /// Its name for readers.
     pub name: String,
-    /// SHA-256 of its text, in hex.
-    pub sha256: String,
-    /// Its path, if what it does also depends on the files around it.
+    /// SHA-256 of its text, in hex; `None` if the name is all.
+    pub sha256: Option<String>,
+    /// Its path, if it is a file that is read again when it is used.
     pub place: Option<PathBuf>,
+}
+
+impl Brought {
+    /// What its name tells whole.
+    pub fn named(kind: &'static str, name: String) -> Brought {
+        Brought { kind, name, sha256: None, place: None }
+    }
 }
 
 /// A workload that stands in a file of the user's. It runs on the user's own tables: on a server

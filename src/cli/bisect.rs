@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::campaign::bisect::{BisectionEnd, bisect, searched, versions};
 use crate::cli::bisect_args::{BisectArgs, BisectFormat};
+use crate::cli::brought::Origin;
 use crate::cli::execution_options::execution_options;
 use crate::cli::measure::plan_of;
 use crate::cli::program::valgrind;
@@ -31,12 +32,21 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     vector::check_files(&plan)?;
     let out = folder.path().to_owned();
     own_workload::refuse_programs(&plan)?;
-    if words.resume.is_some() {
-        brought::ask(&plan, &out, words.allow_scripts)?;
-    }
+    let versions = &folder.log().request.versions;
+    let targets = versions.iter().map(|version| version.target.clone()).collect();
+    let all = Plan { targets, ..plan.clone() };
+    let consent = match words.resume {
+        Some(_) => {
+            let allow = words.allow.as_deref();
+            let origin = Origin { file: &out, allow, bundle: None, brings_configs: false };
+            brought::ask(&all, &origin, &words.folders)?
+        }
+        None => brought::own(&all, &words.folders)?,
+    };
     let options = ExecutionOptions {
         cache: folders::cache(words.folders.cache.cache.as_deref()),
-        configs: folders::configs(&words.folders.configs)?,
+        configs: consent.configs,
+        accepted: consent.accepted,
         work: words.folders.work.clone(),
         // Without valgrind, rates decide.
         valgrind: valgrind().ok(),

@@ -39,10 +39,10 @@ pub(super) struct BisectArgs {
     #[arg(long, value_name = "DIR",
           conflicts_with_all = ["targets", "repo", "step", "metric", "out"])]
     pub resume: Option<PathBuf>,
-    /// With --resume: run the SQL and the scripts that its plan brings, although nobody has named
-    /// them on a command line of this host
-    #[arg(long, requires = "resume")]
-    pub allow_scripts: bool,
+    /// With --resume: measure a bisection that is new on this host if all that it would use has
+    /// this hash
+    #[arg(long, value_name = "HASH", requires = "resume")]
+    pub allow: Option<String>,
     #[command(flatten)]
     pub shape: WorkloadArgs,
     #[command(flatten)]

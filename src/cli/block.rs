@@ -8,10 +8,13 @@ use anyhow::{Context, Result};
 
 use crate::bounded;
 use crate::cli::block_args::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
+use crate::cli::brought::Origin;
+use crate::cli::effect::Effect;
 use crate::cli::execution_options::execution_options;
 use crate::cli::progress::Display;
-use crate::cli::{exit, folders, vector};
-use crate::lab::{self, ClientLine, ExecutionOptions, fault};
+use crate::cli::{brought, exit, folders, vector};
+use crate::dbms;
+use crate::lab::{self, Accepted, ClientLine, ExecutionOptions, fault};
 use crate::plan::{BlockSpec, Plan};
 
 /// Reads the block's specification file, measures the block, and writes run folders and
@@ -21,6 +24,11 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     let (spec, plan) = read(path)?;
     vector::check_files(&plan)?;
     let is_alive_by_input = words.life_line || words.client_line;
+    // Whoever started the executor was asked.
+    let accepted = match is_alive_by_input || words.node.is_some() {
+        true => Accepted::default(),
+        false => ask(&spec, &plan, words)?,
+    };
     if is_alive_by_input {
         // Another start of the block brings its own.
         std::fs::remove_file(path).with_context(|| format!("remove {}", path.display()))?;
@@ -28,6 +36,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     let mut options = ExecutionOptions {
         cache: folders::cache(words.cache.as_deref()),
         work: words.work.clone(),
+        accepted,
         ..execution_options(plan, words.out.clone())?
     };
     if words.client_line {
@@ -56,6 +65,20 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         true => exit::FINE,
         false => exit::RUN_FAILED,
     })
+}
+
+/// Asks before a block is measured that no executor has started: its file may be a stranger's.
+fn ask(spec: &BlockSpec, plan: &Plan, words: &BlockArgs) -> Result<Accepted> {
+    let mut effect = Effect::of(plan, None);
+    for slot in &spec.targets {
+        let config = &slot.config;
+        if !dbms::config::is_shipped(slot.build.dbms, config, &slot.build.version) {
+            let name = format!("{} of {}", config.name, slot.build.dbms);
+            effect.add_text("settings", name, &config.text);
+        }
+    }
+    let (file, allow) = (words.spec.as_path(), words.allow.as_deref());
+    brought::accept(effect, &Origin { file, allow, bundle: None, brings_configs: false })
 }
 
 fn read(path: &Path) -> Result<(BlockSpec, Plan)> {

@@ -26,6 +26,9 @@ pub(super) struct BlockArgs {
     /// Cache of builds and data sets
     #[arg(long, env = "RQPS_CACHE")]
     pub cache: Option<PathBuf>,
+    /// Measure it without an executor if all that it would use has this hash
+    #[arg(long, value_name = "HASH")]
+    pub allow: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,81 +1,161 @@
-//! SQL and scripts that a plan brings: rqps lists those that nobody has named on a command line of
-//! this host, and asks before they run.
+//! The question before a plan of others runs: its whole effect at once, each part with its hash.
 //!
-//! What was named or allowed is remembered in the state folder by its SHA-256, so that a plan that
-//! `rqps plan` wrote, or a result folder to resume, raises no question on the host of its author.
+//! What was accepted, and what the user has put together on a command line of this host, is
+//! remembered in the state folder by one hash of all of it. So a plan that `rqps plan` wrote, or a
+//! result folder to resume, raises no question on the host of its author.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::benchmarks;
-use crate::benchmarks::spec::Brought;
+use crate::cli::args::Folders;
 use crate::cli::confirm::confirm;
+use crate::cli::effect::{Effect, shown};
 use crate::cli::folders;
-use crate::plan::Plan;
+use crate::dbms::{self, UserConfigs};
+use crate::domain::target::Target;
+use crate::lab::Accepted;
+use crate::plan::{Plan, words};
+use crate::results::bundle::BundledTarget;
 
-/// Remembers what the user has named on this command line.
-pub(super) fn remember(plan: &Plan) {
-    let brought = (benchmarks::of(&plan.workload).brought)(&plan.workload);
-    if let Err(error) = keep(&brought) {
-        tell!("rqps: {error:#}; `rqps run` will ask before it runs a plan with these files");
-    }
+/// What the user has accepted, as it was then.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Consent {
+    /// Settings that are files.
+    pub configs: UserConfigs,
+    /// Builds and files that must not change any more.
+    pub accepted: Accepted,
 }
 
-/// Asks before SQL and scripts run that nobody has named on a command line of this host. The plan
-/// comes from `plan_file`.
+/// Where a plan is from.
+pub(super) struct Origin<'a> {
+    /// The file or folder that the user named.
+    pub file: &'a Path,
+    /// The hash that the user allows.
+    pub allow: Option<&'a str>,
+    /// The targets of the bundle that it is from.
+    pub bundle: Option<&'a [BundledTarget]>,
+    /// True if it brings the folder of its settings.
+    pub brings_configs: bool,
+}
+
+/// Remembers a plan that the user put together on this command line.
 ///
 /// # Errors
+/// The settings cannot be read.
+pub(super) fn own(plan: &Plan, folders: &Folders) -> Result<Consent> {
+    let configs = read_configs(plan, folders)?;
+    let effect = Effect::of(plan, settings(&configs, folders, false));
+    if let Err(error) = keep(&effect, effect.named()) {
+        tell!("rqps: {error:#}; `rqps run` will ask before it runs this plan");
+    }
+    Ok(Consent { configs, accepted: Accepted::default() })
+}
+
+/// Asks before a plan runs that this host has not seen. It may use nothing before that.
 ///
-/// The answer is no, or standard input is no terminal and they are not `allowed`.
-pub(super) fn ask(plan: &Plan, plan_file: &Path, allowed: bool) -> Result<()> {
-    let mut brought = (benchmarks::of(&plan.workload).brought)(&plan.workload);
-    if brought.is_empty() {
-        return Ok(());
+/// # Errors
+/// The answer is no, or standard input is no terminal and the user does not allow it by its hash.
+pub(super) fn ask(plan: &Plan, origin: &Origin<'_>, folders: &Folders) -> Result<Consent> {
+    let configs = read_configs(plan, folders)?;
+    let effect = Effect::of(plan, settings(&configs, folders, origin.brings_configs));
+    let accepted = accept(effect, origin)?;
+    Ok(Consent { configs, accepted })
+}
+
+/// Asks before something of this effect happens, unless it is known.
+///
+/// # Errors
+/// As [`ask`].
+pub(super) fn accept(mut effect: Effect, origin: &Origin<'_>) -> Result<Accepted> {
+    if effect.is_empty() {
+        return Ok(Accepted::default());
     }
-    let known = known().context("read which scripts were named on this host")?;
-    brought.retain(|one| !known.contains(&line_of(one)));
-    if brought.is_empty() {
-        return Ok(());
+    let known = known().context("read which plans were accepted on this host")?;
+    if known.contains(&effect.named()) {
+        return Ok(Accepted::default());
     }
-    let list: String = brought.iter().map(described).collect();
-    let what = format!("{} brings SQL or scripts that are new on this host", plan_file.display());
-    if allowed {
-        tell!("rqps: {what}:{list}");
-    } else if std::io::stdin().is_terminal() {
-        let rights = "They may do whatever their user may.";
-        if !confirm(&format!("rqps: {what}:{list}\n{rights} Run them?"))? {
-            bail!("run {}: not confirmed", plan_file.display());
+    let accepted = effect.read(origin.bundle)?;
+    let hash = effect.whole();
+    if known.contains(&hash) {
+        return Ok(accepted);
+    }
+    let file = shown(&origin.file.display().to_string());
+    let what = format!("is new on this host. It would use:{}", effect.list());
+    match origin.allow {
+        Some(allowed) if allowed == hash => tell!("rqps: {file} {what}\nAllowed by --allow {hash}"),
+        Some(_) => bail!(
+            "run {file}: it {what}\nIts hash is not the one that --allow names\n\
+             hint: read it again, then add --allow {hash}"
+        ),
+        None if io::stdin().is_terminal() => {
+            let rights = "Programs, libraries and scripts may do whatever their user may.";
+            if !confirm(&format!("rqps: {file} {what}\n{rights}\nAll of it: {hash}\nRun it?"))? {
+                bail!("run {file}: not confirmed");
+            }
         }
-    } else {
-        bail!("run what others wrote: {what}:{list}\nhint: read them, then add --allow-scripts");
+        None => bail!("run {file}: it {what}\nhint: read it, then add --allow {hash}"),
     }
-    if let Err(error) = keep(&brought) {
-        tell!("rqps: {error:#}; resuming will need --allow-scripts again");
+    if let Err(error) = keep(&effect, hash) {
+        tell!("rqps: {error:#}; resuming will need --allow again");
     }
-    Ok(())
+    Ok(accepted)
 }
 
-/// A line of the list.
-fn described(one: &Brought) -> String {
-    // A name may contain what moves the cursor of a terminal.
-    format!("\n  {}  sha256:{}", one.name.escape_debug(), one.sha256)
+/// The settings that belong to the effect: those of a folder that the user did not name.
+fn settings<'a>(
+    configs: &'a UserConfigs,
+    folders: &Folders,
+    brings_configs: bool,
+) -> Option<&'a UserConfigs> {
+    (brings_configs || folders.configs.is_none()).then_some(configs)
 }
 
-/// What is known of it: its text, and where it stands if other files there matter.
-fn line_of(one: &Brought) -> String {
-    match &one.place {
-        Some(place) => format!("{} {}", one.sha256, place.display().to_string().escape_debug()),
-        None => one.sha256.clone(),
+/// Reads the settings of a plan that are files. From a folder that the user did not name come only
+/// those that a target names; the default settings are the shipped ones then.
+fn read_configs(plan: &Plan, folders: &Folders) -> Result<UserConfigs> {
+    let folder = folders::configs(folders.configs.as_deref())?;
+    let mut configs = UserConfigs::of(folder);
+    for target in &plan.targets {
+        let (dbms, name) = (target.dbms, target.config.as_str());
+        if folders.configs.is_none() && words::has_default_config(target) {
+            tell_unused(target, &configs);
+            continue;
+        }
+        let doing = || format!("configure {}", target.label);
+        if configs.read(dbms, name).with_context(doing)?
+            && folders.configs.is_none()
+            && let Some(config) = configs.get(dbms, name)
+            && !dbms::config::is_shipped_file(dbms, name, &config.text)
+        {
+            tell!("rqps: {} has the settings in {}", target.label, config.path.display());
+        }
+    }
+    Ok(configs)
+}
+
+/// Tells that a file with default settings in the current folder is not used.
+fn tell_unused(target: &Target, configs: &UserConfigs) {
+    let files = configs.files(target.dbms, &target.config).into_iter();
+    let read = |file: PathBuf| Some((fs::read_to_string(&file).ok()?, file));
+    let Some((text, file)) = files.filter_map(read).next() else { return };
+    if !dbms::config::is_shipped_file(target.dbms, &target.config, &text) {
+        tell!(
+            "rqps: {} has the settings that rqps ships, not those in {}\nhint: to use that file, \
+             add --configs {}",
+            target.label,
+            file.display(),
+            folders::CONFIGS
+        );
     }
 }
 
-/// The lines of all that was named or allowed before.
+/// The hashes of all that was put together or accepted before.
 fn known() -> io::Result<BTreeSet<String>> {
-    let Some(path) = folders::known_scripts() else { return Ok(BTreeSet::new()) };
+    let Some(path) = folders::known_plans() else { return Ok(BTreeSet::new()) };
     match fs::read_to_string(path) {
         Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeSet::new()),
@@ -83,16 +163,13 @@ fn known() -> io::Result<BTreeSet<String>> {
     }
 }
 
-/// Appends those that are not known yet. Does nothing if there is no home folder.
-fn keep(brought: &[Brought]) -> Result<()> {
-    let Some(path) = folders::known_scripts().filter(|_| !brought.is_empty()) else {
+/// Appends a hash that is not known yet. Does nothing if there is no home folder.
+fn keep(effect: &Effect, hash: String) -> Result<()> {
+    let Some(path) = folders::known_plans().filter(|_| !effect.is_empty()) else {
         return Ok(());
     };
-    let doing = || format!("remember scripts in {}", path.display());
-    let known = known().with_context(doing)?;
-    let lines = brought.iter().map(line_of).filter(|line| !known.contains(line));
-    let text: String = lines.map(|line| line + "\n").collect();
-    if text.is_empty() {
+    let doing = || format!("remember a plan in {}", path.display());
+    if known().with_context(doing)?.contains(&hash) {
         return Ok(());
     }
     if let Some(folder) = path.parent() {
@@ -100,23 +177,5 @@ fn keep(brought: &[Brought]) -> Result<()> {
     }
     // One write, so that lines of two programs do not mix.
     let mut file = File::options().append(true).create(true).open(&path).with_context(doing)?;
-    file.write_all(text.as_bytes()).with_context(doing)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_script_is_known_by_its_place_and_sql_by_its_text() {
-        let one = |place: Option<&str>| Brought {
-            name: "a\u{1b}[2K".to_owned(),
-            sha256: "9f".to_owned(),
-            place: place.map(Into::into),
-        };
-        assert_eq!(line_of(&one(None)), "9f");
-        assert_eq!(line_of(&one(Some("/own/a.lua"))), "9f /own/a.lua");
-        assert_eq!(line_of(&one(Some("/a\n7e"))), "9f /a\\n7e");
-        assert_eq!(described(&one(None)), "\n  a\\u{1b}[2K  sha256:9f");
-    }
+    file.write_all(format!("{hash}\n").as_bytes()).with_context(doing)
 }

@@ -185,8 +185,12 @@ fn files_of_plan(plan: &Plan, folder: &Path) -> Result<(Vec<PackedFile>, Vec<Str
     own_workload::pin(&mut plan.workload.clone(), folder)?;
     let place = (own.folder)(&plan.workload).unwrap_or_else(|| folder.to_owned());
     let mut packed = Vec::new();
-    for name in (own.files)(&plan.workload).into_keys() {
+    for (name, known) in (own.files)(&plan.workload) {
         let path = Path::new(&name);
+        // A plan of others could name any file of this host. What it measured it knows by its hash.
+        if known.is_none() {
+            bail!("bundle the file {name} of the workload: the plan does not tell its SHA-256");
+        }
         if path.is_absolute() {
             left_out.push(name);
             continue;

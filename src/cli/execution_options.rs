@@ -7,7 +7,8 @@ use anyhow::Result;
 use crate::cli::folders;
 use crate::cli::program::{perf, program, valgrind_for};
 use crate::cli::stop::stop_flag;
-use crate::lab::ExecutionOptions;
+use crate::dbms::UserConfigs;
+use crate::lab::{Accepted, ExecutionOptions};
 use crate::plan::Plan;
 use crate::wire::password::TypedPasswords;
 
@@ -23,7 +24,8 @@ pub(super) fn execution_options(plan: Plan, out: PathBuf) -> Result<ExecutionOpt
         plan,
         out,
         cache: folders::cache(None),
-        configs: None,
+        configs: UserConfigs::default(),
+        accepted: Accepted::default(),
         calibrations: Vec::new(),
         work: None,
         program: program()?,

@@ -14,9 +14,10 @@ pub(super) struct Folders {
     /// Result folder [default: a new folder in ./rqps-results]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Your configurations: DIR/DBMS/NAME.conf
-    #[arg(long, value_name = "DIR", default_value = "configs")]
-    pub configs: PathBuf,
+    /// Your configurations: DIR/DBMS/NAME.conf, which replace shipped ones of that name [default:
+    /// ./configs, for targets that name their configuration]
+    #[arg(long, value_name = "DIR")]
+    pub configs: Option<PathBuf>,
     /// Parent of the temporary folder for data and snapshots, which rqps removes at the end
     /// [default: beside the results]
     #[arg(long, value_name = "DIR", env = "RQPS_WORK")]

@@ -51,10 +51,10 @@ pub(super) fn layouts() -> PathBuf {
     state().join("layouts")
 }
 
-/// The file with the hashes of scripts that were named here. `None` without a home: the current
-/// folder may hold somebody else's.
-pub(super) fn known_scripts() -> Option<PathBuf> {
-    Some(state().join("scripts")).filter(|path| path.is_absolute())
+/// The file with the hashes of plans that were put together or accepted here. `None` without a
+/// home: the current folder may hold somebody else's.
+pub(super) fn known_plans() -> Option<PathBuf> {
+    Some(state().join("plans")).filter(|path| path.is_absolute())
 }
 
 fn state() -> PathBuf {
@@ -80,16 +80,20 @@ pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
     let time = crate::os::clock::now_rfc3339();
     let time: String = time.chars().filter(|c| c.is_ascii_digit() || *c == 'T').take(15).collect();
     let mut name = format!("{time}-{}", labels.join("-vs-"));
-    name.truncate(120);
+    name.truncate(name.floor_char_boundary(120));
     Path::new(RESULTS).join(name)
 }
 
+/// The folder of configurations that nobody has to name, in the current folder.
+pub(super) const CONFIGS: &str = "configs";
+
 /// The user's configurations, if the folder exists. A folder given on the command line must exist.
-pub(super) fn configs(said: &Path) -> Result<Option<PathBuf>> {
-    match said.is_dir() {
-        true => Ok(Some(said.to_owned())),
-        false if said == Path::new("configs") => Ok(None),
-        false => bail!("look for configurations in {}: no such folder", said.display()),
+pub(super) fn configs(said: Option<&Path>) -> Result<Option<PathBuf>> {
+    let folder = said.unwrap_or(Path::new(CONFIGS));
+    match folder.is_dir() {
+        true => Ok(Some(folder.to_owned())),
+        false if said.is_none() => Ok(None),
+        false => bail!("look for configurations in {}: no such folder", folder.display()),
     }
 }
 

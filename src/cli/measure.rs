@@ -11,6 +11,7 @@ use crate::campaign;
 use crate::cli::args::{
     CacheFolder, Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions,
 };
+use crate::cli::brought::{Consent, Origin};
 use crate::cli::execution_options::execution_options;
 use crate::cli::hosts::Hosts;
 use crate::cli::program::{perf, valgrind_for};
@@ -58,13 +59,15 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
     let plan = plan_of(&targets, &quickstart_shape())?;
     let folders = Folders {
         out: words.out.clone(),
-        configs: "configs".into(),
+        configs: None,
         work: None,
         debug: Vec::new(),
         cache: CacheFolder { cache: None },
     };
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
-    carry_out(plan, (&folders, Hosts::default()), &guest, words.format, &rules)
+    // Its settings are the shipped ones.
+    let place = (&folders, Hosts::default(), &Consent::default());
+    carry_out(plan, place, &guest, words.format, &rules)
 }
 
 fn quickstart_shape() -> WorkloadArgs {
@@ -98,8 +101,9 @@ fn quickstart_shape() -> WorkloadArgs {
 /// `rqps compare`.
 pub(super) fn compare(words: &Compare) -> Result<u8> {
     let plan = compared(words)?;
+    let consent = brought::own(&plan, &words.folders)?;
     let on = words.hosts.place(&words.folders)?;
-    let place = (&words.folders, words.hosts.hosts(on.as_ref()));
+    let place = (&words.folders, words.hosts.hosts(on.as_ref()), &consent);
     carry_out(plan, place, &words.guest, words.format, &words.rules)
 }
 
@@ -152,12 +156,15 @@ pub(super) fn count(words: &Count) -> Result<u8> {
     let plan = plan.with_counted_loads();
     file::check(&plan).context("make a plan from these arguments")?;
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
-    carry_out(plan, (&words.folders, Hosts::default()), &guest, words.format, &rules)
+    let consent = brought::own(&plan, &words.folders)?;
+    let place = (&words.folders, Hosts::default(), &consent);
+    carry_out(plan, place, &guest, words.format, &rules)
 }
 
 /// `rqps plan`.
 pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let plan = compared(words)?;
+    brought::own(&plan, &words.folders)?;
     let Some(first) = plan.targets.first() else { bail!("plan: no target") };
     let phases = plan.phases(first)?;
     let cost = cost::estimate(&plan, &phases);
@@ -203,10 +210,9 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
         return hosts::status(&words.plan);
     }
     if words.plan.is_file() && Bundle::is_meant(&words.plan)? {
-        let (plan, folders) = repeat::begin(words)?;
-        brought::ask(&plan, &words.plan, words.allow_scripts)?;
+        let (plan, folders, consent) = repeat::begin(words)?;
         let on = words.hosts.place(&folders)?;
-        let place = (&folders, words.hosts.hosts(on.as_ref()));
+        let place = (&folders, words.hosts.hosts(on.as_ref()), &consent);
         return carry_out(plan, place, &words.guest, words.format, &words.rules);
     }
     let path = match (words.resume, words.plan.is_dir()) {
@@ -236,24 +242,24 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     let used = || format!("use the plan {}", path.display());
     let plan = file::parse(&text).with_context(used)?;
     let plan = own_workload::of_plan(plan, &path).with_context(used)?;
-    brought::ask(&plan, &path, words.allow_scripts)?;
-    let mut folders = Folders {
-        out: words.folders.out.clone(),
-        configs: words.folders.configs.clone(),
-        work: words.folders.work.clone(),
-        debug: words.folders.debug.clone(),
-        cache: CacheFolder { cache: words.folders.cache.cache.clone() },
-    };
+    let mut folders = words.folders.clone();
+    let mut brings_configs = false;
     if words.resume && words.plan.is_dir() {
         folders.out = Some(words.plan.clone());
-        // A repetition brings its configurations.
-        folders.configs = repeat::configs(&words.plan).unwrap_or(folders.configs);
+        if let Some(configs) = repeat::configs(&words.plan) {
+            // A repetition brings its configurations.
+            folders.configs = Some(configs);
+            brings_configs = true;
+        }
     }
     if words.resume && folders.out.is_none() {
         bail!("resume: no result folder; name it as PLAN or with --out");
     }
+    let allow = words.allow.as_deref();
+    let origin = Origin { file: &path, allow, bundle: None, brings_configs };
+    let consent = brought::ask(&plan, &origin, &folders)?;
     let on = words.hosts.place(&folders)?;
-    let place = (&folders, words.hosts.hosts(on.as_ref()));
+    let place = (&folders, words.hosts.hosts(on.as_ref()), &consent);
     carry_out(plan, place, &words.guest, words.format, &words.rules)
 }
 
@@ -323,7 +329,6 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         Some(path) => format!("use the workload file {}", path.display()),
         None => "make a plan from these arguments".to_owned(),
     })?;
-    brought::remember(&plan);
     Ok(plan)
 }
 
@@ -374,7 +379,7 @@ fn blocks(shape: &WorkloadArgs) -> Result<Blocks> {
 
 fn carry_out(
     plan: Plan,
-    (folders, hosts): (&Folders, Hosts<'_>),
+    (folders, hosts, consent): (&Folders, Hosts<'_>, &Consent),
     guest: &GuestOptions,
     format: Format,
     rules: &RuleOptions,
@@ -398,11 +403,11 @@ fn carry_out(
         perf()?;
     }
     let passes = [(plan.counting(), results::COUNTS), (plan.profiling(), results::PROFILES)];
-    let (mut summary, out) = measure_on(plan, (folders, hosts), guest, calibrations)?;
+    let (mut summary, out) = measure_on(plan, (folders, hosts, consent), guest, calibrations)?;
     for (pass, name) in passes {
         let Some(pass) = pass.filter(|_| !summary.interrupted) else { continue };
         let folders = Folders { out: Some(out.join(name)), ..folders.clone() };
-        let (of_pass, _) = measure_on(pass, (&folders, hosts), guest, Vec::new())?;
+        let (of_pass, _) = measure_on(pass, (&folders, hosts, consent), guest, Vec::new())?;
         summary.faults.extend(of_pass.faults);
         summary.interrupted = of_pass.interrupted;
     }
@@ -416,13 +421,14 @@ pub(super) fn measure(
     guest: &GuestOptions,
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
-    measure_on(plan, (folders, Hosts::default()), guest, calibrations)
+    let consent = brought::own(&plan, folders)?;
+    measure_on(plan, (folders, Hosts::default(), &consent), guest, calibrations)
 }
 
 /// Executes a plan with progress on stderr, on this host or on others.
 fn measure_on(
     plan: Plan,
-    (folders, hosts): (&Folders, Hosts<'_>),
+    (folders, hosts, consent): (&Folders, Hosts<'_>, &Consent),
     guest: &GuestOptions,
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
@@ -433,7 +439,8 @@ fn measure_on(
     let out = folders::results(folders.out.as_deref(), &labels);
     let options = ExecutionOptions {
         cache: folders::cache(folders.cache.cache.as_deref()),
-        configs: folders::configs(&folders.configs)?,
+        configs: consent.configs.clone(),
+        accepted: consent.accepted.clone(),
         calibrations,
         work: folders.work.clone(),
         debug_folders: folders::debug(&folders.debug)?,

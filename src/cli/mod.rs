@@ -14,6 +14,7 @@ mod brought;
 mod builds;
 mod bundle;
 mod colour;
+mod commit;
 mod compared;
 mod completion;
 mod confirm;
@@ -22,6 +23,7 @@ mod doctor_layout;
 mod doctor_measure;
 #[cfg(test)]
 mod documented;
+mod effect;
 mod execution_options;
 pub mod exit;
 mod explain;

@@ -2,12 +2,10 @@
 //! they write to a server that rqps did not start.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sha2::{Digest, Sha256};
 
 use crate::benchmarks::lua;
 use crate::benchmarks::spec::SaidWords;
@@ -23,8 +21,8 @@ use crate::domain::sql_workload::PinnedFile;
 use crate::domain::target::Target;
 use crate::os::child::{self, ChildTask};
 use crate::os::confinement;
+use crate::os::fingerprint::Fingerprint;
 use crate::plan::{Plan, file};
-use crate::units;
 use crate::user_text::{UTF8_HINT, toml_reader};
 
 /// The benchmark of `--bench`.
@@ -183,19 +181,12 @@ pub(super) fn pin(workload: &mut Workload, folder: &Path) -> Result<()> {
 
 /// Length and SHA-256 of a file.
 fn length_and_hash(path: &Path) -> Result<PinnedFile> {
-    let opened = File::open(path);
-    let mut opened = opened.with_context(|| format!("read {}", path.display()))?;
-    let (mut digest, mut bytes) = (Sha256::new(), 0);
-    let mut piece = vec![0; 256 << 10];
-    loop {
-        let length = opened.read(&mut piece).with_context(|| format!("read {}", path.display()))?;
-        if length == 0 {
-            break;
-        }
-        digest.update(&piece[..length]);
-        bytes += length as u64;
+    let doing = || format!("read {}", path.display());
+    if path.is_dir() {
+        bail!("{}: it is a folder", doing());
     }
-    Ok(PinnedFile { sha256: units::hex(&digest.finalize()), bytes })
+    let print = Fingerprint::of(path).with_context(doing)?;
+    Ok(PinnedFile { sha256: print.sha256, bytes: print.bytes })
 }
 
 /// Allows the scripts of the plan to run programs if `--allow-shell` is given.

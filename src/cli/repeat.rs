@@ -9,9 +9,11 @@ use crate::analyze::repetition::repeated;
 use crate::benchmarks;
 use crate::bounded;
 use crate::cli::args::{Folders, Format};
+use crate::cli::brought::{Consent, Origin};
 use crate::cli::compared::Compared;
+use crate::cli::effect::{refuse_brought_builds, shown};
 use crate::cli::run_args::RunArgs;
-use crate::cli::{colour, folders, own_workload};
+use crate::cli::{brought, colour, folders, own_workload};
 use crate::domain::build::BuildSource;
 use crate::plan::{Plan, file};
 use crate::report::{render_markdown, render_text, repetition_document, repetition_json};
@@ -26,12 +28,13 @@ const PLACE: &str = ".bundle";
 /// File of the comparison, in the result folder.
 const FILE: &str = "repetition.md";
 
-/// The plan and the folders of `rqps run BUNDLE` after unpacking.
+/// The plan and the folders of `rqps run BUNDLE` after unpacking, and what the user accepts.
 ///
 /// # Errors
 ///
-/// The file is not a bundle, or cannot be repeated here; no results are written.
-pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders)> {
+/// The file is not a bundle, or cannot be repeated here; the user does not accept it. No results
+/// are written, and nothing of the bundle stays.
+pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders, Consent)> {
     if !has_form(words.format) {
         bail!(
             "repeat {}: `rqps run BUNDLE` prints text, markdown or json; `rqps report` prints the \
@@ -39,7 +42,7 @@ pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders)> {
             words.plan.display()
         );
     }
-    if words.folders.configs != Path::new("configs") {
+    if words.folders.configs.is_some() {
         bail!(
             "repeat {}: a bundle contains its configurations; omit --configs",
             words.plan.display()
@@ -53,13 +56,36 @@ pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders)> {
         words.plan.display(),
         head.files.len(),
         units::bytes(bundle.bytes()),
-        head.rqps_version
+        shown(&head.rqps_version)
     );
     let out = folders::results(words.folders.out.as_deref(), &labels);
+    let is_new = !out.exists();
     let place = unpack(&bundle, &out)?;
-    let plan = plan_of(&place, &head.targets)?;
-    let configs = configs(&out).unwrap_or_else(|| words.folders.configs.clone());
-    Ok((plan, Folders { out: Some(out), configs, ..words.folders.clone() }))
+    let accepted = accepted(words, &head.targets, (&out, &place));
+    if accepted.is_err() {
+        // The first error matters to the user, and the folder is new or was empty.
+        fs::remove_dir_all(&place).ok();
+        if is_new {
+            fs::remove_dir(&out).ok();
+        }
+    }
+    accepted
+}
+
+/// What the user accepts of an unpacked bundle.
+fn accepted(
+    words: &RunArgs,
+    targets: &[BundledTarget],
+    (out, place): (&Path, &Path),
+) -> Result<(Plan, Folders, Consent)> {
+    let plan = plan_of(place, targets)?;
+    let configs = configs(out);
+    let brings_configs = configs.is_some();
+    let folders = Folders { out: Some(out.to_owned()), configs, ..words.folders.clone() };
+    let (file, allow) = (words.plan.as_path(), words.allow.as_deref());
+    let origin = Origin { file, allow, bundle: Some(targets), brings_configs };
+    let consent = brought::ask(&plan, &origin, &folders)?;
+    Ok((plan, folders, consent))
 }
 
 /// True if the comparison of both results has this format.
@@ -119,6 +145,7 @@ fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
     let used = || format!("use the plan {}", path.display());
     let text = bounded::text(&path, bounded::WRITTEN_MAX).with_context(used)?;
     let mut plan = file::parse(&text).with_context(used)?;
+    refuse_brought_builds(&plan, place)?;
     for target in &mut plan.targets {
         // A configuration given by its path on the first host has a name in the bundle.
         if let Some(name) =

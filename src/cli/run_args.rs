@@ -13,7 +13,7 @@ use crate::cli::workload_args::HOST;
 
 /// Heading of the help.
 const OUTPUT: &str = "Output";
-const SCRIPTS: &str = "What scripts may do";
+const SCRIPTS: &str = "What others made";
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
@@ -33,10 +33,10 @@ pub(super) struct RunArgs {
     pub hosts: HostArgs,
     #[command(flatten)]
     pub guest: GuestOptions,
-    /// Run the SQL and the scripts that the plan brings, although nobody has named them on a
-    /// command line of this host [default: list them with their hashes, and ask on a terminal]
-    #[arg(long, help_heading = SCRIPTS)]
-    pub allow_scripts: bool,
+    /// Run a plan or bundle that is new on this host if all that it would use has this hash
+    /// [default: list it with hashes, and ask on a terminal]
+    #[arg(long, value_name = "HASH", help_heading = SCRIPTS)]
+    pub allow: Option<String>,
     #[command(flatten)]
     pub rules: RuleOptions,
     /// Format of the report on stdout; the result folder also gets report.html

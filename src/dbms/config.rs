@@ -9,14 +9,14 @@
 //! write-ahead or redo log that goes with it). Comments and blank lines are dropped, so the text,
 //! and its hash, are only what the DBMS reads.
 
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::dbms::spec::{self, log_mb};
+use crate::dbms::user_configs::UserConfigs;
 use crate::domain::build::{Dbms, Version};
 use crate::domain::config::Config;
 use crate::units;
@@ -90,16 +90,15 @@ pub enum ConfigError {
 }
 
 /// Loads the config `name` (or the file of that path) for one version of a DBMS, with a cache of
-/// `cache_bytes`. `folder` is the user's configs folder, which holds `DBMS/NAME.conf` or `.cnf` and
-/// comes before what is shipped.
+/// `cache_bytes`. The user's `own` configs come before what is shipped.
 pub fn load(
     dbms: Dbms,
     name: &str,
-    folder: Option<&Path>,
+    own: &UserConfigs,
     version: &Version,
     cache_bytes: u64,
 ) -> Result<Config, ConfigError> {
-    let (name, text) = find(dbms, name, folder)?;
+    let (name, text) = find(dbms, name, own)?;
     if let Some((setting, least)) = lacking(&text, version) {
         let version = version.clone();
         return Err(ConfigError::TooOld { name, dbms, version, setting, least });
@@ -115,13 +114,27 @@ pub fn load(
 }
 
 /// Checks that there is a config of that name, before the version of the DBMS is known.
-pub fn check_name(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(), ConfigError> {
-    find(dbms, name, folder).map(drop)
+pub fn check_name(dbms: Dbms, name: &str, own: &UserConfigs) -> Result<(), ConfigError> {
+    find(dbms, name, own).map(drop)
 }
 
 /// The text of a config as this version reads it; `None` if the text is invalid.
 pub fn rendered(text: &str, version: &Version, cache_bytes: u64) -> Option<String> {
     render(text, version, cache_bytes).ok()
+}
+
+/// True if a config is one that is shipped, but for its sizes.
+pub fn is_shipped(dbms: Dbms, config: &Config, version: &Version) -> bool {
+    let without_numbers = |text: &str| text.split(|c: char| c.is_ascii_digit()).collect::<String>();
+    let of_name = shipped_texts(dbms).iter().filter(|(name, _)| *name == config.name);
+    of_name
+        .filter_map(|(_, text)| rendered(text, version, 1 << 30))
+        .any(|text| without_numbers(&text) == without_numbers(&config.text))
+}
+
+/// True if the file of a config is the one that is shipped.
+pub fn is_shipped_file(dbms: Dbms, name: &str, text: &str) -> bool {
+    shipped_texts(dbms).contains(&(name, text))
 }
 
 /// Names of what is shipped for a DBMS.
@@ -139,36 +152,14 @@ pub fn hash(text: &str) -> String {
 }
 
 /// The short name and the raw text.
-fn find(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(String, String), ConfigError> {
-    let mut files = Vec::new();
-    if name.contains('/') {
-        files.push(PathBuf::from(name));
-    } else if let Some(folder) = folder {
-        for ending in ["conf", "cnf"] {
-            files.push(folder.join(dbms.name()).join(format!("{name}.{ending}")));
-        }
-    }
-    for path in &files {
-        match fs::read_to_string(path) {
-            Ok(text) => {
-                let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-                return Ok((stem.unwrap_or_else(|| name.to_owned()), text));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::InvalidData | io::ErrorKind::IsADirectory
-                ) =>
-            {
-                return Err(ConfigError::NoText { path: path.clone(), dbms });
-            }
-            Err(source) => return Err(ConfigError::Read { path: path.clone(), source }),
-        }
+fn find(dbms: Dbms, name: &str, own: &UserConfigs) -> Result<(String, String), ConfigError> {
+    if let Some(config) = own.get(dbms, name) {
+        return Ok((config.name.clone(), config.text.clone()));
     }
     if let Some((_, text)) = shipped_texts(dbms).iter().find(|(known, _)| *known == name) {
         return Ok((name.to_owned(), (*text).to_owned()));
     }
+    let files = own.files(dbms, name);
     let looked: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let looked = if looked.is_empty() {
         format!("configs/{}/{name}.conf", dbms.name())

@@ -27,6 +27,7 @@ mod site;
 pub mod spec;
 mod speedb;
 mod sqlite;
+mod user_configs;
 
 pub use self::connection::{ControlConnection, ControlRow};
 pub use self::control::ControlPlane;
@@ -40,3 +41,4 @@ pub use self::settle::SettleLoad;
 pub use self::site::{Interrupt, ListenAddress, Site};
 pub use self::spec::control_plane;
 pub use self::sqlite::{SQLITE_COMMAND, sqlite_process};
+pub use self::user_configs::{UserConfig, UserConfigs};

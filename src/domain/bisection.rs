@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::label;
 use crate::domain::metric::Metric;
 use crate::domain::target::Target;
 use crate::domain::verdict::Rules;
@@ -72,6 +73,7 @@ pub struct BisectionMeasurement {
     /// Places of the versions: one for counts, two for rates.
     pub places: Vec<usize>,
     /// The result folder, in the folder of the bisection.
+    #[serde(deserialize_with = "label::checked")]
     pub folder: String,
     /// Seconds, including builds.
     pub seconds: f64,

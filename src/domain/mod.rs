@@ -18,6 +18,7 @@ pub mod guest;
 pub mod host;
 pub mod insert;
 pub mod kv;
+pub mod label;
 pub mod layout;
 pub mod load;
 pub mod lua;

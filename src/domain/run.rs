@@ -11,6 +11,7 @@ use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::counted::Counted;
 pub use crate::domain::dataset::{Dataset, LeftOut};
+use crate::domain::label;
 pub use crate::domain::load::LoadRecord;
 use crate::domain::metric::Metric;
 use crate::domain::sampled::Profiled;
@@ -29,6 +30,7 @@ pub struct RunKey {
     /// Place of the target in the block's order, from 1.
     pub order: u32,
     /// Label of the target.
+    #[serde(deserialize_with = "label::checked")]
     pub label: String,
 }
 

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::build::{BuildSource, Dbms};
+use crate::domain::label;
 
 /// One thing to measure. Two targets of a plan never share a label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Target {
     /// Short and unique in the plan: `mysql-8.0.33`, `before`. Safe in a file name.
+    #[serde(deserialize_with = "label::checked")]
     pub label: String,
     /// The product.
     pub dbms: Dbms,

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::dbms::UserConfigs;
 use crate::domain::gate::Calibration;
 use crate::domain::session::Session;
+use crate::lab::accepted::Accepted;
 use crate::lab::client_hosts::ClientHosts;
 use crate::lab::relay::ClientLine;
 use crate::lab::work_folders::WorkFolders;
@@ -25,8 +27,10 @@ pub struct ExecutionOptions {
     pub out: PathBuf,
     /// The cache of builds.
     pub cache: PathBuf,
-    /// The user's configurations, searched before the shipped ones.
-    pub configs: Option<PathBuf>,
+    /// The user's configurations, which come before the shipped ones.
+    pub configs: UserConfigs,
+    /// Files that the user was asked about, as they were then.
+    pub accepted: Accepted,
     /// A/A calibrations, of this host and of others.
     pub calibrations: Vec<Calibration>,
     /// Folder for data and snapshots; `None` puts them beside the results.

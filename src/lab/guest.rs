@@ -151,7 +151,7 @@ fn unequal(encrypted: &[(String, bool)]) -> Option<String> {
 /// Address and login of a target, and notes about its password.
 fn login(options: &ExecutionOptions, target: &Target, dsn: &str) -> Result<(Dsn, Vec<String>)> {
     let label = &target.label;
-    let Known { dsn: mut read, is_visible, mut notes } =
+    let Known { dsn: mut read, is_visible, mut notes, .. } =
         password::known(dsn, &options.variable).with_context(|| format!("log in to {label}"))?;
     if read.login.password.is_empty()
         && let Some(typed) = options.passwords.of(dsn)
@@ -258,7 +258,8 @@ mod tests {
             plan,
             out: PathBuf::from(out),
             cache: PathBuf::new(),
-            configs: None,
+            configs: dbms::UserConfigs::default(),
+            accepted: Default::default(),
             calibrations: Vec::new(),
             work: None,
             program: PathBuf::new(),

@@ -62,13 +62,16 @@ impl<'a> Search<'a> {
                 Said::Note(_) if slots.is_some() => {}
                 _ => progress.fetching(label, said),
             };
+            options.accepted.check(label)?;
             let one = obtain::find(&clients, target.dbms, &target.source, &cache, &mut say)?;
+            if let Found::Here(build) = &one {
+                options.accepted.check_place(label, build.root.as_deref())?;
+            }
             match &one {
                 _ if slots.is_some() => Ok(()),
                 Found::Here(build) => configure((options, memory_bytes), target, build).map(drop),
                 Found::Wanted(_) => {
-                    let folder = options.configs.as_deref();
-                    dbms::config::check_name(target.dbms, &target.config, folder)
+                    dbms::config::check_name(target.dbms, &target.config, &options.configs)
                         .with_context(|| format!("configure {label}"))
                 }
             }?;
@@ -94,7 +97,11 @@ impl<'a> Search<'a> {
             let build = match found {
                 Found::Here(build) => build,
                 Found::Wanted(wanted) => {
-                    obtain::fetch(&self.clients, &wanted, &self.cache, &mut say)?
+                    let accepted = &self.options.accepted;
+                    accepted.check(label)?;
+                    let made = obtain::fetch(&self.clients, &wanted, &self.cache, &mut say)?;
+                    accepted.check(label)?;
+                    made
                 }
             };
             if let Some(closed) = closed_build(run_as, &build) {
@@ -157,8 +164,7 @@ fn configure(
     let memory = memory_bytes / plan.targets.len() as u64;
     let version = &build.manifest.version;
     let cache = cache_bytes(plan, memory);
-    let configs = options.configs.as_deref();
-    dbms::config::load(target.dbms, &target.config, configs, version, cache)
+    dbms::config::load(target.dbms, &target.config, &options.configs, version, cache)
         .with_context(|| format!("configure {}", target.label))
 }
 

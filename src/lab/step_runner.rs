@@ -139,6 +139,7 @@ impl StepRunner<'_> {
     ) -> Result<DriverTeam> {
         let log = self.logs.join("driver.log");
         let options = &self.execution.options;
+        options.accepted.check(self.label)?;
         let runs_scripts = options.plan.runs_scripts();
         let start = Start {
             launcher: self.control.launcher(),

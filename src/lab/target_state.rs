@@ -88,6 +88,7 @@ impl TargetState {
         memory_group: Option<PathBuf>,
         callgrind: Option<Callgrind>,
     ) -> Result<Box<dyn ControlPlane>> {
+        execution.options.accepted.check(&self.target.label)?;
         if let Some(external) = guest::control(execution.options, &self.target)? {
             return Ok(Box::new(external));
         }

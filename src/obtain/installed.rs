@@ -25,6 +25,25 @@ pub(super) fn build(dbms: Dbms, path: &Path, progress: &mut Progress<'_>) -> Res
     }
 }
 
+/// The files of a build at a path that run or are loaded: its tree or its library. A tree that it
+/// shares with the whole system counts by its server alone. Runs nothing.
+///
+/// # Errors
+/// No such build is there.
+pub fn files_of(dbms: Dbms, path: &Path) -> Result<PathBuf, Reason> {
+    const SYSTEM: [&str; 3] = ["/", "/usr", "/usr/local"];
+    let real = path.canonicalize().map_err(Reason::io("find", path))?;
+    match spec::of(dbms).map(|spec| &spec.form) {
+        Some(BuildForm::Scripted) | None => Err(Reason::NotByPath { dbms }),
+        Some(BuildForm::Library(_)) => Ok(real),
+        Some(BuildForm::Server(form)) => {
+            let (root, server) = find(dbms, form, path, &real)?;
+            let is_system = SYSTEM.iter().any(|system| root == Path::new(system));
+            Ok(if is_system { server } else { root })
+        }
+    }
+}
+
 fn tree(
     dbms: Dbms,
     form: &ServerForm,

@@ -34,5 +34,6 @@ pub use clients::PackageClients;
 pub use error::{ObtainError, Reason};
 pub use fetch::{fetch, obtain, obtain_with};
 pub use find::{Found, Wanted, find};
+pub use installed::files_of;
 pub use progress::{Hear, Said};
 pub use source_fault::SourceFault;

@@ -8,6 +8,7 @@ pub mod child;
 pub mod clock;
 pub mod confinement;
 pub mod disk;
+pub mod fingerprint;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hardware;

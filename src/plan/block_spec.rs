@@ -9,6 +9,7 @@ use crate::domain::block::BLOCK_FORMAT;
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::gate::CanaryReference;
+use crate::domain::label;
 use crate::json;
 use crate::plan::definition::Plan;
 use crate::plan::file::{self, PlanError};
@@ -42,6 +43,7 @@ pub struct BlockSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetSlot {
     /// Its label in the plan.
+    #[serde(deserialize_with = "label::checked")]
     pub label: String,
     /// Place in the block's order, from 1.
     pub position: u32,

@@ -83,7 +83,8 @@ fn copy_name(name: &Path, sha256: &str) -> PathBuf {
         return name.to_owned();
     }
     let last = name.file_name().map(|last| last.to_string_lossy().into_owned());
-    let hash = sha256.get(..8).unwrap_or(sha256);
+    // The text is a plan's.
+    let hash: String = sha256.chars().filter(char::is_ascii_hexdigit).take(8).collect();
     PathBuf::from(format!("{hash}-{}", last.unwrap_or_default()))
 }
 
@@ -124,5 +125,7 @@ mod tests {
         check("data/a.csv", "data/a.csv");
         check("../a.csv", "01234567-a.csv");
         check("/usr/share/x.lua", "01234567-x.lua");
+        let other = copy_name(Path::new("../x.lua"), "../../..");
+        assert_eq!(other, Path::new("-x.lua"));
     }
 }

@@ -35,6 +35,11 @@ fn default_config(storage: Option<&str>) -> &'static str {
     if storage == Some("rocksdb") { MYROCKS_CONFIG } else { DEFAULT_CONFIG }
 }
 
+/// True if the target has the configuration that a word without one gets.
+pub fn has_default_config(target: &Target) -> bool {
+    target.config == default_config(target.storage_engine.as_deref())
+}
+
 /// The targets of a command line or plan file, labels made unique: the second `mysql@8.0.33` of an
 /// A/A comparison becomes `mysql-8.0.33-2`.
 ///

@@ -77,7 +77,7 @@ fn in_words(message: &str) -> String {
 
 /// The position of a byte of a text.
 pub fn position(text: &str, offset: usize) -> TextPosition {
-    let before = &text[..offset.min(text.len())];
+    let before = &text[..text.floor_char_boundary(offset)];
     let line = before.matches('\n').count() as u32 + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() as u32 + 1;
     TextPosition { line, column }

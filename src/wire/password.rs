@@ -106,6 +106,8 @@ pub struct Known {
     pub dsn: Dsn,
     /// True if the DSN itself contains the password.
     pub is_visible: bool,
+    /// Where the password is from, in words; empty without one.
+    pub source: String,
     /// Sources that were ignored, as sentences.
     pub notes: Vec<String>,
 }
@@ -146,7 +148,7 @@ pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub fn known(text: &str, variable: Variables<'_>) -> Result<Known, PasswordError> {
     let dsn = Dsn::parse(text)?;
     let is_visible = !dsn.login.password.is_empty();
-    let mut known = Known { dsn, is_visible, notes: Vec::new() };
+    let mut known = Known { dsn, is_visible, source: String::new(), notes: Vec::new() };
     let variable: Variables<'_> = &|name| variable(name).filter(|value| !value.is_empty());
     if let Some(name) = known.dsn.service.clone() {
         let options = match known.dsn.dialect().spec().server.as_ref().map(|it| it.client) {
@@ -238,35 +240,49 @@ fn open_words(file: &Path) -> String {
 
 /// Adds the password if one of the sources has it.
 fn complete(known: &mut Known, variable: Variables<'_>) -> Result<(), PasswordError> {
-    let Known { dsn, notes, .. } = known;
+    let Known { dsn, notes, source, is_visible } = known;
     if let Some(name) = &dsn.password_variable {
         dsn.login.password =
             variable(name).ok_or_else(|| PasswordError::NoVariable(name.clone()))?;
+        *source = format!("the variable {name}");
     }
     let Some(server) = &dsn.dialect().spec().server else { return Ok(()) };
     if !dsn.login.password.is_empty() {
+        if source.is_empty() {
+            *source = if *is_visible { "the DSN" } else { "the service" }.to_owned();
+        }
         return Ok(());
     }
     let from_variable = variable(server.client.variable());
+    let mut file_read = None;
     let from_file = match server.client {
         OwnClient::Libpq if from_variable.is_some() => None,
         OwnClient::Libpq => {
             let named = variable("PGPASSFILE").map(PathBuf::from);
             let file = named.or_else(|| in_home(variable, ".pgpass"));
+            file_read.clone_from(&file);
             from_text(file, 0o077, notes)?.and_then(|text| in_pgpass(&text, dsn))
         }
         OwnClient::Mysql => {
-            let paths = match mylogin_file(variable) {
-                Some(file) => mylogin_text(&file, notes)?,
+            file_read = mylogin_file(variable);
+            let paths = match &file_read {
+                Some(file) => mylogin_text(file, notes)?,
                 None => None,
             };
             let of_path = paths.and_then(|text| in_login_path(&text, dsn));
             match of_path {
                 Some(password) => Some(password),
-                None => from_text(in_home(variable, ".my.cnf"), 0o022, notes)?
-                    .and_then(|text| in_my_cnf(&text)),
+                None => {
+                    file_read = in_home(variable, ".my.cnf");
+                    from_text(file_read.clone(), 0o022, notes)?.and_then(|text| in_my_cnf(&text))
+                }
             }
         }
+    };
+    *source = match (&from_file, file_read) {
+        (Some(_), Some(file)) => file.display().to_string(),
+        _ if from_variable.is_some() => format!("the variable {}", server.client.variable()),
+        _ => String::new(),
     };
     dsn.login.password = from_file.or(from_variable).unwrap_or_default();
     Ok(())

@@ -23,3 +23,5 @@ mod skipped;
 #[allow(dead_code, reason = "other tests read the server's log")]
 #[path = "../theirs/mod.rs"]
 mod theirs;
+#[path = "../terminal/mod.rs"]
+mod terminal;

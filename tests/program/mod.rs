@@ -53,6 +53,21 @@ pub(crate) fn run<W: AsRef<OsStr>>(words: &[W], folder: &Path) -> Output {
     rqps(words, folder).output().expect("start rqps")
 }
 
+/// Runs it to its end. If it asks for the user's word, it is given with the hash that it names.
+pub(crate) fn allowed<W: AsRef<OsStr>>(words: &[W], folder: &Path) -> Output {
+    let first = rqps_in(words, folder).output().unwrap();
+    match hash_to_allow(&said(&first)) {
+        Some(hash) => rqps_in(words, folder).args(["--allow", &hash]).output().unwrap(),
+        None => first,
+    }
+}
+
+/// The hash that a refusal asks for.
+pub(crate) fn hash_to_allow(said: &str) -> Option<String> {
+    let (_, after) = said.split_once("add --allow ")?;
+    Some(after.chars().take_while(char::is_ascii_hexdigit).collect())
+}
+
 /// The output of a program as text.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

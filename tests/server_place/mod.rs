@@ -29,7 +29,7 @@ pub(crate) fn site(folder: &Path, build: &Build) -> Site {
     let Manifest { dbms, version, .. } = &build.manifest;
     Site {
         build: build.clone(),
-        config: config::load(*dbms, "default", None, version, 128 << 20).unwrap(),
+        config: config::load(*dbms, "default", &Default::default(), version, 128 << 20).unwrap(),
         data: folder.join("data"),
         logs: folder.join("logs"),
         sockets: folder.join("s"),

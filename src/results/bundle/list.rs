@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::build::Manifest;
+use crate::domain::label;
 
 /// The format version of bundles that this program writes.
 pub const BUNDLE_FORMAT: u32 = 1;
@@ -38,6 +39,7 @@ pub struct BundleHead {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BundledTarget {
     /// Its label.
+    #[serde(deserialize_with = "label::checked")]
     pub label: String,
     /// The target word of the plan, without a password.
     pub word: String,

@@ -52,15 +52,21 @@ pub fn pin(workload: &mut Workload, _: &Path, files: BTreeMap<String, PinnedFile
     }
 }
 
-/// The scripts and modules. What they require may be any file beside them.
+/// The scripts and modules, their options, and what they may do. What they require may be any file
+/// beside them.
 pub fn brought(workload: &Workload) -> Vec<Brought> {
     let Some(shape) = steps::shape(workload) else { return Vec::new() };
     let file = |(path, file): (&String, &PinnedFile)| Brought {
+        kind: "script",
         name: path.clone(),
-        sha256: file.sha256.clone(),
+        sha256: Some(file.sha256.clone()),
         place: Some(PathBuf::from(path)),
     };
-    shape.files.iter().map(file).collect()
+    let option =
+        |(key, value): (&String, &String)| Brought::named("option", format!("--{key}={value}"));
+    let shell = shape.shell.then(|| "scripts may run programs (shell = true)".to_owned());
+    let rights = shell.map(|words| Brought::named("rights", words));
+    shape.files.iter().map(file).chain(shape.options.iter().map(option)).chain(rights).collect()
 }
 
 /// The assumed size of the data, which only the scripts know.

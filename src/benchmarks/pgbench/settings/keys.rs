@@ -60,20 +60,25 @@ pub(crate) fn finish(workload: &mut Workload) {
     }
 }
 
-/// The scripts that are files, and the values of `-D`, which become part of statements. The hash
-/// is that of the text that runs.
+/// The scripts that are files, the values of `-D`, and names that become a part of statements. The
+/// hash is that of the text that runs.
 pub(crate) fn brought(workload: &Workload) -> Vec<Brought> {
     let BenchmarkParameters::Pgbench(shape) = &workload.shape else { return Vec::new() };
-    let one = |name: String, text: &str| {
-        let sha256 = units::sha256(text);
-        Brought { name, sha256, place: None }
-    };
-    let files = shape.files.iter().map(|(name, file)| one(name.clone(), &file.text));
-    let values = shape.define.iter().map(|(name, value)| {
-        let said = format!("-D {name}={value}");
-        one(said.clone(), &said)
+    let files = shape.files.iter().map(|(name, file)| Brought {
+        kind: "script",
+        name: name.clone(),
+        sha256: Some(units::sha256(&file.text)),
+        place: None,
     });
-    files.chain(values).collect()
+    let option = |text: String| Brought::named("option", text);
+    let values = shape.define.iter().map(|(name, value)| option(format!("-D {name}={value}")));
+    let tables = &shape.tables;
+    let spaces =
+        [("--tablespace", &tables.tablespace), ("--index-tablespace", &tables.index_tablespace)];
+    let spaces = spaces.into_iter().filter_map(|(name, value)| {
+        value.as_ref().map(|value| option(format!("{name}={value}")))
+    });
+    files.chain(values).chain(spaces).collect()
 }
 
 /// The size of the data.

@@ -1,0 +1,80 @@
+//! Configs that a user brings, by name in a folder or by path: each is read once, so what is asked
+//! about and hashed is what servers get.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::dbms::config::ConfigError;
+use crate::domain::build::Dbms;
+
+/// The configs of a plan that are files of the user's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserConfigs {
+    folder: Option<PathBuf>,
+    found: BTreeMap<(Dbms, String), UserConfig>,
+}
+
+/// A config that is a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserConfig {
+    /// The file.
+    pub path: PathBuf,
+    /// Its name without its ending.
+    pub name: String,
+    /// Its content.
+    pub text: String,
+}
+
+impl UserConfigs {
+    /// Configs that may stand in `folder`, which holds `DBMS/NAME.conf` or `.cnf`.
+    pub fn of(folder: Option<PathBuf>) -> UserConfigs {
+        UserConfigs { folder, found: BTreeMap::new() }
+    }
+
+    /// Reads the config `name`, or the file of that path; false if there is none, so that the
+    /// shipped one counts.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no text.
+    pub fn read(&mut self, dbms: Dbms, name: &str) -> Result<bool, ConfigError> {
+        for path in self.files(dbms, name) {
+            match fs::read_to_string(&path) {
+                Ok(text) => {
+                    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                    let config = UserConfig { name: stem.unwrap_or_default(), path, text };
+                    self.found.insert((dbms, name.to_owned()), config);
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::InvalidData | io::ErrorKind::IsADirectory
+                    ) =>
+                {
+                    return Err(ConfigError::NoText { path, dbms });
+                }
+                Err(source) => return Err(ConfigError::Read { path, source }),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The files that may be the config of this name.
+    pub fn files(&self, dbms: Dbms, name: &str) -> Vec<PathBuf> {
+        if name.contains('/') {
+            return vec![PathBuf::from(name)];
+        }
+        let of_ending =
+            |folder: &Path, ending| folder.join(dbms.name()).join(format!("{name}.{ending}"));
+        let folder = self.folder.iter();
+        folder.flat_map(|folder| ["conf", "cnf"].map(|ending| of_ending(folder, ending))).collect()
+    }
+
+    /// The config of this name; `None` for a shipped one.
+    pub fn get(&self, dbms: Dbms, name: &str) -> Option<&UserConfig> {
+        self.found.get(&(dbms, name.to_owned()))
+    }
+}
