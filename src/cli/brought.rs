@@ -6,13 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, BufRead, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use crate::cli::args::Folders;
-use crate::cli::confirm::confirm;
 use crate::cli::effect::{Effect, shown};
 use crate::cli::folders;
 use crate::dbms::{self, UserConfigs};
@@ -103,6 +102,18 @@ pub(super) fn accept(mut effect: Effect, origin: &Origin<'_>) -> Result<Accepted
         tell!("rqps: {error:#}; resuming will need --allow again");
     }
     Ok(accepted)
+}
+
+/// Asks and reads the answer. Anything but `y`, `Y` and `yes` is a no.
+///
+/// # Errors
+///
+/// Standard input cannot be read.
+pub(super) fn confirm(question: &str) -> Result<bool> {
+    complain!("{question} [y/N]");
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).context("read the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// The settings that belong to the effect: those of a folder that the user did not name.

@@ -7,15 +7,16 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use crate::benchmarks;
-use crate::cli::{commit, folders};
+use crate::cli::folders;
 use crate::dbms::spec::{patch_file, recipe_name};
 use crate::dbms::{self, UserConfig, UserConfigs};
 use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::build::{BuildSource, Dbms};
+use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::Address;
 use crate::domain::target::Target;
 use crate::lab::Accepted;
-use crate::obtain::{self, layout};
+use crate::obtain::{self, layout, source};
 use crate::os::fingerprint::Fingerprint;
 use crate::plan::Plan;
 use crate::results::bundle::BundledTarget;
@@ -41,12 +42,12 @@ struct Entry {
     content: Option<String>,
     /// Sentences for the reader, which the hash does not contain.
     notes: Vec<String>,
-    place: Place,
+    place: ContentPlace,
 }
 
 /// The place of its content.
 #[derive(Clone, Debug, Default, PartialEq)]
-enum Place {
+enum ContentPlace {
     /// The plan has it, or it has none.
     #[default]
     Plan,
@@ -71,7 +72,7 @@ impl Entry {
     /// With the content of a file. A missing one is reported when it is used.
     fn file(self, path: &Path) -> Entry {
         let content = Fingerprint::of(path).ok().map(|print| print.sha256);
-        Entry { content, place: Place::File(path.to_owned()), ..self }
+        Entry { content, place: ContentPlace::File(path.to_owned()), ..self }
     }
 }
 
@@ -115,7 +116,7 @@ impl Effect {
     fn add_target(&mut self, target: &Target) {
         let Target { dbms, label, .. } = target;
         match &target.source {
-            BuildSource::Version { .. } if *dbms == Dbms::Fake => {}
+            BuildSource::Version { .. } if dbms.dialect() == Dialect::Fake => {}
             BuildSource::CompiledIn | BuildSource::Imported(_) => {}
             BuildSource::Version { version, variant } => {
                 let with = variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
@@ -128,7 +129,8 @@ impl Effect {
             }
             BuildSource::Path(path) => {
                 let kind = if dbms.is_embedded() { "library" } else { "programs" };
-                let place = Place::Build { label: label.clone(), dbms: *dbms, path: path.clone() };
+                let place =
+                    ContentPlace::Build { label: label.clone(), dbms: *dbms, path: path.clone() };
                 let name = format!("{dbms}={}", absolute(path).display());
                 self.add(Entry { place, ..Entry::new(kind, name) });
             }
@@ -148,8 +150,8 @@ impl Effect {
         let at = reference.map(|name| format!("@{name}")).unwrap_or_default();
         let with = variant.map(|name| format!("+{name}")).unwrap_or_default();
         let name = format!("{dbms}=src:{}{at}{with}", absolute(folder).display());
-        let entry = Entry { place: Place::Sources, ..Entry::new("sources", name) };
-        let content = commit::of(folder, reference);
+        let entry = Entry { place: ContentPlace::Sources, ..Entry::new("sources", name) };
+        let content = source::commit_of(folder, reference);
         let note = match &content {
             Some(commit) => format!("commit {commit}, which is built and run"),
             None => "built and run as they are then: rqps read no commit".to_owned(),
@@ -184,7 +186,7 @@ impl Effect {
     fn add_workload(&mut self, plan: &Plan) {
         let spec = benchmarks::of(&plan.workload);
         for brought in (spec.brought)(&plan.workload) {
-            let place = brought.place.map_or(Place::Plan, Place::File);
+            let place = brought.place.map_or(ContentPlace::Plan, ContentPlace::File);
             let content = brought.sha256;
             self.add(Entry { content, place, ..Entry::new(brought.kind, brought.name) });
         }
@@ -208,8 +210,8 @@ impl Effect {
     /// build on a command line means what is there.
     pub(super) fn named(&self) -> String {
         self.hash("named", |entry| match entry.place {
-            Place::Build { .. } | Place::Sources => None,
-            Place::Plan | Place::File(_) => entry.content.as_deref(),
+            ContentPlace::Build { .. } | ContentPlace::Sources => None,
+            ContentPlace::Plan | ContentPlace::File(_) => entry.content.as_deref(),
         })
     }
 
@@ -244,8 +246,8 @@ impl Effect {
         let mut accepted = Accepted::default();
         for entry in &mut self.entries {
             match &entry.place {
-                Place::Plan | Place::Sources => {}
-                Place::File(path) => {
+                ContentPlace::Plan | ContentPlace::Sources => {}
+                ContentPlace::File(path) => {
                     let doing = || format!("read {}", shown(&path.display().to_string()));
                     let print = Fingerprint::of(path).with_context(doing)?;
                     if entry.content.as_ref().is_some_and(|known| *known != print.sha256) {
@@ -254,7 +256,7 @@ impl Effect {
                     entry.content = Some(print.sha256.clone());
                     accepted.files.push(print);
                 }
-                Place::Build { label, dbms, path } => {
+                ContentPlace::Build { label, dbms, path } => {
                     let doing = || format!("read {}", shown(&path.display().to_string()));
                     let place = obtain::files_of(*dbms, path).with_context(doing)?;
                     let print = Fingerprint::of(&place).with_context(doing)?;
@@ -278,7 +280,7 @@ impl Effect {
         let mut list = String::new();
         for entry in &self.entries {
             wrap(&mut list, (&format!("  {:<9} ", entry.kind), "            "), &entry.name);
-            let hash = entry.content.as_ref().filter(|_| entry.place != Place::Sources);
+            let hash = entry.content.as_ref().filter(|_| entry.place != ContentPlace::Sources);
             if let Some(content) = hash {
                 wrap(&mut list, ("    sha256 ", "    "), content);
             }

@@ -12,7 +12,7 @@ use crate::benchmarks::spec::SaidWords;
 use crate::benchmarks::{self, BenchmarkSpec};
 use crate::bounded;
 use crate::cli::args::GuestOptions;
-use crate::cli::confirm::confirm;
+use crate::cli::brought::confirm;
 use crate::cli::program::program;
 use crate::cli::{folders, guest_load};
 use crate::domain::benchmark::Workload;

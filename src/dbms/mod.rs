@@ -6,6 +6,7 @@
 //! the driver, never through here. Nothing here knows benchmarks.
 
 pub mod config;
+mod config_error;
 mod connection;
 mod control;
 mod error;

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::dbms::config::ConfigError;
+use crate::dbms::config_error::ConfigError;
 use crate::domain::build::Dbms;
 
 /// The configs of a plan that are files of the user's.

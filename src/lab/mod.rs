@@ -1,7 +1,6 @@
 //! The lab carries out a plan: obtains builds, loads and snapshots each target, runs the blocks,
 //! and writes run folders. It judges nothing and prints nothing; who watches gets [`Event`]s.
 
-mod accepted;
 mod active_run;
 mod block;
 mod bounded_lines;
@@ -46,12 +45,11 @@ mod turn_taking;
 mod turns;
 mod work_folders;
 
-pub use accepted::Accepted;
 pub use carry_elsewhere::carry_out_elsewhere;
 pub use carry_out::{carry_out, carry_out_block};
 pub use decider::{Decider, Decision, UndecidedStep};
 pub use event::Event;
-pub use execution::{ExecutionOptions, ExecutionSummary};
+pub use execution::{Accepted, ExecutionOptions, ExecutionSummary};
 pub use executor::{
     BlockState, Elsewhere, PlanStatus, STOPPED, SlurmPartition, SshHosts, Way, clear_block,
     preview, status, stop_with_input,

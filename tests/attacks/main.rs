@@ -20,8 +20,8 @@ mod program;
 mod server_place;
 #[path = "../skipped/mod.rs"]
 mod skipped;
+#[path = "../terminal/mod.rs"]
+mod terminal;
 #[allow(dead_code, reason = "other tests read the server's log")]
 #[path = "../theirs/mod.rs"]
 mod theirs;
-#[path = "../terminal/mod.rs"]
-mod terminal;

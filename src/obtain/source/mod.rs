@@ -1,6 +1,7 @@
 //! Builds from sources: a commit of a git repository or a folder of sources, compiled by the
 //! recipe of its DBMS into the cache. The user's tree is only read.
 
+mod commit;
 mod compile;
 mod folder;
 mod git;
@@ -12,6 +13,7 @@ mod relink;
 mod run;
 mod toolchain;
 
+pub use commit::commit_of;
 pub use git::{Commit, commits};
 pub use recipe::IdleFiles;
 

@@ -75,9 +75,9 @@ pub(crate) fn brought(workload: &Workload) -> Vec<Brought> {
     let tables = &shape.tables;
     let spaces =
         [("--tablespace", &tables.tablespace), ("--index-tablespace", &tables.index_tablespace)];
-    let spaces = spaces.into_iter().filter_map(|(name, value)| {
-        value.as_ref().map(|value| option(format!("{name}={value}")))
-    });
+    let spaces = spaces
+        .into_iter()
+        .filter_map(|(name, value)| value.as_ref().map(|value| option(format!("{name}={value}"))));
     files.chain(values).chain(spaces).collect()
 }
 

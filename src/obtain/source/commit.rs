@@ -13,7 +13,7 @@ const BYTES_MOST: u64 = 16 << 20;
 const LINKS_MOST: u32 = 5;
 
 /// The commit of a reference, or of HEAD; `None` if it takes more than looking it up.
-pub(super) fn of(folder: &Path, reference: Option<&str>) -> Option<String> {
+pub fn commit_of(folder: &Path, reference: Option<&str>) -> Option<String> {
     let name = reference.unwrap_or("HEAD");
     if is_commit(name) {
         return Some(name.to_owned());
@@ -83,7 +83,11 @@ mod tests {
         fs::write(git.join("refs/heads/main"), format!("{one}\n")).unwrap();
         fs::write(git.join("packed-refs"), format!("# x\n{two} refs/tags/v1\n")).unwrap();
         let check = |name: Option<&str>, expected: Option<&str>| {
-            assert_eq!(of(&folder.path().join("sub"), name).as_deref(), expected, "{name:?}");
+            assert_eq!(
+                commit_of(&folder.path().join("sub"), name).as_deref(),
+                expected,
+                "{name:?}"
+            );
         };
         check(None, Some(&one));
         check(Some("main"), Some(&one));
