@@ -214,7 +214,17 @@ fn fill_sizes(setting: &str, cache_bytes: u64) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    fn shipped_only() -> UserConfigs {
+        UserConfigs::default()
+    }
+
+    fn read(dbms: Dbms, name: &str) -> Result<bool, ConfigError> {
+        UserConfigs::default().read(dbms, name)
+    }
 
     fn rendered(text: &str, version: &str) -> Result<String, (usize, String)> {
         render(text, &Version::new(version), 3 << 30)
@@ -282,8 +292,9 @@ mod tests {
 
     #[test]
     fn a_config_that_needs_a_later_version_is_refused() {
-        let get =
-            |version| load(Dbms::Postgres, "direct-io", None, &Version::new(version), 1 << 30);
+        let get = |version| {
+            load(Dbms::Postgres, "direct-io", &shipped_only(), &Version::new(version), 1 << 30)
+        };
         let error = get("15.4").unwrap_err().to_string();
         assert!(error.contains("for postgres 15.4: 'debug_io_direct = "), "{error}");
         assert!(error.contains("needs postgres 16 or later"), "{error}");
@@ -297,7 +308,7 @@ mod tests {
             for version in versions {
                 for name in shipped(dbms) {
                     let version = Version::new(*version);
-                    let config = match load(dbms, name, None, &version, 1 << 30) {
+                    let config = match load(dbms, name, &shipped_only(), &version, 1 << 30) {
                         Err(ConfigError::TooOld { name, .. })
                             if ["direct-io", "myrocks-hyperclock"].contains(&&*name) =>
                         {
@@ -324,7 +335,7 @@ mod tests {
         fs::write(&library, [0x7f, b'E', b'L', b'F', 0xff]).unwrap();
         for path in [folder.path(), &library] {
             let path = path.to_str().unwrap();
-            let error = check_name(Dbms::Sqlite, path, None).unwrap_err().to_string();
+            let error = read(Dbms::Sqlite, path).unwrap_err().to_string();
             assert_eq!(
                 error,
                 format!(
@@ -343,11 +354,15 @@ mod tests {
         fs::write(of.join("tiny.cnf"), "[mysqld]\nx = 1\n").unwrap();
         fs::write(of.join("default.conf"), "y = 2\n").unwrap();
         let version = Version::new("8.0.33");
-        let get = |name: &str| load(Dbms::Mysql, name, Some(folder.path()), &version, 1 << 30);
+        let get = |name: &str| {
+            let mut own = UserConfigs::of(Some(folder.path().to_owned()));
+            own.read(Dbms::Mysql, name).unwrap();
+            load(Dbms::Mysql, name, &own, &version, 1 << 30)
+        };
         assert_eq!(get("tiny").unwrap().text, "[mysqld]\nx = 1\n");
         assert_eq!(get("default").unwrap().text, "y = 2\n");
         let path = of.join("tiny.cnf");
-        let by_path = load(Dbms::Mysql, path.to_str().unwrap(), None, &version, 1).unwrap();
+        let by_path = get(path.to_str().unwrap()).unwrap();
         assert_eq!((by_path.name.as_str(), by_path.text.as_str()), ("tiny", "[mysqld]\nx = 1\n"));
         let error = get("none").unwrap_err().to_string();
         assert!(error.contains("mysql/none.conf or ") && error.contains("default"), "{error}");

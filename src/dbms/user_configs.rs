@@ -2,10 +2,10 @@
 //! about and hashed is what servers get.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::bounded;
 use crate::dbms::config_error::ConfigError;
 use crate::domain::build::Dbms;
 
@@ -40,7 +40,7 @@ impl UserConfigs {
     /// The file cannot be read, or is no text.
     pub fn read(&mut self, dbms: Dbms, name: &str) -> Result<bool, ConfigError> {
         for path in self.files(dbms, name) {
-            match fs::read_to_string(&path) {
+            match bounded::text(&path, bounded::WRITTEN_MAX) {
                 Ok(text) => {
                     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
                     let config = UserConfig { name: stem.unwrap_or_default(), path, text };
