@@ -27,8 +27,7 @@ use rqps::domain::run::Outcome;
 use rqps::driver::event::DriverEvent;
 use rqps::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps::embed::rocksdb::marker::{Marker, State, database_folder};
-use rqps::lab::HOST_LOCK;
-use rqps::os::lock::Lock;
+use rqps::lab::HostLock;
 use rqps::stats::paired::mean_interval;
 
 /// The compared steps: name in rqps, benchmark of db_bench.
@@ -84,8 +83,10 @@ fn main() -> ExitCode {
 }
 
 fn compare(options: &Options) -> Result<()> {
-    let path = std::env::var_os("RQPS_HOST_LOCK").unwrap_or_else(|| HOST_LOCK.into());
-    let _alone = Lock::acquire(path.as_ref(), "the bench against db_bench")
+    let named = std::env::var_os("RQPS_HOST_LOCK").map(|path| HostLock::named(path.into()));
+    let lock = named.unwrap_or_else(|| HostLock::of_user(None));
+    let _alone = lock
+        .hold("the bench against db_bench")
         .context("measure on this host: each would be noise to the other")?;
     let folder = tempfile::Builder::new()
         .prefix("against-db-bench-")

@@ -15,8 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use rqps::lab::HOST_LOCK;
-use rqps::os::lock::Lock;
+use rqps::lab::HostLock;
 
 use crate::comparison::options::Options;
 
@@ -35,8 +34,10 @@ fn compare(options: Options) -> Result<()> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("listen for Ctrl-C")?;
     }
-    let path = std::env::var_os("RQPS_HOST_LOCK").unwrap_or_else(|| HOST_LOCK.into());
-    let _alone = Lock::acquire(path.as_ref(), "the bench against sysbench")
+    let named = std::env::var_os("RQPS_HOST_LOCK").map(|path| HostLock::named(path.into()));
+    let lock = named.unwrap_or_else(|| HostLock::of_user(None));
+    let _alone = lock
+        .hold("the bench against sysbench")
         .context("measure on this host: each would be noise to the other")?;
     let report = comparison::run(&options, &stop, &mut |line| eprintln!("{line}"))?;
     print!("{}", report.text(options.markdown));

@@ -22,7 +22,7 @@ use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
 use rqps::os::process::{
     CLEAN_EXIT, ProcessError, ProcessSpec, StopOrder, StopSignal, Warden, parent_of, tree,
 };
-use rqps::os::user;
+use rqps::os::{disk, give, user};
 use rqps::wire::mysql::MysqlClient;
 use rqps::wire::postgres::PostgresClient;
 
@@ -241,7 +241,7 @@ fn root_gives_up_its_user_and_all_its_groups() {
         return skipped::note("root_gives_up_its_user_and_all_its_groups", "not root");
     };
     let folder = tempfile::tempdir().unwrap();
-    user::chown_tree(folder.path(), &user).unwrap();
+    give::chown_tree(folder.path(), &user).unwrap();
     let mut job = shell("id -u; id -G; touch made", folder.path());
     job.run_as = Some(user.identity());
     let warden = Warden::spawn(&job, Path::new(RQPS)).unwrap();
@@ -507,9 +507,7 @@ fn check_life_of(folder: &Path, build: &Build, site: Site) {
     assert!(!site.sockets.exists());
     assert!(plane.check().unwrap_err().to_string().contains("it is not running"));
     let copy = folder.join("copy");
-    // By root, so that all files belong to root, as after any plain copy.
-    let status = Command::new("cp").arg("-r").arg(&site.data).arg(&copy).status().unwrap();
-    assert!(status.success());
+    disk::copy_tree(&site.data, &copy, &mut |_, _| {}).unwrap();
     assert!(plane.far_endpoint().is_none(), "a private socket is no address");
     let listen = Some(listen_at(free_port()));
     let mut plane = control_plane(Site { data: copy.clone(), listen, ..site }).unwrap();

@@ -67,12 +67,7 @@ impl Subject {
         let folder = private_folder(work)?;
         let sockets = private_folder(Path::new("/tmp"))?;
         let (data, logs) = (folder.path().join("data"), folder.path().join("logs"));
-        for path in [&data, &logs] {
-            fs::create_dir(path).with_context(|| format!("make {}", path.display()))?;
-        }
-        if let Some(user) = &run_as {
-            user::chown_tree(folder.path(), user)?;
-        }
+        fs::create_dir(&logs).with_context(|| format!("make {}", logs.display()))?;
         let version = &build.manifest.version;
         let site = Site {
             build: build.clone(),

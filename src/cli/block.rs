@@ -15,6 +15,7 @@ use crate::cli::progress::Display;
 use crate::cli::{brought, exit, folders, vector};
 use crate::dbms;
 use crate::lab::{self, Accepted, ClientLine, ExecutionOptions, fault};
+use crate::os::beneath;
 use crate::plan::{BlockSpec, Plan};
 
 /// Reads the block's specification file, measures the block, and writes run folders and
@@ -103,7 +104,8 @@ pub(super) fn check_node(words: &CheckNodeArgs) -> Result<u8> {
 /// Removes what nobody is there to fetch, and no other start of the block reads.
 fn remove_interrupted(out: &Path) -> Result<()> {
     if out.is_dir() {
-        std::fs::remove_dir_all(out).context("remove the interrupted block")?;
+        // Whoever had the block started has named it for this start alone.
+        beneath::remove_made(out, None).context("remove the interrupted block")?;
     }
     if let Some(around) = out.parent() {
         // Another start of the block may be in it already.
@@ -114,5 +116,5 @@ fn remove_interrupted(out: &Path) -> Result<()> {
 
 /// Removes what a block left that was started with the folder `out` of a pool, once it has ended.
 pub(super) fn clear(words: &ClearBlockArgs) -> Result<u8> {
-    lab::clear_block(&words.work, &words.out).map(|()| exit::FINE)
+    lab::clear_block(&words.work, &words.out, &folders::mark_key()?).map(|()| exit::FINE)
 }

@@ -33,6 +33,7 @@ pub(super) fn execution_options(plan: Plan, out: PathBuf) -> Result<ExecutionOpt
         perf,
         debug_folders: Vec::new(),
         host_lock: folders::host_lock(),
+        mark_key: folders::mark_key()?,
         ssh_config: None,
         client_line: None,
         keep: false,

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::lab::HOST_LOCK;
+use crate::lab::HostLock;
 use crate::os::lock::{Lock, LockError};
+use crate::os::mark::MarkKey;
 
 /// The parent of new result folders.
 const RESULTS: &str = "rqps-results";
@@ -112,10 +113,27 @@ pub(super) fn existing(said: Option<&Path>) -> PathBuf {
     above.find(|path| path.is_dir()).unwrap_or(here).to_owned()
 }
 
-/// The lock that keeps a second rqps from measuring on this host. Concurrent tests on fake targets
-/// use their own locks.
-pub(super) fn host_lock() -> PathBuf {
-    path("RQPS_HOST_LOCK").unwrap_or_else(|| HOST_LOCK.into())
+/// The lock that keeps a second rqps from measuring on this host: a file that other users cannot
+/// open, and claims in a place for everyone. Concurrent tests on fake targets use their own locks.
+pub(super) fn host_lock() -> HostLock {
+    match path("RQPS_HOST_LOCK") {
+        Some(path) => HostLock::named(path),
+        None => {
+            let kept = |state: &PathBuf| state.is_absolute() && can_be_made(state);
+            HostLock::of_user(Some(state()).filter(kept))
+        }
+    }
+}
+
+fn can_be_made(folder: &Path) -> bool {
+    std::fs::create_dir_all(folder).is_ok()
+        && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// The key of the marks on folders that rqps makes and removes, in the state folder. One in the
+/// current folder could be somebody else's.
+pub(super) fn mark_key() -> Result<MarkKey> {
+    MarkKey::open(Some(&state())).context("make a key for the marks of folders")
 }
 
 /// True if an rqps on this host writes to a result folder.

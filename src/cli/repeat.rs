@@ -15,6 +15,7 @@ use crate::cli::effect::{refuse_brought_builds, shown};
 use crate::cli::run_args::RunArgs;
 use crate::cli::{brought, colour, folders, own_workload};
 use crate::domain::build::BuildSource;
+use crate::os::beneath;
 use crate::plan::{Plan, file};
 use crate::report::{render_markdown, render_text, repetition_document, repetition_json};
 use crate::results;
@@ -64,7 +65,7 @@ pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders, Consent)> {
     let accepted = accepted(words, &head.targets, (&out, &place));
     if accepted.is_err() {
         // The first error matters to the user, and the folder is new or was empty.
-        fs::remove_dir_all(&place).ok();
+        beneath::remove_made(&place, None).ok();
         if is_new {
             fs::remove_dir(&out).ok();
         }
@@ -113,13 +114,20 @@ fn unpack(bundle: &Bundle, out: &Path) -> Result<PathBuf> {
         bail!("repeat in {}: another rqps is starting; wait until it ends", out.display());
     }
     // An earlier attempt ended before it measured.
-    for folder in [&place, &partial].into_iter().filter(|folder| folder.exists()) {
-        fs::remove_dir_all(folder).with_context(|| format!("remove {}", folder.display()))?;
+    let key = folders::mark_key()?;
+    for folder in [&place, &partial] {
+        if let Some(own) = key.find(folder)? {
+            own.remove()?;
+        }
     }
-    fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
-    let unpacked = bundle.unpack(&partial).map_err(anyhow::Error::from).and_then(|()| {
-        fs::rename(&partial, &place).with_context(|| format!("create {}", place.display()))
+    let own = key.claim(&partial)?;
+    let unpacked = bundle.unpack(&partial.join("files")).map_err(anyhow::Error::from);
+    let unpacked = unpacked.and_then(|()| {
+        key.mark_made(&partial.join("files"))?;
+        fs::rename(partial.join("files"), &place)
+            .with_context(|| format!("create {}", place.display()))
     });
+    own.remove()?;
     if unpacked.is_err() && made {
         // The first error matters to the user.
         fs::remove_dir(out).ok();

@@ -17,6 +17,7 @@ use crate::cli::{exit, gate};
 use crate::domain::metric::{Direction, Metric};
 use crate::domain::verdict::Rules;
 use crate::lab::fault;
+use crate::os::beneath::Folder;
 use crate::report::html::site_assets;
 use crate::report::site::{
     SiteMaterial, SiteSet, data_file, feed, index_json, index_page, series_file, series_page,
@@ -282,6 +283,13 @@ fn sorted(outcomes: Vec<Outcome>) -> Sorted {
     (sets, series_sets, left_out)
 }
 
+/// The list of pages that rqps wrote.
+const WRITTEN: &str = ".rqps-pages";
+/// Bytes that such a list may have.
+const LONGEST_LIST: u64 = 64 << 20;
+/// The folders of pages that come and go.
+const PAGE_FOLDERS: [&str; 3] = ["sets", "data", "series"];
+
 /// Writes changed pages, removes those of missing series and sets, and returns the number of
 /// written pages of series.
 fn write_pages(out: &Path, site: &SiteMaterial) -> Result<usize> {
@@ -308,26 +316,27 @@ fn write_pages(out: &Path, site: &SiteMaterial) -> Result<usize> {
     for set in site.sets {
         wanted.extend([set_file(&set.name), data_file(&set.name)].map(|file| out.join(file)));
     }
-    for folder in ["sets", "data", "series"] {
-        clear(&out.join(folder), &wanted)?;
-    }
+    clear(out, &wanted)?;
     Ok(written)
 }
 
-/// Removes pages without a result set or series, and empty folders.
-fn clear(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<()> {
-    let doing = || format!("clear {}", folder.display());
-    for entry in fs::read_dir(folder).with_context(doing)? {
-        let path = entry.with_context(doing)?.path();
-        if path.is_dir() {
-            clear(&path, wanted)?;
+/// Removes pages without a result set or series that rqps wrote here before, by the list of them,
+/// and writes a new list. What else is in the folder is the user's.
+fn clear(out: &Path, wanted: &BTreeSet<PathBuf>) -> Result<()> {
+    let doing = || format!("clear {}", out.display());
+    let folder = Folder::open(out).with_context(doing)?;
+    let listed = folder.text_of(WRITTEN.as_ref(), None, LONGEST_LIST).unwrap_or_default();
+    for page in listed.lines().map(Path::new) {
+        let is_page = PAGE_FOLDERS.iter().any(|folder| page.starts_with(folder));
+        if is_page && !wanted.contains(&out.join(page)) {
+            folder.remove_file(page).with_context(doing)?;
             // Fails for a folder with pages, which must stay.
-            let _ = fs::remove_dir(&path);
-        } else if !wanted.contains(&path) {
-            fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
+            page.parent().map(|above| fs::remove_dir(out.join(above)).ok());
         }
     }
-    Ok(())
+    let pages = wanted.iter().filter_map(|page| page.strip_prefix(out).ok());
+    let list: String = pages.map(|page| format!("{}\n", page.display())).collect();
+    write_changed(&out.join(WRITTEN), list.as_bytes()).map(drop)
 }
 
 /// Writes a file unless its content is the same. A reader sees the old file or the new one.

@@ -2,12 +2,12 @@
 //! is answered, and errors that end in the last lines of the log.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::ffi::OsStr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use crate::dbms::connection::first_query;
 use crate::dbms::error::DbmsError;
@@ -15,9 +15,13 @@ use crate::dbms::log::{self, Words};
 use crate::dbms::site::Site;
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Login};
+use crate::os::beneath::{Folder, FreshFolder};
 use crate::os::process::{CLEAN_EXIT, ProcessSpec, StopOrder, StopSignal, Warden};
-use crate::os::user::{check_reachable, chown_tree};
+use crate::os::user::{User, check_reachable};
 use crate::wire::WireError;
+
+/// Other users may pass through the folder with control files, and not look around.
+const PASSABLE: u32 = 0o711;
 
 /// Bytes of a socket's path: `sun_path` of sockaddr_un without its final zero.
 const SOCKET_PATH_LIMIT: usize = 107;
@@ -97,33 +101,36 @@ impl Server {
         self.site.data.join("tmp")
     }
 
-    /// Makes the data folder with empty `db/` and `tmp/`, for the user of the server.
-    pub(super) fn make_data_folder(&self) -> Result<(), DbmsError> {
+    /// Makes the data folder with `db/`, which has these empty folders, and `tmp/`, for the user of
+    /// the server.
+    pub(super) fn make_data_folder(&self, inside: &[&str]) -> Result<FreshFolder, DbmsError> {
         refuse_used(&self.site.data)?;
-        for folder in [self.db_folder(), self.temporary_folder(), self.site.logs.clone()] {
-            make_folder(&folder)?;
+        make_folder(&self.site.logs)?;
+        let doing = || DbmsError::io(format!("make {}", self.site.data.display()));
+        // Control files lie beside the data, where the server cannot change them.
+        let data = FreshFolder::take(&self.site.data, PASSABLE).map_err(doing())?;
+        for (name, inside) in [("db", inside), ("tmp", &[])] {
+            self.hand_over(data.folder(), name, inside).map_err(doing())?;
         }
-        self.own_data()
+        self.check_reach()?;
+        Ok(data)
     }
 
-    /// Removes what is in a data folder that could not be completed, so that the next attempt does
-    /// not find it in use.
-    pub(super) fn discard_data(&self) {
-        let Ok(entries) = fs::read_dir(&self.site.data) else {
-            return;
-        };
-        for path in entries.flatten().map(|entry| entry.path()) {
-            // The next attempt refuses and names a file that cannot be removed.
-            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+    /// Makes a folder with folders in it, and then gives all of it to the user of the server, who
+    /// has it to himself from there on.
+    fn hand_over(&self, data: &Folder, name: &str, inside: &[&str]) -> io::Result<()> {
+        let folder = data.make(OsStr::new(name), 0o700)?;
+        let user = self.site.run_as.as_ref().map(User::identity);
+        for name in inside {
+            let below = folder.make(OsStr::new(name), 0o700)?;
+            user.map_or(Ok(()), |user| below.give(user))?;
         }
+        user.map_or(Ok(()), |user| folder.give(user))
     }
 
-    /// Gives the data folder to the user of the server (copies made by root belong to root) and
-    /// checks that he can reach it and the build.
-    fn own_data(&self) -> Result<(), DbmsError> {
-        close_folder(&self.db_folder())?;
+    /// Checks that the user of the server can reach the data folder and the build.
+    fn check_reach(&self) -> Result<(), DbmsError> {
         if let Some(user) = &self.site.run_as {
-            chown_tree(&self.site.data, user)?;
             check_reachable(&self.site.data, user)?;
             if let Some(root) = &self.site.build.root {
                 check_reachable(root, user)?;
@@ -132,19 +139,14 @@ impl Server {
         Ok(())
     }
 
-    /// Makes a folder within `db/`, for the user of the server.
-    pub(super) fn make_data_subfolder(&self, name: &str) -> Result<(), DbmsError> {
-        make_folder(&self.db_folder().join(name))?;
-        self.own_data()
-    }
-
-    /// Writes the config as a file that the server can read. Returns its path.
+    /// Writes a control file that the server can read and not change. Returns its path.
     pub(super) fn write_config(&self, name: &str, text: &str) -> Result<PathBuf, DbmsError> {
         let path = self.site.data.join(name);
-        fs::write(&path, text).map_err(DbmsError::io(format!("write {}", path.display())))?;
-        if let Some(user) = &self.site.run_as {
-            chown_tree(&path, user)?;
-        }
+        let written = Folder::open(&self.site.data).and_then(|data| {
+            data.check_own()?;
+            data.replace(OsStr::new(name), text.as_bytes(), 0o644)
+        });
+        written.map_err(DbmsError::io(format!("write {}", path.display())))?;
         Ok(path)
     }
 
@@ -159,7 +161,7 @@ impl Server {
         let short = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let doing = format!("make a data folder for {} with {short}", self.name());
         let stdin = match input {
-            Some(text) => Some(self.write_config("tmp/init.sql", text)?),
+            Some(text) => Some(self.write_config("init.sql", text)?),
             None => None,
         };
         let log_start = log::end(&log);
@@ -195,17 +197,18 @@ impl Server {
     ) -> Result<(), DbmsError> {
         let log = self.log();
         make_folder(&self.site.logs)?;
-        make_folder(&self.temporary_folder())?;
         let (program, args) = match &self.site.callgrind {
             Some(callgrind) => {
-                make_folder(callgrind.folder())?;
+                let made = callgrind.make_folder();
+                made.map_err(DbmsError::io(format!("make {}", callgrind.folder().display())))?;
                 callgrind.wrap(program, args)
             }
             None => (program.to_owned(), args),
         };
-        self.own_data()?;
-        if let (Some(user), Some(parent)) = (&self.site.run_as, self.site.sockets.parent()) {
-            check_reachable(parent, user)?;
+        self.check_reach()?;
+        let mut above = self.site.sockets.ancestors().skip(1);
+        if let (Some(user), Some(there)) = (&self.site.run_as, above.find(|path| path.exists())) {
+            check_reachable(there, user)?;
         }
         self.log_start = log::end(&log);
         let job = ProcessSpec {
@@ -238,7 +241,7 @@ impl Server {
         set("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
         set("LC_ALL", "C");
         set("TZ", "UTC");
-        set("HOME", &self.site.data.to_string_lossy());
+        set("HOME", &self.temporary_folder().to_string_lossy());
         set("TMPDIR", &self.temporary_folder().to_string_lossy());
         ProcessSpec {
             program: program.to_owned(),
@@ -408,14 +411,29 @@ pub(super) fn refuse_used(data: &Path) -> Result<(), DbmsError> {
     }
 }
 
-pub(super) fn make_folder(path: &Path) -> Result<(), DbmsError> {
-    fs::create_dir_all(path).map_err(DbmsError::io(format!("make the folder {}", path.display())))
+/// Makes the data folder of a library, and gives it to the user who runs the library: all that
+/// works in it from there on runs as that user.
+pub(super) fn hand_over_data(site: &Site) -> Result<FreshFolder, DbmsError> {
+    refuse_used(&site.data)?;
+    let taken = FreshFolder::take(&site.data, 0o700).and_then(|data| {
+        let user = site.run_as.as_ref().map(User::identity);
+        user.map_or(Ok(()), |user| data.folder().give(user))?;
+        Ok(data)
+    });
+    taken.map_err(DbmsError::io(format!("make the folder {}", site.data.display())))
 }
 
-/// Makes a folder private to its owner; servers insist on it.
-fn close_folder(path: &Path) -> Result<(), DbmsError> {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
-        .map_err(DbmsError::io(format!("make the folder {} private", path.display())))
+/// Checks that the user who runs a library can reach it and its data.
+pub(super) fn check_library(site: &Site) -> Result<(), DbmsError> {
+    let places = site.build.root.iter().chain([&site.data]);
+    for (place, user) in places.zip(site.run_as.iter().cycle()) {
+        check_reachable(place, user)?;
+    }
+    Ok(())
+}
+
+pub(super) fn make_folder(path: &Path) -> Result<(), DbmsError> {
+    fs::create_dir_all(path).map_err(DbmsError::io(format!("make the folder {}", path.display())))
 }
 
 #[cfg(test)]

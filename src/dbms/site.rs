@@ -21,7 +21,8 @@ pub struct Site {
     pub build: Build,
     /// Its settings.
     pub config: Config,
-    /// Its data folder: all that a snapshot must copy while the server is down.
+    /// Its data folder: all that a snapshot must copy while the server is down. It belongs to the
+    /// user of rqps, as do the control files in it; its `db` and `tmp` to the user of the server.
     pub data: PathBuf,
     /// The folder for logs of the server and of the programs that make its data folder.
     pub logs: PathBuf,

@@ -1,22 +1,29 @@
 //! Prepares this process for scripts that the user brought: an unprivileged user, a working folder
 //! of its own, no way back to root.
 
-use std::fs::{self, DirBuilder, File, Permissions};
-use std::io::{self, ErrorKind};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
 use std::os::fd::IntoRawFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, OFlags};
 
 use crate::driver::request::DriverRequest;
 use crate::driver::script_places::ScriptPlaces;
-use crate::os::confinement;
-use crate::os::user::{self, User};
+use crate::os::beneath::{self, Folder, FreshFolder};
+use crate::os::user::{self, Identity, User};
+use crate::os::{confinement, secret};
+
+/// The place for everyone.
+const OPEN_FOLDER: &str = "/tmp";
 
 /// The copy of a script's folder, in the working folder.
 const COPY: &str = "scripts";
 
-/// Gives up rights, and changes to a new working folder, in /tmp if `scratch` names none. The
-/// process can read `script` and the scripts beside it afterwards.
+/// Gives up rights, and changes to a working folder: `scratch`, which is there and empty, or a new
+/// one in /tmp. The process can read `script` and the scripts beside it afterwards.
 ///
 /// # Errors
 ///
@@ -30,18 +37,19 @@ pub fn enter(script: &Path, scratch: Option<&Path>) -> Result<ScriptPlaces, Stri
     let folder = script.parent().unwrap_or(Path::new("/")).to_owned();
     let scratch = match scratch {
         Some(scratch) => scratch.to_owned(),
-        None => PathBuf::from(format!("/tmp/rqps-script-{}", std::process::id())),
+        // In a place for everyone, with a name that nobody foresees.
+        None => secret::name()
+            .map(|name| Path::new(OPEN_FOLDER).join(format!("rqps-script-{name}")))
+            .map_err(|error| format!("failed to name a folder: {error}"))?,
     };
-    let copy = made(&scratch)
-        .and_then(|()| copied(&folder, script, &scratch, user))
+    let copy = prepared(&scratch, script, user)
         .map_err(|error| format!("failed to make {} for scripts: {error}", scratch.display()))?;
     if let Some(user) = user {
-        user::chown_tree(&scratch, user).map_err(|error| format!("failed to {error}"))?;
         user::check_reachable(&scratch, user).map_err(|error| format!("failed to {error}"))?;
     }
     rustix::process::chdir(&scratch)
         .map_err(|error| format!("failed to enter {}: {error}", scratch.display()))?;
-    confinement::give_up_rights(user).map_err(|error| {
+    confinement::give_up_rights(user.map(User::identity)).map_err(|error| {
         let user = user.map_or("an unprivileged user", |user| user.name.as_str());
         format!(
             "failed to become {user} for scripts: {error}\nhint: start rqps as a user who is not \
@@ -51,30 +59,33 @@ pub fn enter(script: &Path, scratch: Option<&Path>) -> Result<ScriptPlaces, Stri
     Ok(ScriptPlaces { start, folder, copy, scratch })
 }
 
+/// Gives up rights before a library under test is loaded.
+///
+/// # Errors
+///
+/// The process may not change its user, or the page of turns cannot be opened.
+pub(super) fn before_library(mut request: DriverRequest) -> Result<DriverRequest, String> {
+    if user::is_root() {
+        keep_page(&mut request)?;
+        confinement::become_unprivileged(Some(user::of_libraries().identity()))
+            .map_err(|error| format!("failed to {error}"))?;
+    }
+    Ok(request)
+}
+
 /// As [`enter`], for a driver.
 ///
 /// # Errors
 ///
 /// Also if the page of turns cannot be opened.
 pub(super) fn confine(mut request: DriverRequest, script: &Path) -> Result<DriverRequest, String> {
-    open_turns(&mut request)?;
+    keep_page(&mut request)?;
     request.places = Some(enter(script, request.scratch.as_deref())?);
     Ok(request)
 }
 
-/// Gives up rights for a driver that loads a library that is under test.
-///
-/// # Errors
-///
-/// As [`confine`].
-pub(super) fn confine_library(mut request: DriverRequest) -> Result<DriverRequest, String> {
-    open_turns(&mut request)?;
-    confinement::load_foreign_code().map_err(|error| format!("failed to {error}"))?;
-    Ok(request)
-}
-
-/// Opens the page of turns.
-fn open_turns(request: &mut DriverRequest) -> Result<(), String> {
+/// Opens the page of turns while this process may.
+fn keep_page(request: &mut DriverRequest) -> Result<(), String> {
     if let Some(turns) = &mut request.turns {
         // Its path leads through another user's process, and only works until rights are given up.
         let page = File::options().read(true).write(true).open(&turns.page).map_err(|error| {
@@ -85,43 +96,72 @@ fn open_turns(request: &mut DriverRequest) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes an empty folder that only this user may enter.
-fn made(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    if let Some(above) = folder.parent() {
-        fs::create_dir_all(above)?;
-    }
-    DirBuilder::new().mode(0o700).create(folder)
+/// Makes the working folder, with copies of scripts that `user` may not read, and then gives all of
+/// it to `user`. Returns the folder of the copies.
+fn prepared(scratch: &Path, script: &Path, user: Option<&User>) -> io::Result<Option<PathBuf>> {
+    let Some(user) = user else {
+        // The lab may have made it, for a process that is this user's from its start.
+        return FreshFolder::take(scratch, 0o700).map(|_| None);
+    };
+    let made = FreshFolder::take(scratch, 0o700)?;
+    let copied = match scripts_to_copy(script, user)? {
+        scripts if scripts.is_empty() => None,
+        scripts => {
+            let folder = made.folder().make(OsStr::new(COPY), 0o700)?;
+            for (name, mut script) in scripts {
+                let mut copy = folder.new_file(&name, 0o600)?;
+                io::copy(&mut script, &mut copy)?;
+                beneath::give_file(&copy, user.identity())?;
+            }
+            folder.give(user.identity())?;
+            Some(scratch.join(COPY))
+        }
+    };
+    made.folder().give(user.identity())?;
+    Ok(copied)
 }
 
-/// Copies the Lua files of a folder if `user` may not read all of them. Returns the copy.
-fn copied(
-    folder: &Path,
-    script: &Path,
-    scratch: &Path,
-    user: Option<&User>,
-) -> io::Result<Option<PathBuf>> {
-    let Some(user) = user else { return Ok(None) };
-    let mut files = vec![script.to_owned()];
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path != script && path.extension().is_some_and(|end| end == "lua") && path.is_file() {
-            files.push(path);
+/// The script and the Lua files beside it, opened, if `user` may not read all of them.
+///
+/// Reading them for `user` must not open files of a third: a link, or a file that another user than
+/// the owner of the script has put beside it, is left out.
+fn scripts_to_copy(script: &Path, user: &User) -> io::Result<Vec<(OsString, File)>> {
+    let name = script.file_name().ok_or_else(|| io::Error::other("the script has no name"))?;
+    let above = script.parent().unwrap_or(Path::new("/"));
+    let folder = Folder::open(above)?;
+    let is_script = |name: &OsStr| Path::new(name).extension().is_some_and(|end| end == "lua");
+    let files = folder.entries()?.into_iter().filter(|entry| entry.kind == FileType::RegularFile);
+    let mut beside: Vec<OsString> = files.map(|entry| entry.name).collect();
+    beside.retain(|other| other != name && is_script(other));
+    let can_read = |name: &OsStr| user::can_read(&above.join(name), user);
+    if can_read(name) && beside.iter().all(|name| can_read(name)) {
+        return Ok(Vec::new());
+    }
+    let named = own_script(&folder, name)?;
+    let owner = Identity { uid: named.metadata()?.uid(), gid: 0 };
+    let mut scripts = vec![(name.to_owned(), named)];
+    for name in beside {
+        if let Ok(script) = folder.read_of(&name, Some(owner)) {
+            scripts.push((name, script));
         }
     }
-    if files.iter().all(|file| user::can_read(file, user)) {
-        return Ok(None);
+    Ok(scripts)
+}
+
+/// Opens the script that the user named. In a folder that others can write, it must belong to the
+/// owner of the folder: what they put there may lead to a file that only root may read.
+fn own_script(folder: &Folder, name: &OsStr) -> io::Result<File> {
+    let facts = folder.facts()?;
+    let is_ours = facts.uid() == rustix::process::geteuid().as_raw() && facts.mode() & 0o022 == 0;
+    if !is_ours {
+        return folder.read_of(name, Some(Identity { uid: facts.uid(), gid: 0 }));
     }
-    let copy = scratch.join(COPY);
-    fs::create_dir(&copy)?;
-    for file in files {
-        let Some(name) = file.file_name() else { continue };
-        let own = copy.join(name);
-        fs::copy(&file, &own)?;
-        fs::set_permissions(&own, Permissions::from_mode(0o600))?;
+    let script = File::options()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(folder.path().join(name))?;
+    match script.metadata()?.is_file() {
+        true => Ok(script),
+        false => Err(io::Error::other("the script is no regular file")),
     }
-    Ok(Some(copy))
 }

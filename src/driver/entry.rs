@@ -67,7 +67,8 @@ pub fn main(
     ending
 }
 
-/// Gives up rights if the request executes code that the user brought, or that is under test.
+/// Gives up rights if the request executes code that the user brought: scripts, and the library of
+/// a DBMS.
 fn without_rights(request: DriverRequest, parts: &[&DriverPart]) -> Result<DriverRequest, String> {
     let own = match &request.task {
         RequestBody::LoadOwn(own) => Some(own),
@@ -78,15 +79,13 @@ fn without_rights(request: DriverRequest, parts: &[&DriverPart]) -> Result<Drive
         _ => None,
     };
     let part = own.and_then(|own| parts.iter().find(|part| part.benchmark == own.benchmark));
-    match part.and_then(|part| part.script) {
-        Some(script) => {
+    match (part.and_then(|part| part.script), &request.endpoint) {
+        (Some(script), _) => {
             let script = script(&request.task)?;
             confined::confine(request, &script)
         }
-        None if matches!(request.endpoint, Endpoint::File { library: Some(_), .. }) => {
-            confined::confine_library(request)
-        }
-        None => Ok(request),
+        (None, Endpoint::File { .. }) => confined::before_library(request),
+        (None, _) => Ok(request),
     }
 }
 

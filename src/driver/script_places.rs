@@ -1,7 +1,8 @@
 //! The folders of a process that runs a script of the user's.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::os::beneath;
 
 /// The places of a script's process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl ScriptPlaces {
     /// Removes the working folder.
     pub fn clear(&self) {
         // Whatever is left does not concern the request, which has been answered.
-        let _ = fs::remove_dir_all(&self.scratch);
+        let _ = beneath::remove_made(&self.scratch, None);
     }
 }
 

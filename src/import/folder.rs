@@ -51,6 +51,11 @@ pub fn write(
         true => out.join(format!(".import.{id}.partial")),
         false => out.with_file_name(format!(".{name}.{id}.partial")),
     };
+    if let Some(above) = temporary.parent().filter(|above| !above.as_os_str().is_empty()) {
+        fs::create_dir_all(above).map_err(ResultsError::io("create", above))?;
+    }
+    // New, so that all in it is this import's.
+    fs::create_dir(&temporary).map_err(ResultsError::io("create", &temporary))?;
     let written = write_into(&plan, published, &temporary).and_then(|written| {
         put_in_place(&temporary, out, there)?;
         Ok(written)

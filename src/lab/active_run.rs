@@ -77,11 +77,11 @@ pub(super) fn start<'a>(
         None => state.folder.join(&name),
     };
     // Counted runs of all blocks share folders, and one that was killed left its data there.
-    remove(&data, progress);
+    remove(execution, &data, progress);
     let logs = folder.folder().join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
     progress.doing(&state.target.label, "restore the snapshot and start", None);
-    let callgrind = count::callgrind(execution, state, &data);
+    let callgrind = count::callgrind(execution, &data);
     // Preparation is faster without valgrind.
     let is_under = count::counts_next(execution, &state.phases);
     let started = restore(execution, state, number, &data).and_then(|()| {
@@ -104,7 +104,7 @@ pub(super) fn start<'a>(
             record.finished = Some(clock::now_rfc3339());
             folder.update(&record)?;
             state.fault(format!("{name}: {text}"), progress);
-            remove(&data, progress);
+            remove(execution, &data, progress);
             return Ok(Started::Failed(BlockRun { key: record.key, status: record.status }));
         }
     };
@@ -469,7 +469,7 @@ impl ActiveRun<'_> {
         if let Err(error) = self.control.stop() {
             progress.note(&format!("{}: stop: {error}", self.record.key.folder()));
         }
-        remove(&self.data, progress);
+        remove(execution, &self.data, progress);
         self.record.finished = Some(clock::now_rfc3339());
         self.folder.update(&self.record)?;
         Ok(BlockRun { key: self.record.key, status: self.record.status })
@@ -477,10 +477,10 @@ impl ActiveRun<'_> {
 }
 
 /// Removes the data of a run, which are no result.
-fn remove(data: &Path, progress: &mut Progress<'_>) {
-    if data.exists()
-        && let Err(error) = disk::remove_tree(data)
-    {
-        progress.note(&format!("remove {}: {error}", data.display()));
+fn remove(execution: &Execution<'_>, data: &Path, progress: &mut Progress<'_>) {
+    for folder in [data, &execution.folders.counts(data)] {
+        if let Err(error) = execution.folders.remove(folder) {
+            progress.note(&format!("{error:#}"));
+        }
     }
 }

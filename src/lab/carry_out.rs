@@ -212,7 +212,7 @@ pub fn carry_out_block(
         return Ok(report);
     }
     let own = match (node, &options.work) {
-        (Some(_), Some(work)) => Some(BlockFolder::make(work, &options.out)?),
+        (Some(_), Some(work)) => Some(BlockFolder::make(work, &options.out, &options.mark_key)?),
         _ => None,
     };
     let mut options = options.clone();
@@ -287,6 +287,7 @@ fn look_ahead(
 ) -> Result<(Reservation, Vec<ResolvedTarget>, Option<ClientHosts>)> {
     let ExecutionOptions { plan, out, work, .. } = options;
     let run_as = work_folders::unprivileged_user(plan)?;
+    work_folders::check_alone(out, work.as_deref(), run_as.as_ref())?;
     if !ResultSet::is_begun(out, &file::print(plan))? {
         let bytes = cost::estimate(plan, &[]).disk_bytes;
         work_folders::check_space_for(out, work.as_deref(), run_as.as_ref(), bytes)?;
@@ -330,7 +331,8 @@ fn open(
     clients: Option<ClientHosts>,
 ) -> Result<Execution<'_>> {
     let plan = &options.plan;
-    let folders = WorkFolders::open(reservation, &options.out, options.work.as_deref())?;
+    let folders =
+        WorkFolders::open(reservation, (&options.out, options.work.as_deref()), &options.mark_key)?;
     let facts = host::read(&folders.target(""));
     let session = Session {
         host: fingerprint(&facts),

@@ -1,8 +1,6 @@
 //! One step on one target whose instructions are counted: a fixed number of events, with callgrind
 //! switched on before the first and off after the last of them.
 
-use std::fs;
-use std::os::unix::fs::chown;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,7 +16,6 @@ use crate::driver::request::{DriverRequest, RequestBody, StepRequest};
 use crate::lab::driver_team::DriverTeam;
 use crate::lab::execution::Execution;
 use crate::lab::step_runner::{self, StepRunner};
-use crate::lab::target_state::TargetState;
 use crate::os::valgrind::Callgrind;
 
 /// A driver that is silent waits for a server that hangs. Each statement may take so much longer.
@@ -55,12 +52,9 @@ impl StepRunner<'_> {
         if in_client && self.control.launcher().is_some() {
             bail!("this library needs the libc of its own Debian, which valgrind does not load");
         }
-        fs::create_dir_all(callgrind.folder())
+        callgrind
+            .make_folder()
             .with_context(|| format!("make {}", callgrind.folder().display()))?;
-        if let Some(user) = callgrind.user() {
-            chown(callgrind.folder(), Some(user.uid), Some(user.gid))
-                .with_context(|| format!("give away {}", callgrind.folder().display()))?;
-        }
         let mut driver = self.driver(&request, in_client.then_some(callgrind))?;
         let more = PATIENCE_OF_A_STATEMENT * u32::try_from(events).unwrap_or(1 << 20);
         let patience = callgrind.patience() + more;
@@ -143,19 +137,11 @@ fn record(step: &Step, number: u32, outcome: Outcome, counted: Option<Counted>) 
 
 /// Callgrind around the server of a run, or around the driver with a library, if the run is
 /// counted.
-pub(super) fn callgrind(
-    execution: &Execution<'_>,
-    state: &TargetState,
-    data: &Path,
-) -> Option<Callgrind> {
+pub(super) fn callgrind(execution: &Execution<'_>, data: &Path) -> Option<Callgrind> {
     let plan = &execution.options.plan;
-    // A library is counted in the driver, which is rqps's own process if it is compiled in, and no
-    // script runs there.
-    let is_own = state.target.dbms.is_embedded() && state.build.root.is_none();
-    let is_other = plan.runs_scripts() || !is_own;
-    let user = execution.folders.run_as.as_ref().filter(|_| is_other);
-    let user = user.map(|user| user.identity());
-    let callgrind = execution.options.valgrind.as_ref()?.in_folder(data.join("counts"), user);
+    let user = execution.folders.run_as.as_ref().map(|user| user.identity());
+    let folder = execution.folders.counts(data);
+    let callgrind = execution.options.valgrind.as_ref()?.in_folder(folder, user);
     Some(callgrind.simulating(plan.workload.simulated_caches))
 }
 

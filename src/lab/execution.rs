@@ -12,8 +12,9 @@ use crate::domain::gate::Calibration;
 use crate::domain::session::Session;
 use crate::lab::client_hosts::ClientHosts;
 use crate::lab::relay::ClientLine;
-use crate::lab::work_folders::WorkFolders;
+use crate::lab::work_folders::{HostLock, WorkFolders};
 use crate::os::fingerprint::Fingerprint;
+use crate::os::mark::MarkKey;
 use crate::os::perf::Perf;
 use crate::os::spinner::Spinner;
 use crate::os::valgrind::Valgrind;
@@ -47,7 +48,9 @@ pub struct ExecutionOptions {
     /// Folders of debug files by build id, for the names of functions of stripped builds.
     pub debug_folders: Vec<PathBuf>,
     /// The lock that keeps a second rqps from measuring on this host.
-    pub host_lock: PathBuf,
+    pub host_lock: HostLock,
+    /// The key of the marks on folders that rqps makes and removes.
+    pub mark_key: MarkKey,
     /// Configuration file of ssh to client hosts instead of the user's.
     pub ssh_config: Option<PathBuf>,
     /// The line to the rqps that starts drivers for the servers of this one.

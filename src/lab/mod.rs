@@ -57,4 +57,4 @@ pub use executor::{
 pub use node_check::check_node;
 pub use relay::ClientLine;
 pub use resolve::open_cache;
-pub use work_folders::HOST_LOCK;
+pub use work_folders::{HeldHost, HostLock};

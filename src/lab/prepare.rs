@@ -2,6 +2,7 @@
 //! that its blocks start from.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -17,7 +18,7 @@ use crate::lab::progress::Progress;
 use crate::lab::side_by_side::side_by_side;
 use crate::lab::step_runner::{Loaded, StepRunner, cause};
 use crate::lab::target_state::{KeptLoad, TargetState};
-use crate::os::{disk, user};
+use crate::os::disk;
 use crate::plan::{Plan, cost, order};
 
 /// Written beside a complete snapshot. A resumed plan uses only snapshots with this mark.
@@ -102,6 +103,11 @@ fn name(load: u32) -> String {
     if load == 1 { "snapshot".to_owned() } else { format!("snapshot-{load}") }
 }
 
+/// The file beside it that says that it is complete.
+fn record(load: u32) -> String {
+    format!("{}.json", name(load))
+}
+
 /// Makes one load of a target, or uses the snapshot of an earlier one. On an external server there
 /// is no snapshot: this removes tables of an earlier run, and each block loads its own.
 fn load_or_reuse(
@@ -113,36 +119,32 @@ fn load_or_reuse(
     if guest::clear_the_way(execution.options, &state.target, progress)? {
         return Ok(KeptLoad::default());
     }
-    let mark = state.folder.join(format!("{}.json", name(load)));
-    if let Some(kept) = existing(execution, state, load, &mark) {
+    if let Some(kept) = existing(execution, state, load) {
         progress.doing(&state.target.label, "use the existing snapshot", None);
         return Ok(kept);
     }
     // Other files here belong to an interrupted plan or to earlier loads.
     let old = if load == 1 { state.folder.clone() } else { snapshot(state, load) };
-    if old.exists() {
-        disk::remove_tree(&old).with_context(|| format!("remove {}", old.display()))?;
-    }
     let data = state.folder.join("loading");
-    if data.exists() {
-        disk::remove_tree(&data).with_context(|| format!("remove {}", data.display()))?;
+    for folder in [&old, &data] {
+        execution.folders.remove(folder)?;
     }
-    fs::create_dir_all(&data).with_context(|| format!("make {}", data.display()))?;
-    if let Some(user) = &execution.folders.run_as {
-        user::chown_tree(&state.folder, user)?;
-    }
+    execution.folders.make(&data)?;
     let mut loaded = fill(execution, state, (&data, load), progress)?;
     if let Some(loaded) = &mut loaded {
         loaded.record.data_bytes = disk::folder_bytes(&data).ok();
     }
-    fs::rename(&data, snapshot(state, load)).context("name the snapshot")?;
+    let (folder, from) = execution.folders.place(&data)?;
+    folder.rename(from, name(load).as_ref()).context("name the snapshot")?;
     let whole = Mark {
         plan_hash: execution.plan_hash.clone(),
         config_hash: state.config.hash.clone(),
         kept: keep(execution, loaded),
     };
-    fs::write(&mark, serde_json::to_vec_pretty(&whole)?)
-        .with_context(|| format!("write {}", mark.display()))?;
+    let text = serde_json::to_vec_pretty(&whole)?;
+    folder
+        .replace(record(load).as_ref(), &text, 0o600)
+        .with_context(|| format!("write {} in {}", record(load), state.folder.display()))?;
     Ok(whole.kept)
 }
 
@@ -158,13 +160,12 @@ pub(super) fn keep(execution: &Execution<'_>, loaded: Option<Loaded>) -> KeptLoa
 }
 
 /// The load of a snapshot of the same plan and configuration.
-fn existing(
-    execution: &Execution<'_>,
-    state: &TargetState,
-    load: u32,
-    mark: &Path,
-) -> Option<KeptLoad> {
-    let mark: Mark = serde_json::from_slice(&fs::read(mark).ok()?).ok()?;
+fn existing(execution: &Execution<'_>, state: &TargetState, load: u32) -> Option<KeptLoad> {
+    let path = state.folder.join(record(load));
+    let (folder, name) = execution.folders.place(&path).ok()?;
+    let mut text = Vec::new();
+    folder.read_of(name, None).ok()?.read_to_end(&mut text).ok()?;
+    let mark: Mark = serde_json::from_slice(&text).ok()?;
     let same = mark.plan_hash == execution.plan_hash && mark.config_hash == state.config.hash;
     (same && snapshot(state, load).is_dir()).then_some(mark.kept)
 }

@@ -97,7 +97,7 @@ impl TargetState {
             config: self.config.clone(),
             data,
             logs,
-            sockets: execution.folders.sockets(&self.target.label),
+            sockets: execution.folders.sockets()?,
             storage_engine: self.target.storage_engine.clone(),
             run_as: execution.folders.run_as.clone(),
             memory_group,

@@ -3,26 +3,46 @@
 //! All of it is apart from the results, because those are small text that people copy around, and
 //! because servers that run as an unprivileged user must be able to reach it.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use crate::domain::build::BuildSource;
 use crate::domain::target::Target;
-use crate::os::disk;
-use crate::os::lock::{Lock, LockError};
-use crate::os::user::Identity;
-use crate::os::user::{self, User, UserError};
+use crate::os::beneath::Folder;
+use crate::os::lock::{HostClaim, Lock, LockError};
+use crate::os::mark::{MarkKey, OwnFolder};
+use crate::os::user::{self, Identity, User, UserError};
+use crate::os::{disk, secret};
 use crate::plan::Plan;
-use crate::units::short_hash;
-
-/// One measuring program per host: a second one would be noise to the first.
-pub const HOST_LOCK: &str = "/tmp/rqps.measuring.lock";
 
 /// The parent of work folders if servers cannot reach the results.
 const ELSEWHERE: &str = "/var/tmp";
+/// The place for everyone: the parent of folders of sockets, with a short path, and of claims.
+const FOR_EVERYONE: &str = "/tmp";
+/// A folder that only root can make.
+const OF_ROOT: &str = "/run/rqps";
+/// All may pass through the folders of targets: servers run as another user.
+const PASSABLE: u32 = 0o711;
+
+/// One measuring program per host: a second one would be noise to the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostLock {
+    /// The file, which other users cannot open: whoever can may lock it.
+    pub path: PathBuf,
+    /// A folder for everyone, in which users tell each other that they measure. `None` where the
+    /// file is one that the user named.
+    pub claims: Option<PathBuf>,
+}
+
+/// This host, taken.
+#[derive(Debug)]
+pub struct HeldHost {
+    _lock: Lock,
+    _claim: Option<HostClaim>,
+}
 
 /// The host for one measuring program, and the result folder if it is there already: all that is
 /// taken before it is known that the plan can be carried out.
@@ -32,7 +52,7 @@ pub(super) struct Reservation {
     pub(super) run_as: Option<User>,
     doing: String,
     results: Option<Lock>,
-    host: Lock,
+    host: HeldHost,
 }
 
 impl Reservation {
@@ -42,7 +62,7 @@ impl Reservation {
     /// Another rqps writes there or measures on this host.
     pub(super) fn new(
         results: &Path,
-        host_lock: &Path,
+        host_lock: &HostLock,
         run_as: Option<User>,
     ) -> Result<Reservation> {
         let doing = doing(results);
@@ -60,12 +80,16 @@ fn doing(results: &Path) -> String {
 ///
 /// # Errors
 /// Another rqps measures here, or the lock cannot be made.
-pub(super) fn lock_host(results: &Path, host_lock: &Path) -> Result<Lock> {
-    Lock::acquire(host_lock, &doing(results)).map_err(|error| {
+pub(super) fn lock_host(results: &Path, host: &HostLock) -> Result<HeldHost> {
+    host.hold(&doing(results)).map_err(|error| {
         let why = match error {
             LockError::Held { .. } => {
                 ": another rqps is measuring here, and each would disturb the other; wait for it \
                  or stop it"
+            }
+            LockError::Claimed { .. } => {
+                ": another user says that he measures here, and each would disturb the other; wait \
+                 for him, or set RQPS_HOST_LOCK to a file of your own to measure all the same"
             }
             LockError::Io { .. } => "",
         };
@@ -73,11 +97,45 @@ pub(super) fn lock_host(results: &Path, host_lock: &Path) -> Result<Lock> {
     })
 }
 
+impl HostLock {
+    /// That of this user, with claims for others. `state` is the user's folder of states, if it can
+    /// be written.
+    pub fn of_user(state: Option<PathBuf>) -> HostLock {
+        let user = rustix::process::geteuid();
+        let folder = match user.is_root() {
+            true => PathBuf::from(OF_ROOT),
+            // One without a home has no other folder that all its processes know.
+            false => state.unwrap_or_else(|| {
+                Path::new(FOR_EVERYONE).join(format!("rqps-user-{}", user.as_raw()))
+            }),
+        };
+        let claims = Some(PathBuf::from(FOR_EVERYONE));
+        HostLock { path: folder.join("measuring.lock"), claims }
+    }
+
+    /// A file that the user named, and nothing else.
+    pub fn named(path: PathBuf) -> HostLock {
+        HostLock { path, claims: None }
+    }
+
+    /// Takes the host.
+    ///
+    /// # Errors
+    /// Another process has it, or the lock cannot be made.
+    pub fn hold(&self, doing: &str) -> Result<HeldHost, LockError> {
+        let Some(claims) = &self.claims else {
+            return Ok(HeldHost { _lock: Lock::acquire(&self.path, doing)?, _claim: None });
+        };
+        let lock = Lock::acquire_private(&self.path, doing)?;
+        Ok(HeldHost { _lock: lock, _claim: Some(HostClaim::make(claims, doing)?) })
+    }
+}
+
 fn lock_results(results: &Path, doing: &str) -> Result<Lock> {
     Lock::acquire(&results.join(".lock"), doing).map_err(|error| {
         let why = match error {
             LockError::Held { .. } => ": another rqps is writing to it",
-            LockError::Io { .. } => "",
+            LockError::Claimed { .. } | LockError::Io { .. } => "",
         };
         let what = format!("use the result folder {}{why}", results.display());
         anyhow::Error::new(error).context(what)
@@ -87,12 +145,14 @@ fn lock_results(results: &Path, doing: &str) -> Result<Lock> {
 /// The folders of one plan, locked for as long as this lives.
 #[derive(Debug)]
 pub(super) struct WorkFolders {
+    /// The proof that rqps made it; `None` where only other hosts measure.
+    own: Option<OwnFolder>,
     work: PathBuf,
     /// The user of servers and scripts if rqps runs as root.
     pub(super) run_as: Option<User>,
     _results: Lock,
     /// `None` where only other hosts measure.
-    _host: Option<Lock>,
+    _host: Option<HeldHost>,
 }
 
 impl WorkFolders {
@@ -101,9 +161,10 @@ impl WorkFolders {
     ///
     /// # Errors
     /// Another rqps writes there.
-    pub(super) fn elsewhere(results: &Path, host: Option<Lock>) -> Result<WorkFolders> {
+    pub(super) fn elsewhere(results: &Path, host: Option<HeldHost>) -> Result<WorkFolders> {
         let of_results = lock_results(results, &doing(results))?;
         Ok(WorkFolders {
+            own: None,
             work: results.join(".work"),
             run_as: None,
             _results: of_results,
@@ -117,15 +178,16 @@ impl WorkFolders {
     /// Another rqps writes there; a folder cannot be made or reached.
     pub(super) fn open(
         reservation: Reservation,
-        results: &Path,
-        work: Option<&Path>,
+        (results, work): (&Path, Option<&Path>),
+        key: &MarkKey,
     ) -> Result<WorkFolders> {
         fs::create_dir_all(results)
             .with_context(|| format!("make the result folder {}", results.display()))?;
         let Reservation { run_as, doing, results: locked, host } = reservation;
         let of_results = locked.map_or_else(|| lock_results(results, &doing), Ok)?;
-        let work = choose_work(results, work, run_as.as_ref())?;
-        Ok(WorkFolders { work, run_as, _results: of_results, _host: Some(host) })
+        let own = choose_work(results, work, (run_as.as_ref(), key))?;
+        let work = own.path().to_owned();
+        Ok(WorkFolders { own: Some(own), work, run_as, _results: of_results, _host: Some(host) })
     }
 
     /// The folder of one target: its snapshot and its data.
@@ -140,24 +202,75 @@ impl WorkFolders {
         self.work.join(format!(".counted-{order:02}"))
     }
 
-    /// The working folder of a target's driver that executes code of the user's. The driver makes
-    /// it; `user` is who may, if not the user of rqps.
-    ///
-    /// # Errors
-    /// The folder above it cannot be made.
-    pub(super) fn scratch(&self, label: &str, user: Option<Identity>) -> Result<PathBuf> {
-        let above = self.work.join(".scratch");
-        if let Some(Identity { uid, gid }) = user {
-            fs::create_dir_all(&above)
-                .and_then(|()| chown(&above, Some(uid), Some(gid)))
-                .with_context(|| format!("make {}", above.display()))?;
-        }
-        Ok(above.join(label))
+    /// The folder for the files of callgrind beside a data folder. It belongs to the user of the
+    /// counted process, so it is not in a folder of rqps's own files.
+    pub(super) fn counts(&self, data: &Path) -> PathBuf {
+        let name = data.file_name().unwrap_or_default().to_string_lossy();
+        data.with_file_name(format!(".{name}.counts"))
     }
 
-    /// The folder of a server's sockets; short, because the name of a socket ends at 107 bytes.
-    pub(super) fn sockets(&self, label: &str) -> PathBuf {
-        PathBuf::from(format!("/tmp/rqps-{}-{}", std::process::id(), short_hash(label.as_bytes())))
+    /// The working folder of a target's driver that executes code of the user's: new and empty.
+    /// `user` is its owner, if not the user of rqps.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub(super) fn scratch(&self, label: &str, user: Option<Identity>) -> Result<PathBuf> {
+        let path = self.work.join(".scratch").join(label);
+        self.remove(&path)?;
+        let folder = self.make(&path)?;
+        if let Some(user) = user {
+            folder.give(user).with_context(|| format!("give away {}", path.display()))?;
+        }
+        Ok(path)
+    }
+
+    /// The work folder, by the proof that rqps made it.
+    fn own(&self) -> Result<&OwnFolder> {
+        self.own.as_ref().context("this host keeps no data")
+    }
+
+    /// Makes a folder in the work folder, and those above it, or finds it there.
+    ///
+    /// # Errors
+    /// A link or another user's folder is in its place; the system refuses.
+    pub(super) fn make(&self, path: &Path) -> Result<Folder> {
+        let what = || format!("make {}", path.display());
+        let mut folder = self.own()?.folder().below(Path::new("")).with_context(what)?;
+        for name in path.strip_prefix(&self.work).with_context(what)?.iter() {
+            folder = folder.make_or_find(name, PASSABLE).with_context(what)?;
+        }
+        Ok(folder)
+    }
+
+    /// The folder above a path in the work folder, and the name in it. No link is on the way.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub(super) fn place<'p>(&self, path: &'p Path) -> Result<(Folder, &'p OsStr)> {
+        let what = || format!("find {}", path.display());
+        let below = path.strip_prefix(&self.work).with_context(what)?;
+        let above = below.parent().unwrap_or(Path::new(""));
+        let folder = self.own()?.folder().below(above).with_context(what)?;
+        folder.check_own().with_context(what)?;
+        Ok((folder, below.file_name().with_context(what)?))
+    }
+
+    /// Removes a folder in the work folder; nothing to remove is fine.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn remove(&self, path: &Path) -> Result<()> {
+        Ok(self.own()?.remove_below(path)?)
+    }
+
+    /// A folder for a server's sockets, in one that nobody foresees; short, because the name of a
+    /// socket ends at 107 bytes.
+    ///
+    /// # Errors
+    /// The kernel gives no random bytes.
+    pub(super) fn sockets(&self) -> Result<PathBuf> {
+        let outer = format!("rqps-{}-{}", std::process::id(), secret::name()?);
+        Ok(Path::new(FOR_EVERYONE).join(outer).join("s"))
     }
 
     /// Removes the work folder: the plan is done, nothing in it is a result.
@@ -165,8 +278,7 @@ impl WorkFolders {
     /// # Errors
     /// The folder cannot be removed.
     pub(super) fn clear(&self) -> Result<()> {
-        disk::remove_tree(&self.work)
-            .with_context(|| format!("remove the work folder {}", self.work.display()))
+        self.own.as_ref().map_or(Ok(()), |own| Ok(own.remove()?))
     }
 
     /// Refuses a plan that does not fit on the disk.
@@ -178,8 +290,8 @@ impl WorkFolders {
     }
 }
 
-/// The user that servers and scripts run as, if rqps runs as root. A plan without either needs
-/// none: a container may have no /etc/passwd.
+/// The user that servers, scripts and libraries run as, if rqps runs as root. A container may have
+/// no /etc/passwd; then plans with servers or scripts have no user.
 ///
 /// # Errors
 ///
@@ -189,9 +301,35 @@ pub(super) fn unprivileged_user(plan: &Plan) -> Result<Option<User>, UserError> 
         !target.dbms.is_embedded() && !matches!(target.source, BuildSource::Dsn(_))
     };
     match user::choose(None) {
-        Err(_) if !plan.runs_scripts() && !plan.targets.iter().any(is_server) => Ok(None),
+        Err(_) if !plan.runs_scripts() && !plan.targets.iter().any(is_server) => {
+            Ok(Some(user::of_libraries()))
+        }
         found => found,
     }
+}
+
+/// Refuses folders in the place of which the user who runs code under test could put others, while
+/// root writes there.
+///
+/// # Errors
+///
+/// He may write there or above.
+pub(super) fn check_alone(
+    results: &Path,
+    work: Option<&Path>,
+    run_as: Option<&User>,
+) -> Result<(), UserError> {
+    let Some(user) = run_as else { return Ok(()) };
+    [results]
+        .into_iter()
+        .chain(work)
+        .try_for_each(|folder| user::check_alone(existing(folder), user))
+}
+
+/// The folder, or the nearest one above it that is there.
+fn existing(folder: &Path) -> &Path {
+    // The last ancestor of a relative path is empty and means the current folder.
+    folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."))
 }
 
 /// Checks the free space before any folder of a new plan is made.
@@ -206,8 +344,7 @@ pub(super) fn check_space_for(
     bytes: u64,
 ) -> Result<()> {
     let folder = work.unwrap_or(results);
-    // The last ancestor of a relative path is empty and means the current folder.
-    let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let there = existing(folder);
     let closed = run_as.is_some_and(|user| user::check_reachable(there, user).is_err());
     match work.is_none() && closed {
         true => check_space(Path::new(ELSEWHERE), Path::new(ELSEWHERE), bytes),
@@ -230,29 +367,34 @@ fn check_space(folder: &Path, there: &Path, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// The work folder: beside the results, or one of its own where the user said, because it is
-/// removed in the end and what else lies there is not ours.
-fn choose_work(results: &Path, work: Option<&Path>, run_as: Option<&User>) -> Result<PathBuf> {
+/// The work folder: beside the results, or one of its own where the user said. It is removed in the
+/// end, so it must be one that rqps made: see [`MarkKey::claim`].
+fn choose_work(
+    results: &Path,
+    work: Option<&Path>,
+    (run_as, key): (Option<&User>, &MarkKey),
+) -> Result<OwnFolder> {
     let beside = fs::canonicalize(results)?.join(".work");
-    let own = format!("rqps-{}", short_hash(beside.as_os_str().as_encoded_bytes()));
+    let own = format!("rqps-{}", key.name(beside.as_os_str().as_encoded_bytes()));
     let folder = match work {
-        Some(work) => work.join(&own),
+        Some(work) => {
+            fs::create_dir_all(work).with_context(|| format!("make {}", work.display()))?;
+            fs::canonicalize(work)?.join(&own)
+        }
         None => beside,
     };
-    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
-    let folder = fs::canonicalize(&folder)?;
-    let Some(user) = run_as else { return Ok(folder) };
-    let unreachable = match user::check_reachable(&folder, user) {
-        Ok(()) => return Ok(folder),
+    let claim = |folder: &Path| key.claim(folder).context("keep data");
+    let Some(user) = run_as else { return claim(&folder) };
+    let above = folder.parent().unwrap_or(Path::new("/"));
+    let unreachable = match user::check_reachable(above, user) {
+        Ok(()) => return claim(&folder),
         Err(error) => error,
     };
     if work.is_some() {
         return Err(unreachable).context("use the folder of --work");
     }
     // Results under root's own home are closed to servers; what they need goes where they may.
-    fs::remove_dir(&folder).ok();
-    let elsewhere = Path::new(ELSEWHERE).join(own);
-    fs::create_dir_all(&elsewhere).with_context(|| format!("make {}", elsewhere.display()))?;
-    user::check_reachable(&elsewhere, user)?;
+    let elsewhere = claim(&Path::new(ELSEWHERE).join(own))?;
+    user::check_reachable(elsewhere.path(), user)?;
     Ok(elsewhere)
 }

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! The lock is the kernel's and ends with its process, so a partial folder whose lock is free was
-//! left by a process that died, and is removed.
+//! left by a process that died, and is removed, if it has the cache's own mark: the folder that the
+//! user names as a cache may hold anything else. The key of the marks is in `locks`.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -26,6 +27,8 @@ use std::time::Duration;
 use crate::domain::build::{Build, Manifest};
 use crate::obtain::error::{ObtainError, Reason};
 use crate::obtain::progress::Progress;
+use crate::os::disk::DiskError;
+use crate::os::mark::{MarkKey, OwnFolder};
 use crate::parallel;
 
 /// Time between two attempts to take a lock that another rqps holds.
@@ -37,6 +40,7 @@ const TREE: &str = "tree";
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
+    key: MarkKey,
     objects: Arc<Mutex<Option<KeptObjects>>>,
 }
 
@@ -75,7 +79,8 @@ impl Cache {
         match fs::create_dir_all(root) {
             Err(error) if new && is_forbidden(&error) => {
                 let root = std::path::absolute(root).map_err(refused)?;
-                return Ok(Cache { root, objects: Arc::default() });
+                let key = MarkKey::open(None).map_err(refused)?;
+                return Ok(Cache { root, key, objects: Arc::default() });
             }
             made => made.map_err(refused)?,
         }
@@ -92,7 +97,8 @@ impl Cache {
                 return Err(refused(error));
             }
         }
-        let cache = Cache { root, objects: Arc::default() };
+        let key = MarkKey::open(Some(&root.join("locks"))).map_err(refused)?;
+        let cache = Cache { root, key, objects: Arc::default() };
         cache.remove_leftovers();
         Ok(cache)
     }
@@ -164,15 +170,19 @@ impl Cache {
             std::thread::sleep(RETRY);
         }
         let folder = self.root.join("partial").join(key);
-        remove_all(&folder).map_err(Reason::io("remove", &folder))?;
+        let not_ours = |error| Reason::io("create", &folder)(io::Error::other(error));
+        if let Some(old) = self.key.find(&folder).map_err(not_ours)? {
+            old.remove().map_err(not_removed)?;
+        }
+        let own = self.key.claim(&folder).map_err(not_ours)?;
         // A client that outlived its rqps still writes into the folder of that process.
         let package = folder.join(format!("package-{}", std::process::id()));
+        make_open_folder(&package).map_err(Reason::io("create", &package))?;
+        // The mark goes with it to its final place.
         let build = folder.join("build");
-        for made in [&folder, &package, &build] {
-            make_open_folder(made).map_err(Reason::io("create", made))?;
-        }
+        self.key.claim(&build).map_err(not_ours)?;
         let target = self.root.join("builds").join(key);
-        Ok(Partial { folder, package, build, target, _lock: lock })
+        Ok(Partial { own, key: self.key.clone(), package, build, target, _lock: lock })
     }
 
     /// The place of the objects with that key: empty at first, kept until another key is asked for
@@ -207,13 +217,14 @@ impl Cache {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Some(key) = name.to_str() else { continue };
+            let Ok(Some(own)) = self.key.find(&entry.path()) else { continue };
             let path = self.lock_path(key);
             let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
             if let Ok(lock) = opened
                 && lock.try_lock().is_ok()
             {
                 // If this fails the next fetch of the key tries again, and says so.
-                let _ = remove_all(&entry.path());
+                let _ = own.remove();
             }
         }
     }
@@ -222,7 +233,8 @@ impl Cache {
 /// A build on its way into the cache. Dropped before [`Partial::keep`], it leaves nothing.
 #[derive(Debug)]
 pub(super) struct Partial {
-    folder: PathBuf,
+    own: OwnFolder,
+    key: MarkKey,
     package: PathBuf,
     build: PathBuf,
     target: PathBuf,
@@ -247,7 +259,7 @@ impl Partial {
         progress: &mut Progress<'_>,
     ) -> Result<(), Reason> {
         // Half a gigabyte that need not go to the disk any more.
-        remove_all(&self.package).map_err(Reason::io("remove", &self.package))?;
+        self.own.remove_below(&self.package).map_err(not_removed)?;
         let path = self.build.join(MANIFEST);
         let text = serde_json::to_string_pretty(manifest)
             .map_err(|error| Reason::io("write", &path)(io::Error::other(error)))?;
@@ -256,7 +268,10 @@ impl Partial {
         file.set_permissions(Permissions::from_mode(0o644)).map_err(Reason::io("chmod", &path))?;
         bring_to_disk(&file, progress)?.map_err(Reason::io("bring to disk", &self.build))?;
         // An existing tree is incomplete, or it would have been used.
-        remove_all(&self.target).map_err(Reason::io("remove", &self.target))?;
+        let not_ours = |error| Reason::io("replace", &self.target)(io::Error::other(error));
+        if let Some(old) = self.key.find(&self.target).map_err(not_ours)? {
+            old.remove().map_err(not_removed)?;
+        }
         fs::rename(&self.build, &self.target).map_err(Reason::io("rename", &self.build))?;
         let parent = self.target.parent().unwrap_or(&self.target);
         let synced = File::open(parent).and_then(|folder| folder.sync_all());
@@ -267,7 +282,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         // Whatever remains is removed when the cache is opened again.
-        let _ = remove_all(&self.folder);
+        let _ = self.own.remove();
     }
 }
 
@@ -295,11 +310,10 @@ fn make_open_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a folder with all that is in it; nothing to remove is fine.
-fn remove_all(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
+fn not_removed(error: DiskError) -> Reason {
+    match error {
+        DiskError::Io { path, source, .. } => Reason::io("remove", path)(source),
+        other => Reason::io("remove", "")(io::Error::other(other)),
     }
 }
 

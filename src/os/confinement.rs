@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::process::{DumpableBehavior, Signal};
 
-use crate::os::user::{self, User};
+use crate::os::user::{self, Identity, is_root};
 
 /// The environment variables that such code finds, if they are set.
 const VARIABLES: [&str; 2] = ["PATH", "LANG"];
@@ -82,11 +82,23 @@ fn put(from: RawFd, to: RawFd) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// There is no such user, or the process may not change its user.
+/// The process may not change its user.
 pub fn load_foreign_code() -> Result<(), String> {
-    let user = user::choose(None).map_err(|error| error.to_string())?;
-    give_up_rights(user.as_ref()).map_err(|error| {
-        format!("become an unprivileged user: {error}\nhint: start rqps as a user who is not root")
+    become_unprivileged(Some(user::of_libraries().identity()))
+}
+
+/// As [`load_foreign_code`], as that user.
+///
+/// # Errors
+///
+/// As there. The text is a complete message.
+pub fn become_unprivileged(user: Option<Identity>) -> Result<(), String> {
+    let user = user.filter(|_| is_root());
+    give_up_rights(user).map_err(|error| {
+        let user = user.map_or("an unprivileged user".to_owned(), |user| user.uid.to_string());
+        format!(
+            "become user {user} for a library: {error}\nhint: start rqps as a user who is not root"
+        )
     })
 }
 
@@ -95,15 +107,15 @@ pub fn load_foreign_code() -> Result<(), String> {
 /// # Errors
 ///
 /// The process may not change its user, as in some containers.
-pub fn give_up_rights(user: Option<&User>) -> io::Result<()> {
-    if let Some(User { uid, gid, .. }) = user {
+pub fn give_up_rights(user: Option<Identity>) -> io::Result<()> {
+    if let Some(Identity { uid, gid }) = user {
         // The calls of libc change all threads of the process, those of the kernel only one.
         // SAFETY: numbers only; with a length of 0 the list of groups is not read.
         succeeded(unsafe { libc::setgroups(0, std::ptr::null()) })?;
         // SAFETY: numbers only.
-        succeeded(unsafe { libc::setresgid(*gid, *gid, *gid) })?;
+        succeeded(unsafe { libc::setresgid(gid, gid, gid) })?;
         // SAFETY: numbers only.
-        succeeded(unsafe { libc::setresuid(*uid, *uid, *uid) })?;
+        succeeded(unsafe { libc::setresuid(uid, uid, uid) })?;
         // The kernel undoes both for a process that changes its user. Without the first, it could
         // not look at its own files in /proc.
         rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;

@@ -2,13 +2,16 @@
 //! and the device under them.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, FileType, Gid, Uid};
 use thiserror::Error;
 
+use crate::os::beneath::Folder;
 use crate::os::proc;
 
 /// An error, with its place.
@@ -50,32 +53,53 @@ fn fault<'a>(doing: &'static str, path: &'a Path) -> impl Fn(io::Error) -> DiskE
     move |source| DiskError::Io { doing, path: path.to_path_buf(), source }
 }
 
+/// Folders within each other that are read: a data folder has a handful, and one that a hostile
+/// process made must not exhaust descriptors.
+const DEPTH: usize = 100;
+
 /// Bytes that a folder takes on its disk, as `du` counts: allocated blocks, files with several
 /// names once. Files that vanish meanwhile do not count.
 pub fn folder_bytes(folder: &Path) -> Result<u64, DiskError> {
+    let opened = Folder::open(folder).map_err(fault("read", folder))?;
+    let own = opened.facts().map_err(fault("read", folder))?;
+    let mut bytes = own.blocks().saturating_mul(512);
     let mut seen = BTreeSet::new();
-    let mut bytes = 0u64;
-    fs::symlink_metadata(folder).map_err(fault("read", folder))?;
-    let mut waiting = vec![folder.to_path_buf()];
-    while let Some(path) = waiting.pop() {
-        let meta = match fs::symlink_metadata(&path) {
-            Ok(meta) => meta,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(fault("read", &path)(error)),
-        };
-        if meta.nlink() > 1 && !meta.is_dir() && !seen.insert((meta.dev(), meta.ino())) {
-            continue;
+    each_entry(&opened, 0, &mut |folder, name, _| {
+        // A file may vanish at any moment.
+        let facts = rustix::fs::statat(folder.file(), name, AtFlags::SYMLINK_NOFOLLOW);
+        let Ok(facts) = facts else { return Ok(()) };
+        let is_folder = FileType::from_raw_mode(facts.st_mode) == FileType::Directory;
+        if facts.st_nlink == 1 || is_folder || seen.insert((facts.st_dev, facts.st_ino)) {
+            let blocks = u64::try_from(facts.st_blocks).unwrap_or_default();
+            bytes = bytes.saturating_add(blocks.saturating_mul(512));
         }
-        bytes = bytes.saturating_add(meta.blocks().saturating_mul(512));
-        if meta.is_dir() {
-            match fs::read_dir(&path) {
-                Ok(entries) => waiting.extend(entries.filter_map(Result::ok).map(|e| e.path())),
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+/// Calls `look` with each entry of a folder and of those below it. Links are not followed; folders
+/// that vanish meanwhile are passed over.
+fn each_entry(
+    folder: &Folder,
+    depth: usize,
+    look: &mut dyn FnMut(&Folder, &OsStr, FileType) -> Result<(), DiskError>,
+) -> Result<(), DiskError> {
+    let at = folder.path();
+    if depth > DEPTH {
+        return Err(fault("read", at)(io::Error::other("too many folders within each other")));
+    }
+    for entry in folder.entries().map_err(fault("read", at))? {
+        look(folder, &entry.name, entry.kind)?;
+        if entry.kind == FileType::Directory {
+            match folder.below(Path::new(&entry.name)) {
+                Ok(below) => each_entry(&below, depth + 1, look)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(fault("read", &path)(error)),
+                Err(error) => return Err(fault("read", &at.join(&entry.name))(error)),
             }
         }
     }
-    Ok(bytes)
+    Ok(())
 }
 
 /// Bytes that an unprivileged user may still write into the file system under `path`.
@@ -95,12 +119,16 @@ pub struct Copied {
     pub cloned: u64,
 }
 
-/// Copies a folder with modes, owners, times, symbolic links and holes into `to`, which must be
-/// absent or empty. Blocks are shared where the file system can (btrfs, XFS), else copied. What the
-/// copy wrote is on the disk when this returns, so that it is not written while something is
+/// Copies a folder with permissions, owners, times, symbolic links and holes into `to`, which must
+/// be absent or empty. Blocks are shared where the file system can (btrfs, XFS), else copied. What
+/// the copy wrote is on the disk when this returns, so that it is not written while something is
 /// measured. Sockets and pipes are left out: they belong to a process, not to the data. Reports the
 /// copied bytes and the total to `progress`. After a fault `to` holds a part of the copy, for the
 /// caller to remove.
+///
+/// The folder may belong to a user whom this one does not trust: links are not followed, no device
+/// and no set-user-id bit is copied, and a file in another user's folder must be that user's, or it
+/// may be a hard link to what only this user may read.
 pub fn copy_tree(
     from: &Path,
     to: &Path,
@@ -109,43 +137,41 @@ pub fn copy_tree(
     if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(DiskError::NotEmpty(to.to_path_buf()));
     }
-    let of = apparent_bytes(from)?;
+    let source = Folder::open(from).map_err(fault("read", from))?;
+    let mut of = 0;
+    each_entry(&source, 0, &mut |folder, name, kind| {
+        if kind == FileType::RegularFile {
+            let facts = rustix::fs::statat(folder.file(), name, AtFlags::SYMLINK_NOFOLLOW);
+            of += facts.map_or(0, |facts| u64::try_from(facts.st_size).unwrap_or_default());
+        }
+        Ok(())
+    })?;
+    let (above, name) = (to.parent().unwrap_or(Path::new("")), to.file_name());
+    let name = name.ok_or_else(|| fault("make", to)(io::Error::other("it has no name")))?;
+    if !above.as_os_str().is_empty() {
+        fs::create_dir_all(above).map_err(fault("make", above))?;
+    }
+    let target = Folder::open(above).and_then(|above| above.make_or_find(name, 0o700));
+    let target = target.map_err(fault("make", to))?;
     let mut copier = Copier { of, progress, copied: Copied::default() };
-    copier.folder(from, to)?;
-    let folder = File::open(to).map_err(fault("open", to))?;
-    rustix::fs::syncfs(&folder).map_err(|error| fault("write out", to)(error.into()))?;
+    copier.folder(&source, &target)?;
+    rustix::fs::syncfs(target.file()).map_err(|error| fault("write out", to)(error.into()))?;
     Ok(copier.copied)
 }
 
 /// Takes the files of a folder out of the page cache, as far as they are on the disk: a process
 /// whose memory is limited pays only for pages that it brings in itself.
 pub fn drop_cached(folder: &Path) -> Result<(), DiskError> {
-    for entry in fs::read_dir(folder).map_err(fault("read", folder))? {
-        let path = entry.map_err(fault("read", folder))?.path();
-        let meta = fs::symlink_metadata(&path).map_err(fault("read", &path))?;
-        if meta.is_dir() {
-            drop_cached(&path)?;
-        } else if meta.is_file() {
-            let file = File::open(&path).map_err(fault("open", &path))?;
+    let opened = Folder::open(folder).map_err(fault("read", folder))?;
+    each_entry(&opened, 0, &mut |folder, name, kind| {
+        if kind == FileType::RegularFile {
+            let path = folder.path().join(name);
+            let file = folder.regular(name).map_err(fault("open", &path))?;
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
                 .map_err(|error| fault("uncache", &path)(error.into()))?;
         }
-    }
-    Ok(())
-}
-
-fn apparent_bytes(folder: &Path) -> Result<u64, DiskError> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(folder).map_err(fault("read", folder))? {
-        let path = entry.map_err(fault("read", folder))?.path();
-        let meta = fs::symlink_metadata(&path).map_err(fault("read", &path))?;
-        if meta.is_dir() {
-            bytes += apparent_bytes(&path)?;
-        } else if meta.is_file() {
-            bytes += meta.len();
-        }
-    }
-    Ok(bytes)
+        Ok(())
+    })
 }
 
 struct Copier<'a> {
@@ -156,39 +182,45 @@ struct Copier<'a> {
 
 /// So much is copied between two calls of `progress`.
 const CHUNK_BYTES: u64 = 64 << 20;
+/// Permissions that a copy keeps: not set-user-id and set-group-id.
+const KEPT_MODE: u32 = 0o1777;
 
 impl Copier<'_> {
-    fn folder(&mut self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        fs::create_dir_all(to).map_err(fault("make", to))?;
-        for entry in fs::read_dir(from).map_err(fault("read", from))? {
-            let entry = entry.map_err(fault("read", from))?;
-            let (source, target) = (entry.path(), to.join(entry.file_name()));
-            let kind = entry.file_type().map_err(fault("read", &source))?;
-            if kind.is_dir() {
-                self.folder(&source, &target)?;
-            } else if kind.is_symlink() {
-                link(&source, &target)?;
-            } else if kind.is_file() {
-                self.file(&source, &target)?;
+    /// The new folder belongs to this user until all is in it.
+    fn folder(&mut self, from: &Folder, to: &Folder) -> Result<(), DiskError> {
+        let facts = from.facts().map_err(fault("read", from.path()))?;
+        for entry in from.entries().map_err(fault("read", from.path()))? {
+            let (name, path) = (entry.name.as_os_str(), from.path().join(&entry.name));
+            match entry.kind {
+                FileType::Directory => {
+                    let source = from.below(Path::new(name)).map_err(fault("read", &path))?;
+                    let made = to.make(name, 0o700);
+                    let target = made.map_err(fault("make", &to.path().join(name)))?;
+                    check_owner(&facts, &source.facts().map_err(fault("read", &path))?, &path)?;
+                    self.folder(&source, &target)?;
+                }
+                FileType::Symlink => link(from, to, name).map_err(fault("copy", &path))?,
+                FileType::RegularFile => {
+                    let source = from.regular(name).map_err(fault("read", &path))?;
+                    check_owner(&facts, &source.metadata().map_err(fault("read", &path))?, &path)?;
+                    self.file(&source, to, name)?;
+                }
+                _ => {}
             }
         }
         // Last, since a folder may forbid writing into it, and writing moves its time.
-        let meta = fs::symlink_metadata(from).map_err(fault("read", from))?;
-        let folder = File::open(to).map_err(fault("open", to))?;
-        dress(&folder, to, &meta)
+        dress(to.file(), to.path(), &facts)
     }
 
-    fn file(&mut self, from: &Path, to: &Path) -> Result<(), DiskError> {
-        let source = File::open(from).map_err(fault("read", from))?;
-        let meta = source.metadata().map_err(fault("read", from))?;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let target = options.open(to).map_err(fault("make", to))?;
-        if rustix::fs::ioctl_ficlone(&target, &source).is_ok() {
+    fn file(&mut self, source: &File, folder: &Folder, name: &OsStr) -> Result<(), DiskError> {
+        let to = &folder.path().join(name);
+        let meta = source.metadata().map_err(fault("read", to))?;
+        let target = folder.new_file(name, 0o600).map_err(fault("make", to))?;
+        if rustix::fs::ioctl_ficlone(&target, source).is_ok() {
             self.copied.cloned += 1;
             self.copied.bytes += meta.len();
         } else {
-            self.extents(&source, &target, meta.len()).map_err(fault("copy to", to))?;
+            self.extents(source, &target, meta.len()).map_err(fault("copy to", to))?;
         }
         self.copied.files += 1;
         (self.progress)(self.copied.bytes, self.of);
@@ -239,13 +271,25 @@ fn extent(source: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     }
 }
 
-fn link(from: &Path, to: &Path) -> Result<(), DiskError> {
-    let text = fs::read_link(from).map_err(fault("read", from))?;
-    symlink(text, to).map_err(fault("make", to))?;
-    let meta = fs::symlink_metadata(from).map_err(fault("read", from))?;
-    let made = fs::symlink_metadata(to).map_err(fault("read", to))?;
-    if (made.uid(), made.gid()) != (meta.uid(), meta.gid()) {
-        lchown(to, Some(meta.uid()), Some(meta.gid())).map_err(fault("give away", to))?;
+/// In a folder of another user, what is not that user's may be a hard link to anything.
+fn check_owner(folder: &fs::Metadata, found: &fs::Metadata, path: &Path) -> Result<(), DiskError> {
+    let own = rustix::process::geteuid().as_raw();
+    if folder.uid() == own || found.uid() == folder.uid() {
+        return Ok(());
+    }
+    let (owner, other) = (folder.uid(), found.uid());
+    Err(fault("copy", path)(io::Error::other(format!(
+        "it belongs to user {other} and lies in a folder of user {owner}"
+    ))))
+}
+
+fn link(from: &Folder, to: &Folder, name: &OsStr) -> io::Result<()> {
+    let facts = rustix::fs::statat(from.file(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let text = rustix::fs::readlinkat(from.file(), name, Vec::new())?;
+    rustix::fs::symlinkat(text, to.file(), name)?;
+    let (uid, gid) = (Uid::from_raw(facts.st_uid), Gid::from_raw(facts.st_gid));
+    if uid != rustix::process::geteuid() || gid != rustix::process::getegid() {
+        rustix::fs::chownat(to.file(), name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
     }
     Ok(())
 }
@@ -257,19 +301,10 @@ fn dress(made: &File, path: &Path, like: &fs::Metadata) -> Result<(), DiskError>
         std::os::unix::fs::fchown(made, Some(like.uid()), Some(like.gid()))
             .map_err(fault("give away", path))?;
     }
-    let mode = fs::Permissions::from_mode(like.mode() & 0o7777);
+    let mode = fs::Permissions::from_mode(like.mode() & KEPT_MODE);
     made.set_permissions(mode).map_err(fault("set the mode of", path))?;
     let modified = like.modified().map_err(fault("read", path))?;
     made.set_modified(modified).map_err(fault("set the time of", path))
-}
-
-/// Removes a folder and all that is in it. One that is not there is no fault.
-pub fn remove_tree(folder: &Path) -> Result<(), DiskError> {
-    match fs::remove_dir_all(folder) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(fault("remove", folder)(error)),
-    }
 }
 
 /// The block device of a folder.
@@ -337,6 +372,8 @@ pub fn device_of(path: &Path) -> Result<String, DiskError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -389,6 +426,24 @@ mod tests {
         assert!(blocks(&to) <= blocks(&from) + 256, "{} {}", blocks(&to), blocks(&from));
     }
 
+    /// Only root can make what is refused: a file of a third user in a folder of another.
+    #[test]
+    fn a_copy_takes_no_bits_that_give_rights_and_no_file_of_a_third() {
+        let work = tempfile::tempdir().unwrap();
+        let from = work.path().join("from");
+        fs::create_dir(&from).unwrap();
+        fs::write(from.join("tool"), "").unwrap();
+        fs::set_permissions(from.join("tool"), fs::Permissions::from_mode(0o6755)).unwrap();
+        copy_tree(&from, &work.path().join("to"), &mut |_, _| {}).unwrap();
+        let mode = fs::metadata(work.path().join("to/tool")).unwrap().mode();
+        assert_eq!(mode & 0o7777, 0o755);
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&from, Some(65_534), Some(65_534)).unwrap();
+            let fault = copy_tree(&from, &work.path().join("again"), &mut |_, _| {}).unwrap_err();
+            assert!(fault.to_string().contains("belongs to user 0 and lies in"), "{fault}");
+        }
+    }
+
     #[test]
     fn a_copy_never_overwrites() {
         let work = tempfile::tempdir().unwrap();
@@ -425,16 +480,5 @@ mod tests {
         assert_eq!(device_of(work.path()).ok(), device.name);
         let fault = device_of(Path::new("/proc")).unwrap_err().to_string();
         assert_eq!(fault, "no block device lies under /proc: its file system is proc");
-    }
-
-    #[test]
-    fn removing_what_is_not_there_is_no_fault() {
-        let work = tempfile::tempdir().unwrap();
-        let folder = work.path().join("a/b");
-        fs::create_dir_all(&folder).unwrap();
-        for _ in 0..2 {
-            remove_tree(&work.path().join("a")).unwrap();
-            assert!(!folder.exists());
-        }
     }
 }

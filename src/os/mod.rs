@@ -3,6 +3,7 @@
 
 pub mod affinity;
 pub mod answer;
+pub mod beneath;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
@@ -11,15 +12,18 @@ pub mod disk;
 pub mod fingerprint;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod give;
 pub mod hardware;
 pub mod host;
 pub mod lock;
 #[cfg(test)]
 mod made_root;
+pub mod mark;
 pub mod noise;
 pub mod perf;
 mod perf_script;
 pub mod plain;
+mod private_folder;
 pub mod proc;
 pub mod process;
 pub mod profile_names;

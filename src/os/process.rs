@@ -22,6 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::os::child::{self, ChildTask};
+use crate::os::private_folder::remove_private_folder;
 use crate::os::shared_memory::{self, SharedPiece};
 use crate::os::tree::stat_of;
 use crate::os::user::Identity;
@@ -116,7 +117,9 @@ pub struct ProcessSpec {
     /// A control group that it is started in. If rqps is gone before it, the warden removes it.
     pub memory_group: Option<PathBuf>,
     /// The warden makes this folder, which only the process may enter, and removes it with all in
-    /// it after the last process has ended. Its parent must exist.
+    /// it after the last process has ended. It must be new; if the folder above it is not there,
+    /// the warden makes that one, too, for its own user. In a place for everyone, the outer one has
+    /// a name that nobody foresees.
     pub private_folder: Option<PathBuf>,
     /// The way to end the tree if rqps is gone.
     pub on_loss: StopOrder,
@@ -349,7 +352,7 @@ impl Warden {
         let _ = self.child.wait();
         if let (State::Gone, Some(folder)) = (state, &self.private_folder) {
             // A warden that was killed could not remove it.
-            let _ = std::fs::remove_dir_all(folder);
+            remove_private_folder(folder);
         }
         self.remove_memory();
         Ok(self.has_exited().unwrap_or_default())

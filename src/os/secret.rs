@@ -1,4 +1,4 @@
-//! Random passwords.
+//! Random passwords, keys and names.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +13,25 @@ const BYTES: usize = 24;
 /// # Errors
 /// The kernel gives no random bytes.
 pub fn password() -> io::Result<String> {
-    let mut bytes = [0; BYTES];
+    random::<BYTES>()
+}
+
+/// A new key.
+pub(super) fn key() -> io::Result<String> {
+    random::<32>()
+}
+
+/// A name that nobody foresees, for a file or folder in a place for everyone. Short, because the
+/// path of a socket ends at 107 bytes.
+///
+/// # Errors
+/// The kernel gives no random bytes.
+pub fn name() -> io::Result<String> {
+    random::<8>()
+}
+
+fn random<const N: usize>() -> io::Result<String> {
+    let mut bytes = [0; N];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(units::hex(&bytes))
 }

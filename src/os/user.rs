@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, lchown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -76,6 +76,17 @@ pub enum UserError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The user may put something else there.
+    #[error(
+        "keep data below {folder}: user {user}, who runs code under test, may write there, and \
+         rqps runs as root; choose a place outside it, or forbid it with `chmod o-w {folder}`"
+    )]
+    Open {
+        /// The folder.
+        folder: PathBuf,
+        /// The user.
+        user: String,
+    },
     /// The user cannot get there.
     #[error(
         "reach {wanted} as user {user} (rqps runs as root, so servers run as {user}): {user} may \
@@ -120,6 +131,13 @@ pub fn choose(wanted: Option<&str>) -> Result<Option<User>, UserError> {
     find(&passwd, wanted.unwrap_or(DEFAULT_USER)).map(Some)
 }
 
+/// The user that libraries under test run as if rqps runs as root, also where a container has no
+/// users: then by the number that Linux itself gives to nobody.
+pub fn of_libraries() -> User {
+    let nobody = User { name: DEFAULT_USER.to_owned(), uid: 65_534, gid: 65_534 };
+    choose(None).ok().flatten().unwrap_or(nobody)
+}
+
 /// The user of that name or number in the text of /etc/passwd; never root.
 pub(super) fn find(passwd: &str, wanted: &str) -> Result<User, UserError> {
     let number: Option<u32> = wanted.parse().ok();
@@ -143,16 +161,24 @@ fn parse_line(line: &str) -> Option<User> {
     Some(User { name, uid, gid })
 }
 
-/// Gives a folder and all in it to `user`. Links are changed, not followed.
-pub fn chown_tree(path: &Path, user: &User) -> Result<(), UserError> {
-    let fault = |path: &Path| {
-        let (path, user) = (path.to_owned(), user.name.clone());
-        move |source| UserError::Chown { path, user, source }
+/// Checks that `user`, who runs code under test, cannot put another folder in the place of `path`
+/// or of one above it.
+///
+/// # Errors
+/// He owns one, or may write into one that is not sticky.
+pub fn check_alone(path: &Path, user: &User) -> Result<(), UserError> {
+    let look = |path: &Path| {
+        let look = |source| UserError::Look { path: path.to_owned(), source };
+        fs::metadata(path).map_err(look)
     };
-    lchown(path, Some(user.uid), Some(user.gid)).map_err(fault(path))?;
-    if fs::symlink_metadata(path).map_err(fault(path))?.is_dir() {
-        for entry in fs::read_dir(path).map_err(fault(path))? {
-            chown_tree(&entry.map_err(fault(path))?.path(), user)?;
+    let whole = fs::canonicalize(path)
+        .map_err(|source| UserError::Look { path: path.to_owned(), source })?;
+    for folder in whole.ancestors() {
+        let facts = look(folder)?;
+        let may_write = facts.mode() & (class_bit(facts.uid(), facts.gid(), user) << 1) != 0;
+        let is_sticky = facts.mode() & 0o1000 != 0;
+        if facts.uid() == user.uid || (may_write && !is_sticky) {
+            return Err(UserError::Open { folder: folder.to_owned(), user: user.name.clone() });
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Valgrind, a program of its own: runs another program under its tool callgrind, which counts the
 //! instructions of every function, and switches that counting on and off.
 
-use std::fs;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+use crate::os::beneath::Folder;
 use crate::os::child::{self, ChildTask};
 use crate::os::user::Identity;
 
@@ -23,6 +24,9 @@ const ORDER_SHARE: u32 = 10;
 
 /// Two levels of caches as large as those of this host, and a branch predictor.
 const SIMULATE: [&str; 2] = ["--cache-sim=yes", "--branch-sim=yes"];
+
+/// Bytes that are read of what callgrind wrote of a thread.
+const LONGEST: u64 = 1 << 30;
 
 /// Between two looks at the program that passes an order on.
 const LOOK: Duration = Duration::from_millis(10);
@@ -142,6 +146,27 @@ impl Callgrind {
         &self.folder
     }
 
+    /// Makes the folder for the user of the counted processes, unless it is there. It lies in one
+    /// that only the user of rqps can write.
+    ///
+    /// # Errors
+    /// It cannot be made, or something else is there.
+    pub fn make_folder(&self) -> io::Result<()> {
+        let (above, name) = self.place()?;
+        match (above.make(name, 0o700), self.user) {
+            (Err(error), _) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            (made, Some(user)) => made?.give(user),
+            (made, None) => made.map(drop),
+        }
+    }
+
+    fn place(&self) -> io::Result<(Folder, &OsStr)> {
+        let name = self.folder.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
+        let above = Folder::open(self.folder.parent().unwrap_or(Path::new("")))?;
+        above.check_own()?;
+        Ok((above, name))
+    }
+
     /// Time that a process under valgrind may be silent.
     pub fn patience(&self) -> Duration {
         self.programs.patience
@@ -203,22 +228,20 @@ impl Callgrind {
             let path = path.to_owned();
             |source| ValgrindError::Io { path, source }
         };
-        let mut files = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(fault(&self.folder))? {
-            let path = entry.map_err(fault(&self.folder))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name.starts_with(&own) {
-                files.push(path);
-            }
-        }
+        // The folder is the counted process's, which could put a link in the place of a file.
+        let opened = self.place().and_then(|(above, name)| above.below(Path::new(name)));
+        let folder = opened.map_err(fault(&self.folder))?;
+        let entries = folder.entries().map_err(fault(&self.folder))?;
+        let mut files: Vec<OsString> = entries.into_iter().map(|entry| entry.name).collect();
+        files.retain(|name| name.to_string_lossy().starts_with(&own));
         files.sort();
         let mut text = String::new();
-        for path in files {
-            let bytes = fs::read(&path).map_err(fault(&path))?;
+        for name in files {
+            let path = self.folder.join(&name);
             // Names of functions may be in any encoding.
-            text.push_str(&String::from_utf8_lossy(&bytes));
+            text.push_str(&folder.text_of(&name, self.user, LONGEST).map_err(fault(&path))?);
             text.push('\n');
-            fs::remove_file(&path).map_err(fault(&path))?;
+            folder.remove(&name).map_err(fault(&path))?;
         }
         if text.is_empty() {
             let why = format!("no file {own}* in {}", self.folder.display());
@@ -315,6 +338,7 @@ fn number_of(said: &str, thread: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::process::Command;
 
     use super::*;

@@ -3,9 +3,9 @@
 #![allow(unsafe_code)] // One block: `pre_exec` in `ProcessSpec::start`.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -18,8 +18,8 @@ use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::json;
+use crate::os::private_folder::{PrivateFolder, in_folder};
 use crate::os::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
-use crate::os::user::Identity;
 use crate::os::{cgroup, shared_memory};
 
 /// Time between two looks at the tree while it is being ended.
@@ -113,36 +113,6 @@ fn guard(job: &ProcessSpec, input: impl BufRead + Send + 'static) -> io::Result<
     Ok(status.unwrap_or_else(|| "unknown status".to_owned()))
 }
 
-/// A folder that only one user may enter. It is removed, with all in it, when this is dropped.
-struct PrivateFolder<'a>(&'a Path);
-
-impl<'a> PrivateFolder<'a> {
-    /// Makes the folder for a user, by default the warden's own.
-    fn make(path: &'a Path, user: Option<Identity>) -> io::Result<PrivateFolder<'a>> {
-        let named = |error: io::Error| {
-            let place = format!("make the private folder {}: {error}", path.display());
-            io::Error::new(error.kind(), place)
-        };
-        match DirBuilder::new().mode(0o700).create(path) {
-            // A warden that was killed could not remove it.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.map_err(named)?,
-        }
-        let folder = PrivateFolder(path);
-        fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(named)?;
-        if let Some(Identity { uid, gid }) = user {
-            chown(path, Some(uid), Some(gid)).map_err(named)?;
-        }
-        Ok(folder)
-    }
-}
-
-impl Drop for PrivateFolder<'_> {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(self.0);
-    }
-}
-
 /// Servers size their caches of open tables by this limit, and shells differ in it: take all that
 /// is allowed.
 fn allow_many_files() {
@@ -164,10 +134,12 @@ impl ProcessSpec {
             let place = format!("{what} {}", path.display());
             move |error: io::Error| io::Error::new(error.kind(), format!("{place}: {error}"))
         };
-        let log = OpenOptions::new().append(true).create(true).open(&self.log);
-        let log = log.map_err(named("open the log", &self.log))?;
+        let log = own_log(&self.log).map_err(named("open the log", &self.log))?;
         let stdin = match &self.stdin {
-            Some(path) => Stdio::from(File::open(path).map_err(named("open", path))?),
+            Some(path) => {
+                let file = in_folder(path, |folder, name| folder.read_of(name, None));
+                Stdio::from(file.map_err(named("open", path))?)
+            }
             None => Stdio::null(),
         };
         let mut command = Command::new(&self.program);
@@ -191,6 +163,18 @@ impl ProcessSpec {
             io::Error::new(error.kind(), format!("{error} (working folder {folder})"))
         };
         Ok(command.spawn().map_err(hint)?.id())
+    }
+}
+
+/// Opens a log at its end, making it if need be. A link in its place is refused.
+fn own_log(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let log = options.open(path)?;
+    let facts = log.metadata()?;
+    match facts.is_file() && facts.nlink() == 1 {
+        true => Ok(log),
+        false => Err(io::Error::other("it is no regular file, or has several names")),
     }
 }
 

@@ -9,11 +9,13 @@
 
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::domain::endpoint::{Address, Consent};
@@ -80,7 +82,7 @@ impl Channel {
         let deadline = Instant::now() + timeout;
         let (stream, consent) = match address {
             Address::Unix(path) => {
-                (Stream::Unix(UnixStream::connect(path).map_err(fault)?), Consent::default())
+                (Stream::Unix(connect_unix(path).map_err(fault)?), Consent::default())
             }
             Address::Tcp { host, port, tls } => {
                 let stream = connect_tcp(host, *port, deadline).map_err(fault)?;
@@ -413,6 +415,27 @@ impl Channel {
     pub(super) fn server_end_point(&self) -> Option<Vec<u8>> {
         let Stream::Tls(stream) = &self.stream else { return None };
         tls::server_end_point(stream.conn.peer_certificates()?.first()?)
+    }
+}
+
+/// Connects to a unix socket. As root, not through a link of another user, and not to a socket that
+/// another user may have given a second name: a server under test could lead this process to a
+/// server that trusts root.
+fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+    if !rustix::process::geteuid().is_root() {
+        return UnixStream::connect(path);
+    }
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = rustix::fs::open(path, flags, Mode::empty())?;
+    let facts = rustix::fs::fstat(&found)?;
+    match (FileType::from_raw_mode(facts.st_mode), facts.st_uid, facts.st_nlink) {
+        (FileType::Symlink, 0, _) => UnixStream::connect(path),
+        (FileType::Symlink, user, _) => Err(io::Error::other(format!(
+            "it is a link of user {user}, which root does not follow; name the socket itself"
+        ))),
+        // The very socket that was looked at.
+        (_, _, 1) => UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())),
+        _ => Err(io::Error::other("it is a socket with several names, which root does not trust")),
     }
 }
 

@@ -51,7 +51,7 @@ impl Theirs {
         let (_, login) = plane.endpoint();
         let log = match dbms {
             Dbms::Postgres => folder.path().join("logs/server.log"),
-            _ => folder.path().join("data/general.log"),
+            _ => folder.path().join("data/tmp/general.log"),
         };
         let theirs = Theirs { dbms, login, folder, plane, log, _turn: turn };
         theirs.begin_log();

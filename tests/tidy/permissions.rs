@@ -36,6 +36,37 @@ fn unsafe_code(path: &str, text: &str) -> Vec<String> {
     found.map(|(_, line)| format!("{path}:{line}: unsafe is for src/embed and src/os")).collect()
 }
 
+/// Files that remove a folder by its path, because the same function has made it, new. Everything
+/// else goes by a proof that rqps made it: `os::mark`, `os::beneath`.
+const REMOVERS: &[&str] = &["src/import/folder.rs", "src/results/bundle/unpack.rs"];
+
+#[test]
+fn folders_are_removed_by_a_proof_only() {
+    hold(sources(), removals);
+}
+
+#[test]
+fn a_removal_without_proof_is_found() {
+    let text = "fn f() { fs::remove_dir_all(path); }";
+    assert_eq!(removals("src/lab/mod.rs", text).len(), 1);
+    assert_eq!(removals(REMOVERS[0], text), [""; 0]);
+    let test = "#[cfg(test)] mod tests { fn f() { fs::remove_dir_all(path); } }";
+    assert_eq!(removals("src/lab/mod.rs", test), [""; 0]);
+}
+
+fn removals(path: &str, text: &str) -> Vec<String> {
+    if REMOVERS.contains(&path) || !text.contains("remove_dir_all") {
+        return Vec::new();
+    }
+    let tests = test_lines(path, text);
+    let words = flat(tokens(path, text));
+    let found = words
+        .iter()
+        .filter(|(word, line)| word == "remove_dir_all" && !is_test_line(&tests, *line));
+    let why = "removes a folder without a proof that rqps made it: see os::mark, os::beneath";
+    found.map(|(_, line)| format!("{path}:{line}: {why}")).collect()
+}
+
 #[test]
 fn only_the_command_line_prints_exits_and_reads_the_environment() {
     hold(sources(), shell_only);

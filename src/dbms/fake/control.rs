@@ -7,7 +7,6 @@
 //! block), `real_time = true` (sleep through steps as a real run would), `process = true` (a server
 //! process under a warden), `fail = init|start|settle|check|stop` (that call fails).
 
-use std::fs;
 use std::path::Path;
 
 use crate::dbms::control::ControlPlane;
@@ -58,10 +57,8 @@ impl Fake {
 impl ControlPlane for Fake {
     fn init(&mut self) -> Result<(), DbmsError> {
         self.fail_at("init")?;
-        self.server.make_data_folder()?;
-        let path = self.server.db_folder().join("fake.txt");
-        fs::write(&path, "the data of the fake DBMS\n")
-            .map_err(DbmsError::io(format!("write {}", path.display())))
+        self.server.make_data_folder(&[])?;
+        self.server.write_config("fake.txt", "the data of the fake DBMS\n").map(drop)
     }
 
     fn start(&mut self) -> Result<(), DbmsError> {

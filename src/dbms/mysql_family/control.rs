@@ -151,7 +151,7 @@ impl MysqlFamily {
 
     /// MySQL 5.7 and later make their system tables themselves.
     fn initialize(&self, program: &Path, mut args: Vec<String>) -> Result<(), DbmsError> {
-        let file = self.server.write_config("tmp/create.sql", CREATE_DATABASE)?;
+        let file = self.server.write_config("create.sql", CREATE_DATABASE)?;
         args.push("--initialize-insecure".to_owned());
         args.push(format!("--init-file={}", file.display()));
         self.server.run_tool(program, args, None)
@@ -162,8 +162,6 @@ impl MysqlFamily {
     fn bootstrap(&self, program: &Path, mut args: Vec<String>) -> Result<(), DbmsError> {
         let root = self.server.root()?;
         let statements = system_tables::bootstrap_statements(root, &self.flavor)?;
-        // The statements create tables in it, not the folder itself.
-        self.server.make_data_subfolder("mysql")?;
         args.push("--bootstrap".to_owned());
         self.server.run_tool(program, args, Some(&statements))
     }
@@ -180,16 +178,17 @@ fn login() -> Login {
 impl ControlPlane for MysqlFamily {
     fn init(&mut self) -> Result<(), DbmsError> {
         let program = self.program()?;
-        self.server.make_data_folder()?;
-        let made = self.base_args().and_then(|args| {
-            if self.has(self.flavor.initializes_since) {
-                self.initialize(&program, args)
-            } else {
-                self.bootstrap(&program, args)
-            }
+        let initializes = self.has(self.flavor.initializes_since);
+        // Statements create tables in this folder, not the folder itself; and `--initialize` wants
+        // no folder.
+        let data = self.server.make_data_folder(if initializes { &[] } else { &["mysql"] })?;
+        let made = self.base_args().and_then(|args| match initializes {
+            true => self.initialize(&program, args),
+            false => self.bootstrap(&program, args),
         });
         if made.is_err() {
-            self.server.discard_data();
+            // The next attempt refuses and names a file that cannot be removed.
+            data.discard().ok();
         }
         made.map_err(|error| self.explain(error))
     }

@@ -112,10 +112,11 @@ impl ControlPlane for Postgres {
     fn init(&mut self) -> Result<(), DbmsError> {
         let initdb = self.server.program(&["initdb"])?;
         let postgres = self.server.program(&["postgres"])?;
-        self.server.make_data_folder()?;
+        let data = self.server.make_data_folder(&[])?;
         let made = self.make_cluster(&initdb, &postgres);
         if made.is_err() {
-            self.server.discard_data();
+            // The next attempt refuses and names a file that cannot be removed.
+            data.discard().ok();
         }
         made
     }

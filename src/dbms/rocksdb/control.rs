@@ -4,6 +4,7 @@
 //! [`ROCKSDB_COMMAND`]): two versions must not meet in one process, and a library that crashes must
 //! not take the lab along.
 
+use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -13,24 +14,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::dbms::control::ControlPlane;
 use crate::dbms::error::DbmsError;
-use crate::dbms::server::{make_folder, refuse_used};
+use crate::dbms::server::{check_library, hand_over_data};
 use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Site;
 use crate::domain::build::Version;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::domain::rocksdb::{DriverSettings, KvOption};
-use crate::embed::rocksdb::marker::{Marker, State, database_folder};
+use crate::embed::rocksdb::marker::{DATABASE, FILE as MARKER, Marker, State};
 use crate::embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
 use crate::json;
+use crate::os::beneath::{self, Folder, FreshFolder};
 use crate::os::child::{self, ChildTask};
-use crate::os::user::chown_tree;
-use crate::os::{confinement, disk, plain, tree};
+use crate::os::user::{Identity, User};
+use crate::os::{confinement, secret, tree};
 
 /// The hidden subcommand that runs [`rocksdb_process`].
 pub const ROCKSDB_COMMAND: &str = "rocksdb-probe";
 
-/// Bytes that are kept of the library's own files.
-const LOG_KEPT: u64 = 64 << 20;
+/// Bytes that are kept of the library's own log.
+const LONGEST_LOG: u64 = 64 << 20;
+/// Bytes that a marker may have.
+const LONGEST_MARKER: u64 = 64 << 10;
 
 /// A database of either.
 pub(crate) struct KeyValue {
@@ -44,7 +48,8 @@ pub(crate) struct KeyValue {
 #[derive(Debug, Serialize, Deserialize)]
 struct Probe {
     library: PathBuf,
-    /// A folder that does not exist yet.
+    run_as: Option<Identity>,
+    /// A folder that does not exist yet; it is removed again.
     folder: PathBuf,
     lines: Vec<String>,
 }
@@ -83,12 +88,12 @@ impl KeyValue {
     /// Opens and closes a database of no use in a process of its own.
     fn probe(&self) -> Result<Facts, DbmsError> {
         let doing = format!("start {}", self.name());
-        let folder = self.site.data.join("probe");
+        let name = secret::name().map_err(DbmsError::io(doing.clone()))?;
+        let folder = self.site.data.join(format!("probe-{name}"));
         let lines = self.site.config.text.lines().map(str::to_owned).collect();
-        let probe = Probe { library: self.library()?, folder: folder.clone(), lines };
-        let answer = self.ask(&probe).map_err(DbmsError::io(doing.clone()));
-        disk::remove_tree(&folder).map_err(|error| DbmsError::Unsupported(error.to_string()))?;
-        match answer? {
+        let run_as = self.site.run_as.as_ref().map(User::identity);
+        let probe = Probe { library: self.library()?, run_as, folder, lines };
+        match self.ask(&probe).map_err(DbmsError::io(doing.clone()))? {
             Answer::Opened(facts) => Ok(facts),
             Answer::Failed(what) => {
                 Err(DbmsError::Ended { doing, what, tail: String::new(), hint: String::new() })
@@ -134,7 +139,16 @@ pub fn rocksdb_process(mut input: impl Read, mut output: impl Write) -> ExitCode
 }
 
 fn carry_out(probe: &Probe) -> Result<Facts, String> {
-    confinement::load_foreign_code().map_err(|error| format!("run the library: {error}"))?;
+    confinement::become_unprivileged(probe.run_as)?;
+    let fault = |error| format!("make {}: {error}", probe.folder.display());
+    let folder = FreshFolder::take(&probe.folder, 0o700).map_err(fault)?;
+    let facts = tried(probe);
+    // What a library leaves behind when it crashes goes with the data.
+    folder.remove().map_err(|error| format!("remove {}: {error}", probe.folder.display()))?;
+    facts
+}
+
+fn tried(probe: &Probe) -> Result<Facts, String> {
     let mut lines = vec![KvOption::new("create_if_missing", true)];
     for line in &probe.lines {
         lines.push(KvOption::parse(line)?);
@@ -151,18 +165,22 @@ fn carry_out(probe: &Probe) -> Result<Facts, String> {
 
 impl ControlPlane for KeyValue {
     fn init(&mut self) -> Result<(), DbmsError> {
-        refuse_used(&self.site.data)?;
-        make_folder(&self.site.data)?;
+        let data = hand_over_data(&self.site)?;
         let doing = format!("write into {}", self.site.data.display());
-        Marker::new(State::Empty).write(&self.site.data).map_err(DbmsError::io(doing))
+        let marker = Marker::new(State::Empty).text();
+        let user = self.site.run_as.as_ref().map(User::identity);
+        let written = marker.and_then(|text| {
+            let file = data.folder().new_file(OsStr::new(MARKER), 0o644)?;
+            (&file).write_all(&text)?;
+            user.map_or(Ok(()), |user| beneath::give_file(&file, user))
+        });
+        written.map_err(DbmsError::io(doing))
     }
 
     /// Tries library and config, so that a wrong one shows here. The library runs as the user of
     /// servers.
     fn start(&mut self) -> Result<(), DbmsError> {
-        if let Some(user) = &self.site.run_as {
-            chown_tree(&self.site.data, user)?;
-        }
+        check_library(&self.site)?;
         self.facts = Some(self.probe()?);
         Ok(())
     }
@@ -217,15 +235,17 @@ impl ControlPlane for KeyValue {
 
     /// The library's own log and the options that took effect.
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
-        let folder = database_folder(&self.site.data);
-        let mut texts = Vec::new();
-        if let Ok(log) = plain::beginning(&folder.join("LOG"), LOG_KEPT) {
-            texts.push(("rocksdb-log.txt".to_owned(), log));
-        }
-        if let Some(options) = latest_options(&folder) {
-            texts.push(("rocksdb-options.ini".to_owned(), options));
-        }
-        Ok(texts)
+        let Ok(folder) =
+            Folder::open(&self.site.data).and_then(|data| data.below(Path::new(DATABASE)))
+        else {
+            return Ok(Vec::new());
+        };
+        let user = self.site.run_as.as_ref().map(User::identity);
+        let read = |name: &str| folder.text_of(OsStr::new(name), user, LONGEST_LOG).ok();
+        let log = read("LOG").map(|log| ("rocksdb-log.txt".to_owned(), log));
+        let options = latest_options(&folder).and_then(|name| read(&name));
+        let options = options.map(|text| ("rocksdb-options.ini".to_owned(), text));
+        Ok(log.into_iter().chain(options).collect())
     }
 
     fn pause(&mut self) -> Result<(), DbmsError> {
@@ -238,9 +258,12 @@ impl ControlPlane for KeyValue {
 
     /// There is no process of its own; but without its keys a database is as good as gone.
     fn check(&mut self) -> Result<(), DbmsError> {
-        let read = Marker::read(&self.site.data);
-        let marker = read.map_err(DbmsError::io(format!("inspect {}", self.name())))?;
-        let why = match marker {
+        // The library under test could put a link in its place.
+        let user = self.site.run_as.as_ref().map(User::identity);
+        let data = Folder::open(&self.site.data);
+        let read = data.and_then(|data| data.text_of(OsStr::new(MARKER), user, LONGEST_MARKER));
+        let text = read.map_err(DbmsError::io(format!("inspect {}", self.name())))?;
+        let why = match Marker::parse(text.as_bytes()) {
             Some(Marker { state: State::Broken(why), .. }) => why,
             Some(Marker { state: State::Filling, process }) if !is_running(process) => {
                 "the process that filled it was killed".to_owned()
@@ -266,9 +289,8 @@ fn is_running(process: u32) -> bool {
 }
 
 /// The newest OPTIONS file of a database.
-fn latest_options(folder: &Path) -> Option<String> {
-    let names = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
+fn latest_options(folder: &Folder) -> Option<String> {
+    let names = folder.entries().ok()?.into_iter().map(|entry| entry.name);
     let names = names.filter_map(|name| name.into_string().ok());
-    let newest = names.filter(|name| name.starts_with("OPTIONS-")).max()?;
-    plain::beginning(&folder.join(newest), LOG_KEPT).ok()
+    names.filter(|name| name.starts_with("OPTIONS-")).max()
 }

@@ -5,6 +5,7 @@
 //! the lab along.
 
 use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::dbms::connection::{ControlRow, table};
 use crate::dbms::control::ControlPlane;
 use crate::dbms::error::DbmsError;
-use crate::dbms::server::{make_folder, refuse_used};
+use crate::dbms::server::{check_library, hand_over_data};
 use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Site;
 use crate::domain::build::{Build, Version};
@@ -22,7 +23,7 @@ use crate::domain::endpoint::{Endpoint, Login};
 use crate::embed::sqlite::{self, SqliteConnection};
 use crate::json;
 use crate::os::child::{self, ChildTask};
-use crate::os::user::chown_tree;
+use crate::os::user::{Identity, User};
 use crate::os::{confinement, host};
 
 /// The hidden subcommand that runs [`sqlite_process`].
@@ -40,6 +41,7 @@ pub(super) struct Sqlite {
 #[derive(Debug, Serialize, Deserialize)]
 struct SqliteRequest {
     library: Option<PathBuf>,
+    run_as: Option<Identity>,
     path: PathBuf,
     statements: Vec<String>,
 }
@@ -71,6 +73,7 @@ impl Sqlite {
         let first = setup.len();
         let work = SqliteRequest {
             library: self.site.build.root.clone(),
+            run_as: self.site.run_as.as_ref().map(User::identity),
             path: self.path(),
             statements: setup.into_iter().chain(statements.iter().map(|s| s.to_string())).collect(),
         };
@@ -89,6 +92,10 @@ impl Sqlite {
             Some(launcher) => {
                 let mut command = child::command(launcher, ChildTask::Work);
                 command.arg(program);
+                // The libc of that release is part of the build.
+                if let Some(user) = &self.site.run_as {
+                    command.uid(user.uid).gid(user.gid);
+                }
                 command
             }
             None => child::command(program, ChildTask::Work),
@@ -144,12 +151,9 @@ pub fn sqlite_process(mut input: impl Read, mut output: impl Write) -> ExitCode 
 }
 
 fn carry_out(work: &SqliteRequest) -> Result<Vec<Vec<ControlRow>>, String> {
+    confinement::become_unprivileged(work.run_as)?;
     let sqlite = match &work.library {
-        Some(path) => {
-            confinement::load_foreign_code()
-                .map_err(|error| format!("load {}: {error}", path.display()))?;
-            sqlite::Sqlite::load(path).map_err(|error| error.to_string())?
-        }
+        Some(path) => sqlite::Sqlite::load(path).map_err(|error| error.to_string())?,
         None => sqlite::Sqlite::compiled_in(),
     };
     let mut connection = SqliteConnection::open(&Arc::new(sqlite), &work.path, BUSY_TIMEOUT_MS)
@@ -179,21 +183,13 @@ const PRAGMAS: [&str; 11] = [
 
 impl ControlPlane for Sqlite {
     fn init(&mut self) -> Result<(), DbmsError> {
-        refuse_used(&self.site.data)?;
-        make_folder(&self.site.data)
+        hand_over_data(&self.site).map(drop)
     }
 
-    /// Opens the file once with the config, so that a wrong setting or library shows here. The user
-    /// of libraries and scripts has it: SQLite gives the files beside it to the same user.
+    /// Opens the file once with the config, so that a wrong setting or library shows here.
     fn start(&mut self) -> Result<(), DbmsError> {
-        let give = || match &self.site.run_as {
-            Some(user) => chown_tree(&self.site.data, user),
-            None => Ok(()),
-        };
-        give()?;
-        self.ask("start", &["SELECT 1"])?;
-        // The library that is compiled in has made it as root.
-        Ok(give()?)
+        check_library(&self.site)?;
+        self.ask("start", &["SELECT 1"]).map(drop)
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 /// Name of the file in the data folder.
-const FILE: &str = "rqps-kv.json";
+pub const FILE: &str = "rqps-kv.json";
 /// Name of the database's own folder in the data folder.
-const DATABASE: &str = "db";
+pub const DATABASE: &str = "db";
 
 /// Content of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,10 +52,23 @@ impl Marker {
     /// The file is there and cannot be read.
     pub fn read(data: &Path) -> io::Result<Option<Marker>> {
         match fs::read(data.join(FILE)) {
-            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Ok(bytes) => Ok(Marker::parse(&bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The marker of a file's content; `None` if it is another's.
+    pub fn parse(bytes: &[u8]) -> Option<Marker> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// The content of the file.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn text(&self) -> io::Result<Vec<u8>> {
+        Ok(serde_json::to_vec(self)?)
     }
 
     /// Writes the file, at once or not at all.
@@ -64,7 +77,7 @@ impl Marker {
     /// The folder cannot be written.
     pub fn write(&self, data: &Path) -> io::Result<()> {
         let partial = data.join(format!(".{FILE}.partial"));
-        fs::write(&partial, serde_json::to_vec(self)?)?;
+        fs::write(&partial, self.text()?)?;
         fs::rename(&partial, data.join(FILE))
     }
 }

@@ -1,12 +1,11 @@
 //! A target that begins again in the middle of a block.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{ActiveRun, restore};
 use crate::lab::execution::Execution;
 use crate::lab::prepare;
 use crate::lab::progress::Progress;
-use crate::os::disk;
 
 impl ActiveRun<'_> {
     /// Gives the target its data back as they were loaded.
@@ -27,7 +26,7 @@ impl ActiveRun<'_> {
         }
         progress.doing(&label, "restore the snapshot and start again", None);
         self.control.stop()?;
-        disk::remove_tree(&self.data).with_context(|| format!("remove {}", self.data.display()))?;
+        execution.folders.remove(&self.data)?;
         restore(execution, self.state, number, &self.data)?;
         self.control.start()?;
         Ok(())

@@ -13,6 +13,7 @@ use crate::domain::block::{BLOCK_FORMAT, BlockReport};
 use crate::domain::run::RunKey;
 use crate::json;
 use crate::lab::{far, take_in};
+use crate::os::mark::{MarkKey, OwnFolder};
 use crate::os::plain;
 use crate::plan::BlockSpec;
 use crate::results::{ResultSet, replace_whole};
@@ -33,6 +34,8 @@ const REPORT_MOST: u64 = 64 << 20;
 
 /// The cells of a result folder.
 pub(super) struct Cells {
+    /// The proof that rqps made the folder.
+    pub(super) own: OwnFolder,
     folder: PathBuf,
     results: ResultSet,
     /// The rqps that measures all blocks, a copy: the original may be replaced meanwhile.
@@ -55,9 +58,9 @@ impl Cells {
     ///
     /// # Errors
     /// The folder cannot be written, or the program cannot be read.
-    pub(super) fn open(results: &ResultSet, program: &Path) -> Result<Cells> {
+    pub(super) fn open(results: &ResultSet, program: &Path, key: &MarkKey) -> Result<Cells> {
         let folder = path_of(results.folder())?;
-        fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+        let own = key.claim(&folder).context("keep blocks on their way")?;
         let logs = results.folder().join(LOGS);
         fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
         let copy = folder.join(far::program_name(&far::digest_of(program)?));
@@ -67,7 +70,7 @@ impl Cells {
                 .and_then(|_| fs::rename(&partial, &copy))
                 .with_context(|| format!("copy rqps to {}", copy.display()))?;
         }
-        Ok(Cells { folder, results: results.clone(), program: copy })
+        Ok(Cells { own, folder, results: results.clone(), program: copy })
     }
 
     /// The folder of all cells, from the root.
@@ -147,16 +150,14 @@ impl Cells {
                 continue;
             }
             let partial = self.folder.join(format!("{}.taking", cell.name));
-            if fs::symlink_metadata(&partial).is_ok() {
-                crate::os::disk::remove_tree(&partial)?;
-            }
+            self.own.remove_below(&partial)?;
             take_in::copy(&start, &partial, take_in::OF_BLOCK)?;
             if let Some(report) = checked_report(cell, &partial)? {
                 rustix::fs::syncfs(File::open(&partial)?).context("bring a block to the disk")?;
                 fs::rename(&partial, &taken).context("name a block that was taken in")?;
                 return Ok(Some((taken, report)));
             }
-            crate::os::disk::remove_tree(&partial)?;
+            self.own.remove_below(&partial)?;
         }
         Ok(None)
     }
@@ -166,8 +167,7 @@ impl Cells {
     /// # Errors
     /// The folder cannot be removed.
     pub(super) fn clear(&self) -> Result<()> {
-        crate::os::disk::remove_tree(&self.folder)
-            .with_context(|| format!("remove {}", self.folder.display()))
+        Ok(self.own.remove()?)
     }
 }
 

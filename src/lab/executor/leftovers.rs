@@ -2,16 +2,15 @@
 //! started it removes them, or the next block on that host.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::os::disk;
+use crate::os::beneath::{self, Folder};
 use crate::os::lock::Lock;
+use crate::os::mark::{MarkKey, OwnFolder};
 use crate::units::short_hash;
 
 /// Time for a block to stop its servers after its connection was cut; wardens have the same time
@@ -22,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The folder of one block, and its lock for as long as this lives.
 pub(in crate::lab) struct BlockFolder {
-    path: PathBuf,
+    own: OwnFolder,
     lock_path: PathBuf,
     _lock: Lock,
 }
@@ -33,19 +32,19 @@ impl BlockFolder {
     ///
     /// # Errors
     /// The folder cannot be made, or another process measures the same block.
-    pub(in crate::lab) fn make(work: &Path, out: &Path) -> Result<BlockFolder> {
+    pub(in crate::lab) fn make(work: &Path, out: &Path, key: &MarkKey) -> Result<BlockFolder> {
         let (all, path, lock_path) = paths(work, out)?;
         make_folder_of_user(work)?;
-        remove_leftovers(&all);
+        remove_leftovers(&all, key);
         let acquire = || Lock::acquire(&lock_path, &format!("rqps, block in {}", out.display()));
         // The first time, a block that ends may remove the empty folder under it.
         let lock = acquire().or_else(|_| acquire())?;
-        fs::create_dir_all(&path).with_context(|| format!("make {}", path.display()))?;
-        Ok(BlockFolder { path, lock_path, _lock: lock })
+        let own = key.claim(&path).context("keep data of a block")?;
+        Ok(BlockFolder { own, lock_path, _lock: lock })
     }
 
     pub(in crate::lab) fn path(&self) -> &Path {
-        &self.path
+        self.own.path()
     }
 }
 
@@ -65,16 +64,12 @@ fn folder_of_user(work: &Path) -> PathBuf {
     work.join(format!("rqps-blocks-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// Makes it, in a folder where others may make files, too. The error says what to do.
+/// Makes it, or finds it: `work` may be a place for everyone. The error says what to do.
 fn make_folder_of_user(work: &Path) -> Result<()> {
     let folder = folder_of_user(work);
-    // Servers run as another user, who must get through.
+    let name = folder.file_name().unwrap_or_default();
     let made = fs::create_dir_all(work)
-        .and_then(|()| fs::DirBuilder::new().mode(0o755).create(&folder))
-        .or_else(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => check_own(&folder),
-            _ => Err(error),
-        });
+        .and_then(|()| Folder::open(work)?.make_or_find(name, 0o711).map(drop));
     made.map_err(|error| {
         anyhow::anyhow!(
             "keep data in {}: make {}: {error}\nhint: name a folder with --work that you may write \
@@ -83,16 +78,6 @@ fn make_folder_of_user(work: &Path) -> Result<()> {
             folder.display()
         )
     })
-}
-
-/// Refuses a folder, or a link in its place, that another user has made or may write into.
-fn check_own(folder: &Path) -> io::Result<()> {
-    let facts = fs::symlink_metadata(folder)?;
-    let is_own = facts.is_dir() && facts.uid() == rustix::process::geteuid().as_raw();
-    match is_own && facts.mode() & 0o022 == 0 {
-        true => Ok(()),
-        false => Err(io::Error::other("another user made it, or may write into it")),
-    }
 }
 
 /// The folder of all blocks of this user in `work`, that of the block whose results go to `out`,
@@ -111,7 +96,7 @@ fn paths(work: &Path, out: &Path) -> Result<(PathBuf, PathBuf, PathBuf)> {
 ///
 /// # Errors
 /// It does not end, or a folder cannot be removed.
-pub fn clear_block(work: &Path, out: &Path) -> Result<()> {
+pub fn clear_block(work: &Path, out: &Path, key: &MarkKey) -> Result<()> {
     let (all, path, lock_path) = paths(work, out)?;
     let deadline = Instant::now() + ENDING;
     while lock_path.exists() || path.exists() {
@@ -119,7 +104,7 @@ pub fn clear_block(work: &Path, out: &Path) -> Result<()> {
         let removed = Lock::acquire(&lock_path, "rqps, removing what a block left")
             .map_err(anyhow::Error::from)
             .and_then(|lock| {
-                disk::remove_tree(&path)?;
+                key.find(&path)?.map_or(Ok(()), |own| own.remove())?;
                 fs::remove_file(&lock_path).ok();
                 drop(lock);
                 Ok(())
@@ -135,19 +120,21 @@ pub fn clear_block(work: &Path, out: &Path) -> Result<()> {
     // Data of other blocks keep it.
     fs::remove_dir(&all).ok();
     match out.parent() {
-        Some(around) => Ok(disk::remove_tree(around)?),
-        None => Ok(()),
+        // Whoever had the block started has made it for the block alone.
+        Some(around) if around.exists() => beneath::remove_made(around, None)
+            .with_context(|| format!("remove {}", around.display())),
+        _ => Ok(()),
     }
 }
 
 impl Drop for BlockFolder {
     /// Removes the folder. The next block removes the files that this one cannot.
     fn drop(&mut self) {
-        if disk::remove_tree(&self.path).is_ok() {
+        if self.own.remove().is_ok() {
             fs::remove_file(&self.lock_path).ok();
         }
         // Data of other blocks keep it.
-        if let Some(all) = self.path.parent() {
+        if let Some(all) = self.own.path().parent() {
             fs::remove_dir(all).ok();
         }
     }
@@ -155,7 +142,7 @@ impl Drop for BlockFolder {
 
 /// Removes the folders whose owners have ended. One that cannot be removed stays until the next
 /// block tries: it only takes space, and a block that lacks space says so.
-fn remove_leftovers(all: &Path) {
+fn remove_leftovers(all: &Path, key: &MarkKey) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
         let path = entry.path();
         if !path.is_dir() {
@@ -165,7 +152,9 @@ fn remove_leftovers(all: &Path) {
         let Ok(lock) = Lock::acquire(&lock_path, "rqps, removing what a block left") else {
             continue;
         };
-        if disk::remove_tree(&path).is_ok() {
+        if let Ok(Some(own)) = key.find(&path)
+            && own.remove().is_ok()
+        {
             fs::remove_file(&lock_path).ok();
         }
         drop(lock);
@@ -179,14 +168,24 @@ mod tests {
     #[test]
     fn a_block_removes_what_dead_blocks_left_and_nothing_else() {
         let work = tempfile::tempdir().expect("folder");
-        let living = BlockFolder::make(work.path(), Path::new("/results/a")).expect("a folder");
+        let key = MarkKey::open(None).expect("a key");
+        let make = |out: &str| BlockFolder::make(work.path(), Path::new(out), &key);
+        let living = make("/results/a").expect("a folder");
         let all = living.path().parent().expect("a parent").to_owned();
-        fs::create_dir(all.join("0123456789ab")).expect("a leftover");
-        fs::write(all.join("0123456789ab/data"), "x").expect("its data");
-        let next = BlockFolder::make(work.path(), Path::new("/results/b")).expect("a folder");
+        key.claim(&all.join("0123456789ab")).expect("a leftover");
+        fs::create_dir(all.join("photos")).expect("a folder of others");
+        for file in ["0123456789ab/data", "photos/me"] {
+            fs::write(all.join(file), "x").expect("its data");
+        }
+        let next = make("/results/b").expect("a folder");
         assert!(!all.join("0123456789ab").exists());
+        assert!(all.join("photos/me").exists());
+        for lock in ["photos/me", "photos.lock"] {
+            fs::remove_file(all.join(lock)).expect("remove");
+        }
+        fs::remove_dir(all.join("photos")).expect("remove");
         assert!(living.path().is_dir() && next.path().is_dir());
-        let again = BlockFolder::make(work.path(), Path::new("/results/a")).err();
+        let again = make("/results/a").err();
         assert!(again.is_some_and(|error| error.to_string().contains("is held by")));
         drop((living, next));
         assert!(!all.exists(), "nothing is left");
@@ -197,9 +196,10 @@ mod tests {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let work = tempfile::tempdir().expect("folder");
         let elsewhere = tempfile::tempdir().expect("folder");
+        let key = MarkKey::open(None).expect("a key");
         let place = folder_of_user(work.path());
         symlink(elsewhere.path(), &place).expect("a link");
-        assert!(BlockFolder::make(work.path(), Path::new("/results/a")).is_err());
+        assert!(BlockFolder::make(work.path(), Path::new("/results/a"), &key).is_err());
         assert_eq!(fs::read_dir(elsewhere.path()).expect("folder").count(), 0);
         fs::remove_file(&place).expect("remove");
         fs::create_dir(&place).expect("a folder");
@@ -212,24 +212,25 @@ mod tests {
         let work = tempfile::tempdir().expect("folder");
         let out = work.path().join("cell/start");
         let (all, data, lock) = paths(work.path(), &out).expect("paths");
-        for folder in [&out, &data] {
-            fs::create_dir_all(folder).expect("a folder");
-        }
+        let key = MarkKey::open(None).expect("a key");
+        fs::create_dir_all(&out).expect("a folder");
+        key.claim(&data).expect("a folder");
         fs::write(&lock, "").expect("its lock");
-        clear_block(work.path(), &out).expect("clear");
+        clear_block(work.path(), &out, &key).expect("clear");
         assert!(!all.exists());
         assert!(!work.path().join("cell").exists());
-        clear_block(work.path(), &out).expect("nothing to clear");
+        clear_block(work.path(), &out, &key).expect("nothing to clear");
     }
 
     #[test]
     fn a_block_that_stops_is_waited_for() {
         let work = tempfile::tempdir().expect("folder");
         let out = work.path().join("cell/start");
-        let block = BlockFolder::make(work.path(), &out).expect("a folder");
+        let key = MarkKey::open(None).expect("a key");
+        let block = BlockFolder::make(work.path(), &out, &key).expect("a folder");
         let data = block.path().to_owned();
         thread::scope(|scope| {
-            let clear = scope.spawn(|| clear_block(work.path(), &out));
+            let clear = scope.spawn(|| clear_block(work.path(), &out, &key));
             thread::sleep(LOOK);
             assert!(data.is_dir(), "it is at work");
             drop(block);

@@ -44,7 +44,7 @@ pub(in crate::lab) fn open<'e>(
     progress: &mut Progress<'_>,
 ) -> Result<Box<dyn Executor + 'e>> {
     let options = execution.options;
-    let cells = Cells::open(&execution.results, &options.program)?;
+    let cells = Cells::open(&execution.results, &options.program, &options.mark_key)?;
     match &place.way {
         Way::Slurm(slurm) => {
             Ok(Box::new(SlurmExecutor::open((place, slurm), cells, &options.stop)?))

@@ -75,7 +75,7 @@ impl<'e> SlurmExecutor<'e> {
     ) -> Result<SlurmExecutor<'e>> {
         Ok(SlurmExecutor {
             slurm,
-            unfit: UnfitNodes::open(cells.folder())?,
+            unfit: UnfitNodes::open(&cells.own)?,
             failures: BTreeMap::new(),
             batches: Batches::open((place, slurm), &cells)?,
             cells,

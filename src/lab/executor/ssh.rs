@@ -218,9 +218,7 @@ impl<'e> SshExecutor<'e> {
             .link
             .run(&format!("if [ -e {0}/block.json ]; then echo yes; fi", shell_word(&there)))?;
         if !has_report.trim().is_empty() {
-            if partial.exists() {
-                crate::os::disk::remove_tree(&partial)?;
-            }
+            self.cells.own.remove_below(&partial)?;
             host.far.link.fetch(&there, &partial, &self.options.stop)?;
             fs::rename(&partial, cell.join(&busy.start)).context("name what came back")?;
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::os::mark::OwnFolder;
 use crate::os::plain;
 use crate::results::{entries, replace_whole};
 
@@ -26,12 +27,9 @@ impl UnfitNodes {
     ///
     /// # Errors
     /// Earlier ones cannot be forgotten.
-    pub(super) fn open(cells: &Path) -> Result<UnfitNodes> {
-        let folder = cells.join(FOLDER);
-        if folder.is_dir() {
-            crate::os::disk::remove_tree(&folder)
-                .with_context(|| format!("remove {}", folder.display()))?;
-        }
+    pub(super) fn open(cells: &OwnFolder) -> Result<UnfitNodes> {
+        let folder = cells.path().join(FOLDER);
+        cells.remove_below(&folder)?;
         Ok(UnfitNodes { folder, reasons: BTreeMap::new() })
     }
 
@@ -103,17 +101,20 @@ fn reasons(folder: &Path) -> Result<BTreeMap<String, String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::mark::MarkKey;
 
     #[test]
     fn each_node_is_told_once_and_forgotten_by_the_next_sitting() {
         let folder = tempfile::tempdir().unwrap();
-        let mut nodes = UnfitNodes::open(folder.path()).unwrap();
+        let key = MarkKey::open(None).unwrap();
+        let cells = key.claim(&folder.path().join(".cells")).unwrap();
+        let mut nodes = UnfitNodes::open(&cells).unwrap();
         assert_eq!(nodes.new_ones().unwrap(), [""; 0]);
         nodes.declare("n2", "its disk is full").unwrap();
         nodes.declare("n1", "sick").unwrap();
         assert_eq!(nodes.new_ones().unwrap(), ["n1", "n2"]);
         assert_eq!(nodes.new_ones().unwrap(), [""; 0]);
         assert_eq!(nodes.reason("n2"), Some("its disk is full"));
-        assert_eq!(UnfitNodes::open(folder.path()).unwrap().new_ones().unwrap(), [""; 0]);
+        assert_eq!(UnfitNodes::open(&cells).unwrap().new_ones().unwrap(), [""; 0]);
     }
 }

@@ -21,10 +21,9 @@ use crate::obtain::find::library_as_root;
 use crate::obtain::progress::Progress;
 use crate::obtain::source_fault::SourceFault;
 use crate::obtain::{installed, layout};
-use crate::os::answer;
 use crate::os::child::{self, ChildTask};
-use crate::os::plain;
 use crate::os::user::{self, User};
+use crate::os::{answer, beneath, give, plain};
 
 /// No header of a version is longer.
 const HEADER_MOST: u64 = 1 << 20;
@@ -146,7 +145,8 @@ impl<'a> Site<'a> {
             ["sources", "dest", "order.ld", "recipe"].map(|name| scratch.join(name));
         // What an order of linking that failed has left.
         if dest.exists() {
-            fs::remove_dir_all(&dest).map_err(Reason::io("remove", &dest))?;
+            let given = user.as_ref().map(User::identity);
+            beneath::remove_made(&dest, given).map_err(Reason::io("remove", &dest))?;
         }
         fs::create_dir(&dest).map_err(Reason::io("create", &dest))?;
         let site = Site {
@@ -366,7 +366,7 @@ fn check_allocator(dbms: Dbms, toolchain: &Toolchain) -> Result<(), Reason> {
 fn give(folder: &Path, user: Option<&User>) -> Result<(), Reason> {
     match user {
         Some(user) => {
-            user::chown_tree(folder, user).map_err(|error| other("give away", folder, error))
+            give::chown_tree(folder, user).map_err(|error| other("give away", folder, error))
         }
         None => Ok(()),
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::os::answer::answer;
+use crate::os::beneath;
 use crate::os::child::{self, ChildTask};
 use crate::os::user::{self, User};
 use crate::units;
@@ -160,7 +161,8 @@ impl Drop for GitFolder {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
             // What stays takes four small files of /tmp.
-            let _ = fs::remove_dir_all(&self.path);
+            let owner = self.owner.as_ref().map(User::identity);
+            let _ = beneath::remove_made(&self.path, owner);
         }
     }
 }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::domain::gate::Canary;
-use crate::os::{affinity, clock};
+use crate::os::{affinity, clock, secret};
 
 /// Turns of the spin canary: about 6 ms of a CPU of 2026.
 const SPIN_TURNS: u64 = 3_000_000;
@@ -95,7 +95,8 @@ fn memory() -> f64 {
 
 /// Median nanoseconds of writing a page and fsync.
 fn fsync(folder: &Path) -> io::Result<f64> {
-    let path = folder.join(FILE);
+    // New, whatever name others may have put there.
+    let path = folder.join(format!("{FILE}-{}", secret::name()?));
     let times = fsyncs(&path);
     // It is nothing but in the way; the reading counts without this, too.
     let _ = fs::remove_file(&path);
@@ -103,7 +104,7 @@ fn fsync(folder: &Path) -> io::Result<f64> {
 }
 
 fn fsyncs(path: &Path) -> io::Result<Vec<f64>> {
-    let file = File::create(path)?;
+    let file = File::create_new(path)?;
     let page = [0x5A; FSYNC_BYTES];
     // The first makes the file, which is more than a write.
     file.write_all_at(&page, 0)?;

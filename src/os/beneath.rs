@@ -1,0 +1,553 @@
+//! Files and folders below an opened folder, by descriptors: no link is followed on the way, what
+//! is made is new, and a mount point is not crossed to remove.
+//!
+//! Once code of another user has run in a folder, root works there only by this module: that user
+//! may put a link, a pipe or a hard link in the place of any file at any moment.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, RenameFlags, Stat, StatxAttributes, StatxFlags, Uid,
+};
+use rustix::io::Errno;
+
+use crate::os::secret;
+use crate::os::user::Identity;
+
+/// A folder is opened as itself, never as what a link leads to.
+const AS_FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Folders within each other that are removed at once. Each holds a descriptor, and whoever made
+/// them may have made thousands: deeper ones are moved up first.
+const DEPTH: usize = 100;
+
+/// An opened folder.
+#[derive(Debug)]
+pub struct Folder {
+    file: File,
+    path: PathBuf,
+}
+
+/// A name in a folder, and what it is.
+#[derive(Clone, Debug)]
+pub struct FolderEntry {
+    /// Its name.
+    pub name: OsString,
+    /// Its type, when the folder was read.
+    pub kind: FileType,
+}
+
+impl Folder {
+    /// Opens a folder that the user named: links on the way are the user's.
+    ///
+    /// # Errors
+    /// It is not there, or no folder.
+    pub fn open(path: &Path) -> io::Result<Folder> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let file = File::options().read(true).custom_flags(libc::O_DIRECTORY).open(path)?;
+        Ok(Folder { file, path: path.to_owned() })
+    }
+
+    /// Where it was when it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Owner, mode, inode …
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn facts(&self) -> io::Result<Metadata> {
+        self.file.metadata()
+    }
+
+    /// The descriptor, for calls on the folder itself.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// A folder below this one, at the end of a path without links.
+    ///
+    /// # Errors
+    /// A part of the path is not there, or a link, or no folder.
+    pub fn below(&self, path: &Path) -> io::Result<Folder> {
+        let mut folder = Folder { file: self.file.try_clone()?, path: self.path.clone() };
+        for part in path.components() {
+            match part {
+                Component::CurDir => {}
+                Component::Normal(name) => folder = folder.child(name)?,
+                _ => return Err(io::Error::other(format!("{} leads elsewhere", path.display()))),
+            }
+        }
+        Ok(folder)
+    }
+
+    fn child(&self, name: &OsStr) -> io::Result<Folder> {
+        let fd = self.at(name, AS_FOLDER, Mode::empty())?;
+        Ok(Folder { file: File::from(fd), path: self.path.join(name) })
+    }
+
+    fn at(&self, name: &OsStr, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        single(name)?;
+        Ok(rustix::fs::openat(&self.file, name, flags, mode)?)
+    }
+
+    /// Makes a folder, which must be new, with this mode whatever the umask says.
+    ///
+    /// # Errors
+    /// Something is there; the folder cannot be written.
+    pub fn make(&self, name: &OsStr, mode: u32) -> io::Result<Folder> {
+        single(name)?;
+        rustix::fs::mkdirat(&self.file, name, Mode::RWXU)?;
+        let made = self.child(name)?;
+        made.check_own()?;
+        rustix::fs::fchmod(&made.file, Mode::from_raw_mode(mode))?;
+        Ok(made)
+    }
+
+    /// As [`Folder::make`]; a folder of this user that is there already will do.
+    ///
+    /// # Errors
+    /// As there, or another user owns what is there.
+    pub fn make_or_find(&self, name: &OsStr, mode: u32) -> io::Result<Folder> {
+        match self.make(name, mode) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let found = self.child(name)?;
+                found.check_own()?;
+                match found.facts()?.mode() & 0o002 {
+                    0 => Ok(found),
+                    _ => Err(io::Error::other("every user may write into it")),
+                }
+            }
+            made => made,
+        }
+    }
+
+    /// True if this very folder has a name in another.
+    pub(super) fn is_at(&self, above: &Folder, name: &OsStr) -> bool {
+        let (Ok(own), Ok(there)) = (self.facts(), above.facts_of(name)) else { return false };
+        there.st_dev == own.dev() && there.st_ino == own.ino()
+    }
+
+    /// An error if another user owns the folder.
+    ///
+    /// # Errors
+    /// That.
+    pub fn check_own(&self) -> io::Result<()> {
+        let (owner, own) = (self.facts()?.uid(), rustix::process::geteuid().as_raw());
+        match owner == own {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("user {owner} owns it, and rqps runs as user {own}"),
+            )),
+        }
+    }
+
+    /// Makes a file, which must be new.
+    ///
+    /// # Errors
+    /// Something is there, a link included; the folder cannot be written.
+    pub fn new_file(&self, name: &OsStr, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(self.at(name, flags, Mode::RUSR | Mode::WUSR)?);
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+        Ok(file)
+    }
+
+    /// Writes a file whole: under a name of its own, then renamed. A link in its place is replaced,
+    /// not followed.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn replace(&self, name: &OsStr, content: &[u8], mode: u32) -> io::Result<()> {
+        single(name)?;
+        let partial = OsString::from(format!(".{}.partial", secret::name()?));
+        let written = self.new_file(&partial, mode).and_then(|mut file| {
+            file.write_all(content)?;
+            Ok(rustix::fs::renameat(&self.file, &partial, &self.file, name)?)
+        });
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&self.file, &partial, AtFlags::empty());
+        }
+        written
+    }
+
+    /// Opens a regular file to read it, if this user owns it: in a folder of another user, a file
+    /// of a third may be a hard link. `None` is the user of rqps.
+    ///
+    /// # Errors
+    /// It is a link, a pipe, a device, or somebody else's.
+    pub fn read_of(&self, name: &OsStr, owner: Option<Identity>) -> io::Result<File> {
+        let file = self.regular(name)?;
+        let own = owner.map_or(rustix::process::geteuid().as_raw(), |owner| owner.uid);
+        match file.metadata()?.uid() {
+            uid if uid == own => Ok(file),
+            uid => Err(io::Error::other(format!(
+                "{} is not read: it belongs to user {uid}, not to user {own}",
+                self.path.join(name).display()
+            ))),
+        }
+    }
+
+    /// Opens a regular file of this user to write it. One with a second name may be any file of
+    /// this user, which somebody else has put here.
+    ///
+    /// # Errors
+    /// It is a link, a pipe, a device, somebody else's, or has several names.
+    pub(super) fn own_file(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(self.at(name, flags, Mode::empty())?);
+        let facts = file.metadata()?;
+        let is_own = facts.uid() == rustix::process::geteuid().as_raw();
+        match facts.is_file() && is_own && facts.nlink() == 1 {
+            true => Ok(file),
+            false => Err(io::Error::other("it is no file of this user with one name")),
+        }
+    }
+
+    /// At most `limit` bytes of such a file, as text.
+    ///
+    /// # Errors
+    /// As [`Folder::read_of`].
+    pub fn text_of(&self, name: &OsStr, owner: Option<Identity>, limit: u64) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        self.read_of(name, owner)?.take(limit).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Opens a regular file to read it, whoever owns it.
+    pub(super) fn regular(&self, name: &OsStr) -> io::Result<File> {
+        // A pipe would block.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(self.at(name, flags, Mode::empty())?);
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::Error::other(format!(
+                "{} is no regular file",
+                self.path.join(name).display()
+            ))),
+        }
+    }
+
+    /// Renames within the folder; nothing is replaced.
+    ///
+    /// # Errors
+    /// Something has the new name; the folder cannot be written.
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        single(from)?;
+        single(to)?;
+        let kept = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(&self.file, from, &self.file, to, kept) {
+            // A file system without the flag. Whoever may write here is trusted with the moment.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            renamed => return Ok(renamed?),
+        }
+        match rustix::fs::statat(&self.file, to, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(rustix::fs::renameat(&self.file, from, &self.file, to)?),
+            Err(error) => Err(error.into()),
+            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        }
+    }
+
+    /// What is in the folder, but `.` and `..`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn entries(&self) -> io::Result<Vec<FolderEntry>> {
+        let mut found = Vec::new();
+        for entry in Dir::read_from(&self.file)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    let facts = rustix::fs::statat(&self.file, &name, AtFlags::SYMLINK_NOFOLLOW)?;
+                    FileType::from_raw_mode(facts.st_mode)
+                }
+                kind => kind,
+            };
+            found.push(FolderEntry { name, kind });
+        }
+        Ok(found)
+    }
+
+    /// Gives the folder itself, not what is in it, to a user.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn give(&self, to: Identity) -> io::Result<()> {
+        give_file(&self.file, to)
+    }
+
+    /// Removes a file at the end of a path without links; never a folder.
+    ///
+    /// # Errors
+    /// A link is on the way, or the system refuses.
+    pub fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
+        let above = match self.below(path.parent().unwrap_or(Path::new(""))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            above => above?,
+        };
+        match above.unlink(name)? {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("{} is a folder", path.display()))),
+        }
+    }
+
+    /// Facts of what has this name; of a link itself.
+    pub(super) fn facts_of(&self, name: &OsStr) -> io::Result<Stat> {
+        Ok(rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// Gives a file or link that satisfies `is_theirs` to a user.
+    pub(super) fn give_file(
+        &self,
+        name: &OsStr,
+        to: Identity,
+        is_theirs: impl Fn(&Stat) -> bool,
+    ) -> io::Result<()> {
+        // Of a link, only the link is opened.
+        let file =
+            self.at(name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        let facts = rustix::fs::fstat(&file)?;
+        if FileType::from_raw_mode(facts.st_mode) == FileType::Directory || !is_theirs(&facts) {
+            let path = self.path.join(name);
+            return Err(io::Error::other(format!("{} was changed meanwhile", path.display())));
+        }
+        let (uid, gid) = (Some(Uid::from_raw(to.uid)), Some(Gid::from_raw(to.gid)));
+        Ok(rustix::fs::chownat(&file, "", uid, gid, AtFlags::EMPTY_PATH)?)
+    }
+
+    /// Removes a file, or a folder with all that is in it. Links are removed, not followed, and a
+    /// mount point stays. What is not there is no fault.
+    ///
+    /// Nothing asks here whose it is: see [`crate::os::mark`].
+    pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        single(name)?;
+        if !self.unlink(name)? {
+            let Some(folder) = found(self.child(name))? else { return Ok(()) };
+            folder.check_same_mount(self)?;
+            folder.empty()?;
+            self.unlink_folder(name)?;
+        }
+        Ok(())
+    }
+
+    /// Removes all that is in the folder.
+    pub(super) fn empty(&self) -> io::Result<()> {
+        while self.empty_below(self, 0)? {}
+        Ok(())
+    }
+
+    /// Returns true if folders were moved up to `top`, which must be emptied again.
+    fn empty_below(&self, top: &Folder, depth: usize) -> io::Result<bool> {
+        let mut moved = false;
+        for FolderEntry { name, kind } in self.entries()? {
+            if kind != FileType::Directory && self.unlink(&name)? {
+                continue;
+            }
+            if depth == DEPTH {
+                let up = format!(".{}", secret::name()?);
+                rustix::fs::renameat(&self.file, &name, &top.file, up)?;
+                moved = true;
+                continue;
+            }
+            let Some(child) = found(self.child(&name))? else { continue };
+            child.check_same_mount(self)?;
+            moved |= child.empty_below(top, depth + 1)?;
+            self.unlink_folder(&name)?;
+        }
+        Ok(moved)
+    }
+
+    /// Removes what is no folder. False if it is one.
+    fn unlink(&self, name: &OsStr) -> io::Result<bool> {
+        match rustix::fs::unlinkat(&self.file, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(true),
+            Err(Errno::ISDIR) => Ok(false),
+            Err(Errno::PERM) if self.child(name).is_ok() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn unlink_folder(&self, name: &OsStr) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.file, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// An error if something is mounted on this folder.
+    fn check_same_mount(&self, above: &Folder) -> io::Result<()> {
+        // A kernel before 5.8 does not tell; then other devices are found at least.
+        let told = rustix::fs::statx(&self.file, "", AtFlags::EMPTY_PATH, StatxFlags::empty());
+        let is_root =
+            told.is_ok_and(|told| told.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+        if is_root || self.facts()?.dev() != above.facts()?.dev() {
+            let what = format!("{} is a mount point; unmount it", self.path.display());
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, what));
+        }
+        Ok(())
+    }
+}
+
+/// The proof that all in a folder came after this process took it: the folder was new or empty.
+#[derive(Debug)]
+pub struct FreshFolder {
+    folder: Folder,
+}
+
+impl FreshFolder {
+    /// Makes a folder, and those above it if need be, or takes one of this user that is empty.
+    ///
+    /// # Errors
+    /// It is a link, another user's, or not empty.
+    pub fn take(path: &Path, mode: u32) -> io::Result<FreshFolder> {
+        let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
+        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+            std::fs::create_dir_all(above)?;
+        }
+        let above = Folder::open(path.parent().unwrap_or(Path::new("")))?;
+        let folder = above.make_or_find(name, mode)?;
+        match folder.entries()?.is_empty() {
+            true => Ok(FreshFolder { folder }),
+            false => Err(io::ErrorKind::DirectoryNotEmpty.into()),
+        }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Removes all that has come into it.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn discard(&self) -> io::Result<()> {
+        self.folder.empty()
+    }
+
+    /// Removes all that has come into it, and the folder.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn remove(&self) -> io::Result<()> {
+        self.folder.empty()?;
+        let path = self.folder.path();
+        let above = Folder::open(path.parent().unwrap_or(Path::new("")))?;
+        above.unlink_folder(path.file_name().unwrap_or_default())
+    }
+}
+
+fn found(opened: io::Result<Folder>) -> io::Result<Option<Folder>> {
+    match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// Removes a folder that this process, or the one that started it, has made for it alone. `user` is
+/// to whom it may have been given.
+///
+/// # Errors
+/// Another user owns it; the system refuses.
+pub fn remove_made(path: &Path, user: Option<Identity>) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
+    let above = Folder::open(path.parent().unwrap_or(Path::new("")))?;
+    let folder = above.below(Path::new(name))?;
+    let owner = folder.facts()?.uid();
+    if user.is_none_or(|user| user.uid != owner) {
+        folder.check_own()?;
+    }
+    above.remove(name)
+}
+
+/// Gives an open file to a user.
+///
+/// # Errors
+/// The system refuses.
+pub fn give_file(file: &File, to: Identity) -> io::Result<()> {
+    Ok(rustix::fs::fchown(file, Some(Uid::from_raw(to.uid)), Some(Gid::from_raw(to.gid)))?)
+}
+
+/// An error unless this is one name.
+fn single(name: &OsStr) -> io::Result<()> {
+    let mut parts = Path::new(name).components();
+    match (parts.next(), parts.next(), name.as_bytes().contains(&b'/')) {
+        (Some(Component::Normal(_)), None, false) => Ok(()),
+        _ => Err(io::Error::other(format!("{name:?} is no name of a file"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn scene() -> (tempfile::TempDir, Folder, PathBuf) {
+        let work = tempfile::tempdir().unwrap();
+        fs::create_dir(work.path().join("ours")).unwrap();
+        fs::create_dir(work.path().join("theirs")).unwrap();
+        let canary = work.path().join("theirs/canary");
+        fs::write(&canary, "untouched").unwrap();
+        let folder = Folder::open(&work.path().join("ours")).unwrap();
+        (work, folder, canary)
+    }
+
+    #[test]
+    fn no_operation_follows_a_link() {
+        let (work, ours, canary) = scene();
+        symlink(&canary, work.path().join("ours/file")).unwrap();
+        symlink(work.path().join("theirs"), work.path().join("ours/folder")).unwrap();
+        let (file, folder) = (OsStr::new("file"), OsStr::new("folder"));
+        assert!(ours.new_file(file, 0o600).is_err());
+        assert!(ours.read_of(file, None).is_err());
+        assert!(ours.below(Path::new("folder")).is_err());
+        assert!(ours.make_or_find(folder, 0o700).is_err());
+        assert!(ours.below(Path::new("../theirs")).is_err());
+        assert!(ours.new_file(OsStr::new("folder/x"), 0o600).is_err());
+        assert!(ours.rename(folder, file).is_err(), "nothing is replaced");
+        ours.replace(file, b"new", 0o600).unwrap();
+        assert_eq!(fs::read_to_string(work.path().join("ours/file")).unwrap(), "new");
+        ours.remove(folder).unwrap();
+        ours.empty().unwrap();
+        assert_eq!(fs::read_to_string(&canary).unwrap(), "untouched");
+        assert_eq!(ours.entries().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_pipe_does_not_block_and_is_not_read() {
+        let (_work, ours, _) = scene();
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(ours.file(), "pipe", FileType::Fifo, mode, 0).unwrap();
+        assert!(ours.read_of(OsStr::new("pipe"), None).is_err());
+    }
+
+    #[test]
+    fn the_deepest_tree_is_removed() {
+        let (work, ours, _) = scene();
+        let mut at = ours.below(Path::new("")).unwrap();
+        for _ in 0..3 * DEPTH {
+            at = at.make(OsStr::new("d"), 0o700).unwrap();
+        }
+        at.new_file(OsStr::new("x"), 0o600).unwrap();
+        let above = Folder::open(work.path()).unwrap();
+        above.remove(OsStr::new("ours")).unwrap();
+        above.remove(OsStr::new("ours")).unwrap();
+        assert!(!work.path().join("ours").exists());
+    }
+}
