@@ -177,7 +177,7 @@ impl Server {
             self.site.interrupt.check()?;
             match warden.wait(READY_POLL) {
                 Some(status) if status == CLEAN_EXIT => return Ok(()),
-                Some(status) => return Err(ended(format!("it ended with {status}"))),
+                Some(status) => return Err(ended(how(&status))),
                 None if Instant::now() > deadline => {
                     let seconds = self.site.start_timeout.as_secs();
                     return Err(ended(format!("not finished after {seconds} s")));
@@ -315,7 +315,7 @@ impl Server {
             None => "it is not running".to_owned(),
             Some(warden) => match warden.has_exited() {
                 None => return Ok(()),
-                Some(status) => format!("it ended with {status}"),
+                Some(status) => how(&status),
             },
         };
         self.warden = None;
@@ -368,8 +368,17 @@ impl Server {
         if status == CLEAN_EXIT {
             return Ok(());
         }
-        let what = format!("it ended with {status}, so its data folder cannot be copied");
+        let what = format!("{}, so its data folder cannot be copied", how(&status));
         Err(self.ended(&doing, what))
+    }
+}
+
+/// The end of a server in words, from the status that its warden gives.
+fn how(status: &str) -> String {
+    if status.starts_with("killed") {
+        format!("it was {status}")
+    } else {
+        format!("it ended with {status}")
     }
 }
 

@@ -249,7 +249,10 @@ impl SshLink {
         if status.success() {
             return Ok(output);
         }
-        let said = errors.trim().to_owned();
+        let said = match errors.trim() {
+            "" => format!("it said nothing ({status})"),
+            said => said.to_owned(),
+        };
         match status.code() {
             Some(CONNECTION_FAILED) => Err(self.unreachable(&said)),
             _ => bail!("on {}: {}", self.host, on_one_line(&said)),
