@@ -145,7 +145,7 @@ fn point_query() -> Operation {
 
 #[test]
 fn a_driver_that_is_to_pause_waits_for_a_line() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = user_files::open_folder();
     let path = folder.path().join("db");
     run(&sqlite(&path, load()));
     let task = measure(vec![operation("SELECT c FROM sbtest{table} WHERE id = 1", vec![])], false);
@@ -201,7 +201,7 @@ fn the_driver_ends_when_its_input_ends() {
 
 #[test]
 fn sqlite_is_loaded_and_measured() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = user_files::open_folder();
     let path = folder.path().join("test.db");
     match run(&sqlite(&path, load())).last() {
         Some(DriverEvent::Loaded { rows, .. }) => assert_eq!(*rows, ROWS * u64::from(TABLES)),
@@ -234,7 +234,7 @@ fn sqlite_is_loaded_and_measured() {
 
 #[test]
 fn deletes_and_inserts_are_counted_by_what_they_did() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = user_files::open_folder();
     let path = folder.path().join("test.db");
     run(&sqlite(&path, load()));
     let delete = operation("DELETE FROM sbtest{table} WHERE id = ?", vec![Parameter::Id]);
@@ -273,7 +273,7 @@ fn count(path: &Path) -> u64 {
 
 #[test]
 fn scans_are_counted_whole() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = user_files::open_folder();
     let path = folder.path().join("test.db");
     run(&sqlite(&path, load()));
     let scan = Operation {
@@ -310,7 +310,7 @@ fn the_fake_gives_the_same_bytes_twice() {
 
 #[test]
 fn a_missing_table_is_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = user_files::open_folder();
     let path = folder.path().join("empty.db");
     let task = measure(vec![point_query()], false);
     let messages = run(&sqlite(&path, script(task)));
@@ -320,7 +320,7 @@ fn a_missing_table_is_named() {
 
 #[test]
 fn sqlite_gets_the_rows_of_a_csv_file_as_servers_do() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = user_files::open_folder();
     let path = folder.path().join("files.db");
     let place = user_files::Place {
         dialect: Dialect::Sqlite,

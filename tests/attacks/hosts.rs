@@ -223,7 +223,7 @@ fn a_measuring_host_writes_no_files_of_the_user() {
             "label",
             "sed -i 's,\"label\": *\"[^\"]*\",\"label\": \"x/../../evil\",' block.json; \
              tar -cf - .",
-            "a run that is not of this block",
+            "is not the label of a target",
         ),
         (
             "other run",

@@ -38,7 +38,7 @@ fn a_tablespace_of_a_plan_is_a_name() {
         assert!(text.contains(key), "{text}");
         let attack = text.replace("\"fast\"", "\"fast; DROP TABLE customers\"");
         fs::write(folder.path().join("plan.toml"), attack).unwrap();
-        let words = ["run", "plan.toml", "--out", "out", "--yes", "--allow-scripts"];
+        let words = ["run", "plan.toml", "--out", "out", "--yes"];
         let (code, said) = rqps(&words, folder.path());
         assert_eq!(code, Some(2), "{said}");
         assert!(said.contains("is no name of letters, digits and `_`"), "{said}");

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -149,7 +150,7 @@ impl CsvTable<'_> {
              filler VARCHAR(900));\n"
         );
         let select = format!("SELECT id, {select} FROM thing ORDER BY id");
-        CsvTable { place, folder: tempfile::tempdir().unwrap(), create, select }
+        CsvTable { place, folder: open_folder(), create, select }
     }
 
     fn load(&self, csv: &[u8], sessions: u32, expect_rows: Option<u64>) -> Vec<DriverEvent> {
@@ -238,10 +239,17 @@ fn load_dump(place: &Place, folder: &Path, dump: &[u8]) -> Vec<DriverEvent> {
     place.load(FileLoad { schema: vec![path], sessions: 1, ..FileLoad::default() })
 }
 
+/// A folder that everybody may use: as root, a driver that opens a file runs as somebody else.
+pub(crate) fn open_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    folder
+}
+
 /// Loads a dump of MySQL and MariaDB: tables, bytes, a view, a routine and a trigger arrive, and
 /// what belongs to the dumped server does not.
 pub(crate) fn check_dumps(place: &Place, rows: &mut dyn FnMut(&str) -> Vec<Vec<Option<String>>>) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = open_folder();
     // As they are written: NUL, quote, backslash, line feed, return and control-Z escaped.
     let raw = b"\\0\xff\\'\\\"\\\\\\n\\r\\Z\x80\xc3";
     let (before, after) = DUMP.split_once("@RAW@").unwrap();
