@@ -1,4 +1,7 @@
 //! Reads the parts of DER (ITU-T X.690) that occur in public keys and certificates.
+//!
+//! rustls-webpki, which is in the tree, checks certificates and shows none of their parts; a parser
+//! of all of X.509 would be a new dependency for one name of an algorithm and one public key.
 
 pub(super) const INTEGER: u8 = 0x02;
 pub(super) const BIT_STRING: u8 = 0x03;

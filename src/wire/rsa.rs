@@ -1,9 +1,9 @@
 //! RSA encryption of a password with the server's public key (RSAES-OAEP with SHA-1, RFC 8017
 //! section 7.1), for `caching_sha2_password` over plain TCP, which a user must allow (docs/dsn.md).
 //!
-//! It stays here because nothing in the tree encrypts with RSA: ring and rustls only sign and check.
-//! aws-lc-rs would build a C library in every first build; the crate rsa brings nineteen others,
-//! among them older versions of sha1 and digest. Here it is one power with a public exponent: no
+//! It stays here because nothing in the tree encrypts with RSA: ring and rustls sign and check.
+//! aws-lc-rs would build a C library in every first build; the crate rsa brings many others, among
+//! them older versions of sha1 and digest. Here it is one power with a public exponent: no
 //! private key is involved, so nothing of a server needs constant time.
 
 use std::fs::File;

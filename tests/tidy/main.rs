@@ -23,6 +23,7 @@ mod quoted;
 mod references;
 mod rows;
 mod sources;
+mod sql_parts;
 mod texts;
 mod type_names;
 

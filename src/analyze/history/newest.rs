@@ -41,8 +41,8 @@ pub struct Newest {
     /// New value / what the level predicts, at both ends of its 95 % prediction interval; `None`
     /// with too few result sets.
     pub interval: Option<Interval>,
-    /// Result sets beside the level, with their values divided by it: outliers, and the last ones if
-    /// they are off and were not accepted.
+    /// Result sets beside the level, with their values divided by it: outliers, and the last ones
+    /// if they are off and were not accepted.
     pub beside: Vec<(String, f64)>,
     /// p that it is worse than the level by more than τ; `None` with too few result sets.
     pub p_worse: Option<f64>,
