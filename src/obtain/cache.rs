@@ -181,6 +181,8 @@ impl Cache {
         // The mark goes with it to its final place.
         let build = folder.join("build");
         self.key.claim(&build).map_err(not_ours)?;
+        fs::set_permissions(&build, Permissions::from_mode(0o755))
+            .map_err(Reason::io("chmod", &build))?;
         let target = self.root.join("builds").join(key);
         Ok(Partial { own, key: self.key.clone(), package, build, target, _lock: lock })
     }

@@ -160,7 +160,8 @@ impl MarkKey {
     }
 
     fn write(&self, folder: &Folder) -> io::Result<()> {
-        folder.replace(OsStr::new(MARK), self.mark(folder)?.as_bytes(), 0o600)
+        // All may read it: it is good for no other folder.
+        folder.replace(OsStr::new(MARK), self.mark(folder)?.as_bytes(), 0o644)
     }
 }
 
