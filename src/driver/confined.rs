@@ -104,6 +104,15 @@ fn prepared(scratch: &Path, script: &Path, user: Option<&User>) -> io::Result<Op
         return FreshFolder::take(scratch, 0o700).map(|_| None);
     };
     let made = FreshFolder::take(scratch, 0o700)?;
+    let filled = filled(&made, script, user);
+    if filled.is_err() {
+        made.remove()?;
+    }
+    filled
+}
+
+/// Puts copies into the working folder, and gives it away.
+fn filled(made: &FreshFolder, script: &Path, user: &User) -> io::Result<Option<PathBuf>> {
     let copied = match scripts_to_copy(script, user)? {
         scripts if scripts.is_empty() => None,
         scripts => {
@@ -114,7 +123,7 @@ fn prepared(scratch: &Path, script: &Path, user: Option<&User>) -> io::Result<Op
                 beneath::give_file(&copy, user.identity())?;
             }
             folder.give(user.identity())?;
-            Some(scratch.join(COPY))
+            Some(made.folder().path().join(COPY))
         }
     };
     made.folder().give(user.identity())?;
