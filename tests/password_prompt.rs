@@ -45,7 +45,9 @@ fn a_password_is_asked_for_and_not_shown() {
     let server = thread::spawn(move || serve(&listener));
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_rqps");
-    let words = format!("{program} init postgres://me@127.0.0.1:{port}/app -o draft.toml");
+    let words = format!(
+        "{program} init 'postgres://me@127.0.0.1:{port}/app?require_auth=password' -o draft.toml"
+    );
     let mut terminal = Terminal::start(&words, folder.path());
     let prompt = terminal.until(": ");
     assert!(prompt.ends_with(&format!("Password for user me at 127.0.0.1:{port}: ")), "{prompt}");
