@@ -137,7 +137,8 @@ pub(super) fn of_new_results(
 ) -> Result<()> {
     let found = read(&[folder.to_owned()], None, rules)?;
     let page = folder.join(FILE);
-    found.save(&page, args::Format::Html)?;
+    // The folder may come from somebody else: a link in place of the page is not followed.
+    results::replace_whole(&page, found.page(folder)?)?;
     match repeat::first_results(folder) {
         Some(first) if repeat::has_form(format) => repeat::show(folder, &first, &found, format)?,
         _ => found.show(format)?,

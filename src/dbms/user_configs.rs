@@ -51,7 +51,7 @@ impl UserConfigs {
                 Err(error)
                     if matches!(
                         error.kind(),
-                        io::ErrorKind::InvalidData | io::ErrorKind::IsADirectory
+                        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
                     ) =>
                 {
                     return Err(ConfigError::NoText { path, dbms });

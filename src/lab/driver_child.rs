@@ -1,6 +1,6 @@
 //! A driver as a process of this host: the driver itself, or the ssh that leads to it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -39,11 +39,7 @@ impl DriverChild {
     /// # Errors
     /// The process cannot be started or does not take its request.
     pub(super) fn start(mut command: Command, request: &str, log: &Path) -> Result<DriverChild> {
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(log)
-            .with_context(|| format!("open {}", log.display()))?;
+        let file = plain::to_append(log).with_context(|| format!("open {}", log.display()))?;
         let start = file.metadata().map_or(0, |file| file.len());
         let mut child = command
             .stdin(Stdio::piped())

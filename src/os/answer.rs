@@ -1,8 +1,8 @@
 //! Asks a program that answers and ends.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -73,6 +73,23 @@ pub fn answer_to(mut command: Command, input: Stdio) -> Result<Answer, String> {
         thread::sleep(Duration::from_millis(2));
     };
     Ok(Answer { success: status.success(), output: joined(output), errors: joined(errors) })
+}
+
+/// The standard output of a process, and how it ended. One that says more than `most` bytes is
+/// ended.
+///
+/// # Errors
+/// It says more, or cannot be read.
+pub fn output_of(mut child: Child, most: u64) -> io::Result<(Vec<u8>, ExitStatus)> {
+    let mut said = Vec::new();
+    let read = child.stdout.take().map_or(Ok(0), |pipe| pipe.take(most + 1).read_to_end(&mut said));
+    let is_long = said.len() as u64 > most;
+    if is_long || read.is_err() {
+        end_group(&mut child);
+        read?;
+        return Err(io::Error::other(format!("it says more than {most} bytes")));
+    }
+    Ok((said, child.wait()?))
 }
 
 /// Ends a child with all processes of its group. They may have ended by themselves, which is as

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -18,6 +18,20 @@ pub fn open(path: &Path) -> io::Result<File> {
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::other("it is no plain file")),
+    }
+}
+
+/// Opens a file to append to it, or makes it. No link is followed, and no pipe waited for.
+///
+/// # Errors
+/// It cannot be opened, is no plain file, or has another name elsewhere.
+pub fn to_append(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = File::options().create(true).append(true).custom_flags(flags).open(path)?;
+    let facts = file.metadata()?;
+    match facts.is_file() && facts.nlink() == 1 {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no plain file, or has another name elsewhere")),
     }
 }
 

@@ -18,7 +18,7 @@ const PARTIAL: &str = ".partial";
 /// The file or its folder cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
     let temporary = Temporary::beside(path);
-    let mut file = File::create(&temporary.0).map_err(temporary.fault("create"))?;
+    let mut file = new_file(&temporary.0).map_err(temporary.fault("create"))?;
     file.write_all(bytes).map_err(temporary.fault("write"))?;
     file.sync_all().map_err(temporary.fault("flush"))?;
     temporary.put_in_place(path)?;
@@ -31,7 +31,9 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
 /// The file cannot be written.
 pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> Result<(), ResultsError> {
     let temporary = Temporary::beside(path);
-    fs::write(&temporary.0, content).map_err(temporary.fault("write"))?;
+    new_file(&temporary.0)
+        .and_then(|mut file| file.write_all(content.as_ref()))
+        .map_err(temporary.fault("write"))?;
     temporary.put_in_place(path)
 }
 
@@ -57,6 +59,16 @@ impl Drop for Temporary {
         // After a rename there is none of that name.
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// A new file. What has its name is removed: a rest of a killed process, or a link or a pipe that
+/// somebody else put there.
+pub(super) fn new_file(path: &Path) -> std::io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(path)
 }
 
 fn temporary_name(path: &Path) -> PathBuf {
@@ -113,6 +125,19 @@ mod tests {
         assert!(write(&path, b"text").is_err() && replace(&path, "text").is_err());
         let names = fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(names, 1, "only the folder");
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_temporary_file_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        for write_one in [|path: &Path| write(path, b"new"), |path: &Path| replace(path, "new")] {
+            symlink(&victim, folder.path().join(".run.json.partial")).unwrap();
+            write_one(&folder.path().join("run.json")).unwrap();
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+            assert_eq!(fs::read_to_string(folder.path().join("run.json")).unwrap(), "new");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{ResultsError, atomic};
+use super::{ResultsError, atomic, plain_set};
 use crate::bounded;
 use crate::domain::bisection::{BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest};
 use crate::json;
@@ -42,6 +42,7 @@ impl BisectionFolder {
     /// # Errors
     /// The file is no bisection, or one of a newer rqps.
     pub fn open(path: &Path) -> Result<BisectionFolder, ResultsError> {
+        plain_set::check(path)?;
         let file = path.join(LOG);
         let text =
             bounded::text(&file, bounded::RECORD_MAX).map_err(ResultsError::io("read", &file))?;

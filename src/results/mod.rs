@@ -14,6 +14,7 @@ mod folded;
 #[doc(hidden)]
 pub mod fuzzing;
 mod layouts;
+mod plain_set;
 mod read;
 mod seconds;
 mod settings;

@@ -10,7 +10,9 @@ use crate::domain::block::{BLOCK_FORMAT, BlockReport};
 use crate::domain::gate::{GATE_FORMAT, HostLog};
 use crate::domain::host::{Host, fingerprint};
 use crate::domain::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
-use crate::results::{ResultsError, atomic, callgrind, counters, files, folded, seconds};
+use crate::results::{
+    ResultsError, atomic, callgrind, counters, files, folded, plain_set, seconds,
+};
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
 #[derive(Clone, Debug)]
@@ -110,7 +112,7 @@ impl ResultSet {
         }
         if set.plan_path().exists() {
             return match set.plan()? == plan_toml {
-                true => Ok(true),
+                true => plain_set::check(dir).map(|()| true),
                 false => occupied("it holds the results of another plan".to_owned()),
             };
         }

@@ -435,3 +435,39 @@ fn the_users_own_plan_raises_no_question() {
     let output = allowed(&["run", "--resume", "out"], here);
     assert!(output.status.success(), "{}", program::said(&output));
 }
+
+#[test]
+fn a_resumed_folder_leads_to_no_other_file() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let words = ["compare", "a=fake@1", "b=fake@1", "--steps", "point-query", "--blocks", "1"];
+    let words = [&words[..], &["--canaries", "off", "--set", "settle_scale=0"]].concat();
+    let words = [&words[..], &["--set", "read_seconds=1", "--out", "own"]].concat();
+    let done = program::rqps_in(&words, path).output().unwrap();
+    assert!(done.status.success(), "{}", program::said(&done));
+    fs::remove_dir_all(path.join("own/b01-2-a")).ok();
+    fs::remove_dir_all(path.join("own/b01-2-b")).ok();
+    let victim = path.join("victim");
+    fs::write(&victim, "mine").unwrap();
+    let hidden = [".gate.json.partial", ".report.html.partial"];
+    for name in ["report.html", "load/a/driver.log", "jobs", hidden[0], hidden[1]] {
+        let link = path.join("own").join(name);
+        let old = link.with_extension("old");
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        let is_there = fs::rename(&link, &old).is_ok();
+        symlink(&victim, &link).unwrap();
+        let mut command = program::rqps_in(&["run", "--resume", "own"], path);
+        let done = command.env("RQPS_STATE", path.join("other")).output().unwrap();
+        let said = program::said(&done);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine", "{name}: {said}");
+        if !hidden.contains(&name) {
+            assert_eq!(done.status.code(), Some(2), "{name}: {said}");
+            assert!(said.contains("neither a plain file nor a folder"), "{name}: {said}");
+        }
+        fs::remove_file(&link).ok();
+        if is_there {
+            fs::rename(&old, &link).unwrap();
+        }
+    }
+}

@@ -26,13 +26,15 @@ use crate::json;
 use crate::os::beneath::{self, Folder, FreshFolder};
 use crate::os::child::{self, ChildTask};
 use crate::os::user::{Identity, User};
-use crate::os::{confinement, secret, tree};
+use crate::os::{answer, confinement, secret, tree};
 
 /// The hidden subcommand that runs [`rocksdb_process`].
 pub const ROCKSDB_COMMAND: &str = "rocksdb-probe";
 
 /// Bytes that are kept of the library's own log.
 const LONGEST_LOG: u64 = 64 << 20;
+/// Longest answer of the process with the library, which may be hostile.
+const ANSWER_MAX: u64 = 1 << 20;
 /// Bytes that a marker may have.
 const LONGEST_MARKER: u64 = 64 << 10;
 
@@ -111,9 +113,9 @@ impl KeyValue {
         if let Some(mut input) = child.stdin.take() {
             input.write_all(&serde_json::to_vec(probe)?)?;
         }
-        let output = child.wait_with_output()?;
-        serde_json::from_slice(&output.stdout).map_err(|_| {
-            io::Error::other(format!("the process that tests the library ended: {}", output.status))
+        let (said, status) = answer::output_of(child, ANSWER_MAX)?;
+        serde_json::from_slice(&said).map_err(|_| {
+            io::Error::other(format!("the process that tests the library ended: {}", status))
         })
     }
 }

@@ -24,13 +24,15 @@ use crate::embed::sqlite::{self, SqliteConnection};
 use crate::json;
 use crate::os::child::{self, ChildTask};
 use crate::os::user::{Identity, User};
-use crate::os::{confinement, host};
+use crate::os::{answer, confinement, host};
 
 /// The hidden subcommand that runs [`sqlite_process`].
 pub const SQLITE_COMMAND: &str = "sqlite-statements";
 
 /// Milliseconds that a statement of the control plane waits for a lock.
 const BUSY_TIMEOUT_MS: u32 = 10_000;
+/// Longest answer of the process with the library, which may be hostile.
+const ANSWER_MAX: u64 = 64 << 20;
 
 /// A SQLite database.
 pub(super) struct Sqlite {
@@ -109,9 +111,9 @@ impl Sqlite {
         if let Some(mut input) = child.stdin.take() {
             input.write_all(serde_json::to_string(work)?.as_bytes())?;
         }
-        let output = child.wait_with_output()?;
-        serde_json::from_slice(&output.stdout).map_err(|_| {
-            io::Error::other(format!("the process that runs it ended with {}", output.status))
+        let (said, status) = answer::output_of(child, ANSWER_MAX)?;
+        serde_json::from_slice(&said).map_err(|_| {
+            io::Error::other(format!("the process that runs it ended with {}", status))
         })
     }
 }

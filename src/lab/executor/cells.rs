@@ -131,7 +131,7 @@ impl Cells {
         bring(&taken.join("load"), &logs.join(format!("{}.load", cell.name)))?;
         if let Ok(said) = plain::end(log, LOG_KEPT) {
             let kept = logs.join(format!("{}.log", cell.name));
-            fs::write(&kept, said).with_context(|| format!("write {}", kept.display()))?;
+            replace_whole(&kept, said)?;
         }
         File::open(self.results.folder()).and_then(|folder| folder.sync_all())?;
         Ok(Some(report))

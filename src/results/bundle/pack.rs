@@ -14,6 +14,7 @@ use tar::{Builder, EntryType, Header};
 use super::error::BundleError;
 use super::list::{BundleHead, BundledFile, FOLDERS, LIST, ROOT, path_fault};
 
+use crate::results::atomic;
 use crate::units;
 
 /// A file on its way into a bundle.
@@ -98,7 +99,7 @@ fn list(file: &PackedFile) -> Result<BundledFile, BundleError> {
 
 fn write(to: &Path, head: &BundleHead, files: &[PackedFile]) -> Result<(), BundleError> {
     let fault = || BundleError::io("write", to);
-    let opened = File::create(to).map_err(BundleError::io("create", to))?;
+    let opened = atomic::new_file(to).map_err(BundleError::io("create", to))?;
     // No time and no name in the head of the compressed stream.
     let stream = GzBuilder::new().write(BufWriter::new(opened), Compression::best());
     let mut archive = Builder::new(stream);

@@ -15,7 +15,7 @@ use super::pack::Summed;
 use crate::{bounded, json, units};
 
 /// The list of a bundle is not longer than this; what claims to be is no bundle.
-const LIST_BYTES_MAX: u64 = 32 << 20;
+const LIST_BYTES_MAX: u64 = 4 << 20;
 
 /// Most files of a bundle: a measurement of a day has some thousand.
 const FILES_MAX: usize = 200_000;
