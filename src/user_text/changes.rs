@@ -13,7 +13,7 @@ pub struct ChangedRelation {
 }
 
 /// The kind of an object, as a statement names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RelationKind {
     /// A table.
     Table,

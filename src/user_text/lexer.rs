@@ -59,7 +59,8 @@ impl SqlLexer {
         match &mut self.region {
             Region::Code => self.open_region(text, at),
             Region::LineComment => {
-                if rest[0] == b'\n' {
+                let returns = self.dialect == Dialect::Postgres && rest[0] == b'\r';
+                if rest[0] == b'\n' || returns {
                     self.region = Region::Code;
                 }
                 (at + 1, false)
@@ -113,7 +114,8 @@ impl SqlLexer {
             b'[' if self.dialect == Dialect::Sqlite => quoted(b']', false),
             b'#' if mysql => Region::LineComment,
             b'-' if rest.starts_with(b"--") => {
-                let blank = rest.get(2).is_none_or(u8::is_ascii_whitespace);
+                let is_blank = |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control();
+                let blank = rest.get(2).is_none_or(is_blank);
                 if mysql && !blank {
                     return (at + 1, true);
                 }
@@ -191,6 +193,8 @@ mod tests {
         check(Mysql, "`a;` ; \"b;\" # c;\nd", "____ ; ____ _____d");
         check(Mysql, "1--1 -- x;\ny", "1--1 ______y");
         check(Postgres, "1--1\ny", "1____y");
+        check(Postgres, "1--1\ry", "1____y");
+        check(Mysql, "1--\x0b1\ny", "1_____y");
         check(Postgres, "/* a /* b */ ; */ c", "_________________ c");
         check(Mysql, "/* a /* b */ c", "____________ c");
         check(Postgres, "$1 $$;$$ $a$ $b$ $a$ x$1", "$1 _____ ___________ x$1");

@@ -1,11 +1,12 @@
 //! CREATE and ALTER in a load: tables, views, indexes, sequences and types of its own.
 
 use crate::user_text::admission::answer::{Admitted, NOTHING, done, routines};
+use crate::user_text::admission::dropped::dropped_kind;
 use crate::user_text::admission::expressions::{definition, query};
-use crate::user_text::admission::own::OwnObjects;
+use crate::user_text::admission::own::{ALL_KINDS, OwnObjects};
 use crate::user_text::admission::statement::{Refusal, Statement};
 use crate::user_text::admission::tokens::TokenKind;
-use crate::user_text::changes::RelationKind;
+use crate::user_text::changes::{ChangedRelation, RelationKind};
 
 /// Storage engines that keep rows in the data folder of the server, and nowhere else.
 const ENGINES: [&str; 9] =
@@ -68,15 +69,19 @@ pub(super) fn create(
         return Ok(admitted);
     }
     let name = statement.name()?;
-    let is_known = rules.is_made(&name);
+    let is_known = rules.is_made(&name, &[kind]);
     if is_known && !admitted.without.is_empty() {
         return Err(format!("the load made {} before", name.text));
     }
     if replaces && !is_known {
         admitted.without.push(replacing);
     }
+    let was_named = rules.was_named(&name);
     admitted.makes.push(rules.make(&name, kind)?);
     body(rules, kind, statement)?;
+    if kind == RelationKind::View && query(rules, statement).is_err() {
+        rules.hide(&name, was_named);
+    }
     Ok(admitted)
 }
 
@@ -88,7 +93,7 @@ fn body(
 ) -> Result<(), Refusal> {
     match kind {
         RelationKind::Table => table(rules, statement),
-        // Its query is not executed.
+        // Its query is not executed, unless the load reads it.
         RelationKind::View => one_statement(statement),
         RelationKind::MaterializedView => query(rules, statement),
         RelationKind::Type if statement.take(&["AS", "RANGE"]) || statement.is_sign(b'(') => {
@@ -135,7 +140,7 @@ fn index(rules: &mut OwnObjects, mut statement: Statement<'_>) -> Result<(), Ref
         return Err("ON is missing".to_owned());
     }
     statement.take(&["ONLY"]);
-    rules.own(&mut statement)?;
+    rules.own(&mut statement, &[RelationKind::Table, RelationKind::MaterializedView])?;
     definition(rules, statement)
 }
 
@@ -148,20 +153,41 @@ fn table(rules: &mut OwnObjects, mut statement: Statement<'_>) -> Result<(), Ref
         }
         stays_here(statement)?;
     }
-    if statement.take(&["PARTITION", "OF"]) || statement.take(&["OF"]) {
-        rules.own(&mut statement)?;
+    if statement.take(&["PARTITION", "OF"]) {
+        rules.own_table(&mut statement)?;
+    } else if statement.take(&["OF"]) {
+        rules.own(&mut statement, &[RelationKind::Type])?;
     }
-    sequences(rules, statement)?;
+    made_within(rules, statement)?;
     // The columns of `CREATE TABLE t (a) AS SELECT …` are no call.
     definition(rules, statement)
 }
 
-/// Notes the sequences that identities of columns name.
-fn sequences(rules: &mut OwnObjects, mut statement: Statement<'_>) -> Result<(), Refusal> {
-    while !statement.is_over() {
-        if statement.take(&["SEQUENCE", "NAME"]) {
+/// Notes the sequences that identities of columns name, and the indexes of named constraints.
+fn made_within(rules: &mut OwnObjects, mut statement: Statement<'_>) -> Result<(), Refusal> {
+    while !statement.is_over() && !statement.is_mysql() {
+        let is_column = statement.at > 0 && statement.is_sign_before(b'.');
+        if is_column {
+            statement.at += 1;
+        } else if statement.take(&["AS", "IDENTITY"]) {
+            let mut inside = statement;
+            if statement.is_sign(b'(') {
+                statement.pass_parentheses()?;
+            }
+            while inside.at < statement.at {
+                if inside.take(&["SEQUENCE", "NAME"]) {
+                    let name = inside.name()?;
+                    rules.make(&name, RelationKind::Sequence)?;
+                } else {
+                    inside.at += 1;
+                }
+            }
+        } else if statement.take(&["CONSTRAINT"]) {
             let name = statement.name()?;
-            rules.make(&name, RelationKind::Sequence)?;
+            let kinds = ["PRIMARY", "UNIQUE", "EXCLUDE"];
+            if name.parts.len() == 1 && kinds.contains(&statement.word().as_str()) {
+                rules.make(&name, RelationKind::Index)?;
+            }
         } else {
             statement.at += 1;
         }
@@ -220,40 +246,39 @@ pub(super) fn alter(
     rules: &mut OwnObjects,
     mut statement: Statement<'_>,
 ) -> Result<Admitted, Refusal> {
-    statement.take(&["MATERIALIZED"]);
-    let kinds = ["TABLE", "VIEW", "SEQUENCE", "INDEX", "TYPE", "DOMAIN"];
-    let Some(kind) = statement.take_any(&kinds) else {
+    let Some(kind) = dropped_kind(&mut statement) else {
         return Err("a load may change nothing but what it made".to_owned());
     };
     let is_optional = statement.take(&["IF", "EXISTS"]);
     statement.take(&["ONLY"]);
     let mut ahead = statement;
     let name = ahead.name()?;
-    if is_optional && !rules.is_made(&name) && !statement.is_mysql() {
-        let mut left_out = Admitted::left_out(NOTHING);
-        left_out.makes.push(rules.make(&name, RelationKind::Table)?);
-        rules.forget(&name);
-        return Ok(left_out);
-    }
-    rules.own(&mut statement)?;
-    if statement.word() == "OWNER" {
+    // Older dumps say TABLE for views and sequences, too.
+    if ahead.word() == "OWNER" && rules.is_made(&name, &ALL_KINDS) {
         return Ok(Admitted::left_out(OF_OWNER));
     }
-    if kind == "TABLE" {
+    if is_optional && !rules.is_made(&name, &[kind]) && !statement.is_mysql() {
+        rules.check_place(&name)?;
+        let mut left_out = Admitted::left_out(NOTHING);
+        left_out.makes.push(ChangedRelation { name: name.text, kind });
+        return Ok(left_out);
+    }
+    rules.own(&mut statement, &[kind])?;
+    if kind == RelationKind::Table {
         if statement.is_mysql() {
             stays_here(statement)?;
         }
         actions(rules, statement)?;
-        sequences(rules, statement)?;
+        made_within(rules, statement)?;
         return Ok(Admitted::default());
     }
-    match kind.as_str() {
+    match kind {
         // `OWNED BY t.a`, and numbers.
-        "SEQUENCE" => {
+        RelationKind::Sequence => {
             if statement.take(&["OWNED", "BY"]) && !statement.take(&["NONE"]) {
                 let mut column = statement.name()?;
                 column.parts.pop();
-                if !rules.is_made(&column) {
+                if !rules.is_made(&column, &[RelationKind::Table]) {
                     return Err(format!("the load did not make {}", column.text));
                 }
                 rules.belongs(&name);
@@ -264,8 +289,8 @@ pub(super) fn alter(
             }
             definition(rules, statement)?;
         }
-        "INDEX" if statement.take(&["ATTACH", "PARTITION"]) => {
-            rules.own(&mut statement)?;
+        RelationKind::Index if statement.take(&["ATTACH", "PARTITION"]) => {
+            rules.own(&mut statement, &[kind])?;
             return done(statement);
         }
         _ => return Err("a load may change nothing but its tables and sequences".to_owned()),
@@ -298,8 +323,8 @@ fn one_action(rules: &mut OwnObjects, action: &mut Statement<'_>) -> Result<(), 
         "ADD" | "ALTER" | "CLUSTER" | "VALIDATE" | "REPLICA" => true,
         "MODIFY" | "AUTO_INCREMENT" | "COMMENT" => action.is_mysql(),
         "ENABLE" | "DISABLE" => action.is_mysql() && action.word() == "KEYS",
-        "ATTACH" => action.take(&["PARTITION"]) && rules.own(action).is_ok(),
-        "INHERIT" => rules.own(action).is_ok(),
+        "ATTACH" => action.take(&["PARTITION"]) && rules.own_table(action).is_ok(),
+        "INHERIT" => rules.own_table(action).is_ok(),
         "SET" => {
             let words = ["WITHOUT", "LOGGED", "UNLOGGED"];
             words.contains(&action.word().as_str()) || action.is_sign(b'(')

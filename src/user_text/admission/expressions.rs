@@ -7,6 +7,7 @@ use crate::domain::sql_name::TableName;
 use crate::user_text::admission::own::OwnObjects;
 use crate::user_text::admission::statement::{Refusal, Statement};
 use crate::user_text::admission::tokens::{Token, TokenKind};
+use crate::user_text::changes::RelationKind;
 
 /// Keywords, types and functions before a parenthesis. No function among them reads a file,
 /// connects to anything, waits, ends a session, or executes a text as SQL.
@@ -140,6 +141,9 @@ impl<'a, 'r> Expressions<'a, 'r> {
         self.statement.at += 1;
         match self.statement.sql[token.begin] {
             b';' => return Err("it holds a second statement".to_owned()),
+            b':' if self.statement.is_mysql() && self.statement.is_sign(b'=') => {
+                return Err("it sets a variable".to_owned());
+            }
             b'(' => {
                 let awaits_table = std::mem::take(&mut self.frame().awaits_table);
                 let begins_query =
@@ -263,7 +267,7 @@ impl<'a, 'r> Expressions<'a, 'r> {
         let mut inside = self.statement;
         inside.at += 1;
         let name = inside.take_literal().and_then(|text| TableName::try_from(text).ok());
-        name.is_some_and(|name| self.rules.is_made_text(&name))
+        name.is_some_and(|name| self.rules.is_made_text(&name, RelationKind::Sequence))
     }
 
     /// A table of FROM: one of the load, a name of WITH, or a known function.
@@ -276,8 +280,12 @@ impl<'a, 'r> Expressions<'a, 'r> {
             return self.call(&token);
         }
         let is_named = name.parts.len() == 1 && self.named.contains(name.last());
-        if !is_named && !self.rules.is_made(&name) {
-            return Err(format!("it reads {}, which the load did not make", name.text));
+        if !is_named && !self.rules.is_read(&name) {
+            let why = match self.rules.is_made(&name, &[RelationKind::View]) {
+                true => "a view that may do what a load may not",
+                false => "which the load did not make",
+            };
+            return Err(format!("it reads {}, {why}", name.text));
         }
         self.statement = ahead;
         Ok(())
@@ -310,7 +318,7 @@ impl<'a, 'r> Expressions<'a, 'r> {
         let in_parentheses = word == "INHERITS" && self.statement.take_sign(b'(');
         loop {
             let name = self.statement.name()?;
-            if !self.rules.is_made(&name) {
+            if !self.rules.is_made(&name, &[RelationKind::Table]) {
                 return Err(format!("{word} names {}, which the load did not make", name.text));
             }
             if !(in_parentheses && self.statement.take_sign(b',')) {

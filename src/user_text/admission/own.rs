@@ -1,11 +1,25 @@
 //! What a load has made so far, and in which schema or database: only that may it fill and change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_name::TableName;
 use crate::user_text::admission::statement::{Refusal, SaidName, Statement};
 use crate::user_text::changes::{ChangedRelation, RelationKind};
+
+/// Relations that have rows.
+pub(super) const WITH_ROWS: [RelationKind; 3] =
+    [RelationKind::Table, RelationKind::View, RelationKind::MaterializedView];
+
+/// All that a load may make.
+pub(super) const ALL_KINDS: [RelationKind; 6] = [
+    RelationKind::Table,
+    RelationKind::View,
+    RelationKind::MaterializedView,
+    RelationKind::Sequence,
+    RelationKind::Index,
+    RelationKind::Type,
+];
 
 /// Objects that a load made.
 #[derive(Clone, Debug)]
@@ -13,14 +27,25 @@ pub(super) struct OwnObjects {
     pub(super) dialect: Dialect,
     /// The schema or database that the load names, once it has named one.
     pub(super) place: Option<String>,
-    made: BTreeMap<String, RelationKind>,
+    made: BTreeSet<(RelationKind, String)>,
+    /// Names that were made, even if they are dropped by now.
+    named: BTreeSet<String>,
+    /// Views that may do what a load may not.
+    unread: BTreeSet<String>,
     /// Sequences that come and go with a table.
     belonging: BTreeSet<String>,
 }
 
 impl OwnObjects {
     pub(super) fn new(dialect: Dialect) -> OwnObjects {
-        OwnObjects { dialect, place: None, made: BTreeMap::new(), belonging: BTreeSet::new() }
+        OwnObjects {
+            dialect,
+            place: None,
+            made: BTreeSet::new(),
+            named: BTreeSet::new(),
+            unread: BTreeSet::new(),
+            belonging: BTreeSet::new(),
+        }
     }
 
     /// True for a sequence that comes and goes with a table.
@@ -30,15 +55,36 @@ impl OwnObjects {
         made.kind == RelationKind::Sequence && name.is_some_and(|it| self.belonging.contains(&it))
     }
 
-    /// True if the load made the relation.
-    pub(super) fn is_made(&self, name: &SaidName) -> bool {
+    /// True if the load made a relation of one of these kinds. An index that has the name of
+    /// somebody's table is not that table.
+    pub(super) fn is_made(&self, name: &SaidName, kinds: &[RelationKind]) -> bool {
         let in_place = name.parts.len() == 1 || self.is_place(name);
-        in_place && self.made.contains_key(name.last())
+        let is_made = |kind: &RelationKind| self.made.contains(&(*kind, name.last().to_owned()));
+        in_place && kinds.iter().any(is_made)
     }
 
-    pub(super) fn is_made_text(&self, name: &TableName) -> bool {
+    pub(super) fn is_made_text(&self, name: &TableName, kind: RelationKind) -> bool {
         let said = SaidName { text: name.to_string(), parts: name.folded(self.dialect) };
-        self.is_made(&said)
+        self.is_made(&said, &[kind])
+    }
+
+    /// True if a load may read it: what it made, without views that do what it may not.
+    pub(super) fn is_read(&self, name: &SaidName) -> bool {
+        self.is_made(name, &WITH_ROWS) && !self.unread.contains(name.last())
+    }
+
+    /// A load may make the view, but not read it.
+    pub(super) fn hide(&mut self, view: &SaidName, was_named: bool) {
+        self.unread.insert(view.last().to_owned());
+        // Views and materialized views that were admitted before may read it.
+        if was_named {
+            self.unread.extend(self.named.iter().cloned());
+        }
+    }
+
+    /// True if the load used the name before, for whatever it made.
+    pub(super) fn was_named(&self, name: &SaidName) -> bool {
+        self.named.contains(name.last())
     }
 
     /// True if a name is of the schema or database of the load.
@@ -72,7 +118,8 @@ impl OwnObjects {
         kind: RelationKind,
     ) -> Result<ChangedRelation, Refusal> {
         self.check_place(name)?;
-        self.made.insert(name.last().to_owned(), kind);
+        self.made.insert((kind, name.last().to_owned()));
+        self.named.insert(name.last().to_owned());
         Ok(ChangedRelation { name: name.text.clone(), kind })
     }
 
@@ -82,15 +129,19 @@ impl OwnObjects {
     }
 
     /// The load does not make it after all, or drops it. True if it had made it.
-    pub(super) fn forget(&mut self, name: &SaidName) -> bool {
-        self.made.remove(name.last()).is_some()
+    pub(super) fn forget(&mut self, name: &SaidName, kind: RelationKind) -> bool {
+        self.made.remove(&(kind, name.last().to_owned()))
     }
 
-    /// Takes the name of a table, view or sequence of the load.
-    pub(super) fn own(&mut self, statement: &mut Statement<'_>) -> Result<SaidName, Refusal> {
+    /// Takes the name of something of these kinds that the load made.
+    pub(super) fn own(
+        &mut self,
+        statement: &mut Statement<'_>,
+        kinds: &[RelationKind],
+    ) -> Result<SaidName, Refusal> {
         let name = statement.name()?;
         self.check_place(&name)?;
-        match self.is_made(&name) {
+        match self.is_made(&name, kinds) {
             true => Ok(name),
             false => Err(format!("the load did not make {}", name.text)),
         }
@@ -98,10 +149,6 @@ impl OwnObjects {
 
     /// Takes the name of a table of the load.
     pub(super) fn own_table(&mut self, statement: &mut Statement<'_>) -> Result<SaidName, Refusal> {
-        let name = self.own(statement)?;
-        match self.made.get(name.last()) {
-            Some(RelationKind::Table) => Ok(name),
-            _ => Err(format!("{} is no table", name.text)),
-        }
+        self.own(statement, &[RelationKind::Table])
     }
 }

@@ -7,10 +7,10 @@ use crate::user_text::admission::answer::{Admitted, NOTHING, done};
 use crate::user_text::admission::create;
 use crate::user_text::admission::dropped::dropped_kind;
 use crate::user_text::admission::expressions;
-use crate::user_text::admission::own::OwnObjects;
+use crate::user_text::admission::own::{OwnObjects, WITH_ROWS};
 use crate::user_text::admission::settings::{self, SavedSettings};
 use crate::user_text::admission::statement::{Refusal, SaidName, Statement};
-use crate::user_text::admission::tokens::{readings, tokens};
+use crate::user_text::admission::tokens::{Token, TokenKind, readings, tokens};
 use crate::user_text::changes::{ChangedRelation, RelationKind};
 
 /// What a load may do, and what it has made so far: only that may it fill and change.
@@ -48,13 +48,20 @@ impl LoadRules {
     /// It is not on the list. The text says why.
     pub fn judge(&mut self, sql: &[u8]) -> Result<Admitted, String> {
         let all = tokens(self.own.dialect, sql).map_err(str::to_owned)?;
+        // MySQL has `{fn name()}`, and names that begin with `$`.
+        let is_odd = |token: &Token| {
+            token.kind == TokenKind::Sign && matches!(sql[token.begin], b'{' | b'}' | b'$')
+        };
+        if self.own.dialect == Dialect::Mysql && all.iter().any(is_odd) {
+            return Err("`{` or `$` stands outside of quotes".to_owned());
+        }
         let mut admitted: Option<Admitted> = None;
         // The newest version first: it makes the most.
         for reading in readings(&all).iter().filter(|reading| !reading.is_empty()) {
             let statement = Statement { dialect: self.own.dialect, sql, tokens: reading, at: 0 };
             let judged = self.statement(statement)?;
             let known = admitted.get_or_insert_with(|| judged.clone());
-            if (&known.left_out, &known.without) != (&judged.left_out, &judged.without) {
+            if *known != judged {
                 return Err("versions of the server read it in different ways".to_owned());
             }
         }
@@ -91,7 +98,7 @@ impl LoadRules {
     pub fn judge_rows(&mut self, table: &TableName) -> Result<(), String> {
         let parts = table.folded(self.own.dialect);
         self.own.check_place(&SaidName { text: table.to_string(), parts })?;
-        match self.own.is_made_text(table) {
+        match self.own.is_made_text(table, RelationKind::Table) {
             true => Ok(()),
             false => Err(format!("no file of `schema` makes the table {table}")),
         }
@@ -118,7 +125,13 @@ impl LoadRules {
             "SELECT" if !mysql => self.select(statement),
             "COMMENT" if !mysql => self.comment(statement),
             "REFRESH" if !mysql && statement.take(&["MATERIALIZED", "VIEW"]) => {
-                self.own.own(&mut statement)?;
+                statement.take(&["CONCURRENTLY"]);
+                let view = self.own.own(&mut statement, &[RelationKind::MaterializedView])?;
+                if !self.own.is_read(&view) {
+                    return Err(format!("{} may read a view that nobody checked", view.text));
+                }
+                statement.take(&["WITH", "DATA"]);
+                statement.take(&["WITH", "NO", "DATA"]);
                 done(statement)
             }
             "ANALYZE" => {
@@ -182,7 +195,7 @@ impl LoadRules {
             }
             "SETVAL" => {
                 let name = TableName::try_from(first)?;
-                if !self.own.is_made_text(&name) {
+                if !self.own.is_made_text(&name, RelationKind::Sequence) {
                     return Err(format!("the load did not make {name}"));
                 }
                 let is_value = statement.take_sign(b',') && statement.take_number();
@@ -203,20 +216,11 @@ impl LoadRules {
 
     fn comment(&mut self, mut statement: Statement<'_>) -> Result<Admitted, Refusal> {
         statement.take(&["ON"]);
-        statement.take(&["MATERIALIZED"]);
-        let kinds = [
-            "TABLE",
-            "VIEW",
-            "SEQUENCE",
-            "INDEX",
-            "COLUMN",
-            "CONSTRAINT",
-            "TYPE",
-            "DOMAIN",
-            "EXTENSION",
-            "SCHEMA",
-        ];
-        match statement.take_any(&kinds).as_deref() {
+        if let Some(kind) = dropped_kind(&mut statement) {
+            self.own.own(&mut statement, &[kind])?;
+            return is_text(statement);
+        }
+        match statement.take_any(&["COLUMN", "CONSTRAINT", "EXTENSION", "SCHEMA"]).as_deref() {
             Some("EXTENSION" | "SCHEMA") => {
                 return Ok(Admitted::left_out("it is not about a table of the load"));
             }
@@ -224,24 +228,24 @@ impl LoadRules {
                 let mut column = statement.name()?;
                 column.parts.pop();
                 self.own.check_place(&column)?;
-                if !self.own.is_made(&column) {
+                let mut kinds = WITH_ROWS.to_vec();
+                kinds.push(RelationKind::Type);
+                if !self.own.is_made(&column, &kinds) {
                     return Err(format!("the load did not make {}", column.text));
                 }
             }
             Some("CONSTRAINT") => {
                 statement.name()?;
                 statement.take(&["ON"]);
-                self.own.own(&mut statement)?;
+                let kind = match statement.take(&["DOMAIN"]) {
+                    true => RelationKind::Type,
+                    false => RelationKind::Table,
+                };
+                self.own.own(&mut statement, &[kind])?;
             }
-            Some(_) => drop(self.own.own(&mut statement)?),
-            None => return Err("it is not about a table of the load".to_owned()),
+            _ => return Err("it is not about a table of the load".to_owned()),
         }
-        let is_text =
-            statement.take(&["IS"]) && (statement.take(&["NULL"]) || statement.take_text());
-        match is_text {
-            true => done(statement),
-            false => Err("the comment is no text".to_owned()),
-        }
+        is_text(statement)
     }
 
     fn lock(&mut self, mut statement: Statement<'_>) -> Result<Admitted, Refusal> {
@@ -249,7 +253,7 @@ impl LoadRules {
             return Err("a load may lock nothing but its tables".to_owned());
         }
         loop {
-            self.own.own(&mut statement)?;
+            self.own.own_table(&mut statement)?;
             statement.take_any(&["READ", "WRITE", "LOW_PRIORITY"]);
             statement.take_any(&["LOCAL", "WRITE"]);
             if !statement.take_sign(b',') {
@@ -270,7 +274,7 @@ impl LoadRules {
         loop {
             let name = statement.name()?;
             self.own.check_place(&name)?;
-            own += usize::from(self.own.forget(&name));
+            own += usize::from(self.own.forget(&name, kind));
             names.push(ChangedRelation { name: name.text, kind });
             if !statement.take_sign(b',') {
                 break;
@@ -295,5 +299,14 @@ impl LoadRules {
             own if own == names.len() => Ok(Admitted::default()),
             _ => Err("it drops something that the load did not make".to_owned()),
         }
+    }
+}
+
+/// `IS 'text'` of COMMENT.
+fn is_text(mut statement: Statement<'_>) -> Result<Admitted, Refusal> {
+    let is_text = statement.take(&["IS"]) && (statement.take(&["NULL"]) || statement.take_text());
+    match is_text {
+        true => done(statement),
+        false => Err("the comment is no text".to_owned()),
     }
 }

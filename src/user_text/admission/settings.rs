@@ -183,6 +183,7 @@ fn assignment(statement: &mut Statement<'_>, saved: &mut SavedSettings) -> Resul
             false => Err(format!("a load may not set {name} to {}", from.name)),
         };
     }
+    let is_number = statement.peek().is_some_and(|token| token.kind == TokenKind::Number);
     let said = value(statement)?;
     if is_of_user {
         keep(saved, name, None);
@@ -191,8 +192,15 @@ fn assignment(statement: &mut Statement<'_>, saved: &mut SavedSettings) -> Resul
     if !OF_MYSQL.contains(&name.as_str()) {
         return Err(format!("a load may not set {}", name.to_lowercase()));
     }
+    let is_of_list = |byte: u8| byte.is_ascii_alphanumeric() || b"_, ".contains(&byte);
+    let begins_with_digit =
+        |mode: &str| mode.trim().starts_with(|first: char| first.is_ascii_digit());
+    let is_list = said.bytes().all(is_of_list)
+        && !said.split(',').any(begins_with_digit)
+        && !said.eq_ignore_ascii_case("DEFAULT");
     match name.as_str() {
-        "SQL_MODE" if plain_modes(&said) != said => {
+        // The default may be any mode, a number too, and letters are compared without accents.
+        "SQL_MODE" if is_number || !is_list || plain_modes(&said) != said => {
             Err(format!("with sql_mode {said:?} the server reads statements in another way"))
         }
         "CHARACTER_SET_CLIENT" => character_set(&said),

@@ -92,6 +92,11 @@ impl<'a> Statement<'a> {
             .is_some_and(|token| token.kind == TokenKind::Sign && self.sql[token.begin] == sign)
     }
 
+    /// True if the sign stands before this place.
+    pub(super) fn is_sign_before(&self, sign: u8) -> bool {
+        self.at.checked_sub(1).is_some_and(|at| Statement { at, ..*self }.is_sign(sign))
+    }
+
     pub(super) fn take_sign(&mut self, sign: u8) -> bool {
         let follows = self.is_sign(sign);
         self.at += usize::from(follows);

@@ -299,6 +299,83 @@ const HOSTILE_TO_MYSQL: &[&str] = &[
     "source /tmp/x",
 ];
 
+/// Attacks of several statements. The last one is refused.
+const HOSTILE_IN_STEPS: &[(Dialect, &[&str])] = &[
+    // A control character ends a comment, or begins one, where others see none.
+    (Postgres, &["INSERT INTO own VALUES (1) -- \r; DROP TABLE customers"]),
+    (Postgres, &["-- \rDROP TABLE customers"]),
+    (Postgres, &["INSERT INTO own\rVALUES (1)"]),
+    (Mysql, &["INSERT INTO own VALUES (1) --\x0c + evil()"]),
+    (Mysql, &["INSERT INTO own VALUES (1) --\x0b + evil()"]),
+    (Mysql, &["INSERT INTO own VALUES (1) # \0 x"]),
+    // Modes and character sets from elsewhere.
+    (Mysql, &["SET sql_mode = 1048576"]),
+    (Mysql, &["SET sql_mode = 0x100000"]),
+    (Mysql, &["SET sql_mode = b'100'"]),
+    (Mysql, &["SET sql_mode = '4'"]),
+    (Mysql, &["SET sql_mode = DEFAULT"]),
+    (Mysql, &["SET sql_mode = 'ÁNSI_QUOTES'"]),
+    (Mysql, &["SET @m := 'ANSI_QUOTES'"]),
+    (Mysql, &["SET @m = @@sql_mode", "INSERT INTO own VALUES (@m := 4)"]),
+    (Mysql, &["SET character_set_client = @x"]),
+    (Mysql, &["SET character_set_client = 28"]),
+    // What has the name of a table is no table.
+    (Postgres, &["CREATE INDEX customers ON own (id)", "ALTER TABLE customers ADD c int"]),
+    (Postgres, &["CREATE INDEX customers ON own (id)", "INSERT INTO own SELECT 1 FROM customers"]),
+    (Postgres, &["CREATE SEQUENCE customers", "INSERT INTO customers VALUES (1)"]),
+    (Postgres, &["CREATE TYPE customers AS ENUM ('a')", "CREATE TABLE t (LIKE customers)"]),
+    (
+        Postgres,
+        &[
+            "CREATE TABLE t (sequence name GENERATED ALWAYS AS ('x') STORED)",
+            "ALTER SEQUENCE generated RESTART",
+        ],
+    ),
+    (Postgres, &["CREATE SEQUENCE s", "ALTER SEQUENCE s OWNED BY s.id"]),
+    (
+        Postgres,
+        &["CREATE TABLE t (a int CONSTRAINT i CHECK (a > 0))", "ALTER INDEX i ATTACH PARTITION i"],
+    ),
+    // Each version of the server makes something else.
+    (Mysql, &["CREATE TABLE /*!99999 customers */ /*!50000 t */ (a int)"]),
+    (Mysql, &["CREATE /*!99999 TABLE t (a int) */ /*M! VIEW t AS SELECT 1 */"]),
+    // Views do when they are read what their text says.
+    (Postgres, &["CREATE VIEW v AS SELECT * FROM customers", "INSERT INTO own SELECT id FROM v"]),
+    (
+        Postgres,
+        &["CREATE VIEW v AS SELECT evil()", "CREATE MATERIALIZED VIEW m AS SELECT * FROM v"],
+    ),
+    (Postgres, &["CREATE VIEW v AS SELECT id FROM customers", "INSERT INTO v VALUES (1)"]),
+    (
+        Postgres,
+        &[
+            "CREATE VIEW v AS SELECT id FROM customers",
+            "CREATE VIEW w AS SELECT id FROM v",
+            "INSERT INTO own SELECT id FROM w",
+        ],
+    ),
+    (
+        Postgres,
+        &[
+            "CREATE VIEW v AS SELECT 1 AS id",
+            "CREATE MATERIALIZED VIEW m AS SELECT id FROM v WITH NO DATA",
+            "CREATE OR REPLACE VIEW v AS SELECT evil() AS id",
+            "REFRESH MATERIALIZED VIEW m",
+        ],
+    ),
+    (
+        Mysql,
+        &[
+            "CREATE TABLE t (a int)",
+            "CREATE VIEW w AS SELECT a FROM t",
+            "DROP TABLE t",
+            "CREATE VIEW t AS SELECT a FROM customers",
+            "INSERT INTO own SELECT a FROM w",
+        ],
+    ),
+    (Mysql, &["CREATE VIEW v AS SELECT id FROM customers", "LOCK TABLES v WRITE"]),
+];
+
 /// What pg_dump writes about ordinary tables, in order, and whether it is sent.
 const DUMP_OF_POSTGRES: &[(&str, Option<&str>)] = &[
     ("SET statement_timeout = 0", None),
@@ -468,6 +545,49 @@ fn what_a_load_may_not_do_is_refused() {
 }
 
 #[test]
+fn no_step_leads_to_what_a_load_may_not_do() {
+    for (dialect, steps) in HOSTILE_IN_STEPS {
+        let (last, before) = steps.split_last().unwrap();
+        let before = [&[PLACE, OWN], before].concat();
+        judge(*dialect, &before).unwrap();
+        let all = [&before[..], &[last]].concat();
+        assert!(judge(*dialect, &all).is_err(), "{dialect:?} admits {all:?}");
+    }
+}
+
+/// A drop of what the load did not make is left out, and rqps looks for it before.
+#[test]
+fn a_kind_with_the_name_of_a_table_drops_no_table() {
+    for made in [
+        "CREATE INDEX customers ON own (id)",
+        "CREATE TABLE t (sequence name GENERATED ALWAYS AS ('x') STORED, customers int)",
+        "ALTER TABLE own ADD CONSTRAINT customers UNIQUE (a)",
+    ] {
+        let found = judge(Postgres, &[OWN, made, "DROP TABLE IF EXISTS customers"]).unwrap();
+        assert_eq!(found.last(), Some(&Some("")), "{made}");
+    }
+}
+
+#[test]
+fn views_that_were_checked_and_indexes_of_constraints_are_used() {
+    let admitted = [
+        "CREATE TABLE p (id int, CONSTRAINT p_key UNIQUE (id)) PARTITION BY RANGE (id)",
+        "CREATE TABLE p1 (id int)",
+        "ALTER TABLE ONLY p ADD CONSTRAINT p_pkey PRIMARY KEY (id)",
+        "ALTER TABLE ONLY p1 ADD CONSTRAINT p1_pkey PRIMARY KEY (id)",
+        "ALTER INDEX p_pkey ATTACH PARTITION p1_pkey",
+        "CREATE VIEW v AS SELECT p.id FROM p",
+        "CREATE MATERIALIZED VIEW m AS SELECT id FROM v",
+        "CREATE VIEW other AS SELECT evil()",
+        "REFRESH MATERIALIZED VIEW m",
+        "COMMENT ON CONSTRAINT p_pkey ON p IS 'x'",
+        "COMMENT ON INDEX p_pkey IS 'x'\r\n",
+        "ALTER TABLE v OWNER TO app",
+    ];
+    judge(Postgres, &admitted).unwrap();
+}
+
+#[test]
 fn dumps_of_ordinary_tables_are_admitted() {
     for (dialect, dump) in [(Postgres, DUMP_OF_POSTGRES), (Mysql, DUMP_OF_MYSQL)] {
         let statements: Vec<&str> = dump.iter().map(|(sql, _)| *sql).collect();
@@ -555,6 +675,7 @@ fn an_entry_of_drop_drops_what_it_names() {
         "DROP DATABASE d",
         "DROP OWNED BY u",
         "DROP TABLE t -- \n; x",
+        "DROP TABLE IF EXISTS own -- \r; DROP TABLE customers",
         "DELETE FROM t",
         "DROP TABLE t u",
     ] {

@@ -37,6 +37,8 @@ pub(super) struct VersionComment {
     pub(super) version: u32,
 }
 
+const CONTROL: &str = "it holds a control character, or a carriage return without a line feed";
+
 /// Versions whose comments of MySQL's form MariaDB passes over.
 const NOT_OF_MARIADB: std::ops::RangeInclusive<u32> = 50_700..=99_999;
 
@@ -135,7 +137,7 @@ impl Walk<'_> {
                 self.at += 1;
                 TokenKind::Sign
             }
-            _ => return Err("it holds a control character"),
+            _ => return Err(CONTROL),
         };
         Ok(Some(Token { kind, begin, end: self.at, comment: self.comment }))
     }
@@ -147,22 +149,26 @@ impl Walk<'_> {
             let Some(first) = rest.first() else { return Ok(()) };
             let is_line = match self.mysql {
                 true => {
-                    let dashes = rest.starts_with(b"--")
-                        && rest.get(2).is_none_or(|byte| b" \t\r\n".contains(byte));
-                    *first == b'#' || dashes
+                    let is_blank = |byte: &u8| *byte == b' ' || byte.is_ascii_control();
+                    *first == b'#' || rest.starts_with(b"--") && rest.get(2).is_none_or(is_blank)
                 }
                 false => rest.starts_with(b"--"),
             };
             if self.comment.is_some() && rest.starts_with(b"*/") {
                 (self.comment, self.at) = (None, self.at + 2);
-            } else if b" \t\r\n\x0c".contains(first) {
+            } else if b" \t\n".contains(first) || rest.starts_with(b"\r\n") {
                 self.at += 1;
             } else if is_line {
                 if self.comment.is_some() {
                     return Err("a comment stands within a comment that is executed");
                 }
-                let end = rest.iter().position(|byte| *byte == b'\n');
-                self.at = end.map_or(self.sql.len(), |end| self.at + end);
+                let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+                let comment = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
+                // Some of them end the comment, on some servers.
+                if comment.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+                    return Err(CONTROL);
+                }
+                self.at += end;
             } else if rest.starts_with(b"/*") {
                 self.block_comment()?;
             } else {
