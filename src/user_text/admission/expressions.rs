@@ -48,22 +48,25 @@ const OTHER_EFFECTS: [&str; 8] =
 const METHODS: [&str; 9] =
     ["bloom", "brin", "btree", "gin", "gist", "hash", "hnsw", "ivfflat", "spgist"];
 
-/// Words after which no further table of FROM follows.
+/// Words after which no further table of FROM follows. MySQL takes some for names: the later ones.
 const AFTER_FROM: [&str; 13] = [
     "WHERE",
     "GROUP",
     "ORDER",
     "HAVING",
     "LIMIT",
-    "OFFSET",
     "UNION",
+    "FOR",
+    "OFFSET",
     "EXCEPT",
     "INTERSECT",
     "WINDOW",
     "FETCH",
-    "FOR",
     "RETURNING",
 ];
+
+/// Those of them that no server takes for a name.
+const RESERVED_AFTER_FROM: usize = 7;
 
 /// Functions whose arguments have a FROM of their own.
 const WITH_FROM: [&str; 5] = ["EXTRACT", "SUBSTRING", "TRIM", "OVERLAY", "POSITION"];
@@ -75,8 +78,11 @@ struct Frame {
     awaits_table: bool,
     /// The parenthesis is of a function with a FROM of its own.
     passes_from: bool,
-    /// After its end and a comma, the name of a further WITH stands.
-    of_with: bool,
+    /// The name of WITH whose query it is, and whether WITH is recursive. After its end and a
+    /// comma, a further name stands.
+    of_with: Option<(String, bool)>,
+    /// Names of WITH that are known there.
+    named: BTreeSet<String>,
 }
 
 /// Checks the rest of a statement that defines something.
@@ -103,15 +109,13 @@ struct Expressions<'a, 'r> {
     builtin_only: bool,
     /// True within a query, where points stand between tables and columns.
     in_query: bool,
-    /// Names of WITH.
-    named: BTreeSet<String>,
     frames: Vec<Frame>,
 }
 
 impl<'a, 'r> Expressions<'a, 'r> {
     fn new(statement: Statement<'a>, rules: &'r OwnObjects) -> Expressions<'a, 'r> {
-        let (named, frames) = (BTreeSet::new(), vec![Frame::default()]);
-        Expressions { statement, rules, builtin_only: false, in_query: false, named, frames }
+        let frames = vec![Frame::default()];
+        Expressions { statement, rules, builtin_only: false, in_query: false, frames }
     }
 
     /// Checks everything up to the end of the statement.
@@ -160,8 +164,11 @@ impl<'a, 'r> Expressions<'a, 'r> {
                 if self.frames.is_empty() {
                     return Err("parentheses do not fit".to_owned());
                 }
-                if closed.is_some_and(|frame| frame.of_with) && self.statement.take_sign(b',') {
-                    self.with()?;
+                if let Some((name, is_recursive)) = closed.and_then(|frame| frame.of_with) {
+                    self.frame().named.insert(name);
+                    if self.statement.take_sign(b',') {
+                        self.with(is_recursive)?;
+                    }
                 }
             }
             b',' => {
@@ -176,20 +183,19 @@ impl<'a, 'r> Expressions<'a, 'r> {
     fn word(&mut self, token: &Token) -> Result<(), Refusal> {
         let word = self.statement.word();
         if self.frame().awaits_table {
-            return match ["LATERAL", "ONLY"].contains(&word.as_str()) {
-                true => {
-                    self.statement.at += 1;
-                    Ok(())
-                }
-                false => self.source(),
-            };
+            // MySQL takes ONLY for a name.
+            let is_prefix = word == "LATERAL" || word == "ONLY" && !self.statement.is_mysql();
+            self.statement.at += usize::from(is_prefix);
+            return if is_prefix { Ok(()) } else { self.source() };
         }
         let before = self.statement.word_before();
         let is_before = |words: &[&str]| words.contains(&before.as_str());
         match word.as_str() {
-            "FROM" if !self.frame().passes_from && !is_before(&["DISTINCT"]) => {
+            "FROM" if !self.frame().passes_from && !self.follows_is_distinct() => {
                 // `FOR VALUES FROM (1) TO (2)` of a partition.
-                let is_bound = self.statement.is_sign_at(1, b'(') && is_before(&["VALUES"]);
+                let is_bound = !self.in_query
+                    && self.statement.is_sign_at(1, b'(')
+                    && self.statement.follows(&["FOR", "VALUES"]);
                 let frame = self.frame();
                 (frame.in_from, frame.awaits_table) = (!is_bound, !is_bound);
                 self.statement.at += 1;
@@ -204,10 +210,14 @@ impl<'a, 'r> Expressions<'a, 'r> {
                 return self.own_table();
             }
             "WITH" if is_query(&self.statement) => {
+                (self.in_query, self.builtin_only) = (true, false);
                 self.statement.at += 1;
-                self.statement.take(&["RECURSIVE"]);
-                return self.with();
+                let is_recursive = self.statement.take(&["RECURSIVE"]);
+                return self.with(is_recursive);
             }
+            "NEXT" | "PREVIOUS" if self.statement.is_mysql() => return self.next_value(),
+            // The names of WITH end with the query before it.
+            "DUPLICATE" | "CONFLICT" | "RETURNING" => self.frame().named.clear(),
             "EXECUTE" | "CALL" => return Err(format!("{word} hides other statements")),
             "INTO" => return Err("a query may not write INTO anything".to_owned()),
             "TABLE" => return Err("TABLE is not expected there".to_owned()),
@@ -217,11 +227,46 @@ impl<'a, 'r> Expressions<'a, 'r> {
             {
                 return Err(format!("{word} is not expected there"));
             }
-            "SELECT" => (self.in_query, self.builtin_only) = (true, false),
-            word if AFTER_FROM.contains(&word) => self.frame().in_from = false,
+            "SELECT" => {
+                (self.in_query, self.builtin_only) = (true, false);
+                self.frame().in_from = false;
+            }
+            // No bounds of a partition: those have LESS or IN.
+            "VALUES"
+                if self.statement.is_sign_at(1, b'(') || self.statement.word_at(1) == "ROW" =>
+            {
+                self.builtin_only = false;
+            }
+            word if self.ends_from(word) => self.frame().in_from = false,
             _ => {}
         }
         self.call(token)
+    }
+
+    fn ends_from(&self, word: &str) -> bool {
+        let known = if self.statement.is_mysql() { RESERVED_AFTER_FROM } else { AFTER_FROM.len() };
+        AFTER_FROM[..known].contains(&word)
+    }
+
+    /// `a IS DISTINCT FROM b`, but not `a.is distinct FROM b`, where both are names.
+    fn follows_is_distinct(&self) -> bool {
+        let mut before = self.statement;
+        let forms: [&[&str]; 2] = [&["IS", "DISTINCT"], &["IS", "NOT", "DISTINCT"]];
+        let Some(form) = forms.iter().find(|form| before.follows(form)) else { return false };
+        before.at -= form.len();
+        !before.is_sign_before(b'.') && before.word_before() != "AS"
+    }
+
+    /// `NEXT VALUE FOR sequence` of MariaDB.
+    fn next_value(&mut self) -> Result<(), Refusal> {
+        self.statement.at += 1;
+        if self.statement.take(&["VALUE", "FOR"]) {
+            let name = self.statement.name()?;
+            if !self.rules.is_made(&name, &[RelationKind::Sequence]) {
+                return Err(format!("the load did not make {}", name.text));
+            }
+        }
+        Ok(())
     }
 
     /// A name, or a function and its parenthesis.
@@ -267,6 +312,13 @@ impl<'a, 'r> Expressions<'a, 'r> {
         let mut inside = self.statement;
         inside.at += 1;
         let name = inside.take_literal().and_then(|text| TableName::try_from(text).ok());
+        // More would make another name of it.
+        if inside.take_sign(b':') && !(inside.take_sign(b':') && inside.take(&["REGCLASS"])) {
+            return false;
+        }
+        if !inside.is_sign(b')') {
+            return false;
+        }
         name.is_some_and(|name| self.rules.is_made_text(&name, RelationKind::Sequence))
     }
 
@@ -279,7 +331,8 @@ impl<'a, 'r> Expressions<'a, 'r> {
             let token = *self.statement.peek().ok_or("a table is missing")?;
             return self.call(&token);
         }
-        let is_named = name.parts.len() == 1 && self.named.contains(name.last());
+        let is_named = name.parts.len() == 1
+            && self.frames.iter().any(|frame| frame.named.contains(name.last()));
         if !is_named && !self.rules.is_read(&name) {
             let why = match self.rules.is_made(&name, &[RelationKind::View]) {
                 true => "a view that may do what a load may not",
@@ -292,12 +345,11 @@ impl<'a, 'r> Expressions<'a, 'r> {
     }
 
     /// A further name of WITH up to the parenthesis of its query.
-    fn with(&mut self) -> Result<(), Refusal> {
+    fn with(&mut self, is_recursive: bool) -> Result<(), Refusal> {
         let name = self.statement.name()?;
         if name.parts.len() > 1 {
             return Err(format!("{} is no name of WITH", name.text));
         }
-        self.named.insert(name.last().to_owned());
         self.statement.take_columns()?;
         if !self.statement.take(&["AS"]) {
             return Err("AS is missing".to_owned());
@@ -307,7 +359,10 @@ impl<'a, 'r> Expressions<'a, 'r> {
         if !self.statement.take_sign(b'(') {
             return Err("a query in parentheses is missing".to_owned());
         }
-        self.frames.push(Frame { of_with: true, ..Frame::default() });
+        // Within its own query it is another table, unless the query is recursive.
+        let name = name.last().to_owned();
+        let named = is_recursive.then(|| name.clone()).into_iter().collect();
+        self.frames.push(Frame { of_with: Some((name, is_recursive)), named, ..Frame::default() });
         Ok(())
     }
 

@@ -66,6 +66,12 @@ impl<'a> Statement<'a> {
         before.map(|before| before.word()).unwrap_or_default()
     }
 
+    /// True if these words stand before this place.
+    pub(super) fn follows(&self, words: &[&str]) -> bool {
+        let before = self.at.checked_sub(words.len()).map(|at| Statement { at, ..*self });
+        before.is_some_and(|mut before| before.take(words))
+    }
+
     /// Takes these words if all of them follow.
     pub(super) fn take(&mut self, words: &[&str]) -> bool {
         let follow = words.iter().enumerate().all(|(index, word)| self.word_at(index) == *word);
