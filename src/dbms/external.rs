@@ -13,7 +13,7 @@ use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Interrupt;
 use crate::dbms::spec::{Connect, GuestCalls, GuestSettle, guest_calls};
 use crate::domain::compatible::CompatibleServer;
-use crate::domain::dialect::Dialect;
+use crate::domain::dialect::{Dialect, SERVER_ONLY};
 use crate::domain::endpoint::{Address, Endpoint, Login, TlsMode};
 use crate::domain::guest::GuestPlace;
 use crate::os::process::{name_of, owner_of_unix_socket};
@@ -308,7 +308,7 @@ impl External {
         let mut setup = self.session_setup(false);
         if setup.is_empty() && !self.open_schemas.is_empty() {
             // The user's own statements see the user's schemas; those of rqps need none of them.
-            setup.push(guest::SERVER_ONLY.to_owned());
+            setup.push(SERVER_ONLY.to_owned());
         }
         Arc::new(move || {
             let mut session = connect(dialect, &address, &login, CONNECT)?;

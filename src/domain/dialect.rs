@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Sessions of Postgres see the server's own functions and operators, and no others.
+pub const SERVER_ONLY: &str = "SET search_path TO pg_catalog, pg_temp";
+
 /// The SQL and the protocol that a DBMS speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

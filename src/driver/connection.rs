@@ -265,6 +265,16 @@ impl Connection {
         Ok(())
     }
 
+    /// From now on, the server refuses a text that holds several statements.
+    pub(super) fn one_statement_each(&mut self) -> Result<(), WireError> {
+        match self {
+            Connection::Postgres(client) => client.one_statement_each(),
+            Connection::Mysql(client) => client.one_statement_each()?,
+            Connection::Sqlite(_) | Connection::Fake(_) => {}
+        }
+        Ok(())
+    }
+
     /// Executes one text.
     pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         match self {

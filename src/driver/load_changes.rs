@@ -118,7 +118,8 @@ pub(super) fn make_way(
     Ok(changed.relations)
 }
 
-/// Has the session read literals and names as rqps does.
+/// Has the session read literals and names as rqps does, and refuse a second statement in a text
+/// that rqps takes for one.
 pub(super) fn read_as_written(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
     let fault = |error| format!("failed to set up a session for loading: {error}");
     let sql = match dialect {
@@ -130,7 +131,8 @@ pub(super) fn read_as_written(dialect: Dialect, session: &mut Connection) -> Res
         }
         _ => "SET standard_conforming_strings = on".to_owned(),
     };
-    session.simple(&sql).map(drop).map_err(fault)
+    session.simple(&sql).map_err(fault)?;
+    session.one_statement_each().map_err(fault)
 }
 
 /// Refuses a load whose files name another schema or database than that of the login.

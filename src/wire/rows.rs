@@ -153,8 +153,10 @@ impl RowSink for CollectRows<'_> {
     const WANTS_ROWS: bool = true;
 
     fn row(&mut self, body: &[u8]) -> bool {
-        // A value has its bytes and its end.
-        let ends = size_of::<(usize, bool)>() * self.0.rows.ends.len();
+        // A value has its bytes and its end; a row has its end and its list of values.
+        let of_row = size_of::<usize>() + size_of::<Vec<Option<String>>>();
+        let ends = size_of::<(usize, bool)>() * self.0.rows.ends.len()
+            + of_row * self.0.rows.row_ends.len();
         self.0.rows.bytes.len() + ends + body.len() < COLLECTED_MAX && self.0.row(body)
     }
 }
@@ -173,6 +175,18 @@ impl RowSink for CountRows {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_without_columns_are_bounded_too() {
+        let mut rows = RowTexts::default();
+        let read: ReadRow = |_, rows| {
+            rows.end_row();
+            Some(())
+        };
+        let mut sink = CollectRows(KeepRows { rows: &mut rows, read });
+        let most = COLLECTED_MAX / (size_of::<usize>() + size_of::<Vec<u8>>());
+        assert!((0..=most + 1).any(|_| !sink.row(b"")));
+    }
 
     #[test]
     fn rows_of_several_results_keep_their_own_columns() {

@@ -253,7 +253,11 @@ fn a_place_in_which_others_may_act_is_refused() {
     let (code, said) = run();
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("its table rqps_owner has the trigger act"), "{said}");
-    theirs.owner(&["DROP TABLE rqps_owner"]);
+    theirs.owner(&["DROP TABLE rqps_owner", "ALTER SCHEMA public OWNER TO evil"]);
+    let (code, said) = run();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("it belongs to the user evil"), "{said}");
+    theirs.owner(&["ALTER SCHEMA public OWNER TO pg_database_owner"]);
     let (code, said) = run();
     assert_eq!(code, Some(0), "{said}");
 }

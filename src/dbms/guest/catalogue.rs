@@ -96,7 +96,7 @@ impl Catalogue {
         self,
         session: &mut dyn ControlConnection,
         name: &str,
-    ) -> Option<String> {
+    ) -> Option<u64> {
         let sql = match self.is_mysql() {
             true => format!("SELECT IS_USED_LOCK({})", Literal::quoted(self.0, name)),
             false => format!(
@@ -106,7 +106,7 @@ impl Catalogue {
                 lock_number(name)
             ),
         };
-        one_value(session, &sql).ok().flatten()
+        one_value(session, &sql).ok().flatten()?.parse().ok()
     }
 
     /// Settings of a session that waits while rqps measures, and drops tables in the end. Those

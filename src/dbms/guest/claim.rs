@@ -183,10 +183,10 @@ impl Claim {
 
     /// `schema rqps_0123456789ab of the database app`.
     pub(super) fn words(&self) -> String {
-        let word = self.catalogue.place_word();
+        let (word, place) = (self.catalogue.place_word(), crate::escape::line(&self.place.name));
         match self.catalogue.is_mysql() {
-            true => format!("{word} {}", self.place.name),
-            false => format!("{word} {} of the database {}", self.place.name, self.database),
+            true => format!("{word} {place}"),
+            false => format!("{word} {place} of the database {}", self.database),
         }
     }
 

@@ -12,4 +12,4 @@ mod trust;
 pub(super) use claim::{Claim, Theirs};
 pub use owner::Guest;
 pub(super) use sweep::sweep;
-pub(super) use trust::{SERVER_ONLY, open_schemas};
+pub(super) use trust::open_schemas;

@@ -1,6 +1,7 @@
 //! Existing objects with a name that the benchmark needs, and whether they may be dropped.
 
 use crate::dbms::guest::catalogue::Relation;
+use crate::escape;
 
 /// Something that has a name which the benchmark needs.
 pub(super) struct Stranger {
@@ -20,7 +21,8 @@ impl Stranger {
         let more = [tie.as_str(), self.maker.as_deref().unwrap_or_default()];
         let more: Vec<&str> = more.into_iter().filter(|text| !text.is_empty()).collect();
         let more = if more.is_empty() { String::new() } else { format!(": {}", more.join("; ")) };
-        format!("{kind} {name}{of_table}{more}")
+        // Whoever made it chose its name.
+        escape::line(&format!("{kind} {name}{of_table}{more}")).into_owned()
     }
 }
 

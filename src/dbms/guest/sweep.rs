@@ -4,6 +4,7 @@ use crate::dbms::error::DbmsError;
 use crate::dbms::guest::catalogue::{Catalogue, LockAnswer, own_name};
 use crate::dbms::guest::claim::{Claim, Theirs};
 use crate::dbms::guest::owner::Guest;
+use crate::escape;
 
 /// Removes the places that killed runs of this plan left, and reports those of other plans. Skips
 /// places that a running rqps has locked, and only reports those that cannot be locked.
@@ -36,6 +37,7 @@ fn swept(mut claim: Claim, guest: &Guest) -> Result<Option<String>, DbmsError> {
     let owned = claim.ledger().rows()?;
     let Some(first) = owned.iter().find(|row| !row.kept) else { return Ok(None) };
     let whose = format!("results in {} on {}, {}", first.results, first.host, first.made);
+    let whose = escape::line(&whose);
     if first.plan != guest.plan {
         return Ok(Some(format!(
             "the {} is left over from another plan ({whose}); resume that plan to remove it, or \

@@ -3,12 +3,10 @@
 
 use crate::dbms::connection::ControlConnection;
 use crate::dbms::guest::owner::OWNER;
-use crate::domain::dialect::Dialect;
+use crate::domain::dialect::{Dialect, SERVER_ONLY};
 use crate::domain::sql_name::Literal;
+use crate::escape;
 use crate::wire::WireError;
-
-/// Sessions see the server's own functions and operators, and no others.
-pub(crate) const SERVER_ONLY: &str = "SET search_path TO pg_catalog, pg_temp";
 
 /// The role of the session.
 const ME: &str = "(SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)";
@@ -51,9 +49,10 @@ pub(crate) fn open_schemas(session: &mut dyn ControlConnection) -> Result<Vec<St
     session.run(SERVER_ONLY)?;
     let mut open = Vec::new();
     for schema in path {
-        let makers = makers(session, &schema)?;
+        let mut makers = makers(session, &schema)?;
+        makers.extend(strange_owner(session, &schema)?);
         if !makers.is_empty() {
-            open.push(format!("{schema} ({})", makers.join(", ")));
+            open.push(format!("{} ({})", escape::line(&schema), makers.join(", ")));
         }
     }
     Ok(open)
@@ -69,11 +68,24 @@ fn makers(session: &mut dyn ControlConnection, schema: &str) -> Result<Vec<Strin
          AND a.grantee <> n.nspowner AND a.grantee <> {ME} AND NOT EXISTS \
          (SELECT 1 FROM pg_roles r WHERE r.oid = a.grantee AND r.rolsuper) ORDER BY 1"
     );
-    match session.rows(&sql) {
-        Ok(rows) => Ok(rows.into_iter().flatten().flatten().collect()),
-        Err(error) if is_unknown(&error) => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
+    texts(session, &sql)
+}
+
+/// The owner of a schema if it is an ordinary user that is not this one: it may make objects there,
+/// too.
+fn strange_owner(
+    session: &mut dyn ControlConnection,
+    schema: &str,
+) -> Result<Vec<String>, WireError> {
+    let schema = Literal::quoted(Dialect::Postgres, schema);
+    let sql = format!(
+        "SELECT pg_get_userbyid(n.nspowner) FROM pg_namespace n \
+         WHERE n.nspname = {schema} AND n.nspowner <> {ME} \
+         AND pg_get_userbyid(n.nspowner) <> 'pg_database_owner' AND n.nspowner <> \
+         (SELECT datdba FROM pg_database WHERE datname = current_database()) AND NOT EXISTS \
+         (SELECT 1 FROM pg_roles r WHERE r.oid = n.nspowner AND r.rolsuper)"
+    );
+    texts(session, &sql)
 }
 
 /// Why rqps must not work in a place; empty if nothing speaks against it. `own`: the place has a
@@ -92,6 +104,10 @@ pub(super) fn faults(
         .into_iter()
         .map(|maker| format!("the user {maker} may make functions in it, which rqps would call"))
         .collect();
+    if !own {
+        let owner = strange_owner(session, place)?.into_iter();
+        faults.extend(owner.map(|owner| format!("it belongs to the user {owner}")));
+    }
     for sql in postgres_faults(&name, own) {
         faults.extend(texts(session, &sql)?);
     }
@@ -127,9 +143,13 @@ pub(super) fn hint(place: &str, own: bool, grant_hint: &str) -> String {
     }
 }
 
+/// Rows of one text, for messages: whoever makes objects chooses their names.
 fn texts(session: &mut dyn ControlConnection, sql: &str) -> Result<Vec<String>, WireError> {
     match session.rows(sql) {
-        Ok(rows) => Ok(rows.into_iter().flatten().flatten().collect()),
+        Ok(rows) => {
+            let texts = rows.into_iter().flatten().flatten();
+            Ok(texts.map(|text| escape::line(&text).into_owned()).collect())
+        }
         Err(error) if is_unknown(&error) => Ok(Vec::new()),
         Err(error) => Err(error),
     }

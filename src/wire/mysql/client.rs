@@ -273,6 +273,19 @@ impl MysqlClient {
         Ok(self.finish(&mut CountRows)?.affected)
     }
 
+    /// From now on, the server refuses a text that holds several statements.
+    pub fn one_statement_each(&mut self) -> Result<(), WireError> {
+        /// MYSQL_OPTION_MULTI_STATEMENTS_OFF.
+        const OFF: [u8; 2] = [1, 0];
+        self.command(packet::COM_SET_OPTION, &OFF)?;
+        let length = self.header()?;
+        match self.channel.available()[HEADER] {
+            packet::EOF | packet::OK => self.channel.skip(HEADER + length),
+            packet::ERR => Err(self.refused(length)),
+            _ => Err(self.channel.confused("invalid answer to an option")),
+        }
+    }
+
     fn command(&mut self, command: u8, argument: &[u8]) -> Result<(), WireError> {
         self.output.clear();
         packet::command(&mut self.output, command, argument);

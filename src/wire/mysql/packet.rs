@@ -25,6 +25,8 @@ pub(super) const COM_QUERY: u8 = 0x03;
 /// Prepare a statement.
 pub(super) const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
+/// Sets an option of the session, of two bytes.
+pub(super) const COM_SET_OPTION: u8 = 0x1b;
 
 const MYSQL_TYPE_LONGLONG: u8 = 0x08;
 const MYSQL_TYPE_VAR_STRING: u8 = 0xfd;

@@ -27,6 +27,8 @@ pub struct PostgresClient {
     notices: Vec<String>,
     /// State in the last ReadyForQuery: `I` idle, `T` in a transaction, `E` in a failed one.
     transaction: u8,
+    /// True if a text may hold only one statement.
+    is_single: bool,
 }
 
 /// A prepared statement.
@@ -100,6 +102,7 @@ impl PostgresClient {
             server_version: String::new(),
             notices: Vec::new(),
             transaction: b'I',
+            is_single: false,
         }
     }
 
@@ -228,29 +231,35 @@ impl PostgresClient {
         Ok(statement.result_set)
     }
 
+    /// From now on, the server refuses a text that holds several statements: text goes through the
+    /// extended protocol, which knows no more than one.
+    pub fn one_statement_each(&mut self) {
+        self.is_single = true;
+    }
+
     /// Runs text through the simple protocol. Semicolons may join several statements; the reply
     /// adds up their counts.
     pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
-        self.query(sql)?;
-        self.finish(Sent::Simple, Reply::default(), &mut CountRows)
+        let sent = self.query(sql)?;
+        self.finish(sent, Reply::default(), &mut CountRows)
     }
 
     /// Runs text; its rows, as text, replace those in `rows`. Allocates nothing once `rows` has
     /// room.
     pub fn simple_rows(&mut self, sql: &str, rows: &mut RowTexts) -> Result<Reply, WireError> {
         rows.clear();
-        self.query(sql)?;
+        let sent = self.query(sql)?;
         let mut sink = KeepRows { rows, read: message::text_values };
-        self.finish(Sent::Simple, Reply::default(), &mut sink)
+        self.finish(sent, Reply::default(), &mut sink)
     }
 
     /// Runs text and returns its rows as text. Allocates for every value: not for measured
     /// statements.
     pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
         let mut rows = RowTexts::default();
-        self.query(sql)?;
+        let sent = self.query(sql)?;
         let keep = KeepRows { rows: &mut rows, read: message::text_values };
-        self.finish(Sent::Simple, Reply::default(), &mut CollectRows(keep))?;
+        self.finish(sent, Reply::default(), &mut CollectRows(keep))?;
         Ok(rows.into_texts())
     }
 
@@ -261,9 +270,15 @@ impl PostgresClient {
         sql: &str,
         fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<u64, WireError> {
-        self.query(sql)?;
+        let sent = self.ask(sql)?;
+        // After an error, the server ignores everything up to a Sync: exactly one follows.
+        if sent == Sent::Extended {
+            message::flush(&mut self.output);
+        }
+        self.channel.send(&self.output)?;
         if !self.copy_begins()? {
-            self.finish(Sent::Simple, Reply::default(), &mut CountRows)?;
+            self.sync(sent)?;
+            self.finish(sent, Reply::default(), &mut CountRows)?;
             return Err(WireError::Protocol(format!("not a COPY … FROM STDIN: {sql}")));
         }
         self.output.clear();
@@ -283,13 +298,39 @@ impl PostgresClient {
                 more &= self.channel.spoken()? != Some(b'E');
             }
         }
-        let reply = self.finish(Sent::Simple, Reply::default(), &mut CountRows)?;
+        self.sync(sent)?;
+        let reply = self.finish(sent, Reply::default(), &mut CountRows)?;
         Ok(reply.affected)
     }
 
-    fn query(&mut self, sql: &str) -> Result<(), WireError> {
+    /// Sends text.
+    fn query(&mut self, sql: &str) -> Result<Sent, WireError> {
+        let sent = self.ask(sql)?;
+        if sent == Sent::Extended {
+            message::sync(&mut self.output);
+        }
+        self.channel.send(&self.output)?;
+        Ok(sent)
+    }
+
+    /// Writes text into the output, for the extended protocol without a Sync.
+    fn ask(&mut self, sql: &str) -> Result<Sent, WireError> {
         self.output.clear();
+        if self.is_single {
+            message::one_statement(&mut self.output, sql).map_err(WireError::Protocol)?;
+            return Ok(Sent::Extended);
+        }
         message::query(&mut self.output, sql).map_err(WireError::Protocol)?;
+        Ok(Sent::Simple)
+    }
+
+    /// Sends the Sync that the extended protocol needs.
+    fn sync(&mut self, sent: Sent) -> Result<(), WireError> {
+        if sent == Sent::Simple {
+            return Ok(());
+        }
+        self.output.clear();
+        message::sync(&mut self.output);
         self.channel.send(&self.output)
     }
 
@@ -433,7 +474,9 @@ impl PostgresClient {
                     self.channel.skip(message::HEADER + length)?;
                     return Ok(true);
                 }
-                b'N' | b'S' | b'A' => self.channel.skip(message::HEADER + length)?,
+                b'1' | b'2' | b'n' | b'N' | b'S' | b'A' => {
+                    self.channel.skip(message::HEADER + length)?;
+                }
                 _ => return Ok(false),
             }
         }

@@ -102,6 +102,23 @@ pub(super) fn query(output: &mut Vec<u8>, sql: &str) -> Result<(), String> {
     end(output, position)
 }
 
+/// Appends Parse, Bind, Describe and Execute of a statement without values, whose results are text.
+pub(super) fn one_statement(output: &mut Vec<u8>, sql: &str) -> Result<(), String> {
+    const BIND: &[u8] = b"B\0\0\0\x0c\0\0\0\0\0\0\0\0";
+    const DESCRIBE: &[u8] = b"D\0\0\0\x06P\0";
+    const EXECUTE: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
+    let position = begin(output, b'P');
+    output.push(0);
+    text(output, sql)?;
+    // No types of values.
+    output.extend_from_slice(&[0, 0]);
+    end(output, position)?;
+    for message in [BIND, DESCRIBE, EXECUTE] {
+        output.extend_from_slice(message);
+    }
+    Ok(())
+}
+
 /// Appends a Parse message.
 pub(super) fn parse(
     output: &mut Vec<u8>,
@@ -131,6 +148,11 @@ pub(super) fn describe(output: &mut Vec<u8>, number: usize) -> Result<(), String
     output.push(b'S');
     text(output, &name(number))?;
     end(output, position)
+}
+
+/// Appends a Flush message.
+pub(super) fn flush(output: &mut Vec<u8>) {
+    output.extend_from_slice(&[b'H', 0, 0, 0, 4]);
 }
 
 /// Appends a Sync message.

@@ -1,6 +1,8 @@
 //! Surveys a database: sizes and keys of tables, values of columns, and the statements with most
 //! total time.
 
+use std::collections::BTreeSet;
+
 use super::facts::{
     AskDatabase, ColumnFacts, ColumnValues, DatabaseSurvey, TableFacts, TopStatement,
 };
@@ -8,7 +10,7 @@ use super::keys;
 use super::names::plain;
 use super::statements::{OWN, is_of_tables, learn_columns, prepared, with_casts};
 use super::written::with_lists;
-use crate::domain::dialect::Dialect;
+use crate::domain::dialect::{Dialect, SERVER_ONLY};
 use crate::user_text::is_one_statement;
 
 /// Most tables in a survey; the largest.
@@ -36,7 +38,19 @@ const COUNTED_ROWS: u64 = 1_000_000;
 ///
 /// The database does not list its tables.
 pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSurvey, String> {
-    let mut found = DatabaseSurvey { tables: tables(dialect, ask)?, ..DatabaseSurvey::default() };
+    // What others made in the schemas of the login's path must not run with its rights. So the
+    // queries name tables with their schemas, and the draft as the login finds them.
+    let visible = match dialect {
+        Dialect::Postgres => {
+            let visible = ask(VISIBLE).unwrap_or_default();
+            ask(SERVER_ONLY)?;
+            visible.into_iter().flatten().flatten().collect()
+        }
+        _ => BTreeSet::new(),
+    };
+    let (tables, drafted): (Vec<TableFacts>, Vec<String>) =
+        tables(dialect, ask, &visible)?.into_iter().unzip();
+    let mut found = DatabaseSurvey { tables, ..DatabaseSurvey::default() };
     if let Err(why) = keys::read(dialect, ask, &mut found.tables) {
         found.notes.push(format!("foreign keys and unique indexes could not be read: {why}"));
     }
@@ -55,14 +69,27 @@ pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSur
     for (table, column) in keys::learn(dialect, ask, &mut found) {
         learn(dialect, ask, &mut found.tables[table], column);
     }
+    for (table, name) in found.tables.iter_mut().zip(drafted) {
+        table.name = name;
+    }
     Ok(found)
 }
 
-fn tables(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<Vec<TableFacts>, String> {
+/// The relations that the login finds without a schema. No operator and no function that somebody
+/// could have made.
+const VISIBLE: &str =
+    "SELECT c.oid FROM pg_catalog.pg_class c WHERE pg_catalog.pg_table_is_visible(c.oid)";
+
+/// The tables, and the names of each in the draft.
+fn tables(
+    dialect: Dialect,
+    ask: &mut AskDatabase<'_>,
+    visible: &BTreeSet<String>,
+) -> Result<Vec<(TableFacts, String)>, String> {
     let sql = match dialect {
         Dialect::Postgres => {
             "SELECT c.oid::regclass::text, greatest(c.reltuples, 0)::bigint, \
-             pg_total_relation_size(c.oid), c.oid FROM pg_class c \
+             pg_total_relation_size(c.oid), c.oid, quote_ident(c.relname) FROM pg_class c \
              JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') \
              AND NOT c.relispartition AND n.nspname !~ '^pg_' \
              AND n.nspname <> 'information_schema' ORDER BY 3 DESC, 1"
@@ -93,7 +120,11 @@ fn tables(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<Vec<TableFacts>
             table.rows = number(counted.first().and_then(|row| row.first())).unwrap_or(0);
         }
         columns(dialect, ask, &mut table, &text(3))?;
-        tables.push(table);
+        let drafted = match visible.contains(&text(3)) {
+            true => text(4),
+            false => table.name.clone(),
+        };
+        tables.push((table, drafted));
     }
     Ok(tables)
 }
@@ -248,9 +279,11 @@ fn statements(
 }
 
 fn postgres_statements(ask: &mut AskDatabase<'_>) -> Result<Vec<Vec<Option<String>>>, String> {
+    let view = ask(STATISTICS)?.into_iter().flatten().flatten().next();
+    let view = view.ok_or("there is no pg_stat_statements of a superuser")?;
     let sql = |mean: &str, total: &str| {
         format!(
-            "SELECT query, calls, {mean} FROM pg_stat_statements \
+            "SELECT query, calls, {mean} FROM {view} \
              WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
              AND query NOT LIKE '%{OWN}%' ORDER BY {total} DESC LIMIT 100"
         )
@@ -260,6 +293,15 @@ fn postgres_statements(ask: &mut AskDatabase<'_>) -> Result<Vec<Vec<Option<Strin
         .or_else(|_| ask(&sql("mean_time", "total_time")))
         .map_err(|why| format!("pg_stat_statements has no statements: {why}"))
 }
+
+/// The view of the statistics, with its schema. That of an ordinary user would run with the rights
+/// of the login.
+const STATISTICS: &str = "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind = 'v' \
+    AND c.relname = 'pg_stat_statements' AND (EXISTS (SELECT 1 FROM pg_depend d \
+    JOIN pg_extension e ON e.oid = d.refobjid WHERE d.objid = c.oid AND d.deptype = 'e' \
+    AND d.refclassid = 'pg_extension'::regclass AND e.extname = 'pg_stat_statements') \
+    OR EXISTS (SELECT 1 FROM pg_roles r WHERE r.oid = c.relowner AND (r.rolsuper \
+    OR r.rolname = current_user))) ORDER BY 1 LIMIT 1";
 
 /// The beginning of a statement, on one line.
 fn shortened(sql: &str) -> String {
@@ -290,10 +332,10 @@ fn described(
         ask(&format!("DEALLOCATE PREPARE {OWN}"))?;
         return Ok(statement);
     }
-    if let Err(why) = ask(&format!("PREPARE {OWN} AS {}", statement.sql)) {
+    if let Err(why) = prepare(ask, &statement.sql) {
         // The server knows no type for two values that are added, as in BETWEEN $1 AND $2 + $3.
         statement.sql = with_casts(&statement, tables);
-        ask(&format!("PREPARE {OWN} AS {}", statement.sql)).map_err(|_| why)?;
+        prepare(ask, &statement.sql).map_err(|_| why)?;
     }
     let types = ask(&format!(
         "SELECT unnest(parameter_types)::text FROM pg_prepared_statements WHERE name = '{OWN}'"
@@ -302,4 +344,12 @@ fn described(
     // The end of the session frees it if this fails.
     ask(&format!("DEALLOCATE {OWN}"))?;
     Ok(statement)
+}
+
+/// Has Postgres prepare a statement of the user's, which finds its tables by the login's path.
+fn prepare(ask: &mut AskDatabase<'_>, sql: &str) -> Result<(), String> {
+    ask("RESET search_path")?;
+    let prepared = ask(&format!("PREPARE {OWN} AS {sql}"));
+    ask(SERVER_ONLY)?;
+    prepared.map(drop)
 }

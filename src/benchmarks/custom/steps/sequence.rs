@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::dialects::all;
 use super::load::check_load;
 use super::reading::shape;
-use super::statements::Compiler;
+use super::statements::{Compiler, check_characters};
 use super::values::NamedSources;
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
 use crate::domain::dialect::Dialect;
@@ -253,6 +253,9 @@ fn compiled(
 ) -> Result<Script, String> {
     check_step(step)?;
     let name = &step.name;
+    for sql in &step.init {
+        check_characters(sql).map_err(|why| format!("`init` of step `{name}`: {why}"))?;
+    }
     let compiler = Compiler { shape, dialect, named };
     let several = step.event.len() > 1;
     let mut events = Vec::new();

@@ -32,6 +32,7 @@ impl Compiler<'_> {
         let key = dialect_key(self.dialect);
         let sql = of_dialect(&statement.sql, self.dialect)
             .ok_or_else(|| format!("there is no `sql` for {key}, the dialect of a target"))?;
+        check_characters(sql)?;
         self.check_words(sql)?;
         let protocol = match statement.protocol.as_deref() {
             None | Some("prepared") => Protocol::Prepared,
@@ -139,6 +140,22 @@ impl Compiler<'_> {
             return Err(format!("`{first}` of rows from the client belongs in [load]"));
         }
         Ok(())
+    }
+}
+
+/// Refuses characters that servers may take for something else than rqps, such as a carriage return
+/// that ends a comment.
+pub(super) fn check_characters(sql: &str) -> Result<(), String> {
+    let strange = |(at, c): &(usize, char)| match c {
+        '\t' | '\n' => false,
+        '\r' => !sql[at + 1..].starts_with('\n'),
+        _ => c.is_control(),
+    };
+    match sql.char_indices().find(strange) {
+        None => Ok(()),
+        Some((_, c)) => Err(format!(
+            "its `sql` holds the control character {c:?}, which a server may read in another way"
+        )),
     }
 }
 

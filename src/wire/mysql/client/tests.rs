@@ -43,6 +43,20 @@ fn login() -> Login {
 }
 
 #[test]
+fn has_the_server_refuse_several_statements_in_one_text() {
+    // With either end of a result; and a server without the option.
+    for reply in [&b"\x05\0\0\x01\xfe\0\0\x02\0"[..], b"\x07\0\0\x01\xfe\0\0\x02\0\0\0"] {
+        let (mut client, mut server) = client(reply, true);
+        client.one_statement_each().unwrap();
+        assert_eq!(sent(&mut server), b"\x03\0\0\0\x1b\x01\0");
+        server.write_all(OK).unwrap();
+        client.simple("DO 1").unwrap();
+    }
+    let (mut client, _server) = client(b"\x0d\0\0\x01\xff\x17\x04#08S01no.", true);
+    assert_eq!(client.one_statement_each().unwrap_err().to_string(), "no. (1047)");
+}
+
+#[test]
 fn tells_types_until_the_server_has_them() {
     let (mut client, mut server) = client(PREPARED, true);
     let statement = client.prepare("SELECT ?", &[ValueType::Int]).unwrap();

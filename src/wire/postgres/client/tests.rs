@@ -151,6 +151,33 @@ fn copies_in() {
 }
 
 #[test]
+fn a_text_may_be_held_to_one_statement() {
+    let begun = b"1\0\0\0\x042\0\0\0\x04n\0\0\0\x04";
+    let (mut client, mut server) = client(&[begun, &b"C\0\0\0\x0bCOPY 0\0"[..], READY].concat());
+    client.one_statement_each();
+    client.simple("DO").unwrap();
+    let asked = b"P\0\0\0\x0a\0DO\0\0\0B\0\0\0\x0c\0\0\0\0\0\0\0\0\
+                  D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0";
+    assert_eq!(sent(&mut server), [asked, &b"S\0\0\0\x04"[..]].concat());
+    let copied = [begun, &b"G\0\0\0\x07\0\0\0C\0\0\0\x0bCOPY 2\0"[..], READY].concat();
+    server.write_all(&copied).unwrap();
+    let mut parts = [&b"1\n"[..]].into_iter();
+    let rows = client.copy_in("DO", &mut |output| {
+        parts.next().is_some_and(|part| {
+            output.extend_from_slice(part);
+            true
+        })
+    });
+    assert_eq!(rows.unwrap(), 2);
+    let data = b"H\0\0\0\x04d\0\0\0\x061\nc\0\0\0\x04S\0\0\0\x04";
+    assert_eq!(sent(&mut server), [asked, &data[..]].concat());
+    // A refused COPY leaves the session in step.
+    server.write_all(&[&b"E\0\0\0\x0cC42601\0\0"[..], READY].concat()).unwrap();
+    assert_eq!(client.copy_in("DO", &mut |_| false).unwrap_err().code(), Some("42601"));
+    assert!(sent(&mut server).ends_with(b"H\0\0\0\x04S\0\0\0\x04"));
+}
+
+#[test]
 fn a_copy_that_nobody_wanted_is_refused() {
     let (mut client, mut server) = client(PREPARED);
     let statement = client.prepare("COPY", &[ValueType::Int]).unwrap();

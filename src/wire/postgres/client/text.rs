@@ -68,8 +68,8 @@ impl PostgresClient {
         sql: &str,
         results: &mut LastRows,
     ) -> Result<Reply, WireError> {
-        self.query(sql)?;
-        self.finish_results(Sent::Simple, results)
+        let sent = self.query(sql)?;
+        self.finish_results(sent, results)
     }
 
     /// True inside a transaction, also a failed one.
