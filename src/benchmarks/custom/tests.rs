@@ -199,7 +199,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check("name = \"buy\"", "name = \"Buy it\"", "must be lower-case letters, digits and `-`");
     check("SELECT 1 FROM t", "SELECT 2; SELECT 1 FROM t", "two statements in one `sql`");
     check("SELECT 1 FROM", "START TRANSACTION -- ", "`START` is written as `transaction = true`");
-    check("SELECT 1 FROM", "SELECT 1 -- \\r; DROP TABLE t --", "the control character '\\r'");
+    check("SELECT 1 FROM", "SELECT 1 \\r FROM", "the control character '\\r'");
     check("SELECT 1 FROM", "COPY t FROM STDIN -- ", "belongs in [load]");
     check("'{1}'", "'{1}", "the SQL ends within a text in quotes");
     check("sql.postgres", "sql.oracle", "`oracle` is not a dialect; dialects are postgres, mysql");
