@@ -302,13 +302,14 @@ fn checked(
     let fits = |recipe: &Recipe| recipe.marks.iter().all(|mark| present.contains(mark));
     let none = || SourceFault::NoRecipe { dbms, marks: marks.join(", or ") };
     let recipe = all.into_iter().find(fits).ok_or_else(none)?;
-    check_needs(&recipe, &present)?;
-    check_allocator(dbms, &toolchain)?;
-    patch::check(&toolchain.patches)?;
+    // First what no package can mend.
     if toolchain.order.is_some() && recipe.relink.is_empty() {
         let reason = "the recipe has no lines `relink`; those of SQLite and Postgres have";
         return Err(SourceFault::NoRelink { dbms, reason }.into());
     }
+    check_needs(&recipe, &present)?;
+    check_allocator(dbms, &toolchain)?;
+    patch::check(&toolchain.patches)?;
     Ok((recipe, toolchain))
 }
 
