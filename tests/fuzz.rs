@@ -17,7 +17,7 @@ mod targets;
 use targets::FuzzTarget;
 
 /// Changes of the corpus of each target.
-const CASES: u64 = 400;
+const CASES: u64 = 200;
 /// Most bytes of a change, but for those that repeat something.
 const MOST_BYTES: usize = 16 << 10;
 /// Bytes of a text that repeats something: deep nesting, long lines, many rows.
