@@ -118,6 +118,23 @@ fn what_is_not_boring_is_not_called_so() {
 }
 
 #[test]
+fn other_compilers_are_named() {
+    let set = set([SAME, SAME, SAME]);
+    for run in fs::read_dir(set.path()).unwrap().map(|entry| entry.unwrap().path()) {
+        let file = run.join("run.json");
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let mut record: Value = serde_json::from_str(&text).unwrap();
+        let is_new = record["key"]["label"] == NEW;
+        let compiler = if is_new { "GCC: (Debian 12.2.0-14) 12.2.0" } else { "gcc 7.5.0" };
+        record["manifest"]["compiler"] = json!(compiler);
+        fs::write(&file, record.to_string()).unwrap();
+    }
+    let said = "compilers differ: compiler: gcc 7.5.0 (mysql-5.6.14); gcc 12.2.0 (mysql-8.0.33)";
+    check(set.path(), &[], 0, &[&format!("NOTE {said}")]);
+    check(set.path(), &["--format", "markdown"], 0, &[said]);
+}
+
+#[test]
 fn one_block_has_no_verdict() {
     let set = set([HALF, HALF, HALF]);
     for block in ["b02", "b03"] {

@@ -1051,7 +1051,7 @@ fn what_cannot_be_computed_has_a_reason() {
     step.usage.host = HostUsage::default();
     check_missing(&step, Metric::CpuPerOp, "not sampled");
     check_missing(&step, Metric::ContextSwitchesPerOp, "not sampled");
-    step.outcome.statements = 0;
+    (step.outcome.statements, step.outcome.events) = (0, 0);
     assert_eq!(measure(&step).get(Metric::Rate), Some(0.0));
     check_missing(&step, Metric::ClientCpuPerOp, "no completed operation");
     step.outcome.seconds = 0.0;
@@ -1503,6 +1503,66 @@ fn targets_of_other_parameters_meet_at_equal_recall() {
     let steps = json["comparison"]["steps"].as_array().unwrap();
     let step = steps.iter().find(|step| step["name"] == "recall=0.97").unwrap();
     assert_eq!(step["targets"][0]["chosen"], "search.m=6.ef=20");
+}
+
+/// One block cannot tell a lost recall from the scatter between builds of an index, and several
+/// can.
+#[test]
+fn a_lost_recall_exceeds_what_recall_scatters() {
+    let check = |recalls: &[[f64; 2]], expected: &[bool], said: &str| {
+        let mut runs = clean_runs(recalls.len() as u32);
+        let rates = [900.0; 9];
+        let point = |label| (label, "search.m=6.ef=10", 0.9, &rates[..]);
+        set_points(&mut runs, &[point(BASE), point(NEW)]);
+        for (record, steps) in &mut runs {
+            let place = usize::from(record.key.label == NEW);
+            let recall = recalls[record.key.block as usize - 1][place];
+            steps[0].outcome.extra.insert(Metric::Recall, recall);
+        }
+        let comparison = compared(&runs);
+        let sure: Vec<bool> = drops(&comparison).iter().map(|drop| drop.is_sure).collect();
+        assert_eq!(sure, expected, "{recalls:?}");
+        let text = render(&comparison, Format::Text);
+        assert_eq!(text.contains("correctness problem"), expected.contains(&true), "{text}");
+        assert!(text.contains(said), "{text}");
+    };
+    check(&[[0.95, 0.90]], &[false], "Lower recall in few blocks");
+    check(&[[0.95, 0.90], [0.91, 0.94], [0.93, 0.92]], &[], "");
+    check(&[[0.95, 0.90], [0.91, 0.86], [0.93, 0.881]], &[true], "Recall loss at equal");
+}
+
+/// Events of a script that send no statement have a rate of events, and a script that only reads is
+/// in no group of writes.
+#[test]
+fn scripts_are_judged_by_what_they_did() {
+    let mut runs = clean_runs(3);
+    for (record, steps) in &mut runs {
+        record.benchmark = "lua".to_owned();
+        for step in steps.iter_mut().filter(|step| step.name == "update-index") {
+            (step.outcome.writes, step.outcome.no_ops) = (0, 0);
+            (step.outcome.reads, step.outcome.rows) = (step.outcome.statements, 1 << 40);
+        }
+        for step in steps.iter_mut().filter(|step| step.name == "point-query") {
+            step.group = Group::Write;
+            let outcome = &mut step.outcome;
+            (outcome.events, outcome.statements) = (outcome.statements, 0);
+            (outcome.reads, outcome.writes, outcome.no_ops) = (0, 0, 0);
+        }
+    }
+    let comparison = compared(&runs);
+    let of = |name: &str| comparison.steps.iter().find(|step| step.name == name).unwrap();
+    assert_eq!(of("update-index").group, Group::Range);
+    let events = of("point-query");
+    assert_eq!((events.group, events.rate), (Group::Range, RateUnit::Transactions));
+    assert!((rqps(&comparison, "point-query").ratio - 0.7).abs() < 1e-3);
+    // Nothing at all is no ratio.
+    for (_, steps) in &mut runs {
+        steps.retain(|step| step.name == "point-query");
+        steps[0].outcome.events = 0;
+    }
+    let nothing = compared(&runs);
+    let mean = nothing.summary.targets.iter().find_map(|target| target.geomean);
+    assert_eq!(mean, None, "{:?}", nothing.summary);
 }
 
 #[test]

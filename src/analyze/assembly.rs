@@ -8,6 +8,8 @@ use super::comparison::{
 };
 use super::extension::Extension;
 use super::measurement::Measurement;
+use super::metrics::unit_of;
+use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Dataset, Run, Status, StepRecord};
 use crate::domain::step_parameters::StepParameters;
@@ -82,6 +84,10 @@ fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, value: &T) {
 pub(super) struct Head<'a> {
     /// The first time.
     step: &'a StepRecord,
+    /// True if its group is that of what it did.
+    by_facts: bool,
+    /// Its group.
+    group: Group,
     /// For each target, in the order of the runs.
     times: Vec<Vec<Time<'a>>>,
 }
@@ -95,7 +101,7 @@ pub(super) fn step_heads<'a>(
     dataset: &'a Dataset,
     labels: &[String],
     measured: Vec<Vec<Option<Measurement>>>,
-    in_sequence: bool,
+    (in_sequence, extensions): (bool, &[&Extension]),
 ) -> Vec<Head<'a>> {
     let places = places(labels);
     let mut heads: BTreeMap<&str, Head<'a>> = BTreeMap::new();
@@ -105,18 +111,56 @@ pub(super) fn step_heads<'a>(
         }
         assert_eq!(measured.len(), run.steps.len(), "every step is measured");
         let target = places[run.record.key.label.as_str()];
+        let is_own = |own: &&&Extension| own.benchmark == run.record.benchmark;
+        let by_facts = extensions.iter().find(is_own).is_some_and(|own| own.groups_by_facts);
         for (step, measured) in run.steps.iter().zip(measured).filter(|(step, _)| step.reported) {
-            let new = || Head { step, times: labels.iter().map(|_| Vec::new()).collect() };
+            let times = || labels.iter().map(|_| Vec::new()).collect();
+            let new = || Head { step, by_facts, group: step.group, times: times() };
             let head = heads.entry(&step.name).or_insert_with(new);
             head.times[target].push((index, step, measured));
         }
     }
     let mut heads: Vec<Head<'a>> = heads.into_values().collect();
-    heads.sort_by(|Head { step: a, .. }, Head { step: b, .. }| match in_sequence {
-        true => (a.index, &a.name).cmp(&(b.index, &b.name)),
-        false => (a.group, field_order(a)).cmp(&(b.group, field_order(b))),
+    heads.iter_mut().for_each(|head| head.group = head.group_by_facts());
+    heads.sort_by(|one, other| {
+        let (a, b) = (one.step, other.step);
+        match in_sequence {
+            true => (a.index, &a.name).cmp(&(b.index, &b.name)),
+            false => (one.group, field_order(a)).cmp(&(other.group, field_order(b))),
+        }
     });
     heads
+}
+
+impl Head<'_> {
+    /// The times that were completed.
+    fn completed(&self) -> impl Iterator<Item = &StepRecord> {
+        let times = self.times.iter().flatten().filter(|(.., measured)| measured.is_some());
+        times.map(|(_, record, _)| record.as_ref())
+    }
+
+    /// A plan cannot know whether a script writes. One that wrote nothing is none of writes.
+    fn group_by_facts(&self) -> Group {
+        let step = self.step;
+        let is_open = self.by_facts && step.group == Group::Write;
+        if !is_open || step.imported.is_some() || self.completed().next().is_none() {
+            return step.group;
+        }
+        let only_read = |step: &StepRecord| {
+            let outcome = &step.outcome;
+            let wrote = outcome.writes + outcome.no_ops > 0;
+            outcome.events > 0 && !wrote && (outcome.reads > 0 || outcome.statements == 0)
+        };
+        let of_single_rows = |step: &StepRecord| {
+            let outcome = &step.outcome;
+            outcome.reads > 0 && outcome.rows <= outcome.reads
+        };
+        match (self.completed().all(only_read), self.completed().all(of_single_rows)) {
+            (false, _) => Group::Write,
+            (true, true) => Group::Point,
+            (true, false) => Group::Range,
+        }
+    }
 }
 
 /// The field's order of names: letters and digits only, larger numbers first, so that
@@ -140,13 +184,14 @@ pub(super) fn measured_step(
     head: Head<'_>,
     extensions: &[&Extension],
 ) -> StepComparison {
+    let rate = head.completed().next().map_or(head.step.rate, unit_of);
     let targets = labels.iter().zip(head.times);
     StepComparison {
         name: head.step.name.clone(),
         client_count: head.step.client_count.clone(),
-        group: head.step.group,
+        group: head.group,
         detail: head.step.detail.clone(),
-        rate: head.step.rate,
+        rate,
         targets: targets.map(|(label, times)| target_step(dataset, label, times)).collect(),
         parameters: parameters(head.step, extensions),
     }

@@ -129,7 +129,7 @@ fn compare_alike(
         .iter()
         .filter(|own| own.in_sequence)
         .any(|own| dataset.runs.iter().all(|run| run.record.benchmark == own.benchmark));
-    let heads = assembly::step_heads(dataset, &labels, measured, in_sequence);
+    let heads = assembly::step_heads(dataset, &labels, measured, (in_sequence, extensions));
     let steps = parallel::map(heads, |head| {
         let mut step = assembly::measured_step(dataset, &labels, head, extensions);
         divide(&runs, &mut step);

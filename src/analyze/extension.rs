@@ -37,6 +37,8 @@ pub struct Extension {
     pub benchmark: &'static str,
     /// True if steps build on each other: reports keep their sequence.
     pub in_sequence: bool,
+    /// True if a plan cannot know whether a step writes: its group is then that of what it did.
+    pub groups_by_facts: bool,
     /// Metrics from the seconds of its own steps; `None` if their files need not be read.
     pub by_second: Option<BySecond>,
     /// Returns the metrics of a step beside the common ones.
@@ -60,6 +62,7 @@ impl Extension {
         Extension {
             benchmark,
             in_sequence: false,
+            groups_by_facts: false,
             by_second: None,
             measure: |_, _| Vec::new(),
             upgrade: |_| None,

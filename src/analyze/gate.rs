@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Comparison;
 use super::allowance::{allowance, allowed};
+use super::caveat::{Caveat, CaveatKind};
 use super::comparison::{MissedRate, Relative, StepComparison};
 use super::counted::is_counted;
 use super::finding::plain;
@@ -48,7 +49,7 @@ pub struct Assessment {
     pub unclear: usize,
     /// Number of small losses.
     pub small: usize,
-    /// Facts about the history that are no findings.
+    /// Facts about builds and history that are no findings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The share of unclear ones that is allowed.
@@ -96,14 +97,14 @@ pub fn assess(
         |unclear: usize, judged: usize| judged == 0 || unclear as f64 > unclear_max * judged as f64;
     // Each kind of verdict by itself: clear ones of one kind do not make up for those of another.
     let mut too_unclear = too_many(unclear, judged);
-    let mut notes = Vec::new();
+    let mut notes = of_builds(comparison);
     if let Some(past) = past {
         let (more, count) = gate_history::findings(comparison, past, accepted, &metrics, gate);
         let open = more.iter().filter(|finding| finding.level == Level::Unclear).count();
         let alone = judged == 0;
         (judged, unclear) = (judged + count, unclear + open);
         too_unclear = (too_unclear && !alone) || (count > 0 || alone) && too_many(open, count);
-        notes = gate_history::notes(comparison, past, &metrics, &more);
+        notes.extend(gate_history::notes(comparison, past, &metrics, &more));
         findings.extend(more);
     }
     if let Some(share) = gate.instructions {
@@ -246,6 +247,13 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
         findings.push(plain(Level::Failure, &target.label, "", "has no run".to_owned()));
     }
     findings
+}
+
+/// Facts about the builds that may explain a difference.
+fn of_builds(comparison: &Comparison) -> Vec<String> {
+    let of_compilers = |caveat: &&Caveat| caveat.kind == CaveatKind::DifferentCompiler;
+    let found = comparison.caveats.iter().filter(of_compilers);
+    found.map(|caveat| format!("{}: {}", caveat.kind.title().to_lowercase(), caveat.text)).collect()
 }
 
 /// Findings that make the whole comparison void.

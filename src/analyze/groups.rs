@@ -1,6 +1,6 @@
 //! Summaries of the relative rate over the steps of a group.
 
-use super::comparison::{GroupSummary, StepComparison, TargetSummary};
+use super::comparison::{GroupSummary, Relative, StepComparison, TargetSummary};
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
 use crate::stats::summary::summarize;
@@ -15,6 +15,14 @@ pub fn is_summarized(step: &StepComparison) -> bool {
         && step.parameters.purpose.is_result()
 }
 
+/// The relative rate of a target in a step, if both can be compared and one of them has a rate:
+/// 0/0 is no ratio.
+pub(super) fn relative_rate(step: &StepComparison, target: usize) -> Option<&Relative> {
+    let rate = |place: usize| step.targets[place].absolute(Metric::Rate).unwrap_or(0.0);
+    let relative = step.targets[target].comparable(Metric::Rate)?;
+    (rate(0) > 0.0 || rate(target) > 0.0).then_some(relative)
+}
+
 /// Summaries of point, range and write, as far as there are steps.
 pub fn summarize_groups(steps: &[StepComparison]) -> Vec<GroupSummary> {
     let mut groups = Vec::new();
@@ -26,7 +34,7 @@ pub fn summarize_groups(steps: &[StepComparison]) -> Vec<GroupSummary> {
         let targets = labels.enumerate().map(|(index, label)| {
             let ratios: Vec<f64> = counted
                 .iter()
-                .filter_map(|step| step.targets[index + 1].comparable(Metric::Rate))
+                .filter_map(|step| relative_rate(step, index + 1))
                 .map(|relative| relative.ratio)
                 .filter(|ratio| ratio.is_finite())
                 .collect();

@@ -27,12 +27,23 @@ pub fn rate_unit(rate: RateUnit) -> &'static str {
     }
 }
 
+/// The unit in which the operations of a step count. Events of a script that send no statement
+/// count themselves.
+pub(super) fn unit_of(step: &StepRecord) -> RateUnit {
+    let outcome = &step.outcome;
+    let no_statements = outcome.statements == 0 && outcome.events > 0 && step.imported.is_none();
+    match step.rate {
+        RateUnit::Queries if no_statements => RateUnit::Transactions,
+        unit => unit,
+    }
+}
+
 /// Operations per second of a step in [`rate_unit`]: statements / s; events / s; rows scanned / s /
 /// 1000.
 /// Seconds are those of the driver's window.
 pub fn rate(step: &StepRecord) -> Result<f64, String> {
     let outcome = &step.outcome;
-    match step.rate {
+    match unit_of(step) {
         _ if outcome.seconds.is_nan() || outcome.seconds <= 0.0 => {
             Err("the measured window has no length".to_owned())
         }

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// Format of the files: sysbench-mytools, sysbench, ibench-mytools, dbbench,
-    /// ann-benchmarks (see docs/importing.md)
+    /// ann-benchmarks, hammerdb, series (see docs/importing.md)
     pub format: String,
     /// Files and folders to import; name plain outputs as LABEL=FILE or LABEL/STEP=FILE
     #[arg(required = true, value_name = "PATH")]

@@ -38,6 +38,9 @@ pub fn write(
     out: &Path,
 ) -> Result<Written, ImportError> {
     check_names(published)?;
+    if published.by_date {
+        return write_dates(format, published, out);
+    }
     let plan = plan(format, published);
     if ResultSet::is_begun(out, &plan)? {
         let why = "it already holds the same results".to_owned();
@@ -65,6 +68,26 @@ pub fn write(
         let _ = fs::remove_dir_all(&temporary);
     }
     written
+}
+
+/// Writes a result set for each date into a folder of its own.
+fn write_dates(
+    format: ImportFormat,
+    published: &Published,
+    out: &Path,
+) -> Result<Written, ImportError> {
+    if out.exists() && !entries(out)?.is_empty() {
+        let why = "it is not empty".to_owned();
+        return Err(ResultsError::Occupied { path: out.to_owned(), why }.into());
+    }
+    fs::create_dir_all(out).map_err(ResultsError::io("create", out))?;
+    let mut all = Written { targets: 0, runs: 0, steps: 0 };
+    for (name, one) in published.dates() {
+        let written = write(format, &one, &out.join(name))?;
+        all.targets = all.targets.max(written.targets);
+        (all.runs, all.steps) = (all.runs + written.runs, all.steps + written.steps);
+    }
+    Ok(all)
 }
 
 /// Moves what is in a folder into another one, the plan last: it makes the folder a result set.

@@ -22,6 +22,8 @@ pub const NOT_IN_FILES: &str = "not in the imported files";
 pub struct Published {
     /// `sysbench`, `insert`, `kv`, `vector`.
     pub benchmark: &'static str,
+    /// True if each date is a result set of its own, in a folder of its own.
+    pub by_date: bool,
     /// The host according to the files.
     pub host: Host,
     /// Targets in the order of the files; the first is the base.
@@ -71,6 +73,37 @@ impl Published {
             self.runs.len() - 1
         });
         &mut self.runs[place]
+    }
+
+    /// The run of a label and block at a date, where each date is a result set.
+    pub fn run_at(&mut self, label: &str, block: u32, date: &str, tag: &Tag) -> &mut PublishedRun {
+        let label = safe(label);
+        let is_same = |run: &PublishedRun| {
+            let key = &run.record.key;
+            (key.label.as_str(), key.block, run.record.started.as_str()) == (&*label, block, date)
+        };
+        let place = self.runs.iter().position(is_same).unwrap_or_else(|| {
+            let mut record = run_record(self.benchmark, &label, block, tag);
+            date.clone_into(&mut record.started);
+            self.runs.push(PublishedRun { record, steps: Vec::new(), logs: Vec::new() });
+            self.runs.len() - 1
+        });
+        &mut self.runs[place]
+    }
+
+    /// One for each date, the oldest first, with its name as a folder.
+    pub(super) fn dates(&self) -> Vec<(String, Published)> {
+        let mut dates: Vec<&str> =
+            self.runs.iter().map(|run| run.record.started.as_str()).collect();
+        dates.sort_unstable();
+        dates.dedup();
+        let of_date = |date: &str| {
+            let runs = self.runs.iter().filter(|run| run.record.started == date);
+            let (host, runs) = (self.host.clone(), runs.cloned().collect());
+            let one = Published { benchmark: self.benchmark, host, runs, ..Published::default() };
+            (date.replace(':', ""), one)
+        };
+        dates.into_iter().map(of_date).collect()
     }
 
     /// Counts a check; checks of one name count as one.
@@ -153,7 +186,7 @@ pub fn remark(step: &mut StepRecord, words: &str) {
 }
 
 /// Names become names of files.
-fn safe(name: &str) -> String {
+pub(super) fn safe(name: &str) -> String {
     let name: String =
         name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
     match name.strip_prefix('.') {

@@ -7,7 +7,7 @@ use super::error::ImportError;
 use super::format::ImportFormat;
 use super::notice::{Notice, NoticeKind};
 use super::options::{ImportOptions, Named};
-use super::published::Published;
+use super::published::{self, Published};
 use super::text::Text;
 use super::{one_build, one_set, stream};
 
@@ -22,13 +22,37 @@ pub fn read(
 ) -> Result<Published, ImportError> {
     let mut published = (format.read)(paths, options)?;
     // A label that the user gave says that it is a build of its own.
-    if options.labels.is_empty() && paths.iter().all(|named| named.label.is_none()) {
+    if !published.by_date
+        && options.labels.is_empty()
+        && paths.iter().all(|named| named.label.is_none())
+    {
         one_build::join(&mut published);
     }
+    check_labels(&published, options)?;
     one_set::check(&published, options.across)?;
     published.notices.extend(published.cells.notices());
     note_cut_files(&mut published)?;
     Ok(published)
+}
+
+/// Refuses labels that name nothing: somebody would take the result for what it is not.
+fn check_labels(published: &Published, options: &ImportOptions) -> Result<(), ImportError> {
+    let is_used = |label: &&String| {
+        let name = published::safe(label);
+        published.runs.iter().any(|run| run.record.key.label == name)
+    };
+    let Some(unused) = options.labels.iter().find(|label| !is_used(label)) else { return Ok(()) };
+    let mut labels: Vec<&str> = Vec::new();
+    for run in &published.runs {
+        if !labels.contains(&run.record.key.label.as_str()) {
+            labels.push(&run.record.key.label);
+        }
+    }
+    Err(ImportError::Words(format!(
+        "--labels: `{unused}` names no row and no column, because these files name their targets \
+         ({}); leave it out",
+        labels.join(", ")
+    )))
 }
 
 /// A cut within the last line may leave something that reads well and is something else.

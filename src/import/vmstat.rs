@@ -76,7 +76,8 @@ pub fn parse(text: &Text) -> Result<VmstatFile, ImportError> {
         if row.trim().is_empty() {
             continue;
         }
-        if row.trim_start().starts_with("procs") {
+        // `vmstat -w` writes `--procs--`.
+        if row.trim_start().trim_start_matches('-').starts_with("procs") {
             file.banners += 1;
             continue;
         }
@@ -131,6 +132,14 @@ mod tests {
 
     fn of(text: &str) -> Result<VmstatFile, ImportError> {
         parse(&Text::of(Path::new("o.vm"), text))
+    }
+
+    #[test]
+    fn wide_output_has_dashes_around_its_banner() {
+        let wide = "--procs-- -----------------------memory---------------------- -cpu-\n   r    b \
+                    swpd free in cs us sy id wa st\n 1 0 0 99 5 7 40 10 50 0 0\n";
+        let file = of(wide).unwrap();
+        assert_eq!((file.samples.len(), file.banners, file.samples[0].cs), (1, 1, 7.0));
     }
 
     #[test]

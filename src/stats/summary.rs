@@ -61,6 +61,15 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// Geometric mean of positive numbers; NaN for an empty list. Equal numbers, or one alone, come
+/// back as they are: logarithms would change their last digits.
+pub fn geomean(values: &[f64]) -> f64 {
+    match values.split_first() {
+        Some((first, others)) if others.iter().all(|other| other == first) => *first,
+        _ => mean(&values.iter().map(|value| value.ln()).collect::<Vec<f64>>()).exp(),
+    }
+}
+
 /// Sample standard deviation (n − 1); `None` for fewer than two numbers.
 pub fn stddev(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
@@ -99,5 +108,8 @@ mod tests {
         assert_eq!(summarize(&[]), None);
         assert_eq!(median(&[]), None);
         assert_eq!(summarize(&[0.0, 1.0]).unwrap().geomean, None);
+        assert!((1..1000).map(f64::from).all(|value| geomean(&[value]) == value));
+        assert_eq!(geomean(&[101.0; 3]), 101.0);
+        assert!((geomean(&[2.0, 8.0]) - 4.0).abs() < 1e-12 && geomean(&[]).is_nan());
     }
 }

@@ -157,3 +157,49 @@ fn reads_that_find_nothing_are_void_and_warnings_are_caveats() {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
+
+#[test]
+fn one_impossible_size_is_left_out_and_not_the_folder() {
+    let rows = report([104_301, 88_412]).replacen("20GB", "-3GB", 1);
+    let published = import(kv::import::DB_BENCH, &[("sum.x.txt", &rows)]);
+    let left = texts(&published, NoticeKind::Left);
+    assert!(left[0].ends_with("1 cell: sizes below zero under `lsm_sz`"), "{left:?}");
+    let size = |step: &str| value(&published, "9.8.4", step, Metric::LsmSize);
+    assert_eq!((size("fillseq.v400"), size("readrandom.t8")), (None, Some(20.0)));
+    let sums = "ips\tqps\tdbgb1\ttag\n100\t0\t-0.4\t20m.my8033_rel.cz10a_c8r32\n";
+    let published = import(insert::import::MYTOOLS, &[("mrg.l.i0", sums)]);
+    assert_eq!(texts(&published, NoticeKind::Left).len(), 1);
+    assert_eq!(published.runs[0].steps[0].outcome.extra[&Metric::Rate], 100.0);
+}
+
+#[test]
+fn labels_that_name_nothing_are_refused() {
+    let folder = folder(&[("qps.abs.tsv", &rates([1, 2, 3], [4, 5, 6]))]);
+    let options = ImportOptions { labels: vec!["old".into(), "new".into()], ..Default::default() };
+    let fault = read(sysbench::import::MYTOOLS, &[folder.path()], &options).unwrap_err();
+    let said = "`old` names no row and no column, because these files name their targets (x.a.pk1";
+    assert!(fault.to_string().contains(said), "{fault}");
+}
+
+#[test]
+fn a_series_becomes_a_result_set_for_each_date() {
+    let format = import_formats().into_iter().find(|format| format.word == "series").unwrap();
+    let rows: Vec<String> = (1..=9).map(|day| format!("2026-01-0{day},{}", 100 + day)).collect();
+    let csv = format!("date,point\n{}\n", rows.join("\n"));
+    let published = import(format, &[("nightly.csv", &csv)]);
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("out");
+    import::write(format, &published, &out).unwrap();
+    let done = Command::new(env!("CARGO_BIN_EXE_rqps"))
+        .args(["history", "--by", "date", "--format", "csv"])
+        .args(std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(text.lines().count(), 10, "{text}");
+    for day in 1..=9 {
+        let said = format!("point,2026-01-0{day}T00:00:00Z,");
+        let row = text.lines().find(|row| row.contains(&said)).unwrap();
+        assert_eq!(row.split(',').nth(6), Some(format!("{}", 100 + day).as_str()), "{row}");
+    }
+}

@@ -207,11 +207,15 @@ fn what_is_no_file_is_left_and_what_cannot_be_read_is_told() {
         read(sysbench::import::PLAIN, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(left.contains("no sysbench output: b.tsv, link (no file), socket (no file)"), "{left}");
-    // Text that is damaged is not passed over.
-    std::fs::write(folder.path().join("b.tsv"), b"one\ncaf\xe9\n").unwrap();
+    // Text that is damaged is not passed over, if its name is one that the format reads.
     for format in import_formats() {
+        let name = if format.word == "series" { "b.csv" } else { "b.tsv" };
+        let damaged = folder.path().join(name);
+        std::fs::write(&damaged, b"one\ncaf\xe9\n").unwrap();
         let fault =
             read(format, &[folder.path()], &ImportOptions::default()).unwrap_err().to_string();
-        assert!(fault.contains("b.tsv`, line 2: it is not UTF-8 text"), "{fault}");
+        let said = format!("{name}`, line 2: it is not UTF-8 text");
+        assert!(fault.contains(&said), "{}: {fault}", format.word);
+        std::fs::remove_file(&damaged).unwrap();
     }
 }

@@ -11,7 +11,7 @@ use crate::analyze::extension::Extension;
 use crate::analyze::metrics::rate_unit;
 use crate::analyze::pairing::{PairKey, pair_key};
 use crate::domain::benchmark::Workload;
-use crate::domain::build::BuildSource;
+use crate::domain::build::{BuildSource, Manifest};
 use crate::domain::config::Config;
 use crate::domain::run::RunRecord;
 
@@ -79,22 +79,50 @@ fn debug_builds(evidence: &Evidence) -> Vec<Caveat> {
     said.collect::<BTreeSet<_>>().into_iter().map(of_target).collect()
 }
 
-/// Compilers of the builds, where both sides of a comparison tell theirs and are of one product:
+/// Compilers of the builds, where a side of a comparison tells its own and both are of one product:
 /// between two products a compiler is the least difference.
 fn compilers(evidence: &Evidence) -> Vec<Caveat> {
     let mut by_dbms: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
     for facts in &evidence.comparison.targets {
         for manifest in &facts.manifests {
-            if let Some(compiler) = &manifest.compiler {
-                let pair = (facts.label.clone(), compiler.clone());
-                by_dbms.entry(manifest.dbms.name()).or_default().push(pair);
-            }
+            let compiler = compiler_of(manifest).unwrap_or_else(|| UNKNOWN.to_owned());
+            let pair = (facts.label.clone(), compiler);
+            by_dbms.entry(manifest.dbms.name()).or_default().push(pair);
         }
     }
     let caveats = by_dbms.into_values().filter_map(|pairs| {
         of_all(CaveatKind::DifferentCompiler, "compiler", &disagreement(pairs))
     });
     caveats.collect()
+}
+
+/// Stands for a compiler that a build does not tell.
+const UNKNOWN: &str = "unknown";
+
+/// `gcc 7.5.0`, from `GCC: (Ubuntu 7.5.0-3ubuntu1) 7.5.0` of a binary, `gcc (Debian 12.2.0-14)
+/// 12.2.0` of a toolchain, or what a server says of itself (`… compiled by gcc …, 64-bit`).
+fn compiler_of(manifest: &Manifest) -> Option<String> {
+    let said = manifest.compiler.as_deref().or_else(|| {
+        let (_, said) = manifest.reported.split_once("compiled by ")?;
+        Some(said.split(", ").next().unwrap_or(said))
+    })?;
+    let mut names: Vec<String> = said.split("; ").map(short_compiler).collect();
+    names.sort();
+    names.dedup();
+    Some(names.join(" and "))
+}
+
+/// The name and the version of a compiler; the text itself where it has another form.
+fn short_compiler(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let name = ["clang", "gcc", "icc", "msvc"].into_iter().find(|name| lower.contains(name));
+    // The version follows the brackets of who packaged it.
+    let rest = text.split_once(')').map_or(text, |(_, rest)| rest);
+    let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    match (name, rest.split_whitespace().find(is_version)) {
+        (Some(name), Some(version)) => format!("{name} {version}"),
+        _ => text.trim().to_owned(),
+    }
 }
 
 /// Values of all runs by label, if they disagree.
@@ -349,4 +377,22 @@ fn differing_lines(first: &Config, second: &Config) -> String {
     }
     let more = if hidden > 0 { format!(" and {hidden} more") } else { String::new() };
     format!("{} to {}: {}{more}", first.hash, second.hash, differing.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilers_are_known_by_name_and_version() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(short_compiler(text), expected, "{text}");
+        };
+        check("GCC: (Ubuntu 7.5.0-3ubuntu1~18.04) 7.5.0", "gcc 7.5.0");
+        check("gcc (Debian 12.2.0-14+deb12u1) 12.2.0", "gcc 12.2.0");
+        check("GCC: (GNU) 8.5.0 20210514 (Red Hat 8.5.0-4)", "gcc 8.5.0");
+        check("Debian clang version 14.0.6", "clang 14.0.6");
+        check("GCC 4.4.7", "gcc 4.4.7");
+        check("tcc", "tcc");
+    }
 }

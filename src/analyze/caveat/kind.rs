@@ -210,9 +210,9 @@ kinds! {
         "Expected where some versions lack a setting or rqps sizes it from the data; otherwise \
          settings may explain a difference.";
     /// Builds by different compilers.
-    DifferentCompiler, false, "Built by different compilers",
+    DifferentCompiler, false, "Compilers differ",
         "The compilers may explain part of a difference; build both sides with one compiler to \
-         find out.";
+         find out (src:DIR@REF).";
     /// Searches of one name that do not find the same share.
     DifferentRecall, false, "Searches with different recall",
         "A search with lower recall is an easier task, so ratio and verdict do not compare the \

@@ -9,7 +9,7 @@ use crate::analyze::Comparison;
 use crate::analyze::comparison::TargetResult;
 use crate::domain::metric::{Direction, Metric};
 use crate::stats::change_points::{Compatibility, EDivisive, e_divisive};
-use crate::stats::summary::mean;
+use crate::stats::summary::geomean;
 
 /// Options of a history over dates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,14 +114,14 @@ pub(super) fn points(
         let key = (run.host_fingerprint.as_str(), run.result_set.as_str());
         let (date, values) = sets.entry(key).or_insert((run.started.as_str(), Vec::new()));
         *date = (*date).min(run.started.as_str());
-        values.push(value.ln());
+        values.push(value);
     }
     let mut hosts: BTreeMap<String, Vec<DatePoint>> = BTreeMap::new();
     for ((host, result_set), (date, values)) in sets {
         hosts.entry(host.to_owned()).or_default().push(DatePoint {
             date: date.to_owned(),
             result_set: result_set.to_owned(),
-            value: mean(&values).exp(),
+            value: geomean(&values),
             n: values.len(),
         });
     }
@@ -165,6 +165,6 @@ impl StepDates {
 
     /// Geometric mean of points.
     pub fn level(points: &[DatePoint]) -> f64 {
-        mean(&points.iter().map(|point| point.value.ln()).collect::<Vec<f64>>()).exp()
+        geomean(&points.iter().map(|point| point.value).collect::<Vec<f64>>())
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::judgement::{FamilyFacts, SuiteMean, TargetVerdicts, VerdictCounts, VerdictSummary};
 use super::limit;
 use crate::analyze::comparison::{Comparison, Relative, StepComparison};
-use crate::analyze::groups::is_summarized;
+use crate::analyze::groups::{is_summarized, relative_rate};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 use crate::stats::Interval;
@@ -155,7 +155,7 @@ fn geomean(steps: &[StepComparison], target: usize, rules: &Rules) -> Option<Sui
     let counted: Vec<&Relative> = steps
         .iter()
         .filter(|step| is_summarized(step))
-        .filter_map(|step| step.targets[target].comparable(Metric::Rate))
+        .filter_map(|step| relative_rate(step, target))
         .filter(|relative| relative.ratio.ln().is_finite())
         .collect();
     let logs: Vec<f64> = counted.iter().map(|relative| relative.ratio.ln()).collect();

@@ -5,6 +5,7 @@
 
 mod check;
 pub mod driver;
+pub mod import;
 mod presets;
 pub mod settings;
 pub mod steps;
@@ -37,5 +38,6 @@ pub static SQL: BenchmarkSpec = BenchmarkSpec {
     driver: DriverPart { benchmark: "sql", ..DriverPart::NONE },
     size: settings::data_size,
     brought: settings::brought,
+    imports: &[import::FORMAT],
     ..BenchmarkSpec::PLAIN
 };

@@ -3,6 +3,7 @@
 //! rqps does not use sysbench: LuaJIT runs the scripts in the driver process, and the functions
 //! that they call are written from the documented behaviour. rqps ships none of sysbench's scripts.
 
+mod analyze;
 pub mod driver;
 mod presets;
 pub mod settings;
@@ -39,6 +40,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         script: Some(driver::script),
         ..DriverPart::NONE
     },
+    extension: analyze::EXTENSION,
     size: settings::data_size,
     brought: settings::brought,
     ..BenchmarkSpec::PLAIN

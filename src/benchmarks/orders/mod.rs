@@ -3,6 +3,7 @@
 
 mod check;
 mod driver;
+pub mod import;
 mod presets;
 mod report;
 mod schema;
@@ -36,5 +37,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     },
     size: settings::data_size,
     sections: report::SECTIONS,
+    imports: &[import::FORMAT],
     ..BenchmarkSpec::PLAIN
 };

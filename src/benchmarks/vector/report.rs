@@ -21,6 +21,7 @@ fn sections(comparison: &Comparison) -> Vec<Section> {
     let mut sections = Vec::new();
     sections.extend(violated(comparison));
     sections.extend(lost(comparison));
+    sections.extend(perhaps_lost(comparison));
     sections.extend(best(comparison, &curves));
     sections.extend(soonest(&curves));
     sections.extend(points(comparison, &curves));
@@ -64,7 +65,25 @@ fn violated(comparison: &Comparison) -> Option<Section> {
 
 /// Wrong answers come before slow ones.
 fn lost(comparison: &Comparison) -> Option<Section> {
-    let drops = recall::drops(comparison);
+    let drops = recall::drops(comparison).into_iter().filter(|drop| drop.is_sure);
+    let text = "These answers are worse than the baseline's, with the same index and the same \
+                search width. This is a correctness problem, more important than speed.";
+    drops_section(drops.collect(), ("recall-drops", "Recall loss at equal parameters", text))
+}
+
+/// Large differences of few blocks.
+fn perhaps_lost(comparison: &Comparison) -> Option<Section> {
+    let drops = recall::drops(comparison).into_iter().filter(|drop| !drop.is_sure);
+    let text = "Fewer than three blocks cannot tell a loss from the scatter between builds of an \
+                index, which is large where many rows are equal (`rqps vector verify-data` tells \
+                them): measure three blocks or more.";
+    drops_section(drops.collect(), ("recall-differs", "Lower recall in few blocks", text))
+}
+
+fn drops_section(
+    drops: Vec<recall::Drop>,
+    (id, heading, text): (&'static str, &str, &str),
+) -> Option<Section> {
     let line = |drop: &recall::Drop| {
         let [baseline, now] = drop.recall;
         let sure = match drop.interval {
@@ -80,14 +99,10 @@ fn lost(comparison: &Comparison) -> Option<Section> {
         format!("{}: recall {baseline:.4} -> {now:.4} in {} ({sure})", drop.label, drop.step)
     };
     (!drops.is_empty()).then(|| Section {
-        id: "recall-drops",
-        heading: "Recall loss at equal parameters".to_owned(),
+        id,
+        heading: heading.to_owned(),
         blocks: vec![
-            Block::Paragraph(
-                "These answers are worse than the baseline's, with the same index and the same \
-                 search width. This is a correctness problem, more important than speed."
-                    .to_owned(),
-            ),
+            Block::Paragraph(text.to_owned()),
             Block::List(drops.iter().map(line).collect()),
         ],
     })

@@ -69,6 +69,10 @@ impl InsertSources {
         let tables = self.sums.iter().chain(&self.tables).chain(&self.merged);
         for (text, table) in tables.chain(&self.relative) {
             cells.read(text.path(), table.rows.iter().map(|row| row.cells.len()).sum());
+            for head in table.rows.iter().flat_map(|row| &row.below_zero) {
+                cells.read(text.path(), 1);
+                cells.leave(text.path(), format!("sizes below zero under `{head}`"), 1);
+            }
         }
         for (text, rows) in &self.histograms {
             cells.read(text.path(), rows.iter().map(|row| row.cells.len() + 1).sum());

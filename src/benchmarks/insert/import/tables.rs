@@ -2,7 +2,7 @@
 //! (`o.sum`, `mrg`, metrics tables), or of ratios to a baseline (`rel`).
 
 use crate::import::ImportError;
-use crate::import::number::{is_word, number};
+use crate::import::number::{Fault, is_word, number, parse as parse_number};
 use crate::import::text::{METRICS_MAX, Text, counted};
 use crate::stats::ratio::printed_ratio;
 
@@ -26,7 +26,12 @@ pub struct MetricsRow {
     pub cells: Vec<(String, String)>,
     /// The target.
     pub tag: String,
+    /// Heads of sizes below zero, which are left out.
+    pub below_zero: Vec<String>,
 }
+
+/// Columns of sizes.
+const SIZES: [&str; 4] = ["dbgb1", "dbgb2", "rss", "vsz"];
 
 impl MetricsRow {
     /// A cell as printed.
@@ -136,12 +141,24 @@ fn metrics_row(
         let why = format!("{cells} for {heads}; is the line truncated?");
         return Err(text.malformed(line, why));
     }
-    let mut row = MetricsRow { line, group: 0, step: None, cells: Vec::new(), tag: String::new() };
+    let mut row = MetricsRow {
+        line,
+        group: 0,
+        step: None,
+        cells: Vec::new(),
+        tag: String::new(),
+        below_zero: Vec::new(),
+    };
     for (place, (head, cell)) in heads.iter().zip(cells).enumerate() {
         match head.as_str() {
             "step" => row.step = Some((*cell).to_owned()),
             "tag" => row.tag = (*cell).to_owned(),
             _ => {
+                // A size is no result: one that cannot be is left out, and not the folder.
+                if SIZES.contains(&head.as_str()) && parse_number(cell) == Err(Fault::BelowZero) {
+                    row.below_zero.push(head.clone());
+                    continue;
+                }
                 // Tables of ratios print `inf` if only the baseline is zero.
                 if *cell != "NA" && (*cell != "inf" || !ratios) {
                     text.number(line, place + 1, head, cell)?;

@@ -72,6 +72,8 @@ pub(crate) enum ReportCell {
     Values(Vec<(Metric, f64)>),
     /// No number: empty, `NA`, or `-1` for a server that was not found.
     Absent,
+    /// A size below zero.
+    Impossible,
     /// A description of the run.
     Identity,
     /// An unknown column.
@@ -90,7 +92,10 @@ pub(crate) fn report_cell(column: &str, cell: &str, version: Option<&str>) -> Re
         "lsm_sz" | "blob_sz" => gib(cell),
         _ => number(cell),
     };
-    let Some(value) = value else { return ReportCell::Absent };
+    let Some(value) = value else {
+        let is_below_zero = column.ends_with("_sz") && cell.starts_with('-') && cell.len() > 1;
+        return if is_below_zero { ReportCell::Impossible } else { ReportCell::Absent };
+    };
     let shifted = version.is_none_or(|version| Version::new(version).at_least(&SHIFTED_SINCE));
     let plain = plain.filter(|_| compat.is_none() || !shifted);
     ReportCell::Values(compat.into_iter().chain(plain).map(|metric| (metric, value)).collect())

@@ -143,9 +143,13 @@ impl Taker<'_> {
         let cells = &mut self.published.cells;
         let known = known_heads();
         for (head, cell) in counted {
+            if matches!(cell, ReportCell::Impossible) {
+                cells.leave(file, format!("sizes below zero under `{head}`"), 1);
+                continue;
+            }
             let kept = match cell {
                 ReportCell::Values(_) => Kept::Metric,
-                ReportCell::Absent => Kept::Absent,
+                ReportCell::Absent | ReportCell::Impossible => Kept::Absent,
                 ReportCell::Identity => Kept::Annotation,
                 ReportCell::Unknown => {
                     cells.unknown_head(file, head, &known);

@@ -228,7 +228,9 @@ fn report_row(text: &Text, line: usize, cells: Cells) -> Result<ReportRow, Impor
         // The published scripts print -1 for the memory of a server that they did not find.
         let none = cell.is_empty() || cell == "NA" || (name == "rss" && cell == "-1");
         let size = ["lsm_sz", "blob_sz"].contains(&name.as_str());
-        if size && !none && gib(cell).is_none() {
+        // A size is no result: one that cannot be is left out, and not the folder.
+        let below_zero = size && cell.strip_prefix('-').is_some_and(|rest| gib(rest).is_some());
+        if size && !none && !below_zero && gib(cell).is_none() {
             let why = format!("`{cell}` under `{name}` is not a size (`439GB`)");
             return Err(text.bad_cell(line, place + 1, why));
         }

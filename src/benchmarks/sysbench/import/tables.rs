@@ -168,14 +168,14 @@ fn check_cell(
     }
 }
 
-/// True for `col-1 col-2 …`, `db_1 db_2 …`.
+/// True for `col-1 col-2 …`, `db_1 db_2 …`, also with a heading of the author before or after.
 fn is_heads(line: &str) -> bool {
-    let mut words = line.split(['\t', ',']).map(str::trim).filter(|word| !word.is_empty());
+    let words = line.split(['\t', ',']).map(str::trim).filter(|word| !word.is_empty());
     let head = |word: &str| {
         let number = word.strip_prefix("col-").or_else(|| word.strip_prefix("db_"));
         number.is_some_and(|number| number.parse::<u32>().is_ok())
     };
-    words.next().is_some_and(head) && words.all(head)
+    words.clone().any(head) && words.clone().all(is_word)
 }
 
 /// True for the author's headings between rows: `- point queries`.
@@ -192,9 +192,10 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
         return Err(text.malformed(line, "a row before the legend (`col-1 : TARGET`)"));
     }
     // Tabs or blanks separate a remark from the name.
-    let mut remark = String::new();
+    let mut remark = remarks_in(&mut cells, columns, separator);
     if separator == '\t' && cells.len() > columns + 1 && is_word(&cells[columns]) {
-        remark = cells.split_off(columns + 1).join(" ").trim().to_owned();
+        let beside = cells.split_off(columns + 1).join(" ");
+        remark = format!("{remark} {beside}").trim().to_owned();
     }
     if cells.len() != columns + 1 {
         let name = if separator == '\t' { cells.last() } else { cells.first() };
@@ -225,6 +226,20 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
     }
     let first = if separator == '\t' { 1 } else { 2 };
     Ok(RateRow { line, step, cells, first, remark })
+}
+
+/// Takes remarks after values off: `0.97 noisy` is 0.97, with the remark `col-2: noisy`.
+fn remarks_in(cells: &mut [String], columns: usize, separator: char) -> String {
+    let first = usize::from(separator != '\t');
+    let mut remarks = Vec::new();
+    for (place, cell) in cells.iter_mut().skip(first).take(columns).enumerate() {
+        let Some((value, words)) = cell.split_once(char::is_whitespace) else { continue };
+        if number::number(value).is_some() && is_word(words) {
+            remarks.push(format!("col-{}: {}", place + 1, words.trim()));
+            *cell = value.to_owned();
+        }
+    }
+    remarks.join("; ")
 }
 
 /// The columns that an author's remark names: 7 for `-> 10.5.29, col7`.
@@ -364,6 +379,17 @@ mod tests {
 
     const TABLE: &str = "col-1 : x.a.pk1\ncol-2 : x.b.pk1\n\ncol-1\tcol-2\n\
         100\t90\tpoint-query_range=100\n\n7\tinnodb\tscan_range=100\t-> 10.4.8, col2\n";
+
+    #[test]
+    fn headings_and_remarks_of_the_author_are_no_values() {
+        let text_of = "col-1 : x.a.pk1\ncol-2 : x.b.pk1\n\ncol-1\tcol-2\tpoint queries\n\
+            100\t90 noisy disk\tpoint-query_range=100\n- scans\n7\t8\tscan_range=100\n";
+        let table = parse_table(&text(text_of)).unwrap();
+        assert_eq!(table.rows.len(), 2);
+        assert_eq!(table.rows[0].cells, ["100", "90"]);
+        assert_eq!(table.rows[0].remark, "col-2: noisy disk");
+        assert_eq!(columns_in(&table.rows[0].remark), [2]);
+    }
 
     #[test]
     fn tables_are_read_by_their_legend() {

@@ -8,9 +8,10 @@ use crate::analyze::measurement::Measurement;
 use crate::analyze::pairing::{CONFIDENCE, pair_key};
 use crate::domain::metric::Metric;
 use crate::domain::vector::SearchPoint;
-use crate::stats::Interval;
+use crate::stats::multiple::holm;
 use crate::stats::paired::mean_interval;
-use crate::stats::summary::median;
+use crate::stats::summary::{self, median};
+use crate::stats::{Interval, student};
 
 /// The recalls of the published table.
 pub const TARGETS: [f64; 6] = [1.0, 0.99, 0.98, 0.97, 0.96, 0.95];
@@ -23,8 +24,10 @@ const NEAR: f64 = 0.03;
 /// Smallest loss of mean recall that is a finding, however certain.
 const DROP_MIN: f64 = 0.002;
 /// The largest difference of recall between two builds of one index in published data; with few
-/// pairs, only a larger one is a finding.
+/// pairs, a larger one is told. Data with many equal rows scatter more.
 const DROP_UNSURE: f64 = 0.024;
+/// Chance that any recall of a target is called lost where none is.
+const DROP_ALPHA: f64 = 0.05;
 
 /// A mean over independent builds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,6 +102,8 @@ pub struct Drop {
     pub interval: Option<Interval>,
     /// Number of pairs.
     pub pairs: usize,
+    /// True if the scatter between the pairs shows it; false for a large difference of few pairs.
+    pub is_sure: bool,
 }
 
 /// The curves of all targets, by number of clients and then by target.
@@ -273,32 +278,58 @@ impl CurvePoint {
     }
 }
 
-/// Recall lost with equal parameters: the interval is below zero (from three pairs on), or the loss
-/// exceeds the difference between builds of one index.
+/// Recall lost with equal parameters. Sure is a loss that exceeds the scatter from block to block
+/// (three pairs or more, t test, adjusted by Holm over the steps of a target); with fewer pairs
+/// there is no scatter to hold it against, and only a large one is told.
 pub fn drops(comparison: &Comparison) -> Vec<Drop> {
+    let dbms = |place: usize| {
+        comparison.targets.get(place).and_then(|facts| Some(facts.target.as_ref()?.dbms))
+    };
     let mut drops = Vec::new();
-    for step in comparison.measured_steps() {
-        let Some((baseline, others)) = step.targets.split_first() else { continue };
-        let dbms = |place: usize| {
-            comparison.targets.get(place).and_then(|facts| Some(facts.target.as_ref()?.dbms))
-        };
-        for (place, target) in (1..).zip(others) {
-            // Another DBMS has another index in a step of the same name.
-            if dbms(0) != dbms(place) {
-                continue;
+    for place in 1..comparison.targets.len() {
+        // Another DBMS has another index in a step of the same name.
+        if dbms(0) != dbms(place) {
+            continue;
+        }
+        let steps = comparison.measured_steps();
+        let all: Vec<(Drop, Option<f64>)> =
+            steps.filter_map(|step| drop_of(comparison, step, place)).collect();
+        let tested: Vec<f64> = all.iter().filter_map(|(_, p)| *p).collect();
+        let mut adjusted = holm(&tested).into_iter();
+        for (drop, p) in all {
+            let holm = p.and_then(|_| adjusted.next());
+            let lost = drop.recall[0] - drop.recall[1];
+            match holm {
+                Some(p) if p <= DROP_ALPHA && lost >= DROP_MIN => {
+                    drops.push(Drop { is_sure: true, ..drop });
+                }
+                None if lost > DROP_UNSURE => drops.push(drop),
+                _ => {}
             }
-            drops.extend(drop_of(comparison, step, baseline, target));
         }
     }
+    let order = |name: &str| comparison.steps.iter().position(|step| step.name == name);
+    drops.sort_by_key(|drop| order(&drop.step));
     drops
+}
+
+/// The p that a mean difference this far below zero, or farther, is scatter. Without scatter, 0.
+fn p_of_loss(differences: &[f64]) -> Option<f64> {
+    let (mean, n) = (summary::mean(differences), differences.len() as f64);
+    let sd = summary::stddev(differences)?;
+    Some(match sd > 0.0 {
+        true => student::above(-mean / (sd / n.sqrt()), n - 1.0),
+        false if mean < 0.0 => 0.0,
+        false => 1.0,
+    })
 }
 
 fn drop_of(
     comparison: &Comparison,
     step: &StepComparison,
-    baseline: &TargetResult,
-    target: &TargetResult,
-) -> Option<Drop> {
+    place: usize,
+) -> Option<(Drop, Option<f64>)> {
+    let (baseline, target) = (step.targets.first()?, step.targets.get(place)?);
     let recall = |sample: &Measurement| {
         let run = &comparison.runs[sample.run];
         Some((pair_key(run), sample.get(Metric::Recall)?))
@@ -312,19 +343,18 @@ fn drop_of(
         .collect();
     let differences: Vec<f64> = pairs.iter().map(|(baseline, target)| target - baseline).collect();
     let mean = mean_interval(&differences, CONFIDENCE)?;
-    let lost = match mean.interval {
-        Some(interval) if pairs.len() >= PAIRS_MIN => interval.high < 0.0 && mean.mean <= -DROP_MIN,
-        _ => mean.mean < -DROP_UNSURE,
-    };
+    let p = p_of_loss(&differences).filter(|_| pairs.len() >= PAIRS_MIN);
     let average =
         |part: fn(&(f64, f64)) -> f64| pairs.iter().map(part).sum::<f64>() / pairs.len() as f64;
-    lost.then(|| Drop {
+    let drop = Drop {
         label: target.label.clone(),
         step: step.name.clone(),
         recall: [average(|pair| pair.0), average(|pair| pair.1)],
         interval: mean.interval,
         pairs: pairs.len(),
-    })
+        is_sure: false,
+    };
+    Some((drop, p))
 }
 
 #[cfg(test)]

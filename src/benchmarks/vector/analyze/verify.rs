@@ -109,7 +109,10 @@ pub fn statistics(found: &Statistics, specified: bool) -> Vec<DataCheck> {
             },
         }
     };
-    FIGURES.into_iter().map(check).collect()
+    let mut checks: Vec<DataCheck> = FIGURES.into_iter().map(check).collect();
+    let told = [("rows equal to another row", found.equal_rows), ("queries with ties", found.ties)];
+    checks.extend(told.map(|(name, share)| DataCheck::told(name.to_owned(), share)));
+    checks
 }
 
 /// Allowed distance between the recalls of the set and of the real set.
@@ -558,6 +561,8 @@ mod tests {
             mean: 25.0,
             dimensionality: [10.0, 9.1, 4.2, 17.2],
             contrast: 2.41,
+            equal_rows: 0.0,
+            ties: 0.0,
             skewness: 1.6,
         };
         assert!(statistics(&found, true).iter().all(DataCheck::holds));

@@ -1,5 +1,8 @@
 //! Statistics of how hard a set is to search, for comparing the generated set with the prototype.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use crate::benchmarks::vector::data::dataset::VectorSet;
 use crate::benchmarks::vector::data::truth::Truth;
 use crate::datagen::rng::Rng;
@@ -24,6 +27,10 @@ pub struct Statistics {
     /// Relative contrast: mean over the queries of (mean distance to a row / distance to the 10th
     /// neighbour).
     pub contrast: f64,
+    /// Share of rows that are equal to an earlier row.
+    pub equal_rows: f64,
+    /// Share of queries whose 10th and 11th neighbours are equally far.
+    pub ties: f64,
     /// Skewness of the number of times that a row is among the 10 nearest of the first 5,000
     /// queries.
     pub skewness: f64,
@@ -40,8 +47,12 @@ pub fn statistics(data: &VectorSet, truth: &Truth) -> Statistics {
     let (rows, dims) = (data.train.rows(), data.train.dims);
     let (mut zeros, mut sum) = (0usize, 0.0);
     let mut row = vec![0.0; dims];
+    let mut known: HashSet<u64> = HashSet::with_capacity(rows);
+    let mut equal_rows = 0usize;
     for index in 0..rows {
         data.train.copy_row(index, &mut row);
+        // Two of a million different rows have one hash by a chance of 1 in 30 million.
+        equal_rows += usize::from(!known.insert(hash_of(&row)));
         zeros += row.iter().filter(|value| **value == 0.0).count();
         sum += row.iter().map(|value| f64::from(*value)).sum::<f64>();
     }
@@ -58,8 +69,24 @@ pub fn statistics(data: &VectorSet, truth: &Truth) -> Statistics {
         mean: sum / cells,
         dimensionality: [average, at(0.5), at(0.1), at(0.9)],
         contrast: contrast(data, truth),
+        equal_rows: equal_rows as f64 / rows.max(1) as f64,
+        ties: ties(truth),
         skewness: occurrences(truth, rows),
     }
+}
+
+fn hash_of(row: &[f32]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    row.iter().for_each(|value| value.to_bits().hash(&mut hasher));
+    hasher.finish()
+}
+
+/// Share of queries for which more than ten rows are as near as the tenth.
+fn ties(truth: &Truth) -> f64 {
+    let tied =
+        |distances: &&[f64]| distances.get(9).is_some_and(|tenth| distances.get(10) == Some(tenth));
+    let queries = truth.distances.chunks(truth.k);
+    queries.clone().filter(tied).count() as f64 / queries.len().max(1) as f64
 }
 
 /// The estimate for one query; `None` if a neighbour is at distance 0.
@@ -126,6 +153,18 @@ mod tests {
         let data = VectorSet::new("cube".to_owned(), train, test, Distance::Euclidean);
         let truth = exact(&data.train, &data.test, data.distance, None, 100, 0);
         (data, truth)
+    }
+
+    #[test]
+    fn equal_rows_and_ties_are_counted() {
+        // Fifteen rows on a line, the last five of them copies of the first.
+        let rows: Vec<f32> = (0..15).map(|row| if row < 10 { row as f32 } else { 0.0 }).collect();
+        let (train, test) = (Matrix::of_floats(1, rows), Matrix::of_floats(1, vec![0.0, 9.0]));
+        let data = VectorSet::new("line".to_owned(), train, test, Distance::Euclidean);
+        let truth = exact(&data.train, &data.test, data.distance, None, 12, 1);
+        let found = statistics(&data, &truth);
+        assert!((found.equal_rows - 5.0 / 15.0).abs() < 1e-12, "{found:?}");
+        assert_eq!(found.ties, 0.5, "{found:?}");
     }
 
     #[test]

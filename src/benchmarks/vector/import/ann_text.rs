@@ -214,70 +214,105 @@ fn is_build_heads(line: &str) -> bool {
 pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
     text.at_most(RATES_MAX)?;
     let mut builds: Vec<ListedBuild> = Vec::new();
-    let mut algorithm = String::new();
+    let mut algorithms: Vec<String> = Vec::new();
+    // Width of a table among several side by side; 0 for a single one.
+    let mut width = 0;
     for (line, row) in text.lines() {
         let trimmed = row.trim();
-        let remark = trimmed.starts_with('*') || trimmed.ends_with(':');
-        if trimmed.is_empty() || remark || is_build_heads(row) {
+        if trimmed.is_empty() || trimmed.starts_with('*') || trimmed.ends_with(':') {
+            continue;
+        }
+        if is_build_heads(row) {
+            width = side_by_side(row);
             continue;
         }
         if trimmed.starts_with(char::is_alphabetic) {
-            trimmed.clone_into(&mut algorithm);
+            let names = trimmed.split('\t').flat_map(|part| part.split("  ")).map(str::trim);
+            let names = names.filter(|name| !name.is_empty());
+            algorithms = names.map(str::to_owned).collect();
             continue;
         }
         let cells: Vec<&str> = match row.contains('\t') {
-            true => row.split('\t').map(str::trim).collect(),
+            true => row.trim_end().split('\t').map(str::trim).collect(),
             false => row.split_whitespace().collect(),
         };
-        let (m, cons, seconds, size) = match cells.as_slice() {
-            [m, cons, seconds, size] => {
-                (m, Some(cons).filter(|cons| !cons.is_empty()), seconds, size)
+        let several = width > 0 && algorithms.len() > 1;
+        let parts: Vec<&[&str]> =
+            if several { cells.chunks(width).collect() } else { vec![cells.as_slice()] };
+        for (place, cells) in parts.into_iter().enumerate() {
+            if several && cells.iter().all(|cell| cell.is_empty()) {
+                continue;
             }
-            [m, seconds, size] => (m, None, seconds, size),
-            _ => {
-                let why = "expected M, cons, seconds and size";
-                return Err(text.malformed(line, why));
-            }
-        };
-        let numbers = m.parse::<u32>().is_ok()
-            && cons.is_none_or(|cons| cons.parse::<u32>().is_ok())
-            && number(seconds).is_some();
-        let Some(megabytes) = number(size).filter(|_| numbers) else {
-            let bad = cells.iter().filter(|cell| !cell.is_empty());
-            let bad = bad.filter_map(|cell| Some((*cell, parse(cell).err()?))).next();
-            if let Some((cell, fault)) = bad {
-                return Err(text.bad_word(line, cell, format!("`{cell}` {}", fault.why())));
-            }
-            return Err(text.malformed(line, format!("`{trimmed}` is not four numbers")));
-        };
-        if algorithm.is_empty() {
-            return Err(text.malformed(line, "a row before the name of an algorithm"));
+            let algorithm = algorithms.get(place).map(String::as_str).unwrap_or_default();
+            builds.push(listed_build(text, (line, row), cells, algorithm, &builds)?);
         }
-        let same = |other: &&ListedBuild| {
-            (&other.algorithm, other.m.as_str(), other.ef_construction.as_deref())
-                == (&algorithm, *m, cons.copied())
-        };
-        if let Some(before) = builds.iter().find(same)
-            && (before.seconds.as_deref(), before.megabytes) != (Some(*seconds), Some(megabytes))
-        {
-            let before = before.line;
-            let why = format!("this row has the same index as line {before}, with other numbers");
-            return Err(text.malformed(line, why));
-        }
-        builds.push(ListedBuild {
-            line,
-            algorithm: algorithm.clone(),
-            m: (*m).to_owned(),
-            ef_construction: cons.map(|cons| (*cons).to_owned()),
-            seconds: Some((*seconds).to_owned()),
-            megabytes: Some(megabytes),
-            ..ListedBuild::default()
-        });
     }
     match builds.is_empty() {
         true => Err(text.cut_short("the first row of builds")),
         false => Ok(builds),
     }
+}
+
+/// The width of tables side by side, from heads that repeat, with an empty column between them; 0
+/// for one table.
+fn side_by_side(heads: &str) -> usize {
+    let heads: Vec<&str> = match heads.contains('\t') {
+        true => heads.split('\t').map(str::trim).collect(),
+        // `size (MB)` is one head.
+        false => heads.split_whitespace().filter(|head| !head.starts_with('(')).collect(),
+    };
+    heads.iter().skip(1).position(|head| *head == "M").map_or(0, |place| place + 1)
+}
+
+fn listed_build(
+    text: &Text,
+    (line, row): (usize, &str),
+    cells: &[&str],
+    algorithm: &str,
+    builds: &[ListedBuild],
+) -> Result<ListedBuild, ImportError> {
+    let trimmed = row.trim();
+    let end = cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |place| place + 1);
+    let cells = &cells[..end];
+    let (m, cons, seconds, size) = match cells {
+        [m, cons, seconds, size] => (m, Some(cons).filter(|cons| !cons.is_empty()), seconds, size),
+        [m, seconds, size] => (m, None, seconds, size),
+        _ => return Err(text.malformed(line, "expected M, cons, seconds and size")),
+    };
+    let numbers = m.parse::<u32>().is_ok()
+        && cons.is_none_or(|cons| cons.parse::<u32>().is_ok())
+        && number(seconds).is_some();
+    let Some(megabytes) = number(size).filter(|_| numbers) else {
+        let bad = cells.iter().filter(|cell| !cell.is_empty());
+        let bad = bad.filter_map(|cell| Some((*cell, parse(cell).err()?))).next();
+        if let Some((cell, fault)) = bad {
+            return Err(text.bad_word(line, cell, format!("`{cell}` {}", fault.why())));
+        }
+        return Err(text.malformed(line, format!("`{trimmed}` is not four numbers")));
+    };
+    if algorithm.is_empty() {
+        return Err(text.malformed(line, "a row before the name of an algorithm"));
+    }
+    let same = |other: &&ListedBuild| {
+        (&other.algorithm, other.m.as_str(), other.ef_construction.as_deref())
+            == (&algorithm.to_owned(), *m, cons.copied())
+    };
+    if let Some(before) = builds.iter().find(same)
+        && (before.seconds.as_deref(), before.megabytes) != (Some(*seconds), Some(megabytes))
+    {
+        let why =
+            format!("this row has the same index as line {}, with other numbers", before.line);
+        return Err(text.malformed(line, why));
+    }
+    Ok(ListedBuild {
+        line,
+        algorithm: algorithm.to_owned(),
+        m: (*m).to_owned(),
+        ef_construction: cons.map(|cons| (*cons).to_owned()),
+        seconds: Some((*seconds).to_owned()),
+        megabytes: Some(megabytes),
+        ..ListedBuild::default()
+    })
 }
 
 /// A row selected for publication.
@@ -507,6 +542,31 @@ mod tests {
         assert_eq!((rows[1].target, rows[1].place), (Some(0.99), 1));
         assert_eq!(rows[1].seconds.as_deref(), Some("70.7"));
         assert_eq!((rows[2].place, rows[2].qps.as_str()), (0, "4745.0"));
+    }
+
+    #[test]
+    fn tables_of_builds_may_stand_side_by_side() {
+        let check = |content: &str| {
+            let builds = parse_builds(&text(content)).unwrap();
+            let of = |build: &ListedBuild| {
+                let seconds = build.seconds.clone().unwrap_or_default();
+                (build.algorithm.clone(), build.m.clone(), seconds, build.line)
+            };
+            let found: Vec<(String, String, String, usize)> = builds.iter().map(of).collect();
+            let expected = [("a", "8", "27.0", 3), ("b", "8", "23.1", 3), ("a", "16", "50.4", 4)];
+            let expected = expected.map(|(name, m, seconds, line)| {
+                (name.to_owned(), m.to_owned(), seconds.to_owned(), line)
+            });
+            assert_eq!(found, expected, "{content}");
+        };
+        check(
+            "a\t\t\t\t\tb\nM\tcons\tsecs\tsize (MB)\t\tM\tcons\tsecs\tsize (MB)\n\
+             8\t32\t27.0\t234\t\t8\t32\t23.1\t117\n16\t32\t50.4\t234\n",
+        );
+        check(
+            "a                  b\nM cons secs size (MB)  M cons secs size (MB)\n\
+             8  32  27.0  234   8  32  23.1  117\n16 32  50.4  234\n",
+        );
     }
 
     #[test]
