@@ -196,6 +196,14 @@ fn postgres_statements() {
         postgres_refusals(&mut client);
         postgres_big_replies(&mut client);
         postgres_copy(&mut client);
+        // The same in a session that takes one statement at a time.
+        let mut single =
+            PostgresClient::connect(&server.unix(), &login("tester", "", "postgres"), TIMEOUT)
+                .unwrap();
+        single.one_statement_each();
+        assert_eq!(code(single.simple("SELECT 1; TRUNCATE t")), "42601");
+        assert_eq!(code(single.copy_in("COPY t FROM STDIN; SELECT 1", &mut |_| false)), "42601");
+        postgres_copy(&mut single);
         let place = user_files::Place {
             dialect: Dialect::Postgres,
             endpoint: Endpoint::Server(server.unix()),
@@ -508,6 +516,8 @@ fn mysql_statements() {
         mysql_big(&mut client);
         let mut other =
             MysqlClient::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
+        other.one_statement_each().unwrap();
+        assert_eq!(code(other.simple("SELECT 1; TRUNCATE t")), "1064");
         mysql_local_files(&mut other);
         let mut other =
             MysqlClient::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
