@@ -65,7 +65,7 @@ mod tests {
             serde_json::from_value::<RunKey>(json)
         };
         assert!(key("a").is_ok());
-        assert!(key("../../x").unwrap_err().to_string().contains("has a slash"));
+        assert!(key("x/../../x").unwrap_err().to_string().contains("has a slash"));
         let target = |label: &str| {
             let source = "compiled_in";
             serde_json::from_value::<Target>(serde_json::json!({"label": label, "dbms": "sqlite",

@@ -52,7 +52,7 @@ fn has_the_server_refuse_several_statements_in_one_text() {
         server.write_all(OK).unwrap();
         client.simple("DO 1").unwrap();
     }
-    let (mut client, _server) = client(b"\x0d\0\0\x01\xff\x17\x04#08S01no.", true);
+    let (mut client, _server) = client(b"\x0c\0\0\x01\xff\x17\x04#08S01no.", true);
     assert_eq!(client.one_statement_each().unwrap_err().to_string(), "no. (1047)");
 }
 
