@@ -55,8 +55,10 @@ enum ContentPlace {
     File(PathBuf),
     /// A build that the plan names by its path, and does not bring: the label of its target.
     Build { label: String, dbms: Dbms, path: PathBuf },
-    /// Sources on this host.
-    Sources,
+    /// A commit of a repository on this host.
+    Commit,
+    /// A folder of sources on this host that no repository knows.
+    Sources(PathBuf),
 }
 
 impl Entry {
@@ -150,13 +152,14 @@ impl Effect {
         let at = reference.map(|name| format!("@{name}")).unwrap_or_default();
         let with = variant.map(|name| format!("+{name}")).unwrap_or_default();
         let name = format!("{dbms}=src:{}{at}{with}", absolute(folder).display());
-        let entry = Entry { place: ContentPlace::Sources, ..Entry::new("sources", name) };
         let content = source::commit_of(folder, reference);
-        let note = match &content {
-            Some(commit) => format!("commit {commit}, which is built and run"),
-            None => "built and run as they are then: rqps read no commit".to_owned(),
+        let (place, note) = match &content {
+            Some(commit) => {
+                (ContentPlace::Commit, format!("commit {commit}, which is built and run"))
+            }
+            None => (ContentPlace::Sources(folder.to_owned()), "built and run".to_owned()),
         };
-        self.add(Entry { content, ..entry.note(note) });
+        self.add(Entry { content, place, ..Entry::new("sources", name) }.note(note));
         for word in variant.into_iter().flat_map(|words| words.split('+')) {
             let recipe = recipe_name(word).filter(|name| name.contains(['/', '.']));
             let files = [("recipe", recipe), ("patch", patch_file(word))];
@@ -210,7 +213,7 @@ impl Effect {
     /// build on a command line means what is there.
     pub(super) fn named(&self) -> String {
         self.hash("named", |entry| match entry.place {
-            ContentPlace::Build { .. } | ContentPlace::Sources => None,
+            ContentPlace::Build { .. } | ContentPlace::Commit | ContentPlace::Sources(_) => None,
             ContentPlace::Plan | ContentPlace::File(_) => entry.content.as_deref(),
         })
     }
@@ -246,8 +249,8 @@ impl Effect {
         let mut accepted = Accepted::default();
         for entry in &mut self.entries {
             match &entry.place {
-                ContentPlace::Plan | ContentPlace::Sources => {}
-                ContentPlace::File(path) => {
+                ContentPlace::Plan | ContentPlace::Commit => {}
+                ContentPlace::File(path) | ContentPlace::Sources(path) => {
                     let doing = || format!("read {}", shown(&path.display().to_string()));
                     let print = Fingerprint::of(path).with_context(doing)?;
                     if entry.content.as_ref().is_some_and(|known| *known != print.sha256) {
@@ -280,7 +283,7 @@ impl Effect {
         let mut list = String::new();
         for entry in &self.entries {
             wrap(&mut list, (&format!("  {:<9} ", entry.kind), "            "), &entry.name);
-            let hash = entry.content.as_ref().filter(|_| entry.place != ContentPlace::Sources);
+            let hash = entry.content.as_ref().filter(|_| entry.place != ContentPlace::Commit);
             if let Some(content) = hash {
                 wrap(&mut list, ("    sha256 ", "    "), content);
             }

@@ -378,6 +378,13 @@ fn recipes_patches_hosts_and_rights_are_in_the_list() {
         assert!(flat.contains(&part), "{part} in {said}");
     }
     assert!(!here.join("src/ran").exists() && !here.join("out").exists());
+    // Sources without a repository are known by their content.
+    let hash = hash_to_allow(&said).unwrap();
+    fs::write(here.join("src/main.c"), "int changed;\n").unwrap();
+    let (code, said) = run(&folder, &["run", "plan.toml", "--out", "out", "--allow", &hash]);
+    assert_eq!(code, Some(2), "{said}");
+    assert_ne!(hash_to_allow(&said).unwrap(), hash);
+    assert!(!here.join("out").exists(), "{said}");
     let (code, said) = run(&folder, &["run", "hosts.toml", "--out", "out"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("  host      u@h\n    runs the clients, by ssh as you"), "{said}");
