@@ -70,6 +70,7 @@ impl Subject {
         fs::create_dir(&logs).with_context(|| format!("make {}", logs.display()))?;
         let version = &build.manifest.version;
         let site = Site {
+            accepted: None,
             build: build.clone(),
             config: config::load(
                 target.dbms,

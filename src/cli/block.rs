@@ -70,10 +70,14 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
 
 /// Asks before a block is measured that no executor has started: its file may be a stranger's.
 fn ask(spec: &BlockSpec, plan: &Plan, words: &BlockArgs) -> Result<Accepted> {
-    let mut effect = Effect::of(plan, None);
+    let mut effect = Effect::of(plan, None, None);
     for slot in &spec.targets {
         let config = &slot.config;
-        if !dbms::config::is_shipped(slot.build.dbms, config, &slot.build.version) {
+        if !dbms::config::is_shipped(
+            slot.build.dbms,
+            (&config.name, &config.text),
+            &slot.build.version,
+        ) {
             let name = format!("{} of {}", config.name, slot.build.dbms);
             effect.add_text("settings", name, &config.text);
         }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::bounded;
 use crate::cli::args::Folders;
 use crate::cli::effect::{Effect, shown};
 use crate::cli::folders;
@@ -47,10 +48,8 @@ pub(super) struct Origin<'a> {
 /// The settings cannot be read.
 pub(super) fn own(plan: &Plan, folders: &Folders) -> Result<Consent> {
     let configs = read_configs(plan, folders)?;
-    let effect = Effect::of(plan, settings(&configs, folders, false));
-    if let Err(error) = keep(&effect, effect.named()) {
-        tell!("rqps: {error:#}; `rqps run` will ask before it runs this plan");
-    }
+    let effect = Effect::of(plan, settings(&configs, folders, false), None);
+    remember(&effect, effect.named(), "`rqps run` will ask before it runs this plan");
     Ok(Consent { configs, accepted: Accepted::default() })
 }
 
@@ -60,8 +59,14 @@ pub(super) fn own(plan: &Plan, folders: &Folders) -> Result<Consent> {
 /// The answer is no, or standard input is no terminal and the user does not allow it by its hash.
 pub(super) fn ask(plan: &Plan, origin: &Origin<'_>, folders: &Folders) -> Result<Consent> {
     let configs = read_configs(plan, folders)?;
-    let effect = Effect::of(plan, settings(&configs, folders, origin.brings_configs));
-    let accepted = accept(effect, origin)?;
+    let own = settings(&configs, folders, origin.brings_configs);
+    let accepted = accept(Effect::of(plan, own, origin.bundle), origin)?;
+    if origin.bundle.is_some() {
+        // Who resumes the repetition has its folder, not the bundle: no shipped settings are known.
+        let mut resumed = Effect::of(plan, own, None);
+        resumed.read(None)?;
+        remember(&resumed, resumed.whole(), "resuming will need --allow");
+    }
     Ok(Consent { configs, accepted })
 }
 
@@ -98,10 +103,15 @@ pub(super) fn accept(mut effect: Effect, origin: &Origin<'_>) -> Result<Accepted
         }
         None => bail!("run {file}: it {what}\nhint: read it, then add --allow {hash}"),
     }
-    if let Err(error) = keep(&effect, hash) {
-        tell!("rqps: {error:#}; resuming will need --allow again");
-    }
+    remember(&effect, hash, "resuming will need --allow again");
     Ok(accepted)
+}
+
+/// Keeps the hash of an effect, or says what follows if that fails.
+fn remember(effect: &Effect, hash: String, otherwise: &str) {
+    if let Err(error) = keep(effect, hash) {
+        tell!("rqps: {error:#}; {otherwise}");
+    }
 }
 
 /// Asks and reads the answer. Anything but `y`, `Y` and `yes` is a no.
@@ -151,7 +161,7 @@ fn read_configs(plan: &Plan, folders: &Folders) -> Result<UserConfigs> {
 /// Tells that a file with default settings in the current folder is not used.
 fn tell_unused(target: &Target, configs: &UserConfigs) {
     let files = configs.files(target.dbms, &target.config).into_iter();
-    let read = |file: PathBuf| Some((fs::read_to_string(&file).ok()?, file));
+    let read = |file: PathBuf| Some((bounded::text(&file, bounded::WRITTEN_MAX).ok()?, file));
     let Some((text, file)) = files.filter_map(read).next() else { return };
     if !dbms::config::is_shipped_file(target.dbms, &target.config, &text) {
         tell!(

@@ -80,14 +80,24 @@ impl Entry {
 
 impl Effect {
     /// What the plan would use. `settings`: settings from files of the user's are part of it,
-    /// because nobody named their folder on this command line. Builds are not read yet.
-    pub(super) fn of(plan: &Plan, settings: Option<&UserConfigs>) -> Effect {
+    /// because nobody named their folder on this command line. Those of a bundle are as servers
+    /// read them, so shipped ones are known by the versions of its builds. Builds are not read yet.
+    pub(super) fn of(
+        plan: &Plan,
+        settings: Option<&UserConfigs>,
+        bundle: Option<&[BundledTarget]>,
+    ) -> Effect {
         let mut effect = Effect::default();
         for target in &plan.targets {
             effect.add_target(target);
             let config = settings.and_then(|own| own.get(target.dbms, &target.config));
             let is_own = |config: &&UserConfig| {
-                !dbms::config::is_shipped_file(target.dbms, &config.name, &config.text)
+                let (name, text) = (config.name.as_str(), config.text.as_str());
+                let of_target = bundle.into_iter().flatten().filter(|it| it.label == target.label);
+                let mut builds = of_target.flat_map(|it| &it.builds);
+                !dbms::config::is_shipped_file(target.dbms, name, text)
+                    && !builds
+                        .any(|it| dbms::config::is_shipped(target.dbms, (name, text), &it.version))
             };
             if let Some(config) = config.filter(is_own) {
                 let name = format!("{} of {}", config.name, target.dbms);

@@ -53,12 +53,12 @@ pub fn rendered(text: &str, version: &Version, cache_bytes: u64) -> Option<Strin
 }
 
 /// True if a config is one that is shipped, but for its sizes.
-pub fn is_shipped(dbms: Dbms, config: &Config, version: &Version) -> bool {
+pub fn is_shipped(dbms: Dbms, (name, text): (&str, &str), version: &Version) -> bool {
     let without_numbers = |text: &str| text.split(|c: char| c.is_ascii_digit()).collect::<String>();
-    let of_name = shipped_texts(dbms).iter().filter(|(name, _)| *name == config.name);
+    let of_name = shipped_texts(dbms).iter().filter(|(known, _)| *known == name);
     of_name
         .filter_map(|(_, text)| rendered(text, version, 1 << 30))
-        .any(|text| without_numbers(&text) == without_numbers(&config.text))
+        .any(|shipped| without_numbers(&shipped) == without_numbers(text))
 }
 
 /// True if the file of a config is the one that is shipped.

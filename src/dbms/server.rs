@@ -164,6 +164,7 @@ impl Server {
             Some(text) => Some(self.write_config("init.sql", text)?),
             None => None,
         };
+        self.site.check_build().map_err(DbmsError::io(doing.clone()))?;
         let log_start = log::end(&log);
         let job = ProcessSpec { stdin, ..self.job(program, args, log.clone(), StopOrder::HARD) };
         let mut warden = Warden::spawn(&job, &self.site.warden_program)
@@ -210,6 +211,7 @@ impl Server {
         if let (Some(user), Some(there)) = (&self.site.run_as, above.find(|path| path.exists())) {
             check_reachable(there, user)?;
         }
+        self.site.check_build().map_err(DbmsError::io(format!("start {}", self.name())))?;
         self.log_start = log::end(&log);
         let job = ProcessSpec {
             memory_group: self.site.memory_group.clone(),

@@ -1,6 +1,7 @@
 //! Paths and address of one target, and the flag that ends all waiting.
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use crate::dbms::error::DbmsError;
 use crate::domain::build::Build;
 use crate::domain::config::Config;
 use crate::domain::endpoint::{Address, Consent, Endpoint, ServerKey, Tls};
+use crate::os::fingerprint::Fingerprint;
 use crate::os::user::User;
 use crate::os::valgrind::Callgrind;
 
@@ -19,6 +21,8 @@ use crate::os::valgrind::Callgrind;
 pub struct Site {
     /// The build to run.
     pub build: Build,
+    /// What its files were when the user accepted them, if somebody else named them.
+    pub accepted: Option<Fingerprint>,
     /// Its settings.
     pub config: Config,
     /// Its data folder: all that a snapshot must copy while the server is down. It belongs to the
@@ -47,6 +51,16 @@ pub struct Site {
     pub start_timeout: Duration,
     /// Set by the Ctrl-C handler: waits here then end with [`DbmsError::Interrupted`].
     pub interrupt: Interrupt,
+}
+
+impl Site {
+    /// Checks that the build is what the user accepted, right before a process loads it.
+    ///
+    /// # Errors
+    /// Somebody has changed it; the text names the file.
+    pub(super) fn check_build(&self) -> io::Result<()> {
+        self.accepted.as_ref().map_or(Ok(()), Fingerprint::check).map_err(io::Error::other)
+    }
 }
 
 /// A server's address for clients on other hosts, and their login.

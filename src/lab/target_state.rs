@@ -94,6 +94,7 @@ impl TargetState {
         }
         let site = Site {
             build: self.build.clone(),
+            accepted: execution.options.accepted.builds.get(&self.target.label).cloned(),
             config: self.config.clone(),
             data,
             logs,

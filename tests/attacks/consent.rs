@@ -478,3 +478,27 @@ fn a_resumed_folder_leads_to_no_other_file() {
         }
     }
 }
+
+#[test]
+fn a_bundle_with_shipped_settings_raises_no_question() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let words = ["compare", "sqlite:small-cache", "sqlite", "--steps", "point-query"];
+    let words = [&words[..], &SHORT[..], &["--set", "rows=1000"]].concat();
+    let done = rqps_in(&words, path).output().unwrap();
+    assert!(done.status.success(), "{}", program::said(&done));
+    let done = rqps_in(&["bundle", "out", "-o", "a.tar.gz"], path).output().unwrap();
+    assert!(done.status.success(), "{}", program::said(&done));
+    for words in [&["run", "a.tar.gz", "--out", "again"][..], &["run", "--resume", "again"]] {
+        let elsewhere = path.join("other");
+        let done = rqps_in(words, path).env("RQPS_STATE", &elsewhere).output().unwrap();
+        assert!(done.status.success(), "{words:?}: {}", program::said(&done));
+    }
+    // What somebody else resumes elsewhere has settings that nobody there knows.
+    let done = rqps_in(&["run", "--resume", "again"], path)
+        .env("RQPS_STATE", path.join("third"))
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", program::said(&done));
+}

@@ -29,6 +29,7 @@ pub(crate) fn site(folder: &Path, build: &Build) -> Site {
     let Manifest { dbms, version, .. } = &build.manifest;
     Site {
         build: build.clone(),
+        accepted: None,
         config: config::load(*dbms, "default", &Default::default(), version, 128 << 20).unwrap(),
         data: folder.join("data"),
         logs: folder.join("logs"),

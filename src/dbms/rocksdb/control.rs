@@ -104,6 +104,7 @@ impl KeyValue {
     }
 
     fn ask(&self, probe: &Probe) -> io::Result<Answer> {
+        self.site.check_build()?;
         let mut child = child::command(&self.site.warden_program, ChildTask::Work)
             .arg(ROCKSDB_COMMAND)
             .stdin(Stdio::piped())

@@ -89,6 +89,7 @@ impl Sqlite {
     }
 
     fn run(&self, work: &SqliteRequest) -> io::Result<Answer> {
+        self.site.check_build()?;
         let program = &self.site.warden_program;
         let mut command = match self.launcher() {
             Some(launcher) => {
