@@ -10,10 +10,6 @@ use crate::units;
 /// Longest text that a person writes: plans, workloads, recipes, lists.
 pub const WRITTEN_MAX: u64 = 64 << 20;
 
-/// Longest plan. One of 256 targets has some hundred kilobytes; as a tree, a plan of this length
-/// may take a hundred times the memory.
-pub const PLAN_MAX: u64 = 4 << 20;
-
 /// Longest record of a run folder. The largest known ones have some megabytes.
 pub const RECORD_MAX: u64 = 1 << 30;
 

@@ -52,7 +52,7 @@ fn the_script_of_the_docs_runs_as_it_stands_beside_built_in_ones() {
                 (step["status"].as_str(), step["rate"].as_str()),
                 (Some("complete"), Some("transactions"))
             );
-            assert!(of(step, "events") > 5.0, "{step}");
+            assert!(of(step, "events") >= 1.0, "{step}");
         }
         let each = of(&steps[1], "statements") / of(&steps[1], "events");
         assert!((each - 7.0).abs() < 1e-9, "{each}");

@@ -237,7 +237,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
         let plan = path.display();
         bail!("find the plan {plan}: no such file; `rqps plan TARGET TARGET > {plan}` makes one");
     }
-    let text = bounded::text(&path, bounded::PLAN_MAX)
+    let text = bounded::text(&path, bounded::WRITTEN_MAX)
         .with_context(|| format!("read the plan {}", path.display()))?;
     let used = || format!("use the plan {}", path.display());
     let plan = file::parse(&text).with_context(used)?;

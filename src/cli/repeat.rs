@@ -151,7 +151,7 @@ fn refuse_used(out: &Path) -> Result<()> {
 fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
     let path = place.join("results/plan.toml");
     let used = || format!("use the plan {}", path.display());
-    let text = bounded::text(&path, bounded::PLAN_MAX).with_context(used)?;
+    let text = bounded::text(&path, bounded::WRITTEN_MAX).with_context(used)?;
     let mut plan = file::parse(&text).with_context(used)?;
     refuse_brought_builds(&plan, place)?;
     for target in &mut plan.targets {

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use crate::bounded;
 use crate::domain::benchmark::{Idle, Phase};
 use crate::domain::block::BlockReport;
 use crate::domain::host::fingerprint;
@@ -318,7 +319,7 @@ fn look_ahead(
 /// Copies what the workload reads of the user's own, so that a report can be walked back.
 pub(super) fn keep_own_files(results: &ResultSet, plan: &Plan) -> Result<()> {
     for own in own_files(plan) {
-        let content = std::fs::read(&own.path);
+        let content = bounded::bytes(&own.path, bounded::WRITTEN_MAX);
         let content = content.with_context(|| format!("read {}", own.path.display()))?;
         results.keep_file(&own.copy, &content)?;
     }

@@ -22,12 +22,21 @@ use crate::user_text::toml_reader::{self, TomlError};
 use crate::wire::dsn;
 use crate::workload::select::SelectError;
 
+/// Bytes of the longest plan. One of 256 targets has some hundred kilobytes.
+const PLAN_BYTES_MAX: u64 = 4 << 20;
+
 /// A plan file that cannot be used.
 #[derive(Debug, Error)]
 pub enum PlanError {
     /// Not TOML, or a field is missing, unknown or of the wrong kind. The text shows the line.
     #[error("read the plan: {0}")]
     Syntax(#[from] TomlError),
+    /// As a tree it would take a hundred times its length.
+    #[error(
+        "read the plan: it has {}, and {} is the most; put long SQL into files of its workload",
+        units::bytes(*.0), units::bytes(PLAN_BYTES_MAX)
+    )]
+    TooLong(u64),
     /// A target word is wrong.
     #[error(transparent)]
     Word(#[from] WordError),
@@ -137,6 +146,10 @@ fn is_yes(value: &bool) -> bool {
 /// # Errors
 /// See [`PlanError`]; each names the field or the word.
 pub fn parse(text: &str) -> Result<Plan, PlanError> {
+    let bytes = text.len() as u64;
+    if bytes > PLAN_BYTES_MAX {
+        return Err(PlanError::TooLong(bytes));
+    }
     let mut unknown = Vec::new();
     let mut file: PlanFile = toml_reader::read(text, &mut |field| unknown.push(field))?;
     if !unknown.is_empty() {
@@ -469,6 +482,12 @@ mod tests {
     use crate::benchmarks::sysbench::presets;
     use crate::domain::benchmark::Phase;
     use crate::plan::{Auto, Blocks, cost};
+
+    #[test]
+    fn a_plan_has_a_length() {
+        let text = "a".repeat(5 << 20);
+        assert!(matches!(parse(&text), Err(PlanError::TooLong(_))));
+    }
 
     fn plan() -> Plan {
         let words = ["mysql@5.6.14", "b=postgres://me:secret@host:1/db"].map(str::to_owned);

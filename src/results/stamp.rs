@@ -1,6 +1,6 @@
 //! Detects changes of a result set since it was read.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::{ResultsError, entries};
 
+use crate::bounded;
 use crate::units;
 
 /// Folders of a result set are not deeper.
@@ -43,7 +44,9 @@ pub fn content_stamp(dir: &Path) -> Result<String, ResultsError> {
     let mut buffer = vec![0; 1 << 16];
     walk(dir, "", DEPTH_MAX, &mut |name, path, metadata| {
         hash.update(format!("{name}\0{}\0", metadata.len()));
-        let mut file = File::open(path).map_err(ResultsError::io("open", path))?;
+        // Somebody else's folder may hold a pipe or an endless device: their length is 0.
+        let file = bounded::open(path).map_err(ResultsError::io("open", path))?;
+        let mut file = file.take(metadata.len());
         loop {
             match file.read(&mut buffer).map_err(ResultsError::io("read", path))? {
                 0 => return Ok(()),

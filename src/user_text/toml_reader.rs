@@ -14,6 +14,9 @@ use toml::de::{DeTable, DeValue};
 use crate::domain::sql_workload::TextPosition;
 use crate::json;
 
+/// Characters of the longest line that an error shows.
+const SHOWN_MAX: usize = 200;
+
 /// A text that is no TOML, or not of the type that is wanted.
 #[derive(Debug, Error)]
 #[error("{}{message}\n{:>4} | {line}", .at.prefix(), .at.line)]
@@ -30,7 +33,8 @@ impl TomlError {
     fn new(text: &str, at: Option<Range<usize>>, message: &str) -> TomlError {
         let at = position(text, at.map_or(0, |span| span.start));
         let line = text.lines().nth(at.line as usize - 1).unwrap_or_default();
-        TomlError { message: in_words(message), at, line: line.to_owned() }
+        let line = line.chars().take(SHOWN_MAX).collect();
+        TomlError { message: in_words(message), at, line }
     }
 }
 
