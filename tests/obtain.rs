@@ -605,7 +605,7 @@ fn what_is_not_fetched_has_a_manifest_too() {
     assert_eq!((build.manifest.reported.as_str(), build.manifest.sha256), ("", None));
     let build = get(Dbms::Fake, version("1")).unwrap();
     assert_eq!((build.root, build.manifest.origin.as_str()), (None, "fake"));
-    let error = get(Dbms::Sqlite, version("3.40.1")).unwrap_err().to_string();
+    let error = get(Dbms::Sqlite, version("3.41.2")).unwrap_err().to_string();
     assert!(error.contains("libsqlite3.so"), "{error}");
     let source =
         BuildSource::Version { version: Version::new("12"), variant: Some("pgvector".to_string()) };

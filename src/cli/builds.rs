@@ -41,8 +41,8 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
     }
     say!(
         "rqps looks a version up in this list, then takes the newest build whose version begins \
-         with it, else\ntries it as given. DBMS=deb:SUITE/PACKAGE takes packages of any Debian \
-         suite, DBMS=PATH an installed tree."
+         with it, then the\none in the cache that has it, else tries it as given. \
+         DBMS=deb:SUITE/PACKAGE takes packages of any Debian suite,\nDBMS=PATH an installed tree."
     );
     if !words.no_terms {
         list_terms(dbms);

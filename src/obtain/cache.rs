@@ -108,12 +108,22 @@ impl Cache {
         &self.root
     }
 
-    /// The manifests of the builds in the cache, by DBMS and version, without folders whose
-    /// manifest is unreadable.
-    pub fn manifests(&self) -> Vec<Manifest> {
+    /// The keys and manifests of the builds in the cache, without folders whose manifest is
+    /// unreadable.
+    pub(super) fn builds(&self) -> Vec<(String, Manifest)> {
         let Ok(entries) = fs::read_dir(self.root.join("builds")) else { return Vec::new() };
+        let of_folder = |entry: io::Result<fs::DirEntry>| {
+            let entry = entry.ok()?;
+            let manifest = read_manifest(&entry.path().join(MANIFEST))?;
+            Some((entry.file_name().into_string().ok()?, manifest))
+        };
+        entries.filter_map(of_folder).collect()
+    }
+
+    /// The manifests of the builds in the cache, by DBMS and version.
+    pub fn manifests(&self) -> Vec<Manifest> {
         let mut manifests: Vec<Manifest> =
-            entries.filter_map(|entry| read_manifest(&entry.ok()?.path().join(MANIFEST))).collect();
+            self.builds().into_iter().map(|(_, manifest)| manifest).collect();
         manifests.sort_by_key(|manifest| {
             (manifest.dbms, manifest.version.numbers(), manifest.version.as_str().to_string())
         });

