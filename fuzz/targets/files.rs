@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use rqps::benchmarks::vector::data::{fvecs, hdf5, npy};
-use rqps::domain::build::Dbms;
-use rqps::obtain::fuzzing;
-use rqps::os::symbols::{Symbols, has_function};
-use rqps::results::bundle::Bundle;
+use rqps_bench_vector::data::{fvecs, hdf5, npy};
+use rqps_builds::fuzzing;
+use rqps_host::symbols::{Symbols, has_function};
+use rqps_model::build::Dbms;
+use rqps_results::bundle::Bundle;
 
 use super::{file, scratch, split};
 

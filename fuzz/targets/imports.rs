@@ -4,25 +4,27 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rqps::benchmarks::insert::import::{
-    client as ibench_client, histograms as ibench_histograms, raw as ibench_raw, res as ibench_res,
-    summary as ibench_summary, tables as ibench_tables,
-};
-use rqps::benchmarks::kv::import::{
-    output as dbbench_output, rates as dbbench_rates, table as dbbench_table,
-};
-use rqps::benchmarks::sysbench::import::{
+use rqps_bench::sysbench::import::{
     met_tables, names as sysbench_names, output as sysbench_output, sb_met,
     tables as sysbench_tables,
 };
-use rqps::benchmarks::vector::import::ann_text;
-use rqps::benchmarks::{insert, kv, sysbench, vector};
-use rqps::import::text::Text;
-use rqps::import::{self, ImportError, ImportFormat, ImportOptions, Named, iostat, tag, vmstat};
+use rqps_bench_insert::import::{
+    client as ibench_client, histograms as ibench_histograms, raw as ibench_raw, res as ibench_res,
+    summary as ibench_summary, tables as ibench_tables,
+};
+use rqps_bench_kv::import::{
+    output as dbbench_output, rates as dbbench_rates, table as dbbench_table,
+};
+use rqps_bench_vector::import::ann_text;
+use rqps_import::text::Text;
+use rqps_import::{
+    self as import, ImportError, ImportFormat, ImportOptions, Named, iostat, tag, vmstat,
+};
+use rqps_lab::benchmarks::{insert, kv, sysbench, vector};
 
 use super::{scratch, split, text};
 
-#[path = "../../tests/import/samples.rs"]
+#[path = "../../crates/rqps/tests/import/samples.rs"]
 mod samples;
 
 fn read(bytes: &[u8]) -> Text {

@@ -1,5 +1,5 @@
 //! Every reader of bytes that strangers may have written, as functions of bytes, for libFuzzer
-//! (`fuzz_targets/reader.rs`) and for the tests (`tests/fuzz.rs`).
+//! (`fuzz_targets/reader.rs`) and for the tests (`crates/rqps/tests/fuzz.rs`).
 //!
 //! A target panics if its reader does, or if what it reads is not what was written. No reader may
 //! take more memory than [`MEMORY_BASE`] and [`MEMORY_PER_BYTE`] allow, or more stack than
@@ -49,8 +49,8 @@ const fn seeded(name: &'static str, run: fn(&[u8]), seeds: &'static [&'static st
     FuzzTarget { name, run, seeds }
 }
 
-const IMPORTED: &[&str] = &["tests/data/import"];
-const DUMPED: &[&str] = &["tests/data/dumps"];
+const IMPORTED: &[&str] = &["crates/rqps/tests/data/import"];
+const DUMPED: &[&str] = &["crates/rqps/tests/data/dumps"];
 
 /// All targets.
 pub(crate) static ALL: [FuzzTarget; 45] = [

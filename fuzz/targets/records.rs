@@ -4,16 +4,17 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rqps::analyze::histogram::Histogram;
-use rqps::domain::bisection::BisectionRequest;
-use rqps::domain::block::BlockReport;
-use rqps::domain::gate::Calibration;
-use rqps::domain::host::{self, Host};
-use rqps::domain::layout::LayoutRates;
-use rqps::domain::run::{RunRecord, StepRecord};
-use rqps::report::Format;
-use rqps::results::{self, ResultSet, fuzzing};
-use rqps::{benchmarks, json};
+use rqps_analysis::histogram::Histogram;
+use rqps_lab::benchmarks;
+use rqps_model::bisection::BisectionRequest;
+use rqps_model::block::BlockReport;
+use rqps_model::gate::Calibration;
+use rqps_model::host::{self, Host};
+use rqps_model::json;
+use rqps_model::layout::LayoutRates;
+use rqps_model::run::{RunRecord, StepRecord};
+use rqps_report::Format;
+use rqps_results::{self as results, ResultSet, fuzzing};
 
 use super::{file, root, scratch, split, text};
 
@@ -57,7 +58,7 @@ pub(super) fn callgrind(bytes: &[u8]) {
 /// Folded stacks, and the samples of perf that they are made of.
 pub(super) fn stacks(bytes: &[u8]) {
     fuzzing::folded_stacks(&text(bytes));
-    let (samples, different) = rqps::os::fuzzing::perf_script(&text(bytes));
+    let (samples, different) = rqps_host::fuzzing::perf_script(&text(bytes));
     assert!(different as u64 <= samples);
 }
 
@@ -70,7 +71,7 @@ fn result_set() -> (PathBuf, Vec<PathBuf>) {
 }
 
 fn copied() -> (PathBuf, Vec<PathBuf>) {
-    let from = root().join("tests/data/golden/sysbench");
+    let from = root().join("crates/rqps/tests/data/golden/sysbench");
     let (to, mut files) = (scratch().join("set"), Vec::new());
     copy(&from, &to, &mut files);
     files.sort();

@@ -2,11 +2,11 @@
 
 use std::os::unix::net::UnixStream;
 
-use rqps::domain::endpoint::Login;
-use rqps::wire::fuzzing::{self, sent};
-use rqps::wire::mysql::MysqlClient;
-use rqps::wire::postgres::{PostgresClient, TextCall};
-use rqps::wire::{LastRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
+use rqps_model::endpoint::Login;
+use rqps_wire::fuzzing::{self, sent};
+use rqps_wire::mysql::MysqlClient;
+use rqps_wire::postgres::{PostgresClient, TextCall};
+use rqps_wire::{LastRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 use super::split;
 

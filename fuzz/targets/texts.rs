@@ -1,18 +1,19 @@
 //! Texts that a user brings, or gets from somebody: SQL, CSV, scripts, TOML, JSON.
 
-use rqps::benchmarks::{self, StepSet, custom, pgbench};
-use rqps::dbms::config;
-use rqps::domain::build::{Dbms, Version};
-use rqps::domain::dialect::Dialect;
-use rqps::domain::sql_name::Literal;
-use rqps::obtain::source::IdleFiles;
-use rqps::plan::{self, BlockSpec, Plan};
-use rqps::user_text::pgbench::{PgbenchProgram, VariableNames};
-use rqps::user_text::{
-    self, ChangedRelation, CsvReader, CsvRecord, SqlChunk, SqlLexer, SqlPart, SqlSplitter,
-    mysql_dump, toml_reader,
+use rqps_builds::source::IdleFiles;
+use rqps_dbms::config;
+use rqps_lab::benchmarks::{self, StepSet, custom, pgbench};
+use rqps_lab::plan::{self, BlockSpec, Plan};
+use rqps_model::build::{Dbms, Version};
+use rqps_model::dialect::Dialect;
+use rqps_model::escape;
+use rqps_model::json;
+use rqps_model::sql_name::Literal;
+use rqps_text::pgbench::{PgbenchProgram, VariableNames};
+use rqps_text::{
+    self as user_text, ChangedRelation, CsvReader, CsvRecord, SqlChunk, SqlLexer, SqlPart,
+    SqlSplitter, mysql_dump, toml_reader,
 };
-use rqps::{escape, json};
 
 use super::{file, text};
 

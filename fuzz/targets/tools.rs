@@ -1,9 +1,9 @@
 //! What programs print: package clients, git, ldconfig, servers, Slurm; files of the system.
 
-use rqps::dbms::fuzzing as dbms;
-use rqps::lab::fuzzing as lab;
-use rqps::obtain::fuzzing as obtain;
-use rqps::os::{fuzzing as os, proc};
+use rqps_builds::fuzzing as obtain;
+use rqps_dbms::fuzzing as dbms;
+use rqps_host::{fuzzing as os, proc};
+use rqps_lab::lab::fuzzing as lab;
 
 use super::{file, text};
 

@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
-use rqps::benchmarks::spec::SaidWords;
-use rqps::benchmarks::{self, kv, lua, pgbench};
-use rqps::dbms::spec::{self, Machine};
-use rqps::domain::build::Version;
-use rqps::domain::rocksdb::KvOption;
-use rqps::driver::event::DriverEvent;
-use rqps::driver::request::{DriverRequest, LabWord};
-use rqps::json;
-use rqps::lab::fuzzing as lab;
-use rqps::plan::words;
-use rqps::units;
-use rqps::wire::dsn::{self, Dsn};
-use rqps::wire::{fuzzing as wire, password};
-use rqps::workload::value;
+use rqps_bench::spec::SaidWords;
+use rqps_dbms::spec::{self, Machine};
+use rqps_driver::event::DriverEvent;
+use rqps_driver::request::{DriverRequest, LabWord};
+use rqps_driver::workload::value;
+use rqps_lab::benchmarks::{self, kv, lua, pgbench};
+use rqps_lab::lab::fuzzing as lab;
+use rqps_lab::plan::words;
+use rqps_model::build::Version;
+use rqps_model::json;
+use rqps_model::rocksdb::KvOption;
+use rqps_model::units;
+use rqps_wire::dsn::{self, Dsn};
+use rqps_wire::{fuzzing as wire, password};
 
 use super::{file, scratch, split, text};
 

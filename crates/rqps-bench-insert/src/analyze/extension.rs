@@ -1,0 +1,27 @@
+//! The Insert Benchmark's hooks in the analysis.
+
+use super::{caveats, metrics, stalls, write_rate};
+use rqps_analysis::Extension;
+use rqps_analysis::extension::{BySecond, SecondFigures};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+
+/// The hooks.
+pub(crate) const EXTENSION: Extension = Extension {
+    in_sequence: true,
+    by_second: Some(BySecond {
+        compute: |rows| SecondFigures { series: stalls::host_series(rows), ..Default::default() },
+        is_stored: |outcome| outcome.series.contains_key("host_iowait"),
+    }),
+    measure: |step, _| metrics::own_metrics(step),
+    missed_rate: write_rate::missed,
+    comparable,
+    caveats: caveats::find,
+    ..Extension::none("insert")
+};
+
+/// Removes the step limit: it changes no step below it, and a step that reaches it says so.
+fn comparable(workload: &mut Workload) {
+    if let BenchmarkParameters::Insert(shape) = &mut workload.shape {
+        shape.step_limit = None;
+    }
+}

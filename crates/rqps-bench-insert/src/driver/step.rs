@@ -1,0 +1,449 @@
+//! A step of the Insert Benchmark: per client an inserter, a deleter and query workers, each a
+//! thread with its own connection, in one process.
+//!
+//! The published client is a group of processes per client; one of them only makes statements. Here
+//! each worker makes its own statements. `turns.rs` has their common order of turns and pace as
+//! data; threads and the fake DBMS use the same code.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::driver::make::{Maker, Post, STACK, Worker, said};
+use crate::driver::meter::{RoleKind, RoleMeter, WorkerCpu, WorkerRecorder};
+use crate::driver::observer::Observer;
+use crate::driver::outcome::{Ended, WindowEnd};
+use crate::driver::pair::Pair;
+use crate::driver::turns::{Side, WriterTurn};
+use crate::driver::writer::Writer;
+use crate::driver::{counted, fake, make, outcome, prepare};
+use rqps_driver::Stop;
+use rqps_driver::clock::Clock;
+use rqps_driver::clock::SECOND;
+use rqps_driver::columns_of_roles::SeriesOf;
+use rqps_driver::connection::Connector;
+use rqps_driver::crew::{Crew, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand};
+use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::link::LabLink;
+use rqps_driver::placement;
+use rqps_driver::request::{DriverRequest, StepRequest};
+use rqps_driver::window::{LATE, Window};
+use rqps_host::affinity::CpuAssignment;
+use rqps_host::clock::RealClock;
+use rqps_model::endpoint::Endpoint;
+use rqps_model::insert::InsertWork;
+use rqps_model::metric::Metric;
+use rqps_model::run::Outcome;
+
+/// Number of statements that identify the server's thread of a connection.
+const PINGS: u32 = 50;
+
+/// The loop of the benchmark's steps.
+pub(crate) fn step_loop(
+    request: &DriverRequest,
+    task: &StepRequest,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    measure(request, &task.own()?, Connector::new(request)?, link)
+}
+
+/// Carries out a step and sends its progress.
+fn measure<W: Write>(
+    request: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: Connector,
+    link: &mut LabLink<W>,
+) -> Result<(), Stop> {
+    check(task)?;
+    match request.endpoint {
+        Endpoint::Fake { .. } => fake::measure(request, task, &connector, link),
+        Endpoint::Server(_) | Endpoint::File { .. } => {
+            measure_really(request, task, connector, link)
+        }
+    }
+}
+
+/// Refuses a step that would never end.
+fn check(task: &StepRequest<InsertWork>) -> Result<(), String> {
+    let writes = &task.work.writes;
+    let wrong = if task.clients == 0 {
+        "no clients"
+    } else if writes.rows == 0 {
+        "no rows"
+    } else if writes.rows_per_commit == 0 {
+        "batches without rows"
+    } else if writes.rows_per_second == Some(0) {
+        "a rate of 0 rows per second"
+    } else if task.work.shared && writes.deletes.is_some() {
+        "deletes from a table shared by several clients"
+    } else {
+        return Ok(());
+    };
+    Err(format!("failed to measure: the request has {wrong}"))
+}
+
+/// Shared by the threads.
+struct Shared {
+    request: DriverRequest,
+    task: StepRequest<InsertWork>,
+    connector: Arc<Connector>,
+    posts: Vec<Post>,
+    recorders: Vec<Arc<WorkerRecorder>>,
+    pairs: Vec<Pair>,
+    clock: Clock,
+    /// Unix seconds at zero of the clock.
+    epoch: i64,
+    gate: Option<Arc<std::sync::Mutex<()>>>,
+    /// The CPUs of each worker and of the server's side of its connection.
+    seats: Vec<CpuAssignment>,
+}
+
+impl Shared {
+    fn maker(&self) -> Maker<'_> {
+        Maker {
+            request: &self.request,
+            task: &self.task,
+            connector: &self.connector,
+            epoch: self.epoch,
+            gate: self.gate.clone(),
+        }
+    }
+
+    fn pair(&self, post: Post) -> &Pair {
+        &self.pairs[self.maker().own(post.client)]
+    }
+}
+
+fn measure_really<W: Write>(
+    request: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: Connector,
+    link: &mut LabLink<W>,
+) -> Result<(), Stop> {
+    let start = Instant::now();
+    let connector = Arc::new(connector);
+    let mut notes = prepare::tables(request, task, &connector, link)?;
+    let (plans, more) = prepare::plans(request, task, &connector);
+    notes.extend(more);
+    let writers = 1 + u32::from(task.work.writes.deletes.is_some());
+    let pair = |client| Pair::new(make::turns(request, &task.work, client, 0), writers);
+    let first = request.number_of(0);
+    let posts = make::posts(task, first);
+    let recorders = make::recorders(&task.work, &posts);
+    let own_pid = task.server_pid.filter(|_| request.mark.is_none());
+    let seating = placement::plan_seats(task.placement, posts.len() as u32, own_pid);
+    notes.extend(seating.notes);
+    let shared = Arc::new(Shared {
+        request: request.clone(),
+        task: task.clone(),
+        connector,
+        posts,
+        recorders,
+        pairs: (first..first + task.clients).map(pair).collect(),
+        clock: Clock::Real(RealClock::starting_at(start)),
+        epoch: jiff::Timestamp::now().as_second() - start.elapsed().as_secs() as i64,
+        gate: make::gate(request.dialect),
+        seats: seating.seats,
+    });
+    let mut crew = Crew::start(start, members(&shared))?;
+    let mut measured = run(&shared, &mut crew, link)?;
+    measured.plans = plans;
+    measured.notes.splice(..0, notes);
+    link.say(&DriverEvent::Measured(Box::new(measured)))?;
+    Ok(())
+}
+
+/// One thread for each worker.
+fn members(shared: &Arc<Shared>) -> Vec<Member<Ended>> {
+    let member = |(index, post): (usize, &Post)| {
+        let shared = Arc::clone(shared);
+        let life = move |stand: &Stand<Ended>| live(&shared, index, stand);
+        let (name, life) = (said(*post), Box::new(life));
+        Member { name, stack: STACK, background: false, life }
+    };
+    shared.posts.iter().enumerate().map(member).collect()
+}
+
+/// Leads the workers through the window.
+fn run<W: Write>(
+    shared: &Shared,
+    crew: &mut Crew<Ended>,
+    link: &mut LabLink<W>,
+) -> Result<Outcome, Stop> {
+    let Shared { request, task, pairs, .. } = shared;
+    let ready = crew.gather(link)?;
+    let alone = ready.len() == 1;
+    let server = placement::SeatedServer {
+        dialect: request.dialect,
+        pid: task.server_pid,
+        alone,
+        own: request.mark.is_none(),
+    };
+    let mut notes: Vec<String> = ready.iter().flat_map(|ready| ready.notes.clone()).collect();
+    notes.extend(server.seat_all(crew, &ready, &shared.seats, link)?);
+    if let Some(batches) = request.counted_events {
+        let serving = server.serving(crew, &ready, link)?;
+        let mut outcome = counted::lead(&task.work, batches, crew, serving, link)?;
+        outcome.notes = notes;
+        return Ok(outcome);
+    }
+    let observer = Observer::start(request, task, &shared.connector);
+    link.pause_if(request.pause)?;
+    link.say(&DriverEvent::Warming)?;
+    let start = window_start(shared, link);
+    for (client, pair) in (request.number_of(0)..).zip(pairs) {
+        pair.begin(make::turns(request, &task.work, client, start));
+    }
+    let main = outcome::main_role(&task.work);
+    let mut seconds = Seconds {
+        start,
+        limit: task.work.limit_seconds.map(|seconds| start + (seconds * SECOND) as u64),
+        meter: RoleMeter::new(&shared.recorders, main, start).for_share_of(request, task.clients),
+        series: SeriesOf::default(),
+        observer: &observer,
+    };
+    let window = Window { start, end: u64::MAX, whole_events: true };
+    let finished = crew.measure(window, &mut seconds, link)?;
+    let ended = finished.done.into_iter().map(|done| done.map(|done| done.value));
+    let ended: Vec<Ended> = ended.map(Option::unwrap_or_default).collect();
+    let window_ns = finished.end.saturating_sub(start);
+    let end = WindowEnd { window_ns, limited: finished.limited };
+    let end = end.of_all_hosts(request, task, link)?;
+    let mut outcome = outcome::outcome((request, task), &shared.recorders, &ended, end.window_ns);
+    if !request.is_shared(task.clients) {
+        outcome.series = seconds.series.into_columns();
+    }
+    outcome.notes.splice(..0, notes);
+    outcome.client_cpu = finished.cpu;
+    outcome::speak_for_all(&mut outcome, (request, task), end.limited, link)?;
+    if end.limited {
+        // A server this far behind may not answer further queries.
+        return Ok(outcome);
+    }
+    outcome.notes.extend(observer.end());
+    if let Some(bytes) = prepare::database_bytes(request, task, &shared.connector) {
+        outcome.extra.insert(Metric::DatabaseSize, bytes / f64::from(1 << 30));
+    }
+    Ok(outcome)
+}
+
+/// The start of the window: on several hosts at the same moment, even if one of them was late.
+fn window_start<W: Write>(shared: &Shared, link: &LabLink<W>) -> u64 {
+    let now = || shared.clock.now();
+    let is_shared = shared.request.is_shared(shared.task.clients);
+    match link.start_by(now).filter(|_| is_shared) {
+        Some(begin) => (begin + LATE.as_nanos() as u64).max(now()),
+        None => now() + LEAD_NS,
+    }
+}
+
+/// Cuts an interval each second until all workers are done or the step reaches its limit.
+struct Seconds<'a> {
+    start: u64,
+    limit: Option<u64>,
+    meter: RoleMeter,
+    series: SeriesOf,
+    observer: &'a Observer,
+}
+
+impl Intervals for Seconds<'_> {
+    fn next_cut(&self) -> Option<u64> {
+        Some(self.start + (u64::from(self.meter.seconds()) + 1) * SECOND as u64)
+    }
+
+    fn cut(&mut self, now: u64) -> StepInterval {
+        let mut interval = self.meter.interval(now);
+        self.observer.add_to(&mut interval.extra);
+        self.series.add(&interval);
+        interval
+    }
+
+    fn limit(&self) -> Option<u64> {
+        self.limit
+    }
+}
+
+/// The whole work of one worker. The error is a complete message.
+fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), String> {
+    let post = shared.posts[index];
+    let maker = shared.maker();
+    let pair = shared.pair(post);
+    let seated = placement::seat_client(&shared.seats[index]);
+    let mut session = maker.open(post)?;
+    let is_counted = shared.request.counted_events.is_some();
+    let thread = is_counted.then(|| session.serving_thread()).flatten();
+    let connection_id = session.connection_id();
+    let recorder = Arc::clone(&shared.recorders[index]);
+    let mut worker = maker.worker(post, session, shared.clock.clone(), recorder, pair)?;
+    let notes = Vec::from_iter(seated.err());
+    stand.ready(Ready { connection_id, thread, notes, ..Ready::default() });
+    let Some(order) = first_order(shared, &mut worker, stand)? else { return Ok(()) };
+    let start = match order {
+        Order::Measure(window) => window.start,
+        Order::MeasureEvents(batches) => {
+            let write = || counted::count(&mut worker, batches, &shared.clock, thread);
+            let (written, spent) = Spent::on(&shared.clock, write);
+            written.map_err(|fault| format!("{}: {fault}", said(post)))?;
+            stand.done(outcome::ended(worker, WorkerCpu::default()), spent);
+            return Ok(());
+        }
+        _ => return Ok(()),
+    };
+    shared.clock.wait_until(start);
+    let work = || work(shared, post, &mut worker, start, stand);
+    let (worked, mut spent) = Spent::on(&shared.clock, work);
+    worked.map_err(|fault| format!("{}: {fault}", said(post)))?;
+    let cpu = WorkerCpu { used_ns: spent.cpu_ns, share: spent.share() };
+    if post.role == RoleKind::Query {
+        // The window ends with the last writer; a query in flight then counts.
+        spent.to = start;
+    }
+    stand.done(outcome::ended(worker, cpu), spent);
+    Ok(())
+}
+
+/// Answers pings and warms up until the order to measure; `None` if the step ends before.
+fn first_order(
+    shared: &Shared,
+    worker: &mut Worker,
+    stand: &Stand<Ended>,
+) -> Result<Option<Order>, String> {
+    while let Some(order) = stand.order() {
+        match order {
+            Order::Measure(_) | Order::MeasureEvents(_) => return Ok(Some(order)),
+            Order::Ping => stand.answer(worker.session().ping(PINGS)),
+            Order::WarmUpEvents(batches) => {
+                stand.answer(counted::write(worker, batches, &shared.clock));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// The work of a worker in the window.
+fn work(
+    shared: &Shared,
+    post: Post,
+    worker: &mut Worker,
+    start: u64,
+    stand: &Stand<Ended>,
+) -> Result<(), String> {
+    let pair = shared.pair(post);
+    match worker {
+        Worker::Writer(writer, side) => {
+            if write_all(shared, pair, writer, *side, stand)? {
+                finish(shared, post, writer, *side, start)?;
+                pair.done();
+            }
+        }
+        Worker::Querier(querier) => {
+            while !pair.is_over() && !stand.is_over() {
+                querier.query()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes all batches of one side. False if the step ended meanwhile.
+fn write_all(
+    shared: &Shared,
+    pair: &Pair,
+    writer: &mut Writer,
+    side: Side,
+    stand: &Stand<Ended>,
+) -> Result<bool, String> {
+    loop {
+        match pair.wait(side, || shared.clock.now(), || stand.is_over()) {
+            Some(WriterTurn::Go { intended, ready, .. }) => writer.write(intended, ready)?,
+            Some(WriterTurn::Resync) => {
+                writer.resync()?;
+                pair.resynced(shared.clock.now());
+            }
+            Some(WriterTurn::Over) => return Ok(true),
+            Some(WriterTurn::Blocked) => {}
+            None => return Ok(false),
+        }
+        if stand.is_over() {
+            return Ok(false);
+        }
+    }
+}
+
+/// Work after a writer's rows: waits for the end of the schedule, makes indexes.
+fn finish(
+    shared: &Shared,
+    post: Post,
+    writer: &mut Writer,
+    side: Side,
+    start: u64,
+) -> Result<(), String> {
+    let Shared { request, task, .. } = shared;
+    let last = make::pacer(request, &task.work, post.client, start).end(make::batches(&task.work));
+    // A kept schedule lasts for its whole length, including the last gap.
+    shared.clock.wait_until(last);
+    let own_table = !task.work.shared || post.client == 0;
+    if side == Side::Insert && own_table && !task.work.indexes.is_empty() {
+        let table = shared.maker().table(post.client);
+        let engine = task.storage_engine.as_deref();
+        writer.make_indexes(&make::index_statements(&task.work, table, engine))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use rqps_driver::request::RequestBody;
+    use rqps_model::benchmark::{OwnWork, StepBody};
+    use rqps_model::insert::Query;
+    use rqps_model::script::Protocol;
+
+    /// Two clients, each with an inserter, a deleter and a query worker, on fake sessions and the
+    /// clock of the host.
+    fn step(change: impl FnOnce(&mut InsertWork)) -> Result<(), String> {
+        let mut task = outcome::tests::task(2);
+        task.work.writes.rows_per_second = None;
+        task.work.writes.insert_sql = "INSERT INTO pi{table} VALUES ".to_owned();
+        task.work.queries.as_mut().unwrap().kinds = vec![Query {
+            name: "point".to_owned(),
+            prepare: None,
+            sql: "SELECT 1 FROM pi{table}".to_owned(),
+            protocol: Protocol::Text,
+            parameters: Vec::new(),
+        }];
+        change(&mut task.work);
+        let request = DriverRequest {
+            tables: 2,
+            ..DriverRequest::fake(RequestBody::Step(Box::new(
+                task.with(StepBody::Own(OwnWork::new("insert", &task.work))),
+            )))
+        };
+        let connector = Connector::new(&request)?;
+        let mut link = LabLink::alone(Vec::new());
+        measure_really(&request, &task, connector, &mut link).map_err(|stop| match stop {
+            Stop::Fault(fault) => fault,
+            Stop::Gone => "gone".to_owned(),
+        })
+    }
+
+    #[test]
+    fn a_panic_of_any_worker_ends_the_step_with_its_message() {
+        let check = |who: &str, change: fn(&mut InsertWork)| {
+            let fault = step(change).unwrap_err();
+            let rest = fault.strip_prefix(&format!("the {who} of client ")).unwrap_or(&fault);
+            assert_eq!(&rest[1..], " panicked: told to panic", "{fault}");
+        };
+        check("inserter", |work| work.writes.insert_sql = "panic {table} ".to_owned());
+        check("deleter", |work| {
+            work.writes.rows = 1_000_000_000;
+            work.writes.deletes.as_mut().unwrap().sql = "panic {key} {rows}".to_owned();
+        });
+        check("query worker", |work| {
+            work.writes.rows = 1_000_000_000;
+            work.queries.as_mut().unwrap().kinds[0].sql = "panic {table}".to_owned();
+        });
+    }
+}

@@ -1,0 +1,152 @@
+//! Metrics of the RocksDB sequence, from the library's statistics at the end of a step and from the
+//! step's own counts. docs/kv.md has each formula, and the errors of the published ones.
+
+use super::buckets::Buckets;
+use super::caveats;
+use super::samples::averages;
+use super::stats::{self, Stats};
+use rqps_analysis::Extension;
+use rqps_analysis::extension::{BySecond, SecondFigures};
+use rqps_analysis::histogram::Histogram;
+use rqps_analysis::measurement::MetricValue;
+use rqps_analysis::metrics::Latencies;
+use rqps_model::metric::Metric;
+use rqps_model::run::StepRecord;
+use rqps_stats::stability;
+
+const MIB: f64 = (1 << 20) as f64;
+const GIB: f64 = (1 << 30) as f64;
+
+/// Name of the library's statistics in the texts of a step's record.
+pub const STATS: &str = "stats";
+
+/// The hooks.
+pub(crate) const EXTENSION: Extension = Extension {
+    by_second: Some(BySecond {
+        compute: |rows| SecondFigures { means: averages(rows), ..Default::default() },
+        is_stored: |outcome| outcome.extra.contains_key(&Metric::CpuIdle),
+    }),
+    measure: own_metrics,
+    caveats: caveats::find,
+    ..Extension::none("kv")
+};
+
+/// The metrics of a step; none for other benchmarks and for imported results.
+fn own_metrics(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
+    let text = step.outcome.facts.get(STATS).filter(|_| step.imported.is_none());
+    let Some(text) = text else { return Vec::new() };
+    let stats = stats::parse(text);
+    let outcome = &step.outcome;
+    let mut values = Vec::new();
+    if outcome.seconds > 0.0 {
+        values.push((Metric::MbPerSecond, outcome.bytes as f64 / MIB / outcome.seconds));
+    }
+    values.extend(tree(&stats, written_bytes(step)));
+    values.extend(stalls(&stats));
+    if let Ok(histogram) = latencies {
+        values.extend(latency(histogram));
+    }
+    if let Some(evenness) = stability::evenness(&step.per_second) {
+        values.push((Metric::RateVariation, 100.0 * evenness.cv));
+    }
+    values.into_iter().map(|(metric, number)| (metric, Ok(number))).collect()
+}
+
+/// Bytes of the keys and values put by the clients and the background writer.
+fn written_bytes(step: &StepRecord) -> f64 {
+    let outcome = &step.outcome;
+    let clients = if outcome.writes > 0 { outcome.bytes as f64 } else { 0.0 };
+    let writer = outcome.roles.get("writer").map_or(0, |role| role.operations) as f64;
+    let per_put = match &outcome.roles.get("writer") {
+        // The writer's puts are as long as those of clients; `bytes` of a read counts key and value
+        // too.
+        Some(_) if outcome.rows > 0 => outcome.bytes as f64 / outcome.rows as f64,
+        _ => 0.0,
+    };
+    clients + writer * per_put
+}
+
+fn tree(stats: &Stats, written_bytes: f64) -> Vec<(Metric, f64)> {
+    let mut values = Vec::new();
+    let mut put = |metric, value: Option<f64>| {
+        values.extend(value.map(|value| (metric, value)));
+    };
+    let sum = stats.sum.as_ref();
+    put(Metric::LsmSize, sum.map(|sum| sum.bytes / GIB));
+    put(Metric::BlobSize, stats.blob_gb);
+    put(Metric::CompactionWritten, stats.compaction_written_gb);
+    put(Metric::CompactionMbPerSecond, stats.compaction_mb_per_second);
+    put(Metric::CompactionWallSeconds, sum.and_then(|sum| sum.get("Comp(sec)")));
+    put(Metric::CompactionCpuSeconds, sum.and_then(|sum| sum.get("CompMergeCPU(sec)")));
+    put(Metric::BlobRead, sum.and_then(|sum| sum.get("Rblob(GB)")));
+    put(Metric::BlobWritten, sum.and_then(|sum| sum.get("Wblob(GB)")));
+    // Field positions as awk counts them, with the name and both parts of the size.
+    put(Metric::CompactionWallSecondsCompat, sum.and_then(|sum| sum.field(15)));
+    put(Metric::CompactionCpuSecondsCompat, sum.and_then(|sum| sum.field(16)));
+    put(Metric::BlobReadCompat, sum.and_then(|sum| sum.field(21)));
+    put(Metric::BlobWrittenCompat, sum.and_then(|sum| sum.field(22)));
+    let tree = stats.compaction_written_gb;
+    if written_bytes > 0.0 {
+        put(Metric::WriteAmp, tree.map(|tree| tree * GIB / written_bytes));
+    }
+    let ingest = stats.ingest_gb.filter(|ingest| *ingest > 0.0);
+    let compat = |((tree, flush), ingest)| (tree + flush) / ingest;
+    put(Metric::WriteAmpCompat, tree.zip(stats.flush_gb).zip(ingest).map(compat));
+    values
+}
+
+pub(super) fn stalls(stats: &Stats) -> Vec<(Metric, f64)> {
+    let mut values = Vec::new();
+    values.extend(stats.stall_percent.map(|percent| (Metric::StallPercent, percent)));
+    let counts = [
+        (Metric::StallL0Delays, "l0-file-count-limit-delays"),
+        (Metric::StallL0Stops, "l0-file-count-limit-stops"),
+        (Metric::StallMemtableDelays, "memtable-limit-delays"),
+        (Metric::StallMemtableStops, "memtable-limit-stops"),
+        (Metric::StallPendingDelays, "pending-compaction-bytes-delays"),
+        (Metric::StallPendingStops, "pending-compaction-bytes-stops"),
+    ];
+    let mut sum = None;
+    for (metric, name) in counts {
+        if let Some(count) = stats.stalls.get(name) {
+            values.push((metric, *count as f64));
+            sum = Some(sum.unwrap_or(0.0) + *count as f64);
+        }
+    }
+    // They are part of the l0 counts, and so not added.
+    let among = [
+        (Metric::StallL0DelaysBusy, "cf-l0-file-count-limit-delays-with-ongoing-compaction"),
+        (Metric::StallL0StopsBusy, "cf-l0-file-count-limit-stops-with-ongoing-compaction"),
+    ];
+    for (metric, name) in among {
+        if let Some(count) = stats.stalls.get(name) {
+            values.push((metric, *count as f64));
+        }
+    }
+    values.extend(sum.map(|sum| (Metric::StallCount, sum)));
+    values
+}
+
+fn latency(histogram: &Histogram) -> Vec<(Metric, f64)> {
+    let mut values = Vec::new();
+    if histogram.total() == 0 {
+        return values;
+    }
+    let [p9999] = histogram.quantiles([0.9999]);
+    if histogram.total() >= 10 * P9999_EVENTS {
+        values.push((Metric::P9999, p9999 as f64 / 1e6));
+    }
+    let buckets = Buckets::of(histogram);
+    let compat = [
+        (Metric::P50Compat, 50.0),
+        (Metric::P99Compat, 99.0),
+        (Metric::P999Compat, 99.9),
+        (Metric::P9999Compat, 99.99),
+    ];
+    values.extend(compat.map(|(metric, percent)| (metric, buckets.percentile(percent))));
+    values.push((Metric::MaxCompat, buckets.max()));
+    values
+}
+
+/// Fewest events for a 99.99th percentile.
+const P9999_EVENTS: u64 = 10_000;

@@ -1,0 +1,503 @@
+//! The threads of a step: clients and the background writer, as members of one crew.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::driver::client::{Client, Counts, Store, Until};
+use crate::driver::player::TurnClient;
+use crate::driver::writer::Writer;
+use crate::driver::{counted, maintain};
+use crate::rows::{KeyNumbers, ValuePool};
+use rqps_driver::Stop;
+use rqps_driver::clock::Clock;
+use rqps_driver::clock::SECOND;
+use rqps_driver::crew::{
+    Crew, Done, Finished, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand,
+};
+use rqps_driver::event::StepInterval;
+use rqps_driver::interval::IntervalMeter;
+use rqps_driver::link::LabLink;
+use rqps_driver::placement::{self, Seating};
+use rqps_driver::recorder::{Recorder, histograms};
+use rqps_driver::request::{DriverRequest, StepRequest};
+use rqps_driver::ring::TurnRequest;
+use rqps_driver::schedule::ArrivalSchedule;
+use rqps_driver::turns::Team;
+use rqps_driver::window::Window;
+use rqps_embed::rocksdb::{Database, Durability, Handle};
+use rqps_host::affinity::CpuAssignment;
+use rqps_host::clock::RealClock;
+use rqps_host::tree::{self, Cpu};
+use rqps_model::benchmark::Pace;
+use rqps_model::kv::{KvOperation, KvWork};
+use rqps_model::metric::Metric;
+use rqps_model::rocksdb::KEY_BYTES;
+use rqps_model::run::{OpenOutcome, Outcome, Role};
+
+/// Bytes of a thread's stack; RocksDB uses the stack of its callers.
+const STACK: usize = 2 << 20;
+
+/// Opens the store for a thread.
+type Open<S> = Box<dyn Fn() -> S + Send + Sync>;
+
+/// Reads the current state of the tree: columns of an interval.
+type TreeState<'a> = dyn Fn() -> Vec<(&'static str, f64)> + 'a;
+
+/// Shared by the threads.
+struct Shared<S> {
+    work: KvWork,
+    seed: u64,
+    clock: Clock,
+    open: Open<S>,
+    clients: Vec<Arc<Recorder>>,
+    /// Recorder and limit, MB per second.
+    writer: Option<(Arc<Recorder>, f64)>,
+    /// The CPUs of the clients, and after them those of the writer.
+    seats: Vec<CpuAssignment>,
+    /// The turns with other targets' clients, if they take turns.
+    team: Option<Team>,
+}
+
+/// The course of a step.
+enum ClientCourse<'a, W> {
+    /// One window.
+    Window,
+    /// Turns with other targets.
+    Turns(&'a TurnRequest),
+    /// This number of counted operations. The function completes the background work that they
+    /// leave.
+    Counted(u64, &'a mut dyn FnMut(&mut LabLink<W>) -> Result<(), Stop>),
+}
+
+/// Runs the clients of a step, and the writer if it has a limit.
+pub(super) fn measure<W: Write>(
+    request: &DriverRequest,
+    task: &StepRequest<KvWork>,
+    beside: (Option<f64>, Seating),
+    database: &Arc<Database>,
+    link: &mut LabLink<W>,
+) -> Result<Outcome, Stop> {
+    let logged = task.work.write_ahead_log;
+    let durability = if logged { Durability::Log } else { Durability::NoLog };
+    let opened = Arc::clone(database);
+    let open: Open<Handle> = Box::new(move || Handle::new(&opened, durability));
+    let mut settle = |link: &mut LabLink<W>| counted::settle(database, &task.work, link);
+    let course = match (&request.turns, request.counted_events) {
+        (Some(turns), _) => ClientCourse::Turns(turns),
+        (None, Some(operations)) => {
+            counted::prepare(database, &task.work, link)?;
+            ClientCourse::Counted(operations, &mut settle)
+        }
+        (None, None) => ClientCourse::Window,
+    };
+    run(request.seed, task, course, beside, open, &|| tree_state(database), link)
+}
+
+fn run<S: Store + 'static, W: Write>(
+    seed: u64,
+    task: &StepRequest<KvWork>,
+    course: ClientCourse<'_, W>,
+    (writer_mb, seating): (Option<f64>, Seating),
+    open: Open<S>,
+    tree: &TreeState<'_>,
+    link: &mut LabLink<W>,
+) -> Result<Outcome, Stop> {
+    let begun = Instant::now();
+    let clock = Clock::Real(RealClock::starting_at(begun));
+    let team = match course {
+        ClientCourse::Turns(turns) => Some(Team::join(turns, task.work.clients, clock.clone())?),
+        ClientCourse::Window | ClientCourse::Counted(..) => None,
+    };
+    let is_open = matches!(task.work.pace, Pace::Open { .. });
+    let recorder = |scheduled| Arc::new(Recorder::new(scheduled));
+    let shared = Arc::new(Shared {
+        work: task.work.clone(),
+        seed,
+        clock,
+        open,
+        clients: (0..task.work.clients).map(|_| recorder(is_open)).collect(),
+        writer: writer_mb.map(|mb| (recorder(false), mb)),
+        seats: seating.seats,
+        team,
+    });
+    let mut crew = Crew::start(begun, members(&shared))?;
+    let ready = crew.gather(link)?;
+    let finished = match (&shared.team, course) {
+        (None, ClientCourse::Counted(operations, settle)) => {
+            let serving = ready.first().and_then(|ready| ready.thread);
+            crew.count_events(counted::events(&task.work, operations), serving, settle, link)?
+        }
+        (Some(team), _) => {
+            let window = Window { start: 0, end: u64::MAX, whole_events: true };
+            let mut seconds = Seconds::new(&shared, window, tree);
+            team.lead(&mut crew, &mut |own| seconds.cut(own), link)?
+        }
+        (None, _) => {
+            let start = shared.clock.now() + LEAD_NS;
+            let limited = shared.work.operations.is_some();
+            let end = if limited { u64::MAX } else { start + (task.seconds * SECOND) as u64 };
+            let window = Window { start, end, whole_events: true };
+            crew.measure(window, &mut Seconds::new(&shared, window, tree), link)?
+        }
+    };
+    // The connector closes the database, so the threads must release it first.
+    crew.join(link)?;
+    let mut outcome = shared.outcome(finished);
+    if let Some(team) = &shared.team {
+        team.report(&mut outcome, link)?;
+    }
+    outcome.notes.extend(seating.notes);
+    Ok(outcome)
+}
+
+/// Threads count from 1, with the writer first if there is one, as in db_bench.
+fn members<S: Store + 'static>(shared: &Arc<Shared<S>>) -> Vec<Member<Counts>> {
+    let mut members = Vec::new();
+    let mut thread = 1;
+    if let Some((recorder, mb)) = shared.writer.clone() {
+        let shared = Arc::clone(shared);
+        let life = move |stand: &Stand<Counts>| shared.write(thread, recorder, mb, stand);
+        let (name, life) = ("the writer".to_owned(), Box::new(life));
+        members.push(Member { name, stack: STACK, background: true, life });
+        thread += 1;
+    }
+    for (client, recorder) in shared.clients.iter().cloned().enumerate() {
+        let (shared, thread) = (Arc::clone(shared), thread + client as u64);
+        let life = move |stand: &Stand<Counts>| shared.operate((thread, client), recorder, stand);
+        let (name, life) = (format!("client {client}"), Box::new(life));
+        members.push(Member { name, stack: STACK, background: false, life });
+    }
+    members
+}
+
+impl<S: Store> Shared<S> {
+    /// Pins the calling thread to its CPUs.
+    fn sit(&self, index: usize) -> Result<(), String> {
+        self.seats.get(index).map_or(Ok(()), placement::seat_client)
+    }
+
+    fn operate(
+        &self,
+        (thread, index): (u64, usize),
+        recorder: Arc<Recorder>,
+        stand: &Stand<Counts>,
+    ) -> Result<(), String> {
+        let work = &self.work;
+        self.sit(index)?;
+        let mut client = Client {
+            store: (self.open)(),
+            numbers: KeyNumbers::new(self.seed, thread, work.keys.max(1)),
+            values: ValuePool::new(work.value_bytes as usize),
+            clock: self.clock.clone(),
+            recorder,
+            schedule: ArrivalSchedule::of(work.pace, self.seed, index as u32, work.clients),
+            before: 0,
+        };
+        stand.ready(Ready { thread: Some(tree::thread_id()), ..Ready::default() });
+        if let Some(team) = &self.team {
+            return play(team, index as u32, TurnClient::new(client, work), stand);
+        }
+        while let Some(order) = stand.order() {
+            let until = match order {
+                Order::WarmUpEvents(operations) => {
+                    stand.answer(client.warm_up(work, operations));
+                    continue;
+                }
+                Order::MeasureEvents(operations) => Until::operations(operations),
+                Order::Measure(window) => {
+                    self.clock.wait_until(window.start);
+                    // A thread that wakes after the window makes one call, so that the step has a
+                    // rate.
+                    let operations = work.operations.unwrap_or(u64::MAX);
+                    Until { time: window.end, operations, least: 1 }
+                }
+                _ => continue,
+            };
+            let (counts, spent) = Spent::on(&self.clock, || client.run(work, until));
+            stand.done(counts?, spent);
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        thread: u64,
+        recorder: Arc<Recorder>,
+        mb_per_second: f64,
+        stand: &Stand<Counts>,
+    ) -> Result<(), String> {
+        let work = &self.work;
+        self.sit(work.clients as usize)?;
+        let mut writer = Writer {
+            store: (self.open)(),
+            numbers: KeyNumbers::new(self.seed, thread, work.keys.max(1)),
+            values: ValuePool::new(work.value_bytes as usize),
+            clock: self.clock.clone(),
+            recorder,
+            mb_per_second,
+        };
+        stand.ready(Ready::default());
+        let Some(window) = stand.window() else { return Ok(()) };
+        self.clock.wait_until(window.start);
+        let (counts, spent) = Spent::on(&self.clock, || writer.run(|| stand.is_over()));
+        stand.done(counts?, spent);
+        Ok(())
+    }
+
+    fn outcome(&self, finished: Finished<Counts>) -> Outcome {
+        let mut done: Vec<Done<Counts>> = finished.done.into_iter().flatten().collect();
+        let written = self.writer.as_ref().map(|_| done.remove(0));
+        let all = || done.iter().map(|done| &done.value);
+        let sum = |get: fn(&Counts) -> u64| all().map(get).sum::<u64>();
+        let first = all().map(|counts| counts.start).min().unwrap_or(0);
+        let last = all().map(|counts| counts.end).max().unwrap_or(0);
+        let of_threads: u64 = sum(|counts| counts.end - counts.start);
+        let recorders: Vec<&Recorder> = self.clients.iter().map(AsRef::as_ref).collect();
+        let operations = sum(|counts| counts.operations);
+        let (latency, service) = histograms(&recorders);
+        let mut outcome = Outcome {
+            seconds: (last - first) as f64 / SECOND,
+            events: sum(|counts| counts.events),
+            statements: operations,
+            rows: sum(|counts| counts.entries),
+            bytes: sum(|counts| counts.bytes),
+            latency,
+            service,
+            open: matches!(self.work.pace, Pace::Open { .. }).then(|| OpenOutcome {
+                due: sum(|counts| counts.due),
+                behind_seconds_max: all().map(|counts| counts.behind_ns).max().unwrap_or(0) as f64
+                    / SECOND,
+            }),
+            client_cpu: finished.cpu,
+            client_busiest: busiest(&done),
+            ..Outcome::default()
+        };
+        match self.work.action {
+            KvOperation::FillSequential | KvOperation::Overwrite => outcome.writes = operations,
+            KvOperation::Mix { .. } => {
+                outcome.writes = sum(|counts| counts.puts);
+                outcome.reads = operations - outcome.writes;
+            }
+            _ => outcome.reads = operations,
+        }
+        let missed = sum(|counts| counts.missed);
+        if missed > 0 {
+            outcome.errors.insert("key not found".to_owned(), missed);
+        }
+        let us_per_op = of_threads as f64 / 1e3 / operations.max(1) as f64;
+        outcome.extra.insert(Metric::MicrosPerOp, us_per_op);
+        if let (Some((recorder, mb)), Some(done)) = (&self.writer, &written) {
+            let per_put = (KEY_BYTES as u64 + u64::from(self.work.value_bytes)) as f64;
+            let target = mb * f64::from(1 << 20) / per_put;
+            outcome.roles.insert("writer".to_owned(), role(recorder, done, target));
+            let rate = done.value.operations as f64 / outcome.seconds.max(f64::MIN_POSITIVE);
+            outcome.extra.insert(Metric::WriterRate, rate);
+        }
+        outcome
+    }
+}
+
+/// Client `index` takes turns when the order comes.
+fn play<S: Store>(
+    team: &Team,
+    index: u32,
+    mut client: TurnClient<'_, S>,
+    stand: &Stand<Counts>,
+) -> Result<(), String> {
+    while let Some(order) = stand.order() {
+        if order == Order::TakeTurns {
+            let (counts, spent) = team.play(index, &mut client, &|news| stand.turns(news))?;
+            stand.done(counts, spent);
+        }
+    }
+    Ok(())
+}
+
+/// The largest share of a CPU that one thread used.
+fn busiest(threads: &[Done<Counts>]) -> f64 {
+    threads.iter().map(|done| done.spent.share()).fold(0.0, f64::max).min(1.0)
+}
+
+fn role(recorder: &Recorder, done: &Done<Counts>, target: f64) -> Role {
+    let Done { value: counts, spent } = done;
+    Role {
+        workers: 1,
+        operations: counts.operations,
+        rows: counts.entries,
+        target_per_second: Some(target),
+        latency: histograms(&[recorder]).0,
+        service: None,
+        cpu: Cpu { total_ns: spent.cpu_ns, user_ticks: 1, system_ticks: 0 }.since(Cpu::default()),
+        busiest: busiest(std::slice::from_ref(done)),
+    }
+}
+
+/// Cuts seconds with the counts of the clients and the state of the tree.
+struct Seconds<'a> {
+    meter: IntervalMeter,
+    writer: Option<IntervalMeter>,
+    tree: &'a TreeState<'a>,
+    window: Window,
+}
+
+impl<'a> Seconds<'a> {
+    fn new<S>(shared: &Shared<S>, window: Window, tree: &'a TreeState<'a>) -> Seconds<'a> {
+        let recorder = shared.writer.as_ref().map(|(recorder, _)| Arc::clone(recorder));
+        Seconds {
+            meter: IntervalMeter::new(&shared.clients, window.start),
+            writer: recorder.map(|recorder| IntervalMeter::new(&[recorder], window.start)),
+            tree,
+            window,
+        }
+    }
+}
+
+impl Intervals for Seconds<'_> {
+    fn next_cut(&self) -> Option<u64> {
+        let Window { start, end, .. } = self.window;
+        Some(self.meter.next_cut(start, end)).filter(|cut| *cut < end)
+    }
+
+    fn cut(&mut self, now: u64) -> StepInterval {
+        let mut interval = self.meter.interval(now);
+        let mut extra = BTreeMap::new();
+        if let Some(meter) = &mut self.writer {
+            extra.insert("writer_operations".to_owned(), meter.interval(now).events as f64);
+        }
+        extra.extend((self.tree)().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        interval.extra = extra;
+        interval
+    }
+}
+
+fn tree_state(database: &Database) -> Vec<(&'static str, f64)> {
+    let number = |name| database.number(name).unwrap_or(0) as f64;
+    let stopped = number(c"rocksdb.is-write-stopped");
+    let delayed = number(c"rocksdb.actual-delayed-write-rate");
+    vec![
+        ("stalled", f64::from(stopped > 0.0 || delayed > 0.0)),
+        ("delayed_write_rate", delayed),
+        ("level0_files", maintain::level0_files(database).unwrap_or(0) as f64),
+        ("pending_bytes", number(c"rocksdb.estimate-pending-compaction-bytes")),
+        ("immutable_memtables", number(c"rocksdb.num-immutable-mem-table")),
+        ("running_compactions", number(c"rocksdb.num-running-compactions")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rqps_embed::rocksdb::{EntryCounts, RocksdbError};
+    use rqps_model::benchmark::{Placement, RateUnit};
+
+    /// Finds every key. Panics at this operation, if given; 0 is the opening.
+    struct Brittle(Option<u32>);
+
+    impl Brittle {
+        fn pass(&mut self) {
+            if let Some(left) = &mut self.0 {
+                assert!(*left > 0, "block 7 is torn");
+                *left -= 1;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    impl Store for Brittle {
+        fn write(&mut self, _: &[u8; KEY_BYTES], _: &[u8]) -> Result<(), RocksdbError> {
+            self.pass();
+            Ok(())
+        }
+
+        fn put(&mut self, _: &[u8; KEY_BYTES], _: &[u8]) -> Result<(), RocksdbError> {
+            self.pass();
+            Ok(())
+        }
+
+        fn get(&mut self, _: &[u8; KEY_BYTES]) -> Result<EntryCounts, RocksdbError> {
+            self.pass();
+            Ok(EntryCounts { entries: 1, bytes: 420 })
+        }
+
+        fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<EntryCounts, RocksdbError> {
+            Ok(EntryCounts { entries: keys.len() as u64, bytes: 0 })
+        }
+
+        fn scan(
+            &mut self,
+            _: &[u8; KEY_BYTES],
+            n: u32,
+            _: bool,
+        ) -> Result<EntryCounts, RocksdbError> {
+            Ok(EntryCounts { entries: u64::from(n), bytes: 0 })
+        }
+    }
+
+    /// Runs two reading clients and a writer. The store opened as number `brittle`, from 0, panics.
+    fn step(operations: Option<u64>, brittle: Option<u32>) -> Result<Outcome, String> {
+        let work = KvWork {
+            action: KvOperation::Read,
+            clients: 2,
+            operations,
+            keys: 1_000,
+            value_bytes: 400,
+            write_ahead_log: true,
+            pace: Pace::Closed,
+            writer_mb: Some(2.0),
+            writer_named: false,
+            after: vec![],
+            options: vec![],
+            overrides: vec![],
+        };
+        let task = StepRequest {
+            work,
+            clients: 2,
+            warmup_seconds: 0.0,
+            seconds: if brittle.is_some() { 60.0 } else { 0.01 },
+            pace: Pace::Closed,
+            rate: RateUnit::Operations,
+            placement: Placement::Os,
+            server_pid: None,
+            plans: false,
+            storage_engine: None,
+            cache: None,
+        };
+        let opened = std::sync::atomic::AtomicU32::new(0);
+        let open: Open<Brittle> = Box::new(move || {
+            let number = opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Brittle((brittle == Some(number)).then_some(3))
+        });
+        let mut link = LabLink::alone(Vec::new());
+        let seating = Seating { seats: Vec::new(), notes: Vec::new() };
+        run(1, &task, ClientCourse::Window, (Some(2.0), seating), open, &Vec::new, &mut link)
+            .map_err(|stop| match stop {
+                Stop::Fault(fault) => fault,
+                Stop::Gone => "gone".to_owned(),
+            })
+    }
+
+    #[test]
+    fn clients_and_writer_are_counted_apart() {
+        for operations in [None, Some(50)] {
+            let outcome = step(operations, None).unwrap();
+            assert_eq!(outcome.roles["writer"].workers, 1);
+            assert!(outcome.reads >= 2, "{outcome:?}");
+            assert!(operations.is_none() || outcome.reads == 100, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_panic_of_a_client_or_the_writer_ends_the_step_with_its_message() {
+        // With a count, the others would never end.
+        for operations in [None, Some(u64::MAX)] {
+            for brittle in 0..3 {
+                let fault = step(operations, Some(brittle)).unwrap_err();
+                let (who, what) = fault.split_once(" panicked: ").unwrap();
+                assert!(["the writer", "client 0", "client 1"].contains(&who), "{fault}");
+                assert_eq!(what, "block 7 is torn");
+            }
+        }
+    }
+}

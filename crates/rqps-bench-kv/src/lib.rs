@@ -1,0 +1,41 @@
+//! The RocksDB sequence as data: presets, settings and steps. docs/kv.md explains it.
+
+#[cfg(test)]
+use rqps_driver::workload;
+
+pub mod analyze;
+pub(crate) mod driver;
+pub mod import;
+mod presets;
+pub(crate) mod report;
+pub mod rows;
+mod settings;
+mod steps;
+
+pub use presets::workload;
+pub use settings::set;
+pub use steps::BLOCK_BYTES;
+
+use rqps_bench::spec::{BenchmarkSpec, Interface, PresetFacts};
+use rqps_driver::part::DriverPart;
+use rqps_model::benchmark::Placement;
+
+/// The row of the benchmark.
+pub static SPEC: BenchmarkSpec = BenchmarkSpec {
+    name: "kv",
+    workload: presets::workload,
+    preset: |name| PresetFacts { config: None, is_published: presets::is_published(name) },
+    set: settings::set,
+    speaks: Interface::KeyValue,
+    phases: |_, _, workload| steps::phases(workload),
+    // Clients are threads of the library's process, so nothing is placed.
+    placement: Some(|_| Placement::Os),
+    choose: steps::choose,
+    size: steps::size,
+    counting: steps::COUNTING,
+    driver: DriverPart { benchmark: "kv", step_loop: Some(driver::step_loop), ..DriverPart::NONE },
+    extension: analyze::EXTENSION,
+    sections: report::SECTIONS,
+    imports: &[import::DB_BENCH],
+    ..BenchmarkSpec::PLAIN
+};

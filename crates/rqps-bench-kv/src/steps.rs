@@ -1,0 +1,507 @@
+//! The steps of the RocksDB sequence in order, with their options.
+
+use rqps_bench::spec::{Counting, DataSize, all_rows};
+use rqps_driver::workload::select::{Companions, SelectError, select};
+use rqps_model::benchmark::{
+    BenchmarkParameters, Group, OwnWork, Pace, Phase, RateUnit, Step, StepBody, Workload,
+};
+use rqps_model::counted::StepCount;
+use rqps_model::kv::{Compression, CoreMix, KvMaintenance, KvOperation, KvShape, KvWork, Style};
+use rqps_model::rocksdb::{KEY_BYTES, KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
+use rqps_model::step_parameters::StepParameters;
+
+/// Keys that the only client reads while compaction catches up.
+const DRAIN_KEYS: u64 = 100;
+/// Keys per call of multireadrandom.
+const BATCH: u32 = 10;
+/// Counted operations per `--statements`: they are shorter than SQL statements, and a flush of too
+/// few puts is mostly overhead.
+const OPERATIONS_PER_STATEMENT: u64 = 10;
+/// Expected puts per second at least; for estimates.
+const EXPECTED_RATE: f64 = 200_000.0;
+/// Expected seconds of maintenance; for estimates.
+const MAINTENANCE_SECONDS: f64 = 5.0;
+/// Bytes of a block.
+pub const BLOCK_BYTES: u64 = 8192;
+
+/// Largest size of an overwritten tree as a multiple of its keys and values.
+const SPACE: f64 = 2.0;
+
+/// The parameters of this benchmark, if the workload is of it.
+fn shape(workload: &Workload) -> Option<&KvShape> {
+    match &workload.shape {
+        BenchmarkParameters::Kv(shape) => Some(shape),
+        _ => None,
+    }
+}
+
+/// The size of the data. The snapshot is an empty folder: loading is a step.
+pub(super) fn size(workload: &Workload) -> DataSize {
+    let value = shape(workload).map_or(0, |shape| u64::from(shape.value_bytes));
+    let entry = KEY_BYTES as u64 + value;
+    DataSize {
+        disk_bytes: workload.rows as f64 * entry as f64 * SPACE,
+        // Overwrites grow the tree by 10 to 15 %; indexes and filters need room too.
+        cached_bytes: all_rows(workload) * (entry * 3 / 2),
+    }
+}
+
+/// All steps in order.
+pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
+    let Some(shape) = shape(workload) else { return Vec::new() };
+    let plan = Sequence { workload, shape };
+    let mut steps = vec![plan.fill(), plan.drain()];
+    if !shape.mixes.is_empty() {
+        steps.extend(shape.mixes.iter().map(|mix| plan.mix(*mix)));
+        return measured(steps);
+    }
+    if shape.reads {
+        steps.push(plan.read("readrandom", Group::Point, KvOperation::Read));
+        steps.push(plan.read("fwdrange", Group::Range, plan.range(false)));
+    }
+    if shape.multireads {
+        let batch = KvOperation::MultiRead { batch: BATCH };
+        steps.push(plan.read("multireadrandom", Group::Point, batch));
+    }
+    steps.push(plan.overwrite_some());
+    steps.push(plan.maintain());
+    steps.extend(plan.all_while_writing(shape.writer_mb, false));
+    for rate in &shape.writer_sweep {
+        steps.extend(plan.all_while_writing(*rate, true));
+    }
+    steps.push(plan.overwrite());
+    measured(steps)
+}
+
+fn measured(steps: Vec<Step>) -> Vec<Phase> {
+    steps.into_iter().map(|step| Phase::Measure(Box::new(step))).collect()
+}
+
+/// Keeps the steps that `globs` select, and the load, which all need.
+pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
+    select(phases, globs, &Companions { is_needed: fills, ..Companions::NONE })
+}
+
+/// The counted runs of this benchmark: the choice of steps, and a small number of keys.
+pub(super) const COUNTING: Counting = Counting {
+    step: counted,
+    settings: &["keys=100000", "clients=1", "seconds=1", "drain_seconds=1"],
+};
+
+/// The number of counted operations of a step with a single client; the reason why other steps are
+/// not counted.
+fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
+    let Some(work) = step.own::<KvWork>() else {
+        return StepCount::LeftOut("its work is not known".to_owned());
+    };
+    if !step.reported || work.action == KvOperation::Maintain {
+        return StepCount::CarriedOut("it prepares the steps after it".to_owned());
+    }
+    match work.writer_mb {
+        Some(_) => StepCount::LeftOut(
+            "the writer beside its client keeps to a clock, which valgrind slows down".to_owned(),
+        ),
+        None => StepCount::Events((statements * OPERATIONS_PER_STATEMENT).min(work.keys)),
+    }
+}
+
+fn fills(step: &Step) -> bool {
+    step.own().is_some_and(|work: KvWork| work.action == KvOperation::FillSequential)
+}
+
+struct Sequence<'a> {
+    workload: &'a Workload,
+    shape: &'a KvShape,
+}
+
+impl Sequence<'_> {
+    fn range(&self, reverse: bool) -> KvOperation {
+        KvOperation::Range { nexts: self.shape.seek_nexts, reverse }
+    }
+
+    fn work(&self, action: KvOperation) -> KvWork {
+        KvWork {
+            action,
+            clients: self.workload.clients,
+            operations: None,
+            keys: self.workload.rows,
+            value_bytes: self.shape.value_bytes,
+            write_ahead_log: true,
+            pace: Pace::Closed,
+            writer_mb: None,
+            writer_named: false,
+            after: Vec::new(),
+            options: options(self.shape),
+            overrides: overrides(self.shape),
+        }
+    }
+
+    fn step(&self, name: &str, group: Group, seconds: f64, work: KvWork) -> Step {
+        Step {
+            name: name.to_owned(),
+            client_count: None,
+            group,
+            reported: true,
+            seconds,
+            warmup_seconds: 0.0,
+            rate: RateUnit::Operations,
+            detail: detail(&work),
+            parameters: StepParameters::default(),
+            makes: None,
+            needs: None,
+            restart_before: false,
+            takes_turns: work.takes_turns(),
+            only_reads: false,
+            work: StepBody::Own(OwnWork::new("kv", &work)),
+        }
+    }
+
+    /// The load: one client, keys in order, no log, a vector memtable.
+    fn fill(&self) -> Step {
+        let mut work = self.work(KvOperation::FillSequential);
+        work.clients = 1;
+        work.operations = Some(self.workload.rows);
+        work.write_ahead_log = false;
+        work.options.push(KvOption::new("memtable", "vector"));
+        work.options.push(KvOption::new("allow_concurrent_memtable_write", false));
+        if self.shape.style == Style::Leveled {
+            // Trivially moved files keep their compression.
+            let same = [self.shape.compression.option(); LEVELS];
+            let all = KvOption::new("compression_per_level", same.join(":"));
+            work.options.retain(|option| option.key != all.key);
+            work.options.push(all);
+        }
+        let seconds = self.workload.rows as f64 / EXPECTED_RATE;
+        self.step("fillseq", Group::Load, seconds.max(1.0), work)
+    }
+
+    /// Compacts the debt of the load while one client is almost idle.
+    fn drain(&self) -> Step {
+        let mut work = self.work(self.range(true));
+        work.clients = 1;
+        work.keys = DRAIN_KEYS.min(self.workload.rows);
+        let mut step = self.step("revrange.drain", Group::Range, self.shape.drain_seconds, work);
+        step.reported = false;
+        step
+    }
+
+    /// Measured work that lasts as long as its window, at the requested pace.
+    fn paced(&self, action: KvOperation) -> KvWork {
+        KvWork { pace: self.workload.pace, ..self.work(action) }
+    }
+
+    fn read(&self, name: &str, group: Group, action: KvOperation) -> Step {
+        self.step(name, group, self.workload.read_seconds, self.paced(action))
+    }
+
+    /// A core workload of YCSB.
+    fn mix(&self, mix: CoreMix) -> Step {
+        let (group, seconds) = match mix {
+            CoreMix::C => (Group::Point, self.workload.read_seconds),
+            CoreMix::E => (Group::Range, self.workload.read_seconds),
+            _ => (Group::Write, self.workload.write_seconds),
+        };
+        let name = format!("ycsb-{}", mix.letter());
+        self.step(&name, group, seconds, self.paced(KvOperation::Mix { mix }))
+    }
+
+    fn overwrite_some(&self) -> Step {
+        let mut work = self.work(KvOperation::Overwrite);
+        let all = self.workload.rows as f64 * self.shape.overwrite_share;
+        let each = (all / f64::from(self.workload.clients)).round().max(1.0);
+        work.operations = Some(each as u64);
+        let seconds = (all / EXPECTED_RATE).max(1.0);
+        let mut step = self.step("overwritesome", Group::Write, seconds, work);
+        step.reported = false;
+        step
+    }
+
+    fn maintain(&self) -> Step {
+        let mut work = self.work(KvOperation::Maintain);
+        work.clients = 1;
+        work.after = match self.shape.style {
+            Style::Leveled => vec![
+                KvMaintenance::Flush,
+                KvMaintenance::Wait,
+                KvMaintenance::CompactLevel0,
+                KvMaintenance::Wait,
+            ],
+            Style::Universal => vec![KvMaintenance::Flush, KvMaintenance::Wait],
+        };
+        let name = match self.shape.style {
+            Style::Leveled => "flush_mt_l0",
+            Style::Universal => "flush_mt_wait",
+        };
+        let mut step = self.step(name, Group::Write, MAINTENANCE_SECONDS, work);
+        step.reported = false;
+        step
+    }
+
+    /// The three steps beside a writer of this rate; `named`: with the rate in their names.
+    fn all_while_writing(&self, rate: f64, named: bool) -> [Step; 3] {
+        let step = |name: &str, group: Group, action: KvOperation| {
+            let mut work = self.paced(action);
+            (work.writer_mb, work.writer_named) = (Some(rate), named);
+            let name = if named { format!("{name}.writer={rate}") } else { name.to_owned() };
+            self.step(&name, group, self.workload.write_seconds, work)
+        };
+        [
+            step("revrangewhilewriting", Group::Range, self.range(true)),
+            step("fwdrangewhilewriting", Group::Range, self.range(false)),
+            step("readwhilewriting", Group::Point, KvOperation::Read),
+        ]
+    }
+
+    fn overwrite(&self) -> Step {
+        let mut work = self.paced(KvOperation::Overwrite);
+        work.after = vec![KvMaintenance::Flush, KvMaintenance::Wait];
+        self.step("overwriteandwait", Group::Write, self.workload.write_seconds, work)
+    }
+}
+
+fn detail(work: &KvWork) -> String {
+    let of = format!("{} keys of 20 + {} bytes", work.keys, work.value_bytes);
+    let what = match work.action {
+        KvOperation::FillSequential => "puts of all keys in order, no log, one client".to_owned(),
+        KvOperation::Overwrite => "puts of random keys".to_owned(),
+        KvOperation::Read => "gets of random keys".to_owned(),
+        KvOperation::MultiRead { batch } => format!("batched gets of {batch} random keys"),
+        KvOperation::Range { nexts, reverse } => {
+            let way = if reverse { "backwards" } else { "forwards" };
+            format!("seeks to random keys, {nexts} entries {way}")
+        }
+        KvOperation::Mix { mix } => {
+            format!("core workload {} of YCSB, by rqps over keys and values", mix.letter())
+        }
+        KvOperation::Maintain => "flush memtables and compact level 0".to_owned(),
+    };
+    let writer = work.writer_mb.map(|mb| format!(", a writer of {mb} MiB/s")).unwrap_or_default();
+    format!("{what}{writer}; {of}")
+}
+
+/// Levels of leveled compaction.
+const LEVELS: usize = 8;
+/// Levels of universal compaction.
+const RUNS: usize = 40;
+/// The first compressed level, counted from the base level.
+const FIRST_COMPRESSED: usize = 3;
+const GIB: f64 = (1u64 << 30) as f64;
+
+fn set(key: &str, value: impl ToString) -> KvOption {
+    KvOption::new(key, value)
+}
+
+/// The options of all steps and targets: those of the published runs, those that their db_bench
+/// sets, and the same checksum for all versions.
+fn options(shape: &KvShape) -> Vec<KvOption> {
+    let mut all = vec![
+        set("create_if_missing", true),
+        set("write_buffer_size", shape.write_buffer_bytes),
+        set("max_write_buffer_number", 8),
+        set("target_file_size_base", shape.target_file_bytes),
+        set("max_bytes_for_level_base", 64 << 20),
+        set("max_background_jobs", shape.background_jobs),
+        set("max_open_files", -1),
+        set("table_cache_numshardbits", 4),
+        set("soft_pending_compaction_bytes_limit", (64.0 * GIB * shape.limits_scale) as u64),
+        set("hard_pending_compaction_bytes_limit", (128.0 * GIB * shape.limits_scale) as u64),
+        set("delayed_write_rate", 8 << 20),
+        set("enable_pipelined_write", true),
+        set("bytes_per_sync", if shape.direct_io { 0 } else { 1 << 20 }),
+        set(READAHEAD_OPTION, READAHEAD_BYTES),
+        KvOption::optional("new_table_reader_for_compaction_inputs", true),
+        set("table.block_size", BLOCK_BYTES),
+        // As a string, because its C function makes another filter up to 6.6.
+        set("table.filter_policy", "bloomfilter:10:false"),
+        // Without hardware CRC32C, which these builds lack, the old default would slow reads.
+        set("table.checksum", "kxxHash64"),
+        KvOption::optional("table.index_shortening", "kShortenSeparatorsAndSuccessor"),
+    ];
+    match shape.style {
+        Style::Leveled => all.extend(leveled(shape)),
+        Style::Universal => all.extend(universal(shape)),
+    }
+    if shape.direct_io {
+        all.push(set("use_direct_reads", true));
+        all.push(set("use_direct_io_for_flush_and_compaction", true));
+        all.push(KvOption::optional("table.prepopulate_block_cache", "kFlushOnly"));
+    }
+    all
+}
+
+fn leveled(shape: &KvShape) -> Vec<KvOption> {
+    let compressed = shape.compression.option();
+    let per_level = (0..LEVELS)
+        .map(|level| if level < FIRST_COMPRESSED { "kNoCompression" } else { compressed });
+    let mut all = vec![
+        set("compaction_style", "kCompactionStyleLevel"),
+        set("num_levels", LEVELS),
+        set("max_bytes_for_level_multiplier", 8),
+        set("level_compaction_dynamic_level_bytes", true),
+        set("level0_file_num_compaction_trigger", 4),
+        set("level0_slowdown_writes_trigger", 20),
+        set("level0_stop_writes_trigger", 30),
+        set("compression", compressed),
+        set("table.cache_index_and_filter_blocks", true),
+        set("table.cache_index_and_filter_blocks_with_high_priority", true),
+        set("table.pin_l0_filter_and_index_blocks_in_cache", true),
+    ];
+    if shape.compression != Compression::None {
+        all.push(set("compression_per_level", per_level.collect::<Vec<_>>().join(":")));
+    }
+    all
+}
+
+fn universal(shape: &KvShape) -> Vec<KvOption> {
+    vec![
+        set("compaction_style", "kCompactionStyleUniversal"),
+        set("num_levels", RUNS),
+        set("level_compaction_dynamic_level_bytes", false),
+        set("level0_file_num_compaction_trigger", 16),
+        set("level0_slowdown_writes_trigger", 200),
+        set("level0_stop_writes_trigger", 200),
+        set("max_subcompactions", shape.subcompactions),
+        set("compression", shape.compression.option()),
+        // One group, because some versions parse it anew each time.
+        set(
+            "compaction_options_universal",
+            "{size_ratio=10;min_merge_width=2;max_merge_width=20;\
+             max_size_amplification_percent=50;compression_size_percent=-1;\
+             allow_trivial_move=true}",
+        ),
+        set("table.cache_index_and_filter_blocks", false),
+        set("table.pin_l0_filter_and_index_blocks_in_cache", false),
+        set("table.index_type", "kTwoLevelIndexSearch"),
+        set("table.partition_filters", true),
+        set("table.metadata_block_size", 65_536),
+        set("table.pin_top_level_index_and_filter", true),
+    ]
+}
+
+fn overrides(shape: &KvShape) -> Vec<KvOption> {
+    shape.options.iter().map(|(key, value)| KvOption::new(key, value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets::parts;
+
+    fn steps(change: impl FnOnce(&mut Workload, &mut KvShape)) -> Vec<Step> {
+        let (mut workload, mut shape) = parts("c48r128").unwrap();
+        change(&mut workload, &mut shape);
+        workload.shape = BenchmarkParameters::Kv(shape);
+        let phases = phases(&workload);
+        let steps = phases.into_iter().filter_map(|phase| match phase {
+            Phase::Measure(step) => Some(*step),
+            Phase::Settle | Phase::Restore => None,
+        });
+        steps.collect()
+    }
+
+    fn work(step: &Step) -> KvWork {
+        step.own().unwrap_or_else(|| panic!("{} is a step of another benchmark", step.name))
+    }
+
+    fn option(step: &Step, key: &str) -> Option<String> {
+        let all = &work(step).options;
+        assert!(all.iter().filter(|option| option.key == key).count() < 2, "{key} twice");
+        all.iter().find(|option| option.key == key).map(|option| option.value.clone())
+    }
+
+    #[test]
+    fn the_sequence_is_the_published_one() {
+        let names: Vec<String> =
+            steps(|_, shape| shape.multireads = true).into_iter().map(|step| step.name).collect();
+        assert_eq!(
+            names,
+            [
+                "fillseq",
+                "revrange.drain",
+                "readrandom",
+                "fwdrange",
+                "multireadrandom",
+                "overwritesome",
+                "flush_mt_l0",
+                "revrangewhilewriting",
+                "fwdrangewhilewriting",
+                "readwhilewriting",
+                "overwriteandwait"
+            ]
+        );
+        let without = steps(|_, shape| shape.reads = false);
+        assert!(!without.iter().any(|step| step.name == "readrandom"));
+    }
+
+    #[test]
+    fn overwritesome_writes_a_tenth_of_the_keys() {
+        let all = steps(|_, _| ());
+        let some = all.iter().find(|step| step.name == "overwritesome").unwrap();
+        // 100,000,000 / 40 / 10.
+        assert_eq!(work(some).operations, Some(250_000));
+        assert!(!some.reported);
+    }
+
+    #[test]
+    fn only_what_runs_while_writing_has_a_writer() {
+        for step in steps(|_, _| ()) {
+            let wanted = step.name.ends_with("whilewriting").then_some(2.0);
+            assert_eq!(work(&step).writer_mb, wanted, "{}", step.name);
+        }
+    }
+
+    #[test]
+    fn more_rates_of_the_writer_repeat_the_steps_beside_it() {
+        let all = steps(|workload, shape| {
+            (shape.writer_mb, shape.writer_sweep) = (2.0, vec![8.0, 32.0]);
+            workload.pace = Pace::Open { events_per_second: 500.0 };
+        });
+        let of = |name: &str| work(all.iter().find(|step| step.name == name).unwrap());
+        assert_eq!(of("readwhilewriting").writer_mb, Some(2.0));
+        assert!(!of("readwhilewriting").writer_named);
+        let swept = of("readwhilewriting.writer=32");
+        assert_eq!((swept.writer_mb, swept.writer_named), (Some(32.0), true));
+        assert_eq!(all.iter().filter(|step| step.name.contains("whilewriting")).count(), 9);
+        let names: std::collections::BTreeSet<_> = all.iter().map(|step| &step.name).collect();
+        assert_eq!(names.len(), all.len());
+        // Steps that last as long as their window have the pace, others do not.
+        let open = |step: &&Step| work(step).pace != Pace::Closed;
+        let paced: Vec<_> = all.iter().filter(open).map(|step| step.name.as_str()).collect();
+        assert!(paced.contains(&"readrandom") && paced.contains(&"overwriteandwait"), "{paced:?}");
+        for free in ["fillseq", "revrange.drain", "overwritesome", "flush_mt_l0"] {
+            assert!(!paced.contains(&free), "{free}");
+        }
+    }
+
+    #[test]
+    fn the_load_compresses_all_levels_and_the_rest_the_deep_ones() {
+        let all = steps(|_, shape| shape.compression = Compression::Lz4);
+        let of = |name: &str| {
+            let step = all.iter().find(|step| step.name == name).unwrap();
+            option(step, "compression_per_level").unwrap()
+        };
+        assert_eq!(of("fillseq"), ["kLZ4Compression"; 8].join(":"));
+        let deep = of("readrandom");
+        let deep: Vec<&str> = deep.split(':').collect();
+        assert_eq!(deep[..3], ["kNoCompression"; 3]);
+        assert_eq!(deep[3..], ["kLZ4Compression"; 5]);
+    }
+
+    #[test]
+    fn limits_scale_and_direct_io_switch_options() {
+        let all = steps(|_, shape| {
+            shape.limits_scale = 0.01;
+            shape.direct_io = true;
+        });
+        let step = all.last().unwrap();
+        assert_eq!(
+            option(step, "soft_pending_compaction_bytes_limit").as_deref(),
+            Some("687194767")
+        );
+        assert_eq!(option(step, "use_direct_reads").as_deref(), Some("true"));
+        assert_eq!(option(step, "bytes_per_sync").as_deref(), Some("0"));
+        let universal = steps(|_, shape| shape.style = Style::Universal);
+        assert_eq!(option(&universal[0], "num_levels").as_deref(), Some("40"));
+        assert_eq!(option(&universal[0], "max_subcompactions").as_deref(), Some("4"));
+    }
+}

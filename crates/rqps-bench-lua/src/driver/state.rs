@@ -1,0 +1,229 @@
+//! Opens the Lua state of a client: its facts and options, then the script.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::host::SqlHost;
+use super::random::Unique;
+use super::values::driver_name;
+use rqps_driver::connection::Connector;
+use rqps_driver::request::DriverRequest;
+use rqps_embed::lua::{HeapLimit, LuaJit, LuaState, ScriptHost};
+use rqps_host::host;
+use rqps_model::dialect::Dialect;
+use rqps_model::lua::{LuaRandom, LuaRights, LuaWork, RandomType};
+
+/// The Lua code around every script.
+pub(super) const PREAMBLE: &str = include_str!("preamble.lua");
+
+/// Most memory of a state, unless the user allows more, bytes.
+const HEAP: u64 = 1 << 30;
+
+/// States beside those of the clients: of `init` and `done`, and of reports.
+const OTHER_STATES: u64 = 2;
+
+/// Search path of sysbench's own scripts, for `require`.
+const INSTALLED: &str = "/usr/share/sysbench/?.lua;/usr/local/share/sysbench/?.lua";
+
+const UNIT: char = '\u{1f}';
+
+/// Shared by all states of a request.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    pub(super) jit: Arc<LuaJit>,
+    pub(super) connector: Connector,
+    pub(super) seed: u64,
+    pub(super) unique: Arc<Unique>,
+    /// The folder in which the process was started.
+    start: PathBuf,
+    limit: HeapLimit,
+}
+
+impl Surroundings {
+    /// Loads LuaJIT for so many clients of a request. The error is a complete message.
+    pub(super) fn new(
+        connector: Connector,
+        request: &DriverRequest,
+        (work, clients): (&LuaWork, u32),
+    ) -> Result<Surroundings, String> {
+        let seed = request.seed;
+        let limit = heap_limit(work.memory_bytes, clients, host::memory_bytes())?;
+        let jit = LuaJit::load().map_err(|error| format!("failed to {error}"))?;
+        let part = (request.number_of(0), request.all_clients(clients));
+        let unique = Arc::new(Unique::new(seed, part));
+        let start = request.places.as_ref().map_or(".".into(), |places| places.start.clone());
+        Ok(Surroundings { jit: Arc::new(jit), connector, seed, unique, start, limit })
+    }
+
+    /// Opens the state of client `client` for a command, without the script.
+    pub(super) fn open(
+        &self,
+        work: &LuaWork,
+        client: u32,
+        command: &str,
+    ) -> Result<LuaState<SqlHost>, String> {
+        let unique = Arc::clone(&self.unique);
+        let host = SqlHost::new(self.connector.clone(), work, (self.seed, client), unique);
+        let mut state = LuaState::open(&self.jit, PREAMBLE, host, self.limit.clone())
+            .map_err(|error| format!("failed to {error}"))?;
+        let dialect = self.connector.dialect();
+        for (name, kind, value) in options(work, dialect, self.seed) {
+            tell(&mut state, "option", &[&name, kind, &value])?;
+        }
+        tell_folders(&mut state, &work.script.path, &self.start)?;
+        for (name, value) in [
+            ("driver", driver_name(dialect, work).to_owned()),
+            ("tid", client.to_string()),
+            ("command", command.to_owned()),
+        ] {
+            tell(&mut state, "fact", &[name, &value])?;
+        }
+        if !work.script.has_options {
+            tell(&mut state, "fact", &["globals", ""])?;
+        }
+        for option in &work.script.options {
+            tell(&mut state, "option", &[&option.name, &option.kind, &option.value])?;
+        }
+        if work.shell {
+            tell(&mut state, "fact", &["shell", "on"])?;
+        }
+        if work.rights == LuaRights::None {
+            tell(&mut state, "fact", &["rights", "none"])?;
+        }
+        Ok(state)
+    }
+}
+
+/// The memory that a state may take: as the user said, or so that the states of all clients
+/// together take at most half of the host's memory, which is 0 if it is unknown.
+fn heap_limit(said: Option<u64>, clients: u32, memory_bytes: u64) -> Result<HeapLimit, String> {
+    let states = u64::from(clients) + OTHER_STATES;
+    let known = if memory_bytes == 0 { u64::MAX } else { memory_bytes };
+    let (bytes, hint) = match said {
+        None => {
+            let hint =
+                "\nhint: --set lua_memory=SIZE changes that; fewer clients leave more for each";
+            (HEAP.min(known / 2 / states), hint)
+        }
+        Some(bytes) if bytes.saturating_mul(states) > known => {
+            return Err(format!(
+                "failed to open {states} states of a script: {} MiB each are more than the {} MiB \
+                 of this host\nhint: use a smaller lua_memory, or fewer clients",
+                bytes >> 20,
+                known >> 20
+            ));
+        }
+        Some(bytes) => (bytes, "\nhint: use a larger lua_memory"),
+    };
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    Ok(HeapLimit { bytes, hint: hint.to_owned() })
+}
+
+/// The limit for a script that only declares what it has.
+pub(super) fn plain_limit() -> HeapLimit {
+    HeapLimit { bytes: HEAP as usize, hint: String::new() }
+}
+
+/// Sends a command with several fields.
+pub(super) fn tell<H: ScriptHost>(
+    state: &mut LuaState<H>,
+    command: &str,
+    fields: &[&str],
+) -> Result<String, String> {
+    state.command(command, &fields.join(&UNIT.to_string()))
+}
+
+/// Tells a state where a script finds other files: in its own folder, in the one where the process
+/// was started, and in that of an installed sysbench.
+pub(super) fn tell_folders<H: ScriptHost>(
+    state: &mut LuaState<H>,
+    script: &Path,
+    start: &Path,
+) -> Result<(), String> {
+    let folder = script.parent().unwrap_or(Path::new("/")).display().to_string();
+    let start = start.display().to_string();
+    let path = format!("{folder}/?.lua;{start}/?.lua;{INSTALLED}");
+    tell(state, "fact", &["path", &path])?;
+    tell(state, "fact", &["folders", &folder, &start]).map(|_| ())
+}
+
+/// Loads the script into a state.
+pub(super) fn load_script<H: ScriptHost>(
+    state: &mut LuaState<H>,
+    path: &Path,
+) -> Result<(), String> {
+    let path = path.display().to_string();
+    state.command("script", &path).map(|_| ())
+}
+
+/// Options of sysbench that scripts read: name, kind, value.
+fn options(work: &LuaWork, dialect: Dialect, seed: u64) -> Vec<(String, &'static str, String)> {
+    let LuaRandom { iterations, percent, hot_percent, pareto_h, zipfian_exponent, .. } =
+        work.random;
+    let number = |value: u32| ("number", value.to_string());
+    let text = |value: &str| ("string", value.to_owned());
+    let mut options = vec![
+        ("threads", number(work.clients)),
+        ("events", ("number", work.events.unwrap_or(0).to_string())),
+        ("time", ("number", work.seconds.to_string())),
+        ("warmup_time", number(0)),
+        ("rate", number(0)),
+        ("report_interval", ("number", work.report_interval.unwrap_or(0.0).to_string())),
+        ("percentile", number(95)),
+        ("verbosity", number(3)),
+        ("debug", ("bool", "off".to_owned())),
+        ("validate", ("bool", "off".to_owned())),
+        ("histogram", ("bool", "off".to_owned())),
+        ("rand_type", text(random_name(work.random.kind))),
+        ("rand_seed", number(super::host::seed_of(seed))),
+        ("rand_spec_iter", number(iterations)),
+        ("rand_spec_pct", number(percent)),
+        ("rand_spec_res", number(hot_percent)),
+        ("rand_pareto_h", ("number", pareto_h.to_string())),
+        ("rand_zipfian_exp", ("number", zipfian_exponent.to_string())),
+        ("db_driver", text(driver_name(dialect, work))),
+        ("db_ps_mode", text(if work.plain_statements { "disable" } else { "auto" })),
+    ];
+    // The password is always empty: a script must not see the target's.
+    for (names, value) in [
+        (["mysql_host", "pgsql_host"], "localhost"),
+        (["mysql_user", "pgsql_user"], "sbtest"),
+        (["mysql_password", "pgsql_password"], ""),
+        (["mysql_db", "pgsql_db"], "sbtest"),
+    ] {
+        options.extend(names.map(|name| (name, text(value))));
+    }
+    options.push(("mysql_ignore_errors", ("list", work.ignored_errors.join(","))));
+    options.into_iter().map(|(name, (kind, value))| (name.to_owned(), kind, value)).collect()
+}
+
+/// sysbench's name of a distribution.
+pub(super) fn random_name(kind: RandomType) -> &'static str {
+    match kind {
+        RandomType::Special => "special",
+        RandomType::Uniform => "uniform",
+        RandomType::Gaussian => "gaussian",
+        RandomType::Pareto => "pareto",
+        RandomType::Zipfian => "zipfian",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_states_together_leave_half_of_the_hosts_memory() {
+        let bytes = |said, clients, memory| {
+            heap_limit(said, clients, memory).map(|limit| limit.bytes as u64)
+        };
+        assert_eq!(bytes(None, 1, 64 << 30), Ok(1 << 30));
+        assert_eq!(bytes(None, 16, 9 << 30), Ok(256 << 20));
+        assert_eq!(bytes(None, 16, 0), Ok(1 << 30), "the host does not say how much it has");
+        assert_eq!(bytes(Some(2 << 30), 1, 8 << 30), Ok(2 << 30));
+        let refused = bytes(Some(1 << 30), 16, 8 << 30);
+        let wanted =
+            "failed to open 18 states of a script: 1024 MiB each are more than the 8192 MiB";
+        assert!(refused.is_err_and(|why| why.starts_with(wanted)));
+    }
+}

@@ -1,0 +1,47 @@
+//! Unmodified sysbench scripts: `--bench lua:oltp_read_write.lua -- --tables=4`.
+//!
+//! rqps does not use sysbench: LuaJIT runs the scripts in the driver process, and the functions
+//! that they call are written from the documented behaviour. rqps ships none of sysbench's scripts.
+
+mod analyze;
+pub mod driver;
+mod presets;
+pub mod settings;
+pub mod steps;
+
+use rqps_bench::spec::{BenchmarkSpec, OwnWords, WorkloadFile};
+use rqps_driver::part::DriverPart;
+
+/// The row of `--bench lua:SCRIPT,...`.
+pub static SPEC: BenchmarkSpec = BenchmarkSpec {
+    name: "lua",
+    workload: presets::workload,
+    set: settings::set,
+    check: steps::check,
+    phases: |_, _, workload| steps::phases(workload),
+    one_client_host: steps::one_client_host,
+    placement: None,
+    load: Some(driver::request),
+    file: Some(WorkloadFile {
+        read: settings::no_file,
+        files: settings::files,
+        pin: settings::pin,
+        folder: |_| None,
+        writes: steps::writes,
+        has_load: |_| true,
+        loads_on_servers: |_| false,
+    }),
+    words: Some(OwnWords { take: settings::take, visits: |_| true, writes: steps::writes }),
+    counting: steps::COUNTING,
+    driver: DriverPart {
+        benchmark: "lua",
+        step_loop: Some(driver::step_loop),
+        own_load: Some(driver::own_load),
+        script: Some(driver::script),
+        ..DriverPart::NONE
+    },
+    extension: analyze::EXTENSION,
+    size: settings::data_size,
+    brought: settings::brought,
+    ..BenchmarkSpec::PLAIN
+};

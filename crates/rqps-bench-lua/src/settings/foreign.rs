@@ -1,0 +1,316 @@
+//! sysbench options after `--`: those of the scripts, those that rqps supports, and those that it
+//! refuses with a hint.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::keys::{found, shape_of};
+use super::values::checked;
+use rqps_bench::spec::SaidWords;
+use rqps_model::benchmark::Workload;
+use rqps_model::json;
+use rqps_model::lua::{LuaDeclared, LuaOption, LuaScript, LuaShape, RandomType};
+use rqps_model::sql_workload::PinnedFile;
+
+/// Options about measuring: sysbench's name, and rqps's own way.
+const OWN_WAY: [(&str, &str); 8] = [
+    ("threads", "--clients"),
+    ("num_threads", "--clients"),
+    ("time", "--set seconds="),
+    ("max_time", "--set seconds="),
+    ("warmup_time", "--set warmup_seconds="),
+    ("rate", "--rate"),
+    ("tx_rate", "--rate"),
+    ("rand_seed", "--seed"),
+];
+
+/// Options for facts that rqps always records.
+const WITHOUT_EFFECT: [&str; 8] = [
+    "histogram",
+    "percentile",
+    "verbosity",
+    "debug",
+    "validate",
+    "thread_stack_size",
+    "thread_init_timeout",
+    "db_debug",
+];
+
+const NOT_SUPPORTED: [&str; 6] = [
+    "mysql_dry_run",
+    "report_checkpoints",
+    "luajit_cmd",
+    "forced_shutdown",
+    "mysql_compression",
+    "mysql_debug",
+];
+
+/// Options of sysbench's drivers: address and login of the server.
+const OF_SERVERS: [&str; 9] =
+    ["host", "port", "socket", "user", "password", "db", "ssl", "sslmode", "compression"];
+
+/// Steps that sysbench's command line names.
+const COMMANDS: [&str; 5] = ["prepare", "run", "cleanup", "prewarm", "warmup"];
+
+/// The command that asks for the options of a script.
+const HELP: &str = "help";
+
+/// Commands that scripts have for stages that rqps runs itself, or never.
+const OF_EVERY_SCRIPT: [&str; 4] = ["prepare", "run", "cleanup", HELP];
+
+/// Adds scripts and options to the workload.
+///
+/// # Errors
+///
+/// A script or an option cannot be used; the message says what to write instead.
+pub fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String> {
+    let mut shape = LuaShape::default();
+    let names = said.what.iter().flat_map(|what| what.split(','));
+    shape.scripts = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    if shape.scripts.is_empty() {
+        return Err("it needs scripts, such as --bench lua:oltp_read_write.lua".to_owned());
+    }
+    let mut given = BTreeMap::new();
+    for word in said.options.iter().filter(|word| *word != HELP) {
+        take_word(word, said, &mut shape, &mut given)?;
+    }
+    let mut declared = Vec::new();
+    for name in shape.scripts.clone() {
+        declared.push(script(&name, said, &mut shape)?);
+    }
+    if said.options.iter().any(|word| word == HELP) {
+        return Err(help(&declared));
+    }
+    check_known(&given, &declared)?;
+    for (_, path, known) in declared {
+        let script = with_values(path, known, &given, &shape)?;
+        shape.declared.push(script);
+    }
+    shape.options =
+        given.into_iter().map(|(name, value)| (name, value.unwrap_or("on".to_owned()))).collect();
+    if let Some(place) = shape_of(workload) {
+        *place = shape;
+    }
+    Ok(())
+}
+
+/// A script: name as given, file, declarations.
+type Looked = (String, PathBuf, LuaDeclared);
+
+fn script(name: &str, said: &SaidWords<'_>, shape: &mut LuaShape) -> Result<Looked, String> {
+    if matches!(name, "cpu" | "memory" | "fileio" | "threads" | "mutex") {
+        return Err(format!("`{name}` measures no database"));
+    }
+    if name == "-" {
+        return Err("a script from standard input: name its file instead".to_owned());
+    }
+    let path = found(name)?;
+    let told = (said.look)(&path, said.options.iter().any(|word| word == HELP))?;
+    let declared: LuaDeclared = json::read(&told)
+        .map_err(|error| format!("read what {} declares: {error}", path.display()))?;
+    for module in &declared.modules {
+        let module = std::path::absolute(module).unwrap_or_else(|_| module.clone());
+        shape.files.insert(module.display().to_string(), PinnedFile::default());
+    }
+    Ok((name.to_owned(), path, declared))
+}
+
+/// Handles one word after `--`.
+fn take_word(
+    word: &str,
+    said: &SaidWords<'_>,
+    shape: &mut LuaShape,
+    given: &mut BTreeMap<String, Option<String>>,
+) -> Result<(), String> {
+    let Some(option) = word.strip_prefix("--") else {
+        return Err(match word {
+            _ if COMMANDS.contains(&word) => {
+                format!("rqps loads once and then runs: leave out `{word}`")
+            }
+            _ if word.ends_with(".lua") => {
+                format!("scripts are named by `--bench lua:{word}`: leave out `{word}`")
+            }
+            _ => format!("sysbench has no option `{word}`; they look like --tables=4"),
+        });
+    };
+    let (name, value) = match option.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (option, None),
+    };
+    let key = name.replace('-', "_");
+    if let Some((_, way)) = OWN_WAY.iter().find(|(known, _)| *known == key) {
+        let shown = value.unwrap_or("N");
+        let gap = if way.ends_with('=') { "" } else { " " };
+        return Err(format!("`{word}` is `{way}{gap}{shown}` here"));
+    }
+    match key.as_str() {
+        "db_driver" => Err(format!("a target says which DBMS it is: leave out `{word}`")),
+        "config_file" => {
+            let path = value.ok_or("`--config-file` needs the path of a file")?;
+            let text = (said.read)(Path::new(path))?;
+            let lines = text.lines().map(str::trim);
+            for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+                take_word(&format!("--{line}"), said, shape, given)
+                    .map_err(|why| format!("{path}: {why}"))?;
+            }
+            Ok(())
+        }
+        _ if WITHOUT_EFFECT.contains(&key.as_str()) => {
+            (said.note)(&format!(
+                "`{word}` has no effect: rqps records latencies, seconds and errors itself"
+            ));
+            Ok(())
+        }
+        _ if NOT_SUPPORTED.contains(&key.as_str()) => Err(format!("`--{name}` is not supported")),
+        _ if is_of_server(&key) => {
+            Err(format!("a target says where its server is: leave out `--{name}`"))
+        }
+        _ => {
+            if !take_own(&key, name, value, shape)? {
+                given.insert(key, value.map(str::to_owned));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn is_of_server(key: &str) -> bool {
+    let of = key.strip_prefix("mysql_").or_else(|| key.strip_prefix("pgsql_"));
+    let of = of.map(|rest| rest.split('_').next().unwrap_or(rest));
+    of.is_some_and(|of| OF_SERVERS.contains(&of))
+}
+
+/// Handles an option of sysbench that rqps also has. False if it is none.
+fn take_own(
+    key: &str,
+    name: &str,
+    value: Option<&str>,
+    shape: &mut LuaShape,
+) -> Result<bool, String> {
+    let number = || -> Result<f64, String> {
+        let text = checked(name, "number", value)?;
+        text.parse().map_err(|_| format!("invalid option `--{name}={text}`: write a number"))
+    };
+    let random = &mut shape.random;
+    match key {
+        // 0 is no limit, as in sysbench.
+        "events" | "max_requests" => {
+            let events = number()?;
+            if events < 0.0 || events.fract() != 0.0 {
+                return Err(format!("invalid option `--{name}={events}`: write a whole number"));
+            }
+            shape.events = Some(events as u64).filter(|events| *events > 0);
+        }
+        "report_interval" => shape.report_interval = Some(number()?).filter(|every| *every > 0.0),
+        "rand_type" => {
+            random.kind = match value.unwrap_or_default() {
+                "special" => RandomType::Special,
+                "uniform" => RandomType::Uniform,
+                "gaussian" => RandomType::Gaussian,
+                "pareto" => RandomType::Pareto,
+                "zipfian" => RandomType::Zipfian,
+                other => {
+                    return Err(format!(
+                        "invalid option `--{name}={other}`: there are uniform, gaussian, special, \
+                         pareto, zipfian"
+                    ));
+                }
+            }
+        }
+        "rand_spec_iter" => random.iterations = number()? as u32,
+        "rand_spec_pct" => random.percent = number()? as u32,
+        "rand_spec_res" => random.hot_percent = (number()? as u32).min(99),
+        "rand_pareto_h" => random.pareto_h = number()?,
+        "rand_zipfian_exp" => random.zipfian_exponent = number()?,
+        "db_ps_mode" => match value {
+            Some("auto") => shape.plain_statements = false,
+            Some("disable") => shape.plain_statements = true,
+            _ => return Err(format!("invalid option `--{name}`: write auto or disable")),
+        },
+        "mysql_ignore_errors" => {
+            let list = value.unwrap_or_default().split(',').map(|code| code.trim().to_owned());
+            shape.ignored_errors = list.filter(|code| !code.is_empty()).collect();
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The options of the scripts with their default values, their commands, and their own help.
+fn help(declared: &[Looked]) -> String {
+    let mut text = String::new();
+    for (name, _, known) in declared {
+        text.push_str(&format!("{name} has these options:\n"));
+        for LuaOption { name, kind, value } in &known.options {
+            let about = known.about.get(name).filter(|about| !about.is_empty());
+            let about = about.map(|about| format!(": {about}")).unwrap_or_default();
+            text.push_str(&format!("  --{}={value} ({kind}){about}\n", name.replace('_', "-")));
+        }
+        let is_own = |command: &&String| !OF_EVERY_SCRIPT.contains(&command.as_str());
+        let commands: Vec<&str> =
+            known.commands.keys().filter(is_own).map(String::as_str).collect();
+        if !commands.is_empty() {
+            let commands = commands.join(", ");
+            text.push_str(&format!("  commands for --set before= and after=: {commands}\n"));
+        }
+        if !known.help.is_empty() {
+            text.push_str(&format!("the help of {name} itself:\n{}\n", known.help));
+        }
+    }
+    text + "hint: leave out `help` to run it"
+}
+
+/// Every option must belong to one of the scripts at least.
+fn check_known(
+    given: &BTreeMap<String, Option<String>>,
+    declared: &[Looked],
+) -> Result<(), String> {
+    let takes = |looked: &Looked, name: &str| {
+        !looked.2.has_options || looked.2.options.iter().any(|option| option.name == name)
+    };
+    for name in given.keys() {
+        if declared.iter().any(|looked| takes(looked, name)) {
+            continue;
+        }
+        let Some((script, _, known)) = declared.first() else { continue };
+        let known: Vec<&str> = known.options.iter().map(|option| option.name.as_str()).collect();
+        let shown = name.replace('_', "-");
+        return Err(format!("{script} has no option `--{shown}`; it has {}", known.join(", ")));
+    }
+    Ok(())
+}
+
+/// A script with the values of its options.
+fn with_values(
+    path: PathBuf,
+    known: LuaDeclared,
+    given: &BTreeMap<String, Option<String>>,
+    shape: &LuaShape,
+) -> Result<LuaScript, String> {
+    let mut options = known.options;
+    for option in &mut options {
+        if let Some(value) = given.get(&option.name) {
+            let shown = option.name.replace('_', "-");
+            option.value = checked(&shown, &option.kind, value.as_deref())?;
+        }
+    }
+    if !known.has_options {
+        let as_text = |(name, value): (&String, &Option<String>)| LuaOption {
+            name: name.clone(),
+            kind: "string".to_owned(),
+            value: value.clone().unwrap_or("on".to_owned()),
+        };
+        options.extend(given.iter().map(as_text));
+    }
+    let mut commands = known.commands;
+    if known.functions.iter().any(|function| function == "prepare") {
+        commands.entry("prepare".to_owned()).or_insert(false);
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let same = |script: &&LuaScript| script.path.file_stem() == path.file_stem();
+    let name = match shape.declared.iter().filter(same).count() {
+        0 => stem,
+        before => format!("{stem}-{}", before + 1),
+    };
+    Ok(LuaScript { name, path, options, has_options: known.has_options, commands })
+}

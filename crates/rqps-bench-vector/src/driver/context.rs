@@ -1,0 +1,123 @@
+//! The context of a vector step: connections, vectors, SQL of the dialect.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use crate::data::VectorSet;
+use crate::driver::sql::Sql;
+use rqps_driver::connection::{Connection, Connector};
+use rqps_driver::link::LabLink;
+use rqps_driver::request::{DriverRequest, StepRequest};
+use rqps_model::dialect::Dialect;
+use rqps_model::run::Outcome;
+use rqps_model::vector::VectorWork;
+
+/// The context of a step.
+pub(super) struct VectorContext<'a, W> {
+    pub(super) request: &'a DriverRequest,
+    pub(super) task: &'a StepRequest<VectorWork>,
+    pub(super) connector: Connector,
+    pub(super) link: &'a mut LabLink<W>,
+    pub(super) data: Arc<VectorSet>,
+    /// Prefix for the names of pgvector's types and operators.
+    pub(super) types: String,
+}
+
+/// Shared by the threads of a step: table and rows.
+pub(super) struct TableContext {
+    pub(super) dialect: Dialect,
+    pub(super) work: VectorWork,
+    pub(super) storage_engine: Option<String>,
+    pub(super) data: Arc<VectorSet>,
+    pub(super) types: String,
+    pub(super) mark: Option<String>,
+}
+
+impl TableContext {
+    pub(super) fn sql(&self) -> Sql<'_> {
+        Sql {
+            dialect: self.dialect,
+            dims: self.data.train.dims,
+            distance: self.data.distance,
+            work: &self.work,
+            storage_engine: self.storage_engine.as_deref(),
+            types: self.types.clone(),
+            mark: self.mark.as_deref(),
+        }
+    }
+}
+
+impl<'a, W: Write> VectorContext<'a, W> {
+    pub(super) fn work(&self) -> &'a VectorWork {
+        &self.task.work
+    }
+
+    /// True if other hosts carry clients of this step, too.
+    pub(super) fn is_shared(&self) -> bool {
+        self.request.is_shared(self.task.clients)
+    }
+
+    pub(super) fn k(&self) -> usize {
+        self.task.work.k as usize
+    }
+
+    pub(super) fn sql(&self) -> Sql<'a> {
+        let VectorContext { request, task, .. } = self;
+        Sql {
+            dialect: request.dialect,
+            dims: self.data.train.dims,
+            distance: self.data.distance,
+            work: &task.work,
+            storage_engine: task.storage_engine.as_deref(),
+            types: self.types.clone(),
+            mark: request.mark.as_deref(),
+        }
+    }
+
+    /// The shared part, for threads.
+    pub(super) fn table(&self) -> Arc<TableContext> {
+        Arc::new(TableContext {
+            dialect: self.request.dialect,
+            work: self.task.work.clone(),
+            storage_engine: self.task.storage_engine.clone(),
+            data: Arc::clone(&self.data),
+            types: self.types.clone(),
+            mark: self.request.mark.clone(),
+        })
+    }
+
+    pub(super) fn note_data(&self, outcome: &mut Outcome) {
+        let data = format!("{} [{}]", self.data.name, self.data.hash);
+        outcome.facts.insert("data".to_owned(), data);
+    }
+}
+
+/// Finds the prefix for names of pgvector's types and operators. On a server that rqps does not
+/// run, the extension may be in another schema than the tables, and sessions see only the latter.
+pub(super) fn types(request: &DriverRequest, connector: &Connector) -> Result<String, String> {
+    if request.mark.is_none() || request.dialect != Dialect::Postgres {
+        return Ok(String::new());
+    }
+    let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e \
+               JOIN pg_namespace n ON n.oid = e.extnamespace \
+               WHERE e.extname = 'vector' AND n.nspname <> ALL (current_schemas(true))";
+    let rows = connector.open(0)?.rows(sql);
+    let rows = rows.map_err(|error| format!("failed to look for the extension: {error}"))?;
+    let schema = rows.into_iter().flatten().flatten().next();
+    Ok(schema.map(|schema| format!("{schema}.")).unwrap_or_default())
+}
+
+/// Runs a statement that the step made.
+pub(super) fn run(session: &mut Connection, sql: &str) -> Result<(), String> {
+    match session.simple(sql) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("failed to run {sql}: {error}")),
+    }
+}
+
+/// The numbers of the first row; `None` for NULL and for other text.
+pub(super) fn numbers(session: &mut Connection, sql: &str) -> Result<Vec<Option<f64>>, String> {
+    let rows = session.rows(sql).map_err(|error| format!("failed to run {sql}: {error}"))?;
+    let first = rows.into_iter().next().unwrap_or_default();
+    Ok(first.into_iter().map(|cell| cell.and_then(|cell| cell.parse().ok())).collect())
+}

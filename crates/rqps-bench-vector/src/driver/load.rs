@@ -1,0 +1,240 @@
+//! Loads the table: binary COPY on Postgres, prepared multi-row INSERTs on MariaDB. The order of
+//! rows is random, so that two builds of one index are independent.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::encode::Encoding;
+use super::searcher::shuffled;
+use super::sql::{Sql, TABLE};
+use super::untimed::untimed;
+use crate::data::{VectorSet, fate, uniform};
+use crate::driver::context::{VectorContext, numbers, run};
+use rqps_driver::Stop;
+use rqps_driver::connection::Connection;
+use rqps_driver::guest;
+use rqps_model::datagen::rng::Rng;
+use rqps_model::dialect::Dialect;
+use rqps_model::metric::Metric;
+use rqps_model::run::Outcome;
+use rqps_model::vector::{Distance, Present, Variant};
+use rqps_wire::{Value, WireError};
+
+/// Rows per INSERT: 64 rows of 784 dimensions are 200 KB.
+const ROWS_PER_INSERT: usize = 64;
+/// INSERTs per transaction.
+const INSERTS_PER_COMMIT: usize = 32;
+/// Rows of COPY between two updates of the counter.
+const COPY_ROWS: usize = 64;
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// Makes rows for the table.
+pub(super) struct RowMaker<'a> {
+    data: &'a VectorSet,
+    form: Encoding,
+    shift: Option<Vec<f32>>,
+    values: Vec<f32>,
+}
+
+impl<'a> RowMaker<'a> {
+    pub(super) fn new(data: &'a VectorSet, dialect: Dialect, variant: Variant) -> RowMaker<'a> {
+        let values = vec![0.0; data.train.dims];
+        RowMaker {
+            data,
+            form: Encoding::of_row(dialect, variant),
+            shift: shift(data, variant),
+            values,
+        }
+    }
+
+    /// The columns id, class, u, fate.
+    pub(super) fn attributes(&self, id: u32) -> [i64; 4] {
+        let class = i64::from(self.data.class_of(id));
+        [i64::from(id), class, uniform(id) as i64, fate(id) as i64]
+    }
+
+    /// Appends the vector of a row.
+    pub(super) fn vector(&mut self, id: u32, out: &mut Vec<u8>) {
+        self.data.train.copy_row(id as usize, &mut self.values);
+        if let Some(shift) = &self.shift {
+            self.values.iter_mut().zip(shift).for_each(|(value, shift)| *value += shift);
+        }
+        self.form.push(&self.values, out);
+    }
+
+    /// The vectors of some rows.
+    pub(super) fn vectors(&mut self, ids: &[u32]) -> Vec<Vec<u8>> {
+        let vector = |id: &u32| {
+            let mut vector = Vec::new();
+            self.vector(*id, &mut vector);
+            vector
+        };
+        ids.iter().map(vector).collect()
+    }
+
+    /// The values of an INSERT for these rows.
+    pub(super) fn values<'v>(&self, ids: &[u32], vectors: &'v [Vec<u8>]) -> Vec<Value<'v>> {
+        let mut values = Vec::with_capacity(ids.len() * 5);
+        for (id, vector) in ids.iter().zip(vectors) {
+            values.extend(self.attributes(*id).map(Value::Int));
+            values.push(Value::Bytes(vector));
+        }
+        values
+    }
+}
+
+/// The vector to add to all vectors. A bit stores the sign of a value, so values are centred on
+/// their means first. This preserves distances between points, but not angles.
+pub(super) fn shift(data: &VectorSet, variant: Variant) -> Option<Vec<f32>> {
+    let centred = variant == Variant::Bit && data.distance == Distance::Euclidean;
+    centred.then(|| data.train.mean().iter().map(|mean| -mean).collect())
+}
+
+/// Creates the table and loads all rows except the last `spare`.
+pub(super) fn load<W: Write>(
+    context: &mut VectorContext<'_, W>,
+    spare: u64,
+) -> Result<Outcome, Stop> {
+    let connector = context.connector.clone();
+    let order =
+        shuffled(context.data.train.rows(), Rng::stream(context.request.seed, "vector.load", 0));
+    let (table_bytes, mut outcome) =
+        untimed(context, &connector, "the load", move |session, table, done| {
+            let (sql, data, dialect) = (table.sql(), &*table.data, table.dialect);
+            create(&sql, session)?;
+            let present = |id: &u32| data.is_present(*id, Present::AllBut { spare });
+            let ids: Vec<u32> = order.into_iter().filter(present).collect();
+            let rows = RowMaker::new(data, dialect, table.work.variant);
+            let loaded = match dialect {
+                Dialect::Mysql => insert(&sql, session, rows, &ids, done),
+                _ => copy(session, rows, &ids, done),
+            };
+            loaded.map_err(|error| format!("failed to load {} rows: {error}", ids.len()))?;
+            check_count(session, ids.len())?;
+            Ok(numbers(session, &sql.sizes())?.first().copied().flatten())
+        })?;
+    outcome.extra.insert(Metric::LoadSeconds, outcome.seconds);
+    if let Some(bytes) = table_bytes {
+        outcome.extra.insert(Metric::TableSize, bytes / MIB);
+    }
+    Ok(outcome)
+}
+
+pub(super) fn create(sql: &Sql<'_>, session: &mut Connection) -> Result<(), String> {
+    for statement in sql.create() {
+        guest::make(session, sql.dialect, sql.mark, &statement)
+            .map_err(|error| explain(sql, &statement, &error))?;
+    }
+    Ok(())
+}
+
+/// The error if the table cannot be created, with a hint.
+fn explain(sql: &Sql<'_>, statement: &str, error: &WireError) -> String {
+    let hint = match (sql.dialect, error.code()) {
+        (Dialect::Postgres, Some("58P01" | "0A000" | "22023"))
+            if statement.contains("EXTENSION") =>
+        {
+            "\nhint: this server has no pgvector; use a build with it (postgres@17+pgvector), or \
+             install the extension `vector` there"
+        }
+        (Dialect::Postgres, Some("42501")) if statement.contains("EXTENSION") => {
+            "\nhint: let a superuser run CREATE EXTENSION vector in this database first"
+        }
+        (Dialect::Mysql, Some("1064" | "4161")) => {
+            "\nhint: this server has no type VECTOR, which needs MariaDB 11.7 or later \
+             (mariadb@11.8)"
+        }
+        _ => "",
+    };
+    format!("failed to run {statement}: {error}{hint}")
+}
+
+/// Binary COPY: header, rows of five columns, trailer.
+fn copy(
+    session: &mut Connection,
+    mut rows: RowMaker<'_>,
+    ids: &[u32],
+    done: &AtomicU64,
+) -> Result<(), WireError> {
+    let mut parts = ids.chunks(COPY_ROWS);
+    let (mut vector, mut begun) = (Vec::new(), false);
+    let sql = format!("COPY {TABLE} (id, class, u, fate, v) FROM STDIN (FORMAT binary)");
+    session.copy_in(&sql, &mut |out| {
+        if !begun {
+            begun = true;
+            out.extend_from_slice(b"PGCOPY\n\xff\r\n\0");
+            out.extend_from_slice(&[0; 8]);
+        }
+        let Some(part) = parts.next() else {
+            out.extend_from_slice(&[0xff; 2]);
+            return false;
+        };
+        for id in part {
+            out.extend_from_slice(&5u16.to_be_bytes());
+            for value in rows.attributes(*id) {
+                out.extend_from_slice(&4u32.to_be_bytes());
+                out.extend_from_slice(&(value as i32).to_be_bytes());
+            }
+            vector.clear();
+            rows.vector(*id, &mut vector);
+            out.extend_from_slice(&(vector.len() as u32).to_be_bytes());
+            out.extend_from_slice(&vector);
+        }
+        done.fetch_add(part.len() as u64, Ordering::Relaxed);
+        true
+    })?;
+    Ok(())
+}
+
+/// Prepared multi-row INSERTs, many per transaction.
+fn insert(
+    sql: &Sql<'_>,
+    session: &mut Connection,
+    mut rows: RowMaker<'_>,
+    ids: &[u32],
+    done: &AtomicU64,
+) -> Result<(), WireError> {
+    let (text, types) = sql.insert(ROWS_PER_INSERT);
+    let many = session.prepare(&text, &types)?;
+    for (number, part) in ids.chunks(ROWS_PER_INSERT).enumerate() {
+        if number % INSERTS_PER_COMMIT == 0 {
+            session.simple(if number == 0 { "BEGIN" } else { "COMMIT AND CHAIN" })?;
+        }
+        let vectors = rows.vectors(part);
+        let values = rows.values(part, &vectors);
+        let statement = if part.len() == ROWS_PER_INSERT {
+            many
+        } else {
+            let (text, types) = sql.insert(part.len());
+            session.prepare(&text, &types)?
+        };
+        session.execute(statement, &values)?;
+        done.fetch_add(part.len() as u64, Ordering::Relaxed);
+    }
+    session.simple("COMMIT").map(|_| ())
+}
+
+/// Checks that all rows are in the table.
+fn check_count(session: &mut Connection, expected: usize) -> Result<(), String> {
+    let found = numbers(session, &format!("SELECT COUNT(*) FROM {TABLE}"))?;
+    match found.first().copied().flatten() {
+        Some(rows) if rows == expected as f64 => Ok(()),
+        other => Err(format!(
+            "failed to load: the table has {} rows instead of {expected}",
+            other.unwrap_or(f64::NAN)
+        )),
+    }
+}
+
+/// Settles the server, so that the first query pays for no work of the load.
+pub(super) fn settle(sql: &Sql<'_>, session: &mut Connection) -> Result<(), String> {
+    match sql.dialect {
+        Dialect::Mysql => run(session, &format!("ANALYZE TABLE {TABLE}")),
+        _ => {
+            run(session, &format!("VACUUM (ANALYZE) {TABLE}"))?;
+            // On a server that rqps does not run, it would write the data of others too.
+            if sql.mark.is_some() { Ok(()) } else { run(session, "CHECKPOINT") }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Runs a step of one piece of work without a time limit: loading, building, cleaning.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::driver::context::{TableContext, VectorContext};
+use rqps_driver::Stop;
+use rqps_driver::clock::Clock;
+use rqps_driver::clock::SECOND;
+use rqps_driver::connection::{Connection, Connector};
+use rqps_driver::crew::{Crew, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
+use rqps_driver::event::StepInterval;
+use rqps_driver::link::LabLink;
+use rqps_driver::recorder::histograms;
+use rqps_driver::window::Window;
+use rqps_host::clock::RealClock;
+use rqps_model::run::Outcome;
+
+/// Bytes of a thread's stack, for making rows and reading plans.
+const STACK: usize = 2 << 20;
+
+/// Runs `work` as the measured window on a connection of `connector`. `work` adds its progress to
+/// the counter, which the lab receives each second. Returns the result of `work`, and an outcome
+/// with the counter as its statements. Faults contain `name`.
+pub(super) fn untimed<W: Write, T: Send + 'static, F>(
+    context: &mut VectorContext<'_, W>,
+    connector: &Connector,
+    name: &str,
+    work: F,
+) -> Result<(T, Outcome), Stop>
+where
+    F: FnOnce(&mut Connection, &TableContext, &AtomicU64) -> Result<T, String> + Send + 'static,
+{
+    let (table, done) = (context.table(), Arc::new(AtomicU64::new(0)));
+    let counter = Arc::clone(&done);
+    let worker = Worker {
+        name: name.to_owned(),
+        connector: connector.clone(),
+        client: 0,
+        work: Box::new(move |session, _| work(session, &table, &counter)),
+    };
+    let (results, outcome) = untimed_workers(context, vec![worker], &done)?;
+    let result = results.into_iter().next();
+    Ok((
+        result.ok_or_else(|| format!("failed to measure: {name} ended without a result"))?,
+        outcome,
+    ))
+}
+
+/// The work on a session in this window; begins when all are connected.
+type UntimedWork<T> = Box<dyn FnOnce(&mut Connection, Window) -> Result<T, String> + Send>;
+
+/// One thread with a session.
+pub(super) struct Worker<T> {
+    pub(super) name: String,
+    pub(super) connector: Connector,
+    /// Number of its session, from 0.
+    pub(super) client: u32,
+    pub(super) work: UntimedWork<T>,
+}
+
+/// Runs several workers, which begin together once they are connected.
+pub(super) fn untimed_workers<W: Write, T: Send + 'static>(
+    context: &mut VectorContext<'_, W>,
+    workers: Vec<Worker<T>>,
+    done: &Arc<AtomicU64>,
+) -> Result<(Vec<T>, Outcome), Stop> {
+    carry_out(workers, done, context.request.pause, context.link)
+}
+
+fn carry_out<W: Write, T: Send + 'static>(
+    workers: Vec<Worker<T>>,
+    done: &Arc<AtomicU64>,
+    pause: bool,
+    link: &mut LabLink<W>,
+) -> Result<(Vec<T>, Outcome), Stop> {
+    let begun = Instant::now();
+    let clock = Clock::Real(RealClock::starting_at(begun));
+    let members = workers.into_iter().map(|worker| member(worker, clock.clone())).collect();
+    let mut crew = Crew::start(begun, members)?;
+    crew.gather(link)?;
+    link.pause_if(pause)?;
+    let start = clock.now() + LEAD_NS;
+    let mut seconds = Seconds { start, second: 0, from: start, counter: Arc::clone(done), done: 0 };
+    let window = Window { start, end: u64::MAX, whole_events: true };
+    let finished = crew.measure(window, &mut seconds, link)?;
+    let seconds = finished.end.saturating_sub(start) as f64 / SECOND;
+    let done = done.load(Ordering::Relaxed);
+    let outcome = Outcome {
+        seconds,
+        statements: done,
+        writes: done,
+        latency: histograms(&[]).0,
+        client_cpu: finished.cpu,
+        client_busiest: finished.cpu.total_us() / 1e6 / seconds.max(1e-9),
+        ..Outcome::default()
+    };
+    Ok((finished.done.into_iter().flatten().map(|done| done.value).collect(), outcome))
+}
+
+fn member<T: Send + 'static>(worker: Worker<T>, clock: Clock) -> Member<T> {
+    let Worker { name, connector, client, work } = worker;
+    let life = move |stand: &Stand<T>| {
+        let mut session = connector.open(client)?;
+        stand.ready(Ready::default());
+        let Some(window) = stand.window() else { return Ok(()) };
+        clock.wait_until(window.start);
+        let (result, spent) = Spent::on(&clock, || work(&mut session, window));
+        stand.done(result?, spent);
+        Ok(())
+    };
+    Member { name, stack: STACK, background: false, life: Box::new(life) }
+}
+
+/// Reports the counter each second.
+struct Seconds {
+    start: u64,
+    second: u32,
+    from: u64,
+    counter: Arc<AtomicU64>,
+    done: u64,
+}
+
+impl Intervals for Seconds {
+    fn next_cut(&self) -> Option<u64> {
+        Some(self.start + (u64::from(self.second) + 1) * SECOND as u64)
+    }
+
+    fn cut(&mut self, now: u64) -> StepInterval {
+        let done = self.counter.load(Ordering::Relaxed);
+        self.second += 1;
+        let interval = StepInterval {
+            second: self.second,
+            seconds: now.saturating_sub(self.from) as f64 / SECOND,
+            statements: done - self.done,
+            ..StepInterval::default()
+        };
+        (self.from, self.done) = (now, done);
+        interval
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use rqps_driver::request::{DriverRequest, LoadRequest, RequestBody};
+
+    fn run(works: Vec<UntimedWork<u32>>) -> Result<(Vec<u32>, Outcome), String> {
+        let request = DriverRequest::fake(RequestBody::Load(LoadRequest::default()));
+        let connector = Connector::new(&request)?;
+        let worker = |(client, work): (usize, UntimedWork<u32>)| Worker {
+            name: format!("client {client}"),
+            connector: connector.clone(),
+            client: client as u32,
+            work,
+        };
+        let workers = works.into_iter().enumerate().map(worker).collect();
+        let done = Arc::new(AtomicU64::new(7));
+        carry_out(workers, &done, false, &mut LabLink::alone(Vec::new())).map_err(|stop| match stop
+        {
+            Stop::Fault(fault) => fault,
+            Stop::Gone => "gone".to_owned(),
+        })
+    }
+
+    #[test]
+    fn all_workers_are_waited_for() {
+        let (results, outcome) = run(vec![Box::new(|_, _| Ok(3)), Box::new(|_, _| Ok(4))]).unwrap();
+        assert_eq!((results, outcome.statements), (vec![3, 4], 7));
+        assert!(outcome.seconds > 0.0);
+    }
+
+    #[test]
+    fn a_worker_that_panics_ends_the_step_while_others_work() {
+        let (hang, sender) = std::sync::mpsc::channel::<()>();
+        let works: Vec<UntimedWork<u32>> = vec![
+            Box::new(move |_, _| {
+                let _ = sender.recv();
+                Ok(3)
+            }),
+            Box::new(|_, _| panic!("row {} is gone", 7)),
+        ];
+        assert_eq!(run(works).unwrap_err(), "client 1 panicked: row 7 is gone");
+        drop(hang);
+    }
+}

@@ -1,0 +1,55 @@
+//! Vector search: steps as data. They load a table, build indexes on it one after another, and
+//! query each with all widths; then they filter, write and restart.
+
+#[cfg(test)]
+use rqps_driver::workload;
+
+pub mod analyze;
+mod check;
+pub mod data;
+pub mod driver;
+pub mod import;
+mod presets;
+pub(crate) mod report;
+mod settings;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use self::check::check_target;
+pub use self::presets::workload;
+pub use self::settings::set;
+
+use rqps_bench::spec::{BenchmarkSpec, StepSet};
+use rqps_driver::part::DriverPart;
+use rqps_model::dialect::Dialect;
+
+/// The row of the benchmark.
+pub static SPEC: BenchmarkSpec = BenchmarkSpec {
+    name: "vector",
+    workload: |preset| Ok((presets::workload(preset)?, StepSet::default())),
+    set: settings::set,
+    check: check::check,
+    check_target: check::check_target,
+    phases: |dialect, _, workload| steps::phases(dialect, workload),
+    for_target: steps::for_target,
+    choose: steps::choose,
+    single_count: Some("list the client counts of its searches with --set ramp=1,4,16"),
+    shared_clients: Some(steps::shared_clients),
+    table_name: "items",
+    names_made: |dialect, _| match dialect {
+        Dialect::Mysql => vec!["items".to_owned()],
+        _ => vec!["items".to_owned(), "items_v".to_owned()],
+    },
+    counting: steps::COUNTING,
+    own_data: settings::own_data,
+    driver: DriverPart {
+        benchmark: "vector",
+        step_loop: Some(driver::step_loop),
+        ..DriverPart::NONE
+    },
+    extension: analyze::EXTENSION,
+    sections: report::SECTIONS,
+    imports: &[import::ANN_BENCHMARKS],
+    ..BenchmarkSpec::PLAIN
+};

@@ -1,0 +1,44 @@
+//! Unmodified pgbench scripts: built-in ones and files, with the program's options.
+//!
+//! `user_text::pgbench` reads a script when a plan is made. Each client of the driver interprets it
+//! with the random numbers of the real program.
+
+pub mod driver;
+mod presets;
+pub mod schema;
+mod settings;
+mod steps;
+
+use crate::driver::part::DriverPart;
+use crate::spec::{BenchmarkSpec, OwnWords};
+
+/// The row of the benchmark.
+pub static SPEC: BenchmarkSpec = BenchmarkSpec {
+    name: "pgbench",
+    workload: presets::workload,
+    set: settings::set,
+    finish: settings::finish,
+    check: steps::check,
+    phases: |dialect, _, workload| steps::phases(dialect, workload),
+    placement: None,
+    load: Some(driver::load),
+    words: Some(OwnWords {
+        take: settings::take,
+        visits: |workload| !steps::has_tables(workload),
+        writes: steps::writes,
+    }),
+    counting: steps::COUNTING,
+    driver: DriverPart {
+        benchmark: "pgbench",
+        step_loop: Some(driver::step_loop),
+        own_load: Some(driver::own_load),
+        ..DriverPart::NONE
+    },
+    names_made: |_, workload| match steps::has_tables(workload) {
+        true => schema::TABLES.map(str::to_owned).to_vec(),
+        false => Vec::new(),
+    },
+    size: settings::data_size,
+    brought: settings::brought,
+    ..BenchmarkSpec::PLAIN
+};

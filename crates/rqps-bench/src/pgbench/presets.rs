@@ -1,0 +1,23 @@
+//! Named lengths of the steps of pgbench scripts.
+
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
+use crate::domain::pgbench::PgbenchShape;
+use crate::spec::StepSet;
+use crate::workload::preset::{ScalePreset, named};
+
+const ALL: [ScalePreset; 3] = [
+    ScalePreset::lasting("quick", 2.0, 0.5),
+    ScalePreset::lasting("standard", 30.0, 3.0),
+    ScalePreset::lasting("full", 300.0, 10.0),
+];
+
+/// The workload of a preset, without scripts.
+///
+/// # Errors
+///
+/// No such preset; the text lists the valid ones.
+pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
+    let shape = PgbenchShape { scale: 1, max_tries: 1, vacuum: true, ..PgbenchShape::default() };
+    let shape = BenchmarkParameters::Pgbench(Box::new(shape));
+    Ok((named(&ALL, name)?.workload(shape), StepSet::default()))
+}

@@ -1,0 +1,179 @@
+//! The steps of pgbench scripts in order, as phases.
+
+use super::reading::{shape, text};
+use crate::domain::benchmark::{Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload};
+use crate::domain::counted::StepCount;
+use crate::domain::dialect::Dialect;
+use crate::domain::pgbench::{PgbenchShape, PgbenchStep, PgbenchWork, WeightedText};
+use crate::domain::step_parameters::{StepParameters, StepPurpose};
+use crate::spec::Counting;
+use crate::user_text::pgbench::{PgbenchAction, PgbenchProgram, PgbenchSql, VariableNames};
+use crate::user_text::words;
+
+/// The built-in scripts derived from TPC-B.
+const LIKE_TPC_B: [&str; 2] = ["tpcb-like", "simple-update"];
+
+/// Longest name of a step, characters.
+const NAME: usize = 60;
+
+/// The hooks of counted runs: a step is counted for as many transactions as contain the requested
+/// number of statements.
+pub(crate) const COUNTING: Counting = Counting { step: counted, ..Counting::SCRIPTS };
+
+/// Fewest events of a counted step.
+const EVENTS_LEAST: u64 = 3;
+
+fn counted(step: &Step, workload: &Workload, statements: u64) -> StepCount {
+    let programs = step.own::<PgbenchWork>().map(|work| programs(&work)).unwrap_or_default();
+    let messages: usize = programs.iter().map(|program| program.statements().count()).sum();
+    let each = messages.div_ceil(programs.len().max(1)).max(1) as u64;
+    match shape(workload).is_some_and(|shape| shape.connect) {
+        true => StepCount::LeftOut("each transaction has a connection of its own".to_owned()),
+        false => StepCount::Events((statements / each).max(EVENTS_LEAST)),
+    }
+}
+
+/// All phases after the load.
+pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
+    let Some(shape) = shape(workload) else { return Vec::new() };
+    let mut names: Vec<String> = Vec::new();
+    let mut phases = Vec::new();
+    for step in &shape.step {
+        let plain = name(step);
+        let (mut name, mut again) = (plain.clone(), 2);
+        while names.contains(&name) {
+            name = format!("{plain}-{again}");
+            again += 1;
+        }
+        names.push(name.clone());
+        let work = work(shape, step, dialect);
+        phases.push(Phase::Measure(Box::new(measured(workload, name, step, work))));
+    }
+    phases
+}
+
+/// The names of the steps that write, judged by their statements.
+pub(crate) fn writes(workload: &Workload) -> Vec<String> {
+    let writing = |phase| match phase {
+        Phase::Measure(step) if step.group == Group::Write => Some(step.name),
+        _ => None,
+    };
+    phases(Dialect::Postgres, workload).into_iter().filter_map(writing).collect()
+}
+
+/// The name of a step, made of its scripts.
+fn name(step: &PgbenchStep) -> String {
+    let of_script = |name: &str| {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let name = name.strip_suffix(".sql").unwrap_or(name);
+        let safe = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        name.chars().map(safe).collect::<String>()
+    };
+    let names: Vec<String> = step.scripts.iter().map(|script| of_script(&script.name)).collect();
+    let all = names.join("+");
+    match all.len() <= NAME && !all.is_empty() {
+        true => all,
+        false => format!("mix-of-{}", names.len()),
+    }
+}
+
+fn work(shape: &PgbenchShape, step: &PgbenchStep, dialect: Dialect) -> PgbenchWork {
+    let script = |script: &crate::domain::pgbench::PgbenchScript| WeightedText {
+        name: script.name.clone(),
+        weight: script.weight,
+        // The plan was checked before.
+        text: text(shape, &script.name, dialect).unwrap_or_default(),
+    };
+    let mut define = shape.define.clone();
+    define.entry("scale".to_owned()).or_insert_with(|| shape.scale.to_string());
+    PgbenchWork {
+        scripts: step.scripts.iter().map(script).collect(),
+        protocol: shape.protocol,
+        define,
+        max_tries: shape.max_tries,
+        continue_on_error: shape.continue_on_error,
+        connect: shape.connect,
+        vacuum: shape.vacuum && shape.tables.made,
+    }
+}
+
+fn measured(workload: &Workload, name: String, step: &PgbenchStep, work: PgbenchWork) -> Step {
+    let programs = programs(&work);
+    let sleeps = programs.iter().flat_map(|program| &program.commands);
+    let sleeps = sleeps.filter(|one| matches!(one.action, PgbenchAction::Sleep { .. })).count();
+    let group = group(&programs);
+    let seconds = match group {
+        Group::Write => workload.write_seconds,
+        _ => workload.read_seconds,
+    };
+    let of_mix = |script: &crate::domain::pgbench::PgbenchScript| {
+        format!("{}@{}", script.name, script.weight)
+    };
+    let detail = match (step.scripts.as_slice(), programs.as_slice()) {
+        ([_], [program]) => match program.statements().count() {
+            1 => "1 statement".to_owned(),
+            count => format!("{count} statements"),
+        },
+        (scripts, _) => scripts.iter().map(of_mix).collect::<Vec<_>>().join(", "),
+    };
+    let names = || step.scripts.iter().map(|script| script.name.as_str());
+    let detail = match names().any(|name| LIKE_TPC_B.contains(&name)) {
+        true => format!(
+            "{detail}; a workload derived from TPC-B; not comparable with published TPC-B results"
+        ),
+        false => detail,
+    };
+    Step {
+        name,
+        client_count: None,
+        group,
+        reported: true,
+        seconds,
+        warmup_seconds: workload.warmup_seconds,
+        rate: RateUnit::Transactions,
+        detail,
+        parameters: StepParameters { purpose: StepPurpose::Result, ..StepParameters::default() },
+        makes: None,
+        needs: None,
+        restart_before: false,
+        // While a client sleeps, the other targets would wait.
+        takes_turns: sleeps == 0 && !work.connect,
+        only_reads: group != Group::Write,
+        work: StepBody::Own(OwnWork::new("pgbench", &work)),
+    }
+}
+
+/// The valid scripts; all are, because the plan was checked before.
+fn programs(work: &PgbenchWork) -> Vec<PgbenchProgram> {
+    let read = |script: &WeightedText| {
+        PgbenchProgram::read(&script.text, &mut VariableNames::default()).ok()
+    };
+    work.scripts.iter().filter_map(read).collect()
+}
+
+fn group(programs: &[PgbenchProgram]) -> Group {
+    let statements = || programs.iter().flat_map(PgbenchProgram::statements);
+    let is_single = programs.iter().all(|program| program.statements().count() == 1);
+    match statements().map(reads).collect::<Option<Vec<bool>>>() {
+        None => Group::Write,
+        Some(reads) if is_single && reads.iter().all(|reads| *reads) => Group::Point,
+        Some(_) => Group::Range,
+    }
+}
+
+/// True for a query, false for the edge of a transaction, `None` for a statement that may write.
+fn reads(sql: &PgbenchSql) -> Option<bool> {
+    const QUERIES: [&str; 6] = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "("];
+    const BRACKETS: [&str; 5] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK"];
+    const WRITES: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "MERGE", "INTO"];
+    let words = words(Dialect::Postgres, &sql.text);
+    let first = words.first()?.as_str();
+    if words.iter().any(|word| WRITES.contains(&word.as_str())) {
+        return None;
+    }
+    match (QUERIES.contains(&first), BRACKETS.contains(&first)) {
+        (true, _) => Some(true),
+        (false, true) => Some(false),
+        (false, false) => None,
+    }
+}

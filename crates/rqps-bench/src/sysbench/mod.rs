@@ -1,0 +1,32 @@
+//! The sysbench microbenchmarks: 42 steps of one statement each, and their tables.
+
+mod analyze;
+pub mod driver;
+pub mod import;
+pub mod presets;
+pub mod rows;
+pub mod schema;
+pub mod steps;
+#[cfg(test)]
+mod tests;
+
+use crate::driver::part::DriverPart;
+use crate::spec::BenchmarkSpec;
+
+/// The row of the benchmark.
+pub static SPEC: BenchmarkSpec = BenchmarkSpec {
+    name: "sysbench",
+    workload: presets::workload,
+    preset: presets::facts,
+    phases: steps::phases,
+    choose: steps::choose,
+    placement: None,
+    load: Some(driver::load),
+    counting: steps::COUNTING,
+    driver: DriverPart { benchmark: "sysbench", rows: Some(driver::rows), ..DriverPart::NONE },
+    table_name: "sbtest{table}",
+    names_made: schema::names_made,
+    extension: analyze::EXTENSION,
+    imports: &[import::MYTOOLS, import::PLAIN],
+    ..BenchmarkSpec::PLAIN
+};

@@ -1,0 +1,49 @@
+//! Builds to run: fetched by version through the user's own package client and kept in a cache,
+//! found in an installed tree, compiled in, or merely named by the address of a server.
+//!
+//! No registry host is named here and nothing is downloaded by this program itself. Starts no
+//! server: binaries are asked for their version, nothing else.
+
+use crate as obtain;
+use rqps_dbms as dbms;
+use rqps_host as os;
+use rqps_model as domain;
+use rqps_model::bounded;
+use rqps_model::units;
+use rqps_stats::parallel;
+use rqps_text as user_text;
+use rqps_wire as wire;
+
+pub mod catalogue;
+pub mod layout;
+pub mod listing;
+
+mod cache;
+mod client;
+mod clients;
+mod debian;
+mod elf;
+mod error;
+mod fetch;
+mod find;
+#[doc(hidden)]
+pub mod fuzzing;
+mod inspect;
+mod installed;
+mod libraries;
+mod maven;
+mod pins;
+mod pip;
+mod progress;
+pub mod source;
+mod source_fault;
+mod unpack;
+
+pub use cache::{Cache, closed_folder};
+pub use clients::PackageClients;
+pub use error::{ObtainError, Reason};
+pub use fetch::{fetch, obtain, obtain_with};
+pub use find::{Found, Wanted, find};
+pub use installed::files_of;
+pub use progress::{Hear, Said};
+pub use source_fault::SourceFault;

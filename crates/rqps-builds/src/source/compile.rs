@@ -1,0 +1,384 @@
+//! Carries out a recipe: in a copy of the sources, as an unprivileged user, with a log. The build
+//! is complete or it is not there.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::locate::{present, put};
+use super::recipe::Recipe;
+use super::run::{command, failed, run};
+use super::toolchain::Toolchain;
+use super::{folder, patch, relink};
+use crate::dbms::spec::{self, BuildForm, SourceOrigin};
+use crate::domain::build::{Dbms, Manifest};
+use crate::obtain::error::Reason;
+use crate::obtain::find::library_as_root;
+use crate::obtain::progress::Progress;
+use crate::obtain::source_fault::SourceFault;
+use crate::obtain::{installed, layout};
+use crate::os::child::{self, ChildTask};
+use crate::os::user::{self, User};
+use crate::os::{answer, beneath, give, plain};
+
+/// No header of a version is longer.
+const HEADER_MOST: u64 = 1 << 20;
+
+/// A build to make, and its folders.
+pub(crate) struct Compile<'a> {
+    pub(crate) dbms: Dbms,
+    pub(crate) origin: &'a SourceOrigin,
+    /// An empty folder for all that is needed on the way.
+    pub(crate) scratch: &'a Path,
+    /// The folder that receives the build.
+    pub(crate) tree: &'a Path,
+    /// The final folder of the build.
+    pub(crate) prefix: &'a Path,
+    /// The log of the build.
+    pub(crate) log: &'a Path,
+}
+
+/// Objects that builds share which are only linked in other orders.
+pub(crate) struct Objects<'a> {
+    /// The folder in which they are made and linked; empty at first.
+    pub(crate) scratch: &'a Path,
+    /// The folder of what the lines of the recipe built; there once the objects are whole.
+    pub(crate) tree: &'a Path,
+    /// The place of a build that was compiled into them. No build is there.
+    pub(crate) prefix: &'a Path,
+    /// The log of making them.
+    pub(crate) log: &'a Path,
+}
+
+/// Builds. What is in `scratch` afterwards is of no use.
+pub(crate) fn compile(work: &Compile<'_>, progress: &mut Progress<'_>) -> Result<Manifest, Reason> {
+    let Compile { dbms, origin, scratch, prefix, log, .. } = *work;
+    let (recipe, toolchain) = checked(dbms, origin, progress)?;
+    let site = Site::open((&recipe, &toolchain), (scratch, prefix, log))?;
+    site.put_sources(origin, progress)?;
+    site.run_all(&recipe.lines, &format!("building {origin}"), progress)?;
+    finish(work, &site, progress)
+}
+
+/// Makes the objects that a build shares with others, and what the recipe builds with them,
+/// unless they are there.
+pub(crate) fn make_objects(
+    work: &Compile<'_>,
+    objects: &Objects<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<(), Reason> {
+    if objects.tree.is_dir() {
+        return Ok(());
+    }
+    let Compile { dbms, origin, .. } = *work;
+    let (recipe, toolchain) = checked(dbms, origin, progress)?;
+    let site = Site::open((&recipe, &toolchain), (objects.scratch, objects.prefix, objects.log))?;
+    site.put_sources(origin, progress)?;
+    let text = format!("compiling {origin} once for all orders");
+    site.run_all(&recipe.lines, &text, progress)?;
+    fs::rename(&site.dest, objects.tree).map_err(Reason::io("rename", &site.dest))
+}
+
+/// Links objects that are there in the order of a build, which is otherwise what was built with
+/// them.
+pub(crate) fn link(
+    work: &Compile<'_>,
+    objects: &Objects<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let Compile { dbms, origin, log, .. } = *work;
+    let (recipe, toolchain) = checked(dbms, origin, progress)?;
+    let mut site = Site::open((&recipe, &toolchain), (objects.scratch, objects.prefix, log))?;
+    // Nothing that the build left is in this folder.
+    site.order = work.scratch.join("order.ld");
+    let Some(order) = toolchain.order else {
+        let reason = "the target names no order";
+        return Err(SourceFault::NoRelink { dbms, reason }.into());
+    };
+    progress.begin(&format!("ordering the functions of {origin}"));
+    folder::mirror(objects.tree, &site.dest, progress)
+        .map_err(|reason| disk_full(reason, work.scratch))?;
+    site.give(&site.dest)?;
+    relink::write_script(dbms, &site.sources, order, &site.order)?;
+    site.run_all(&recipe.relink, &format!("linking {origin}"), progress)?;
+    finish(work, &site, progress)
+}
+
+/// The place in which the lines of a recipe run.
+struct Site<'a> {
+    recipe: &'a Recipe,
+    toolchain: &'a Toolchain,
+    scratch: &'a Path,
+    prefix: &'a Path,
+    log: &'a Path,
+    log_file: File,
+    /// The user that builds, if rqps runs as root.
+    user: Option<User>,
+    sources: PathBuf,
+    dest: PathBuf,
+    /// The linker script of an order.
+    order: PathBuf,
+    /// The script of the user, if the recipe has one.
+    script: PathBuf,
+}
+
+impl<'a> Site<'a> {
+    /// The log is new, and DEST is empty.
+    fn open(
+        (recipe, toolchain): (&'a Recipe, &'a Toolchain),
+        (scratch, prefix, log): (&'a Path, &'a Path, &'a Path),
+    ) -> Result<Site<'a>, Reason> {
+        let user =
+            user::choose(None).map_err(|error| other("choose a user for", scratch, error))?;
+        if let Some(parent) = log.parent() {
+            fs::create_dir_all(parent).map_err(Reason::io("create", parent))?;
+        }
+        let log_file = File::create(log).map_err(Reason::io("create", log))?;
+        let [sources, dest, order, script] =
+            ["sources", "dest", "order.ld", "recipe"].map(|name| scratch.join(name));
+        // What an order of linking that failed has left.
+        if dest.exists() {
+            let given = user.as_ref().map(User::identity);
+            beneath::remove_made(&dest, given).map_err(Reason::io("remove", &dest))?;
+        }
+        fs::create_dir(&dest).map_err(Reason::io("create", &dest))?;
+        let site = Site {
+            recipe,
+            toolchain,
+            scratch,
+            prefix,
+            log,
+            log_file,
+            user,
+            sources,
+            dest,
+            order,
+            script,
+        };
+        site.give(&site.dest)?;
+        Ok(site)
+    }
+
+    /// Puts the sources there, patched, and the script.
+    fn put_sources(
+        &self,
+        origin: &SourceOrigin,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Reason> {
+        fs::create_dir(&self.sources).map_err(Reason::io("create", &self.sources))?;
+        progress.begin(&format!("copying the sources {origin}"));
+        put(origin, &self.sources, progress).map_err(|reason| disk_full(reason, self.scratch))?;
+        self.give(&self.sources)?;
+        patch::apply(&self.toolchain.patches, &self.sources, self.user.as_ref())?;
+        if let Some(text) = &self.recipe.script {
+            write_script(&self.script, text).map_err(Reason::io("write", &self.script))?;
+        }
+        Ok(())
+    }
+
+    /// Gives a folder to the user that builds.
+    fn give(&self, folder: &Path) -> Result<(), Reason> {
+        give(folder, self.user.as_ref())
+    }
+
+    /// Runs lines of the recipe. What they built then belongs to the user of rqps.
+    fn run_all(
+        &self,
+        lines: &[String],
+        doing: &str,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Reason> {
+        let count = lines.len();
+        for (at, line) in lines.iter().enumerate() {
+            io::Write::write_all(&mut &self.log_file, format!("+ {line}\n").as_bytes())
+                .map_err(Reason::io("write", self.log))?;
+            let mut command = command(line, &self.sources, self.toolchain, self.user.as_ref());
+            command.env("DEST", &self.dest).env("PREFIX", self.prefix);
+            command.env("TMPDIR", self.scratch).env("HOME", self.scratch);
+            command.env("ORDER", &self.order).env("RECIPE", &self.script);
+            let text = format!("{doing}, command {} of {count}", at + 1);
+            progress.begin(&text);
+            let ended = run(&mut command, (self.log, &self.log_file), progress, &text)?;
+            if !ended.success() {
+                progress.check()?;
+                return Err(failed(ended, self.log, self.scratch));
+            }
+        }
+        let built = self.built();
+        if fs::read_dir(&built).map_err(Reason::io("read", &built))?.next().is_none() {
+            let wanted = "files in DEST".to_owned();
+            return Err(SourceFault::NothingBuilt { wanted, log: self.log.to_owned() }.into());
+        }
+        if self.user.is_some() {
+            let root = User { name: "root".to_owned(), uid: 0, gid: 0 };
+            give(&self.dest, Some(&root))?;
+        }
+        Ok(())
+    }
+
+    /// The build among what is in DEST. A link in the place of a folder would lead out of it.
+    fn built(&self) -> PathBuf {
+        let below_prefix = self.prefix.strip_prefix("/").unwrap_or(self.prefix);
+        let mut folder = self.dest.clone();
+        for part in below_prefix {
+            folder.push(part);
+            if !fs::symlink_metadata(&folder).is_ok_and(|facts| facts.is_dir()) {
+                return self.dest.clone();
+            }
+        }
+        folder
+    }
+}
+
+/// Puts what was built in its place, and asks it what it is.
+fn finish(
+    work: &Compile<'_>,
+    site: &Site<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let Compile { origin, tree, .. } = *work;
+    let built = site.built();
+    fs::rename(&built, tree).map_err(Reason::io("rename", &built))?;
+    open_to_all(tree)?;
+    let told = told(work, site.recipe, &site.sources, progress)?;
+    let origin = format!("source {origin}");
+    Ok(Manifest { origin, compiler: Some(site.toolchain.text()), ..told })
+}
+
+/// The version and variant that a finished tree reports.
+fn told(
+    work: &Compile<'_>,
+    recipe: &Recipe,
+    sources: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let Compile { dbms, tree, log, .. } = *work;
+    let root = library_as_root(dbms).map_or(tree.to_owned(), |library| tree.join(library.file));
+    let in_tree = layout::library_in_tree(dbms).map(|library| tree.join(library.file));
+    let wanted = in_tree.as_deref().unwrap_or(&root);
+    if !wanted.exists() {
+        let wanted = wanted.strip_prefix(tree).unwrap_or(wanted).display().to_string();
+        return Err(SourceFault::NothingBuilt { wanted, log: log.to_owned() }.into());
+    }
+    let found = installed::build(dbms, wanted, progress)?.manifest;
+    let Some(known) = &recipe.version else { return Ok(found) };
+    let file = sources.join(&known.file);
+    let text = plain::beginning(&file, HEADER_MOST).map_err(Reason::io("read", &file))?;
+    let version = known.read(&text).unwrap_or_else(|| found.version.clone());
+    Ok(Manifest { reported: format!("{version} according to its sources"), version, ..found })
+}
+
+/// The error of a full disk with its way out; any other as it is.
+fn disk_full(reason: Reason, scratch: &Path) -> Reason {
+    match reason {
+        Reason::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            SourceFault::DiskFull { folder: scratch.to_owned() }.into()
+        }
+        other => other,
+    }
+}
+
+/// The first recipe whose files are among the sources, and the compiler. Nothing is copied before
+/// all that both need is there: large sources take minutes.
+fn checked(
+    dbms: Dbms,
+    origin: &SourceOrigin,
+    progress: &mut Progress<'_>,
+) -> Result<(Recipe, Toolchain), Reason> {
+    progress.begin(&format!("checking what {origin} needs"));
+    let variant = origin.variant.as_deref();
+    let toolchain = Toolchain::of(variant)?;
+    let all = Recipe::candidates(dbms, variant)?;
+    let marks: Vec<String> = all.iter().map(|recipe| recipe.marks.join(" and ")).collect();
+    let wanted = all.iter().flat_map(Recipe::looks_for).cloned().collect();
+    let present = present(origin, wanted)?;
+    let fits = |recipe: &Recipe| recipe.marks.iter().all(|mark| present.contains(mark));
+    let none = || SourceFault::NoRecipe { dbms, marks: marks.join(", or ") };
+    let recipe = all.into_iter().find(fits).ok_or_else(none)?;
+    // First what no package can mend.
+    if toolchain.order.is_some() && recipe.relink.is_empty() {
+        let reason = "the recipe has no lines `relink`; those of SQLite and Postgres have";
+        return Err(SourceFault::NoRelink { dbms, reason }.into());
+    }
+    check_needs(&recipe, &present)?;
+    check_allocator(dbms, &toolchain)?;
+    patch::check(&toolchain.patches)?;
+    Ok((recipe, toolchain))
+}
+
+/// Writes the script of a recipe, for everybody to run.
+fn write_script(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+/// Checks that all programs and libraries of a recipe are there, because some builds would fail
+/// only after minutes. The error names all Debian packages that are missing.
+fn check_needs(recipe: &Recipe, present: &BTreeSet<String>) -> Result<(), Reason> {
+    let is_there = |line: &str, name: &str| {
+        let mut command = child::command("sh", ChildTask::Work);
+        command.args(["-c", line, name]);
+        answer::answer(command).is_ok_and(|answer| answer.success)
+    };
+    let programs = recipe.programs(present);
+    let mut missing: Vec<(&str, &str)> = programs.into_iter().collect();
+    missing.retain(|(name, _)| !is_there("command -v \"$0\"", name));
+    // pkg-config itself is among the programs of a recipe with libraries.
+    let libraries =
+        recipe.libraries.iter().map(|(name, package)| (name.as_str(), package.as_str()));
+    missing.extend(libraries.filter(|(name, _)| !is_there("pkg-config --exists \"$0\"", name)));
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let (names, packages): (Vec<&str>, Vec<&str>) = missing.into_iter().unzip();
+    Err(SourceFault::Needs {
+        recipe: recipe.name.clone(),
+        missing: names.join(", "),
+        packages: packages.join(" "),
+    }
+    .into())
+}
+
+/// Refuses an allocator that this host lacks, or that could replace nothing.
+fn check_allocator(dbms: Dbms, toolchain: &Toolchain) -> Result<(), Reason> {
+    let Some((library, package)) = toolchain.allocator else { return Ok(()) };
+    if spec::of(dbms).is_some_and(|spec| matches!(spec.form, BuildForm::Library(_))) {
+        return Err(SourceFault::NoAllocator { dbms }.into());
+    }
+    let mut command = child::command(&toolchain.cc, ChildTask::Work);
+    command.arg(format!("-print-file-name={library}"));
+    // A compiler that does not find the file prints the name as it is.
+    let missing = |said| Reason::MissingLibrary { library, said, package };
+    let answer = answer::answer(command).map_err(missing)?;
+    if Path::new(answer.output.trim()).is_absolute() {
+        return Ok(());
+    }
+    Err(missing(format!("{} does not find it", toolchain.cc)))
+}
+
+/// Gives a folder to the user that builds, if rqps runs as root.
+fn give(folder: &Path, user: Option<&User>) -> Result<(), Reason> {
+    match user {
+        Some(user) => {
+            give::chown_tree(folder, user).map_err(|error| other("give away", folder, error))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Servers may run as another user than rqps.
+fn open_to_all(tree: &Path) -> Result<(), Reason> {
+    // By its descriptor: nobody can put a link in its place.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(tree, flags, Mode::empty());
+    let opened = opened.and_then(|folder| rustix::fs::fchmod(folder, Mode::from_raw_mode(0o755)));
+    opened.map_err(|error| Reason::io("chmod", tree)(error.into()))
+}
+
+fn other(doing: &'static str, path: &Path, error: user::UserError) -> Reason {
+    Reason::io(doing, PathBuf::from(path))(io::Error::other(error))
+}

@@ -1,0 +1,56 @@
+//! Database systems: make a data folder, start, know when it is ready, settle, look inside, stop.
+//! One folder per DBMS, which gives a row of the table in `spec`; what they share about servers is
+//! in `server`.
+//!
+//! This is the control plane: it may fail, and then says richly how. What is measured goes through
+//! the driver, never through here. Nothing here knows benchmarks.
+
+use crate as dbms;
+use rqps_embed as embed;
+use rqps_host as os;
+use rqps_model as domain;
+use rqps_model::bounded;
+use rqps_model::escape;
+use rqps_model::json;
+use rqps_model::units;
+use rqps_text as user_text;
+use rqps_wire as wire;
+
+pub mod config;
+mod config_error;
+mod connection;
+mod control;
+mod error;
+mod events;
+mod external;
+mod fake;
+#[doc(hidden)]
+pub mod fuzzing;
+mod guest;
+mod log;
+mod mariadb;
+mod mysql;
+mod mysql_family;
+mod postgres;
+mod rocksdb;
+mod server;
+mod settle;
+mod site;
+pub mod spec;
+mod speedb;
+mod sqlite;
+mod user_configs;
+
+pub use self::connection::{ControlConnection, ControlRow};
+pub use self::control::ControlPlane;
+pub use self::error::DbmsError;
+pub use self::events::events;
+pub use self::external::{External, VisitorLoad, external, is_loopback};
+pub use self::guest::Guest;
+pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
+pub use self::server::Server;
+pub use self::settle::SettleLoad;
+pub use self::site::{Interrupt, ListenAddress, Site};
+pub use self::spec::control_plane;
+pub use self::sqlite::{SQLITE_COMMAND, sqlite_process};
+pub use self::user_configs::{UserConfig, UserConfigs};

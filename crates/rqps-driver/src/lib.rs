@@ -1,0 +1,68 @@
+//! The driver process: clients, pace, recorder. It answers the lab in messages and writes nothing
+//! else. It knows no benchmark; [`main`] receives the hooks of each as a [`DriverPart`].
+
+use crate as driver;
+use rqps_embed as embed;
+use rqps_host as os;
+use rqps_model as domain;
+use rqps_model::datagen;
+use rqps_model::json;
+use rqps_model::units;
+use rqps_stats as stats;
+use rqps_text as user_text;
+use rqps_wire as wire;
+
+pub mod attempt;
+mod carry_over;
+pub mod client;
+pub mod clock;
+pub mod columns;
+pub mod columns_of_roles;
+pub mod confined;
+pub mod connection;
+pub mod crew;
+pub mod csv_rows;
+mod entry;
+pub mod event;
+pub mod fake;
+pub mod file_progress;
+mod file_watch;
+mod generated_columns;
+pub mod guest;
+pub mod interval;
+pub mod life_signs;
+pub mod link;
+pub mod load;
+pub mod load_changes;
+pub mod load_files;
+mod load_hints;
+pub mod load_parts;
+pub mod loaders;
+mod lull;
+pub mod measure;
+pub mod merged;
+pub mod outcome;
+pub mod part;
+pub mod placement;
+pub mod recorder;
+pub mod request;
+pub mod ring;
+pub mod row_stream;
+pub mod schedule;
+pub mod script;
+pub mod script_places;
+mod simulated;
+mod sql_file;
+mod sqlite_file;
+pub mod step;
+mod stop;
+mod text_statements;
+pub mod turn_keeper;
+pub mod turns;
+pub mod watch;
+pub mod window;
+
+pub use entry::{Ending, main, run_request};
+pub use part::DriverPart;
+pub use stop::Stop;
+pub mod workload;

@@ -1,0 +1,47 @@
+//! The operating system: pure parsers of /proc, samples of counters, processes that die with their
+//! parent, CPUs, disks, the clock. Knows no DBMS by name.
+
+use crate as os;
+use rqps_model as domain;
+use rqps_model::json;
+use rqps_model::units;
+
+pub mod affinity;
+pub mod answer;
+pub mod beneath;
+pub mod cgroup;
+pub mod child;
+pub mod clock;
+pub mod confinement;
+pub mod disk;
+pub mod fingerprint;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod give;
+pub mod hardware;
+pub mod host;
+pub mod lock;
+#[cfg(test)]
+mod made_root;
+pub mod mark;
+pub mod noise;
+pub mod perf;
+mod perf_script;
+pub mod plain;
+mod private_folder;
+pub mod proc;
+pub mod process;
+pub mod profile_names;
+pub mod sample;
+pub mod secret;
+pub mod shared_memory;
+pub mod shared_page;
+pub mod spinner;
+pub mod standstill;
+pub mod symbols;
+pub mod tiles;
+pub mod tree;
+pub mod user;
+pub mod valgrind;
+pub mod waits;
+pub mod warden;

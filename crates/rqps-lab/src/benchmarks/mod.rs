@@ -1,0 +1,22 @@
+//! Benchmarks as data: which phases there are, in which order, with which SQL. Each benchmark is a
+//! folder and a row of [`ALL`].
+
+mod judging;
+mod registry;
+
+pub use rqps_bench::spec;
+pub use rqps_bench::{custom, orders, pgbench, sysbench, ycsb};
+pub use rqps_bench_insert as insert;
+pub use rqps_bench_kv as kv;
+pub use rqps_bench_lua as lua;
+pub use rqps_bench_vector as vector;
+
+pub use judging::{
+    compare, compare_measured, digest, document, import_format, import_formats, measure, render,
+    sections, write_families, write_report,
+};
+pub use registry::{
+    ALL, check, choose, counted, driver_parts, finish, load_task, memory_limit, named, names_made,
+    of, phases, set, workload,
+};
+pub use spec::{BenchmarkSpec, StepSet};

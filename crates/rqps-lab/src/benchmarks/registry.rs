@@ -1,0 +1,134 @@
+//! The list of all benchmarks, and calls of their hooks by workload.
+
+use crate::benchmarks::{custom, insert, kv, lua, orders, pgbench, sysbench, vector, ycsb};
+use crate::domain::benchmark::{Phase, Step, Workload};
+use crate::domain::counted::StepCount;
+use crate::domain::dialect::Dialect;
+use crate::driver::DriverPart;
+use crate::driver::request::RequestBody;
+use crate::workload::client_counts::at_each_count;
+use crate::workload::select::SelectError;
+use crate::workload::settings::SetError;
+use rqps_bench::spec::{BenchmarkSpec, StepSet};
+
+/// All benchmarks in the order of lists.
+pub static ALL: [&BenchmarkSpec; 9] = [
+    &sysbench::SPEC,
+    &insert::SPEC,
+    &kv::SPEC,
+    &vector::SPEC,
+    &custom::SQL,
+    &pgbench::SPEC,
+    &ycsb::SPEC,
+    &lua::SPEC,
+    &orders::SPEC,
+];
+
+/// Driver hooks of all benchmarks.
+pub fn driver_parts() -> Vec<&'static DriverPart> {
+    ALL.iter().map(|spec| &spec.driver).collect()
+}
+
+/// The benchmark with this name.
+///
+/// # Errors
+///
+/// No such benchmark; the text lists the valid ones.
+pub fn named(name: &str) -> Result<&'static BenchmarkSpec, String> {
+    ALL.into_iter().find(|spec| spec.name == name).ok_or_else(|| {
+        let known = ALL.map(|spec| spec.name).join(", ");
+        format!("run the benchmark `{name}`: no such benchmark (known: {known})")
+    })
+}
+
+/// The benchmark of a workload.
+pub fn of(workload: &Workload) -> &'static BenchmarkSpec {
+    let name = workload.shape.benchmark();
+    // A row of the list makes each workload, or reads one of the same name.
+    ALL.into_iter().find(|spec| spec.name == name).unwrap_or(&sysbench::SPEC)
+}
+
+/// The workload of a preset, and its set of steps.
+///
+/// # Errors
+///
+/// No such benchmark or preset; the text lists the valid ones.
+pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, StepSet), String> {
+    (named(benchmark)?.workload)(preset)
+}
+
+/// The phases of a workload after its load, in order (see [`BenchmarkSpec::phases`]).
+///
+/// Each step is a [`Phase::Measure`]; warm-up steps have `reported` false. [`Phase::Settle`] stands
+/// where the published work runs its post-write step after the last read-write step. The settling
+/// after the load is left out, because runs start from a snapshot taken after it.
+///
+/// With several client counts, each reported step except loads occurs once per count.
+pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
+    at_each_count(workload, |single| (of(single).phases)(dialect, order, single))
+}
+
+/// Keeps the steps that `globs` select, and the steps that these need.
+///
+/// # Errors
+///
+/// As [`crate::workload::select::select`].
+pub fn choose(
+    phases: Vec<Phase>,
+    globs: &[String],
+    workload: &Workload,
+) -> Result<Vec<Phase>, SelectError> {
+    (of(workload).choose)(phases, globs)
+}
+
+/// Applies `key=value` to a workload.
+///
+/// # Errors
+///
+/// See [`SetError`].
+pub fn set(workload: &mut Workload, setting: &str) -> Result<(), SetError> {
+    (of(workload).set)(workload, setting)
+}
+
+/// Computes values that follow from other settings, after all settings.
+pub fn finish(workload: &mut Workload) {
+    (of(workload).finish)(workload);
+}
+
+/// Refuses a workload that cannot run on a DBMS of this dialect.
+///
+/// # Errors
+///
+/// The text names the settings and a way out.
+pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    (of(workload).check)(workload, dialect)
+}
+
+/// The load before the first step (see [`BenchmarkSpec::load`]). `storage_engine` goes into MySQL's
+/// ENGINE clause unchanged; the other dialects have no such choice.
+pub fn load_task(
+    dialect: Dialect,
+    workload: &Workload,
+    storage_engine: Option<&str>,
+) -> Option<RequestBody> {
+    of(workload).load.map(|load| load(dialect, workload, storage_engine))
+}
+
+/// The treatment of a step in a counted run: count events, carry out, or leave out. A benchmark
+/// without counting counts no step.
+pub fn counted(step: &Step, workload: &Workload) -> StepCount {
+    match workload.counted_statements {
+        Some(statements) => (of(workload).counting.step)(step, workload, statements),
+        None => StepCount::CarriedOut("this run measures rates".to_owned()),
+    }
+}
+
+/// Names of all objects in a database (see [`BenchmarkSpec::names_made`]).
+pub fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
+    (of(workload).names_made)(dialect, workload)
+}
+
+/// Memory limit of a target including the page cache of its files, bytes.
+pub fn memory_limit(workload: &Workload) -> Option<u64> {
+    (of(workload).memory_limit)(workload)
+}

@@ -1,0 +1,443 @@
+//! A plan, and what follows from it.
+//!
+//! A plan is either written by hand (a TOML file) or made from the words of `rqps compare`. Both
+//! come to the same [`Plan`], and the same plan always gives the same order of runs.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::benchmarks::{self, StepSet};
+use crate::datagen::rng::Rng;
+use crate::domain::benchmark::{Idle, Pace, Phase, Placement, Step, Workload};
+use crate::domain::build::BuildSource;
+use crate::domain::counted::StepCount;
+use crate::domain::dialect::Dialect;
+use crate::domain::gate::Calibration;
+use crate::domain::target::Target;
+use crate::domain::verdict::GateRules;
+use crate::driver::request::RequestBody;
+use crate::plan::blocks::Blocks;
+use crate::workload::select::SelectError;
+use rqps_bench::spec::{DataSize, DefaultTurns};
+
+/// A plan, expanded from words or a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The measured targets. The first is the baseline.
+    pub targets: Vec<Target>,
+    /// Name of the benchmark: `sysbench`.
+    pub benchmark: String,
+    /// The sequence of steps.
+    pub order: StepSet,
+    /// Globs that choose steps; empty for all.
+    pub steps: Vec<String>,
+    /// Scale and shape.
+    pub workload: Workload,
+    /// Rounds, each measuring every target once.
+    pub blocks: Blocks,
+    /// Independent loads of each target; block i starts from the load i modulo this number.
+    pub loads: u32,
+    /// The way in which targets take turns in a block.
+    pub interleave: Interleave,
+    /// Seed of the data, of the order, and of every client.
+    pub seed: u64,
+    /// True if rqps reads canaries before and after each block, and discards blocks that a
+    /// disturbed host measured.
+    pub canaries: bool,
+    /// Rules of `rqps gate` and of reports; `None` for the defaults. They do not change the
+    /// measurement, so the plan's hash does not include them.
+    pub gate: Option<GateRules>,
+    /// The pass after the blocks that counts instructions, if there is one. It measures no rate,
+    /// so the plan's hash does not hold it.
+    pub count: Option<CountingPass>,
+    /// The pass after the blocks that samples stacks, if there is one. Its rates are no evidence,
+    /// so the plan's hash does not hold it.
+    pub profile: Option<ProfilingPass>,
+}
+
+/// The pass that samples the stacks of servers in each step, after the blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfilingPass {
+    /// Blocks of the pass.
+    pub blocks: u32,
+    /// Samples per second of CPU time.
+    pub hertz: u32,
+}
+
+impl ProfilingPass {
+    /// False for each third block: it goes without the profiler, so that its cost is known.
+    pub fn is_sampled(block: u32) -> bool {
+        !block.is_multiple_of(3)
+    }
+}
+
+/// The pass that counts the instructions of each step, after the blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountingPass {
+    /// Statements of each step that are counted.
+    pub statements: u64,
+    /// Counts of each step and target.
+    pub repeats: u32,
+    /// True to simulate caches and branches, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulate: bool,
+}
+
+/// The way in which targets take turns in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interleave {
+    /// All servers of the block are up; within a step they take turns of milliseconds. Steps that
+    /// cannot be measured so visit one target after the other, as [`Interleave::Step`].
+    Turns,
+    /// All servers of the block are up, idle ones stopped; each step visits every target.
+    Step,
+    /// One target's whole sequence after another: for machines where only one fits.
+    Run,
+}
+
+impl Interleave {
+    /// The default way.
+    ///
+    /// It is turns within steps for two or more targets of all benchmarks but one, without a
+    /// schedule of events. Published presets keep the way in which they were published. A step that
+    /// cannot take turns alternates as a whole.
+    ///
+    /// With clients on other hosts whole steps alternate: drivers there stop no server, so what it
+    /// writes in the background would fall into the turns of others, and a long way makes turns
+    /// long.
+    ///
+    /// In all other cases whole steps alternate, so that a pair is seconds apart. The exception is
+    /// the Insert Benchmark, which runs one target after the other: its steps leave dirty pages,
+    /// vacuum and purge to the next step. A stopped server would not do this work, while the
+    /// operating system wrote its dirty pages back during the measurement of another target.
+    pub fn default_of(targets: &[Target], workload: &Workload, is_published: bool) -> Interleave {
+        let real = targets.iter().all(|target| target.dbms.dialect() != Dialect::Fake);
+        match benchmarks::of(workload).turns {
+            DefaultTurns::Run => Interleave::Run,
+            DefaultTurns::Within
+                if targets.len() > 1
+                    && real
+                    && !is_published
+                    && workload.pace == Pace::Closed
+                    && workload.client_hosts.is_none() =>
+            {
+                Interleave::Turns
+            }
+            DefaultTurns::Within => Interleave::Step,
+        }
+    }
+}
+
+impl Plan {
+    /// The plan of the counting pass, if there is one: the same steps on the same rows, with one
+    /// client, on the targets that rqps starts itself.
+    pub fn counting(&self) -> Option<Plan> {
+        let CountingPass { statements, repeats, simulate } = self.count?;
+        let starts = |target: &&Target| {
+            let ours = !matches!(target.source, BuildSource::Dsn(_));
+            ours && target.dbms.dialect() != Dialect::Fake
+        };
+        let workload = Workload {
+            clients: 1,
+            client_counts: Vec::new(),
+            client_hosts: None,
+            // Limits would be those of valgrind as well.
+            memory_limit: None,
+            read_seconds: 1.0,
+            write_seconds: 1.0,
+            warmup_seconds: 0.0,
+            settle_scale: 0.0,
+            pace: Pace::Closed,
+            placement: Placement::Os,
+            idle: Idle::Os,
+            turn_ms: None,
+            waiting: None,
+            counted_statements: Some(statements),
+            simulated_caches: simulate,
+            ..self.workload.clone()
+        };
+        let plan = Plan {
+            targets: self.targets.iter().filter(starts).cloned().collect(),
+            workload,
+            blocks: Blocks::Fixed(repeats),
+            interleave: Interleave::Run,
+            canaries: false,
+            gate: None,
+            count: None,
+            profile: None,
+            ..self.clone()
+        };
+        Some(plan.with_counted_loads())
+    }
+
+    /// This plan of counted runs, with a load for each repeat unless loading is a step. Random
+    /// properties of a load, such as how full pages are, then differ between repeats, and the
+    /// interval contains them.
+    #[must_use]
+    pub fn with_counted_loads(self) -> Plan {
+        let loads_once = |target: &Target| self.load_request(target).is_some();
+        let loads = match self.targets.iter().all(loads_once) {
+            true => self.blocks.most(),
+            false => 1,
+        };
+        Plan { loads, ..self }
+    }
+
+    /// The plan of the profiling pass, if there is one: the same steps on the same rows, on the
+    /// targets that rqps starts itself. A profiler of a server that others wait for would sample
+    /// their turns, so whole steps alternate.
+    pub fn profiling(&self) -> Option<Plan> {
+        let ProfilingPass { blocks, hertz } = self.profile?;
+        let starts = |target: &&Target| {
+            let ours = !matches!(target.source, BuildSource::Dsn(_));
+            ours && target.dbms.dialect() != Dialect::Fake
+        };
+        let workload = Workload {
+            turn_ms: None,
+            waiting: None,
+            profile_hertz: Some(hertz),
+            ..self.workload.clone()
+        };
+        let interleave = match self.interleave {
+            Interleave::Turns => Interleave::Step,
+            other => other,
+        };
+        Some(Plan {
+            targets: self.targets.iter().filter(starts).cloned().collect(),
+            workload,
+            blocks: Blocks::Fixed(blocks),
+            loads: 1,
+            interleave,
+            canaries: false,
+            gate: None,
+            count: None,
+            profile: None,
+            ..self.clone()
+        })
+    }
+
+    /// The treatment of a step in a counted run: count events, carry out, or leave out.
+    pub fn counted(&self, step: &Step) -> StepCount {
+        benchmarks::counted(step, &self.workload)
+    }
+
+    /// The workload as a target takes it: SQL under the name of its DBMS comes before SQL of its
+    /// dialect.
+    pub fn workload_of(&self, target: &Target) -> Cow<'_, Workload> {
+        (benchmarks::of(&self.workload).of_dbms)(&self.workload, target.dbms)
+    }
+
+    /// The phases of one target. Phases depend on the target through its dialect and, in vector
+    /// search, the name of its config.
+    ///
+    /// # Errors
+    /// A glob that matches no step.
+    pub fn phases(&self, target: &Target) -> Result<Vec<Phase>, SelectError> {
+        let spec = benchmarks::of(&self.workload);
+        let workload = self.workload_of(target);
+        let mut phases = benchmarks::phases(target.dbms.dialect(), self.order, &workload);
+        (spec.for_target)(&mut phases, target);
+        (spec.choose)(phases, &self.steps)
+    }
+
+    /// The load of a target's tables before the first step; `None` if a step loads them.
+    ///
+    /// On a server that rqps does not run, a workload of the user's own uses the tables that are
+    /// there, and there is no load, unless the workload asks for one.
+    pub fn load_request(&self, target: &Target) -> Option<RequestBody> {
+        let file = benchmarks::of(&self.workload).file.as_ref();
+        let loads_there = file.is_some_and(|file| (file.loads_on_servers)(&self.workload));
+        if matches!(target.source, BuildSource::Dsn(_)) && self.is_visitor() && !loads_there {
+            return None;
+        }
+        let storage_engine = target.storage_engine.as_deref();
+        benchmarks::load_task(target.dbms.dialect(), &self.workload_of(target), storage_engine)
+    }
+
+    /// True if the workload runs on tables of the user's.
+    pub fn is_visitor(&self) -> bool {
+        let spec = benchmarks::of(&self.workload);
+        let visits = spec.words.as_ref().is_some_and(|words| (words.visits)(&self.workload));
+        visits || spec.file.is_some()
+    }
+
+    /// True if drivers execute code of the user's.
+    pub fn runs_scripts(&self) -> bool {
+        benchmarks::of(&self.workload).driver.script.is_some()
+    }
+
+    /// The number of the load that a block starts from; both numbers begin with 1.
+    pub fn load_of(&self, block: u32) -> u32 {
+        (block.max(1) - 1) % self.loads.max(1) + 1
+    }
+
+    /// The seed of the data of a load. Loads differ in the values of their rows, so also in where
+    /// these stand in indexes; those of all targets are alike.
+    pub fn load_seed(&self, load: u32) -> u64 {
+        match load {
+            1 => self.seed,
+            load => Rng::stream(self.seed, "load", u64::from(load)).next_u64(),
+        }
+    }
+
+    /// True if targets take turns within the steps that allow it.
+    pub fn takes_turns(&self) -> bool {
+        self.interleave == Interleave::Turns && self.workload.pace == Pace::Closed
+    }
+
+    /// True if several targets take turns within every step of these phases.
+    pub fn takes_turns_in_all(&self, phases: &[Phase]) -> bool {
+        let real = self.targets.iter().all(|target| !target.dbms.dialect().is_scripted());
+        let allow = |phase: &Phase| match phase {
+            Phase::Measure(step) => step.takes_turns,
+            Phase::Settle | Phase::Restore => true,
+        };
+        self.takes_turns() && real && self.targets.len() > 1 && phases.iter().all(allow)
+    }
+
+    /// The calibration that fits best: of the host with this fingerprint and measured in the same
+    /// way, and of a product, a number of clients, a placement and an idle state as like those of
+    /// the plan as there are; of equals the latest.
+    pub fn closest<'a>(
+        &self,
+        host_fingerprint: &str,
+        stored: &'a [Calibration],
+    ) -> Option<&'a Calibration> {
+        let dbms = self.targets.first().map(|target| target.dbms);
+        let likeness = |known: &Calibration| {
+            let same = [
+                Some(known.dbms) == dbms,
+                known.placement == self.workload.placement,
+                known.idle == self.workload.idle,
+                known.clients == self.workload.clients,
+            ];
+            same.iter().filter(|same| **same).count()
+        };
+        let of_host = stored.iter().filter(|known| {
+            // The noise of steps in turns says nothing about that of whole steps.
+            let alike = known.turns == (self.interleave == Interleave::Turns);
+            alike && known.host_fingerprint == host_fingerprint
+        });
+        of_host.max_by_key(|known| (likeness(known), known.made.clone()))
+    }
+
+    /// The name of a table, with `{table}` for its number; empty without tables.
+    pub fn table_name(&self) -> &'static str {
+        benchmarks::of(&self.workload).table_name
+    }
+
+    /// Every name that is made in the database of a target.
+    pub fn names_made(&self, target: &Target) -> Vec<String> {
+        benchmarks::names_made(target.dbms.dialect(), &self.workload)
+    }
+
+    /// An estimate of the data of one target.
+    pub fn size(&self) -> DataSize {
+        (benchmarks::of(&self.workload).size)(&self.workload)
+    }
+
+    /// Memory that a target with the page cache of its files may take, bytes.
+    pub fn memory_limit(&self) -> Option<u64> {
+        benchmarks::memory_limit(&self.workload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::build::Dbms;
+    use crate::domain::gate::SlotEffect;
+    use crate::plan::words;
+    use rqps_bench::sysbench::presets;
+
+    fn plan_in_turns() -> Plan {
+        let words = ["mysql@8.0.33", "b=mysql@5.6.14"].map(str::to_owned);
+        Plan {
+            targets: words::targets(&words).expect("words"),
+            benchmark: "sysbench".to_owned(),
+            order: StepSet::Abbreviated,
+            steps: Vec::new(),
+            workload: presets::QUICK.workload(),
+            blocks: Blocks::Fixed(4),
+            loads: 1,
+            interleave: Interleave::Turns,
+            seed: 1,
+            canaries: true,
+            gate: None,
+            count: None,
+            profile: None,
+        }
+    }
+
+    #[test]
+    fn the_same_host_and_way_count_first_then_likeness_then_the_latest() {
+        let workload = presets::QUICK.workload();
+        let known = |host: &str, turns: bool, dbms: Dbms, made: &str| Calibration {
+            format: 1,
+            host_fingerprint: host.to_owned(),
+            made: made.to_owned(),
+            rqps_version: String::new(),
+            target: made.to_owned(),
+            dbms,
+            clients: workload.clients,
+            placement: workload.placement,
+            idle: workload.idle,
+            turns,
+            read_seconds: 2.0,
+            write_seconds: 2.0,
+            blocks: 4,
+            steps: Vec::new(),
+            slot: SlotEffect::default(),
+            canary_pairs: Vec::new(),
+            out_of_range: 0,
+        };
+        let plan = plan_in_turns();
+        let mut stored =
+            vec![known("other", true, Dbms::Mysql, "5"), known("here", false, Dbms::Mysql, "4")];
+        assert_eq!(plan.closest("here", &stored), None);
+        let made = |stored: &[Calibration]| plan.closest("here", stored).expect("one").made.clone();
+        stored.push(known("here", true, Dbms::Postgres, "3"));
+        assert_eq!(made(&stored), "3");
+        stored.push(known("here", true, Dbms::Mysql, "1"));
+        stored.push(known("here", true, Dbms::Mysql, "2"));
+        assert_eq!(made(&stored), "2");
+    }
+
+    #[test]
+    fn a_counting_pass_leaves_out_servers_that_somebody_else_runs() {
+        let mut plan = plan_in_turns();
+        let theirs = words::targets(&["theirs=mysql://me@host/db".to_owned()]);
+        plan.targets.extend(theirs.expect("a DSN"));
+        assert_eq!(plan.counting(), None);
+        plan.count = Some(CountingPass { statements: 100, repeats: 2, simulate: true });
+        let counting = plan.counting().expect("a pass");
+        let labels: Vec<&str> = counting.targets.iter().map(|it| it.label.as_str()).collect();
+        assert_eq!(labels, ["mysql-8.0.33", "b"]);
+        let Workload { counted_statements, simulated_caches, clients, .. } = counting.workload;
+        assert_eq!((counted_statements, simulated_caches, clients), (Some(100), true, 1));
+        assert_eq!((counting.blocks.most(), counting.loads), (2, 2), "a load for each repeat");
+    }
+
+    #[test]
+    fn a_step_that_takes_no_turns_a_rate_or_a_single_target_leaves_steps_whole() {
+        let mut plan = plan_in_turns();
+        let points = plan.phases(&plan.targets[0]).expect("phases");
+        assert!(plan.takes_turns_in_all(&points));
+        let mut whole = points.clone();
+        for phase in &mut whole {
+            if let Phase::Measure(step) = phase {
+                step.takes_turns = false;
+            }
+        }
+        assert!(!plan.takes_turns_in_all(&whole));
+        plan.workload.pace = Pace::Open { events_per_second: 100.0 };
+        assert!(!plan.takes_turns_in_all(&points));
+        plan.workload.pace = Pace::Closed;
+        plan.targets.truncate(1);
+        assert!(!plan.takes_turns_in_all(&points));
+    }
+}

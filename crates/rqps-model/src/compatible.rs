@@ -1,0 +1,329 @@
+//! Servers that speak the protocol of Postgres or MySQL without being it: how they tell, and what
+//! rqps does otherwise with them. One row each; docs/dsn.md shows the table.
+
+use super::dialect::Dialect;
+
+/// A server that is compatible with a dialect.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CompatibleServer {
+    /// Its name.
+    pub name: &'static str,
+    /// The dialect that it speaks.
+    pub dialect: Dialect,
+    /// The sign by which rqps recognises it.
+    pub sign: Sign,
+    /// True if a lock keeps a second rqps from the same place.
+    pub has_locks: bool,
+    /// True if VACUUM exists; without it rqps says ANALYZE. MySQL's have neither.
+    pub has_vacuum: bool,
+    /// The isolation level of a session that asks for none.
+    pub isolation: &'static str,
+    /// Codes of conflicts beyond those of the dialect.
+    pub conflicts: &'static [&'static str],
+    /// The reason why rqps makes no tables there; empty if it does.
+    pub refused: &'static str,
+    /// Features that do not work, or work differently.
+    pub limits: &'static str,
+    /// Address of the documentation.
+    pub source: &'static str,
+    /// The vendor whose terms for published results hold wherever the server runs. Empty if anybody
+    /// may run it: then the host of the DSN decides.
+    pub vendor: &'static str,
+}
+
+/// The sign by which rqps recognises a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// By a word in `version()`.
+    Version(&'static str),
+    /// By the end of the host's name, since its version is that of Postgres or MySQL.
+    Host(&'static str),
+    /// By a query that only this server answers with a value, and that no server refuses: an
+    /// error would stand in its log.
+    Query(&'static str),
+}
+
+/// All of them. What `version()` says comes first, since it costs nothing to look.
+pub const COMPATIBLE: [CompatibleServer; 11] = [
+    CompatibleServer {
+        name: "CockroachDB",
+        dialect: Dialect::Postgres,
+        sign: Sign::Version("CockroachDB"),
+        has_locks: false,
+        has_vacuum: false,
+        isolation: "serializable",
+        conflicts: &[],
+        refused: "",
+        limits: "sequences are not dense; fillfactor has no effect; no pg_stat_* counters",
+        source: "https://www.cockroachlabs.com/docs/stable/postgresql-compatibility",
+        vendor: "",
+    },
+    CompatibleServer {
+        name: "YugabyteDB",
+        dialect: Dialect::Postgres,
+        sign: Sign::Version("-YB-"),
+        has_locks: false,
+        has_vacuum: false,
+        isolation: "read committed, executed as snapshot unless the cluster enables it",
+        conflicts: &[],
+        refused: "",
+        limits: "an index on a primary key is hashed unless it says ASC, so ranges scan the table",
+        source: "https://docs.yugabyte.com/preview/explore/transactions/isolation-levels/",
+        vendor: "",
+    },
+    CompatibleServer {
+        name: "Aurora DSQL",
+        dialect: Dialect::Postgres,
+        sign: Sign::Host(".on.aws"),
+        has_locks: false,
+        has_vacuum: false,
+        isolation: "repeatable read, and no other",
+        conflicts: &["OC000", "OC001"],
+        refused: "it has no sequences, no TRUNCATE and no indexes but with CREATE INDEX ASYNC",
+        limits: "no sequences, temporary tables, TRUNCATE, VACUUM, SAVEPOINT or extensions",
+        source: "https://docs.aws.amazon.com/aurora-dsql/latest/userguide/\
+                 working-with-postgresql-compatibility-unsupported-features.html",
+        vendor: "Amazon Web Services",
+    },
+    CompatibleServer {
+        name: "Aurora PostgreSQL",
+        dialect: Dialect::Postgres,
+        sign: Sign::Query("SELECT 1 FROM pg_proc WHERE proname = 'aurora_version'"),
+        has_locks: true,
+        has_vacuum: true,
+        isolation: "read committed",
+        conflicts: &[],
+        refused: "",
+        limits: "",
+        source: "https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/\
+                 AuroraPostgreSQL.Updates.Versions.html",
+        vendor: "Amazon Web Services",
+    },
+    CompatibleServer {
+        name: "Neon",
+        dialect: Dialect::Postgres,
+        sign: Sign::Query("SELECT setting FROM pg_settings WHERE name = 'neon.tenant_id'"),
+        has_locks: true,
+        has_vacuum: true,
+        isolation: "read committed",
+        conflicts: &[],
+        refused: "",
+        limits: "compute sleeps when idle, and the first statement wakes it; a host with -pooler \
+                 shares sessions, so use the one without",
+        source: "https://neon.com/docs/reference/compatibility",
+        vendor: "Neon",
+    },
+    CompatibleServer {
+        name: "Spanner (PGAdapter)",
+        dialect: Dialect::Postgres,
+        sign: Sign::Query(
+            "SELECT 1 FROM information_schema.tables WHERE table_schema = 'spanner_sys' LIMIT 1",
+        ),
+        has_locks: false,
+        has_vacuum: false,
+        isolation: "serializable",
+        conflicts: &[],
+        refused: "its tables cannot have comments, which rqps needs to mark its own",
+        limits: "no sequences but bit-reversed ones; a limit of mutations per commit",
+        source: "https://cloud.google.com/spanner/docs/reference/postgresql/overview",
+        vendor: "Google Cloud",
+    },
+    CompatibleServer {
+        name: "TiDB",
+        dialect: Dialect::Mysql,
+        sign: Sign::Version("-TiDB-"),
+        has_locks: true,
+        has_vacuum: false,
+        isolation: "repeatable read, executed as snapshot; serializable is refused",
+        conflicts: &["8002", "8005", "8022", "8028", "9007"],
+        refused: "",
+        limits: "AUTO_INCREMENT is not dense; no InnoDB counters",
+        source: "https://docs.pingcap.com/tidb/stable/error-codes",
+        vendor: "",
+    },
+    CompatibleServer {
+        name: "Vitess, PlanetScale",
+        dialect: Dialect::Mysql,
+        sign: Sign::Version("-Vitess"),
+        has_locks: true,
+        has_vacuum: false,
+        isolation: "repeatable read within a shard",
+        conflicts: &[],
+        refused: "",
+        limits: "no CREATE DATABASE through its gate, so the DSN names one; LOAD DATA works \
+                 unsharded only",
+        source: "https://vitess.io/docs/reference/compatibility/mysql-compatibility/",
+        vendor: "",
+    },
+    CompatibleServer {
+        name: "Aurora MySQL",
+        dialect: Dialect::Mysql,
+        sign: Sign::Query("SHOW VARIABLES LIKE 'aurora_version'"),
+        has_locks: true,
+        has_vacuum: false,
+        isolation: "repeatable read",
+        conflicts: &[],
+        refused: "",
+        limits: "",
+        source: "https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/\
+                 AuroraMySQL.Updates.Versions.html",
+        vendor: "Amazon Web Services",
+    },
+    CompatibleServer {
+        name: "Dolt",
+        dialect: Dialect::Mysql,
+        sign: Sign::Query("SHOW VARIABLES LIKE 'dolt%'"),
+        has_locks: true,
+        has_vacuum: false,
+        isolation: "repeatable read; conflicts show at COMMIT",
+        conflicts: &[],
+        refused: "",
+        limits: "no InnoDB counters",
+        source: "https://docs.dolthub.com/sql-reference/sql-support",
+        vendor: "",
+    },
+    CompatibleServer {
+        name: "SingleStore",
+        dialect: Dialect::Mysql,
+        sign: Sign::Query("SHOW VARIABLES LIKE 'memsql_version'"),
+        has_locks: true,
+        has_vacuum: false,
+        isolation: "read committed, and no other",
+        conflicts: &[],
+        refused: "",
+        limits: "unique keys must hold the shard key",
+        source: "https://docs.singlestore.com/db/latest/introduction/faqs/general",
+        vendor: "SingleStore",
+    },
+];
+
+impl CompatibleServer {
+    /// Recognises a server by its `version()` and the name of its host; `answers` tells whether it
+    /// answers a query with a value.
+    pub fn recognise(
+        dialect: Dialect,
+        version: &str,
+        host: &str,
+        answers: &mut dyn FnMut(&str) -> bool,
+    ) -> Option<&'static CompatibleServer> {
+        let host = host.to_ascii_lowercase();
+        let of_dialect = || COMPATIBLE.iter().filter(move |row| row.dialect == dialect);
+        let quiet = of_dialect().find(|row| match row.sign {
+            Sign::Version(word) => version.contains(word),
+            Sign::Host(end) => host.ends_with(end),
+            Sign::Query(_) => false,
+        });
+        quiet.or_else(|| {
+            of_dialect().find(|row| match row.sign {
+                Sign::Query(query) => answers(query),
+                Sign::Version(_) | Sign::Host(_) => false,
+            })
+        })
+    }
+
+    /// The version of a server that is recognised, as runs keep it.
+    pub fn reported(&self, version: &str) -> String {
+        format!("{version} [{}]", self.name)
+    }
+
+    /// The server of a kept version.
+    pub fn of_reported(reported: &str) -> Option<&'static CompatibleServer> {
+        let name = reported.trim().strip_suffix(']')?.rsplit_once('[')?.1;
+        COMPATIBLE.iter().find(|row| row.name == name)
+    }
+
+    /// The differences in rqps's behaviour on this server, as a sentence for the user.
+    pub fn words(&self) -> String {
+        let mut words = vec![format!("the server is {}", self.name)];
+        if !self.has_vacuum && self.dialect == Dialect::Postgres {
+            words.push("ANALYZE replaces VACUUM".to_owned());
+        }
+        if !self.has_locks {
+            words.push("no lock keeps a second rqps away".to_owned());
+        }
+        words.push(format!("isolation: {}", self.isolation));
+        if !self.limits.is_empty() {
+            words.push(self.limits.to_owned());
+        }
+        words.join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::terms::Terms;
+
+    /// Answers of servers to `version()`, from their documentation and users.
+    const ANSWERS: [(Dialect, &str, &str, &str); 9] = [
+        (
+            Dialect::Postgres,
+            "CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27 01:53:43, go1.19.10)",
+            "localhost",
+            "CockroachDB",
+        ),
+        (
+            Dialect::Postgres,
+            "PostgreSQL 11.2-YB-2.18.0.0-b0 on x86_64-pc-linux-gnu, compiled by clang, 64-bit",
+            "localhost",
+            "YugabyteDB",
+        ),
+        (Dialect::Postgres, "PostgreSQL 16", "abc.dsql.us-east-1.on.aws", "Aurora DSQL"),
+        (Dialect::Postgres, "PostgreSQL 17.2 on x86_64-pc-linux-gnu", "db.example", ""),
+        (Dialect::Mysql, "8.0.11-TiDB-v7.5.0", "localhost", "TiDB"),
+        (Dialect::Mysql, "8.0.30-Vitess", "aws.connect.psdb.cloud", "Vitess, PlanetScale"),
+        (Dialect::Mysql, "8.0.33", "localhost", ""),
+        (Dialect::Mysql, "10.11.5-MariaDB", "localhost", ""),
+        // A word of another dialect is no sign.
+        (Dialect::Mysql, "CockroachDB", "localhost", ""),
+    ];
+
+    #[test]
+    fn servers_are_recognised_by_what_they_say() {
+        for (dialect, version, host, name) in ANSWERS {
+            let found = CompatibleServer::recognise(dialect, version, host, &mut |_| false);
+            assert_eq!(found.map_or("", |row| row.name), name, "{version}");
+        }
+    }
+
+    #[test]
+    fn servers_with_a_usual_version_are_asked() {
+        let asked = |dialect, wanted: &str| {
+            let mut answers = |query: &str| query.contains(wanted);
+            let found = CompatibleServer::recognise(dialect, "8.0.33", "h", &mut answers);
+            found.map_or("", |row| row.name)
+        };
+        assert_eq!(asked(Dialect::Postgres, "aurora_version"), "Aurora PostgreSQL");
+        assert_eq!(asked(Dialect::Postgres, "neon.tenant_id"), "Neon");
+        assert_eq!(asked(Dialect::Postgres, "spanner_sys"), "Spanner (PGAdapter)");
+        assert_eq!(asked(Dialect::Mysql, "aurora_version"), "Aurora MySQL");
+        assert_eq!(asked(Dialect::Mysql, "dolt%"), "Dolt");
+        assert_eq!(asked(Dialect::Mysql, "memsql_version"), "SingleStore");
+    }
+
+    #[test]
+    fn rows_fit_the_dialects_and_the_terms() {
+        for row in &COMPATIBLE {
+            assert!(row.source.starts_with("https://"), "{}", row.name);
+            let terms = Terms::of_vendor(row.vendor);
+            assert_eq!(terms.is_some(), !row.vendor.is_empty(), "{}", row.name);
+            let is_conflict = |code: &&str| row.dialect.is_conflict(code);
+            assert!(row.conflicts.iter().all(is_conflict), "{}", row.name);
+            assert_eq!(CompatibleServer::of_reported(&row.reported("1.2")), Some(row));
+        }
+        assert_eq!(CompatibleServer::of_reported("17.2 (Debian 17.2-1.pgdg120+1)"), None);
+    }
+
+    #[test]
+    fn the_documentation_has_every_row() {
+        let page = include_str!("../../../docs/dsn.md");
+        for row in &COMPATIBLE {
+            let line = page.lines().find(|line| line.starts_with(&format!("| [{}](", row.name)));
+            let line = line.expect(row.name);
+            let codes = row.conflicts.join(", ");
+            for part in [row.source, row.isolation, &codes, row.limits, row.refused] {
+                assert!(line.contains(part), "{}: {part}", row.name);
+            }
+        }
+    }
+}

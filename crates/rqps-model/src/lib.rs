@@ -1,0 +1,54 @@
+//! The words of rqps as types (docs/glossary.md). No I/O here, so nothing here can fail but
+//! parsing.
+
+use crate as domain;
+#[cfg(test)]
+use rqps_stats as stats;
+
+pub mod benchmark;
+pub mod bisection;
+pub mod block;
+pub mod bounded;
+pub mod build;
+pub mod client_hosts;
+pub mod compatible;
+pub mod config;
+pub mod counted;
+pub mod datagen;
+pub mod dataset;
+pub mod dialect;
+pub mod digits;
+pub mod endpoint;
+pub mod escape;
+pub mod gate;
+pub mod guest;
+pub mod host;
+pub mod insert;
+pub mod json;
+pub mod kv;
+pub mod label;
+pub mod layout;
+pub mod load;
+pub mod lua;
+pub mod metric;
+pub mod orders;
+pub mod pace;
+pub mod pgbench;
+pub mod prerequisite;
+pub mod rocksdb;
+pub mod run;
+pub mod sampled;
+pub mod script;
+pub mod session;
+pub mod sql_name;
+pub mod sql_workload;
+pub mod step_parameters;
+pub mod target;
+pub mod terms;
+pub mod units;
+pub mod unknown;
+pub mod usage;
+pub mod value_source;
+pub mod vector;
+pub mod verdict;
+pub mod ycsb;

@@ -1,0 +1,66 @@
+//! Converts a comparison to a document, the document to text, and the comparison to tables and JSON
+//! for programs. No clock, no network, no environment: the same comparison gives the same bytes.
+
+use crate as report;
+use rqps_analysis as analyze;
+use rqps_model as domain;
+use rqps_model::escape;
+use rqps_model::units;
+use rqps_stats as stats;
+use rqps_stats::parallel;
+
+mod bisection;
+mod blocks;
+mod build;
+pub mod chart;
+mod client_hosts;
+mod counted;
+mod counted_functions;
+mod dates;
+pub mod document;
+mod evenness;
+mod explain;
+pub mod export;
+mod facts;
+mod families;
+mod figures;
+mod flame;
+mod flat;
+mod form;
+pub mod gate;
+pub mod heat;
+mod history;
+pub mod html;
+mod json;
+mod ladder;
+mod markdown;
+mod other_metrics;
+mod page;
+mod remarks;
+mod repetition;
+mod sampled;
+mod scaling;
+mod sections;
+mod sessions;
+mod settings;
+pub mod site;
+pub mod stacks;
+pub mod tables;
+mod terms;
+mod text;
+pub mod timeline;
+mod turns;
+mod verdicts;
+mod waits;
+
+pub use bisection::{BISECTION_SCHEMA, bisection_document, bisection_json};
+pub use build::{ReportOptions, document, explanation};
+pub use dates::{DATES_SCHEMA, dates_csv, dates_document, dates_json};
+pub use document::Document;
+pub use families::{FamilyReport, write_families};
+pub use form::{Format, render, render_markdown, render_text, write};
+pub use history::{HISTORY_SCHEMA, history_csv, history_document, history_json};
+pub use json::SCHEMA;
+pub use repetition::{REPETITION_SCHEMA, repetition_document, repetition_json};
+pub use sections::Sections;
+pub use terms::sentence as terms_sentence;

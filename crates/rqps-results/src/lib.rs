@@ -1,0 +1,44 @@
+//! The run folder: results as files that stay readable, copyable and mergeable (docs/results.md).
+//! Written whole or not at all; nothing is computed here.
+
+use crate as results;
+use rqps_model as domain;
+use rqps_model::bounded;
+use rqps_model::escape;
+use rqps_model::json;
+use rqps_model::units;
+use rqps_stats::parallel;
+
+mod accepted;
+mod atomic;
+mod bisection;
+pub mod bundle;
+mod calibrations;
+mod callgrind;
+mod counters;
+mod error;
+mod files;
+mod folded;
+#[doc(hidden)]
+pub mod fuzzing;
+mod layouts;
+mod plain_set;
+mod read;
+mod seconds;
+mod settings;
+mod stamp;
+mod store;
+
+pub use accepted::{keep_accepted, read_accepted};
+pub use atomic::{replace as replace_whole, write as write_whole};
+pub use bisection::BisectionFolder;
+pub use calibrations::{keep_calibration, read_calibrations};
+pub use counters::{counters_of, each_counter};
+pub use error::ResultsError;
+pub use files::entries;
+pub use layouts::{keep_layout, read_layouts};
+pub use read::{COUNTS, PROFILES, read, read_each, read_run};
+pub use seconds::{COLUMNS, SecondsColumn, read_seconds, seconds_of};
+pub use settings::settings_of;
+pub use stamp::{content_stamp, quick_stamp};
+pub use store::{ResultSet, RunFolder};

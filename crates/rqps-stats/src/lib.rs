@@ -1,0 +1,30 @@
+//! Pure mathematics of comparisons: no database, no clock, no randomness.
+
+use crate as stats;
+#[cfg(test)]
+use rqps_model::datagen;
+
+pub mod bisection;
+pub mod change_points;
+mod chi_square;
+pub mod gamma;
+mod interval;
+pub mod mixed;
+pub mod moderated;
+pub mod multiple;
+pub mod paired;
+pub mod power;
+mod prediction;
+mod proportion;
+pub mod ratio;
+pub mod sequential;
+pub mod stability;
+pub mod student;
+pub mod summary;
+pub mod welch;
+
+pub use chi_square::goodness_of_fit;
+pub use interval::Interval;
+pub use prediction::Prediction;
+pub use proportion::clopper_pearson;
+pub mod parallel;

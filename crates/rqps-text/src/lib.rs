@@ -1,0 +1,27 @@
+//! The texts that a user brings: SQL with references to parameters, files of statements, scripts of
+//! pgbench, CSV, TOML. They are read here without a server and without a file system.
+
+use crate as user_text;
+use rqps_model as domain;
+#[cfg(test)]
+use rqps_model::datagen;
+use rqps_model::json;
+
+mod admission;
+mod changes;
+mod csv;
+mod lexer;
+pub mod mysql_dump;
+pub mod pgbench;
+mod references;
+mod splitter;
+pub mod toml_reader;
+mod utf8;
+
+pub use admission::{Admitted, LoadRules, dropped, is_one_statement, plain_modes};
+pub use changes::{ChangedRelation, RelationKind, elsewhere, place_query};
+pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
+pub use lexer::SqlLexer;
+pub use references::{SqlPart, parts, words};
+pub use splitter::{SplitError, SqlChunk, SqlSplitter};
+pub use utf8::UTF8_HINT;

@@ -1,0 +1,469 @@
+//! The command line: commands, options and their help. Other files decide what they mean.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::builder::RangedI64ValueParser;
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::cli::bisect_args::{self, BisectArgs};
+use crate::cli::block_args::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
+use crate::cli::completion;
+pub(super) use crate::cli::folder_args::{CacheFolder, Folders};
+use crate::cli::global_args::{Completions, GlobalArgs, HelpWords, Man};
+use crate::cli::history_args::History;
+pub(super) use crate::cli::hosts::HostArgs;
+use crate::cli::import_args::Import;
+pub(super) use crate::cli::rule_args::RuleOptions;
+use crate::cli::rule_args::share;
+use crate::cli::run_args::{BundleArgs, RunArgs};
+pub(super) use crate::cli::run_args::{Format, GuestOptions};
+use crate::cli::site_args::SiteArgs;
+use crate::cli::workload_args::{OrderWord, WorkloadArgs, whole};
+
+/// Headings of the help.
+const OUTPUT: &str = "Output";
+
+/// Database performance-regression lab: which build got slower, on which operation, by how much.
+#[derive(Debug, Parser)]
+#[command(name = "rqps", version, propagate_version = true, max_term_width = 100)]
+#[command(disable_help_subcommand = true)]
+#[command(after_help = "`rqps help` lists topics with examples, such as `rqps help targets`.")]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub all: GlobalArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Compare two configurations of the embedded SQLite: no server, no download, about a minute
+    Quickstart(Quickstart),
+    /// Measure targets against each other; the first is the baseline
+    Compare(Compare),
+    /// Count the instructions of each statement by function, under valgrind; in most steps they
+    /// repeat within 0.1 % on any host
+    Count(Count),
+    /// Print the plan file and its estimated cost without running it. Accepts every option of
+    /// `compare`; output options have no effect
+    #[command(mut_args(hide_options_without_effect))]
+    Plan(Compare),
+    /// Write a workload file for `--bench sql:FILE` from a running database: its tables, and the
+    /// statements that took most of its time
+    Init(Init),
+    /// Run a plan file, resume an interrupted result folder, or repeat a bundle
+    Run(RunArgs),
+    /// Pack a result folder and everything needed to repeat it into one file, for `rqps run FILE`
+    /// on another host
+    Bundle(BundleArgs),
+    /// Report on result folders as text, Markdown, HTML, TSV, CSV or JSON
+    Report(Report),
+    /// Explain differences: settings, query plans, counters of the DBMS and counted functions of
+    /// each step that differs
+    Explain(Explain),
+    /// Find the versions in which a step changed its level, among many versions of a DBMS
+    History(History),
+    /// Write a static site over many result sets: reports, series, changes, a feed
+    Site(SiteArgs),
+    /// Find the version or commit that changed a step, between two targets or among several
+    #[command(mut_args(bisect_args::hide_options_without_effect))]
+    Bisect(BisectArgs),
+    /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
+    Export(Export),
+    /// Check result folders for regressions in a CI job (exit code: 0 nothing is slower,
+    /// 1 regression, 2 usage, 3 no verdict, 4 a run failed)
+    Gate(Gate),
+    /// Diagnose this host: noise sources, recommended settings, unavailable counters
+    Doctor(Doctor),
+    /// Import published results and other tools' output as run folders
+    Import(Import),
+    /// Verify vector data sets
+    #[command(subcommand)]
+    Vector(Vector),
+    /// List obtainable builds
+    Builds(Builds),
+    /// Fetch and verify builds into the cache
+    Get(Get),
+    /// Explain a topic or a command, with examples
+    Help(HelpWords),
+    /// Print the script that completes rqps's command lines in a shell. In bash:
+    /// `source <(rqps completions bash)`
+    Completions(Completions),
+    #[command(hide = true)]
+    Man(Man),
+    #[command(hide = true)]
+    Driver(Driver),
+    #[command(hide = true, name = crate::dbms::SQLITE_COMMAND)]
+    SqliteProcess,
+    #[command(hide = true, name = crate::dbms::ROCKSDB_COMMAND)]
+    RocksdbProcess,
+    #[command(hide = true)]
+    Warden,
+    #[command(hide = true)]
+    ClientHost(ClientHostArgs),
+    #[command(hide = true)]
+    Block(BlockArgs),
+    #[command(hide = true)]
+    CheckNode(CheckNodeArgs),
+    #[command(hide = true)]
+    ClearBlock(ClearBlockArgs),
+    #[command(hide = true)]
+    Spinner,
+    #[command(hide = true, name = rqps_bench_lua::driver::LUA_COMMAND)]
+    LookAtLua {
+        script: PathBuf,
+        #[arg(long)]
+        with_help: bool,
+    },
+}
+
+/// Keeps the command line of `compare` valid for `plan`: options without effect stay, hidden.
+fn hide_options_without_effect(arg: Arg) -> Arg {
+    let idle = ["out", "configs", "work", "cache", "format", "keep", "replace", "yes"]
+        .contains(&arg.get_id().as_str());
+    arg.hide(idle)
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ClientHostArgs {
+    /// Address and port at which servers will listen
+    pub address: SocketAddr,
+    /// Listen there instead of connecting; print the address, and end with standard input
+    #[arg(long)]
+    pub listen: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Driver {
+    #[arg(long)]
+    pub memory_group: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Vector {
+    /// Verify a vector data set: its statistics and its ground-truth neighbours
+    VerifyData(VerifyData),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyData {
+    /// The data set, as for `compare --bench vector`: data, rows, queries, dims, data_seed,
+    /// distance, neighbours [default: 60000 generated rows of 784 dimensions]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(add = ArgValueCompleter::new(completion::settings))]
+    pub settings: Vec<String>,
+    /// Indexes to build in memory and query, as m/ef_construction, or none [default: the eight
+    /// with a published recall for the generated 60000 rows, else 8/32,16/64]
+    #[arg(long, value_name = "LIST")]
+    pub indexes: Option<String>,
+    #[command(flatten)]
+    pub cache: CacheFolder,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Quickstart {
+    /// Result folder [default: a new folder in ./rqps-results]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Format of the report on stdout; the result folder also gets report.html
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Compare {
+    /// Targets, the baseline first: DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a
+    /// DSN. Prefix LABEL= to name a target; append :CONFIG to choose a configuration (not for a
+    /// DSN). Examples: mysql@8.0.33 old=postgres=/opt/pg:big postgres://user@host/db
+    #[arg(required = true, value_name = "TARGET")]
+    #[arg(help_heading = "What to compare", display_order = 0)]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    pub targets: Vec<String>,
+    #[command(flatten)]
+    pub shape: WorkloadArgs,
+    #[command(flatten)]
+    pub folders: Folders,
+    #[command(flatten)]
+    pub hosts: HostArgs,
+    #[command(flatten)]
+    pub guest: GuestOptions,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+    /// Also count the instructions of each step under valgrind, after the blocks: 3 repeats of 1000
+    /// statements, into the folder `count` of the result folder
+    #[arg(long, help_heading = "What to compare")]
+    pub count: bool,
+    /// Also sample the stacks of the servers with perf, after the blocks: 6 blocks with perf and 3
+    /// without, into the folder `profile` of the result folder. Shows functions whose CPU time per
+    /// operation differs
+    #[arg(long, help_heading = "What to compare")]
+    pub profile: bool,
+    /// With --count, simulate caches and branches, too: misses and mispredictions per operation
+    #[arg(long, requires = "count", help_heading = "What to compare")]
+    pub simulate: bool,
+    /// Format of the report on stdout; the result folder also gets report.html
+    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
+    pub format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Count {
+    /// Targets, the baseline first, as for `compare`, but no DSN, because rqps starts each server
+    /// under valgrind
+    #[arg(required = true, value_name = "TARGET")]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    pub targets: Vec<String>,
+    /// Benchmark: sysbench, kv (RocksDB and Speedb), vector, insert, sql:FILE, pgbench:SCRIPT or
+    /// lua:SCRIPT, as for `compare`
+    #[arg(long, value_name = "NAME", default_value = "sysbench")]
+    #[arg(add = ArgValueCompleter::new(completion::benchmark))]
+    pub bench: Vec<String>,
+    /// Count only steps whose name matches; !GLOB excludes; repeatable
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    #[arg(add = ArgValueCompleter::new(completion::steps))]
+    pub steps: Vec<String>,
+    /// Statements to count in each step, after as many warm-up statements. Steps with long scans
+    /// execute fewer; steps of kv execute ten times as many operations
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<u64>)]
+    #[arg(allow_hyphen_values = true)]
+    pub statements: u64,
+    /// Simulate caches and branches, too: misses and mispredictions per operation. Takes 2 to 4
+    /// times as long
+    #[arg(long)]
+    pub simulate: bool,
+    /// Repeats of each count, with different random keys on fresh data; the interval comes from
+    /// their variance
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_1())]
+    pub repeats: u32,
+    /// Change one setting of the workload, such as rows=1M; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(add = ArgValueCompleter::new(completion::settings))]
+    pub settings: Vec<String>,
+    /// Order of the sysbench steps, as for `compare`
+    #[arg(long, value_enum)]
+    pub order: Option<OrderWord>,
+    /// Seed of the data and the statements
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
+    #[arg(allow_hyphen_values = true)]
+    pub seed: u64,
+    /// Options for pgbench or sysbench scripts, after `--`, as for `compare`
+    #[arg(last = true, value_name = "OPTION")]
+    pub options: Vec<String>,
+    #[command(flatten)]
+    pub folders: Folders,
+    /// Format of the report on stdout; the result folder also gets report.html
+    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
+    pub format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Init {
+    /// A DSN (postgres://user@host/db, mysql://…) or a file of SQLite
+    #[arg(value_name = "DATABASE")]
+    pub database: String,
+    /// The workload file to write; it must not exist yet
+    #[arg(short, long, value_name = "FILE", default_value = "workload.toml")]
+    pub out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Gate {
+    /// Result folders
+    #[arg(required = true, value_name = "DIR")]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    pub folders: Vec<PathBuf>,
+    /// Earlier result sets, such as those of a nightly job: their newest level is a second
+    /// baseline. Needs four or more of this host since the last change
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    pub history: Vec<PathBuf>,
+    /// Accept the speed of this step in DIR as a new level of the history, and record it there:
+    /// its loss is no regression, tonight and from now on; repeatable
+    #[arg(long, value_name = "STEP", requires = "history")]
+    #[arg(add = ArgValueCompleter::new(completion::steps))]
+    pub accept: Vec<String>,
+    /// Label of the baseline target [default: the first of the plan]
+    #[arg(long, value_name = "LABEL", alias = "base")]
+    pub baseline: Option<String>,
+    /// Format of the findings
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: GateForm,
+    /// A file with a [gate] table [default: plan.toml of the first folder]
+    #[arg(long, value_name = "FILE")]
+    pub thresholds: Option<PathBuf>,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+    /// Probability of a false regression, per target and metric [default: 0.05]
+    #[arg(long, value_name = "ALPHA", value_parser = share, allow_hyphen_values = true)]
+    pub alpha: Option<f64>,
+    /// Metrics that may fail the gate, by column head: o/s, p99_ms, server_cpu_us/o, ... [default:
+    /// o/s]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// Largest allowed share of unclear verdicts [default: 50%]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
+    pub unclear_max: Option<f64>,
+    /// Also fail if a step executes more instructions per operation by this share, if they were
+    /// counted (`compare --count`, `count`). Its rate may be the same
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
+    pub instructions: Option<f64>,
+    /// Exit with 3 if any verdict is unclear
+    #[arg(long)]
+    pub fail_on_inconclusive: bool,
+    /// Write the findings to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum GateForm {
+    Text,
+    Json,
+    Markdown,
+    Junit,
+    Github,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// Result folders
+    #[arg(required = true, value_name = "DIR")]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    pub folders: Vec<PathBuf>,
+    /// Explain this step, whether it differs or not; repeatable
+    #[arg(long = "step", value_name = "NAME")]
+    #[arg(add = ArgValueCompleter::new(completion::steps))]
+    pub steps: Vec<String>,
+    /// Label of the baseline target [default: the first of the plan]
+    #[arg(long, value_name = "LABEL", alias = "base")]
+    pub baseline: Option<String>,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Report {
+    /// Result folders
+    #[arg(required = true, value_name = "DIR")]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    pub folders: Vec<PathBuf>,
+    /// Label of the baseline target [default: the first of the plan]. Repeatable, one for each
+    /// family (DBMS and storage engine): then each family is relative to its own
+    #[arg(long, value_name = "LABEL", alias = "base")]
+    pub baseline: Vec<String>,
+    /// Compare each family (DBMS and storage engine) with its own baseline: the one that
+    /// --baseline names, or its first target
+    #[arg(long)]
+    pub by_family: bool,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+    /// Format of the report
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Write the report to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Omit the vendors' conditions for publishing results
+    #[arg(long)]
+    pub no_terms: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Run an A/A test of this target and save it as the noise calibration of this host. Accepts
+    /// the options of `compare` (default: six short steps, 12 blocks)
+    #[arg(long, value_name = "TARGET")]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    pub aa: Option<String>,
+    /// Measure builds of these sources (`DBMS=src:DIR@REF`) whose functions are linked in shuffled
+    /// orders, and save the noise of code layout: `compare` and `bisect` then use it as --tau for
+    /// this DBMS on this host. Accepts the options of `compare` (default: six short steps,
+    /// 6 blocks)
+    #[arg(long, value_name = "TARGET", conflicts_with = "aa")]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    pub layout: Option<String>,
+    /// Number of orders of linking for --layout
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "layout")]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub relink: u32,
+    #[command(flatten)]
+    pub shape: WorkloadArgs,
+    #[command(flatten)]
+    pub folders: Folders,
+    /// Format of the diagnosis
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: DoctorFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DoctorFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    /// Result folders
+    #[arg(required = true, value_name = "DIR")]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    pub folders: Vec<PathBuf>,
+    /// Label of the baseline target [default: the first of the plan]
+    #[arg(long, value_name = "LABEL", alias = "base")]
+    pub baseline: Option<String>,
+    /// csv: a folder of tables; sqlite: one database; folded, pprof: a folder with the sampled
+    /// stacks of each step and target
+    #[arg(long, value_enum)]
+    pub format: ExportFormat,
+    /// The folder or the database to write
+    #[arg(short, long, value_name = "PATH")]
+    pub output: PathBuf,
+    /// csv: leave texts that begin with = + - @ as they are. Otherwise an apostrophe before them
+    /// keeps a spreadsheet from calculating them
+    #[arg(long)]
+    pub formulas: bool,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ExportFormat {
+    Csv,
+    Sqlite,
+    Folded,
+    Pprof,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Builds {
+    /// Only builds of this DBMS
+    #[arg(add = ArgValueCompleter::new(completion::dbms))]
+    pub dbms: Option<String>,
+    /// All releases that the packages offer, not only the tested ones. rqps asks the package client
+    /// once a day
+    #[arg(long)]
+    pub all: bool,
+    /// With --all: ask the package client again, even if it was asked today
+    #[arg(long, requires = "all")]
+    pub refresh: bool,
+    #[command(flatten)]
+    pub cache: CacheFolder,
+    /// Omit the vendors' conditions for publishing results
+    #[arg(long)]
+    pub no_terms: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Get {
+    /// Builds to fetch: DBMS@VERSION or DBMS=deb:SUITE/PACKAGE
+    #[arg(required = true, value_name = "TARGET")]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
+    pub targets: Vec<String>,
+    #[command(flatten)]
+    pub cache: CacheFolder,
+}
+
+fn at_least_1() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..)
+}

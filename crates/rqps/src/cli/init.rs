@@ -1,0 +1,90 @@
+//! `rqps init`: writes a workload file from a running database.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cli::args::Init;
+use crate::cli::{ask_password, exit, folders};
+use crate::domain::dialect::Dialect;
+use crate::embed::sqlite::{Sqlite, SqliteConnection};
+use crate::wire::dsn::{self, Dsn};
+use crate::wire::mysql::MysqlClient;
+use crate::wire::password::{self, Known};
+use crate::wire::postgres::PostgresClient;
+use rqps_bench::custom::driver::{AskDatabase, DatabaseSurvey, draft, survey};
+
+/// Time limit for connecting.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// `rqps init`.
+pub(super) fn init(words: &Init) -> Result<u8> {
+    let out = &words.out;
+    if out.exists() {
+        bail!("write {}: it already exists\nhint: name another file with -o", out.display());
+    }
+    let (dialect, from, found) = match Dsn::looks_like(&words.database) {
+        true => of_server(&words.database)?,
+        false => of_file(Path::new(&words.database))?,
+    };
+    let stem = out.file_stem().unwrap_or_default().to_string_lossy();
+    let (text, files) = draft(dialect, &from, &stem, &found);
+    let beside: Vec<(PathBuf, String)> =
+        files.into_iter().map(|file| (out.with_file_name(file.name), file.text)).collect();
+    if let Some((path, _)) = beside.iter().find(|(path, _)| path.exists()) {
+        bail!("write {}: it already exists\nhint: name another file with -o", path.display());
+    }
+    // The workload file is last: it names the others.
+    let edits = text.matches("EDIT:").count();
+    for (path, text) in beside.into_iter().chain([(out.clone(), text)]) {
+        std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+        tell!("rqps: wrote {}", path.display());
+    }
+    if edits > 0 {
+        tell!("rqps: {edits} values are marked with EDIT, because rqps cannot infer them");
+    }
+    tell!("hint: rqps compare A B --bench sql:{}", out.display());
+    Ok(exit::FINE)
+}
+
+fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
+    let from = dsn::without_password(text);
+    let doing = || format!("draft a workload from {from}");
+    let Known { mut dsn, notes, .. } =
+        password::known(text, &folders::variable).with_context(doing)?;
+    for note in notes {
+        tell!("rqps: {note}");
+    }
+    ask_password::of_server(&mut dsn).with_context(doing)?;
+    let dialect = dsn.dialect();
+    let mut ask: Box<AskDatabase<'_>> = match dialect {
+        Dialect::Mysql => {
+            let client = MysqlClient::connect(&dsn.address, &dsn.login, CONNECT);
+            let mut client = client.with_context(doing)?;
+            Box::new(move |sql| client.rows(sql).map_err(|error| error.to_string()))
+        }
+        _ => {
+            let client = PostgresClient::connect(&dsn.address, &dsn.login, CONNECT);
+            let mut client = client.with_context(doing)?;
+            // So that the server reads statements of its statistics as rqps does.
+            client.simple("SET standard_conforming_strings = on").with_context(doing)?;
+            Box::new(move |sql| client.rows(sql).map_err(|error| error.to_string()))
+        }
+    };
+    let found = survey(dialect, &mut *ask).map_err(anyhow::Error::msg).with_context(doing)?;
+    Ok((dialect, from, found))
+}
+
+fn of_file(path: &Path) -> Result<(Dialect, String, DatabaseSurvey)> {
+    let doing = || format!("draft a workload from {}", path.display());
+    if !path.is_file() {
+        bail!("{}: it is neither a file nor a DSN such as postgres://user@host/db", doing());
+    }
+    let library = Arc::new(Sqlite::compiled_in());
+    let mut connection = SqliteConnection::open(&library, path, 1000).with_context(doing)?;
+    let mut ask = |sql: &str| connection.rows(sql).map_err(|error| error.to_string());
+    let found = survey(Dialect::Sqlite, &mut ask).map_err(anyhow::Error::msg);
+    Ok((Dialect::Sqlite, path.display().to_string(), found.with_context(doing)?))
+}

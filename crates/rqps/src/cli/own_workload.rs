@@ -1,0 +1,327 @@
+//! Workloads in the user's own files: reads them, checks them against the plan, and asks before
+//! they write to a server that rqps did not start.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::benchmarks::{self, BenchmarkSpec};
+use crate::bounded;
+use crate::cli::args::GuestOptions;
+use crate::cli::brought::confirm;
+use crate::cli::program::program;
+use crate::cli::{folders, guest_load};
+use crate::domain::benchmark::Workload;
+use crate::domain::build::BuildSource;
+use crate::domain::sql_workload::PinnedFile;
+use crate::domain::target::Target;
+use crate::os::child::{self, ChildTask};
+use crate::os::confinement;
+use crate::os::fingerprint::Fingerprint;
+use crate::plan::{Plan, file};
+use crate::user_text::{UTF8_HINT, toml_reader};
+use rqps_bench::spec::SaidWords;
+use rqps_bench_lua as lua;
+
+/// The benchmark of `--bench`.
+pub(super) struct SaidBenchmark {
+    /// The row of the benchmark.
+    pub spec: &'static BenchmarkSpec,
+    /// Its workload file, if it has one.
+    pub file: Option<PathBuf>,
+    /// The text after the name and colon in each `--bench`.
+    what: Vec<String>,
+}
+
+/// The benchmark of `--bench NAME`, `--bench NAME:FILE` or several `--bench NAME:WHAT`.
+///
+/// # Errors
+/// No such benchmark, or two; a file for a benchmark that takes none, or no file for one that
+/// needs it.
+pub(super) fn benchmark(words: &[String]) -> Result<SaidBenchmark> {
+    let parts: Vec<(&str, &str)> =
+        words.iter().map(|word| word.split_once(':').unwrap_or((word, ""))).collect();
+    let Some((name, what)) = parts.first().copied() else { bail!("run a benchmark: none named") };
+    let spec = benchmarks::named(name).map_err(anyhow::Error::msg)?;
+    if let Some((other, _)) = parts.iter().find(|(other, _)| *other != name) {
+        bail!(
+            "run the benchmarks `{name}` and `{other}`: a comparison has one\nhint: make a \
+             comparison of each"
+        );
+    }
+    if spec.words.is_some() {
+        let what = parts.iter().map(|(_, what)| (*what).to_owned()).collect();
+        return Ok(SaidBenchmark { spec, file: None, what });
+    }
+    if parts.len() > 1 {
+        bail!("run the benchmark `{name}`: --bench names it {} times; give it once", parts.len());
+    }
+    let is_file = words.iter().any(|word| word.contains(':'));
+    match (&spec.file, is_file) {
+        (Some(_), false) => bail!(
+            "run the benchmark `{name}`: it needs a workload file, such as --bench {name}:shop.toml\
+             \nhint: `rqps init` writes one from a running database"
+        ),
+        (None, true) => {
+            bail!("run the benchmark `{name}`: it takes no file; leave out `:{what}`")
+        }
+        _ => {
+            let file = is_file.then(|| PathBuf::from(what));
+            Ok(SaidBenchmark { spec, file, what: Vec::new() })
+        }
+    }
+}
+
+/// Applies `--bench` and the options after `--` to the workload.
+///
+/// # Errors
+/// A file cannot be read, or a word is unknown; the text names the place.
+pub(super) fn take(
+    said: &SaidBenchmark,
+    options: &[String],
+    workload: &mut Workload,
+) -> Result<()> {
+    let name = said.spec.name;
+    let Some(words) = &said.spec.words else {
+        if let Some(option) = options.first() {
+            bail!(
+                "run the benchmark `{name}`: it takes no options after `--`; leave out `{option}`\n\
+                 hint: --set changes its settings"
+            );
+        }
+        return match &said.file {
+            Some(path) => read(said.spec, workload, path),
+            None => Ok(()),
+        };
+    };
+    let read =
+        |path: &Path| read_text(path).map_err(|error| format!("read {}: {error}", path.display()));
+    let note = |text: &str| tell!("rqps: {text}");
+    let words_said = SaidWords { what: &said.what, options, read: &read, look: &look, note: &note };
+    let taken = (words.take)(workload, &words_said).map_err(anyhow::Error::msg);
+    taken.with_context(|| format!("run the benchmark `{name}`"))?;
+    pin(workload, Path::new("/"))
+}
+
+/// The declarations of a user's script.
+fn look(script: &Path, with_help: bool) -> Result<String, String> {
+    let program = program().map_err(|error| error.to_string())?;
+    let mut rqps = child::command(program, ChildTask::Work);
+    rqps.env_clear().envs(confinement::environment(folders::variable));
+    lua::driver::declared_apart(rqps, script, with_help)
+}
+
+/// The text of a file that a user wrote.
+///
+/// # Errors
+/// The file cannot be read, or is not UTF-8; the text names the place in it.
+fn read_text(path: &Path) -> Result<String, String> {
+    let bytes = bounded::bytes(path, bounded::WRITTEN_MAX).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..valid]);
+        let place = toml_reader::position(&before, valid);
+        format!("{}it is not UTF-8{UTF8_HINT}", place.prefix())
+    })
+}
+
+/// Reads a workload file into the workload.
+///
+/// # Errors
+/// The file cannot be read; the text names the place in it.
+fn read(spec: &BenchmarkSpec, workload: &mut Workload, path: &Path) -> Result<()> {
+    let Some(own) = &spec.file else { return Ok(()) };
+    let text = read_text(path)
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("read the workload file {}", path.display()))?;
+    (own.read)(workload, &text)
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("use the workload file {}", path.display()))?;
+    pin(workload, &folder_of(path)?)
+}
+
+/// The absolute path of the folder of a file.
+///
+/// # Errors
+/// There is no current folder.
+pub(super) fn folder_of(path: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(path).context("find the folder of the workload")?;
+    Ok(path.parent().unwrap_or(Path::new("/")).to_owned())
+}
+
+/// Stores the lengths and hashes of the workload's files in it. Searches in `folder`, unless the
+/// workload names another. A file with a stored hash must be unchanged.
+///
+/// # Errors
+///
+/// A file is missing or has changed.
+pub(super) fn pin(workload: &mut Workload, folder: &Path) -> Result<()> {
+    let Some(own) = &benchmarks::of(workload).file else { return Ok(()) };
+    let folder = match (own.folder)(workload) {
+        Some(said) => folder.join(said),
+        None => folder.to_owned(),
+    };
+    let mut found = BTreeMap::new();
+    for (name, known) in (own.files)(workload) {
+        let now = length_and_hash(&folder.join(&name))?;
+        if known.is_some_and(|known| known != now) {
+            bail!(
+                "use {}: the file has changed since the plan was made\nhint: make the plan again, \
+                 or restore the file",
+                folder.join(&name).display()
+            );
+        }
+        found.insert(name, now);
+    }
+    (own.pin)(workload, &folder, found);
+    Ok(())
+}
+
+/// Length and SHA-256 of a file.
+fn length_and_hash(path: &Path) -> Result<PinnedFile> {
+    let doing = || format!("read {}", path.display());
+    if path.is_dir() {
+        bail!("{}: it is a folder", doing());
+    }
+    let print = Fingerprint::of(path).with_context(doing)?;
+    Ok(PinnedFile { sha256: print.sha256, bytes: print.bytes })
+}
+
+/// Allows the scripts of the plan to run programs if `--allow-shell` is given.
+///
+/// # Errors
+///
+/// The benchmark has no such scripts.
+pub(super) fn allow_shell(plan: &mut Plan, is_allowed: bool) -> Result<()> {
+    if !is_allowed {
+        return Ok(());
+    }
+    if lua::steps::shape(&plan.workload).is_none() {
+        bail!(
+            "allow programs: --allow-shell is only for scripts for sysbench\nhint: leave it out; \
+             `{}` runs no programs",
+            plan.benchmark
+        );
+    }
+    Ok(benchmarks::set(&mut plan.workload, "shell=on")?)
+}
+
+/// Refuses scripts that may run programs, for a command that has no option to allow it.
+///
+/// # Errors
+///
+/// The plan allows its scripts to run programs.
+pub(super) fn refuse_programs(plan: &Plan) -> Result<()> {
+    match lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell) {
+        true => bail!(
+            "bisect with scripts that may run programs: what these cost would count as the \
+             database's\nhint: leave out shell=on"
+        ),
+        false => Ok(()),
+    }
+}
+
+/// Asks before the user's statements change rows on a server that rqps did not start.
+///
+/// # Errors
+/// The answer is no, or standard input is no terminal.
+pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
+    if lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell) && !guest.allow_shell {
+        bail!(
+            "run scripts that may run programs: the plan says `shell = true`\n\
+             hint: add --allow-shell if you trust them"
+        );
+    }
+    if !plan.is_visitor() {
+        return Ok(());
+    }
+    let spec = benchmarks::of(&plan.workload);
+    let writes = match (&spec.file, &spec.words) {
+        (Some(file), _) => (file.writes)(&plan.workload),
+        (None, Some(words)) => (words.writes)(&plan.workload),
+        (None, None) => Vec::new(),
+    };
+    let is_guest = |target: &&Target| matches!(target.source, BuildSource::Dsn(_));
+    let guests: Vec<&Target> = plan.targets.iter().filter(is_guest).collect();
+    if let (Some(target), Some(step)) = (guests.first(), after_restore(plan)) {
+        bail!(
+            "run the step {step} on {}: it needs a fresh copy of the data, and rqps makes none on \
+             a server that others use\nhint: remove its `fresh`",
+            target.label
+        );
+    }
+    let load = guest_load::words(plan, &guests)?;
+    let steps = measured_steps(plan, writes);
+    if guests.is_empty() || (steps.is_empty() && load.is_none()) || guest.yes {
+        return Ok(());
+    }
+    let labels: Vec<&str> = guests.iter().map(|target| target.label.as_str()).collect();
+    let (what, instead) = changes(load, &steps.join(", "), &labels.join(", "));
+    if !std::io::stdin().is_terminal() {
+        bail!(
+            "run statements on a server that others use: {what}\nhint: add --yes to allow it, or \
+             {instead}"
+        );
+    }
+    if !confirm(&format!("rqps: {what}, which is not a copy. Go on?"))? {
+        bail!("run statements on a server that others use: not confirmed");
+    }
+    Ok(())
+}
+
+/// A description of the changes in databases that others use, and a way to avoid them.
+fn changes(load: Option<String>, steps: &str, labels: &str) -> (String, &'static str) {
+    let Some(load) = load else {
+        let what = format!("{steps} may change rows of the database of {labels}");
+        return (what, "leave the steps out with --steps");
+    };
+    let and_steps = match steps {
+        "" => String::new(),
+        steps => format!(", and {steps} may change rows,"),
+    };
+    let what = format!("{load}{and_steps} in the database of {labels}");
+    (what, "remove `load = true` from [load] to measure the tables that are there")
+}
+
+/// The first step that begins on a fresh copy of the data.
+fn after_restore(plan: &Plan) -> Option<String> {
+    use crate::domain::benchmark::Phase;
+    let phases = plan.phases(plan.targets.first()?).ok()?;
+    let mut later = phases.iter().skip_while(|phase| !matches!(phase, Phase::Restore));
+    later.find_map(|phase| match phase {
+        Phase::Measure(step) => Some(step.name.clone()),
+        Phase::Settle | Phase::Restore => None,
+    })
+}
+
+/// The steps of this list that the plan measures.
+fn measured_steps(plan: &Plan, steps: Vec<String>) -> Vec<String> {
+    use crate::domain::benchmark::Phase;
+    let Some(first) = plan.targets.first() else { return steps };
+    let Ok(phases) = plan.phases(first) else { return steps };
+    let is_there = |name: &String| {
+        phases.iter().any(|phase| match phase {
+            Phase::Measure(step) => {
+                let of_all = step.client_count.as_ref().map(|count| &count.step);
+                step.name == *name || of_all == Some(name)
+            }
+            Phase::Settle | Phase::Restore => false,
+        })
+    };
+    steps.into_iter().filter(is_there).collect()
+}
+
+/// A plan read from `path`, with the hashes of its workload's files.
+///
+/// # Errors
+///
+/// As [`pin`].
+pub(super) fn of_plan(mut plan: Plan, path: &Path) -> Result<Plan> {
+    if plan.is_visitor() {
+        pin(&mut plan.workload, &folder_of(path)?)?;
+        file::check(&plan)?;
+    }
+    Ok(plan)
+}

@@ -1,0 +1,93 @@
+//! The entry of the program: from the command line to an exit code.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser};
+
+use crate::cli::args::{self, Arguments, Command};
+use crate::cli::global_args::ProgressForm;
+use crate::cli::{
+    bisect, block, builds, bundle, colour, completion, doctor, exit, explain, export, gate, help,
+    hidden, history, import, init, manual, measure, print, report, site, stop, vector,
+};
+use crate::lab::fault;
+use crate::os::child;
+
+/// Runs the program.
+pub(crate) fn main() -> ExitCode {
+    child::keep_descriptors();
+    match completion::answered(Arguments::command) {
+        Ok(true) => return ExitCode::from(exit::FINE),
+        Ok(false) => {}
+        Err(error) => return print_usage(&error),
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return print_usage(&error),
+    };
+    let all = &arguments.all;
+    print::choose(all.progress.or(all.quiet.then_some(ProgressForm::None)));
+    colour::choose(all.color);
+    match stop::outlive_file_limits().and_then(|()| run(arguments)) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
+        Err(error) => {
+            complain!("rqps: failed to {}", fault::text(&error).trim_end());
+            ExitCode::from(exit::USAGE)
+        }
+    }
+}
+
+/// Prints help and version on stdout with exit code 0, and everything else as an error.
+fn print_usage(error: &clap::Error) -> ExitCode {
+    // If the terminal is gone, there is no way to report it.
+    error.print().ok();
+    ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::FINE })
+}
+
+/// Returns true if the reader stopped early, such as `head`, which is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(broken)
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode> {
+    let code = match arguments.command {
+        Command::Quickstart(quickstart) => measure::quickstart(&quickstart),
+        Command::Compare(compare) => measure::compare(&compare),
+        Command::Count(count) => measure::count(&count),
+        Command::Plan(plan) => measure::print_plan(&plan),
+        Command::Init(words) => init::init(&words),
+        Command::Run(run) => measure::run(&run),
+        Command::Bundle(words) => bundle::write(&words),
+        Command::Report(report) => report::print(&report),
+        Command::Explain(words) => explain::explain(&words),
+        Command::Bisect(words) => bisect::search(&words),
+        Command::History(words) => history::print(&words),
+        Command::Site(words) => site::write(&words),
+        Command::Export(export) => export::export(&export),
+        Command::Gate(gate) => gate::judge(&gate),
+        Command::Doctor(doctor) => doctor::examine(&doctor),
+        Command::Import(import) => import::import(&import),
+        Command::Vector(args::Vector::VerifyData(words)) => vector::verify(&words),
+        Command::Builds(builds) => builds::list(&builds),
+        Command::Get(get) => builds::get(&get),
+        Command::Help(words) => help::explain(Arguments::command(), words.topic.as_deref()),
+        Command::Completions(words) => completion::script(words.shell),
+        Command::Man(words) => manual::write(Arguments::command(), &words.folder),
+        Command::Driver(words) => return Ok(hidden::driver(words.memory_group.as_deref())),
+        Command::SqliteProcess => return Ok(hidden::sqlite_process()),
+        Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),
+        Command::Warden => return Ok(hidden::warden()),
+        Command::ClientHost(words) => hidden::client_host(&words).map(|()| exit::FINE),
+        Command::Block(words) => block::measure(&words),
+        Command::CheckNode(words) => block::check_node(&words),
+        Command::ClearBlock(words) => block::clear(&words),
+        Command::LookAtLua { script, with_help } => {
+            return Ok(hidden::look_at_lua(&script, with_help));
+        }
+        Command::Spinner => hidden::spinner().map(|()| exit::FINE),
+    }?;
+    Ok(ExitCode::from(code))
+}

@@ -1,0 +1,263 @@
+//! Files whose names and statements are more than they seem, and servers on which another user has
+//! laid something out for the login of rqps.
+
+use std::fs;
+use std::path::Path;
+
+use rqps_model::build::Dbms;
+
+use crate::program;
+use crate::theirs::Theirs;
+
+/// Runs rqps in a folder; its exit code and what it said.
+fn rqps(words: &[&str], folder: &Path) -> (Option<i32>, String) {
+    let output = program::rqps_in(words, folder).output().unwrap();
+    (output.status.code(), program::said(&output) + &program::text(&output.stdout))
+}
+
+/// A plan that `words` make.
+fn plan(words: &[&str], folder: &Path) -> String {
+    let all: Vec<&str> = ["plan"].into_iter().chain(words.iter().copied()).collect();
+    let output = program::rqps_in(&all, folder).output().unwrap();
+    assert!(output.status.success(), "{}", program::said(&output));
+    program::text(&output.stdout)
+}
+
+const NOBODY: &str = "a=postgres://nobody@/none?host=/nowhere";
+
+#[test]
+fn a_tablespace_of_a_plan_is_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = [NOBODY, "--bench", "pgbench", "--", "--tablespace", "fast"];
+    let text = plan(&words, folder.path()).replace("--tablespace", "");
+    for key in ["tablespace = \"fast\"", "index_tablespace = \"fast\""] {
+        let text = match key.starts_with("index") {
+            true => text.replace("tablespace = \"fast\"", key),
+            false => text.clone(),
+        };
+        assert!(text.contains(key), "{text}");
+        let attack = text.replace("\"fast\"", "\"fast; DROP TABLE customers\"");
+        fs::write(folder.path().join("plan.toml"), attack).unwrap();
+        let words = ["run", "plan.toml", "--out", "out", "--yes"];
+        let (code, said) = rqps(&words, folder.path());
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("is no name of letters, digits and `_`"), "{said}");
+    }
+}
+
+#[test]
+fn the_table_of_a_csv_file_is_a_name() {
+    let folder = program::files_of_docs("", 4);
+    let path = folder.path().join("shop.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let attack = "table = \"customer (id) FROM STDIN; DROP TABLE orders; --\"";
+    let changed = text.replacen("table = \"customer\"", attack, 1);
+    assert_ne!(changed, text);
+    fs::write(&path, changed).unwrap();
+    let (code, said) = rqps(&["compare", "sqlite", "--bench", "sql:shop.toml"], folder.path());
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("is no name of a table"), "{said}");
+}
+
+/// What a plan says and no file holds reaches the server, too.
+#[test]
+fn a_plan_with_another_table_or_value_is_another_plan() {
+    let folder = program::files_of_docs("", 4);
+    let words = ["sqlite", "--bench", "sql:shop.toml", "--steps", "cities"];
+    let words: Vec<&str> = words.iter().chain(&program::SHORT[..8]).copied().collect();
+    let text = plan(&words, folder.path());
+    let run = |text: &str| {
+        fs::write(folder.path().join("plan.toml"), text).unwrap();
+        rqps(&["run", "plan.toml", "--out", "none/none"], folder.path()).1
+    };
+    // Whoever made it here is not asked.
+    assert!(!run(&text).contains("new on this host"));
+    for (from, to) in [
+        ("table = \"customer\"", "table = \"orders\""),
+        ("\"Paris\"", "\"'; DROP TABLE orders; --\""),
+        ("csv = \"customer.csv\"", "csv = \"./customer.csv\""),
+    ] {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{from}");
+        let said = run(&changed);
+        let is_refused = said.contains("new on this host") || said.contains("failed to");
+        assert!(is_refused && said.contains("statements of steps"), "{from}: {said}");
+    }
+}
+
+/// A server of somebody else's, with tables `customers` in two places.
+fn theirs(test: &str, target: &str, dbms: Dbms) -> Option<Theirs> {
+    let theirs = Theirs::start(test, target, dbms)?;
+    let place =
+        if dbms == Dbms::Postgres { "CREATE SCHEMA other" } else { "CREATE DATABASE other" };
+    theirs.owner(&[
+        place,
+        "CREATE TABLE customers (id int PRIMARY KEY)",
+        "CREATE TABLE other.customers (id int PRIMARY KEY)",
+        "INSERT INTO customers VALUES (7)",
+        "INSERT INTO other.customers VALUES (7)",
+    ]);
+    Some(theirs)
+}
+
+/// Both tables are as they were.
+fn is_unchanged(theirs: &Theirs) {
+    for table in ["customers", "other.customers"] {
+        let rows = theirs.owner_rows(&format!("SELECT id FROM {table}"));
+        assert_eq!(rows, [[Some("7".to_owned())]], "{table}");
+    }
+}
+
+/// Loads a file there with the question answered.
+fn load(folder: &Path, dsn: &str, schema: &str, more: &str) -> (Option<i32>, String) {
+    let workload = format!(
+        "[load]\nload = true\nschema = [\"schema.sql\"]\n{more}\n[[step]]\nname = \"count\"\n\
+         [[step.event]]\n[[step.event.statement]]\nsql = \"SELECT count(*) FROM own\"\n"
+    );
+    fs::write(folder.join("schema.sql"), schema).unwrap();
+    fs::write(folder.join("own.toml"), workload).unwrap();
+    fs::remove_dir_all(folder.join("out")).ok();
+    let words = ["compare", dsn, "--bench", "sql:own.toml", "--yes"];
+    let words: Vec<&str> = words.iter().chain(&program::SHORT).copied().collect();
+    rqps(&words, folder)
+}
+
+/// Each would have been executed, exit 0, before loads had a list of what they may do.
+fn check_loads(test: &str, target: &str, dbms: Dbms, hostile: &[&str]) {
+    let Some(theirs) = theirs(test, target, dbms) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let dsn = theirs.dsn("a");
+    let own = "CREATE TABLE own (id int);\n";
+    for sql in hostile {
+        let schema = format!("{own}\n{sql};\nINSERT INTO own VALUES (1);\n");
+        let (code, said) = load(folder.path(), &dsn, &schema, "");
+        assert_eq!(code, Some(2), "{sql}: {said}");
+        assert!(said.contains("schema.sql") && said.contains("line 3: "), "{sql}: {said}");
+        is_unchanged(&theirs);
+    }
+    // Nothing of the files ran before the refusal.
+    let (code, said) = load(folder.path(), &dsn, &format!("{own}INSERT INTO own VALUES (1);"), "");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(theirs.owner_rows("SELECT id FROM own"), [[Some("1".to_owned())]]);
+    is_unchanged(&theirs);
+    // Another table of that name, and the files of another place.
+    let schema = format!("{own}CREATE TABLE IF NOT EXISTS customers (id int);");
+    let (code, said) = load(folder.path(), &dsn, &schema, "drop = [\"own\"]");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("there are already customers"), "{said}");
+    let schema = "CREATE TABLE other.own (id int);";
+    let (code, said) = load(folder.path(), &dsn, schema, "drop = [\"own\"]");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("its files name `other`, but the login leads to"), "{said}");
+    is_unchanged(&theirs);
+}
+
+#[test]
+fn a_load_on_somebodys_server_makes_its_tables_and_does_nothing_else() {
+    let test = "a_load_on_somebodys_server_makes_its_tables_and_does_nothing_else";
+    let hostile = [
+        "DROP SCHEMA other CASCADE",
+        "DO $$ BEGIN DELETE FROM customers; END $$",
+        "ALTER DATABASE rqps SET search_path TO other",
+        "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    ];
+    check_loads(test, "postgres@17.2.0", Dbms::Postgres, &hostile);
+    let hostile = [
+        "DROP DATABASE other",
+        "/*!40000 DROP DATABASE other */",
+        "RENAME TABLE customers TO own2",
+        "INSERT INTO other.customers SELECT 8",
+    ];
+    check_loads(test, "mysql@8.0.33", Dbms::Mysql, &hostile);
+}
+
+/// The order mix with stored procedures, for a moment.
+fn orders(folder: &Path, dsn: &str) -> (Option<i32>, String) {
+    let words = ["compare", dsn, "--bench", "orders", "--set", "procedures=on", "--clients", "1"];
+    let words: Vec<&str> = words.iter().chain(&program::SHORT).copied().collect();
+    rqps(&words, folder)
+}
+
+#[test]
+fn procedures_of_others_stay_and_those_of_rqps_go() {
+    let test = "procedures_of_others_stay_and_those_of_rqps_go";
+    let procedure = "CREATE PROCEDURE orders_payment() SELECT 'mine'";
+    let function =
+        "CREATE FUNCTION orders_payment() RETURNS text LANGUAGE sql AS $$ SELECT 'mine' $$";
+    for (target, dbms, made) in
+        [("postgres@17.2.0", Dbms::Postgres, function), ("mysql@8.0.33", Dbms::Mysql, procedure)]
+    {
+        let Some(theirs) = Theirs::start(test, target, dbms) else { continue };
+        let database = theirs.login.database.clone();
+        let folder = tempfile::tempdir().unwrap();
+        let (routines, grant) = match dbms {
+            Dbms::Postgres => (
+                "SELECT proname FROM pg_proc WHERE proname LIKE 'orders%'".to_owned(),
+                "GRANT CREATE ON SCHEMA public TO guest".to_owned(),
+            ),
+            _ => (
+                "SELECT routine_name FROM information_schema.routines \
+                 WHERE routine_name LIKE 'orders%'"
+                    .to_owned(),
+                format!("GRANT ALL ON {database}.* TO guest"),
+            ),
+        };
+        theirs.owner(&["CREATE USER guest", &grant, made]);
+        // Without the right to a place of its own, rqps would share it with the procedure.
+        let guest = theirs.dsn("a").replace(&format!("{}@", theirs.login.user), "guest@");
+        let (code, said) = orders(folder.path(), &guest);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(" orders_payment()"), "{said}");
+        assert_eq!(theirs.owner_rows(&routines), [[Some("orders_payment".to_owned())]]);
+    }
+}
+
+#[test]
+fn a_place_in_which_others_may_act_is_refused() {
+    let test = "a_place_in_which_others_may_act_is_refused";
+    let Some(theirs) = Theirs::start(test, "postgres@17.2.0", Dbms::Postgres) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // What the attacker's code does shows in this table.
+    theirs.owner(&[
+        "CREATE USER guest",
+        "CREATE USER evil",
+        "CREATE TABLE caught (who text)",
+        "GRANT INSERT, SELECT ON caught TO PUBLIC",
+        "CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN INSERT INTO public.caught VALUES (current_user); RETURN NEW; END $$",
+        "GRANT CREATE ON SCHEMA public TO guest, evil",
+    ]);
+    let guest = theirs.dsn("a").replace(&format!("{}@", theirs.login.user), "guest@");
+    let run = || {
+        let words = ["compare", &guest, "--steps", "point-query", "--set", "rows=200"];
+        let words: Vec<&str> = words.iter().chain(&program::SHORT).copied().collect();
+        let found = rqps(&words, folder.path());
+        assert_eq!(theirs.owner_rows("SELECT who FROM caught"), Vec::<Vec<Option<String>>>::new());
+        found
+    };
+    let (code, said) = run();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("the user evil may make functions in it"), "{said}");
+    assert!(said.contains("REVOKE CREATE ON SCHEMA public"), "{said}");
+    // A ledger of somebody else's with the comment of rqps's, and a trigger.
+    theirs.owner(&[
+        "REVOKE CREATE ON SCHEMA public FROM evil",
+        "CREATE TABLE rqps_owner (tag VARCHAR(16), name VARCHAR(64), plan VARCHAR(16), \
+         results VARCHAR(1000), host VARCHAR(255), label VARCHAR(255), version VARCHAR(32), \
+         made VARCHAR(32), kept INT)",
+        "COMMENT ON TABLE rqps_owner IS 'rqps: what rqps made here, for which plan, and when'",
+        "CREATE TRIGGER act BEFORE INSERT ON rqps_owner FOR EACH ROW EXECUTE FUNCTION act()",
+        "GRANT ALL ON rqps_owner TO guest",
+        "ALTER TABLE rqps_owner OWNER TO evil",
+    ]);
+    let (code, said) = run();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("its table rqps_owner has the trigger act"), "{said}");
+    theirs.owner(&["DROP TABLE rqps_owner", "ALTER SCHEMA public OWNER TO evil"]);
+    let (code, said) = run();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("it belongs to the user evil"), "{said}");
+    theirs.owner(&["ALTER SCHEMA public OWNER TO pg_database_owner"]);
+    let (code, said) = run();
+    assert_eq!(code, Some(0), "{said}");
+}

@@ -1,0 +1,135 @@
+//! A database of Postgres goes by the real pg_dump into builds of two versions: NULLs, arrays,
+//! JSON, bytes and texts arrive as they were, values of these types find their rows, and a
+//! statement that one version does not know fails its step there alone.
+
+// The lints know tests by their attribute; what they share has none.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod builds;
+#[allow(dead_code, reason = "other tests compare sessions of servers")]
+#[path = "statements/log.rs"]
+mod log;
+mod program;
+mod server_place;
+mod skipped;
+#[allow(dead_code, reason = "other tests read the server's log")]
+mod theirs;
+
+use std::fs;
+use std::process::{Command, Output};
+
+use program::{SHORT, rqps_in, said, steps};
+use rqps_model::build::Dbms;
+use theirs::Theirs;
+
+/// Statements that make the dumped database, with the kinds of objects that dumps have besides
+/// rows.
+const DATABASE: [&str; 7] = [
+    "CREATE TABLE thing (id serial PRIMARY KEY, name text, tags text[], facts jsonb, raw bytea, \
+     amount numeric(10,2), twice numeric GENERATED ALWAYS AS (amount * 2) STORED)",
+    "INSERT INTO thing (name, tags, facts, raw, amount) SELECT \
+     CASE WHEN i % 7 = 0 THEN NULL ELSE E'n\u{e4}me\t\\\\' || i || ' \"q\" ''s'' \u{1f600}\n' END, \
+     ARRAY['a' || i, NULL, 'x,\"y\"'], jsonb_build_object('k', i, 'none', null, 'line', E'a\nb'), \
+     decode(md5(i::text), 'hex'), i * 1.25 FROM generate_series(1, 1000) AS i",
+    "CREATE INDEX thing_by_name ON thing (name)",
+    "CREATE VIEW named AS SELECT id FROM thing WHERE name IS NOT NULL",
+    "CREATE FUNCTION plus(n int) RETURNS int LANGUAGE plpgsql AS $f$ BEGIN RETURN n + 1; END; $f$",
+    "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS \
+     $f$ BEGIN NEW.name := 'a;b'; RETURN NEW; END; $f$",
+    "CREATE TRIGGER kept BEFORE UPDATE ON thing FOR EACH ROW EXECUTE FUNCTION keep()",
+];
+
+const SUM: &str = "SELECT md5(string_agg(t::text, '|' ORDER BY id)) FROM thing t";
+
+/// A workload on the dump; SUM is the checksum of its origin.
+const WORKLOAD: &str = r#"
+[load]
+schema = ["dump.sql"]
+
+[parameter]
+tag  = { kind = "list", values = ["a1", "a500", "a1000"] }
+fact = { kind = "list", values = ['{"k": 1}', '{"k": 500, "none": null}'], type = "jsonb" }
+raw  = { kind = "list", values = ['\xc4ca4238a0b923820dcc509a6f75849b'], type = "bytea" }
+none = { kind = "list", values = ["x"], null = 1.0, type = "text" }
+tags = { kind = "list", values = ['{a7,NULL,"x,\"y\""}'], type = "text[]" }
+
+[[step]]
+name = "same"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT 1 WHERE (@SUM@) = '@WANTED@' AND plus(1) = 2 AND (SELECT count(*) FROM named) = 858"
+expect.rows = 1
+
+[[step]]
+name = "types"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT id FROM thing WHERE :tag = ANY (tags)"
+expect.rows = 1
+[[step.event.statement]]
+sql = "SELECT id FROM thing WHERE facts @> :fact"
+expect.rows = 1
+[[step.event.statement]]
+sql = "SELECT id FROM thing WHERE raw = :raw"
+expect.rows = 1
+[[step.event.statement]]
+sql = "SELECT id FROM thing WHERE tags = :tags AND :none IS NULL"
+expect.rows = 1
+[[step.event.statement]]
+protocol = "text"
+sql = "SELECT id FROM thing WHERE tags = :tags AND :none IS NULL AND raw <> :raw AND facts ? 'k'"
+expect.rows = 1
+
+[[step]]
+name = "newer"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT any_value(id) FROM thing"
+"#;
+
+/// Dumps the database of a server.
+fn dump(server: &Theirs) -> Result<Vec<u8>, String> {
+    let mut command = Command::new("pg_dump");
+    let socket = server.socket();
+    command.arg("-h").arg(socket.parent().unwrap()).arg("-p").arg(socket.extension().unwrap());
+    command.args(["-U", &server.login.user, &server.login.database]);
+    let Output { status, stdout, stderr } = command.output().map_err(|error| error.to_string())?;
+    if status.success() { Ok(stdout) } else { Err(program::text(&stderr)) }
+}
+
+#[test]
+fn a_dump_of_an_old_version_is_the_same_database_on_both() {
+    let test = "a_dump_of_an_old_version_is_the_same_database_on_both";
+    if let Err(why) = builds::roots("", &["postgres@17.2.0"]) {
+        return skipped::note(test, &why);
+    }
+    let Some(server) = Theirs::start(test, "postgres@12.22.0", Dbms::Postgres) else { return };
+    server.owner(&DATABASE);
+    let sum = server.owner_rows(SUM).remove(0).remove(0).unwrap();
+    let dumped = match dump(&server) {
+        Ok(dumped) => dumped,
+        Err(why) => return skipped::note(test, &format!("no pg_dump for version 12: {why}")),
+    };
+    let folder = server.folder.path();
+    fs::write(folder.join("dump.sql"), dumped).unwrap();
+    let workload = WORKLOAD.replace("@SUM@", SUM).replace("@WANTED@", &sum);
+    fs::write(folder.join("things.toml"), workload).unwrap();
+    let words = ["compare", "old=postgres@12.22.0", "new=postgres@17.2.0", "--bench"];
+    let mut command = rqps_in(&words, folder);
+    let output = command.arg("sql:things.toml").args(SHORT).output().unwrap();
+    let words = said(&output);
+    assert!(words.contains("old: 1,000 rows loaded"), "{words}");
+    let status = |label: &str| -> Vec<String> {
+        let all = steps(&folder.join("out"), label).into_iter();
+        all.map(|step| format!("{}: {}", step["name"], step["status"])).collect()
+    };
+    let (old, new) = (status("old"), status("new"));
+    let complete = ["same", "types", "newer"].map(|name| format!("\"{name}\": \"complete\""));
+    assert_eq!(new, complete, "{words}");
+    assert_eq!(old[..2], complete[..2], "{words}");
+    let unknown = "function any_value(integer) does not exist";
+    assert!(old[2].contains("failed") && old[2].contains(unknown), "{old:?}");
+    // A finding of the comparison, with the server's words.
+    let report = program::text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(report.contains("newer") && report.contains(unknown), "{report}");
+}
