@@ -1,6 +1,12 @@
 //! The operating system: pure parsers of /proc, samples of counters, processes that die with their
 //! parent, CPUs, disks, the clock. Knows no DBMS by name.
 
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+compile_error!(
+    "rqps needs Linux with glibc: it loads database libraries, and the builds that it runs are \
+     made for glibc; on Alpine, build and run it in a container of a distribution with glibc"
+);
+
 use crate as os;
 use rqps_model as domain;
 use rqps_model::json;

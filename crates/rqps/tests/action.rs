@@ -8,10 +8,15 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SCRIPT: &str = "scripts/ci-compare";
 
+fn read(file: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(file)).unwrap()
+}
+
 fn step(folder: &Path, targets: &str, more: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(SCRIPT);
+    let mut command = Command::new(Path::new(ROOT).join(SCRIPT));
     command.env("RQPS_CI_TARGETS", targets).env("RQPS_CI_STEPS", "point-query");
     command.env("RQPS_CI_PROGRAM", env!("CARGO_BIN_EXE_rqps"));
     command.env("RQPS_CI_RESULTS", folder.join("results"));
@@ -68,19 +73,19 @@ fn variables(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn action_script_and_page_name_the_same_variables() {
-    let [action, script, page] = ["action.yml", SCRIPT, "docs/ci.md"]
-        .map(|file| variables(&fs::read_to_string(file).unwrap()));
+    let [action, script, page] =
+        ["action.yml", SCRIPT, "docs/ci.md"].map(|file| variables(&read(file)));
     assert_eq!(action, script);
     assert_eq!(page, script);
     for template in ["configs/ci/gitlab-ci.yml", "configs/ci/Jenkinsfile"] {
-        assert!(variables(&fs::read_to_string(template).unwrap()).is_subset(&script), "{template}");
+        assert!(variables(&read(template)).is_subset(&script), "{template}");
     }
 }
 
 #[test]
 fn a_release_has_one_version_and_all_its_files() {
     let check = |tag: &[&str]| {
-        let mut command = Command::new("scripts/release");
+        let mut command = Command::new(Path::new(ROOT).join("scripts/release"));
         command.arg("--check").args(tag).output().expect("run the script")
     };
     let version = env!("CARGO_PKG_VERSION");
@@ -96,21 +101,23 @@ fn a_release_has_one_version_and_all_its_files() {
 
 #[test]
 fn the_wheel_is_described_as_the_package_is() {
-    let read = |path: &str| -> toml::Table { fs::read_to_string(path).unwrap().parse().unwrap() };
-    let (wheel, package) = (read("pyproject.toml"), read("Cargo.toml"));
+    let table = |path: &str| -> toml::Table { read(path).parse().unwrap() };
+    let (wheel, workspace) = (table("pyproject.toml"), table("Cargo.toml"));
+    let package = table("crates/rqps/Cargo.toml");
     assert_eq!(wheel["project"]["name"], package["package"]["name"]);
     assert_eq!(wheel["project"]["description"], package["package"]["description"]);
-    assert_eq!(wheel["project"]["license"], package["workspace"]["package"]["license"]);
+    assert_eq!(wheel["project"]["license"], workspace["workspace"]["package"]["license"]);
     let profile = wheel["tool"]["maturin"]["profile"].as_str().unwrap();
-    assert!(package["profile"].as_table().unwrap().contains_key(profile), "{profile}");
-    let workflow = fs::read_to_string(".github/workflows/release.yml").unwrap();
+    assert!(workspace["profile"].as_table().unwrap().contains_key(profile), "{profile}");
+    let workflow = read(".github/workflows/release.yml");
     assert!(workflow.contains("scripts/release --check \"$GITHUB_REF_NAME\""));
 }
 
 #[test]
 fn actions_of_others_are_pinned_by_commit() {
-    let mut files = vec![Path::new("action.yml").to_owned(), Path::new("docs/ci.md").to_owned()];
-    let workflows = fs::read_dir(".github/workflows").unwrap().flatten();
+    let root = Path::new(ROOT);
+    let mut files = vec![root.join("action.yml"), root.join("docs/ci.md")];
+    let workflows = fs::read_dir(root.join(".github/workflows")).unwrap().flatten();
     files.extend(workflows.map(|entry| entry.path()));
     let mut count = 0;
     for file in files {

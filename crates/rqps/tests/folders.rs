@@ -183,7 +183,7 @@ fn settings(target: &str) -> String {
 #[test]
 fn the_compiler_refuses_systems_without_glibc() {
     // The standard library of such a target is rarely there, so the condition is tried.
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/system/lib.rs");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rqps-host/src/lib.rs");
     let source = fs::read_to_string(source).unwrap();
     let guard = "#[cfg(not(all(target_os = \"linux\", target_env = \"gnu\")))]\ncompile_error!(";
     let words = source.split(guard).nth(1).expect("the guard").split(");").next().unwrap();
@@ -203,8 +203,9 @@ fn the_compiler_refuses_systems_without_glibc() {
 
 #[test]
 fn all_files_name_the_same_oldest_glibc() {
-    let read =
-        |name: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let read = |name: &str| {
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)).unwrap()
+    };
     let script = read("scripts/release");
     let oldest = script.lines().find_map(|line| line.strip_prefix("glibc=")).unwrap();
     // manylinux2014 is the tag of wheels for glibc 2.17 (PEP 599).

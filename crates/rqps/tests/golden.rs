@@ -178,6 +178,15 @@ fn check(set: &str) {
 }
 
 #[test]
+fn every_benchmark_has_golden_runs() {
+    for spec in rqps_lab::benchmarks::ALL {
+        let set = if spec.name == "sql" { "custom" } else { spec.name };
+        let runs = fs::read_dir(data().join(set)).unwrap().flatten();
+        assert!(runs.into_iter().any(|it| it.path().join("run.json").is_file()), "{set}");
+    }
+}
+
+#[test]
 fn sysbench_reports_as_before() {
     check("sysbench");
 }

@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn a_driver_that_panicked_tells_where_and_why_and_another_its_last_line() {
-        let panic = "one\n\nthread 'client 2' (77) panicked at src/driver/step.rs:9:5:\n\
+        let panic = "one\n\nthread 'client 2' (77) panicked at crates/rqps-driver/src/step.rs:9:5:\n\
                      index out of bounds\nof the list\nnote: run with `RUST_BACKTRACE=1`\n";
-        let said = ": thread 'client 2' (77) panicked at src/driver/step.rs:9:5: index out of \
+        let said = ": thread 'client 2' (77) panicked at crates/rqps-driver/src/step.rs:9:5: index out of \
                     bounds of the list";
         assert_eq!(words(panic), said);
         let traced = panic.replace("note: run", "stack backtrace:\n   0: begin\nnote: run");

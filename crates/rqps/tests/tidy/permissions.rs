@@ -3,13 +3,13 @@
 use crate::sources::{flat, hold, is_test_line, rust_files, sources, test_lines, tokens};
 
 /// The file that starts other programs, with the variables that they may know.
-const STARTER: &str = "src/os/child.rs";
+const STARTER: &str = "crates/rqps-host/src/child.rs";
 
 /// The warden starts a server with an environment and a user that it was told.
-const STARTS_SERVERS: &str = "src/os/warden.rs";
+const STARTS_SERVERS: &str = "crates/rqps-host/src/warden.rs";
 
-/// Files besides src/cli that may open a standard stream: two processes of rqps talk over it.
-const SPEAKERS: &[&str] = &["src/os/warden.rs"];
+/// Files besides crates/rqps/src/cli that may open a standard stream: two processes of rqps talk over it.
+const SPEAKERS: &[&str] = &["crates/rqps-host/src/warden.rs"];
 
 #[test]
 fn only_the_c_interfaces_are_unsafe() {
@@ -19,26 +19,32 @@ fn only_the_c_interfaces_are_unsafe() {
 #[test]
 fn unsafe_elsewhere_is_found() {
     let text = "fn f() { g!(unsafe { h() }) }";
-    assert_eq!(unsafe_code("src/lab/mod.rs", text).len(), 1);
-    assert_eq!(unsafe_code("src/os/tree.rs", text), [""; 0]);
+    assert_eq!(unsafe_code("crates/rqps-lab/src/lab/mod.rs", text).len(), 1);
+    assert_eq!(unsafe_code("crates/rqps-host/src/tree.rs", text), [""; 0]);
     assert_eq!(unsafe_code("src/osmosis/tree.rs", text).len(), 1);
     let words = "//! unsafe\n#![deny(unsafe_code)] const S: &str = \"unsafe\";";
-    assert_eq!(unsafe_code("src/lab/mod.rs", words), [""; 0]);
+    assert_eq!(unsafe_code("crates/rqps-lab/src/lab/mod.rs", words), [""; 0]);
 }
 
 fn unsafe_code(path: &str, text: &str) -> Vec<String> {
-    let may = path.starts_with("src/os/") || path.starts_with("src/embed/");
+    let may =
+        path.starts_with("crates/rqps-host/src/") || path.starts_with("crates/rqps-embed/src/");
     if may || !text.contains("unsafe") {
         return Vec::new();
     }
     let words = flat(tokens(path, text));
     let found = words.iter().filter(|(word, _)| word == "unsafe");
-    found.map(|(_, line)| format!("{path}:{line}: unsafe is for src/embed and src/os")).collect()
+    found
+        .map(|(_, line)| {
+            format!("{path}:{line}: unsafe is for crates/rqps-embed/src and crates/rqps-host/src")
+        })
+        .collect()
 }
 
 /// Files that remove a folder by its path, because the same function has made it, new. Everything
 /// else goes by a proof that rqps made it: `os::mark`, `os::beneath`.
-const REMOVERS: &[&str] = &["src/import/folder.rs", "src/results/bundle/unpack.rs"];
+const REMOVERS: &[&str] =
+    &["crates/rqps-import/src/folder.rs", "crates/rqps-results/src/bundle/unpack.rs"];
 
 #[test]
 fn folders_are_removed_by_a_proof_only() {
@@ -48,10 +54,10 @@ fn folders_are_removed_by_a_proof_only() {
 #[test]
 fn a_removal_without_proof_is_found() {
     let text = "fn f() { fs::remove_dir_all(path); }";
-    assert_eq!(removals("src/lab/mod.rs", text).len(), 1);
+    assert_eq!(removals("crates/rqps-lab/src/lab/mod.rs", text).len(), 1);
     assert_eq!(removals(REMOVERS[0], text), [""; 0]);
     let test = "#[cfg(test)] mod tests { fn f() { fs::remove_dir_all(path); } }";
-    assert_eq!(removals("src/lab/mod.rs", test), [""; 0]);
+    assert_eq!(removals("crates/rqps-lab/src/lab/mod.rs", test), [""; 0]);
 }
 
 fn removals(path: &str, text: &str) -> Vec<String> {
@@ -75,8 +81,8 @@ fn only_the_command_line_prints_exits_and_reads_the_environment() {
 #[test]
 fn printing_elsewhere_is_found() {
     let check = |text: &str, count: usize| {
-        assert_eq!(shell_only("src/lab/mod.rs", text).len(), count, "{text}");
-        assert_eq!(shell_only("src/cli/mod.rs", text), [""; 0]);
+        assert_eq!(shell_only("crates/rqps-lab/src/lab/mod.rs", text).len(), count, "{text}");
+        assert_eq!(shell_only("crates/rqps/src/cli/mod.rs", text), [""; 0]);
     };
     check("fn f() { println!(\"x\"); }", 1);
     check("fn f() { vec![eprint!(\"x\"), dbg!(1)]; }", 2);
@@ -94,7 +100,7 @@ fn printing_elsewhere_is_found() {
 
 fn shell_only(path: &str, text: &str) -> Vec<String> {
     let words = ["print", "dbg", "stdout", "stderr", "exit", "env"];
-    if path.starts_with("src/cli/")
+    if path.starts_with("crates/rqps/src/cli/")
         || path == STARTER
         || !words.iter().any(|word| text.contains(word))
     {
@@ -118,7 +124,7 @@ fn shell_only(path: &str, text: &str) -> Vec<String> {
         // `Command::stdout(…)` sets up somebody else's stream.
         let method = at > 0 && word(at - 1) == ".";
         if !method && !is_test_line(&tests, *line) {
-            found.push(format!("{path}:{line}: {what}, which only src/cli may"));
+            found.push(format!("{path}:{line}: {what}, which only crates/rqps/src/cli may"));
         }
     }
     found
@@ -132,7 +138,7 @@ fn other_programs_are_started_in_one_place() {
 #[test]
 fn a_program_that_gets_the_whole_environment_is_found() {
     let check = |text: &str, count: usize| {
-        assert_eq!(started_elsewhere("src/cli/mod.rs", text).len(), count, "{text}");
+        assert_eq!(started_elsewhere("crates/rqps/src/cli/mod.rs", text).len(), count, "{text}");
         assert_eq!(started_elsewhere(STARTER, text), [""; 0]);
     };
     check("fn f() { Command::new(\"git\"); }", 1);

@@ -11,14 +11,14 @@ use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
-/// Path below the root of the package → text.
+/// Path below the root of the repository → text.
 pub(crate) type Files = BTreeMap<String, String>;
 
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Path below the root and text, of each text file that belongs to the package.
+/// Path below the root and text, of each text file that belongs to it.
 pub(crate) fn tree_files() -> Files {
     static FILES: OnceLock<Files> = OnceLock::new();
     FILES.get_or_init(read_tree).clone()
@@ -49,7 +49,7 @@ fn read_tree() -> Files {
 
 /// Sources of library and program.
 pub(crate) fn sources() -> Files {
-    rust_files().into_iter().filter(|(path, _)| path.starts_with("src/")).collect()
+    rust_files().into_iter().filter(|(path, _)| path.contains("/src/")).collect()
 }
 
 /// Sources without those that only tests see.
@@ -65,7 +65,7 @@ fn shipped_files() -> &'static Files {
 /// Sources, tests and benches.
 pub(crate) fn rust_files() -> Files {
     let files: Files = tree_files().into_iter().filter(|(path, _)| path.ends_with(".rs")).collect();
-    assert!(files.contains_key("src/lib.rs") && files.contains_key("tests/tidy/main.rs"));
+    assert!(files.contains_key("crates/rqps/tests/tidy/main.rs"));
     files
 }
 
@@ -88,17 +88,17 @@ pub(crate) fn tokens(path: &str, text: &str) -> TokenStream {
     TokenStream::from_str(text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// `src/os/proc.rs` → `os`, `src/units.rs` → `units`.
-pub(crate) fn module_of(path: &str) -> &str {
-    let below = path.strip_prefix("src/").unwrap_or(path);
-    let first = below.split('/').next().unwrap_or(below);
-    first.strip_suffix(".rs").unwrap_or(first)
+/// `crates/rqps-host/src/proc.rs` → `host/proc`: how lists name a source.
+pub(crate) fn short(path: &str) -> String {
+    let path = path.strip_prefix("crates/").unwrap_or(path).replacen("/src/", "/", 1);
+    let path = path.strip_prefix("rqps-").unwrap_or(&path);
+    path.strip_suffix(".rs").unwrap_or(path).to_owned()
 }
 
-/// `src/os/proc.rs` → `os/proc`: how lists name a source.
-pub(crate) fn short(path: &str) -> &str {
-    let path = path.strip_prefix("src/").unwrap_or(path);
-    path.strip_suffix(".rs").unwrap_or(path)
+/// Shows all that a rule found.
+pub(crate) fn hold_nothing(found: impl IntoIterator<Item = String>) {
+    let found: Vec<String> = found.into_iter().collect();
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
 pub(crate) fn is_colons(tokens: &[TokenTree], at: usize) -> bool {
@@ -147,15 +147,6 @@ pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
         attribute.path().is_ident("cfg")
             && attribute.parse_args::<syn::Ident>().is_ok_and(|ident| ident == "test")
     })
-}
-
-/// `pub` and `pub(crate)`: what other folders may name.
-pub(crate) fn is_offered(visibility: &syn::Visibility) -> bool {
-    match visibility {
-        syn::Visibility::Public(_) => true,
-        syn::Visibility::Restricted(to) => to.path.is_ident("crate"),
-        syn::Visibility::Inherited => false,
-    }
 }
 
 /// Sources without those that only tests see: `tests.rs` of a `#[cfg(test)] mod tests;`.

@@ -1,5 +1,5 @@
 //! SQL is put together of constants, numbers and typed parts: a name or text from outside becomes
-//! SQL as an `Identifier` or a `Literal` (src/domain/sql_name.rs), and in no other way.
+//! SQL as an `Identifier` or a `Literal` (crates/rqps-model/src/sql_name.rs), and in no other way.
 
 use std::collections::BTreeSet;
 
@@ -46,12 +46,12 @@ const BEGINNINGS: [&str; 30] = [
 /// before may stand here; texts of a plan, a file, a DSN or a server may not.
 const KNOWN: &[(&str, &[&str])] = &[
     (
-        "benchmarks/custom/driver/draft",
+        "bench/custom/driver/draft",
         &["column.name", "equal.join(\"AND\")", "names.join(\",\")", "table.name", "word"],
     ),
-    ("benchmarks/custom/driver/keys", &["from", "list", "random"]),
+    ("bench/custom/driver/keys", &["from", "list", "random"]),
     (
-        "benchmarks/custom/driver/survey",
+        "bench/custom/driver/survey",
         &[
             "counted",
             "from",
@@ -65,9 +65,9 @@ const KNOWN: &[(&str, &[&str])] = &[
             "view",
         ],
     ),
-    ("benchmarks/custom/steps/sequence", &["level"]),
+    ("bench/custom/steps/sequence", &["level"]),
     (
-        "benchmarks/insert/schema",
+        "bench-insert/schema",
         &[
             "add",
             "adds.join(\",\")",
@@ -90,24 +90,24 @@ const KNOWN: &[(&str, &[&str])] = &[
             "workers",
         ],
     ),
-    ("benchmarks/insert/steps", &["schema::TABLE"]),
+    ("bench-insert/steps", &["schema::TABLE"]),
     (
-        "benchmarks/orders/driver/check",
+        "bench/orders/driver/check",
         &["of_new(\"COUNT(*)\")", "of_new(\"MAX(no_o_id)\")", "of_new(\"MIN(no_o_id)\")", "what"],
     ),
-    ("benchmarks/orders/driver/load", &["table"]),
+    ("bench/orders/driver/load", &["table"]),
     (
-        "benchmarks/orders/driver/procedures",
+        "bench/orders/driver/procedures",
         &["marks", "name", "self.mysql", "self.name", "self.postgres"],
     ),
-    ("benchmarks/orders/driver/statements", &["district"]),
+    ("bench/orders/driver/statements", &["district"]),
     (
-        "benchmarks/orders/schema",
+        "bench/orders/schema",
         &["columns", "index", "name", "partitions", "parts.join(\",\")", "rest", "self.key"],
     ),
-    ("benchmarks/pgbench/driver/load", &["table.columns", "table.name"]),
+    ("bench/pgbench/driver/load", &["table.columns", "table.name"]),
     (
-        "benchmarks/pgbench/schema",
+        "bench/pgbench/schema",
         &[
             "bound",
             "column",
@@ -131,16 +131,16 @@ const KNOWN: &[(&str, &[&str])] = &[
             "word",
         ],
     ),
-    ("benchmarks/sysbench/driver", &["engine", "id", "key", "workload.rows"]),
-    ("benchmarks/sysbench/steps/statements", &["column", "columns", "list", "on", "tail"]),
+    ("bench/sysbench/driver", &["engine", "id", "key", "workload.rows"]),
+    ("bench/sysbench/steps/statements", &["column", "columns", "list", "on", "tail"]),
     (
-        "benchmarks/vector/driver/build",
+        "bench-vector/driver/build",
         &["(memory>>20)+1", "index.workers", "memory", "seed&0x3fff_ffff", "seed>>34", "wanted"],
     ),
-    ("benchmarks/vector/driver/churn", &["parts(percent)"]),
-    ("benchmarks/vector/driver/isolation", &["self.row", "words"]),
+    ("bench-vector/driver/churn", &["parts(percent)"]),
+    ("bench-vector/driver/isolation", &["self.row", "words"]),
     (
-        "benchmarks/vector/driver/sql",
+        "bench-vector/driver/sql",
         &[
             "column",
             "condition",
@@ -168,9 +168,9 @@ const KNOWN: &[(&str, &[&str])] = &[
             "width",
         ],
     ),
-    ("benchmarks/ycsb/driver", &["engine", "fields", "key"]),
-    ("benchmarks/ycsb/steps", &["columns(self.shape).join(\",\")", "field"]),
-    ("cli/export", &["columns.join(\",\")", "table.name", "values.join(\",\")"]),
+    ("bench/ycsb/driver", &["engine", "fields", "key"]),
+    ("bench/ycsb/steps", &["columns(self.shape).join(\",\")", "field"]),
+    ("rqps/cli/export", &["columns.join(\",\")", "table.name", "values.join(\",\")"]),
     ("dbms/fake/control", &["label"]),
     (
         "dbms/guest/catalogue",
@@ -213,7 +213,7 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("driver/script/explain", &["operation.sql"]),
-    ("user_text/changes", &["kind", "name", "self.mysql_condition()", "self.name"]),
+    ("text/changes", &["kind", "name", "self.mysql_condition()", "self.name"]),
 ];
 
 /// The parts of a `format!` that makes SQL; empty for another one.
@@ -310,7 +310,7 @@ fn sql_is_made_of_constants_numbers_and_typed_parts() {
 #[test]
 fn a_raw_text_in_sql_is_found() {
     let check = |text: &str, known: &[(&str, &[&str])], want: &[&str]| {
-        let files = crate::sources::made(&[("src/dbms/x.rs", text)]);
+        let files = crate::sources::made(&[("crates/rqps-dbms/src/x.rs", text)]);
         assert_eq!(unknown(files, known), want, "{text}");
     };
     let raw = "fn f(name: &str) -> String { format!(\"DROP TABLE {name}\") }";

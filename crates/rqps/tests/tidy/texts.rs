@@ -55,13 +55,19 @@ fn documents_lead_somewhere() {
 
 #[test]
 fn a_dead_link_is_found() {
-    let there = |target: &Path| target == Path::new("docs/a.md") || target == Path::new("src/os");
+    let there = |target: &Path| {
+        target == Path::new("docs/a.md") || target == Path::new("crates/rqps-host/src")
+    };
     let check = |path: &str, text: &str, count: usize| {
         assert_eq!(dead_links(path, text, &there).len(), count, "{text}");
     };
     check("README.md", "[a](docs/a.md) [b](docs/b.md) [c](https://example.org) [d](#d)", 1);
-    check("docs/x.md", "[a](a.md#part) [up](../src/os)", 0);
-    check("docs/x.md", "`src/os` and `src/gone.rs`, but `src/dbms/NAME.rs` is anybody's", 1);
+    check("docs/x.md", "[a](a.md#part) [up](../crates/rqps-host/src)", 0);
+    check(
+        "docs/x.md",
+        "`crates/rqps-host/src` and `crates/gone.rs`, but `crates/rqps-dbms/src/NAME.rs` is anybody's",
+        1,
+    );
 }
 
 /// Links to files that are not there, and paths in backticks that begin with a folder of code; one
@@ -73,8 +79,9 @@ fn dead_links(path: &str, text: &str, there: &dyn Fn(&Path) -> bool) -> Vec<Stri
         .filter(|link| !link.contains("://") && !link.starts_with(['#', '<']))
         .filter(|link| !link.starts_with("mailto:"))
         .map(|link| folder.join(link.split('#').next().unwrap_or(link)));
-    let code =
-        |word: &&str| ["src/", "tests/", "benches/", "docs/"].iter().any(|d| word.starts_with(d));
+    let code = |word: &&str| {
+        ["crates/", "docs/", "configs/", "scripts/"].iter().any(|d| word.starts_with(d))
+    };
     let plain = |word: &&str| !word.contains(|c: char| c.is_whitespace() || "*{<…".contains(c));
     let named = text.split('`').skip(1).step_by(2).filter(code).filter(plain);
     let named = named.filter(|word| !word.contains(char::is_uppercase)).map(PathBuf::from);
