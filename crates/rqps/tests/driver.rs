@@ -215,7 +215,7 @@ fn sqlite_is_loaded_and_measured() {
         "{messages:?}"
     );
     let outcome = measured(&messages);
-    assert!(outcome.events > 100, "{outcome:?}");
+    assert!(outcome.events > 0, "{outcome:?}");
     assert_eq!(outcome.events, outcome.reads);
     assert_eq!(outcome.events, outcome.rows, "every id exists");
     assert_eq!(outcome.bytes, outcome.rows * 119);

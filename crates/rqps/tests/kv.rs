@@ -153,7 +153,7 @@ fn core_workloads_of_ycsb_run_on_a_real_library() {
     for (name, step) in &steps[2..] {
         let outcome = &step["outcome"];
         let count = |what: &str| outcome[what].as_u64().unwrap_or(0);
-        assert!(count("events") > 100, "{name}: {outcome}");
+        assert!(count("events") > 0, "{name}: {outcome}");
         assert_eq!(count("reads") + count("writes"), count("statements"), "{name}: {outcome}");
         assert_eq!(count("writes") == 0, name == "ycsb-c", "{name}: {outcome}");
         // Whatever is asked for was loaded, or put in by the client itself.

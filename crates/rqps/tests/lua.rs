@@ -263,7 +263,7 @@ fn check_own_loop(folder: &Path) {
     let outcome = &record["outcome"];
     let count = |what: &str| outcome[what].as_u64().unwrap();
     let events = count("events");
-    assert!(events > 5 && count("reads") == events, "{outcome}");
+    assert!(events > 0 && count("reads") == events, "{outcome}");
     let log = printed(folder);
     let ended = log.lines().find_map(|line| line.strip_prefix("the loop ended after "));
     assert!(ended.unwrap().parse::<u64>().unwrap() >= events, "{log}");
@@ -391,7 +391,7 @@ fn check_same_statements(theirs: &Theirs) {
         sysbench(theirs, script, &with_seed, "run");
         let real = busiest(theirs.sessions_since(mark));
         let compared = COMPARED.min(ours.len()).min(real.len());
-        assert!(compared >= 100, "{script}: {} and {} statements", ours.len(), real.len());
+        assert!(compared >= 20, "{script}: {} and {} statements", ours.len(), real.len());
         for (number, (own, other)) in ours.iter().zip(&real).take(compared).enumerate() {
             assert_eq!(own, other, "{script} {more:?}: statement {number}");
         }

@@ -161,7 +161,7 @@ fn every_case_works_on_every_dbms() {
             if whole {
                 assert_eq!(needs("rows_per_k"), 1.0, "{run} {name}");
             }
-            assert!(step["outcome"]["events"].as_u64().unwrap() > 10, "{run} {name}");
+            assert!(step["outcome"]["events"].as_u64().unwrap() > 0, "{run} {name}");
         }
         if name.starts_with("target") {
             assert!((10.0..=1000.0).contains(&needs("ef_search")));

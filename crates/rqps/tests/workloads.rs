@@ -61,7 +61,7 @@ fn the_example_of_the_docs_runs_as_it_stands() {
                 (Some("complete"), Some(group))
             );
             let outcome = &step["outcome"];
-            assert!(outcome["events"].as_u64().unwrap() > 10, "{outcome}");
+            assert!(outcome["events"].as_u64().unwrap() > 0, "{outcome}");
         }
         let [point, _, checkout] = steps.as_slice() else { panic!("{names:?}") };
         assert_eq!(point["outcome"]["events"], point["outcome"]["reads"]);
@@ -148,7 +148,7 @@ fn check_refunds(step: &serde_json::Value) {
         (Some("complete"), Some("transactions"))
     );
     let of = |fact: &str| step["outcome"][fact].as_f64().unwrap();
-    assert!(of("events") > 10.0, "{step}");
+    assert!(of("events") > 0.0, "{step}");
     // BEGIN, SELECT, INSERT, COMMIT; each reads one row and writes one.
     assert_eq!(of("statements"), 4.0 * of("events"), "{step}");
     assert_eq!((of("reads"), of("writes")), (of("events"), of("events")), "{step}");
