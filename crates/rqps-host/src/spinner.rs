@@ -166,7 +166,7 @@ mod tests {
 
     fn spinner() -> Spinner {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "--nocapture", "os::spinner::tests::as_a_process"]);
+        command.args(["--ignored", "--exact", "--nocapture", "spinner::tests::as_a_process"]);
         Spinner::start_command(command).unwrap()
     }
 

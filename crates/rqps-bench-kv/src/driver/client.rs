@@ -517,7 +517,7 @@ pub(super) mod tests {
             schedule: None,
             before: 0,
         };
-        let time = client.clock.now() + 2_000_000;
+        let time = client.clock.now() + 200_000_000;
         let until = Until { time, operations: u64::MAX, least: 0 };
         let counts = client.run(&work(KvOperation::Overwrite), until).unwrap();
         // The operation in flight at the end counts.
