@@ -64,6 +64,14 @@ pub enum SourceFault {
         /// A way out.
         note: &'static str,
     },
+    /// The ends of a range, the newer one first.
+    #[error("{first} comes from {last}: swap them, so that the older one is first (--good)")]
+    SwappedEnds {
+        /// The end that was named first.
+        first: String,
+        /// The end that was named last.
+        last: String,
+    },
     /// Files were changed and not committed.
     #[error(
         "{} has changes that are not committed; commit them, or write @HEAD to build the last \
@@ -133,12 +141,15 @@ pub enum SourceFault {
         dbms: Dbms,
     },
     /// No recipe knows these sources.
-    #[error("these are no sources of {dbms} that rqps can build: they lack {marks}")]
+    #[error(
+        "these are no sources of {dbms} that rqps can build: {lacking}; add what is missing (commit \
+         it, where a commit is built), or name a recipe of your own with +recipe=FILE"
+    )]
     NoRecipe {
         /// The product.
         dbms: Dbms,
-        /// The files that were looked for.
-        marks: String,
+        /// What each recipe looked for in vain.
+        lacking: String,
     },
     /// A command of the recipe failed.
     #[error("the build {ended}: {said}; the whole log is {}", log.display())]

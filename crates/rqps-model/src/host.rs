@@ -87,19 +87,23 @@ impl Host {
     }
 }
 
+/// The facts that make the fingerprint, and no other.
+pub fn compared(host: &Host) -> Host {
+    Host {
+        memory_bytes: host.memory_bytes.next_multiple_of(256 << 20),
+        tuning: None,
+        missing: BTreeMap::new(),
+        ..host.clone()
+    }
+}
+
 /// 12 hex digits of SHA-256 over the facts that make results comparable. What changes from boot to
 /// boot without meaning (some MiB of memory that the kernel keeps for itself) does not count, nor
 /// do the reasons of what is missing, nor [`Tuning`]: results of before it was recorded pair with
 /// those of since.
 pub fn fingerprint(host: &Host) -> String {
-    let stable = Host {
-        memory_bytes: host.memory_bytes.next_multiple_of(256 << 20),
-        tuning: None,
-        missing: BTreeMap::new(),
-        ..host.clone()
-    };
     // A struct of strings, numbers and maps with string keys cannot fail to become JSON.
-    let text = serde_json::to_vec(&stable).unwrap_or_default();
+    let text = serde_json::to_vec(&compared(host)).unwrap_or_default();
     units::hex(&Sha256::digest(&text)[..6])
 }
 

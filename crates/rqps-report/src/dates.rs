@@ -3,7 +3,7 @@
 use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use super::flat::quoted;
 use super::json::versioned;
-use crate::analyze::history::{DateHistory, StepDates};
+use crate::analyze::history::{DateHistory, HostChange, StepDates};
 use crate::units::counted;
 
 /// Version of the JSON form; it grows when a reader would have to change.
@@ -56,11 +56,19 @@ fn changes(history: &DateHistory) -> Section {
     });
     let table = Table { caption: String::new(), columns, rows: rows.collect() };
     let mut blocks = vec![Block::Paragraph(text)];
+    if !history.host_changes.is_empty() {
+        blocks.push(Block::List(history.host_changes.iter().map(host_change).collect()));
+    }
     if !all.is_empty() {
         blocks.push(Block::Table(table));
     }
     let heading = format!("Changes of {}: {}, the newest first", history.metric, history.label);
     Section { id: "changes", heading, blocks }
+}
+
+fn host_change(change: &HostChange) -> String {
+    let HostChange { date, before, after, differs } = change;
+    format!("{date}: the host changes from {before} to {after}: {differs}")
 }
 
 fn levels(history: &DateHistory) -> Section {
@@ -93,7 +101,7 @@ fn levels(history: &DateHistory) -> Section {
 fn how_to_read() -> Section {
     let lines = [
         "A point is the geometric mean of all values of a result set. Points of another host are \
-         another history.",
+         another history, unless --same-host takes all for one.",
         "Changes are found by E-divisive means with Student's t test, as in Hunter and Apache \
          Otava (docs/history.md). A level is the mean of the points between two changes.",
     ];

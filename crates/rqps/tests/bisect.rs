@@ -12,6 +12,7 @@ mod program;
 mod skipped;
 
 use program::{rqps, text};
+use rqps::domain::host::{Host, fingerprint};
 
 fn run_in(words: &[String], folder: &Path) -> Output {
     rqps(words, folder).current_dir(folder).output().expect("start rqps")
@@ -99,7 +100,10 @@ fn what_cannot_be_searched_is_refused() {
         assert_eq!(said.status.code(), Some(2), "{line}: {complaint}");
         assert!(complaint.contains(expected), "{line}: {complaint}");
     };
-    check("bisect sqlite@3.46 sqlite@3.34 --step point-query", "name the older version first");
+    check(
+        "bisect sqlite@3.46 sqlite@3.34 --step point-query",
+        "swap them, so that the older version is first",
+    );
     check("bisect sqlite@3.34 sqlite@3.46 --step nothing", "nothing");
     check("bisect sqlite@3.34 sqlite@3.46 --step scan --metric qps", "instr_bg/o");
     check("bisect sqlite@3.34 sqlite@3.46", "--step");
@@ -173,6 +177,56 @@ fn a_change_over_time_is_found() {
         assert!(shown.contains(expected), "{line}: {shown}");
     }
     assert_eq!(text(&csv.stdout).lines().count(), 15);
+    check_new_kernel(&names, folder.path());
+}
+
+/// The last three days of a history get another kernel.
+fn check_new_kernel(names: &str, folder: &Path) {
+    let days: Vec<&str> = names.split_whitespace().collect();
+    new_kernel(&days[11..]);
+    let one = "the host changes from";
+    for (line, code, expected) in [
+        (format!("history {names} --by date"), 0, [one, "kernel: ", " → 9.9.9", "up to 11 result"]),
+        (
+            format!("history {names} --by date --same-host"),
+            0,
+            [one, "kernel: ", " → 9.9.9", "up to 14 result"],
+        ),
+        (
+            format!("gate {} --history {}", days[12], days[..11].join(" ")),
+            3,
+            ["no result set", "kernel: ", " → 9.9.9", "--same-host"],
+        ),
+        (
+            format!("gate {} --same-host --history {}", days[12], days[..11].join(" ")),
+            0,
+            ["boring (exit 0)"; 4],
+        ),
+    ] {
+        let said = run_in(&words(&line), folder);
+        let shown = text(&said.stdout);
+        assert_eq!(said.status.code(), Some(code), "{line}: {shown}");
+        for part in expected {
+            assert!(shown.contains(part), "{line}: {part}: {shown}");
+        }
+    }
+}
+
+/// Result folders become those of a host with another kernel.
+fn new_kernel(folders: &[&str]) {
+    for folder in folders.iter().map(Path::new) {
+        let file = folder.join("host.json");
+        let mut host: Host = serde_json::from_slice(&fs::read(&file).expect("host")).expect("JSON");
+        host.kernel = Some("9.9.9".to_owned());
+        fs::write(&file, serde_json::to_vec(&host).expect("JSON")).expect("write");
+        for run in fs::read_dir(folder).expect("runs").flatten() {
+            let file = run.path().join("run.json");
+            let Ok(bytes) = fs::read(&file) else { continue };
+            let mut record: Value = serde_json::from_slice(&bytes).expect("JSON");
+            record["host_fingerprint"] = fingerprint(&host).into();
+            fs::write(&file, record.to_string()).expect("write");
+        }
+    }
 }
 
 /// The folder of the SQLite that rqps is built with.
@@ -195,22 +249,36 @@ fn work(times: u32) -> String {
     format!("#define WORK for(i=0;i<{times};i++) sink+=i;\n")
 }
 
+fn git(path: &Path, words: &[&str], at: usize) {
+    let date = format!("2026-01-01T00:{:02}:{:02}Z", at / 60, at % 60);
+    let mut git = Command::new("git");
+    git.arg("-C").arg(path).args(words);
+    let done = git.env("GIT_AUTHOR_DATE", &date).env("GIT_COMMITTER_DATE", &date).output();
+    let done = done.expect("git");
+    assert!(done.status.success(), "{words:?}: {}", text(&done.stderr));
+}
+
+/// An empty repository.
+fn begin(path: &Path) {
+    fs::create_dir(path).expect("folder");
+    git(path, &["init", "-q", "-b", "main", "."], 0);
+    git(path, &["config", "user.email", "test@localhost"], 0);
+    git(path, &["config", "user.name", "test"], 0);
+}
+
+fn commit_all(path: &Path, commits: &[MadeCommit]) {
+    for (at, (file, subject, content)) in commits.iter().enumerate() {
+        fs::write(path.join(file), content).expect("write");
+        git(path, &["add", "-A"], at);
+        git(path, &["commit", "-q", "-m", subject], at);
+    }
+}
+
 /// A repository of SQLite with these commits. `work.h` is in each step of a statement, `other.h` in
 /// each deletion of a row. The same commits have the same hashes.
 fn repository(path: &Path, sqlite: &Path, commits: &[MadeCommit]) {
-    fs::create_dir(path).expect("folder");
-    let git = |words: &[&str], at: usize| {
-        let date = format!("2026-01-01T00:{:02}:{:02}Z", at / 60, at % 60);
-        let mut git = Command::new("git");
-        git.arg("-C").arg(path).args(words);
-        let done = git.env("GIT_AUTHOR_DATE", &date).env("GIT_COMMITTER_DATE", &date).output();
-        let done = done.expect("git");
-        assert!(done.status.success(), "{words:?}: {}", text(&done.stderr));
-    };
+    begin(path);
     let write = |name: &str, content: &str| fs::write(path.join(name), content).expect("write");
-    git(&["init", "-q", "-b", "main", "."], 0);
-    git(&["config", "user.email", "test@localhost"], 0);
-    git(&["config", "user.name", "test"], 0);
     fs::copy(sqlite.join("sqlite3.h"), path.join("sqlite3.h")).expect("copy");
     let mut code = fs::read_to_string(sqlite.join("sqlite3.c")).expect("read");
     for (head, hidden) in [
@@ -223,11 +291,7 @@ fn repository(path: &Path, sqlite: &Path, commits: &[MadeCommit]) {
     }
     write("sqlite3.c", &code);
     write("other.h", &work(1));
-    for (at, (file, subject, content)) in commits.iter().enumerate() {
-        write(file, content);
-        git(&["add", "-A"], at);
-        git(&["commit", "-q", "-m", subject], at);
-    }
+    commit_all(path, commits);
 }
 
 /// A commit that makes each step of a statement execute more, one that does not build and two of
@@ -304,6 +368,36 @@ fn a_commit_is_found_by_its_instructions() {
     assert_eq!(versions[1]["passed_over"], true);
     let functions = found["culprits"][0]["functions"].as_array().expect("functions");
     assert_eq!(functions[0][0], "sqlite3_step", "{functions:?}");
+}
+
+#[test]
+fn an_end_that_does_not_build_is_built_once() {
+    let folder = open_folder();
+    let path = folder.path().join("repository");
+    let commits = [("sqlite3.h", "Begin", ""), ("sqlite3.c", "Break", "#error half done\n")];
+    let commits = commits.map(|(file, subject, text)| (file, subject.to_owned(), text.to_owned()));
+    begin(&path);
+    commit_all(&path, &commits);
+    let check = |words: &str, expected: &[&str]| {
+        let said = run_in(&self::words(words), folder.path());
+        let complaint = text(&said.stderr);
+        assert!(!said.status.success(), "{complaint}");
+        for part in expected {
+            assert_eq!(complaint.matches(part).count(), 1, "{part}: {complaint}");
+        }
+    };
+    let line = format!(
+        "bisect sqlite=src:{0}@HEAD sqlite=src:{0}@HEAD~1 --step point-query --cache {1}",
+        path.display(),
+        folder.path().join("cache").display()
+    );
+    check(&line, &["swap them"]);
+    let line = line.replace("@HEAD ", "@FIRST ").replace("@HEAD~1", "@HEAD");
+    let line = line.replace("@FIRST", "@HEAD~1");
+    let lacks = "sqlite-HEAD-1 cannot be measured: these are no sources";
+    check(&line, &[lacks, "failed to bisect"]);
+    commit_all(&path, &[("sqlite3.c", "More".to_owned(), "#error more\n".to_owned())]);
+    check(&line, &["checking what", "cannot be measured: the build exits", "failed to bisect"]);
 }
 
 /// Number of commits, of which one is slow.

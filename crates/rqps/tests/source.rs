@@ -174,7 +174,8 @@ fn a_build_that_fails_leaves_only_its_log() {
     site.refuses(Some("HEAD"), &["not a shared library with SQLite's functions"]);
     site.git(&["rm", "-q", "sqlite3.c"]);
     site.commit("x", "", "Remove it");
-    site.refuses(Some("HEAD"), &["they lack sqlite3.c and sqlite3.h, or configure"]);
+    let lacking = "the recipe amalgamation needs sqlite3.c, the recipe sources needs configure and";
+    site.refuses(Some("HEAD"), &[lacking, "add what is missing"]);
 }
 
 #[test]
@@ -313,7 +314,8 @@ fn a_patch_changes_a_copy_of_the_sources() {
 fn a_script_or_a_recipe_of_the_user_builds() {
     let site = Site::new();
     let script = site.folder.path().join("build.sh");
-    let lines = "set -eu\ntest -z \"$LDFLAGS\"\nmkdir -p \"$DEST$PREFIX\"\n\
+    // Such as the configure script of old releases of SQLite.
+    let lines = "set -eu\nfile=$(mktemp)\ntest -w \"$HOME\"\ntest -z \"$LDFLAGS\"\nmkdir -p \"$DEST$PREFIX\"\n\
                  $CC $CFLAGS -DBY=1 -shared -fPIC -o \"$DEST$PREFIX/libsqlite3.so\" sqlite3.c\n";
     fs::write(&script, lines).expect("write");
     let word = format!("O0+recipe={}", script.display());
@@ -480,5 +482,7 @@ fn commits_are_those_along_first_parents() {
     assert_eq!(between[0].paths, ["doc/a.md"]);
     assert_eq!(between[1].subject, "Change: it, \"quoted\"");
     let said = commits(&site.repository(), "HEAD", "HEAD~1").unwrap_err().to_string();
+    assert!(said.contains("swap them"), "{said}");
+    let said = commits(&site.repository(), "HEAD^1", "HEAD^2").unwrap_err().to_string();
     assert!(said.contains("does not come from"), "{said}");
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::hosts::{HostChange, host_changes};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::TargetResult;
 use crate::domain::metric::{Direction, Metric};
@@ -22,6 +23,8 @@ pub struct DateOptions {
     pub max_p: f64,
     /// Changes up to this share are none.
     pub min_magnitude: f64,
+    /// True if all hosts of a target are one, such as before and after a new kernel.
+    pub same_host: bool,
 }
 
 /// One target on one host over time.
@@ -29,8 +32,10 @@ pub struct DateOptions {
 pub struct DateHistory {
     /// Label of the target.
     pub label: String,
-    /// Fingerprint of the host.
+    /// Fingerprint of the host; of the newest one, if several are taken for one.
     pub host: String,
+    /// Changes of the host along the points of the target.
+    pub host_changes: Vec<HostChange>,
     /// Key of the metric.
     pub metric: String,
     /// The better direction.
@@ -81,7 +86,8 @@ pub fn date_histories(comparison: &Comparison, of: &DateOptions) -> Vec<DateHist
     let mut histories: BTreeMap<(usize, String), Vec<StepDates>> = BTreeMap::new();
     for step in comparison.measured_steps() {
         for (place, target) in step.targets.iter().enumerate() {
-            for (host, points) in points(comparison, target, of.metric) {
+            let one_host = of.same_host.then(|| newest_host(comparison, place)).flatten();
+            for (host, points) in points(comparison, target, of.metric, one_host) {
                 if points.len() > 1 {
                     let changes = changes(&points, of);
                     let dates = StepDates { step: step.name.clone(), points, changes };
@@ -93,6 +99,7 @@ pub fn date_histories(comparison: &Comparison, of: &DateOptions) -> Vec<DateHist
     let history = |((place, host), steps): ((usize, String), Vec<StepDates>)| DateHistory {
         label: comparison.targets[place].label.clone(),
         host,
+        host_changes: host_changes(comparison, place),
         metric: of.metric.name().to_owned(),
         better: of.metric.better(),
         steps,
@@ -100,18 +107,26 @@ pub fn date_histories(comparison: &Comparison, of: &DateOptions) -> Vec<DateHist
     histories.into_iter().map(history).collect()
 }
 
-/// Host → points of a target, the oldest first. Values that are no positive number are left out.
+/// The host of the newest run of a target.
+fn newest_host(comparison: &Comparison, target: usize) -> Option<&str> {
+    let runs = comparison.targets[target].runs.iter().map(|run| &comparison.runs[*run]);
+    runs.max_by_key(|run| &run.started).map(|run| run.host_fingerprint.as_str())
+}
+
+/// Host → points of a target, the oldest first; with `one_host`, all are of that one. Values that are no positive number are left out.
 pub(super) fn points(
     comparison: &Comparison,
     target: &TargetResult,
     metric: Metric,
+    one_host: Option<&str>,
 ) -> BTreeMap<String, Vec<DatePoint>> {
     let mut sets: BTreeMap<(&str, &str), (&str, Vec<f64>)> = BTreeMap::new();
     for sample in &target.samples {
         let value = sample.get(metric).filter(|value| *value > 0.0 && value.is_finite());
         let Some(value) = value else { continue };
         let run = &comparison.runs[sample.run];
-        let key = (run.host_fingerprint.as_str(), run.result_set.as_str());
+        let host = one_host.unwrap_or(&run.host_fingerprint);
+        let key = (host, run.result_set.as_str());
         let (date, values) = sets.entry(key).or_insert((run.started.as_str(), Vec::new()));
         *date = (*date).min(run.started.as_str());
         values.push(value);

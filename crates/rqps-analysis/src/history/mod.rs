@@ -5,6 +5,7 @@
 mod changes;
 mod dates;
 mod fit;
+mod hosts;
 mod ladder;
 mod newest;
 mod points;
@@ -14,6 +15,7 @@ mod series;
 
 pub use changes::{LevelChange, StepLadder, VersionPoint};
 pub use dates::{DateChange, DateHistory, DateOptions, DatePoint, StepDates, date_histories};
+pub use hosts::HostChange;
 pub use ladder::{Ladder, LadderOptions, OrderError, ladders};
 pub use newest::{Newest, PastSets, against_newest};
 pub use points::{Condition, PointRun, PointTarget, SetPoints, StepPoints, set_points};

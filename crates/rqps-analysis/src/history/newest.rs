@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dates::{DatePoint, points};
+use super::hosts::host_difference;
 use super::reference::{Reference, WalkRules, reference};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::StepComparison;
@@ -21,6 +22,8 @@ pub struct PastSets {
     pub comparison: Comparison,
     /// Result set → steps whose speed in it was accepted as a new level.
     pub accepted: BTreeMap<String, BTreeSet<String>>,
+    /// True if all its hosts are that of the new result set, such as before a new kernel.
+    pub same_host: bool,
 }
 
 /// A step of a target in the new result sets, beside the same in the history.
@@ -44,6 +47,8 @@ pub struct Newest {
     /// Result sets beside the level, with their values divided by it: outliers, and the last ones
     /// if they are off and were not accepted.
     pub beside: Vec<(String, f64)>,
+    /// Without result sets of this host: how the newest other host of the history differs.
+    pub other_host: Option<String>,
     /// p that it is worse than the level by more than τ; `None` with too few result sets.
     pub p_worse: Option<f64>,
 }
@@ -52,7 +57,13 @@ impl Newest {
     /// The reason why there is no test.
     pub fn why_open(&self) -> String {
         match self.sets {
-            0 => "the history has no result set of this target, step and host".to_owned(),
+            0 => {
+                let none = "the history has no result set of this target, step and host";
+                match &self.other_host {
+                    Some(other) => format!("{none}; {other}"),
+                    None => none.to_owned(),
+                }
+            }
             sets => format!(
                 "the newest level of the history has {sets} result sets on this host; a test needs \
                  {SETS_MIN}"
@@ -81,7 +92,7 @@ pub fn against_newest(
         let earlier = past.comparison.steps.iter().find(|other| other.name == step.name);
         let first = usize::from(new.targets.len() > 1);
         for place in first..new.targets.len() {
-            for (host, now) in points(new, &step.targets[place], metric) {
+            for (host, now) in points(new, &step.targets[place], metric, None) {
                 let sides = Sides { new, past, step, earlier, place, host: &host, walk };
                 found.push(sides.judge(&now, rules.confidence));
             }
@@ -132,6 +143,7 @@ impl Sides<'_> {
             ratio: f64::NAN,
             interval: None,
             p_worse: None,
+            other_host: self.other_host(label),
         };
         if logs.is_empty() {
             return newest;
@@ -157,7 +169,23 @@ impl Sides<'_> {
         let past = &self.past.comparison;
         let place = past.targets.iter().position(|target| target.label == label);
         let (Some(step), Some(place)) = (self.earlier, place) else { return Vec::new() };
-        points(past, &step.targets[place], self.walk.metric).remove(self.host).unwrap_or_default()
+        let one_host = self.past.same_host.then_some(self.host);
+        let mut hosts = points(past, &step.targets[place], self.walk.metric, one_host);
+        hosts.remove(self.host).unwrap_or_default()
+    }
+
+    /// How the newest host on which the history has the label differs from this one.
+    fn other_host(&self, label: &str) -> Option<String> {
+        let past = &self.past.comparison;
+        let runs = past.runs.iter().filter(|run| run.key.label == label);
+        let newest = runs.max_by_key(|run| &run.started)?;
+        let other = newest.host_fingerprint.as_str();
+        (other != self.host).then(|| {
+            format!(
+                "its newest host {other} differs ({}): --same-host takes both for one",
+                host_difference(past.hosts.get(other), self.new.hosts.get(self.host))
+            )
+        })
     }
 
     /// Both divided by the baseline of the same result sets; `None` if one has no baseline.
@@ -167,7 +195,7 @@ impl Sides<'_> {
         now: &[DatePoint],
         before: &[DatePoint],
     ) -> Option<(Vec<DatePoint>, Vec<DatePoint>)> {
-        let mut baselines = points(self.new, &self.step.targets[0], self.walk.metric);
+        let mut baselines = points(self.new, &self.step.targets[0], self.walk.metric, None);
         let new = quotients(now, &baselines.remove(self.host)?)?;
         Some((new, quotients(before, &self.before(baseline))?))
     }

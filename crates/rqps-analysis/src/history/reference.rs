@@ -165,6 +165,7 @@ impl<'a> Walk<'a> {
             as_otava: false,
             max_p: NEVER,
             min_magnitude: 0.0,
+            same_host: false,
         };
         for change in changes(&kept, &of).iter().rev() {
             if self.found.level.len() < change.at + LEVEL_MIN || change.at < LEVEL_MIN {

@@ -270,7 +270,13 @@ fn label_dates(
         let label = &sets.targets[sets.target(value)].label;
         labels.entry(label).or_default().entry(value.set).or_default().push(value.ln);
     }
-    let rules = DateOptions { metric, as_otava: false, max_p: of.max_p, min_magnitude: 0.0 };
+    let rules = DateOptions {
+        metric,
+        as_otava: false,
+        max_p: of.max_p,
+        min_magnitude: 0.0,
+        same_host: false,
+    };
     let several = labels.into_iter().filter(|(_, sets)| sets.len() > 1);
     let dates = several.map(|(label, of_sets)| {
         let point = |(set, logs): (u32, Vec<f64>)| DatePoint {

@@ -120,6 +120,8 @@ struct Site<'a> {
     user: Option<User>,
     sources: PathBuf,
     dest: PathBuf,
+    /// TMPDIR and HOME of the lines.
+    temporary: PathBuf,
     /// The linker script of an order.
     order: PathBuf,
     /// The script of the user, if the recipe has one.
@@ -138,8 +140,8 @@ impl<'a> Site<'a> {
             fs::create_dir_all(parent).map_err(Reason::io("create", parent))?;
         }
         let log_file = File::create(log).map_err(Reason::io("create", log))?;
-        let [sources, dest, order, script] =
-            ["sources", "dest", "order.ld", "recipe"].map(|name| scratch.join(name));
+        let [sources, dest, temporary, order, script] =
+            ["sources", "dest", "tmp", "order.ld", "recipe"].map(|name| scratch.join(name));
         // What an order of linking that failed has left.
         if dest.exists() {
             let given = user.as_ref().map(User::identity);
@@ -156,10 +158,19 @@ impl<'a> Site<'a> {
             user,
             sources,
             dest,
+            temporary,
             order,
             script,
         };
         site.give(&site.dest)?;
+        // Objects that are linked in another order have it from their compilation.
+        match fs::create_dir(&site.temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => {
+                made.map_err(Reason::io("create", &site.temporary))?;
+                site.give(&site.temporary)?;
+            }
+        }
         Ok(site)
     }
 
@@ -198,7 +209,7 @@ impl<'a> Site<'a> {
                 .map_err(Reason::io("write", self.log))?;
             let mut command = command(line, &self.sources, self.toolchain, self.user.as_ref());
             command.env("DEST", &self.dest).env("PREFIX", self.prefix);
-            command.env("TMPDIR", self.scratch).env("HOME", self.scratch);
+            command.env("TMPDIR", &self.temporary).env("HOME", &self.temporary);
             command.env("ORDER", &self.order).env("RECIPE", &self.script);
             let text = format!("{doing}, command {} of {count}", at + 1);
             progress.begin(&text);
@@ -293,12 +304,18 @@ fn checked(
     let variant = origin.variant.as_deref();
     let toolchain = Toolchain::of(variant)?;
     let all = Recipe::candidates(dbms, variant)?;
-    let marks: Vec<String> = all.iter().map(|recipe| recipe.marks.join(" and ")).collect();
     let wanted = all.iter().flat_map(Recipe::looks_for).cloned().collect();
     let present = present(origin, wanted)?;
     let fits = |recipe: &Recipe| recipe.marks.iter().all(|mark| present.contains(mark));
-    let none = || SourceFault::NoRecipe { dbms, marks: marks.join(", or ") };
-    let recipe = all.into_iter().find(fits).ok_or_else(none)?;
+    let lacking = |recipe: &Recipe| {
+        let missing = recipe.marks.iter().filter(|mark| !present.contains(*mark));
+        let missing: Vec<&str> = missing.map(String::as_str).collect();
+        format!("the recipe {} needs {}", recipe.name, missing.join(" and "))
+    };
+    let Some(recipe) = all.iter().find(|recipe| fits(recipe)).cloned() else {
+        let lacking = all.iter().map(lacking).collect::<Vec<_>>().join(", ");
+        return Err(SourceFault::NoRecipe { dbms, lacking }.into());
+    };
     // First what no package can mend.
     if toolchain.order.is_some() && recipe.relink.is_empty() {
         let reason = "the recipe has no lines `relink`; those of SQLite and Postgres have";

@@ -183,6 +183,11 @@ pub fn commits(folder: &Path, first: &str, last: &str) -> Result<(String, Vec<Co
     let [first, last] = [repository.resolve(first)?, repository.resolve(last)?];
     let ancestor = repository.ask(&["merge-base", "--is-ancestor", &first, &last])?;
     if !ancestor.success {
+        if repository.ask(&["merge-base", "--is-ancestor", &last, &first])?.success {
+            let short = |id: &str| id.get(..12).unwrap_or(id).to_owned();
+            let (first, last) = (short(&first), short(&last));
+            return Err(SourceFault::SwappedEnds { first, last }.into());
+        }
         let note = repository.shallow_note();
         return Err(SourceFault::NotAnAncestor { first, last, note }.into());
     }

@@ -162,8 +162,13 @@ fn history(folders: &[PathBuf], steps: usize) -> Result<[Duration; 4]> {
     let read = start.elapsed();
     let comparison = compare_measured(&dataset, measured, &VerdictOptions::default())?;
     let compared = start.elapsed();
-    let of =
-        DateOptions { metric: Metric::Rate, as_otava: false, max_p: 0.001, min_magnitude: 0.0 };
+    let of = DateOptions {
+        metric: Metric::Rate,
+        as_otava: false,
+        max_p: 0.001,
+        min_magnitude: 0.0,
+        same_host: false,
+    };
     let found = date_histories(&comparison, &of);
     let searched = start.elapsed();
     let text = render_text(&dates_document(&found));

@@ -279,6 +279,9 @@ pub(super) struct Gate {
     #[arg(long, value_name = "DIR", num_args = 1..)]
     #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub history: Vec<PathBuf>,
+    /// Take the hosts of the history for the host of DIR, such as before and after a new kernel
+    #[arg(long, requires = "history")]
+    pub same_host: bool,
     /// Accept the speed of this step in DIR as a new level of the history, and record it there:
     /// its loss is no regression, tonight and from now on; repeatable
     #[arg(long, value_name = "STEP", requires = "history")]

@@ -36,7 +36,8 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
         true => None,
         false => {
             let comparison = Compared::read(&words.history, None, rules)?.comparison;
-            Some(PastSets { accepted: accepted_in(&comparison)?, comparison })
+            let accepted = accepted_in(&comparison)?;
+            Some(PastSets { accepted, comparison, same_host: words.same_host })
         }
     };
     accept(&comparison, &words.accept)?;

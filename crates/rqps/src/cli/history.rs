@@ -29,8 +29,10 @@ pub(super) fn print(words: &History) -> Result<u8> {
     if words.by == HistoryOrder::Date {
         return by_date(words, comparison, metric);
     }
-    if words.otava || words.min_magnitude.is_some() {
-        bail!("find changes between versions: --otava and --min-magnitude need --by date");
+    if words.otava || words.min_magnitude.is_some() || words.same_host {
+        bail!(
+            "find changes between versions: --otava, --min-magnitude and --same-host need --by date"
+        );
     }
     let order = words.order.as_deref().map(order).transpose()?;
     let found = ladders(comparison, &LadderOptions { metric, order, branches: words.branches })
@@ -62,12 +64,14 @@ fn by_date(words: &History, comparison: &Comparison, metric: Metric) -> Result<u
         as_otava: words.otava,
         max_p: MAX_P,
         min_magnitude: words.min_magnitude.unwrap_or(0.0),
+        same_host: words.same_host,
     };
     let found = date_histories(comparison, &of);
     if found.is_empty() {
         bail!(
             "find a history in these results: no target has values of {} in two result sets of \
-             one host; name the folders of several days",
+             one host; name the folders of several days, or add --same-host where a host only got \
+             a new kernel or system",
             metric.name()
         );
     }

@@ -23,6 +23,9 @@ pub(super) struct History {
     /// With --by date: ignore changes up to this size [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub min_magnitude: Option<f64>,
+    /// With --by date: take all hosts of a target for one, such as before and after a new kernel
+    #[arg(long)]
+    pub same_host: bool,
     /// Metric, such as o/s, server_cpu_us/o or instr/o [default: o/s, or instr/o if there are only
     /// counts]
     #[arg(long, value_name = "NAME")]

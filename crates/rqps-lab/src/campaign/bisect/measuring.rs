@@ -65,6 +65,8 @@ pub(super) struct Measuring<'a> {
     request: BisectionRequest,
     /// Number of log entries that were requested again.
     used: usize,
+    /// Versions that do not build, with the reason: what failed once is not built again.
+    unbuilt: BTreeMap<usize, String>,
     events: &'a mut dyn FnMut(Event),
 }
 
@@ -75,7 +77,7 @@ impl<'a> Measuring<'a> {
         events: &'a mut dyn FnMut(Event),
     ) -> Measuring<'a> {
         let request = folder.log().request.clone();
-        Measuring { options, folder, request, used: 0, events }
+        Measuring { options, folder, request, used: 0, unbuilt: BTreeMap::new(), events }
     }
 
     /// The request.
@@ -133,7 +135,12 @@ impl<'a> Measuring<'a> {
         }
         let began = Instant::now();
         for place in places {
+            if let Some(reason) = self.unbuilt.get(place).cloned() {
+                return self.lose(*place, reason);
+            }
             if let Some(reason) = self.build_fault(*place)? {
+                self.unbuilt.insert(*place, reason.clone());
+                self.note_lost(*place, &reason);
                 return self.lose(*place, reason);
             }
         }
@@ -143,7 +150,10 @@ impl<'a> Measuring<'a> {
         name.truncate(name.floor_char_boundary(120));
         let values = match self.carried_out(what, places, repeats, &name)? {
             Ok(values) => values,
-            Err((place, reason)) => return self.lose(place, reason),
+            Err((place, reason)) => {
+                self.note_lost(place, &reason);
+                return self.lose(place, reason);
+            }
         };
         let measured = BisectionMeasurement {
             what,
@@ -157,9 +167,12 @@ impl<'a> Measuring<'a> {
         Ok(Asked::Values(measured))
     }
 
+    fn note_lost(&mut self, place: usize, reason: &str) {
+        let label = &self.request.versions[place].target.label;
+        self.note(format!("{label} cannot be measured: {}", first_line(reason)));
+    }
+
     fn lose(&mut self, place: usize, reason: String) -> Result<Asked> {
-        let label = self.request.versions[place].target.label.clone();
-        self.note(format!("{label} cannot be measured: {}", first_line(&reason)));
         self.folder.add(BisectionEntry::Lost { place, reason })?;
         self.used += 1;
         Ok(Asked::Lost(place))

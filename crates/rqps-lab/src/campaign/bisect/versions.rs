@@ -69,7 +69,7 @@ fn releases(
     }
     if first.numbers() >= last.numbers() {
         bail!(
-            "bisect from {} to {}: name the older version first",
+            "bisect from {} to {}: swap them, so that the older version is first",
             baseline.label,
             candidate.label
         );
@@ -199,7 +199,7 @@ mod tests {
             let said = labels(list).unwrap_err().to_string();
             assert!(said.contains(expected), "{said}");
         };
-        check(&["sqlite@3.46", "sqlite@3.34"], "name the older version first");
+        check(&["sqlite@3.46", "sqlite@3.34"], "swap them, so that the older version is first");
         check(&["sqlite", "sqlite@3.46"], "rqps does not know the versions between them");
         check(&["mysql@5.6.14", "mariadb@11.4.5"], "rqps does not know the versions between them");
         check(&["sqlite"], "name the baseline and the candidate");
