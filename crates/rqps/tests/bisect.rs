@@ -12,7 +12,7 @@ mod program;
 mod skipped;
 
 use program::{rqps, text};
-use rqps::domain::host::{Host, fingerprint};
+use rqps_model::host::{Host, fingerprint};
 
 fn run_in(words: &[String], folder: &Path) -> Output {
     rqps(words, folder).current_dir(folder).output().expect("start rqps")
