@@ -265,6 +265,11 @@ impl Connection {
         Ok(())
     }
 
+    /// True if the open transaction failed, so that its COMMIT will undo it.
+    pub(super) fn is_in_failed_transaction(&self) -> bool {
+        matches!(self, Connection::Postgres(client) if client.has_failed())
+    }
+
     /// From now on, the server refuses a text that holds several statements.
     pub(super) fn one_statement_each(&mut self) -> Result<(), WireError> {
         match self {

@@ -33,6 +33,7 @@ pub mod interval;
 pub mod life_signs;
 pub mod link;
 pub mod load;
+mod load_calls;
 pub mod load_changes;
 pub mod load_files;
 mod load_hints;

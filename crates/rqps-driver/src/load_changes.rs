@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_name::Literal;
 use crate::driver::connection::{Connection, Connector};
+use crate::driver::load_calls;
 use crate::driver::request::FileLoad;
 use crate::driver::sql_file::SqlFile;
 use crate::user_text::mysql_dump::{self, DumpedStatement};
@@ -23,12 +24,17 @@ pub struct LoadChanges {
     pub place: Option<String>,
 }
 
-/// What a load makes, changes or drops.
+/// The changes of a load.
 ///
 /// # Errors
 /// A file cannot be read, is not SQL for a server, or holds a statement that a load may not
 /// execute there. The error is a complete message.
 pub fn of_load(load: &FileLoad, dialect: Dialect) -> Result<LoadChanges, String> {
+    judged(load, dialect).map(|(changes, _)| changes)
+}
+
+/// The same, with what its statements call.
+fn judged(load: &FileLoad, dialect: Dialect) -> Result<(LoadChanges, LoadRules), String> {
     let mut rules = LoadRules::new(dialect);
     let mut relations = Vec::new();
     for path in &load.schema {
@@ -43,7 +49,8 @@ pub fn of_load(load: &FileLoad, dialect: Dialect) -> Result<LoadChanges, String>
         add_file(&mut rules, &mut relations, path, dialect)?;
     }
     relations.retain(|relation| !rules.is_of_table(relation));
-    Ok(LoadChanges { relations, place: rules.place().map(str::to_owned) })
+    let place = rules.place().map(str::to_owned);
+    Ok((LoadChanges { relations, place }, rules))
 }
 
 /// What no statement of `drop` drops. It must not exist before the load.
@@ -97,13 +104,14 @@ pub(super) fn make_way(
     dialect: Dialect,
     connector: &Connector,
 ) -> Result<Vec<ChangedRelation>, String> {
-    let changed = of_load(load, dialect)?;
+    let (changed, rules) = judged(load, dialect)?;
     for sql in &load.drop {
         user_text::dropped(dialect, sql).map_err(|why| format!("failed to load: {why}"))?;
     }
     let mut session = connector.open(0)?;
     read_as_written(dialect, &mut session)?;
     check_place(changed.place.as_deref(), dialect, &mut session)?;
+    load_calls::check(&rules, dialect, &mut session)?;
     for relation in undropped(load, dialect, &changed.relations) {
         if is_there(&relation, dialect, &mut session)? {
             return Err(format!(

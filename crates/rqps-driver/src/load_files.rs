@@ -279,6 +279,10 @@ fn execute<W: Write>(
         };
         match sent {
             Ok(copied) => rows += copied,
+            // What follows, up to a COMMIT that undoes all, would be in vain.
+            Err(StatementFault::Skipped(what)) if session.is_in_failed_transaction() => {
+                return Err(Stop::Fault(fault(format!("line {line}: {what}"))));
+            }
             Err(StatementFault::Skipped(what)) => said.push(what),
             Err(StatementFault::Fatal(what)) => {
                 return Err(Stop::Fault(fault(format!("line {line}: {what}"))));
@@ -293,6 +297,10 @@ fn execute<W: Write>(
                 link.say(&DriverEvent::Note(note))?;
             }
         }
+    }
+    if session.is_in_transaction() == Some(true) {
+        let what = "its end comes before that of a transaction\nhint: add COMMIT; to it";
+        return Err(Stop::Fault(fault(what.to_owned())));
     }
     if notes > MOST_NOTES {
         let more = format!("{}: {} more notes", path.display(), notes - MOST_NOTES);

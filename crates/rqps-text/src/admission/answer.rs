@@ -35,6 +35,8 @@ impl Admitted {
 /// The statement would do nothing.
 pub(super) const NOTHING: &str = "";
 
+pub(super) const EXTENSIONS: &str = "extensions are the business of the server's owner";
+
 const ROUTINES: &str = "functions, procedures, triggers and rules hold statements that nobody sees \
                         here\nhint: dump without them (mysqldump --skip-triggers), or make them \
                         yourself and measure the tables as they are, without `load = true`";

@@ -1,6 +1,6 @@
 //! CREATE and ALTER in a load: tables, views, indexes, sequences and types of its own.
 
-use crate::user_text::admission::answer::{Admitted, NOTHING, done, routines};
+use crate::user_text::admission::answer::{Admitted, EXTENSIONS, NOTHING, done, routines};
 use crate::user_text::admission::dropped::dropped_kind;
 use crate::user_text::admission::expressions::{definition, query};
 use crate::user_text::admission::own::{ALL_KINDS, OwnObjects};
@@ -47,8 +47,9 @@ pub(super) fn create(
         }
         "SEQUENCE" => RelationKind::Sequence,
         "TYPE" | "DOMAIN" if !mysql => RelationKind::Type,
+        "STATISTICS" if !mysql => return statistics(rules, statement),
         "EXTENSION" if !mysql => {
-            return Ok(Admitted::left_out("extensions are the business of the server's owner"));
+            return Ok(Admitted::left_out(EXTENSIONS));
         }
         "FUNCTION" | "PROCEDURE" | "TRIGGER" | "RULE" | "EVENT" | "AGGREGATE" | "POLICY"
         | "CONSTRAINT" => return Err(routines()),
@@ -99,6 +100,16 @@ fn body(
         RelationKind::Type if statement.take(&["AS", "RANGE"]) || statement.is_sign(b'(') => {
             Err("a type with functions is not the load's business".to_owned())
         }
+        RelationKind::Sequence => {
+            let mut ahead = statement;
+            while !ahead.is_over() {
+                if ahead.take(&["OWNED", "BY"]) && !ahead.take(&["NONE"]) {
+                    return Err("OWNED BY is expected in ALTER SEQUENCE".to_owned());
+                }
+                ahead.at += 1;
+            }
+            definition(rules, statement)
+        }
         _ => definition(rules, statement),
     }
 }
@@ -142,6 +153,25 @@ fn index(rules: &mut OwnObjects, mut statement: Statement<'_>) -> Result<(), Ref
     statement.take(&["ONLY"]);
     rules.own(&mut statement, &[RelationKind::Table, RelationKind::MaterializedView])?;
     definition(rules, statement)
+}
+
+/// `CREATE STATISTICS`, which go with their table, from the word of their kind.
+fn statistics(rules: &mut OwnObjects, mut statement: Statement<'_>) -> Result<Admitted, Refusal> {
+    let mut admitted = Admitted::default();
+    statement.at += 1;
+    let begin = statement.at;
+    if statement.take(&["IF", "NOT", "EXISTS"]) {
+        admitted.without.push(span(&statement, begin));
+    }
+    let name = statement.name()?;
+    rules.make_statistics(&name)?;
+    statement.take_columns()?;
+    if !statement.take(&["ON"]) {
+        return Err("ON is missing".to_owned());
+    }
+    // Its FROM must name a table of the load.
+    query(rules, statement)?;
+    Ok(admitted)
 }
 
 /// The rest of `CREATE TABLE`.
@@ -246,6 +276,18 @@ pub(super) fn alter(
     rules: &mut OwnObjects,
     mut statement: Statement<'_>,
 ) -> Result<Admitted, Refusal> {
+    if !statement.is_mysql() && statement.take(&["STATISTICS"]) {
+        let name = statement.name()?;
+        return match statement.word().as_str() {
+            "OWNER" if rules.has_statistics(&name) => Ok(Admitted::left_out(OF_OWNER)),
+            "SET" if rules.has_statistics(&name) && statement.word_at(1) == "STATISTICS" => {
+                statement.at += 2;
+                statement.take_number();
+                done(statement)
+            }
+            _ => Err(format!("the load did not make {}", name.text)),
+        };
+    }
     let Some(kind) = dropped_kind(&mut statement) else {
         return Err("a load may change nothing but what it made".to_owned());
     };
@@ -305,6 +347,10 @@ fn actions(rules: &mut OwnObjects, statement: Statement<'_>) -> Result<(), Refus
         one_action(rules, &mut action)?;
         // To the comma before the next one.
         while !action.is_over() && !action.is_sign(b',') {
+            // A column that is there already brings no sequence and no index of that name.
+            if !action.is_mysql() && action.take(&["IF", "NOT", "EXISTS"]) {
+                return Err("with IF NOT EXISTS nobody knows what it makes".to_owned());
+            }
             match action.is_sign(b'(') {
                 true => action.pass_parentheses()?,
                 false => action.at += 1,

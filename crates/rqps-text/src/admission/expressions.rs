@@ -12,33 +12,55 @@ use crate::user_text::changes::RelationKind;
 /// Keywords, types and functions before a parenthesis. No function among them reads a file,
 /// connects to anything, waits, ends a session, or executes a text as SQL.
 const BEFORE_PARENTHESIS: &str = " \
-    abs age all always and any array array_agg array_append array_cat array_fill array_length \
-    array_to_string as ascii asin atan avg between bigint binary bit btrim by case cast ceil \
+    abs acos adddate addtime age all always and any array array_agg array_append array_cat \
+    array_dims array_fill array_length array_lower array_ndims array_position \
+    array_positions array_remove array_replace array_to_json array_to_string array_upper \
+    as ascii asin atan atan2 avg between bigint bin_to_uuid binary bit bit_and bit_count \
+    bit_length bit_or bit_xor bool_and bool_or btrim by cardinality case cast cbrt ceil \
     ceiling char char_length character check chr clock_timestamp coalesce columns concat \
-    concat_ws conflict conv convert cos count crc32 cube curdate current_date current_time \
-    current_timestamp curtime date date_add date_format date_part date_sub date_trunc \
-    daterange datetime day dayofweek dec decimal decode default degrees dense_rank distinct \
-    div double duplicate else elt encode enum exists exp extract field filter first_value \
-    fixed float floor format from from_days from_unixtime gen_random_uuid generate_series \
-    generate_subscripts geography geometry greatest grouping hash hex hour identity if ifnull \
-    in include initcap int int4 int4range int8 int8range integer interval is json json_array \
-    json_array_elements json_build_array json_build_object json_extract json_object \
-    json_quote json_unquote jsonb_array_elements jsonb_build_array jsonb_build_object key lag \
-    last_day last_insert_id last_value lateral lead least left length less like list ln \
-    localtime localtimestamp log log10 log2 lower lpad ltrim make_date make_interval \
-    make_time make_timestamp make_timestamptz makedate maketime max md5 mediumint microsecond \
-    min minute mod month nchar not now ntile nullif numeric numrange nvarchar oct \
-    octet_length of on or ord over overlay partition percent_rank pi point position pow power \
-    precision primary quarter radians rand random range rank recursive regexp_replace repeat \
-    replace reverse right rollup round row row_number row_to_json rows rpad rtrim second \
-    select set sets setseed sha1 sha2 sha256 sha512 sign sin smallint some split_part sqrt \
-    st_geomfromtext st_pointfromtext statement_timestamp std stddev str_to_date string_agg \
-    string_to_array strpos subpartition substr substring substring_index sum sysdate tan text \
-    than then time timestamp timestampadd timestampdiff timestamptz tinyint tinytext to \
-    to_char to_date to_days to_hex to_json to_jsonb to_number to_timestamp to_tsquery \
-    to_tsvector translate trim trunc truncate tsrange tstzrange ucase unhex union unique \
-    unix_timestamp unnest upper using uuid uuid_generate_v4 uuid_to_bin values varbinary \
-    varbit varchar variance varying vector when where width_bucket with within year ";
+    concat_ws conflict conv convert corr cos cosh cot count covar_pop covar_samp crc32 \
+    cube cume_dist curdate current_date current_time current_timestamp curtime date \
+    date_add date_bin date_format date_part date_sub date_trunc datediff daterange \
+    datetime day dayname dayofmonth dayofweek dayofyear dec decimal decode default degrees \
+    dense_rank distinct div double duplicate else elt encode enum every exclude exists exp \
+    extract factorial field filter first_value fixed float floor format from from_base64 \
+    from_days from_unixtime gcd gen_random_uuid generate_series generate_subscripts \
+    geography geometry greatest group group_concat grouping hash hex hour identity if \
+    ifnull in include inet6_aton inet6_ntoa inet_aton inet_ntoa initcap instr int int4 \
+    int4range int8 int8multirange int8range integer interval is isempty isfinite json \
+    json_agg json_array json_array_elements json_array_elements_text json_array_length \
+    json_arrayagg json_build_array json_build_object json_contains json_each \
+    json_each_text json_extract json_extract_path json_extract_path_text json_keys \
+    json_length json_object json_object_agg json_objectagg json_quote json_set json_type \
+    json_typeof json_unquote json_valid json_value jsonb_agg jsonb_array_elements \
+    jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object \
+    jsonb_each jsonb_each_text jsonb_extract_path jsonb_extract_path_text jsonb_object_agg \
+    jsonb_path_exists jsonb_path_query jsonb_pretty jsonb_set jsonb_strip_nulls \
+    jsonb_typeof justify_days justify_hours justify_interval key lag last_day \
+    last_insert_id last_value lateral lcm lead least left length less like list ln \
+    localtime localtimestamp locate log log10 log2 lower lower_inc lpad ltrim make_date \
+    make_interval make_time make_timestamp make_timestamptz makedate maketime max md5 \
+    mediumint microsecond mid min min_scale minute mod mode month monthname nchar not now \
+    nth_value ntile nullif num_nonnulls num_nulls numeric numrange nvarchar oct \
+    octet_length of on or ord over overlay partition percent_rank percentile_cont \
+    percentile_disc period_add period_diff phraseto_tsquery pi plainto_tsquery point \
+    position pow power precision primary quarter quote_ident quote_literal radians rand \
+    random range range_merge rank recursive regexp_count regexp_instr regexp_like \
+    regexp_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table \
+    regexp_substr regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope \
+    regr_sxx regr_sxy regr_syy repeat replace reverse right rollup round row row_number \
+    row_to_json rows rpad rtrim scale sec_to_time second select set sets setseed setweight \
+    sha1 sha2 sha256 sha512 sign sin sinh smallint some soundex space split_part sqrt \
+    st_geomfromtext st_pointfromtext starts_with statement_timestamp std stddev stddev_pop \
+    stddev_samp str_to_date strcmp string_agg string_to_array string_to_table strpos \
+    subdate subpartition substr substring substring_index subtime sum sysdate tan tanh \
+    text than then time time_format time_to_sec timediff timestamp timestampadd \
+    timestampdiff timestamptz tinyint tinytext to to_base64 to_char to_date to_days to_hex \
+    to_json to_jsonb to_number to_timestamp to_tsquery to_tsvector translate trim \
+    trim_scale trunc truncate ts_rank tsrange tstzrange ucase unhex union unique \
+    unix_timestamp unnest upper upper_inc using uuid uuid_generate_v4 uuid_to_bin values \
+    var_pop var_samp varbinary varbit varchar variance varying vector websearch_to_tsquery \
+    week weekday weekofyear when where width_bucket with within year yearweek ";
 
 /// Functions of MySQL and MariaDB that have other effects than their value.
 const OTHER_EFFECTS: [&str; 8] =
@@ -71,6 +93,12 @@ const RESERVED_AFTER_FROM: usize = 7;
 /// Functions whose arguments have a FROM of their own.
 const WITH_FROM: [&str; 5] = ["EXTRACT", "SUBSTRING", "TRIM", "OVERLAY", "POSITION"];
 
+/// The characters of operators of Postgres.
+const OF_OPERATOR: &[u8] = b"+-*/<>=~!@#%^&|`?";
+
+/// Longest name of an operator.
+const LONGEST_OPERATOR: usize = 63;
+
 /// What stands within one pair of parentheses.
 #[derive(Default)]
 struct Frame {
@@ -86,7 +114,7 @@ struct Frame {
 }
 
 /// Checks the rest of a statement that defines something.
-pub(super) fn definition(rules: &OwnObjects, statement: Statement<'_>) -> Result<(), Refusal> {
+pub(super) fn definition(rules: &mut OwnObjects, statement: Statement<'_>) -> Result<(), Refusal> {
     let mut rest = Expressions::new(statement, rules);
     // MySQL calls no functions of users in definitions of tables.
     rest.builtin_only = statement.is_mysql();
@@ -94,7 +122,7 @@ pub(super) fn definition(rules: &OwnObjects, statement: Statement<'_>) -> Result
 }
 
 /// Checks the rest of a statement that is a query or has values.
-pub(super) fn query(rules: &OwnObjects, statement: Statement<'_>) -> Result<(), Refusal> {
+pub(super) fn query(rules: &mut OwnObjects, statement: Statement<'_>) -> Result<(), Refusal> {
     let mut rest = Expressions::new(statement, rules);
     rest.in_query = true;
     rest.check()
@@ -103,7 +131,7 @@ pub(super) fn query(rules: &OwnObjects, statement: Statement<'_>) -> Result<(), 
 /// A walk through the rest of a statement.
 struct Expressions<'a, 'r> {
     statement: Statement<'a>,
-    rules: &'r OwnObjects,
+    rules: &'r mut OwnObjects,
     /// True if the server calls no function of a user there, so that any name may stand before a
     /// parenthesis: definitions of tables of MySQL.
     builtin_only: bool,
@@ -113,7 +141,7 @@ struct Expressions<'a, 'r> {
 }
 
 impl<'a, 'r> Expressions<'a, 'r> {
-    fn new(statement: Statement<'a>, rules: &'r OwnObjects) -> Expressions<'a, 'r> {
+    fn new(statement: Statement<'a>, rules: &'r mut OwnObjects) -> Expressions<'a, 'r> {
         let frames = vec![Frame::default()];
         Expressions { statement, rules, builtin_only: false, in_query: false, frames }
     }
@@ -174,6 +202,12 @@ impl<'a, 'r> Expressions<'a, 'r> {
             b',' => {
                 let frame = self.frame();
                 frame.awaits_table |= frame.in_from;
+            }
+            first if OF_OPERATOR.contains(&first) && !self.statement.is_mysql() => {
+                let rest = &self.statement.sql[token.begin..];
+                let is_of_it = |byte: &&u8| OF_OPERATOR.contains(byte);
+                let length = rest.iter().take(LONGEST_OPERATOR).take_while(is_of_it).count();
+                self.rules.called.insert(String::from_utf8_lossy(&rest[..length]).into_owned());
             }
             _ => {}
         }
@@ -301,10 +335,21 @@ impl<'a, 'r> Expressions<'a, 'r> {
         if !(is_known || is_sequence || is_builtin || is_method) {
             return Err(format!("a load may not call {}", name.text));
         }
+        let divides = !self.in_query && self.divides_table();
+        if name.parts.len() == 1 && !self.builtin_only && !divides {
+            self.rules.called.insert(word.clone());
+        }
         let passes_from = WITH_FROM.contains(&word.to_uppercase().as_str());
         self.statement.at += 1;
         self.frames.push(Frame { passes_from, ..Frame::default() });
         Ok(())
+    }
+
+    /// True after `PARTITION BY HASH` and the like.
+    fn divides_table(&self) -> bool {
+        ["HASH", "LIST", "RANGE"]
+            .iter()
+            .any(|way| self.statement.follows(&["PARTITION", "BY", way]))
     }
 
     /// True if the argument is the name of a sequence of the load.

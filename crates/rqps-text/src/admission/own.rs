@@ -34,6 +34,10 @@ pub(super) struct OwnObjects {
     unread: BTreeSet<String>,
     /// Sequences that come and go with a table.
     belonging: BTreeSet<String>,
+    /// Statistics over several columns, which have names of their own.
+    statistics: BTreeSet<String>,
+    /// Names and operators that statements call, which others may have made.
+    pub(super) called: BTreeSet<String>,
 }
 
 impl OwnObjects {
@@ -45,7 +49,22 @@ impl OwnObjects {
             named: BTreeSet::new(),
             unread: BTreeSet::new(),
             belonging: BTreeSet::new(),
+            statistics: BTreeSet::new(),
+            called: BTreeSet::new(),
         }
+    }
+
+    /// Notes statistics that a statement makes.
+    pub(super) fn make_statistics(&mut self, name: &SaidName) -> Result<(), Refusal> {
+        self.check_place(name)?;
+        self.statistics.insert(name.last().to_owned());
+        Ok(())
+    }
+
+    /// True if the load made these statistics.
+    pub(super) fn has_statistics(&self, name: &SaidName) -> bool {
+        let in_place = name.parts.len() == 1 || self.is_place(name);
+        in_place && self.statistics.contains(name.last())
     }
 
     /// True for a sequence that comes and goes with a table.
@@ -105,8 +124,12 @@ impl OwnObjects {
             _ => return Err(format!("{} names a database", name.text)),
         }
         // The server looks in its own catalogue first.
-        match self.dialect == Dialect::Postgres && name.last().starts_with("pg_") {
-            true => Err(format!("{} is a name of the server's own", name.text)),
+        if self.dialect == Dialect::Postgres && name.last().starts_with("pg_") {
+            return Err(format!("{} is a name of the server's own", name.text));
+        }
+        // A table of that name would tell the next rqps what it may drop.
+        match name.last().to_ascii_lowercase().starts_with("rqps_") {
+            true => Err(format!("{} is a name of rqps's own", name.text)),
             false => Ok(()),
         }
     }
@@ -118,6 +141,12 @@ impl OwnObjects {
         kind: RelationKind,
     ) -> Result<ChangedRelation, Refusal> {
         self.check_place(name)?;
+        // Nothing else has that name any more: rows for a table must not go through a view.
+        let is_apart = |other: RelationKind| {
+            self.dialect == Dialect::Mysql
+                && (kind == RelationKind::Index) != (other == RelationKind::Index)
+        };
+        self.made.retain(|(other, known)| known != name.last() || is_apart(*other));
         self.made.insert((kind, name.last().to_owned()));
         self.named.insert(name.last().to_owned());
         Ok(ChangedRelation { name: name.text.clone(), kind })

@@ -3,7 +3,7 @@
 
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_name::TableName;
-use crate::user_text::admission::answer::{Admitted, NOTHING, done};
+use crate::user_text::admission::answer::{Admitted, EXTENSIONS, NOTHING, done};
 use crate::user_text::admission::create;
 use crate::user_text::admission::dropped::dropped_kind;
 use crate::user_text::admission::expressions;
@@ -37,6 +37,12 @@ impl LoadRules {
         self.own.is_of_table(made)
     }
 
+    /// Functions and operators that statements call so far, without those of the server's
+    /// catalogue. If others made one of that name, the server may take it.
+    pub fn called(&self) -> impl Iterator<Item = &str> {
+        self.own.called.iter().map(String::as_str)
+    }
+
     /// A new session: nothing is saved in it.
     pub fn begin_file(&mut self) {
         self.saved.clear();
@@ -56,6 +62,11 @@ impl LoadRules {
             return Err("`{` or `$` stands outside of quotes".to_owned());
         }
         let mut admitted: Option<Admitted> = None;
+        if all.iter().all(|token| token.comment.is_some_and(|comment| !comment.is_certain()))
+            && all.first().is_some_and(|first| !is_setting(sql, first))
+        {
+            return Err("only some versions of the server execute it".to_owned());
+        }
         // The newest version first: it makes the most.
         for reading in readings(&all).iter().filter(|reading| !reading.is_empty()) {
             let statement = Statement { dialect: self.own.dialect, sql, tokens: reading, at: 0 };
@@ -170,7 +181,7 @@ impl LoadRules {
         if matches!(ahead.take_columns(), Ok(true)) {
             statement = ahead;
         }
-        expressions::query(&self.own, statement)?;
+        expressions::query(&mut self.own, statement)?;
         Ok(Admitted::default())
     }
 
@@ -220,7 +231,14 @@ impl LoadRules {
             self.own.own(&mut statement, &[kind])?;
             return is_text(statement);
         }
-        match statement.take_any(&["COLUMN", "CONSTRAINT", "EXTENSION", "SCHEMA"]).as_deref() {
+        let others = ["COLUMN", "CONSTRAINT", "EXTENSION", "SCHEMA", "STATISTICS"];
+        match statement.take_any(&others).as_deref() {
+            Some("STATISTICS") => {
+                let name = statement.name()?;
+                if !self.own.has_statistics(&name) {
+                    return Err(format!("the load did not make {}", name.text));
+                }
+            }
             Some("EXTENSION" | "SCHEMA") => {
                 return Ok(Admitted::left_out("it is not about a table of the load"));
             }
@@ -264,6 +282,13 @@ impl LoadRules {
 
     /// DROP: what the load made goes. What it did not make is not there: rqps looks before.
     fn drop(&mut self, mut statement: Statement<'_>) -> Result<Admitted, Refusal> {
+        if !statement.is_mysql() && statement.take(&["STATISTICS"]) {
+            // They go with their table.
+            return Ok(Admitted::left_out(NOTHING));
+        }
+        if !statement.is_mysql() && statement.take(&["EXTENSION"]) {
+            return Ok(Admitted::left_out(EXTENSIONS));
+        }
         let kind = match dropped_kind(&mut statement) {
             Some(kind) => kind,
             None => return Err("a load may drop nothing but its tables and views".to_owned()),
@@ -300,6 +325,11 @@ impl LoadRules {
             _ => Err("it drops something that the load did not make".to_owned()),
         }
     }
+}
+
+/// True for `SET …`, which makes and fills nothing.
+fn is_setting(sql: &[u8], first: &Token) -> bool {
+    sql[first.begin..first.end].eq_ignore_ascii_case(b"SET")
 }
 
 /// `IS 'text'` of COMMENT.

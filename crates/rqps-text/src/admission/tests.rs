@@ -403,6 +403,35 @@ const HOSTILE_IN_STEPS: &[(Dialect, &[&str])] = &[
     (Mysql, &["CREATE VIEW v AS SELECT id FROM customers", "LOCK TABLES v WRITE"]),
 ];
 
+/// What the files say a name is, and what the server has under it.
+const HOSTILE_NAMES: &[(Dialect, &[&str])] = &[
+    (
+        Postgres,
+        &["ALTER TABLE own ADD COLUMN IF NOT EXISTS id int GENERATED ALWAYS AS IDENTITY \
+         (SEQUENCE NAME customers_id_seq)"],
+    ),
+    (Postgres, &["ALTER TABLE own ADD c int, ADD COLUMN IF NOT EXISTS id int CONSTRAINT i UNIQUE"]),
+    (Postgres, &["CREATE SEQUENCE s OWNED BY customers.id"]),
+    (
+        Postgres,
+        &[
+            "CREATE TABLE x (id int)",
+            "CREATE VIEW x AS SELECT id FROM customers",
+            "INSERT INTO x VALUES (1)",
+        ],
+    ),
+    (Mysql, &["/*!99999 CREATE TABLE x (id int) */"]),
+    (Mysql, &["/*!50700 DROP TABLE own */"]),
+    (Mysql, &["/*M! CREATE TABLE x (id int) */"]),
+    (Mysql, &["/*M!100100 INSERT INTO own VALUES (1) */"]),
+    (Postgres, &["CREATE TABLE rqps_owner (tag int)"]),
+    (Mysql, &["CREATE TABLE `RQPS_owner` (tag int)"]),
+    (Postgres, &["CREATE STATISTICS s ON a, b FROM customers"]),
+    (Postgres, &["CREATE STATISTICS s ON a, (evil(b)) FROM own"]),
+    (Postgres, &["ALTER STATISTICS s SET STATISTICS 0"]),
+    (Postgres, &["COMMENT ON STATISTICS s IS 'x'"]),
+];
+
 /// What pg_dump writes about ordinary tables, in order, and whether it is sent.
 const DUMP_OF_POSTGRES: &[(&str, Option<&str>)] = &[
     ("SET statement_timeout = 0", None),
@@ -485,6 +514,20 @@ const DUMP_OF_POSTGRES: &[(&str, Option<&str>)] = &[
         None,
     ),
     ("REFRESH MATERIALIZED VIEW public.sums", None),
+    ("CREATE STATISTICS public.both (ndistinct, mcv) ON name, (id + 1) FROM public.thing", None),
+    (
+        "ALTER STATISTICS public.both OWNER TO app",
+        Some("the owner of what rqps loads is its login"),
+    ),
+    ("ALTER STATISTICS public.both SET STATISTICS 100", None),
+    ("COMMENT ON STATISTICS public.both IS 'x'", None),
+    (
+        "CREATE MATERIALIZED VIEW public.more AS SELECT json_agg(t.name) AS names, \
+         percentile_cont((0.5)::double precision) WITHIN GROUP (ORDER BY ((t.id)::double \
+         precision)) AS middle, bool_or((t.id > 1)) FILTER (WHERE (t.id > 2)) AS any FROM \
+         public.thing t WITH NO DATA",
+        None,
+    ),
     ("COMMENT ON EXTENSION pgcrypto IS 'x'", Some("it is not about a table of the load")),
 ];
 
@@ -582,7 +625,7 @@ fn what_a_load_may_not_do_is_refused() {
 
 #[test]
 fn no_step_leads_to_what_a_load_may_not_do() {
-    for (dialect, steps) in HOSTILE_IN_STEPS {
+    for (dialect, steps) in HOSTILE_IN_STEPS.iter().chain(HOSTILE_NAMES) {
         let (last, before) = steps.split_last().unwrap();
         let before = [&[PLACE, OWN], before].concat();
         judge(*dialect, &before).unwrap();
@@ -690,6 +733,19 @@ fn a_variable_holds_one_setting_only() {
     ] {
         assert!(judge(Mysql, statements).is_err(), "{statements:?}");
     }
+}
+
+/// Somebody may have made a function or an operator of that name.
+#[test]
+fn what_statements_call_is_noted() {
+    let mut rules = LoadRules::new(Postgres);
+    rules.judge(OWN.as_bytes()).unwrap();
+    rules.judge(b"CREATE TABLE p (id int) PARTITION BY RANGE (id)").unwrap();
+    assert!(!rules.called().any(|it| it == "range"));
+    rules.judge(b"INSERT INTO own SELECT Hash(1) <-> lower('x') || pg_catalog.upper('y')").unwrap();
+    let called: Vec<&str> = rules.called().collect();
+    assert!(["<->", "hash", "lower", "||"].iter().all(|it| called.contains(it)), "{called:?}");
+    assert!(!called.contains(&"upper"), "{called:?}");
 }
 
 #[test]

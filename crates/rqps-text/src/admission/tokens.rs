@@ -42,7 +42,15 @@ const CONTROL: &str = "it holds a control character, or a carriage return withou
 /// Versions whose comments of MySQL's form MariaDB passes over.
 const NOT_OF_MARIADB: std::ops::RangeInclusive<u32> = 50_700..=99_999;
 
+/// All servers that rqps knows are newer.
+const ANY_SERVER: u32 = 50_503;
+
 impl VersionComment {
+    /// True if every server executes it.
+    pub(super) fn is_certain(self) -> bool {
+        !self.mariadb && self.version <= ANY_SERVER
+    }
+
     fn is_executed(self, by_mariadb: bool, version: u32) -> bool {
         let is_meant = match by_mariadb {
             true => self.mariadb || !NOT_OF_MARIADB.contains(&self.version),

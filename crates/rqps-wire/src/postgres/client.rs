@@ -237,6 +237,11 @@ impl PostgresClient {
         self.is_single = true;
     }
 
+    /// True in a transaction that failed.
+    pub fn has_failed(&self) -> bool {
+        self.transaction == b'E'
+    }
+
     /// Runs text through the simple protocol. Semicolons may join several statements; the reply
     /// adds up their counts.
     pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {

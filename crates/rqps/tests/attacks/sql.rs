@@ -261,3 +261,71 @@ fn a_place_in_which_others_may_act_is_refused() {
     let (code, said) = run();
     assert_eq!(code, Some(0), "{said}");
 }
+
+/// What a file says that a name is, and what the server has under it: rows for a table go through
+/// no view of somebody's table, and no function of somebody's is called by the name of a known one.
+#[test]
+fn a_name_of_a_load_means_nothing_else_on_the_server() {
+    let test = "a_name_of_a_load_means_nothing_else_on_the_server";
+    let own = "CREATE TABLE own (id int);\n";
+    let through = "CREATE VIEW x AS SELECT id FROM customers;\n";
+    let rolled_back = "BEGIN;\nDROP VIEW x;\nCREATE TABLE x (id int);\n";
+    let failed = "SET transaction_timeout_of_later = 0;\nCOMMIT;\nINSERT INTO x VALUES (8);\n";
+    let hidden = "/*!99999 CREATE TABLE x (id int) */;\n";
+    let of_mariadb = "/*M! CREATE TABLE x (id int) */;\n";
+    let of_postgres: [&[&str]; 5] = [
+        &["BEGIN;\nCREATE TABLE x (id int);\n", through, "INSERT INTO x VALUES (8);\n"],
+        &[through, rolled_back, "INSERT INTO x VALUES (8);\n"],
+        &[through, rolled_back, failed],
+        &["INSERT INTO own VALUES (hash(1));\n"],
+        &["INSERT INTO own VALUES (1 + 'x'::text);\n"],
+    ];
+    let of_mysql: [&[&str]; 4] = [
+        &[hidden, through, "INSERT INTO x VALUES (8);\n"],
+        &[of_mariadb, through, "REPLACE INTO x VALUES (8);\n"],
+        &["INSERT INTO own SELECT count (1);\n"],
+        &["INSERT INTO own SELECT initcap(1);\n"],
+    ];
+    for (target, dbms, attacks) in [
+        ("postgres@17.2.0", Dbms::Postgres, &of_postgres[..]),
+        ("mysql@8.0.33", Dbms::Mysql, &of_mysql[..]),
+    ] {
+        let Some(theirs) = theirs(test, target, dbms) else { continue };
+        match dbms {
+            Dbms::Postgres => theirs.owner(&[
+                "CREATE FUNCTION hash(int) RETURNS int LANGUAGE sql AS \
+                 'INSERT INTO public.customers VALUES (8) RETURNING 1'",
+                "CREATE FUNCTION plus(int, text) RETURNS int LANGUAGE sql AS \
+                 'INSERT INTO public.customers VALUES (9) RETURNING 1'",
+                "CREATE OPERATOR + (LEFTARG = int, RIGHTARG = text, FUNCTION = plus)",
+            ]),
+            _ => theirs.owner(&[
+                "SET GLOBAL log_bin_trust_function_creators = 1",
+                "CREATE FUNCTION `count`(x int) RETURNS int \
+                 BEGIN INSERT INTO customers VALUES (8); RETURN 1; END",
+                "CREATE FUNCTION initcap(x int) RETURNS int \
+                 BEGIN INSERT INTO customers VALUES (9); RETURN 1; END",
+            ]),
+        }
+        for (number, parts) in attacks.iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            // Each part is a file, and all of it one.
+            let parts: Vec<String> =
+                std::iter::once(&own).chain(*parts).map(|it| (*it).to_owned()).collect();
+            for files in [parts.clone(), vec![parts.concat()]] {
+                let place = format!("{dbms} {number} {}", files.len());
+                for (file, text) in files.iter().enumerate().skip(1) {
+                    fs::write(folder.path().join(format!("{file}.sql")), text).unwrap();
+                }
+                let more: Vec<String> =
+                    (1..files.len()).map(|file| format!("\"{file}.sql\"")).collect();
+                let more =
+                    format!("index = [{}]\ndrop = [\"DROP TABLE IF EXISTS own\"]", more.join(", "));
+                theirs.owner(&["DROP VIEW IF EXISTS x", "DROP TABLE IF EXISTS own"]);
+                let (_, said) = load(folder.path(), &theirs.dsn("a"), &files[0], &more);
+                assert!(!said.contains("panic"), "{place}: {said}");
+                is_unchanged(&theirs);
+            }
+        }
+    }
+}
