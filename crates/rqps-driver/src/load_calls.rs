@@ -4,8 +4,8 @@
 use crate::domain::dialect::{Dialect, SERVER_ONLY};
 use crate::domain::sql_name::Literal;
 use crate::driver::connection::Connection;
-use crate::escape;
 use crate::user_text::LoadRules;
+use rqps_model::escape;
 
 /// The schemas in which the session looks for functions. No operator and no function that somebody
 /// could have made.
