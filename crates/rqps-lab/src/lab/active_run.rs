@@ -233,9 +233,8 @@ impl ActiveRun<'_> {
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         let Some(phase) = self.state.phases.get(index).cloned() else { return Ok(()) };
-        let workload = &execution.options.plan.workload;
-        let rows = u64::from(workload.tables) * workload.rows;
-        let settle_seconds = cost::settle_seconds(rows, workload.settle_scale);
+        let task = cost::phase_task(&execution.options.plan, &self.state.target, (index, &phase));
+        progress.begin(task);
         match &phase {
             Phase::Settle => {
                 prepare::settle(execution, self.state, self.control.as_mut(), progress)?;
@@ -243,7 +242,7 @@ impl ActiveRun<'_> {
             Phase::Restore => self.start_afresh(execution, progress)?,
             Phase::Measure(step) => self.measure(execution, index, step, progress)?,
         }
-        progress.advance(cost::phase_seconds(&phase, settle_seconds));
+        progress.end(task);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use crate::lab::progress::Progress;
 use crate::lab::side_by_side::side_by_side;
 use crate::lab::target_state::TargetState;
 use crate::lab::turns;
-use crate::plan::{BlockSpec, Interleave};
+use crate::plan::{BlockSpec, Interleave, cost};
 
 /// A target, and its place in the order of the block, from 1.
 type Member<'a> = (u32, &'a mut TargetState);
@@ -85,8 +85,15 @@ fn together(
             }
         }
     }
-    let finish = |run: ActiveRun<'_>, progress: &mut Progress<'_>| run.finish(execution, progress);
-    match execution.options.plan.takes_turns() {
+    let plan = &execution.options.plan;
+    let finish = |run: ActiveRun<'_>, progress: &mut Progress<'_>| {
+        let task = cost::stop(plan, &run.state.target);
+        progress.begin(task);
+        let ended = run.finish(execution, progress);
+        progress.end(task);
+        ended
+    };
+    match plan.takes_turns() {
         true => {
             for run in side_by_side(runs, usize::MAX, progress, finish) {
                 ended.push(run?);
@@ -114,7 +121,11 @@ fn start<'a>(
     let BlockSpec { block, attempt, .. } = *spec;
     let one = |(order, state): Member<'a>, progress: &mut Progress<'_>| {
         let key = RunKey { block, attempt, order, label: state.target.label.clone() };
-        active_run::start(execution, state, key, progress)
+        let task = cost::start(&execution.options.plan, &state.target);
+        progress.begin(task);
+        let started = active_run::start(execution, state, key, progress);
+        progress.end(task);
+        started
     };
     let mut runs: Vec<ActiveRun<'a>> = Vec::new();
     let mut add = |started, runs: &mut Vec<ActiveRun<'a>>| match started {

@@ -72,7 +72,9 @@ pub fn carry_out_elsewhere(
             &mut progress,
         )?,
         Blocks::Fixed(_) => {
-            all_blocks((execution, &mut *executor), &template, found, &mut progress)?
+            let at_once = place.hosts_at_once(options.plan.blocks.most() as usize);
+            let template = (&template, at_once);
+            all_blocks((execution, &mut *executor), template, found, &mut progress)?
         }
     };
     let interrupted = execution.stopped();
@@ -170,7 +172,7 @@ fn left(
 /// Has all blocks measured that are left, and discarded ones again. Returns the faults.
 fn all_blocks(
     (execution, executor): (&Execution<'_>, &mut dyn Executor),
-    template: &BlockTemplate,
+    (template, at_once): (&BlockTemplate, usize),
     (monitor, history): (&mut HostMonitor, &History),
     progress: &mut Progress<'_>,
 ) -> Result<Vec<String>> {
@@ -180,8 +182,12 @@ fn all_blocks(
     if kept > 0 {
         progress.note(&format!("{kept} blocks are already measured; keeping their results"));
     }
-    progress.plan(plan, &template.phases, specs.len());
-    let cost = cost::estimate(plan, &template.phases);
+    let targets: Vec<_> = plan.targets.iter().collect();
+    let block = cost::block(plan, &targets, &cost::numbered(&template.phases));
+    let task = cost::block_elsewhere(plan, &block, at_once);
+    let whole = cost::block_elsewhere(plan, &block, 1);
+    progress.plan(&vec![task; specs.len()]);
+    progress.begin(whole);
     let mut under_way: BTreeMap<String, BlockSpec> =
         specs.iter().map(|spec| (spec.id.clone(), spec.clone())).collect();
     monitor.begin(execution, &specs, BTreeMap::new())?;
@@ -210,15 +216,19 @@ fn all_blocks(
             .note(&format!("block {} measured on {node} in {seconds:.0} s{failed}", spec.block));
         // A disk that fills up is a fault of its host.
         faults.extend(report.faults.drain(..).map(|fault| format!("on {node}: {fault}")));
-        progress.advance(cost.run_seconds * template.slots.len() as f64);
+        progress.end(task);
         if monitor.end(execution, (&spec, &report), progress)? == Fate::Discarded {
             let again = BlockSpec {
                 canaries: monitor.reference(),
                 ..BlockSpec::new(plan, (spec.block, spec.attempt + 1), spec.targets)
             };
             monitor.begin(execution, std::slice::from_ref(&again), BTreeMap::new())?;
+            progress.more(&[task]);
             under_way.insert(again.id.clone(), again.clone());
             executor.submit(vec![again])?;
+        }
+        if !under_way.is_empty() {
+            progress.begin(whole);
         }
     }
     Ok(faults)

@@ -1,7 +1,5 @@
 //! Carries out a plan from its first look at the host to the last block.
 
-use std::time::Instant;
-
 use anyhow::{Context, Result, bail};
 
 use crate::bounded;
@@ -121,9 +119,13 @@ pub(super) fn blocks(
     let plan = &execution.options.plan;
     let phases = &template.phases;
     let orders = order::orders(template.slots.len(), plan.blocks.most(), plan.seed);
-    let mut scheduler = BlockScheduler::new(execution, phases, template.cached);
-    let left = (1..=plan.blocks.fewest()).filter(|block| !history.is_done(*block)).count();
-    progress.plan(plan, phases, left);
+    let cached = template.cached;
+    let mut scheduler = BlockScheduler::new((phases, cached), executor.is_elsewhere());
+    let mut tasks = scheduler.all_after(plan, 0, history);
+    if !tasks.is_empty() && !executor.is_elsewhere() {
+        tasks.extend(cost::loads(plan));
+    }
+    scheduler.plan(plan, &tasks, progress);
     scheduler.decide(execution, history.last_done(), decider, (monitor, progress))?;
     let mut faults = Vec::new();
     for (block, order) in (1..).zip(&orders) {
@@ -143,7 +145,9 @@ pub(super) fn blocks(
                 ..BlockSpec::new(plan, (block, attempt), template.in_order(order))
             };
             monitor.begin(execution, std::slice::from_ref(&spec), selection.skipped(phases))?;
-            let began = Instant::now();
+            let tasks = scheduler.block(plan, &selection);
+            let elsewhere = tasks.first().copied().filter(|_| executor.is_elsewhere());
+            elsewhere.into_iter().for_each(|task| progress.begin(task));
             let mut report = match carried_out(executor, &spec, progress)? {
                 Some(BlockEnd::Measured(report)) => report,
                 Some(BlockEnd::Lost { fault, .. }) => {
@@ -155,21 +159,18 @@ pub(super) fn blocks(
                 None => bail!("measure block {block}: no report arrived"),
             };
             faults.append(&mut report.faults);
-            let mut seconds = report.seconds;
-            if executor.is_elsewhere() {
-                seconds = began.elapsed().as_secs_f64();
-                progress.advance(scheduler.seconds(execution, &selection));
-            }
+            elsewhere.into_iter().for_each(|task| progress.end(task));
             let fate = monitor.end(execution, (&spec, &report), progress)?;
             if execution.stopped() {
                 break;
             }
-            scheduler.took(execution, &selection, seconds);
+            scheduler.measured(&report);
             if fate == Fate::Kept {
+                scheduler.plan(plan, &scheduler.all_after(plan, block, history), progress);
                 scheduler.decide(execution, block, decider, (monitor, progress))?;
                 break;
             }
-            progress.more(scheduler.seconds(execution, &selection));
+            progress.more(&tasks);
         }
     }
     Ok(faults)
@@ -226,7 +227,11 @@ pub fn carry_out_block(
     execution.session.node = node.map(str::to_owned);
     let states = target_state::all(&execution, resolved)?;
     let phases = states.first().map(|state| state.phases.clone()).unwrap_or_default();
-    progress.plan(&options.plan, &phases, 1);
+    let plan = &options.plan;
+    let targets: Vec<_> = plan.targets.iter().collect();
+    let mut tasks = cost::block(plan, &targets, &cost::numbered(&phases));
+    tasks.extend(plan.targets.iter().map(|target| cost::load(plan, target)));
+    progress.plan(&tasks);
     let reader = CanaryReader::new(canary_source(&execution, &states), 0);
     let loads = vec![options.plan.load_of(spec.block)];
     let mut executor = LocalExecutor::new(&execution, states, reader, loads);

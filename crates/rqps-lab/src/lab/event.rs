@@ -49,12 +49,14 @@ pub enum Event {
     /// Something a reader should see later too: a fault, something resumed, a fact that limits the
     /// result.
     Note(String),
-    /// Progress of the plan, in seconds of its estimate.
+    /// Progress of the plan by the clock.
     Advance {
-        /// Done.
+        /// Seconds since it began.
         done_seconds: f64,
-        /// In all.
-        total_seconds: f64,
+        /// Seconds that it will probably still take.
+        left_seconds: f64,
+        /// True if only the fewest blocks of `--blocks auto` are in it: nothing was judged yet.
+        is_least: bool,
     },
 }
 

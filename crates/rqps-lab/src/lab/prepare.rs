@@ -77,21 +77,22 @@ fn prepare(
     load: u32,
     progress: &mut Progress<'_>,
 ) {
+    let task = cost::load(&execution.options.plan, &state.target);
+    progress.begin(task);
     match load_or_reuse(execution, state, load, progress) {
-        Ok(kept) => drop(state.loads.insert(load, kept)),
+        Ok((kept, is_new)) => {
+            state.loads.insert(load, kept);
+            if is_new {
+                return progress.end(task);
+            }
+        }
         Err(_) if execution.stopped() => return,
         Err(error) => {
             state.broken = true;
             state.fault(format!("prepare: {}", fault::text(&error)), progress);
         }
     }
-    progress.advance(load_estimate(execution));
-}
-
-fn load_estimate(execution: &Execution<'_>) -> f64 {
-    let plan = &execution.options.plan;
-    let loads = plan.targets.len() as f64 * f64::from(plan.loads);
-    cost::estimate(plan, &[]).load_seconds / loads
+    progress.skip(task);
 }
 
 /// The folder that blocks of this load restore from.
@@ -108,20 +109,21 @@ fn record(load: u32) -> String {
     format!("{}.json", name(load))
 }
 
-/// Makes one load of a target, or uses the snapshot of an earlier one. On an external server there
-/// is no snapshot: this removes tables of an earlier run, and each block loads its own.
+/// Makes one load of a target, or uses the snapshot of an earlier one; says whether it is new.
+/// On an external server there is no snapshot: this removes tables of an earlier run, and each
+/// block loads its own.
 fn load_or_reuse(
     execution: &Execution<'_>,
     state: &TargetState,
     load: u32,
     progress: &mut Progress<'_>,
-) -> Result<KeptLoad> {
+) -> Result<(KeptLoad, bool)> {
     if guest::clear_the_way(execution.options, &state.target, progress)? {
-        return Ok(KeptLoad::default());
+        return Ok((KeptLoad::default(), false));
     }
     if let Some(kept) = existing(execution, state, load) {
         progress.doing(&state.target.label, "use the existing snapshot", None);
-        return Ok(kept);
+        return Ok((kept, false));
     }
     // Other files here belong to an interrupted plan or to earlier loads.
     let old = if load == 1 { state.folder.clone() } else { snapshot(state, load) };
@@ -145,7 +147,7 @@ fn load_or_reuse(
     folder
         .replace(record(load).as_ref(), &text, 0o600)
         .with_context(|| format!("write {} in {}", record(load), state.folder.display()))?;
-    Ok(whole.kept)
+    Ok((whole.kept, true))
 }
 
 /// The record of a load. With several loads, each is also a step with its times. A single load is

@@ -1,74 +1,209 @@
-//! Progress of the plan, in seconds of its estimate: the lab counts, the command line shows.
+//! Progress of the plan: the lab says what it begins and ends, and the estimate of the time left
+//! goes on with the events. The command line shows both.
 
-use crate::domain::benchmark::Phase;
+use std::time::Instant;
+
 use crate::lab::event::Event;
 use crate::obtain::Said;
-use crate::plan::{Plan, cost};
+use crate::plan::TimeLeft;
+use crate::plan::cost::PlannedTask;
 
-/// Passes events on and keeps count.
+/// Between two events that tell the time left.
+const TOLD_EVERY_SECONDS: f64 = 1.0;
+/// The share of a load that its rows are, before the indexes.
+const ROWS_SHARE: f64 = 0.7;
+
+/// Passes events on and keeps the time.
 pub(super) struct Progress<'a> {
-    events: &'a mut dyn FnMut(Event),
-    done_seconds: f64,
-    total_seconds: f64,
+    teller: Teller<'a>,
+}
+
+/// The receiver of what is told.
+enum Teller<'a> {
+    /// The whole plan, whose clock runs.
+    Whole { events: &'a mut dyn FnMut(Event), clock: Box<Clock> },
+    /// A part of the work beside others; the one who waits for all keeps the time.
+    Part(&'a mut dyn FnMut(Told)),
+}
+
+struct Clock {
+    began: Instant,
+    left: TimeLeft,
+    told: Option<f64>,
+    /// False before the plan is known.
+    is_planned: bool,
+    is_least: bool,
+}
+
+/// What a part of the work tells.
+pub(super) enum Told {
+    Event(Event),
+    Time(TimeChange),
+}
+
+/// A change of what is left.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TimeChange {
+    Begin(PlannedTask),
+    Share(f64),
+    End(PlannedTask),
+    Skip(PlannedTask),
 }
 
 impl<'a> Progress<'a> {
     /// Nothing done yet.
     pub(super) fn new(events: &'a mut dyn FnMut(Event)) -> Progress<'a> {
-        Progress { events, done_seconds: 0.0, total_seconds: 0.0 }
+        let clock = Clock {
+            began: Instant::now(),
+            left: TimeLeft::default(),
+            told: None,
+            is_planned: false,
+            is_least: false,
+        };
+        Progress { teller: Teller::Whole { events, clock: Box::new(clock) } }
     }
 
-    /// A part of a plan that counts for itself: `events` adds what it does to the whole.
-    pub(super) fn of_part(events: &'a mut dyn FnMut(Event)) -> Progress<'a> {
-        Progress { events, done_seconds: 0.0, total_seconds: f64::INFINITY }
+    /// Work beside other work: `tell` passes on what it tells.
+    pub(super) fn of_part(tell: &'a mut dyn FnMut(Told)) -> Progress<'a> {
+        Progress { teller: Teller::Part(tell) }
     }
 
-    /// The estimate for the loads of all targets and `blocks` blocks.
-    pub(super) fn plan(&mut self, plan: &Plan, phases: &[Phase], blocks: usize) {
-        let cost = cost::estimate(plan, phases);
-        let targets = plan.targets.len() as f64;
-        let load = if blocks > 0 { cost.load_seconds } else { 0.0 };
-        self.total_seconds = load + cost.run_seconds * targets * blocks as f64;
-        self.advance(0.0);
+    /// Replaces what is still to come.
+    pub(super) fn plan(&mut self, tasks: &[PlannedTask]) {
+        self.replace(tasks, false);
     }
 
-    /// Sets the seconds that are left from now on.
-    pub(super) fn left(&mut self, seconds: f64) {
-        self.total_seconds = self.done_seconds + seconds;
-        self.advance(0.0);
+    /// The same, if it is only the least that is to come.
+    pub(super) fn plan_least(&mut self, tasks: &[PlannedTask]) {
+        self.replace(tasks, true);
     }
 
-    /// Adds seconds to the estimate.
-    pub(super) fn more(&mut self, seconds: f64) {
-        self.total_seconds += seconds;
-        self.advance(0.0);
+    fn replace(&mut self, tasks: &[PlannedTask], is_least: bool) {
+        if let Teller::Whole { clock, .. } = &mut self.teller {
+            clock.left.plan(tasks);
+            (clock.is_planned, clock.is_least) = (true, is_least);
+        }
+        self.tell_time();
     }
 
-    /// Marks seconds of the estimate as done.
-    pub(super) fn advance(&mut self, seconds: f64) {
-        self.done_seconds = (self.done_seconds + seconds).min(self.total_seconds);
-        let (done_seconds, total_seconds) = (self.done_seconds, self.total_seconds);
-        (self.events)(Event::Advance { done_seconds, total_seconds });
+    /// Adds to what is still to come.
+    pub(super) fn more(&mut self, tasks: &[PlannedTask]) {
+        if let Teller::Whole { clock, .. } = &mut self.teller {
+            clock.left.more(tasks);
+        }
+        self.tell_time();
+    }
+
+    /// Seconds that these tasks will take, by what such tasks have taken so far.
+    pub(super) fn expected(&self, tasks: &[PlannedTask]) -> f64 {
+        match &self.teller {
+            Teller::Whole { clock, .. } => clock.left.expected(tasks),
+            Teller::Part(_) => tasks.iter().map(|task| task.seconds).sum(),
+        }
+    }
+
+    /// A task begins.
+    pub(super) fn begin(&mut self, task: PlannedTask) {
+        self.change(TimeChange::Begin(task));
+    }
+
+    /// A task ended. The time since the end of the one before was its time.
+    pub(super) fn end(&mut self, task: PlannedTask) {
+        self.change(TimeChange::End(task));
+    }
+
+    /// A task was not necessary.
+    pub(super) fn skip(&mut self, task: PlannedTask) {
+        self.change(TimeChange::Skip(task));
+    }
+
+    /// Takes on what work beside other work told.
+    pub(super) fn beside(&mut self, change: TimeChange) {
+        match (change, &mut self.teller) {
+            (TimeChange::End(task), Teller::Whole { clock, .. }) => {
+                clock.left.end_beside(task, clock.began.elapsed().as_secs_f64());
+                self.tell_time();
+            }
+            _ => self.change(change),
+        }
+    }
+
+    fn change(&mut self, change: TimeChange) {
+        match &mut self.teller {
+            Teller::Part(tell) => tell(Told::Time(change)),
+            Teller::Whole { clock, .. } => {
+                let now = clock.began.elapsed().as_secs_f64();
+                match change {
+                    TimeChange::Begin(task) => clock.left.begin(task),
+                    TimeChange::Share(share) => clock.left.share(share),
+                    TimeChange::End(task) => clock.left.end(task, now),
+                    TimeChange::Skip(task) => clock.left.skip(task, now),
+                }
+                if matches!(change, TimeChange::End(_) | TimeChange::Skip(_)) {
+                    self.tell_time();
+                }
+            }
+        }
     }
 
     /// Something that may take a while.
     pub(super) fn doing(&mut self, label: &str, what: &str, done: Option<f64>) {
         let (label, what) = (label.to_owned(), what.to_owned());
-        (self.events)(Event::Doing { label, what, done, begins: false });
+        self.event(Event::Doing { label, what, done, begins: false });
+    }
+
+    /// Rows of a load, which come before its indexes.
+    pub(super) fn loading(&mut self, label: &str, what: &str, done: Option<f64>) {
+        if let Some(done) = done {
+            self.change(TimeChange::Share(ROWS_SHARE * done));
+        }
+        self.doing(label, what, done);
+    }
+
+    /// Indexes of a load.
+    pub(super) fn indexing(&mut self, label: &str, done: f64) {
+        self.change(TimeChange::Share(ROWS_SHARE + (1.0 - ROWS_SHARE) * done));
+        self.doing(label, "make indexes", Some(done));
     }
 
     /// A build that is being fetched.
     pub(super) fn fetching(&mut self, label: &str, said: Said<'_>) {
-        (self.events)(Event::of_fetch(label, said));
+        self.event(Event::of_fetch(label, said));
     }
 
     /// A line worth keeping.
     pub(super) fn note(&mut self, text: &str) {
-        (self.events)(Event::Note(text.to_owned()));
+        self.event(Event::Note(text.to_owned()));
     }
 
     /// Any other event.
     pub(super) fn event(&mut self, event: Event) {
-        (self.events)(event);
+        match &mut self.teller {
+            Teller::Part(tell) => tell(Told::Event(event)),
+            Teller::Whole { events, clock } => {
+                let told = clock.told.map(|told| clock.began.elapsed().as_secs_f64() - told);
+                if told.is_some_and(|ago| ago >= TOLD_EVERY_SECONDS) {
+                    events(clock.advance());
+                }
+                events(event);
+            }
+        }
+    }
+
+    fn tell_time(&mut self) {
+        if let Teller::Whole { events, clock } = &mut self.teller
+            && clock.is_planned
+        {
+            events(clock.advance());
+        }
+    }
+}
+
+impl Clock {
+    fn advance(&mut self) -> Event {
+        let done_seconds = self.began.elapsed().as_secs_f64();
+        self.told = Some(done_seconds);
+        let left_seconds = self.left.seconds(done_seconds);
+        Event::Advance { done_seconds, left_seconds, is_least: self.is_least }
     }
 }

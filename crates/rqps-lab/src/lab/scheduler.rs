@@ -6,12 +6,15 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::domain::benchmark::Phase;
+use crate::domain::block::BlockReport;
 use crate::lab::decider::{Decider, Decision, UndecidedStep};
 use crate::lab::execution::Execution;
 use crate::lab::host_monitor::HostMonitor;
 use crate::lab::progress::Progress;
+use crate::lab::resume::History;
 use crate::lab::selection::Selection;
-use crate::plan::{Blocks, cost};
+use crate::plan::cost::{self, PlannedTask};
+use crate::plan::{Blocks, Plan};
 use crate::units;
 
 /// Steps that a note names; the rest is counted.
@@ -24,16 +27,17 @@ pub(super) struct BlockScheduler {
     cached: bool,
     /// The undecided steps, by the last decision.
     open: Option<Vec<UndecidedStep>>,
-    targets: f64,
-    /// Seconds that blocks of this sitting took, and what they were estimated at.
-    pace: (f64, f64),
+    /// True if another host loads and measures each block.
+    is_elsewhere: bool,
+    /// The targets of the last block; empty before the first.
+    labels: BTreeSet<String>,
 }
 
 impl BlockScheduler {
     /// A plan whose targets all go through `phases`.
-    pub(super) fn new(execution: &Execution<'_>, phases: &[Phase], cached: bool) -> BlockScheduler {
-        let targets = execution.options.plan.targets.len() as f64;
-        BlockScheduler { phases: phases.to_vec(), cached, open: None, targets, pace: (0.0, 0.0) }
+    pub(super) fn new((phases, cached): (&[Phase], bool), is_elsewhere: bool) -> BlockScheduler {
+        let labels = BTreeSet::new();
+        BlockScheduler { phases: phases.to_vec(), cached, is_elsewhere, open: None, labels }
     }
 
     /// The phases of a block; `None` when the plan is done: every step is settled, or the budget
@@ -58,7 +62,7 @@ impl BlockScheduler {
         if !(0..self.phases.len()).any(|phase| selection.holds(phase)) {
             return None;
         }
-        let wanted = self.seconds(execution, &selection);
+        let wanted = progress.expected(&self.block(&execution.options.plan, &selection));
         // One block is measured in any case: without it there was no point in loading.
         if let Some(budget) = auto.budget_seconds.filter(|_| block > 1)
             && monitor.spent_seconds() + wanted > budget
@@ -73,22 +77,36 @@ impl BlockScheduler {
         Some(selection)
     }
 
-    /// Seconds that a block with these phases takes: the estimate, corrected by how the blocks
-    /// before it went.
-    pub(super) fn seconds(&self, execution: &Execution<'_>, selection: &Selection) -> f64 {
-        let kept = selection.kept(&self.phases);
-        let estimate = cost::estimate(&execution.options.plan, &kept).run_seconds * self.targets;
-        match self.pace {
-            (took, estimated) if estimated > 0.0 => estimate * took / estimated,
-            _ => estimate,
+    /// What a block of these phases consists of.
+    pub(super) fn block(&self, plan: &Plan, selection: &Selection) -> Vec<PlannedTask> {
+        let goes_on = |label: &String| self.labels.is_empty() || self.labels.contains(label);
+        let targets = plan.targets.iter().filter(|target| goes_on(&target.label));
+        let targets: Vec<_> = targets.collect();
+        let block = cost::block(plan, &targets, &selection.kept(&self.phases));
+        match self.is_elsewhere {
+            true => vec![cost::block_elsewhere(plan, &block, 1)],
+            false => block,
         }
     }
 
-    /// Records the seconds that a block of these phases took.
-    pub(super) fn took(&mut self, execution: &Execution<'_>, selection: &Selection, seconds: f64) {
-        let kept = selection.kept(&self.phases);
-        let estimate = cost::estimate(&execution.options.plan, &kept).run_seconds * self.targets;
-        self.pace = (self.pace.0 + seconds, self.pace.1 + estimate);
+    /// The fewest blocks of the plan, without those up to `block` and those that are done.
+    pub(super) fn all_after(&self, plan: &Plan, block: u32, history: &History) -> Vec<PlannedTask> {
+        let coming = (block + 1..=plan.blocks.fewest()).filter(|block| !history.is_done(*block));
+        let whole = self.block(plan, &Selection::all(&self.phases));
+        coming.flat_map(|_| whole.clone()).collect()
+    }
+
+    /// Plans the fewest blocks, until a decision tells how many more there are.
+    pub(super) fn plan(&self, plan: &Plan, tasks: &[PlannedTask], progress: &mut Progress<'_>) {
+        match plan.blocks {
+            Blocks::Auto(_) => progress.plan_least(tasks),
+            Blocks::Fixed(_) => progress.plan(tasks),
+        }
+    }
+
+    /// A block ended: the targets that it could not measure do not come back.
+    pub(super) fn measured(&mut self, report: &BlockReport) {
+        self.labels = report.runs.iter().map(|run| run.key.label.clone()).collect();
     }
 
     /// After a block that counts, or when a plan is resumed: asks which steps need more blocks,
@@ -113,21 +131,27 @@ impl BlockScheduler {
             .iter()
             .map(|step| (step.step.clone(), Some(step.more(block)).filter(|_| block < most)));
         monitor.note_open(execution, record.collect())?;
-        let left = self.left(execution, block, &open);
+        let tasks = self.left(execution, block, &open);
+        let left = progress.expected(&tasks);
         let text = match stop {
             Some(reason) => format!("after block {block}: {reason}"),
             None => self.open_text(execution, block, (&open, steps), (left, monitor)),
         };
         progress.note(&text);
-        progress.left(left);
+        progress.plan(&tasks);
         self.open = Some(open);
         Ok(())
     }
 
-    /// Seconds that the open steps will probably take: fewer and fewer of them.
-    fn left(&self, execution: &Execution<'_>, block: u32, open: &[UndecidedStep]) -> f64 {
+    /// What the open steps will probably need: fewer and fewer of them.
+    fn left(
+        &self,
+        execution: &Execution<'_>,
+        block: u32,
+        open: &[UndecidedStep],
+    ) -> Vec<PlannedTask> {
         let last = open.iter().map(|step| step.pairs_needed).max().unwrap_or(block);
-        let mut seconds = 0.0;
+        let mut tasks = Vec::new();
         for coming in block + 1..=last.max(block + 1).min(execution.options.plan.blocks.most()) {
             let still: BTreeSet<String> = open
                 .iter()
@@ -136,10 +160,10 @@ impl BlockScheduler {
                 .collect();
             let selection = Selection::of_open(&self.phases, &still, self.cached);
             if !still.is_empty() {
-                seconds += self.seconds(execution, &selection);
+                tasks.extend(self.block(&execution.options.plan, &selection));
             }
         }
-        seconds
+        tasks
     }
 
     fn open_text(

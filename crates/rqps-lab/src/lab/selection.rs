@@ -65,10 +65,9 @@ impl Selection {
         reasons.filter_map(|(number, why)| Some((number, (*why)?.to_owned()))).collect()
     }
 
-    /// The phases that are carried out.
-    pub(super) fn kept(&self, phases: &[Phase]) -> Vec<Phase> {
-        let kept = phases.iter().enumerate().filter(|(index, _)| self.holds(*index));
-        kept.map(|(_, phase)| phase.clone()).collect()
+    /// The phases that are carried out, with their numbers from 0.
+    pub(super) fn kept<'p>(&self, phases: &'p [Phase]) -> Vec<(usize, &'p Phase)> {
+        phases.iter().enumerate().filter(|(index, _)| self.holds(*index)).collect()
     }
 }
 
@@ -96,7 +95,7 @@ mod tests {
             Phase::Measure(step) => step.name.clone(),
             Phase::Settle | Phase::Restore => "(settle)".to_owned(),
         };
-        selection.kept(&phases()).iter().map(name).collect()
+        selection.kept(&phases()).into_iter().map(|(_, phase)| name(phase)).collect()
     }
 
     #[test]

@@ -5,8 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, available_parallelism};
 
-use crate::lab::event::Event;
-use crate::lab::progress::Progress;
+use crate::lab::progress::{Progress, Told};
 
 /// Calls `work` with each item, on as many threads as there are CPUs, but at most `at_most`.
 /// Returns the results in the order of the items.
@@ -19,13 +18,13 @@ pub(super) fn side_by_side<T: Send, R: Send>(
     let workers =
         available_parallelism().map_or(1, NonZero::get).min(items.len()).min(at_most.max(1));
     let waiting = Mutex::new(items.into_iter().enumerate());
-    let (events, received) = mpsc::channel();
+    let (told, received) = mpsc::channel();
     thread::scope(|scope| {
-        let start = |worker: usize| {
-            let (events, waiting, work) = (events.clone(), &waiting, &work);
+        let start = |_| {
+            let (told, waiting, work) = (told.clone(), &waiting, &work);
             scope.spawn(move || {
                 // Sending fails only after a panic has ended the work.
-                let mut pass = |event| _ = events.send((worker, event));
+                let mut pass = |it| _ = told.send(it);
                 let mut progress = Progress::of_part(&mut pass);
                 let mut done = Vec::new();
                 loop {
@@ -36,15 +35,11 @@ pub(super) fn side_by_side<T: Send, R: Send>(
             })
         };
         let handles: Vec<_> = (0..workers).map(start).collect();
-        drop(events);
-        let mut done = vec![0.0; workers];
-        for (worker, event) in received {
-            match event {
-                Event::Advance { done_seconds, .. } => {
-                    progress.advance(done_seconds - done[worker]);
-                    done[worker] = done_seconds;
-                }
-                other => progress.event(other),
+        drop(told);
+        for told in received {
+            match told {
+                Told::Event(event) => progress.event(event),
+                Told::Time(change) => progress.beside(change),
             }
         }
         let ended = |handle: thread::ScopedJoinHandle<'_, Vec<(usize, R)>>| {
@@ -61,24 +56,32 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
+    use crate::lab::event::Event;
+    use crate::lab::progress::TimeChange;
+    use crate::plan::cost::{PlannedTask, WorkKind};
 
     #[test]
     fn results_keep_their_order_and_progress_adds_up() {
         let mut told = Vec::new();
-        let mut pass = |event| told.push(event);
+        let mut pass = |it| told.push(it);
         let mut progress = Progress::of_part(&mut pass);
         let results = side_by_side(vec![3, 1, 2], usize::MAX, &mut progress, |item, progress| {
-            progress.advance(f64::from(item));
+            progress.end(PlannedTask {
+                part: WorkKind::Load,
+                count: 1.0,
+                seconds: f64::from(item),
+            });
             progress.note("done");
             item * 10
         });
         assert_eq!(results, [30, 10, 20]);
-        let last = told.iter().rev().find_map(|event| match event {
-            Event::Advance { done_seconds, .. } => Some(*done_seconds),
+        let ended = told.iter().filter_map(|told| match told {
+            Told::Time(TimeChange::End(task)) => Some(task.seconds),
             _ => None,
         });
-        assert_eq!(last, Some(6.0));
-        assert_eq!(told.iter().filter(|event| matches!(event, Event::Note(_))).count(), 3);
+        assert_eq!(ended.sum::<f64>(), 6.0);
+        let is_note = |told: &&Told| matches!(told, Told::Event(Event::Note(_)));
+        assert_eq!(told.iter().filter(is_note).count(), 3);
     }
 
     #[test]

@@ -225,11 +225,11 @@ impl StepRunner<'_> {
                 DriverEvent::Loading { rows, of } => {
                     // A script of the user's does not say how many rows it will make.
                     let share = (of > 0).then(|| rows as f64 / of as f64);
-                    progress.doing(self.label, "load rows", share);
+                    progress.loading(self.label, "load rows", share);
                 }
                 DriverEvent::Indexing { done, of } => {
                     let share = f64::from(done) / f64::from(of.max(1));
-                    progress.doing(self.label, "make indexes", Some(share));
+                    progress.indexing(self.label, share);
                 }
                 DriverEvent::Note(note) => progress.note(&format!("{}: {note}", self.label)),
                 DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu } => {

@@ -70,8 +70,10 @@ pub(super) fn phase(
     let labels: Vec<&str> = team.iter().map(|(run, _)| run.record.key.label.as_str()).collect();
     progress.doing(&labels.join(", "), &format!("{} in turns", step.name), None);
     let seed = step_runner::seed_of(execution.options.plan.seed, first.record.key.block, number);
-    let seconds = cost::phase_seconds(&Phase::Measure(Box::new(step.clone())), 0.0);
-    let advance = seconds * team.len() as f64;
+    let of_one = Phase::Measure(Box::new(step.clone()));
+    let plan = &execution.options.plan;
+    let task = cost::phase_task(plan, &first.state.target, (phase, &of_one)).times(team.len());
+    progress.begin(task);
     let results = match at_once(execution, &mut team, seed) {
         Ok(results) => results,
         Err(error) => {
@@ -87,7 +89,7 @@ pub(super) fn phase(
             run.fail(execution, &error, progress);
         }
     }
-    progress.advance(advance);
+    progress.end(task);
 }
 
 fn at_once(

@@ -1,22 +1,28 @@
 //! Estimates the time and space of a plan, from the plan alone.
 
 use crate::dbms::spec::log_mb;
-use crate::domain::benchmark::Phase;
+use crate::domain::benchmark::{Group, Phase};
+use crate::domain::build::BuildSource;
+use crate::domain::counted::StepCount;
 use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::plan::blocks::{Auto, Blocks};
 use crate::plan::definition::Plan;
 
 /// Starting a driver process, connecting, preparing, asking for plans.
-const STEP_OVERHEAD_SECONDS: f64 = 0.5;
-/// Restoring a snapshot, starting and stopping a server.
-const RUN_OVERHEAD_SECONDS: f64 = 6.0;
-/// Initialising a data folder, starting, stopping, copying.
-const PREPARE_SECONDS: f64 = 20.0;
-/// Rows loaded and indexed per second, on the slow side.
-const LOAD_ROWS_PER_SECOND: f64 = 100_000.0;
-/// Trying a library of keys and values, making and removing a folder.
-const LIBRARY_PREPARE_SECONDS: f64 = 1.0;
+const STEP_OVERHEAD_SECONDS: f64 = 0.3;
+/// What the settle rules do beside waiting.
+const SETTLE_SECONDS: f64 = 0.3;
+/// A server under valgrind starts so much later.
+const VALGRIND_START_SECONDS: f64 = 20.0;
+/// A step under valgrind: its driver starts there, connects and prepares.
+const VALGRIND_STEP_SECONDS: f64 = 3.0;
+/// A statement under valgrind.
+const VALGRIND_STATEMENT_SECONDS: f64 = 0.005;
+/// Both readings of the canaries beside a block.
+const CANARIES_SECONDS: f64 = 1.6;
+/// Bytes per second of a snapshot that is copied, on the slow side.
+const COPY_BYTES_PER_SECOND: f64 = 400e6;
 /// A fresh server's own files, with their snapshot: redo logs and system tables, bytes.
 const SERVER_BYTES: f64 = 2.0 * 700e6;
 
@@ -24,6 +30,57 @@ const SERVER_BYTES: f64 = 2.0 * 700e6;
 const SYSTEM_TABLES_BYTES: f64 = 100e6;
 /// Write-ahead log of a server that has just begun, bytes: a few files of 16 MiB.
 const FIRST_WAL_BYTES: f64 = 3.0 * 16_777_216.0;
+
+/// Parts of a plan, as the clock sees them. Tasks of one part take times that say something about
+/// each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkKind {
+    /// A load of a target, from an empty folder to its snapshot.
+    Load,
+    /// The readings of the canaries beside a block.
+    Canaries,
+    /// Restoring a snapshot and starting a server.
+    Start,
+    /// A step.
+    Step {
+        /// The number of the phase, from 0.
+        index: usize,
+        /// True if it ends by itself, and its planned time is a guess.
+        loads: bool,
+    },
+    /// Waiting after writes.
+    Settle,
+    /// Stopping, restoring the snapshot and starting again.
+    Restore,
+    /// Reading the last counters and stopping a server.
+    Stop,
+    /// A whole block on another host, with its loads.
+    Block,
+}
+
+/// Something that takes time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlannedTask {
+    /// What it is.
+    pub part: WorkKind,
+    /// So many of its kind: all targets in turns are several.
+    pub count: f64,
+    /// Seconds that are planned for all of them.
+    pub seconds: f64,
+}
+
+impl PlannedTask {
+    fn one(part: WorkKind, seconds: f64) -> PlannedTask {
+        PlannedTask { part, count: 1.0, seconds }
+    }
+
+    /// The same, for several targets.
+    #[must_use]
+    pub fn times(self, count: usize) -> PlannedTask {
+        let times = count as f64;
+        PlannedTask { count: self.count * times, seconds: self.seconds * times, ..self }
+    }
+}
 
 /// An estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,15 +112,6 @@ impl Cost {
     }
 }
 
-/// Seconds that a phase takes on one target.
-pub fn phase_seconds(phase: &Phase, settle_seconds: f64) -> f64 {
-    match phase {
-        Phase::Measure(step) => step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS,
-        Phase::Settle => settle_seconds + 1.0,
-        Phase::Restore => RUN_OVERHEAD_SECONDS,
-    }
-}
-
 /// The published wait after loading and writing, scaled: min(1200, 60 + rows / 1 000 000) seconds.
 pub fn settle_seconds(rows_total: u64, scale: f64) -> f64 {
     scale * (60.0 + rows_total as f64 / 1e6).min(1200.0)
@@ -71,14 +119,16 @@ pub fn settle_seconds(rows_total: u64, scale: f64) -> f64 {
 
 /// Estimates a plan whose targets all go through `phases`.
 pub fn estimate(plan: &Plan, phases: &[Phase]) -> Cost {
-    let targets = plan.targets.len() as f64;
-    let rows = u64::from(plan.workload.tables) * plan.workload.rows;
-    let settle = settle_seconds(rows, plan.workload.settle_scale);
+    let sum = |tasks: &[PlannedTask]| tasks.iter().map(|task| task.seconds).sum::<f64>();
     let windows = phases.iter().filter(|phase| matches!(phase, Phase::Measure(_))).count();
-    let in_phases: f64 = phases.iter().map(|phase| phase_seconds(phase, settle)).sum();
-    let run_seconds = in_phases + RUN_OVERHEAD_SECONDS;
-    let load_seconds = load_seconds(plan, settle);
-    let block_seconds = run_seconds * targets;
+    let in_phases: f64 = (0..)
+        .zip(phases)
+        .filter_map(|(index, phase)| Some(phase_task(plan, plan.targets.first()?, (index, phase))))
+        .map(|task| task.seconds)
+        .sum();
+    let load_seconds = sum(&loads(plan));
+    let all: Vec<&Target> = plan.targets.iter().collect();
+    let block_seconds = sum(&block(plan, &all, &numbered(phases)));
     let through = |blocks: u32| load_seconds + block_seconds * f64::from(blocks);
     let most = plan.blocks.most();
     let budget = match plan.blocks {
@@ -88,7 +138,7 @@ pub fn estimate(plan: &Plan, phases: &[Phase]) -> Cost {
     Cost {
         load_seconds,
         step_seconds: in_phases / windows.max(1) as f64,
-        run_seconds,
+        run_seconds: block_seconds / all.len().max(1) as f64,
         block_seconds,
         blocks_most: (((budget - load_seconds) / block_seconds) as u32).clamp(1, most.max(1)),
         total_seconds: through(most).min(budget),
@@ -98,21 +148,157 @@ pub fn estimate(plan: &Plan, phases: &[Phase]) -> Cost {
     }
 }
 
-/// Seconds before the first step, of all loads of all targets.
-fn load_seconds(plan: &Plan, settle: f64) -> f64 {
+/// Phases with their numbers, from 0.
+pub fn numbered(phases: &[Phase]) -> Vec<(usize, &Phase)> {
+    phases.iter().enumerate().collect()
+}
+
+/// All loads of all targets.
+pub fn loads(plan: &Plan) -> Vec<PlannedTask> {
+    let each = plan.targets.iter().map(|target| load(plan, target));
+    each.map(|task| task.times(plan.loads.max(1) as usize)).collect()
+}
+
+/// A block of these targets and numbered phases, the parts of all targets one after another.
+pub fn block(plan: &Plan, targets: &[&Target], phases: &[(usize, &Phase)]) -> Vec<PlannedTask> {
+    let mut tasks: Vec<PlannedTask> =
+        canaries(plan).map(|task| task.times(2)).into_iter().collect();
+    for target in targets {
+        tasks.push(start(plan, target));
+        tasks.extend(phases.iter().map(|phase| phase_task(plan, target, *phase)));
+        tasks.push(stop(plan, target));
+    }
+    tasks
+}
+
+/// A block on another host, which loads for it, where so many measure at once.
+pub fn block_elsewhere(plan: &Plan, block: &[PlannedTask], hosts: usize) -> PlannedTask {
+    let loads = loads(plan).iter().map(|task| task.seconds).sum::<f64>();
+    let of_block: f64 = block.iter().map(|task| task.seconds).sum();
+    let whole = loads / f64::from(plan.loads.max(1)) + of_block;
+    PlannedTask::one(WorkKind::Block, whole / hosts.max(1) as f64)
+}
+
+/// A reading of the canaries, if the plan has them.
+pub fn canaries(plan: &Plan) -> Option<PlannedTask> {
+    plan.canaries.then(|| PlannedTask::one(WorkKind::Canaries, CANARIES_SECONDS / 2.0))
+}
+
+/// One load of a target, with its snapshot. A server that somebody else runs is loaded in each
+/// block.
+pub fn load(plan: &Plan, target: &Target) -> PlannedTask {
+    let seconds = if is_external(target) { 0.0 } else { load_seconds(plan, target) };
+    PlannedTask::one(WorkKind::Load, seconds)
+}
+
+fn is_external(target: &Target) -> bool {
+    matches!(target.source, BuildSource::Dsn(_))
+}
+
+fn load_seconds(plan: &Plan, target: &Target) -> f64 {
     let rows = u64::from(plan.workload.tables) * plan.workload.rows;
-    let of_target = |target: &Target| {
-        let prepare = match target.dbms.dialect() {
-            Dialect::KeyValue => LIBRARY_PREPARE_SECONDS,
-            _ => PREPARE_SECONDS,
-        };
-        match plan.load_request(target) {
-            Some(_) => prepare + (rows as f64 / LOAD_ROWS_PER_SECOND + settle),
-            None => prepare,
-        }
+    let settle = settle_seconds(rows, plan.workload.settle_scale);
+    let usual = Usual::of(target);
+    let prepare = if is_external(target) { 0.0 } else { usual.prepare_seconds };
+    match plan.load_request(target) {
+        Some(_) => prepare + rows as f64 / usual.rows_per_second + settle,
+        None => prepare,
+    }
+}
+
+/// Restoring a snapshot and starting a target; several that take turns do so at the same time.
+pub fn start(plan: &Plan, target: &Target) -> PlannedTask {
+    if is_external(target) {
+        return PlannedTask::one(WorkKind::Start, load_seconds(plan, target));
+    }
+    let usual = Usual::of(target);
+    let counted = match plan.workload.counted_statements {
+        Some(_) if !target.dbms.is_embedded() => VALGRIND_START_SECONDS,
+        _ => 0.0,
     };
-    let once: f64 = plan.targets.iter().map(of_target).sum();
-    once * f64::from(plan.loads.max(1))
+    let copy = plan.size().disk_bytes / COPY_BYTES_PER_SECOND;
+    let at_once = if plan.takes_turns() { plan.targets.len().clamp(1, 2) as f64 } else { 1.0 };
+    PlannedTask::one(WorkKind::Start, (usual.start_seconds + counted) / at_once + copy)
+}
+
+/// Stopping a target at the end of a block.
+pub fn stop(plan: &Plan, target: &Target) -> PlannedTask {
+    if is_external(target) {
+        return PlannedTask::one(WorkKind::Stop, 0.1);
+    }
+    let at_once = if plan.takes_turns() { plan.targets.len().clamp(1, 2) as f64 } else { 1.0 };
+    PlannedTask::one(WorkKind::Stop, Usual::of(target).stop_seconds / at_once)
+}
+
+/// A phase of one target, with its number.
+pub fn phase_task(plan: &Plan, target: &Target, (index, phase): (usize, &Phase)) -> PlannedTask {
+    let rows = u64::from(plan.workload.tables) * plan.workload.rows;
+    let usual = Usual::of(target);
+    match phase {
+        Phase::Measure(step) => {
+            let loads = step.group == Group::Load && plan.workload.counted_statements.is_none();
+            let restart = match step.restart_before {
+                true => usual.start_seconds + usual.stop_seconds,
+                false => 0.0,
+            };
+            let timed = step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS;
+            let seconds = match plan.workload.counted_statements.map(|_| plan.counted(step)) {
+                None => timed,
+                Some(StepCount::Events(events)) => {
+                    VALGRIND_STEP_SECONDS + events as f64 * VALGRIND_STATEMENT_SECONDS
+                }
+                Some(StepCount::CarriedOut(_) | StepCount::LeftOut(_)) => 0.1,
+            };
+            PlannedTask::one(
+                WorkKind::Step { index, loads },
+                (seconds + restart) / counted_at_once(plan),
+            )
+        }
+        Phase::Settle => {
+            let settle = settle_seconds(rows, plan.workload.settle_scale);
+            PlannedTask::one(WorkKind::Settle, settle + SETTLE_SECONDS)
+        }
+        Phase::Restore if is_external(target) => {
+            PlannedTask::one(WorkKind::Restore, load_seconds(plan, target))
+        }
+        Phase::Restore => {
+            let seconds = usual.start_seconds + usual.stop_seconds;
+            PlannedTask::one(
+                WorkKind::Restore,
+                seconds + plan.size().disk_bytes / COPY_BYTES_PER_SECOND,
+            )
+        }
+    }
+}
+
+/// Counted targets are measured side by side, as many as there are CPUs: two at least.
+fn counted_at_once(plan: &Plan) -> f64 {
+    match plan.workload.counted_statements {
+        Some(_) => plan.targets.len().clamp(1, 2) as f64,
+        None => 1.0,
+    }
+}
+
+/// Usual times of a DBMS on a small host.
+struct Usual {
+    /// Initialising a data folder, starting, stopping, keeping a snapshot.
+    prepare_seconds: f64,
+    /// Rows loaded and indexed per second.
+    rows_per_second: f64,
+    start_seconds: f64,
+    stop_seconds: f64,
+}
+
+impl Usual {
+    fn of(target: &Target) -> Usual {
+        let (prepare_seconds, rows_per_second, start_seconds, stop_seconds) =
+            match target.dbms.dialect() {
+                Dialect::Mysql => (8.0, 100_000.0, 3.0, 2.0),
+                Dialect::Postgres => (3.0, 200_000.0, 1.2, 0.5),
+                Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => (0.5, 100_000.0, 0.2, 0.1),
+            };
+        Usual { prepare_seconds, rows_per_second, start_seconds, stop_seconds }
+    }
 }
 
 /// Bytes of disk of all targets.

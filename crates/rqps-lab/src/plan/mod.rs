@@ -8,6 +8,7 @@ mod definition;
 pub mod file;
 pub mod order;
 mod own_files;
+mod time_left;
 pub mod words;
 
 pub use block_spec::{BlockSpec, SpecError, TargetSlot};
@@ -15,3 +16,4 @@ pub use blocks::{Auto, Blocks};
 pub use client_hosts::shared_clients;
 pub use definition::{CountingPass, Interleave, Plan, ProfilingPass};
 pub use own_files::{OwnFile, StepFile, own_files, step_files};
+pub use time_left::TimeLeft;

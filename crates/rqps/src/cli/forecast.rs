@@ -1,4 +1,5 @@
-//! Forecast of the differences that a plan will find, from the calibration of this host.
+//! Forecast of a plan: its time with the passes after its blocks, and the differences that it will
+//! find, from the calibration of this host.
 
 use std::time::Duration;
 
@@ -13,9 +14,63 @@ use crate::domain::host::fingerprint;
 use crate::domain::verdict::Rules;
 use crate::lab::fault;
 use crate::os::host;
-use crate::plan::cost::Cost;
+use crate::plan::cost::{self, Cost};
 use crate::plan::{Blocks, Interleave, Plan, file, words};
 use crate::{results, units};
+
+/// The time of a plan with its passes, its windows and its disk space.
+///
+/// # Errors
+/// A glob that matches no step.
+pub(super) fn time(plan: &Plan, cost: &Cost) -> Result<String> {
+    let passes = passes(plan)?;
+    let of_passes: f64 = passes.iter().map(|pass| pass.seconds).sum();
+    let text = |seconds: f64| units::duration(Duration::from_secs_f64(seconds));
+    let total = text(cost.total_seconds + of_passes);
+    let all = match plan.blocks {
+        Blocks::Fixed(_) => format!("about {total} in total"),
+        Blocks::Auto(auto) => format!(
+            "{} ({} blocks) to {total} ({} blocks or the budget) in total",
+            text(cost.least_seconds + of_passes),
+            auto.min,
+            auto.max
+        ),
+    };
+    let beside = match passes.is_empty() {
+        true => String::new(),
+        false => format!(", {} to count or sample", text(of_passes)),
+    };
+    Ok(format!(
+        "{all} ({} for loading{beside}); up to {} measured windows; about {} of disk space while \
+         it runs",
+        text(cost.load_seconds),
+        cost.windows,
+        units::bytes(cost.disk_bytes)
+    ))
+}
+
+/// A pass after the blocks, which counts or samples.
+pub(super) struct Pass {
+    pub(super) plan: Plan,
+    /// Its folder in the result folder.
+    pub(super) folder: &'static str,
+    pub(super) seconds: f64,
+}
+
+/// The passes of a plan, in their order.
+///
+/// # Errors
+/// A glob that matches no step.
+pub(super) fn passes(plan: &Plan) -> Result<Vec<Pass>> {
+    let all = [(plan.counting(), results::COUNTS), (plan.profiling(), results::PROFILES)];
+    let all = all.into_iter().filter_map(|(pass, folder)| Some((pass?, folder)));
+    let estimated = all.map(|(plan, folder)| {
+        let phases = plan.targets.first().map(|first| plan.phases(first)).transpose()?;
+        let cost = cost::estimate(&plan, &phases.unwrap_or_default());
+        Ok(Pass { plan, folder, seconds: cost.total_seconds })
+    });
+    estimated.collect()
+}
 
 /// The smallest difference that the plan probably finds, and the time for it. Without a suitable
 /// calibration, says how to make one. Empty for a plan with one target.

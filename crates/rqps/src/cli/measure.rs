@@ -169,22 +169,7 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let phases = plan.phases(first)?;
     let cost = cost::estimate(&plan, &phases);
     print::data(&file::print(&plan));
-    let total = units::duration(seconds(cost.total_seconds));
-    let all = match plan.blocks {
-        Blocks::Fixed(_) => format!("about {total} in total"),
-        Blocks::Auto(auto) => format!(
-            "{} ({} blocks) to {total} ({} blocks or the budget) in total",
-            units::duration(seconds(cost.least_seconds)),
-            auto.min,
-            auto.max
-        ),
-    };
-    say!(
-        "# {all} ({} for loading); up to {} measured windows; about {} of disk space while it runs",
-        units::duration(seconds(cost.load_seconds)),
-        cost.windows,
-        units::bytes(cost.disk_bytes)
-    );
+    say!("# {}", forecast::time(&plan, &cost)?);
     for line in forecast::lines(&plan, &cost, &words.folders)? {
         say!("# {line}");
     }
@@ -402,12 +387,19 @@ fn carry_out(
     if plan.profile.is_some() {
         perf()?;
     }
-    let passes = [(plan.counting(), results::COUNTS), (plan.profiling(), results::PROFILES)];
-    let (mut summary, out) = measure_on(plan, (folders, hosts, consent), guest, calibrations)?;
-    for (pass, name) in passes {
-        let Some(pass) = pass.filter(|_| !summary.interrupted) else { continue };
-        let folders = Folders { out: Some(out.join(name)), ..folders.clone() };
-        let (of_pass, _) = measure_on(pass, (&folders, hosts, consent), guest, Vec::new())?;
+    let passes = forecast::passes(&plan)?;
+    let all: f64 = passes.iter().map(|pass| pass.seconds).sum();
+    let place = (folders, hosts, consent);
+    let (mut summary, out) = measure_on(plan, place, guest, calibrations, all)?;
+    let mut later = all;
+    for pass in passes {
+        later -= pass.seconds;
+        if summary.interrupted {
+            break;
+        }
+        let folders = Folders { out: Some(out.join(pass.folder)), ..folders.clone() };
+        let place = (&folders, hosts, consent);
+        let (of_pass, _) = measure_on(pass.plan, place, guest, Vec::new(), later)?;
         summary.faults.extend(of_pass.faults);
         summary.interrupted = of_pass.interrupted;
     }
@@ -422,7 +414,7 @@ pub(super) fn measure(
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
     let consent = brought::own(&plan, folders)?;
-    measure_on(plan, (folders, Hosts::default(), &consent), guest, calibrations)
+    measure_on(plan, (folders, Hosts::default(), &consent), guest, calibrations, 0.0)
 }
 
 /// Executes a plan with progress on stderr, on this host or on others.
@@ -431,6 +423,7 @@ fn measure_on(
     (folders, hosts, consent): (&Folders, Hosts<'_>, &Consent),
     guest: &GuestOptions,
     calibrations: Vec<Calibration>,
+    later_seconds: f64,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
     vector::check_files(&plan)?;
     own_workload::ask(&plan, guest)?;
@@ -450,7 +443,7 @@ fn measure_on(
         replace: guest.replace.clone(),
         ..execution_options(plan, out.clone())?
     };
-    let mut display = Display::new();
+    let mut display = Display::before(later_seconds);
     let summary = match hosts.on {
         Some(place) => {
             campaign::carry_out_elsewhere(&options, place, &mut |event| display.show(event))

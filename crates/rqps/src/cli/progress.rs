@@ -18,13 +18,21 @@ use crate::units;
 /// Minimum interval between plain lines, except for lines worth keeping.
 const PLAIN_PAUSE: Duration = Duration::from_secs(10);
 
+/// The time of the plan, as it was told last.
+struct Told {
+    done_seconds: f64,
+    left_seconds: f64,
+    is_least: bool,
+    at: Instant,
+}
+
 /// Displays events.
 pub(super) struct Display {
     form: ProgressForm,
     bar: Option<ProgressBar>,
-    began: Instant,
-    done_seconds: f64,
-    total_seconds: f64,
+    /// Seconds of what follows this plan: passes that count or sample.
+    later_seconds: f64,
+    time: Option<Told>,
     last_plain: Option<Instant>,
     doing: String,
 }
@@ -32,6 +40,13 @@ pub(super) struct Display {
 impl Display {
     pub(super) fn new() -> Display {
         Display::with("{bar:24} {percent:>3}% {wide_msg}")
+    }
+
+    /// For a plan after which other work of this length follows.
+    pub(super) fn before(later_seconds: f64) -> Display {
+        let mut display = Display::new();
+        display.later_seconds = later_seconds;
+        display
     }
 
     /// For work of which no share is known, such as fetching builds.
@@ -54,9 +69,8 @@ impl Display {
         Display {
             form,
             bar,
-            began: Instant::now(),
-            done_seconds: 0.0,
-            total_seconds: 0.0,
+            later_seconds: 0.0,
+            time: None,
             last_plain: None,
             doing: String::new(),
         }
@@ -98,13 +112,10 @@ impl Display {
                 let label = if label.is_empty() { label } else { format!("{label}: ") };
                 self.now(&format!("{label}{what}{share}"), begins);
             }
-            Event::Advance { done_seconds, total_seconds } => {
-                // The next of several measurements, as in a bisection, has a pace of its own.
-                if done_seconds < self.done_seconds {
-                    self.began = Instant::now();
-                }
-                self.done_seconds = done_seconds;
-                self.total_seconds = total_seconds;
+            Event::Advance { done_seconds, left_seconds, is_least } => {
+                let left_seconds = left_seconds + self.later_seconds;
+                let at = Instant::now();
+                self.time = Some(Told { done_seconds, left_seconds, is_least, at });
                 self.refresh();
             }
         }
@@ -135,11 +146,13 @@ impl Display {
             Event::Doing { label, what, done, .. } => {
                 json!({ "event": "doing", "target": label, "what": what, "done": done })
             }
-            Event::Advance { done_seconds, total_seconds } => json!({
-                "event": "progress", "done_seconds": done_seconds,
-                "total_seconds": total_seconds,
-                "seconds_left": self.seconds_left(*done_seconds, *total_seconds),
-            }),
+            Event::Advance { done_seconds, left_seconds, is_least } => {
+                let left = left_seconds + self.later_seconds;
+                json!({
+                    "event": "progress", "done_seconds": done_seconds,
+                    "total_seconds": done_seconds + left, "seconds_left": left, "least": is_least,
+                })
+            }
         })
     }
 
@@ -163,29 +176,19 @@ impl Display {
 
     fn refresh(&self) {
         if let Some(bar) = &self.bar {
-            let share = self.done_seconds / self.total_seconds.max(1e-9);
-            bar.set_position((share * 1000.0) as u64);
+            let time = self.time.as_ref();
+            let (done, left) = time.map_or((0.0, 1.0), |it| (it.done_seconds, it.left_seconds));
+            bar.set_position((done / (done + left).max(1e-9) * 1000.0) as u64);
             bar.set_message(format!("{}{}", self.left(), escape::line(&self.doing)));
         }
     }
 
     /// "about 3m20s left".
     fn left(&self) -> String {
-        let left = self.seconds_left(self.done_seconds, self.total_seconds);
-        let text = |left: f64| units::duration(Duration::from_secs_f64(left.round()));
-        left.map_or(String::new(), |left| format!("about {} left  ", text(left)))
-    }
-
-    /// The initial estimate, corrected by the duration of the completed part.
-    fn seconds_left(&self, done: f64, total: f64) -> Option<f64> {
-        if total <= 0.0 {
-            return None;
-        }
-        let share = done / total;
-        let measured = self.began.elapsed().as_secs_f64() / done.max(1e-9);
-        // The estimate has the weight of a twentieth of the plan.
-        let pace = if done > 0.0 { (measured * share + 0.05) / (share + 0.05) } else { 1.0 };
-        Some(((total - done) * pace).max(0.0))
+        let Some(told) = &self.time else { return String::new() };
+        let left = (told.left_seconds - told.at.elapsed().as_secs_f64()).max(0.0);
+        let left = units::duration(Duration::from_secs_f64(left.round()));
+        format!("{} {left} left  ", if told.is_least { "at least" } else { "about" })
     }
 }
 
@@ -210,13 +213,12 @@ impl Drop for Display {
 mod tests {
     use super::*;
 
-    fn silent(began: Instant) -> Display {
+    fn silent() -> Display {
         Display {
             form: ProgressForm::None,
             bar: None,
-            began,
-            done_seconds: 0.0,
-            total_seconds: 0.0,
+            later_seconds: 0.0,
+            time: None,
             last_plain: None,
             doing: String::new(),
         }
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn plain_lines_come_after_a_pause_or_when_work_begins() {
         let begin = Instant::now();
-        let mut display = silent(begin);
+        let mut display = silent();
         let mut lines = |begins, from: u64, to: u64| {
             let at = |second| begin + Duration::from_secs(second);
             (from..to).filter(|second| display.is_due(begins, at(*second))).collect::<Vec<u64>>()
@@ -236,16 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn the_next_measurement_has_a_pace_of_its_own() {
-        // The first one took a hundred times as long as it was estimated.
-        let mut display = silent(Instant::now() - Duration::from_secs(1000));
-        let mut advance = |done_seconds, total_seconds| {
-            display.show(Event::Advance { done_seconds, total_seconds });
-            display.seconds_left(done_seconds, total_seconds).expect("an estimate")
-        };
-        assert!(advance(5.0, 10.0) > 500.0);
-        advance(10.0, 10.0);
-        assert_eq!(advance(0.0, 100.0), 100.0);
-        assert!(advance(1.0, 100.0) < 100.0);
+    fn what_follows_the_plan_is_left_too() {
+        let mut display = silent();
+        display.later_seconds = 30.0;
+        let event = Event::Advance { done_seconds: 5.0, left_seconds: 10.0, is_least: false };
+        let object = display.object(&event).expect("an object");
+        assert_eq!(object["seconds_left"], 40.0);
+        assert_eq!(object["total_seconds"], 45.0);
     }
 }

@@ -69,6 +69,15 @@ impl Elsewhere {
         place
     }
 
+    /// Hosts that measure this number of blocks at the same time. How many nodes a queue has free
+    /// is not known beforehand; the first blocks will tell.
+    pub(in crate::lab) fn hosts_at_once(&self, blocks: usize) -> usize {
+        match &self.way {
+            Way::Slurm(_) => blocks,
+            Way::Ssh(ssh) => ssh.hosts.len().min(blocks),
+        }
+    }
+
     /// The folder for data on each host.
     pub(super) fn work_folder(&self) -> PathBuf {
         self.work.clone().unwrap_or_else(|| PathBuf::from("/var/tmp"))

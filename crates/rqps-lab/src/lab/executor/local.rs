@@ -67,14 +67,19 @@ impl<'e, 'o> LocalExecutor<'e, 'o> {
             reference.usual = self.canaries.first();
         }
         let reference = reference.as_ref();
+        let canaries = cost::canaries(&self.execution.options.plan).filter(|_| reference.is_some());
+        canaries.into_iter().for_each(|task| progress.begin(task));
         let before = reference
             .and_then(|reference| self.canaries.before(self.execution, reference, progress));
+        canaries.into_iter().for_each(|task| progress.end(task));
         let began = Instant::now();
         let runs = block::run(self.execution, &mut self.states, spec, progress)?;
         let seconds = began.elapsed().as_secs_f64();
+        canaries.into_iter().for_each(|task| progress.begin(task));
         let after = reference
             .filter(|_| !self.execution.stopped())
             .and_then(|reference| self.canaries.after(reference, before.as_ref()));
+        canaries.into_iter().for_each(|task| progress.end(task));
         let faults = self.states.iter_mut().flat_map(|state| std::mem::take(&mut state.faults));
         Ok(BlockReport {
             format: BLOCK_FORMAT,
