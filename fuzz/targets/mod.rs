@@ -116,7 +116,7 @@ pub(crate) fn held(target: &FuzzTarget, bytes: &[u8]) {
 /// The folder of the repository.
 pub(crate) fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    if own.ends_with("fuzz") { own.join("..") } else { own.to_owned() }
+    if own.ends_with("fuzz") { own.join("..") } else { own.join("../..") }
 }
 
 /// The first byte, which chooses something, and the rest.

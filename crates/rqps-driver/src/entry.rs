@@ -11,7 +11,7 @@ use crate::driver::link::{LabGone, LabLink};
 use crate::driver::part::DriverPart;
 use crate::driver::request::{DriverRequest, RequestBody, VERSION};
 use crate::driver::stop::Stop;
-use crate::driver::{confined, load, load_files, load_parts, measure, turn_keeper};
+use crate::driver::{confined, load, load_files, load_parts, measure, turns};
 use crate::json;
 use crate::os::cgroup;
 
@@ -140,7 +140,7 @@ fn carry_out(
         RequestBody::LoadFiles(task) => {
             load_files::load(request, task, &Connector::new(request)?, link)
         }
-        RequestBody::KeepTurns(rules) => turn_keeper::keep(rules, link),
+        RequestBody::KeepTurns(rules) => turns::keeper::keep(rules, link),
         RequestBody::Step(task) => match &task.work {
             StepBody::Script(script) => {
                 let task = task.with(script.clone());

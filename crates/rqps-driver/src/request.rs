@@ -14,8 +14,8 @@ use crate::domain::benchmark::{OwnWork, Pace, Placement, RateUnit, Step, StepBod
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::domain::sql_name::TableName;
-use crate::driver::ring::{TurnRequest, TurnRules};
 use crate::driver::script_places::ScriptPlaces;
+use crate::driver::turns::token::{TurnRequest, TurnRules};
 
 /// Version of these messages. Both sides are the same binary, so a difference is a bug or a
 /// replaced file.

@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
-use rustix::fs::MemfdFlags;
+use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex;
@@ -46,8 +46,11 @@ impl SharedPage {
     /// # Errors
     /// The kernel has no memory, or no anonymous files.
     pub fn create() -> io::Result<SharedPage> {
-        let file = rustix::fs::memfd_create("rqps", MemfdFlags::CLOEXEC)?;
+        let file =
+            rustix::fs::memfd_create("rqps", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         rustix::fs::ftruncate(&file, BYTES as u64)?;
+        // A process that cut the file would end all others at their next look at it.
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         SharedPage::map(file, PathBuf::from(path))
     }
@@ -138,6 +141,8 @@ mod tests {
     fn two_mappings_are_one_page() {
         let page = SharedPage::create().unwrap();
         let again = SharedPage::open(page.path()).unwrap();
+        let file = File::options().write(true).open(page.path()).unwrap();
+        assert!(file.set_len(0).is_err(), "nobody can cut it");
         page.number(NUMBERS - 1).store(u64::MAX, Ordering::SeqCst);
         page.word(0).store(7, Ordering::SeqCst);
         again.word(WORDS - 1).store(9, Ordering::SeqCst);
@@ -151,6 +156,8 @@ mod tests {
     fn a_sleeper_is_woken_through_the_other_mapping() {
         let page = SharedPage::create().unwrap();
         let again = SharedPage::open(page.path()).unwrap();
+        let file = File::options().write(true).open(page.path()).unwrap();
+        assert!(file.set_len(0).is_err(), "nobody can cut it");
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 again.word(3).store(1, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::dbms::{ControlPlane, ListenAddress};
 use crate::domain::client_hosts::HostsOfClients;
 use crate::driver::request::{AwayClients, DriverRequest, RequestBody, StepRequest};
-use crate::driver::ring::TurnRules;
+use crate::driver::turns::token::TurnRules;
 use crate::lab::client_nodes::{self, ClientNodes};
 use crate::lab::driver_hosts::DriverHosts;
 use crate::lab::driver_process::DriverProcess;

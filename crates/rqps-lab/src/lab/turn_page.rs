@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::driver::event::DriverEvent;
-use crate::driver::life_signs::LifeSigns;
 use crate::driver::request::LabWord;
-use crate::driver::ring::{Ring, TurnPhase, TurnRules};
+use crate::driver::turns::heartbeat::Heartbeat;
+use crate::driver::turns::token::{TurnPhase, TurnRules, TurnToken};
 use crate::lab::driver_process::DriverProcess;
 
 /// Time limit for another host to make the page.
@@ -19,7 +19,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// The page of one step.
 pub(super) enum TurnPage {
     /// On this host.
-    Here(Ring),
+    Here(TurnToken),
     /// On the host of the clients.
     Away(KeptPage),
 }
@@ -49,8 +49,8 @@ impl TurnPage {
     /// # Errors
     /// It cannot be made.
     pub(super) fn here(rules: TurnRules) -> Result<TurnPage> {
-        let ring = Ring::create(rules.targets(), rules).map_err(anyhow::Error::msg)?;
-        Ok(TurnPage::Here(ring))
+        let token = TurnToken::create(rules.targets(), rules).map_err(anyhow::Error::msg)?;
+        Ok(TurnPage::Here(token))
     }
 
     /// Waits for the page that a driver on another host makes.
@@ -71,14 +71,14 @@ impl TurnPage {
     /// Its path on the host of the drivers.
     pub(super) fn path(&self) -> &Path {
         match self {
-            TurnPage::Here(ring) => ring.path(),
+            TurnPage::Here(token) => token.path(),
             TurnPage::Away(page) => &page.path,
         }
     }
 
     pub(super) fn rules(&self) -> &TurnRules {
         match self {
-            TurnPage::Here(ring) => ring.rules(),
+            TurnPage::Here(token) => token.rules(),
             TurnPage::Away(page) => &page.rules,
         }
     }
@@ -86,7 +86,7 @@ impl TurnPage {
     /// Says that the counters of a target have been read.
     pub(super) fn sampled(&self, place: usize) {
         match self {
-            TurnPage::Here(ring) => ring.arrive(place, TurnPhase::Sample),
+            TurnPage::Here(token) => token.arrive_at_barrier(place, TurnPhase::Sample),
             TurnPage::Away(page) => page.tell(LabWord::Sampled(place as u32)),
         }
     }
@@ -94,7 +94,7 @@ impl TurnPage {
     /// Takes a target out.
     pub(super) fn leave(&self, place: usize) {
         match self {
-            TurnPage::Here(ring) => ring.bury(place),
+            TurnPage::Here(token) => token.remove_target(place),
             TurnPage::Away(page) => page.tell(LabWord::Leave(place as u32)),
         }
     }
@@ -102,7 +102,7 @@ impl TurnPage {
     /// True while a target waits for others.
     pub(super) fn waits(&self, place: usize) -> bool {
         match self {
-            TurnPage::Here(ring) => ring.is_others(place),
+            TurnPage::Here(token) => token.is_others(place),
             TurnPage::Away(page) => page.look().waiting & (1 << place) != 0,
         }
     }
@@ -112,9 +112,9 @@ impl TurnPage {
     ///
     /// # Errors
     /// The page is lost.
-    pub(super) fn is_stuck(&self, place: usize, signs: &mut LifeSigns) -> Result<bool> {
+    pub(super) fn is_stuck(&self, place: usize, signs: &mut Heartbeat) -> Result<bool> {
         let page = match self {
-            TurnPage::Here(ring) => return Ok(signs.is_gone(ring)),
+            TurnPage::Here(token) => return Ok(signs.is_gone(token)),
             TurnPage::Away(page) => page,
         };
         let keeper = page.look();

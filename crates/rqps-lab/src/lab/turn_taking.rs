@@ -5,8 +5,8 @@ use std::cell::Cell;
 use anyhow::{Result, bail};
 
 use crate::domain::run::{HostUsage, Usage};
-use crate::driver::life_signs::{FROZEN, LifeSigns};
-use crate::driver::ring::TurnRequest;
+use crate::driver::turns::heartbeat::{Heartbeat, STALL_TIMEOUT};
+use crate::driver::turns::token::TurnRequest;
 use crate::lab::turn_page::TurnPage;
 
 /// The reason why figures of the whole host are missing.
@@ -18,14 +18,14 @@ pub(super) struct Taking<'a> {
     place: usize,
     standstill: Option<u32>,
     /// Signs of life of the driver, if it is on this host.
-    signs: Cell<LifeSigns>,
+    signs: Cell<Heartbeat>,
 }
 
 impl<'a> Taking<'a> {
     /// Takes part at this place; the process tree of `standstill` stands still in the turns of
     /// others.
     pub(super) fn new(page: &'a TurnPage, place: usize, standstill: Option<u32>) -> Taking<'a> {
-        Taking { page, place, standstill, signs: Cell::new(LifeSigns::of(place)) }
+        Taking { page, place, standstill, signs: Cell::new(Heartbeat::of(place)) }
     }
 
     /// The request to the driver.
@@ -67,7 +67,7 @@ impl<'a> Taking<'a> {
         let is_stuck = self.page.is_stuck(self.place, &mut signs)?;
         self.signs.set(signs);
         if is_stuck {
-            let seconds = FROZEN.as_secs();
+            let seconds = STALL_TIMEOUT.as_secs();
             bail!("the driver was stuck for {seconds} s in its turn (stopped by a signal?)");
         }
         Ok(())

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use crate::domain::benchmark::{Group, Phase, Step, Waiting, Workload};
 use crate::domain::endpoint::Endpoint;
 use crate::domain::run::Status;
-use crate::driver::ring::TurnRules;
+use crate::driver::turns::token::TurnRules;
 use crate::lab::active_run::ActiveRun;
 use crate::lab::execution::Execution;
 use crate::lab::fault;

@@ -105,7 +105,7 @@ fn is_page(path: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::domain::endpoint::Tls;
-    use crate::driver::ring::TurnRules;
+    use crate::driver::turns::token::TurnRules;
 
     fn request(change: &dyn Fn(&mut Value)) -> String {
         let (order, round, ns) = (vec![0, 1], 2, 1);

@@ -9,41 +9,41 @@ use std::time::{Duration, Instant};
 
 use crate::driver::Stop;
 use crate::driver::event::DriverEvent;
-use crate::driver::life_signs::LifeSigns;
 use crate::driver::link::LabLink;
 use crate::driver::request::LabWord;
-use crate::driver::ring::{Ring, TurnPhase, TurnRules};
+use crate::driver::turns::heartbeat::Heartbeat;
+use crate::driver::turns::token::{TurnPhase, TurnRules, TurnToken};
 
 /// Between two reports of the state.
 const REPORT: Duration = Duration::from_secs(1);
 
 /// Keeps a page until the lab goes.
 pub fn keep<W: Write>(rules: &TurnRules, link: &mut LabLink<W>) -> Result<(), Stop> {
-    let ring = Ring::create(rules.targets(), rules.clone())?;
-    link.say(&DriverEvent::TurnPage(ring.path().to_owned()))?;
-    let mut signs: Vec<LifeSigns> = (0..ring.targets()).map(LifeSigns::of).collect();
+    let token = TurnToken::create(rules.targets(), rules.clone())?;
+    link.say(&DriverEvent::TurnPage(token.path().to_owned()))?;
+    let mut signs: Vec<Heartbeat> = (0..token.targets()).map(Heartbeat::of).collect();
     let mut next = Instant::now() + REPORT;
     loop {
         let left = next.saturating_duration_since(Instant::now());
         if let Some(line) = link.line(left)? {
-            obey(&ring, &line)?;
+            obey(&token, &line)?;
         }
         if Instant::now() >= next {
-            link.say(&state(&ring, &mut signs))?;
+            link.say(&state(&token, &mut signs))?;
             next = Instant::now() + REPORT;
         }
     }
 }
 
 /// Carries out a word of the lab.
-fn obey(ring: &Ring, line: &str) -> Result<(), String> {
+fn obey(token: &TurnToken, line: &str) -> Result<(), String> {
     let place = |place: u32| {
-        let known = usize::try_from(place).ok().filter(|place| *place < ring.targets());
+        let known = usize::try_from(place).ok().filter(|place| *place < token.targets());
         known.ok_or_else(|| format!("failed to obey `{line}`: there is no such target"))
     };
     match line.parse::<LabWord>()? {
-        LabWord::Sampled(target) => ring.arrive(place(target)?, TurnPhase::Sample),
-        LabWord::Leave(target) => ring.bury(place(target)?),
+        LabWord::Sampled(target) => token.arrive_at_barrier(place(target)?, TurnPhase::Sample),
+        LabWord::Leave(target) => token.remove_target(place(target)?),
         LabWord::GoOn | LabWord::Clock | LabWord::StartAt(_) | LabWord::Met(_) => {
             return Err(format!("failed to obey `{line}`: this driver only keeps turns"));
         }
@@ -51,10 +51,10 @@ fn obey(ring: &Ring, line: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn state(ring: &Ring, signs: &mut [LifeSigns]) -> DriverEvent {
-    let waiting = (0..ring.targets()).filter(|place| ring.is_others(*place));
+fn state(token: &TurnToken, signs: &mut [Heartbeat]) -> DriverEvent {
+    let waiting = (0..token.targets()).filter(|place| token.is_others(*place));
     let waiting = waiting.fold(0, |places, place| places | 1 << place);
-    let stuck = signs.iter_mut().map(|signs| signs.is_gone(ring)).collect::<Vec<bool>>();
+    let stuck = signs.iter_mut().map(|signs| signs.is_gone(token)).collect::<Vec<bool>>();
     let stuck = stuck.iter().position(|stuck| *stuck).map(|place| place as u32);
     DriverEvent::TurnState { waiting, stuck }
 }
@@ -77,17 +77,17 @@ mod tests {
 
     #[test]
     fn the_words_of_the_lab_open_the_gate_and_remove_targets() {
-        let ring = Ring::create(2, rules()).unwrap();
-        (0..2).for_each(|place| ring.arrive(place, TurnPhase::Gather));
-        while let Some(holder) = ring.holder() {
-            assert!(ring.pass(holder, ring.state(), 10_000, 100));
+        let token = TurnToken::create(2, rules()).unwrap();
+        (0..2).for_each(|place| token.arrive_at_barrier(place, TurnPhase::Gather));
+        while let Some(holder) = token.holder() {
+            assert!(token.pass(holder, token.state(), 10_000, 100));
         }
-        assert_eq!(ring.state().phase, TurnPhase::Sample);
-        obey(&ring, "sampled 1").unwrap();
-        let state_now = |ring: &Ring| state(ring, &mut [LifeSigns::of(0), LifeSigns::of(1)]);
-        assert_eq!(state_now(&ring), DriverEvent::TurnState { waiting: 0b10, stuck: None });
-        obey(&ring, "leave 0").unwrap();
-        assert_eq!((ring.state().phase, ring.holder()), (TurnPhase::Window, Some(1)));
+        assert_eq!(token.state().phase, TurnPhase::Sample);
+        obey(&token, "sampled 1").unwrap();
+        let state_now = |token: &TurnToken| state(token, &mut [Heartbeat::of(0), Heartbeat::of(1)]);
+        assert_eq!(state_now(&token), DriverEvent::TurnState { waiting: 0b10, stuck: None });
+        obey(&token, "leave 0").unwrap();
+        assert_eq!((token.state().phase, token.holder()), (TurnPhase::Window, Some(1)));
         for (line, part) in [
             ("leave 2", "no such target"),
             ("sampled 4294967295", "no such target"),
@@ -95,7 +95,7 @@ mod tests {
             ("", "only keeps turns"),
             ("stop", "only rqps starts drivers"),
         ] {
-            let fault = obey(&ring, line).unwrap_err();
+            let fault = obey(&token, line).unwrap_err();
             assert!(fault.contains(part), "{line}: {fault}");
         }
     }

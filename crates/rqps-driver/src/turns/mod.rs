@@ -2,6 +2,10 @@
 //! and calls the others; all work until the turn is over; the last one to finish passes the token
 //! on. Waiting clients sleep.
 
+pub mod heartbeat;
+pub mod keeper;
+pub mod token;
+
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +18,7 @@ use crate::driver::clock::SECOND;
 use crate::driver::crew::{Crew, Finished, Spent, TurnNews};
 use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::link::LabLink;
-use crate::driver::ring::{Ring, RingState, TurnPhase, TurnRequest};
+use crate::driver::turns::token::{TurnPhase, TurnRequest, TurnState, TurnToken};
 use crate::os::clock;
 use crate::os::standstill::Standstill;
 use crate::os::tree::{self, Cpu};
@@ -45,7 +49,7 @@ pub trait Player {
 
 /// Shared by the clients of one target.
 pub struct Team {
-    ring: Ring,
+    token: TurnToken,
     place: usize,
     clients: u32,
     clock: Clock,
@@ -74,17 +78,17 @@ struct Log {
 }
 
 impl Team {
-    /// Joins the ring. Errors are complete messages, here and below.
+    /// Joins the token. Errors are complete messages, here and below.
     pub fn join(request: &TurnRequest, clients: u32, clock: Clock) -> Result<Team, String> {
-        let ring = Ring::open(&request.page, &request.rules)?;
+        let token = TurnToken::open(&request.page, &request.rules)?;
         let clock_ahead_ns = clock::monotonic_ns().saturating_sub(clock.now());
         Ok(Team {
-            ring,
+            token,
             place: request.place as usize,
             clients,
             clock,
             clock_ahead_ns,
-            state: AtomicU64::new(RingState::FIRST.pack()),
+            state: AtomicU64::new(TurnState::FIRST.pack()),
             begun_ns: AtomicU64::new(0),
             ended_ns: AtomicU64::new(0),
             events: AtomicU64::new(0),
@@ -102,10 +106,10 @@ impl Team {
         interval: &mut dyn FnMut(u64) -> StepInterval,
         link: &mut LabLink<W>,
     ) -> Result<Finished<T>, Stop> {
-        self.ring.arrive(self.place, TurnPhase::Gather);
+        self.token.arrive_at_barrier(self.place, TurnPhase::Gather);
         let mut cpu = Cpu::default();
         let mut heed = |news: Option<TurnNews>, link: &mut LabLink<W>| -> Result<(), Stop> {
-            self.ring.beat(self.place);
+            self.token.tick(self.place);
             match news {
                 Some(TurnNews::Sample) => {
                     cpu = tree::own_cpu();
@@ -147,7 +151,7 @@ impl Team {
         client: &mut P,
         tell: &dyn Fn(TurnNews),
     ) -> Result<(P::Counts, Spent), String> {
-        let mut seen = RingState::FIRST;
+        let mut seen = TurnState::FIRST;
         let mut cpu_before = None;
         loop {
             seen = if index == 0 { self.go_first(seen) } else { self.follow(seen) };
@@ -173,9 +177,9 @@ impl Team {
     }
 
     /// The first client waits for the token, resumes the server, and calls the others.
-    fn go_first(&self, seen: RingState) -> RingState {
+    fn go_first(&self, seen: TurnState) -> TurnState {
         let state = loop {
-            if let Some(state) = self.ring.wait(self.place, seen) {
+            if let Some(state) = self.token.wait(self.place, seen) {
                 break state;
             }
         };
@@ -188,7 +192,7 @@ impl Team {
         self.begun_ns.store(self.clock.now(), SeqCst);
         if self.clients > 1 {
             self.state.store(state.pack(), SeqCst);
-            self.ring.call(self.place);
+            self.token.call(self.place);
         }
         state
     }
@@ -197,24 +201,24 @@ impl Team {
         self.standstill.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn follow(&self, seen: RingState) -> RingState {
+    fn follow(&self, seen: TurnState) -> TurnState {
         loop {
-            let calls = self.ring.calls(self.place);
-            let state = RingState::unpack(self.state.load(SeqCst));
+            let calls = self.token.calls(self.place);
+            let state = TurnState::unpack(self.state.load(SeqCst));
             if state != seen {
                 return state;
             }
-            self.ring.wait_call(self.place, calls);
+            self.token.wait_call(self.place, calls);
         }
     }
 
     fn turn<P: Player>(
         &self,
         client: &mut P,
-        state: RingState,
+        state: TurnState,
         tell: &dyn Fn(TurnNews),
     ) -> Result<(), String> {
-        let until = self.begun_ns.load(SeqCst).saturating_add(self.ring.slice_ns());
+        let until = self.begun_ns.load(SeqCst).saturating_add(self.token.slice_ns());
         let (ended, events) = client.turn(until)?;
         self.ended_ns.fetch_max(ended, SeqCst);
         self.events.fetch_add(events, SeqCst);
@@ -225,7 +229,7 @@ impl Team {
     }
 
     /// The last client to finish passes the token on. No other client of the team is at work.
-    fn pass(&self, state: RingState, tell: &dyn Fn(TurnNews)) {
+    fn pass(&self, state: TurnState, tell: &dyn Fn(TurnNews)) {
         let begun = self.begun_ns.load(SeqCst);
         let took = self.ended_ns.swap(0, SeqCst).saturating_sub(begun);
         let events = self.events.swap(0, SeqCst);
@@ -235,7 +239,7 @@ impl Team {
         if state.phase == TurnPhase::Window {
             log.rows.push((state.turn, begun + self.clock_ahead_ns, took, events));
             log.own_ns += took;
-            cut = log.cut(self.ring.rules().window_ns);
+            cut = log.cut(self.token.rules().window_ns);
         } else {
             log.lengths.push(took * u64::from(self.clients) / events.max(1));
         }
@@ -245,7 +249,7 @@ impl Team {
             standstill.stop();
         }
         // If the turn was taken away, the lab will end this process.
-        self.ring.pass(self.place, state, took, event);
+        self.token.pass(self.place, state, took, event);
         if let Some(own) = cut {
             tell(TurnNews::Cut(own));
         }
@@ -254,10 +258,10 @@ impl Team {
     /// Facts about all turns. The rate divides by the seconds of all turns.
     fn facts(&self) -> (TurnFacts, Vec<Turn>) {
         let log = self.log();
-        let rules = self.ring.rules();
-        let began = self.ring.window_began_ns();
-        let first = self.ring.first();
-        let rounds = self.ring.state().turn.saturating_sub(first).div_ceil(rules.round);
+        let rules = self.token.rules();
+        let began = self.token.window_began_ns();
+        let first = self.token.first();
+        let rounds = self.token.state().turn.saturating_sub(first).div_ceil(rules.round);
         let rounds_per_share = rounds.div_ceil(SHARES_MOST).max(1);
         let mut shares = vec![(0.0, 0); rounds.div_ceil(rounds_per_share) as usize];
         let ms = |ns: u64| ns as f64 / 1e6;
@@ -273,7 +277,7 @@ impl Team {
         let rows: Vec<Turn> = rows.collect();
         let facts = TurnFacts {
             targets: rules.targets() as u32,
-            slice_ms: ms(self.ring.slice_ns()),
+            slice_ms: ms(self.token.slice_ns()),
             stopped: self.standing().is_some(),
             turns: rows.len() as u32,
             longest_ms: rows.iter().map(|row| row.ms).fold(0.0, f64::max),
