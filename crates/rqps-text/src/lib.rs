@@ -18,7 +18,10 @@ mod splitter;
 pub mod toml_reader;
 mod utf8;
 
-pub use admission::{Admitted, LoadRules, dropped, is_one_statement, plain_modes};
+pub use admission::{
+    Admitted, LoadRules, Token, TokenKind, VersionComment, dropped, is_one_statement, plain_modes,
+    tokens,
+};
 pub use changes::{ChangedRelation, RelationKind, elsewhere, place_query};
 pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
 pub use lexer::SqlLexer;

@@ -5,6 +5,8 @@
 // The lints know tests by their attribute; what they share has none.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+#[path = "init/applications.rs"]
+mod applications;
 mod builds;
 #[allow(dead_code, reason = "other tests compare sessions of servers")]
 #[path = "statements/log.rs"]
@@ -146,29 +148,44 @@ const STATEMENTS: [(&str, &[&str]); 8] = [
     ("SELECT name FROM employee WHERE id IN (?, ?, ?)", &["777", "1554", "2331"]),
 ];
 
-/// The statements with their values.
-fn sent() -> Vec<String> {
+/// Statements with their values.
+fn sent<'a>(
+    statements: impl Iterator<Item = &'a (&'static str, &'static [&'static str])>,
+) -> Vec<String> {
     let with_values = |(sql, values): &(&str, &[&str])| {
         values.iter().fold((*sql).to_owned(), |sql, value| sql.replacen('?', value, 1))
     };
-    STATEMENTS.iter().map(with_values).collect()
+    statements.map(with_values).collect()
 }
 
-/// The statements as pg_stat_statements has them, in the place of that extension.
+/// The statements as pg_stat_statements has them.
 fn statistics() -> String {
-    let row = |(number, (sql, values)): (usize, &(&str, &[&str]))| {
-        let sql = (1..=values.len())
-            .fold((*sql).to_owned(), |sql, place| sql.replacen('?', &format!("${place}"), 1));
-        // As Postgres names what EXECUTE executes.
-        let prepare = if number == 0 { "PREPARE put (int, int, date) AS " } else { "" };
-        format!("('{prepare}{sql}', {}, 0.5, {})", 100 - number, 100 - number)
-    };
-    let mut rows: Vec<String> = STATEMENTS.iter().enumerate().map(row).collect();
+    let mut rows = seen_by_postgres(STATEMENTS.iter());
+    // As Postgres names what EXECUTE executes.
+    rows[0] = rows[0].replacen("('", "('PREPARE put (int, int, date) AS ", 1);
     rows.push("('SELECT nothing FROM orders WHERE id = $1', 1, 950, 950)".to_owned());
     // Of an earlier draft.
     rows.push(
         "('SELECT min(id) AS rqps_draft, max(id), NULL FROM orders', 1, 900, 900)".to_owned(),
     );
+    view(&rows)
+}
+
+/// Statements as rows of pg_stat_statements.
+fn seen_by_postgres<'a>(
+    statements: impl Iterator<Item = &'a (&'static str, &'static [&'static str])>,
+) -> Vec<String> {
+    let row = |(number, (sql, values)): (usize, &(&str, &[&str]))| {
+        let sql = (1..=values.len())
+            .fold((*sql).to_owned(), |sql, place| sql.replacen('?', &format!("${place}"), 1));
+        let sql = sql.replace('\'', "''");
+        format!("('{sql}', {}, 0.5, {})", 100 - number, 100 - number)
+    };
+    statements.enumerate().map(row).collect()
+}
+
+/// A view in the place of the extension pg_stat_statements.
+fn view(rows: &[String]) -> String {
     format!(
         "CREATE VIEW pg_stat_statements AS SELECT v.*, \
          (SELECT oid FROM pg_database WHERE datname = current_database()) AS dbid \
@@ -255,13 +272,13 @@ fn a_draft_from_mysql_keeps_foreign_keys() {
          line, payment",
         "TRUNCATE performance_schema.events_statements_summary_by_digest",
     ]);
-    let sent = sent();
+    let sent = sent(STATEMENTS.iter());
     server.owner(&sent.iter().map(String::as_str).collect::<Vec<_>>());
     // Its statements stand in the order of their time.
     let parts = [
         "VALUES (:s",
         "IN (:s",
-        ", count = 10 }",
+        ", count = 3 }",
         "kind = \"sequential\", from = 901, ",
         "csv = \"shop-keys-",
         "column = \"product\", row = ",
@@ -275,6 +292,79 @@ fn a_draft_from_mysql_keeps_foreign_keys() {
     let output = init(server.dsn("a").strip_prefix("a=").unwrap(), again.path());
     assert!(output.status.success(), "{}", said(&output));
     let text = fs::read_to_string(again.path().join("shop.toml")).unwrap();
-    assert!(text.contains("INSERT INTO `orders`"), "{text}");
+    assert!(text.contains("INSERT INTO orders"), "{text}");
     assert!(!text.contains("DISTINCT") && !text.contains("rqps_draft"), "{text}");
+}
+
+/// Drafts from each application and runs the drafts as they are.
+fn drafts_run(test: &str, target: &str, dbms: Dbms) {
+    let Some(server) = Theirs::start(test, target, dbms) else { return };
+    let owner = |all: &[String]| server.owner(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    // A minute shows what runs out in a minute.
+    let seconds = std::env::var("RQPS_DRAFT_SECONDS").unwrap_or_else(|_| "0.2".to_owned());
+    for application in &applications::ALL {
+        owner(&application.made(dbms));
+        let statements = || application.statements(dbms);
+        match dbms {
+            Dbms::Postgres => server.owner(&[&view(&seen_by_postgres(statements())), "ANALYZE"]),
+            _ => {
+                server.owner(&["TRUNCATE performance_schema.events_statements_summary_by_digest"]);
+                owner(&sent(statements()));
+            }
+        }
+        let (folder, dsn) = (server.folder.path().join(application.name), server.dsn("a"));
+        fs::create_dir(&folder).unwrap();
+        let output = init(dsn.strip_prefix("a=").unwrap(), &folder);
+        assert!(output.status.success(), "{}", said(&output));
+        let text = fs::read_to_string(folder.join("shop.toml")).unwrap();
+        assert!(!said(&output).contains("left out"), "{}", said(&output));
+        let words = ["compare", &dsn, "--bench", "sql:shop.toml", "--yes", "--clients", "2"];
+        let set = format!("seconds={seconds}");
+        let output = rqps_in(&words, &folder).args(SHORT).args(["--set", &set]).output().unwrap();
+        assert!(output.status.success(), "{}\n{text}", said(&output));
+        let steps = steps(&folder.join("out"), "a");
+        // The server may also have counted the load.
+        assert!(steps.len() > statements().count(), "{text}");
+        for step in &steps {
+            check_step(step, &text);
+        }
+        let made_tables: Vec<String> =
+            application.tables.iter().map(|table| format!("DROP TABLE {table}")).collect();
+        if dbms == Dbms::Postgres {
+            server.owner(&["DROP VIEW pg_stat_statements"]);
+        }
+        owner(&made_tables);
+    }
+}
+
+/// A step of a draft finds rows, or writes some.
+fn check_step(step: &Json, text: &str) {
+    let name = &step["name"];
+    let about = || format!("{name} {}\n{text}", step["outcome"]);
+    assert_eq!(step["status"], "complete", "{}", about());
+    let number = |key: &str| step["outcome"][key].as_u64().unwrap_or(0);
+    let events = number("events");
+    assert!(events > 0 && number("rows") + number("writes") > 0, "{}", about());
+    let errors = step["outcome"]["errors"].as_object().unwrap();
+    let allowed = ["23503", "23505", "1062", "1451", "1452", "40P01", "1213"];
+    assert!(errors.keys().all(|code| allowed.contains(&code.as_str())), "{}", about());
+    // A row that is deleted is found, but for one that another client has just deleted.
+    let (_, own) = text.split_once(&format!("name = {name}\n")).unwrap();
+    let own = own.split("[[step]]").next().unwrap_or_default();
+    if name != "mix" && ["Puts the row back", "Makes the row"].iter().any(|part| own.contains(part))
+    {
+        assert!(number("writes") > events, "{}", about());
+    }
+}
+
+#[test]
+fn drafts_of_three_applications_run_on_postgres() {
+    let test = "drafts_of_three_applications_run_on_postgres";
+    drafts_run(test, "postgres@17.2.0", Dbms::Postgres);
+}
+
+#[test]
+fn drafts_of_three_applications_run_on_mysql() {
+    let test = "drafts_of_three_applications_run_on_mysql";
+    drafts_run(test, "mysql@8.0.33", Dbms::Mysql);
 }

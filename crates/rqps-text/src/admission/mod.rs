@@ -19,3 +19,4 @@ pub use dropped::dropped;
 pub use rules::LoadRules;
 pub use settings::plain_modes;
 pub use single::is_one_statement;
+pub use tokens::{Token, TokenKind, VersionComment, tokens};

@@ -5,7 +5,7 @@ use crate::domain::dialect::Dialect;
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub enum TokenKind {
     /// A keyword or a name without quotes.
     Word,
     /// A name in quotes.
@@ -20,21 +20,24 @@ pub(super) enum TokenKind {
 
 /// A token of a statement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
-    pub(super) begin: usize,
-    pub(super) end: usize,
+pub struct Token {
+    /// Its kind.
+    pub kind: TokenKind,
+    /// Its first byte.
+    pub begin: usize,
+    /// The byte after its last one.
+    pub end: usize,
     /// The comment that holds it, if MySQL may execute that.
-    pub(super) comment: Option<VersionComment>,
+    pub comment: Option<VersionComment>,
 }
 
 /// A comment that MySQL or MariaDB executes from a version on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct VersionComment {
+pub struct VersionComment {
     /// `/*M!`: only MariaDB.
-    pub(super) mariadb: bool,
+    pub mariadb: bool,
     /// 0 without one.
-    pub(super) version: u32,
+    pub version: u32,
 }
 
 const CONTROL: &str = "it holds a control character, or a carriage return without a line feed";
@@ -91,8 +94,11 @@ pub(super) fn readings(tokens: &[Token]) -> Vec<Vec<Token>> {
     readings
 }
 
-/// The tokens of a statement. The error says why nobody can tell where one ends.
-pub(super) fn tokens(dialect: Dialect, sql: &[u8]) -> Result<Vec<Token>, &'static str> {
+/// The tokens of a statement.
+///
+/// # Errors
+/// Why nobody can tell where one ends.
+pub fn tokens(dialect: Dialect, sql: &[u8]) -> Result<Vec<Token>, &'static str> {
     let mut walk = Walk { sql, at: 0, mysql: dialect == Dialect::Mysql, comment: None };
     let mut tokens: Vec<Token> = Vec::new();
     while let Some(token) = walk.next()? {

@@ -47,9 +47,10 @@ const BEGINNINGS: [&str; 30] = [
 const KNOWN: &[(&str, &[&str])] = &[
     (
         "bench/custom/driver/draft",
-        &["column.name", "equal.join(\"AND\")", "names.join(\",\")", "table.name", "word"],
+        &["column.name", "names.join(\",\")", "rows.join(\"OR\")", "table.name", "word"],
     ),
-    ("bench/custom/driver/keys", &["from", "list", "random"]),
+    ("bench/custom/driver/pairs", &["columns", "facts.name", "overriding", "values"]),
+    ("bench/custom/driver/rows", &["from", "known", "list", "random"]),
     (
         "bench/custom/driver/survey",
         &[
@@ -59,6 +60,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "name",
             "quoted",
             "random",
+            "sample",
             "sql",
             "table.name",
             "total",

@@ -4,9 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::{DatabaseSurvey, TableFacts, TopStatement};
 use super::keys;
+use super::pairs;
 use super::parameters::{DraftFile, Parameter, Parameters, StatementValues, of_facts, quoted};
 use super::ranges::{Ranges, ranges};
-use super::statements::{StatementPart, ValueGuess, guesses, mentions, parts};
+use super::rows;
+use super::statements::{meaning, mentions};
+use super::token_tree::{NodeKind, TokenTree};
+use super::values::{Meaning, RowOfValues};
 use crate::domain::dialect::Dialect;
 use crate::escape;
 
@@ -14,7 +18,7 @@ use crate::escape;
 const STEPS: usize = 12;
 
 /// Values in the place of an abbreviated list.
-const LIST: usize = 10;
+const LIST: u32 = 10;
 
 /// The text of a workload file, and files beside it that it reads. `from` names the database,
 /// without a password; `stem` is the name of the workload file without its end.
@@ -26,8 +30,9 @@ pub fn draft(
 ) -> (String, Vec<DraftFile>) {
     let mut draft = Draft {
         dialect,
+        found,
         tables: &found.tables,
-        values: Parameters::new(&found.tables, stem),
+        values: Parameters::new(found, stem),
         ranges: Ranges::new(&found.tables, stem),
         parameters: BTreeMap::new(),
         words: BTreeSet::new(),
@@ -71,7 +76,7 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
         let about = format!("{name}: about {rows} rows{bytes}{referenced}");
         text.push_str(&format!("#   {}\n", escape::line(&about)));
     }
-    for note in &found.notes {
+    for note in found.notes.iter().chain(&found.left_out) {
         let note = note.lines().next().unwrap_or_default();
         text.push_str(&format!("# {}.\n", escape::line(note)));
     }
@@ -110,6 +115,7 @@ fn drop_entry(together: &[usize], tables: &[TableFacts]) -> String {
 
 struct Draft<'a> {
     dialect: Dialect,
+    found: &'a DatabaseSurvey,
     tables: &'a [TableFacts],
     values: Parameters<'a>,
     ranges: Ranges<'a>,
@@ -120,6 +126,15 @@ struct Draft<'a> {
     steps: String,
 }
 
+/// A row that a statement deletes.
+struct DeletedRow {
+    insert: String,
+    /// The INSERT makes it first; else it puts it back.
+    is_new: bool,
+    /// Names of the values by which the statement finds it.
+    given: BTreeMap<usize, String>,
+}
+
 impl Draft<'_> {
     /// One step per statement, and one that mixes them in the proportion of their calls.
     fn top_statements(&mut self, statements: &[TopStatement]) {
@@ -128,8 +143,8 @@ impl Draft<'_> {
         let most = statements.iter().map(|one| one.calls).max().unwrap_or(1).max(1);
         for (index, statement) in statements.iter().enumerate() {
             let number = index + 1;
-            let (statements, is_freed) = self.statements(number, statement, "s");
-            let ignore = self.ignored(statement, is_freed);
+            let (statements, is_newd) = self.statements(number, statement, "s");
+            let ignore = self.ignored(statement, is_newd);
             let TopStatement { calls, mean_ms, .. } = statement;
             self.steps.push_str(&format!(
                 "\n# {calls} calls, {mean_ms:.3} ms each\n[[step]]\nname = \"top-{number}\"\n\
@@ -147,90 +162,141 @@ impl Draft<'_> {
         self.steps.push_str(&mix);
     }
 
-    /// The statements of an event as TOML: the one that the server saw, and before it the one that
-    /// makes room for its row. True if there is such a one.
+    /// The statements of an event as TOML: the one that the server saw, and those that keep it at
+    /// work. True if one makes room for its row.
     fn statements(
         &mut self,
         number: usize,
         statement: &TopStatement,
         prefix: &str,
     ) -> (String, bool) {
-        let guesses = guesses(statement, self.tables);
-        let (sql, names) = self.spell((number, statement), &guesses, prefix);
-        let freed = keys::freed_row(self.tables, statement, &guesses);
-        let freed = freed.map(|(table, values)| {
-            let table = &self.tables[table];
+        let meaning = meaning(statement, self.tables);
+        let back = self.deleted_row((number, statement), &meaning, prefix);
+        let given = back.as_ref().map(|back| back.given.clone()).unwrap_or_default();
+        let names = self.named_values((number, statement), &meaning, prefix, given);
+        let name = |value: usize| format!(":{}", names.get(&value).map_or("", String::as_str));
+        let tree = TokenTree::of(statement);
+        let sql = tree.with(|at| tree.value(at).map(name));
+        let of = |comment: &str, sql: &str| {
+            let comment = if comment.is_empty() { String::new() } else { format!("# {comment}\n") };
+            format!("{comment}[[step.event.statement]]\nsql = {}\n", quoted(sql))
+        };
+        let assumed = match statement.is_assumed {
+            true => "EDIT: the field of extract is assumed, the server does not keep it.",
+            false => "",
+        };
+        let mut all = vec![of(assumed, &sql)];
+        let freed = keys::freed_rows(self.tables, statement, &meaning);
+        if let Some((table, rows)) = &freed {
+            let table = &self.tables[*table];
             let is_equal = |(column, value): &(usize, usize)| {
-                format!("{} = :{}", table.columns[*column].name, names[value])
+                format!("{} = {}", table.columns[*column].name, name(*value))
             };
-            let equal: Vec<String> = values.iter().map(is_equal).collect();
-            let sql = quoted(&format!("DELETE FROM {} WHERE {}", table.name, equal.join(" AND ")));
-            format!(
-                "# Makes room: all values of a unique index are references, which would run out.\n\
-                 [[step.event.statement]]\nsql = {sql}\n"
-            )
-        });
-        let is_freed = freed.is_some();
-        let freed = freed.unwrap_or_default();
-        (format!("{freed}[[step.event.statement]]\nsql = {sql}\n"), is_freed)
+            let of_row = |row: &Vec<(usize, usize)>| {
+                row.iter().map(is_equal).collect::<Vec<_>>().join(" AND ")
+            };
+            let rows: Vec<String> = rows.iter().map(of_row).collect();
+            let sql = format!("DELETE FROM {} WHERE {}", table.name, rows.join(" OR "));
+            all.insert(0, of("Makes room: the keys of a unique index would run out.", &sql));
+        }
+        match back {
+            Some(back) if back.is_new => {
+                let why = "Makes the row: others reference those that are there.";
+                all.insert(0, of(why, &back.insert));
+            }
+            Some(back) => {
+                all.push(of("Puts the row back: there would soon be none left.", &back.insert));
+            }
+            None => {}
+        }
+        if let Some(undone) = pairs::undone(self.tables, statement, name) {
+            let place = if undone.is_first { 0 } else { all.len() };
+            all.insert(place, of("The counter would leave its bounds.", &undone.sql));
+        }
+        (all.concat(), freed.is_some())
     }
 
-    /// The SQL with `:name` for its values, as TOML, and the name of each value. Names of sequences
-    /// begin with `prefix`, those of others with `s`: steps share them.
-    fn spell(
+    /// The row that the statement deletes, if it deletes one.
+    fn deleted_row(
         &mut self,
         (number, statement): (usize, &TopStatement),
-        guesses: &[ValueGuess],
+        meaning: &Meaning,
         prefix: &str,
-    ) -> (String, BTreeMap<usize, String>) {
-        let (is_insert, types) = (statement.is_insert(), statement.types.as_slice());
-        let values = StatementValues { number, is_insert, guesses, types };
-        let mut named: BTreeMap<usize, String> = BTreeMap::new();
-        let mut sql = String::new();
-        let ranges = ranges(&statement.sql, guesses);
-        for part in parts(&statement.sql) {
-            let (value, is_list) = match part {
-                StatementPart::Sql(text) => {
-                    sql.push_str(&text);
-                    continue;
-                }
-                StatementPart::Value(value) => (value, false),
-                StatementPart::Values(value) => (value, true),
-            };
-            let name = match named.get(&value) {
-                Some(name) => name.clone(),
-                None => {
-                    let of_range = ranges.get(&value).and_then(|part| {
-                        let first = part.first(value);
-                        let name = format!("s{number}_{}", first + 1);
-                        self.ranges.ends(&guesses[first], &name)?.part(*part)
-                    });
-                    let mut drawn = of_range.unwrap_or_else(|| self.values.of(&values, value));
-                    if is_list {
-                        drawn = drawn.with(&format!("count = {LIST}"));
-                        drawn.comment.push_str("; EDIT: the number of values in the list");
-                    }
-                    let prefix = if drawn.is_sequence { prefix } else { "s" };
+    ) -> Option<DeletedRow> {
+        let back = pairs::put_back(self.tables, statement, meaning)?;
+        let (columns, is_new) = back.columns(self.found)?;
+        let mut given = BTreeMap::new();
+        let mut names: BTreeMap<usize, String> = BTreeMap::new();
+        for column in columns {
+            let label = format!("s{number}-back");
+            let rows = (columns.as_slice(), is_new);
+            let drawn = self.values.of_deleted(back.table, rows, *column, &label)?;
+            let prefix = if drawn.is_sequence { prefix } else { "s" };
+            let found_by = back.found_by.iter().find(|(found_by, _)| found_by == column);
+            let name = match found_by {
+                Some((_, value)) => {
                     let name = format!("{prefix}{number}_{}", value + 1);
-                    self.parameters.insert(name.clone(), drawn);
-                    named.insert(value, name.clone());
+                    given.insert(*value, name.clone());
                     name
                 }
+                None => format!("{prefix}{number}_c{}", column + 1),
             };
-            sql.push_str(&format!(":{name}"));
+            self.parameters.insert(name.clone(), drawn);
+            names.insert(*column, name);
         }
-        (quoted(&sql), named)
+        let insert = pairs::insert(self.dialect, &self.tables[back.table], &names);
+        Some(DeletedRow { insert, is_new, given })
+    }
+
+    /// The name of each value. Names of sequences begin with `prefix`, those of others with `s`:
+    /// steps share them.
+    fn named_values(
+        &mut self,
+        (number, statement): (usize, &TopStatement),
+        meaning: &Meaning,
+        prefix: &str,
+        given: BTreeMap<usize, String>,
+    ) -> BTreeMap<usize, String> {
+        let together = rows::drawn_together(self.tables, statement, meaning);
+        let together: &[RowOfValues] = &together;
+        let values = StatementValues { number, statement, meaning, together };
+        let ranges = ranges(statement, &meaning.guesses);
+        let tree = TokenTree::of(statement);
+        let mut named = given;
+        for (at, value) in tree.values() {
+            if named.contains_key(&value) {
+                continue;
+            }
+            let of_range = ranges.get(&value).and_then(|part| {
+                let first = part.first(value);
+                let name = format!("s{number}_{}", first + 1);
+                self.ranges.ends(&meaning.guesses[first], &name)?.part(*part)
+            });
+            let mut drawn = of_range.unwrap_or_else(|| self.values.of(&values, value));
+            if matches!(tree.nodes[at].kind, NodeKind::Values(_)) {
+                let count = statement.counts.get(value);
+                drawn = drawn.with(&format!("count = {}", count.copied().unwrap_or(LIST)));
+                if count.is_none() {
+                    drawn.comment.push_str("; EDIT: the number of values in the list");
+                }
+            }
+            let prefix = if drawn.is_sequence { prefix } else { "s" };
+            let name = format!("{prefix}{number}_{}", value + 1);
+            self.parameters.insert(name.clone(), drawn);
+            named.insert(value, name);
+        }
+        named
     }
 
     /// The key for errors that are no fault of the build: a foreign key forbids what other events
     /// have made or deleted, or all values of a unique index are references that are taken and not
     /// freed.
-    fn ignored(&self, statement: &TopStatement, is_freed: bool) -> String {
+    fn ignored(&self, statement: &TopStatement, is_newd: bool) -> String {
         if !statement.is_write() {
             return String::new();
         }
         let named: Vec<usize> = (0..self.tables.len())
-            .filter(|table| mentions(&statement.sql, &self.tables[*table].name))
+            .filter(|table| mentions(statement, &self.tables[*table].name))
             .collect();
         let (foreign_key, duplicate): (&[&str], &str) = match self.dialect {
             Dialect::Postgres => (&["23503"], "23505"),
@@ -242,7 +308,7 @@ impl Draft<'_> {
             codes.extend(foreign_key);
         }
         let is_full = |table: &usize| keys::has_unique_references(&self.tables[*table]);
-        if statement.is_insert() && !is_freed && named.iter().any(is_full) {
+        if statement.is_insert() && !is_newd && named.iter().any(is_full) {
             codes.push(duplicate);
         }
         match codes.is_empty() {
@@ -352,8 +418,12 @@ mod tests {
         let (columns, referenced) = (vec![0], vec![0]);
         let key = ForeignKey { columns, table: 0, referenced, ..ForeignKey::default() };
         tables[1].references.push(key);
-        let statement =
-            |sql: &str| TopStatement { sql: sql.to_owned(), calls: 1, ..Default::default() };
+        let statement = |sql: &str| TopStatement {
+            sql: sql.to_owned(),
+            is_mysql: true,
+            calls: 1,
+            ..Default::default()
+        };
         let statements = vec![
             statement("INSERT INTO `parent` ( `id` ) VALUES (?)"),
             statement("SELECT * FROM `child` WHERE `id` IN (?...)"),
@@ -363,8 +433,8 @@ mod tests {
         for part in [
             "#   child: about 5 rows, references parent\n",
             "# drop = [\"child\", \"parent\"]\n",
-            "s1_1 = { kind = \"sequential\", from = 6, to = 62500005 }",
-            "m1_1 = { kind = \"sequential\", from = 62500006, to = 125000005 }",
+            "s1_1 = { kind = \"sequential\", from = 6, to = 31250005 }",
+            "m1_1 = { kind = \"sequential\", from = 31250006, to = 62500005 }",
             "s2_1 = { kind = \"uniform\", from = 1, to = 5, count = 10 }",
             "IN (:s2_1)",
             "[[step.event]]\nignore = [\"1451\", \"1452\"]  # foreign keys forbid some\n",

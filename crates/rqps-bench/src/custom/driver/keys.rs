@@ -1,18 +1,13 @@
 //! Foreign keys and unique indexes of a database: what an INSERT or UPDATE must heed, and values
 //! that foreign keys allow.
 
-use super::facts::{
-    AskDatabase, ColumnValues, DatabaseSurvey, ForeignKey, TableFacts, TopStatement,
-};
+use super::facts::{AskDatabase, ColumnValues, ForeignKey, TableFacts, TopStatement};
 use super::names::{bare, plain};
-use super::statements::{OWN, ValueGuess, guesses};
+use super::values::{Meaning, RowOfValues};
 use crate::domain::dialect::Dialect;
 
-/// Rows of a referenced table that a draft chooses from.
-const SAMPLE: usize = 1000;
-
-/// Longest sampled value, bytes.
-const LONGEST: usize = 200;
+/// A column with fewer new values uses them up within a run.
+pub(super) const PLENTY: i64 = 200_000_000;
 
 /// Reads foreign keys and unique indexes.
 pub(super) fn read(
@@ -128,62 +123,6 @@ fn unique_indexes(
     Ok(())
 }
 
-/// Reads rows of the tables that statements reference by what they store. Returns the referenced
-/// columns that stand alone, whose values may be a range.
-pub(super) fn learn(
-    dialect: Dialect,
-    ask: &mut AskDatabase<'_>,
-    found: &mut DatabaseSurvey,
-) -> Vec<(usize, usize)> {
-    let mut stored: Vec<(usize, usize)> = Vec::new();
-    for statement in &found.statements {
-        stored.extend(guesses(statement, &found.tables).iter().filter_map(|guess| match guess {
-            ValueGuess::Stored(table, column) => Some((*table, *column)),
-            _ => None,
-        }));
-    }
-    let mut alone = Vec::new();
-    for own in 0..found.tables.len() {
-        for number in 0..found.tables[own].references.len() {
-            let key = found.tables[own].references[number].clone();
-            if !key.columns.iter().any(|column| stored.contains(&(own, *column))) {
-                continue;
-            }
-            let sample = sample(dialect, ask, &found.tables[key.table], &key.referenced);
-            found.tables[own].references[number].sample = sample;
-            alone.extend(match key.referenced.as_slice() {
-                [column] => Some((key.table, *column)),
-                _ => None,
-            });
-        }
-    }
-    alone
-}
-
-/// Some rows of these columns; none if they cannot be read.
-fn sample(
-    dialect: Dialect,
-    ask: &mut AskDatabase<'_>,
-    table: &TableFacts,
-    columns: &[usize],
-) -> Vec<Vec<String>> {
-    let names: Vec<&str> =
-        columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
-    let (list, from) = (names.join(", "), &table.name);
-    let random = if dialect == Dialect::Mysql { "rand()" } else { "random()" };
-    let sql = format!(
-        "SELECT {list} FROM (SELECT {list} FROM {from} LIMIT 100000) AS {OWN} \
-         ORDER BY {random} LIMIT {SAMPLE}"
-    );
-    let rows = ask(&sql).unwrap_or_default().into_iter();
-    let whole = |row: Vec<Option<String>>| row.into_iter().collect::<Option<Vec<String>>>();
-    let is_short = |row: &Vec<String>| row.iter().all(|text| text.len() <= LONGEST);
-    let mut rows: Vec<Vec<String>> = rows.filter_map(whole).filter(is_short).collect();
-    rows.sort_unstable();
-    rows.dedup();
-    rows
-}
-
 /// The reference of a table by a column whose columns are all in `stored`; that of most columns,
 /// which the others follow.
 pub(super) fn reference_of<'a>(
@@ -224,8 +163,12 @@ pub(super) fn must_be_new(table: &TableFacts, column: usize, stored: &[usize]) -
 /// True if a value of this table can be refused because of a foreign key: it references, or others
 /// reference it.
 pub(super) fn is_bound(tables: &[TableFacts], table: usize) -> bool {
-    !tables[table].references.is_empty()
-        || tables.iter().any(|other| other.references.iter().any(|key| key.table == table))
+    !tables[table].references.is_empty() || is_referenced(tables, table)
+}
+
+/// True if other rows may reference those of this table.
+pub(super) fn is_referenced(tables: &[TableFacts], table: usize) -> bool {
+    tables.iter().any(|other| other.references.iter().any(|key| key.table == table))
 }
 
 /// True if a unique index consists of references only: a new row may find none that is free.
@@ -240,31 +183,39 @@ fn unique_references(table: &TableFacts) -> Option<&Vec<usize>> {
     table.unique.iter().find(|index| index.iter().all(is_reference))
 }
 
-/// The row that an INSERT of one row needs to be away, because a unique index of its table consists
-/// of references only: the table, and each column of that index with the value's place in the
-/// statement. None if the statement says itself what happens to such a row, or stores several.
-pub(super) fn freed_row(
+/// Columns with the numbers of their values.
+pub(super) type ColumnsAndValues = Vec<(usize, usize)>;
+
+/// The rows that an INSERT needs to be away, because a unique index of its table has few free keys
+/// or consists of references only: the table, and for each row the columns of that index with the
+/// numbers of their values. None if the statement says itself what happens to such a row.
+pub(super) fn freed_rows(
     tables: &[TableFacts],
     statement: &TopStatement,
-    guesses: &[ValueGuess],
-) -> Option<(usize, Vec<(usize, usize)>)> {
+    meaning: &Meaning,
+) -> Option<(usize, Vec<ColumnsAndValues>)> {
     let upper = statement.sql.to_uppercase();
     let decides = ["REPLACE", "IGNORE", "ON CONFLICT", "ON DUPLICATE"];
     if !statement.is_insert() || decides.iter().any(|words| upper.contains(words)) {
         return None;
     }
-    let table = guesses.iter().find_map(|guess| match guess {
-        ValueGuess::Stored(table, _) => Some(*table),
-        _ => None,
-    })?;
-    let of_column = |column: &usize| {
-        let is_it = |guess: &ValueGuess| *guess == ValueGuess::Stored(table, *column);
-        let mut places = (0..guesses.len()).filter(|place| is_it(&guesses[*place]));
-        let place = places.next()?;
-        places.next().is_none().then_some((*column, place))
+    let rows: Vec<&RowOfValues> = meaning.rows.iter().filter(|row| row.is_stored).collect();
+    let table = rows.first()?.table;
+    let of_row = |index: &[usize], row: &RowOfValues| -> Option<ColumnsAndValues> {
+        let of_column = |column: &usize| row.columns.iter().find(|(it, _)| it == column).copied();
+        index.iter().map(of_column).collect()
     };
-    let index = unique_references(&tables[table])?;
-    Some((table, index.iter().map(of_column).collect::<Option<_>>()?))
+    let of_index = |index: &Vec<usize>| -> Option<Vec<ColumnsAndValues>> {
+        rows.iter().map(|row| of_row(index, row)).collect()
+    };
+    let facts = &tables[table];
+    let is_scarce = |index: &&Vec<usize>| {
+        index.iter().any(|column| {
+            must_be_new(facts, *column, index) && facts.columns[*column].new_values() < PLENTY
+        })
+    };
+    let full = unique_references(facts).into_iter().chain(facts.unique.iter().filter(is_scarce));
+    Some((table, full.into_iter().find_map(of_index)?))
 }
 
 /// Tables in an order in which they can be dropped: those that reference before those that they
@@ -309,6 +260,7 @@ pub(super) fn few_values(
 #[cfg(test)]
 mod tests {
     use super::super::facts::ColumnFacts;
+    use super::super::statements::meaning;
     use super::*;
 
     /// Tables with two columns each, and references of their second columns.
@@ -379,6 +331,20 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_few_numbers_is_given_again() {
+        let mut tables = tables(&[], 1);
+        let statement = TopStatement {
+            sql: "INSERT INTO t0 (id, other) VALUES ($1, $2)".to_owned(),
+            ..TopStatement::default()
+        };
+        let of =
+            |tables: &[TableFacts]| freed_rows(tables, &statement, &meaning(&statement, tables));
+        assert_eq!(of(&tables), None);
+        tables[0].columns[0].type_name = "smallint".to_owned();
+        assert_eq!(of(&tables), Some((0, vec![vec![(0, 0)]])));
+    }
+
+    #[test]
     fn new_rows_have_new_values_where_no_reference_decides() {
         let table = &tables(&[(0, 1)], 2)[0];
         assert!(must_be_new(table, 0, &[0, 1]));
@@ -388,15 +354,17 @@ mod tests {
         let pair = TableFacts { unique: vec![vec![1]], ..table.clone() };
         assert!(!must_be_new(&pair, 1, &[0, 1]));
         assert!(has_unique_references(&pair) && !has_unique_references(table));
-        let freed = |sql: &str, stored: &[usize]| {
+        let freed = |sql: &str| {
             let statement = TopStatement { sql: sql.to_owned(), ..TopStatement::default() };
-            let stored = stored.iter().map(|column| ValueGuess::Stored(0, *column));
-            freed_row(std::slice::from_ref(&pair), &statement, &Vec::from_iter(stored))
+            let tables = std::slice::from_ref(&pair);
+            freed_rows(tables, &statement, &meaning(&statement, tables))
         };
-        assert_eq!(freed("INSERT INTO t0 VALUES ($1, $2)", &[0, 1]), Some((0, vec![(1, 1)])));
-        assert_eq!(freed("INSERT INTO t0 (id) VALUES ($1)", &[0]), None);
-        assert_eq!(freed("INSERT INTO t0 VALUES ($1, $2), ($3, $4)", &[0, 1, 0, 1]), None);
-        assert_eq!(freed("REPLACE INTO t0 VALUES (?, ?)", &[0, 1]), None);
-        assert_eq!(freed("INSERT INTO t0 VALUES ($1, $2) ON CONFLICT DO NOTHING", &[0, 1]), None);
+        let one = vec![vec![(1, 1)]];
+        assert_eq!(freed("INSERT INTO t0 VALUES ($1, $2)"), Some((0, one)));
+        assert_eq!(freed("INSERT INTO t0 (id) VALUES ($1)"), None);
+        let two = vec![vec![(1, 1)], vec![(1, 3)]];
+        assert_eq!(freed("INSERT INTO t0 VALUES ($1, $2), ($3, $4)"), Some((0, two)));
+        assert_eq!(freed("REPLACE INTO t0 VALUES ($1, $2)"), None);
+        assert_eq!(freed("INSERT INTO t0 VALUES ($1, $2) ON CONFLICT DO NOTHING"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Names in SQL, with and without quotes, and the words of statements.
+//! Names in SQL, with and without quotes.
 
 use crate::domain::dialect::Dialect;
 
@@ -41,22 +41,11 @@ pub(super) fn plain(dialect: Dialect, name: &str) -> String {
 
 /// A name in SQL without schema and quotes.
 pub(super) fn bare(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name).trim_matches(['"', '`'])
-}
-
-/// The words of a text, with their positions.
-pub(super) fn places_of_words(text: &str) -> Vec<(usize, &str)> {
-    let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
-    let (mut words, mut begin) = (Vec::new(), None);
-    for (at, letter) in text.char_indices().chain([(text.len(), ' ')]) {
-        match (is_of_name(letter), begin) {
-            (true, None) => begin = Some(at),
-            (false, Some(from)) => {
-                words.push((from, &text[from..at]));
-                begin = None;
-            }
-            _ => {}
+    match name.chars().next_back() {
+        Some(quote @ ('"' | '`')) => {
+            let name = &name[..name.len() - 1];
+            &name[name.rfind(quote).map_or(0, |at| at + 1)..]
         }
+        _ => name.rsplit('.').next().unwrap_or(name),
     }
-    words
 }

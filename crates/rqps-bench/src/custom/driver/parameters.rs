@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::{ColumnFacts, ColumnValues, ForeignKey, TableFacts};
-use super::keys;
+use super::facts::{
+    ColumnFacts, ColumnValues, DatabaseSurvey, ForeignKey, TableFacts, TopStatement,
+};
+use super::keys::{self, PLENTY};
 use super::names::bare;
-use super::statements::ValueGuess;
+use super::values::{Meaning, RowOfValues, ValueGuess};
 use crate::escape;
 
 /// Most values of a referenced column in the workload file itself. More have a file of their own.
 const LISTED: usize = 20;
 
 /// Parts of the numbers above the largest of a column. Each use takes its new values from another.
-const SEQUENCES: u32 = 16;
+const SEQUENCES: u32 = 32;
 
 /// Most numbers above the largest that new rows take.
 const NEW_NUMBERS: i64 = 1_000_000_000;
@@ -52,10 +54,11 @@ pub struct DraftFile {
 
 /// Makes parameters for the values of one database.
 pub(super) struct Parameters<'a> {
+    found: &'a DatabaseSurvey,
     tables: &'a [TableFacts],
     /// The workload file's name without its end; files beside it begin with it.
     stem: &'a str,
-    /// Files of referenced columns, by table and columns.
+    /// Files of rows, by table and columns.
     files: BTreeMap<(usize, Vec<usize>), DraftFile>,
     /// Uses of columns of new numbers so far, by table and column.
     sequences: BTreeMap<(usize, usize), u32>,
@@ -65,14 +68,16 @@ pub(super) struct Parameters<'a> {
 pub(super) struct StatementValues<'a> {
     /// Its number in the file.
     pub(super) number: usize,
-    pub(super) is_insert: bool,
-    pub(super) guesses: &'a [ValueGuess],
-    pub(super) types: &'a [String],
+    pub(super) statement: &'a TopStatement,
+    pub(super) meaning: &'a Meaning,
+    /// Values that come from one row, each.
+    pub(super) together: &'a [RowOfValues],
 }
 
 impl<'a> Parameters<'a> {
-    pub(super) fn new(tables: &'a [TableFacts], stem: &'a str) -> Parameters<'a> {
-        Parameters { tables, stem, files: BTreeMap::new(), sequences: BTreeMap::new() }
+    pub(super) fn new(found: &'a DatabaseSurvey, stem: &'a str) -> Parameters<'a> {
+        let (files, sequences) = (BTreeMap::new(), BTreeMap::new());
+        Parameters { found, tables: &found.tables, stem, files, sequences }
     }
 
     /// The files that parameters read.
@@ -81,50 +86,109 @@ impl<'a> Parameters<'a> {
     }
 
     /// The parameter for a value of a statement.
-    pub(super) fn of(&mut self, statement: &StatementValues<'_>, value: usize) -> Parameter {
-        let type_name = statement.types.get(value).map_or("", String::as_str);
-        match statement.guesses.get(value).unwrap_or(&ValueGuess::Unknown) {
-            ValueGuess::Column(table, column) => of_facts(&self.tables[*table], *column),
-            ValueGuess::Stored(table, column) => {
-                self.stored(statement, value, (*table, *column), type_name)
+    pub(super) fn of(&mut self, values: &StatementValues<'_>, value: usize) -> Parameter {
+        use ValueGuess::{Array, Column, Fixed, Member, Pattern, Step, Stored, Year};
+        let (found, tables) = (self.found, self.tables);
+        let type_name = values.statement.types.get(value).map_or("", String::as_str);
+        let seen = values.statement.seen.get(value).map(String::as_str);
+        if let Some(drawn) = self.of_row(values, value) {
+            return drawn;
+        }
+        match values.meaning.guesses.get(value).unwrap_or(&ValueGuess::Unknown) {
+            Column(table, column) => {
+                // Values of a list are drawn apart, those of other places have a row each.
+                let label = format!("s{}-{value}", values.number);
+                let drawn = match tables[*table].columns[*column].is_sparse {
+                    true => self.of_rows(*table, &[*column], *column, &label),
+                    false => None,
+                };
+                drawn.unwrap_or_else(|| of_facts(&tables[*table], *column))
             }
-            ValueGuess::Limit => Parameter::new(
-                "{ kind = \"list\", values = [10] }".to_owned(),
-                "  # rows".to_owned(),
-            ),
-            ValueGuess::Unknown => unknown(type_name, "rqps cannot infer it"),
+            Stored(table, column) => self.stored(values, value, (*table, *column), type_name),
+            Pattern(table, column) => pattern(&tables[*table], *column, seen),
+            Array(table, column) => array(&tables[*table], *column),
+            Year(table, column) => year(&tables[*table], *column),
+            Step(..) if is_number(type_name) || type_name.is_empty() => list("1", "a step"),
+            Member(table, column) => match found.members.get(&(*table, *column)) {
+                Some(keys) if !keys.is_empty() && type_name == "text" => {
+                    of_column(&ColumnValues::Sample(keys.clone()), type_name, "its members")
+                }
+                _ => list(if type_name == "integer" { "0" } else { "\"a\"" }, "a member"),
+            },
+            Fixed(values) => list(values, "assumed"),
+            ValueGuess::Limit => list("10", "rows"),
+            ValueGuess::Offset => list("0, 10", "rows to pass over"),
+            _ => unknown(type_name, "rqps cannot infer it"),
+        }
+    }
+
+    /// For a value that comes from a row with others.
+    fn of_row(&mut self, values: &StatementValues<'_>, value: usize) -> Option<Parameter> {
+        let is_of = |row: &&RowOfValues| row.columns.iter().any(|(_, number)| *number == value);
+        let (place, row) = values.together.iter().enumerate().find(|(_, row)| is_of(row))?;
+        let columns: Vec<usize> = row.columns.iter().map(|(column, _)| *column).collect();
+        let (column, _) = row.columns.iter().find(|(_, number)| *number == value)?;
+        let label = format!("s{}-r{place}", values.number);
+        self.of_rows(row.table, &columns, *column, &label)
+    }
+
+    /// A column of rows of a table. `None` if none could be read.
+    fn of_rows(
+        &mut self,
+        table: usize,
+        columns: &[usize],
+        column: usize,
+        label: &str,
+    ) -> Option<Parameter> {
+        let found = self.found;
+        let key = (table, columns.to_vec());
+        let rows = found.rows.get(&key).filter(|rows| !rows.is_empty())?;
+        Some(self.of_file((table, columns), rows, column, label))
+    }
+
+    /// A column of a row that a DELETE takes away: one that is there, or one with a new key.
+    pub(super) fn of_deleted(
+        &mut self,
+        table: usize,
+        (columns, is_new): (&[usize], bool),
+        column: usize,
+        label: &str,
+    ) -> Option<Parameter> {
+        match is_new && keys::must_be_new(&self.tables[table], column, columns) {
+            true => Some(self.new_value((table, column), (0, 1))),
+            false => self.of_rows(table, columns, column, label),
         }
     }
 
     /// For a value that is stored in a column: foreign keys and unique indexes must allow it.
     fn stored(
         &mut self,
-        statement: &StatementValues<'_>,
+        values: &StatementValues<'_>,
         value: usize,
         (number, column): (usize, usize),
         type_name: &str,
     ) -> Parameter {
+        let guesses = &values.meaning.guesses;
         let tables = self.tables;
         let table = &tables[number];
         let facts = &table.columns[column];
-        let stored: Vec<usize> = statement
-            .guesses
+        let stored: Vec<usize> = guesses
             .iter()
             .filter_map(|guess| match guess {
                 ValueGuess::Stored(other, column) if *other == number => Some(*column),
                 _ => None,
             })
             .collect();
+        // Each row of an INSERT of several has a parent and a key of its own.
+        let is_same = |guess: &&ValueGuess| **guess == ValueGuess::Stored(number, column);
+        let row = guesses[..value].iter().filter(is_same).count();
         if let Some((place, key)) = keys::reference_of(table, column, &stored) {
-            // Each row of an INSERT of several has a parent of its own.
-            let before = &statement.guesses[..value];
-            let is_same = |guess: &&ValueGuess| **guess == ValueGuess::Stored(number, column);
-            let row = before.iter().filter(is_same).count();
-            let label = format!("s{}-{place}-{row}", statement.number);
+            let label = format!("s{}-{place}-{row}", values.number);
             return self.referenced(key, facts, column, &label);
         }
-        if statement.is_insert && keys::must_be_new(table, column, &stored) {
-            return self.new_value((number, column));
+        if keys::must_be_new(table, column, &stored) {
+            let rows = guesses.iter().filter(is_same).count();
+            return self.new_value((number, column), (row, rows));
         }
         match facts.values {
             ColumnValues::Unknown if facts.is_nullable => null(&name(table, column)),
@@ -158,40 +222,48 @@ impl<'a> Parameters<'a> {
                 false => unknown(&facts.type_name, &format!("{of} could not be read")),
             };
         }
-        let file = self.file_of(key);
-        let header = bare(&parent.columns[referenced].name);
-        let (file, header) = (quoted(file), quoted(header));
-        let value =
-            format!("{{ kind = \"file\", csv = {file}, column = {header}, row = \"{label}\" }}");
-        Parameter::new(value, format!("  # rows of {of}"))
+        self.of_file((key.table, &key.referenced), &key.sample, referenced, label)
     }
 
-    /// The name of the file with rows of what `key` references.
-    fn file_of(&mut self, key: &ForeignKey) -> &str {
-        let tables = self.tables;
-        let parent = &tables[key.table];
+    /// For a column of rows, which stand in a file.
+    fn of_file(
+        &mut self,
+        (table, columns): (usize, &[usize]),
+        rows: &[Vec<String>],
+        column: usize,
+        label: &str,
+    ) -> Parameter {
+        let facts = &self.tables[table];
         let count = self.files.len() + 1;
-        let entry = self.files.entry((key.table, key.referenced.clone()));
+        let entry = self.files.entry((table, columns.to_vec()));
         let file = entry.or_insert_with(|| {
-            let word: String = bare(&parent.name)
+            let word: String = bare(&facts.name)
                 .chars()
                 .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
                 .collect();
-            let header = key.referenced.iter().map(|column| bare(&parent.columns[*column].name));
+            let header = columns.iter().map(|column| bare(&facts.columns[*column].name));
             let mut text = csv_line(header);
-            for row in &key.sample {
+            for row in rows {
                 text.push_str(&csv_line(row.iter().map(String::as_str)));
             }
             DraftFile { name: format!("{}-keys-{count}-{word}.csv", self.stem), text }
         });
-        &file.name
+        let (file, header) = (quoted(&file.name), quoted(bare(&facts.columns[column].name)));
+        let value =
+            format!("{{ kind = \"file\", csv = {file}, column = {header}, row = \"{label}\" }}");
+        Parameter::new(value, format!("  # rows of {}", name(facts, column)))
     }
 
-    /// For a column of a unique index in new rows.
-    fn new_value(&mut self, (table, column): (usize, usize)) -> Parameter {
+    /// For a column of a unique index in new rows: the row of this number of so many.
+    fn new_value(
+        &mut self,
+        (table, column): (usize, usize),
+        (row, rows): (usize, usize),
+    ) -> Parameter {
         let tables = self.tables;
         let facts = &tables[table].columns[column];
         let of = name(&tables[table], column);
+        let comment = format!("  # new values of {of}");
         if facts.is_whole() {
             let most = match facts.values {
                 ColumnValues::Whole(_, most) => Some(most),
@@ -200,24 +272,36 @@ impl<'a> Parameters<'a> {
             let Some(most) = most else {
                 return unknown(&facts.type_name, &format!("{of} must be new"));
             };
-            let room = facts.most_of_type().saturating_sub(most).min(NEW_NUMBERS);
-            let part = room / i64::from(SEQUENCES);
+            let room = facts.new_values().min(NEW_NUMBERS);
             let uses = self.sequences.entry((table, column)).or_default();
-            let from = most.saturating_add(1) + i64::from(*uses % SEQUENCES) * part;
-            *uses += 1;
-            if part > 0 {
-                let to = from + part - 1;
-                let value = format!("{{ kind = \"sequential\", from = {from}, to = {to} }}");
-                let comment = format!("  # new values of {of}");
+            // All rows of a statement share its part.
+            let part = (room / i64::from(SEQUENCES)).max(rows as i64);
+            let parts = (room / part).max(1);
+            let from = most.saturating_add(1) + i64::from(*uses) % parts * part;
+            *uses += u32::from(row + 1 == rows);
+            let own = part / rows as i64;
+            if room > part {
+                let (from, to) = (from + row as i64 * own, from + (row as i64 + 1) * own - 1);
+                let wrap = if facts.new_values() < PLENTY { ", wrap = true" } else { "" };
+                let value = format!("{{ kind = \"sequential\", from = {from}, to = {to}{wrap} }}");
                 return Parameter { value, comment, is_sequence: true };
             }
         }
-        if facts.is_text() {
-            let length = facts.longest.map_or(NEW_TEXT, |longest| longest.min(NEW_TEXT));
-            let value = format!("{{ kind = \"text\", length = {length} }}");
-            return Parameter::new(value, format!("  # new values of {of}"));
-        }
-        unknown(&facts.type_name, &format!("{of} must be new"))
+        let lower = facts.type_name.to_lowercase();
+        let value = match lower.as_str() {
+            _ if facts.is_text() => {
+                let length = facts.longest.map_or(NEW_TEXT, |longest| longest.min(NEW_TEXT));
+                format!("{{ kind = \"text\", length = {length} }}")
+            }
+            name if name.starts_with("timestamp") || name == "datetime" => {
+                "{ kind = \"timestamp\", from = \"2030-01-01\", to = \"2037-12-31\" }".to_owned()
+            }
+            "date" => "{ kind = \"date\", from = \"2030-01-01\", to = \"9999-12-31\" }".to_owned(),
+            "uuid" => "{ kind = \"text\", template = \"########-####-4###-8###-############\" }"
+                .to_owned(),
+            _ => return unknown(&facts.type_name, &format!("{of} must be new")),
+        };
+        Parameter::new(value, comment)
     }
 }
 
@@ -253,21 +337,112 @@ fn null(name: &str) -> Parameter {
     Parameter::new(value, format!("  # NULL: {name} has no values"))
 }
 
+/// A parameter that is one of these values.
+fn list(values: &str, comment: &str) -> Parameter {
+    let value = format!("{{ kind = \"list\", values = [{values}] }}");
+    Parameter::new(value, format!("  # {comment}"))
+}
+
+/// Values of a column as texts; some of them.
+fn texts(facts: &ColumnFacts) -> Vec<String> {
+    match &facts.values {
+        ColumnValues::Whole(least, most) => {
+            // Spread evenly: a draft of the same database is the same.
+            let step = (most.saturating_sub(*least) / 50).max(1);
+            (0..50)
+                .map(|at| least.saturating_add(at * step))
+                .filter(|it| it <= most)
+                .map(|number| number.to_string())
+                .collect()
+        }
+        ColumnValues::Sample(texts) => texts.clone(),
+        ColumnValues::Unknown => Vec::new(),
+    }
+}
+
+/// Patterns that match values of a column: with wildcards where the statement had them, else at the
+/// end.
+fn pattern(table: &TableFacts, column: usize, seen: Option<&str>) -> Parameter {
+    let facts = &table.columns[column];
+    let inside = seen.map(|text| text.trim_matches(['\'', '"']));
+    let begins = inside.is_some_and(|text| text.starts_with('%'));
+    let ends = inside.is_none_or(|text| text.ends_with('%'));
+    let is_plain = |letter: &char| !"%_\\".contains(*letter);
+    let of_text = |text: &String| -> String {
+        let skipped = usize::from(begins && text.chars().count() > 4);
+        let part = text.chars().skip(skipped).take_while(is_plain);
+        let part: String = if begins || ends { part.take(3).collect() } else { part.collect() };
+        format!("{}{part}{}", if begins { "%" } else { "" }, if ends { "%" } else { "" })
+    };
+    let mut patterns: Vec<String> = texts(facts).iter().map(of_text).collect();
+    patterns.sort_unstable();
+    patterns.dedup();
+    if patterns.is_empty() {
+        patterns.push("a%".to_owned());
+    }
+    let of = format!("beginnings of {}", name(table, column));
+    of_column(&ColumnValues::Sample(patterns), &facts.type_name, &of)
+}
+
+/// Arrays of values of a column.
+fn array(table: &TableFacts, column: usize) -> Parameter {
+    let facts = &table.columns[column];
+    let item = |text: &String| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    let items: Vec<String> = texts(facts).iter().map(item).collect();
+    let (count, last) = (items.len().clamp(1, LISTED), items.len().saturating_sub(1));
+    // Each array begins at another value.
+    let of = |first: usize| {
+        let picked =
+            (0..10.min(items.len())).map(|at| items[(first + at * 7) % (last + 1)].clone());
+        let mut picked: Vec<String> = picked.collect();
+        picked.sort_unstable();
+        picked.dedup();
+        format!("{{{}}}", picked.join(","))
+    };
+    let arrays = (0..count).map(of).collect();
+    let of = format!("arrays of {}", name(table, column));
+    of_column(&ColumnValues::Sample(arrays), &facts.type_name, &of)
+}
+
+/// Years of a column.
+fn year(table: &TableFacts, column: usize) -> Parameter {
+    let year = |text: &String| text.get(..4)?.parse::<u32>().ok().map(|year| year.to_string());
+    let mut years: Vec<String> = texts(&table.columns[column]).iter().filter_map(year).collect();
+    years.sort_unstable();
+    years.dedup();
+    if years.is_empty() {
+        years.push("2024".to_owned());
+    }
+    list(&years.join(", "), &format!("years of {}", name(table, column)))
+}
+
+fn is_number(type_name: &str) -> bool {
+    let name = type_name.to_lowercase();
+    let is_whole = name.contains("int") && !name.starts_with("interval") && !name.contains("point");
+    is_whole
+        || ["numeric", "real", "double precision", "decimal", "float", "double"]
+            .contains(&name.as_str())
+}
+
 /// A parameter for a value whose column is unknown.
 fn unknown(type_name: &str, why: &str) -> Parameter {
     let lower = type_name.to_lowercase();
     let value = match lower.as_str() {
-        name if name.contains("int") && name != "interval" => {
-            "{ kind = \"uniform\", from = 1, to = 1000 }"
-        }
-        name if name.starts_with("timestamp") => {
+        name if name.ends_with("[]") => "{ kind = \"list\", values = [\"{}\"] }",
+        name if name.starts_with("interval") => "{ kind = \"list\", values = [\"1 day\"] }",
+        name if name.starts_with("timestamp") || name == "datetime" => {
             "{ kind = \"timestamp\", from = \"2024-01-01\", to = \"2024-12-31\" }"
         }
+        name if name.starts_with("time") => "{ kind = \"list\", values = [\"12:00\"] }",
         "date" => "{ kind = \"date\", from = \"2024-01-01\", to = \"2024-12-31\" }",
-        "numeric" | "real" | "double precision" | "decimal" | "float" | "double" => {
-            "{ kind = \"float\", from = 0, to = 1000 }"
-        }
         "boolean" => "{ kind = \"list\", values = [\"true\", \"false\"] }",
+        "json" | "jsonb" => "{ kind = \"list\", values = [\"{}\"] }",
+        "uuid" => "{ kind = \"text\", template = \"########-####-4###-8###-############\" }",
+        "inet" | "cidr" => "{ kind = \"list\", values = [\"127.0.0.1\"] }",
+        name if is_number(name) && name.contains("int") => {
+            "{ kind = \"uniform\", from = 1, to = 1000 }"
+        }
+        name if is_number(name) => "{ kind = \"float\", from = 0, to = 1000 }",
         _ => "{ kind = \"list\", values = [\"1\"] }",
     };
     Parameter::new(value.to_owned(), format!("  # EDIT: {why}; {type_name}"))
@@ -342,12 +517,14 @@ mod tests {
 
     #[test]
     fn stored_values_heed_foreign_keys_and_unique_indexes() {
-        let tables = tables();
-        let mut parameters = Parameters::new(&tables, "shop");
-        let guesses: Vec<ValueGuess> = (0..6).map(|column| ValueGuess::Stored(1, column)).collect();
-        let mut of = |number, is_insert| -> Vec<String> {
-            let statement = StatementValues { number, is_insert, guesses: &guesses, types: &[] };
-            (0..6).map(|value| parameters.of(&statement, value).value).collect()
+        let found = DatabaseSurvey { tables: tables(), ..DatabaseSurvey::default() };
+        let mut parameters = Parameters::new(&found, "shop");
+        let guesses = (0..6).map(|column| ValueGuess::Stored(1, column)).collect();
+        let (meaning, statement) = (Meaning { guesses, rows: Vec::new() }, TopStatement::default());
+        let mut of = |number| -> Vec<String> {
+            let (statement, meaning) = (&statement, &meaning);
+            let values = StatementValues { number, statement, meaning, together: &[] };
+            (0..6).map(|value| parameters.of(&values, value).value).collect()
         };
         let file = |column: &str, number: u32| {
             format!(
@@ -357,16 +534,14 @@ mod tests {
         };
         let earlier = "{ kind = \"uniform\", from = 1, to = 70 }";
         let none = "{ kind = \"list\", values = [\"1\"], null = 1.0 }";
-        let inserted = of(1, true);
-        assert_eq!(inserted[0], "{ kind = \"sequential\", from = 71, to = 62500070 }");
+        let inserted = of(1);
+        assert_eq!(inserted[0], "{ kind = \"sequential\", from = 71, to = 31250070 }");
         assert_eq!(inserted[1..3], [file("room", 1), file("place", 1)]);
         assert_eq!(inserted[3], "{ kind = \"text\", length = 13 }");
         assert_eq!(inserted[4..], [earlier, none]);
-        assert_eq!(of(2, true)[0], "{ kind = \"sequential\", from = 62500071, to = 125000070 }");
-        let updated = of(3, false);
-        assert_eq!(updated[0], "{ kind = \"uniform\", from = 1, to = 70 }");
-        assert_eq!(updated[1], file("room", 3));
-        assert_eq!(updated[3], "{ kind = \"list\", values = [\"a\"] }");
+        let second = of(2);
+        assert_eq!(second[0], "{ kind = \"sequential\", from = 31250071, to = 62500070 }");
+        assert_eq!(second[1], file("room", 2));
         let files = parameters.into_files();
         let text = "\"room\",\"place\"\n\"1\",\"40\"\n\"9\",\"a\"\"b\"\n".to_owned();
         assert_eq!(files, [DraftFile { name: "shop-keys-1-shelf.csv".to_owned(), text }]);

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::{ColumnValues, TableFacts};
-use super::names::{bare, places_of_words};
+use super::facts::{ColumnValues, TableFacts, TopStatement};
+use super::names::bare;
+use super::operands::widened;
 use super::parameters::{DraftFile, Parameter, csv_line, name, quoted};
-use super::statements::{StatementPart, ValueGuess, parts};
+use super::token_tree::{NodeKind, TokenTree};
+use super::values::ValueGuess;
 
 /// Rows that a range is assumed to hold.
 const ROWS: i128 = 100;
@@ -37,57 +39,60 @@ impl RangePart {
 
 /// The values of a statement that belong to ranges: `BETWEEN a AND b`, `BETWEEN a AND a + n`, and
 /// `column >= a AND column < b`.
-pub(super) fn ranges(sql: &str, guesses: &[ValueGuess]) -> BTreeMap<usize, RangePart> {
+pub(super) fn ranges(
+    statement: &TopStatement,
+    guesses: &[ValueGuess],
+) -> BTreeMap<usize, RangePart> {
     let column = |number: usize| match guesses.get(number) {
         Some(ValueGuess::Column(table, column)) => Some((*table, *column)),
         _ => None,
     };
-    // Each value with the SQL before it.
-    let mut values: Vec<(usize, String)> = Vec::new();
-    let mut text = String::new();
-    for part in parts(sql) {
-        match part {
-            StatementPart::Sql(sql) => text.push_str(&sql),
-            StatementPart::Value(number) => values.push((number, std::mem::take(&mut text))),
-            StatementPart::Values(_) => text.push('~'),
-        }
-    }
+    let tree = TokenTree::of(statement);
+    let is_one = |(at, _): &(usize, usize)| matches!(tree.nodes[*at].kind, NodeKind::Value(_));
+    let values: Vec<(usize, usize)> = tree.values().filter(is_one).collect();
     let mut found = BTreeMap::new();
-    for (at, pair) in values.windows(2).enumerate() {
-        let [(first, before), (second, between)] = pair else { continue };
-        let of_one = column(*first).is_some() && column(*first) == column(*second);
-        if !of_one || !is_range(before, between) {
+    for (place, pair) in values.windows(2).enumerate() {
+        let [(one, first), (other, second)] = *pair else { continue };
+        let of_one = column(first).is_some() && column(first) == column(second);
+        if !of_one || !is_range(&tree, one, other) {
             continue;
         }
-        match values.get(at + 2).filter(|(_, between)| between.trim() == "+") {
-            Some((width, _)) => {
-                found.entry(*second).or_insert(RangePart::Again(*first));
-                found.entry(*width).or_insert(RangePart::Width(*first));
+        let end = widened(&tree, other).1;
+        let width = values
+            .get(place + 2)
+            .filter(|(at, _)| tree.is_sign(end + 1, "+") && widened(&tree, *at).0 == end + 2);
+        match width {
+            Some((_, width)) => {
+                found.entry(second).or_insert(RangePart::Again(first));
+                found.entry(*width).or_insert(RangePart::Width(first));
             }
             None if first == second => continue,
             None => {
-                found.entry(*second).or_insert(RangePart::Second(*first));
+                found.entry(second).or_insert(RangePart::Second(first));
             }
         }
         // Also where both ends are one value.
-        found.insert(*first, RangePart::First);
+        found.insert(first, RangePart::First);
     }
     found
 }
 
-/// True if the SQL before two values, one after the other, makes them the ends of a range.
-fn is_range(before: &str, between: &str) -> bool {
-    let last = places_of_words(before).last().map(|(_, word)| word.to_uppercase());
-    let middle = between.trim();
-    if last.as_deref() == Some("BETWEEN") {
-        return middle.eq_ignore_ascii_case("AND");
+/// True if two values, one after the other, are the ends of a range.
+fn is_range(tree: &TokenTree<'_>, one: usize, other: usize) -> bool {
+    let ((begin, end), (second, _)) = (widened(tree, one), widened(tree, other));
+    if !tree.is(end + 1, "AND") {
+        return false;
     }
-    let ends = |text: &str, operators: [&str; 2]| {
-        operators.iter().any(|operator| text.trim_end().ends_with(operator))
+    if begin > 0 && tree.is(begin - 1, "BETWEEN") {
+        return second == end + 2;
+    }
+    let has = |at: usize, operators: [&str; 2]| {
+        let sign = at.checked_sub(1).and_then(|at| tree.operator(at));
+        sign.is_some_and(|(_, sign)| operators.contains(&sign))
     };
-    let and = middle.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("AND"));
-    let is_other = before.trim_end().ends_with("<>");
-    and && !is_other && ends(before, [">", ">="]) && ends(middle, ["<", "<="])
+    // No other condition stands between them.
+    let is_next = !(end + 2..second).any(|at| tree.is_any(at, &["AND", "OR"]));
+    is_next && has(begin, [">", ">="]) && has(second, ["<", "<="])
 }
 
 /// The parameters of a range.
@@ -234,6 +239,11 @@ mod tests {
 
     const ID: ValueGuess = ValueGuess::Column(0, 0);
 
+    fn of(sql: &str) -> TopStatement {
+        let is_mysql = sql.contains('?');
+        TopStatement { sql: sql.to_owned(), is_mysql, ..TopStatement::default() }
+    }
+
     fn table(rows: u64, values: ColumnValues) -> Vec<TableFacts> {
         let column = ColumnFacts { name: "id".to_owned(), values, ..ColumnFacts::default() };
         vec![TableFacts {
@@ -248,7 +258,7 @@ mod tests {
     fn both_spellings_of_a_range_are_found() {
         let column = |column| ValueGuess::Column(0, column);
         let check = |sql: &str, guesses: &[ValueGuess], want: &[(usize, usize)]| {
-            let found: Vec<(usize, usize)> = ranges(sql, guesses)
+            let found: Vec<(usize, usize)> = ranges(&of(sql), guesses)
                 .into_iter()
                 .filter(|(_, part)| *part != RangePart::First)
                 .map(|(number, part)| (number, part.first(number)))
@@ -267,11 +277,12 @@ mod tests {
         check("SELECT 1 FROM t WHERE a > ? AND b < ?", &[column(0), column(1)], &[]);
         check("SELECT 1 FROM t WHERE a BETWEEN $1 AND $1", &two, &[]);
         check("SELECT 1 FROM t WHERE a IN (?...) AND a < ?", &two, &[]);
+        check("SELECT 1 FROM t WHERE a BETWEEN $1::date AND $2::date", &two, &[(1, 0)]);
         let four = [column(0), column(0), column(1), column(1)];
         let sql = "SELECT 1 FROM t WHERE a BETWEEN ? AND ? AND b BETWEEN ? AND ?";
         check(sql, &four, &[(1, 0), (3, 2)]);
         use RangePart::{Again, First, Width};
-        let all = |sql: &str| ranges(sql, &[column(0), column(0), ValueGuess::Unknown]);
+        let all = |sql: &str| ranges(&of(sql), &[column(0), column(0), ValueGuess::Unknown]);
         let found = all("SELECT 1 FROM t WHERE a BETWEEN $1 AND $2 + $3");
         assert_eq!(found, [(0, First), (1, Again(0)), (2, Width(0))].into());
         let found = all("SELECT 1 FROM t WHERE a BETWEEN $1 AND $1 + $2");

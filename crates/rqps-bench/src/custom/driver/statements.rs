@@ -1,37 +1,19 @@
 //! Finds the column of each value in statements from a server's statistics.
 
+use std::collections::BTreeMap;
+
 use super::facts::{DatabaseSurvey, TableFacts, TopStatement};
-use super::names::{bare, places_of_words};
-use super::written::written;
+use super::names::bare;
+use super::operands::{Operand, Operands};
+use super::token_tree::{NodeKind, TokenTree};
+use super::values::{Meaning, Relation, RowOfValues, ValueGuess};
+use super::written::Target;
 use crate::domain::dialect::Dialect;
 use crate::user_text::words;
 
 /// A name in each statement by which a draft reads tables, so that the next draft does not take it
 /// for one of the user's. Comments do not stay in the server's statistics.
 pub(super) const OWN: &str = "rqps_draft";
-
-/// The meaning of a value in a statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ValueGuess {
-    /// A value of a column: indexes of its table and its column.
-    Column(usize, usize),
-    /// A value that the statement stores in a column: indexes of its table and its column.
-    Stored(usize, usize),
-    /// A number of rows.
-    Limit,
-    /// Unknown.
-    Unknown,
-}
-
-/// A part of a statement of the statistics.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum StatementPart {
-    Sql(String),
-    /// The value of this number, from 0.
-    Value(usize),
-    /// Several values in the place of one.
-    Values(usize),
-}
 
 /// The statement that `PREPARE name AS` prepares: so the statistics of Postgres name what EXECUTE
 /// executes.
@@ -47,9 +29,10 @@ pub(super) fn prepared(sql: &str) -> &str {
 
 /// True for a statement that uses the user's tables.
 pub(super) fn is_of_tables(sql: &str) -> bool {
-    const FIRST: [&str; 5] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH"];
+    const FIRST: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "REPLACE"];
     let words = words(Dialect::Fake, sql);
-    let is_dml = words.first().is_some_and(|first| FIRST.contains(&first.as_str()));
+    let first = words.iter().find(|word| *word != "(");
+    let is_dml = first.is_some_and(|first| FIRST.contains(&first.as_str()));
     let from = ["FROM", "INTO", "UPDATE", "JOIN"];
     let lower = sql.to_lowercase();
     let is_internal =
@@ -57,169 +40,137 @@ pub(super) fn is_of_tables(sql: &str) -> bool {
     is_dml && !is_internal && words.iter().any(|word| from.contains(&word.as_str()))
 }
 
-/// The statement cut at its values: `$n`, `?`, or `?...` for several.
-pub(super) fn parts(sql: &str) -> Vec<StatementPart> {
-    let (mut parts, mut from, mut unnamed) = (Vec::new(), 0, 0);
-    for (at, letter) in sql.char_indices() {
-        if at < from {
-            continue;
-        }
-        let rest = &sql[at + letter.len_utf8()..];
-        let digits: usize = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let number = match letter {
-            '$' if digits > 0 => {
-                rest[..digits].parse::<usize>().ok().map(|number| number.max(1) - 1)
-            }
-            '?' => {
-                unnamed += 1;
-                Some(unnamed - 1)
-            }
-            _ => None,
-        };
-        if let Some(number) = number {
-            parts.push(StatementPart::Sql(sql[from..at].to_owned()));
-            let is_list = letter == '?' && rest.starts_with("...");
-            parts.push(match is_list {
-                true => StatementPart::Values(number),
-                false => StatementPart::Value(number),
-            });
-            let rest = match (letter, is_list) {
-                ('$', _) => digits,
-                (_, true) => "...".len(),
-                (_, false) => 0,
-            };
-            from = at + letter.len_utf8() + rest;
-        }
-    }
-    parts.push(StatementPart::Sql(sql[from..].to_owned()));
-    parts
-}
-
 /// Reads the values of the columns with which statements compare, and in which they store.
 pub(super) fn learn_columns(
     found: &mut DatabaseSurvey,
     learn: &mut dyn FnMut(&mut TableFacts, usize),
 ) {
+    use ValueGuess::{Array, Column, Pattern, Step, Stored, Year};
     for statement in found.statements.clone() {
-        for guess in guesses(&statement, &found.tables) {
-            if let ValueGuess::Column(table, column) | ValueGuess::Stored(table, column) = guess {
+        for guess in meaning(&statement, &found.tables).guesses {
+            if let Column(table, column)
+            | Stored(table, column)
+            | Pattern(table, column)
+            | Array(table, column)
+            | Year(table, column)
+            | Step(table, column) = guess
+            {
                 learn(&mut found.tables[table], column);
             }
         }
     }
 }
 
-/// The meaning of each value of a statement, in order.
-pub(super) fn guesses(statement: &TopStatement, tables: &[TableFacts]) -> Vec<ValueGuess> {
-    let mentioned: Vec<usize> =
-        (0..tables.len()).filter(|index| mentions(&statement.sql, &tables[*index].name)).collect();
-    let mut guesses: Vec<ValueGuess> = Vec::new();
-    let mut before = String::new();
-    for part in parts(&statement.sql) {
-        match part {
-            StatementPart::Sql(sql) => before.push_str(&sql),
-            StatementPart::Value(number) | StatementPart::Values(number) => {
-                guesses.resize(guesses.len().max(number + 1), ValueGuess::Unknown);
-                if guesses[number] == ValueGuess::Unknown {
-                    guesses[number] = match written(&before, tables) {
-                        Some((table, column)) => ValueGuess::Stored(table, column),
-                        None => guess(&before, &mentioned, tables),
-                    };
-                }
-                // The next value of a list belongs to the same column.
-                before.push('~');
-            }
+/// Where a value stands, as far as it decides which values one row has together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Together {
+    /// Compared by `=`: the place of the table's name in the statement.
+    Equal(usize),
+    /// In a row of values: its parenthesis, and the place of the table's name.
+    Tuple(usize, usize),
+    /// Stored in this row.
+    Stored(usize),
+}
+
+/// The meaning of all values of a statement.
+pub(super) fn meaning(statement: &TopStatement, tables: &[TableFacts]) -> Meaning {
+    let tree = TokenTree::of(statement);
+    let operands = Operands::of(&tree, tables);
+    let target = Target::of(&tree, tables);
+    let counted = target.as_ref().map_or(0, |target| target.table);
+    let counters: Vec<usize> =
+        target.iter().flat_map(|target| target.counters(&tree)).map(|(_, column)| column).collect();
+    let mut meaning = Meaning::default();
+    let mut together: BTreeMap<(Together, usize), Vec<(usize, usize)>> = BTreeMap::new();
+    for (at, number) in tree.values() {
+        let most = meaning.guesses.len().max(number + 1);
+        meaning.guesses.resize(most, ValueGuess::Unknown);
+        if meaning.guesses[number] != ValueGuess::Unknown {
+            continue;
         }
+        let stored = target.as_ref().and_then(|target| target.stored(&tree, at));
+        let (guess, group) = match stored {
+            Some((row, guess)) => (guess, Some(Together::Stored(row))),
+            None => compared(&operands, at),
+        };
+        let column = match &guess {
+            ValueGuess::Column(table, column) | ValueGuess::Stored(table, column) => {
+                Some((*table, *column))
+            }
+            _ => None,
+        };
+        // `stock = stock - 1 … AND stock >= 1`: what is compared is what is taken away.
+        let guess = match guess {
+            ValueGuess::Column(table, column)
+                if group.is_none() && counters.contains(&column) && table == counted =>
+            {
+                ValueGuess::Step(table, column)
+            }
+            guess => guess,
+        };
+        let is_one = matches!(tree.nodes[at].kind, NodeKind::Value(_));
+        if let (Some((table, column)), Some(group), true) = (column, group, is_one) {
+            together.entry((group, table)).or_default().push((column, number));
+        }
+        meaning.guesses[number] = guess;
     }
-    guesses
+    for ((group, table), mut columns) in together {
+        columns.sort_unstable();
+        columns.dedup_by_key(|(column, _)| *column);
+        let is_stored = matches!(group, Together::Stored(_));
+        let is_equal = matches!(group, Together::Equal(_));
+        meaning.rows.push(RowOfValues { table, columns, is_stored, is_equal });
+    }
+    meaning
+}
+
+/// The meaning of a value that the statement does not store.
+fn compared(operands: &Operands<'_>, at: usize) -> (ValueGuess, Option<Together>) {
+    let Some((operand, relation)) = operands.compared_with(at) else {
+        return (operands.other(at), None);
+    };
+    let guess = match (operand, relation) {
+        (Operand::Column { table, column, .. }, Relation::Pattern) => {
+            ValueGuess::Pattern(table, column)
+        }
+        (Operand::Column { table, column, .. }, Relation::Array) => {
+            ValueGuess::Array(table, column)
+        }
+        (Operand::Column { table, column, .. }, _) => ValueGuess::Column(table, column),
+        (Operand::Year { table, column }, _) => ValueGuess::Year(table, column),
+        (Operand::Fixed(values), _) => ValueGuess::Fixed(values),
+        (Operand::Unknown, _) => operands.other(at),
+    };
+    let together = match (operand, relation) {
+        (Operand::Column { name, .. }, Relation::Equal) if !operands.has_or(at) => {
+            Some(Together::Equal(name))
+        }
+        (Operand::Column { name, .. }, Relation::Tuple(open)) => Some(Together::Tuple(open, name)),
+        _ => None,
+    };
+    (guess, together)
 }
 
 /// A statement of Postgres that casts each value to the type of the column that it belongs to.
 /// Types with a length stay away: the catalog tells them without it, and the cast would cut values.
 pub(super) fn with_casts(statement: &TopStatement, tables: &[TableFacts]) -> String {
-    let guesses = guesses(statement, tables);
-    let cast = |number: usize| {
-        let type_name = match guesses.get(number) {
+    let guesses = meaning(statement, tables).guesses;
+    let tree = TokenTree::of(statement);
+    tree.with(|at| {
+        let type_name = match guesses.get(tree.value(at)?) {
             Some(ValueGuess::Column(table, column)) => &tables[*table].columns[*column].type_name,
-            _ => return String::new(),
+            _ => return None,
         };
         let has_length = ["char", "bit"].iter().any(|part| type_name.starts_with(part));
-        if has_length { String::new() } else { format!("::{type_name}") }
-    };
-    let spelled = parts(&statement.sql).into_iter().map(|part| match part {
-        StatementPart::Sql(text) => text,
-        StatementPart::Value(number) | StatementPart::Values(number) => {
-            format!("${}{}", number + 1, cast(number))
-        }
-    });
-    spelled.collect()
+        (!has_length).then(|| format!("{}::{type_name}", tree.text(at)))
+    })
 }
 
 /// True if a statement has the name of a table, with any schema.
-pub(super) fn mentions(sql: &str, table: &str) -> bool {
-    let (sql, table) = (sql.to_lowercase(), bare(table).to_lowercase());
-    let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
-    sql.split(|letter: char| !is_of_name(letter)).any(|word| word == table)
-}
-
-/// By the words before a value.
-fn guess(before: &str, mentioned: &[usize], tables: &[TableFacts]) -> ValueGuess {
-    const BETWEEN: [&str; 8] = ["AND", "BETWEEN", "IN", "LIKE", "ILIKE", "ANY", "NOT", "ARRAY"];
-    let words = places_of_words(before);
-    let Some(&(last_at, last)) = words.last() else { return ValueGuess::Unknown };
-    let upper = last.to_uppercase();
-    if ["LIMIT", "OFFSET"].contains(&upper.as_str()) {
-        return ValueGuess::Limit;
-    }
-    // A value that is added to a column, or that names a member of a document, is not a value of
-    // the column.
-    let operator = before[last_at + last.len()..].trim_matches(['~', ' ', '(', ',', '\n']);
-    // MySQL's statistics have names in quotes, with a space before the operator.
-    let compares = operator.chars().all(|letter| "=<>!\"`)[ ".contains(letter));
-    let is_member = operator.contains("->") || operator.contains("#>");
-    if !compares
-        || is_member
-        || (operator.is_empty()
-            && !BETWEEN.contains(&upper.as_str())
-            && !before.trim_end().ends_with(['(', ',', '~']))
-    {
-        return ValueGuess::Unknown;
-    }
-    let is_column = |(_, word): &&(usize, &str)| !BETWEEN.contains(&word.to_uppercase().as_str());
-    let Some(&(at, name)) = words.iter().rev().find(is_column) else {
-        return ValueGuess::Unknown;
-    };
-    let qualifier = before[..at].trim_end_matches(['"', '`']).strip_suffix('.').and_then(|rest| {
-        let word = places_of_words(rest).last().map(|(_, word)| *word)?;
-        Some(word.to_owned())
-    });
-    for &table in mentioned {
-        let facts = &tables[table];
-        if qualifier.as_ref().is_some_and(|alias| !is_called(before, &facts.name, alias)) {
-            continue;
-        }
-        if let Some(column) = facts.column(name) {
-            return ValueGuess::Column(table, column);
-        }
-    }
-    ValueGuess::Unknown
-}
-
-/// True if a statement calls a table by this name: its own, or `TABLE AS ALIAS`, `TABLE ALIAS`.
-fn is_called(sql: &str, table: &str, alias: &str) -> bool {
-    let own = bare(table);
-    if own.eq_ignore_ascii_case(alias) {
-        return true;
-    }
-    let words: Vec<&str> = places_of_words(sql).into_iter().map(|(_, word)| word).collect();
-    words.iter().enumerate().any(|(index, word)| {
-        let mut after = words[index + 1..].iter();
-        let mut next = after.next();
-        if next.is_some_and(|word| word.eq_ignore_ascii_case("as")) {
-            next = after.next();
-        }
-        word.eq_ignore_ascii_case(own) && next.is_some_and(|next| next.eq_ignore_ascii_case(alias))
-    })
+pub(super) fn mentions(statement: &TopStatement, table: &str) -> bool {
+    let (tree, table) = (TokenTree::of(statement), bare(table));
+    (0..tree.nodes.len())
+        .any(|at| tree.name(at).is_some_and(|name| name.eq_ignore_ascii_case(table)))
 }
 
 #[cfg(test)]
@@ -233,17 +184,32 @@ mod tests {
         TableFacts { name: name.to_owned(), columns, ..TableFacts::default() }
     }
 
+    fn tables() -> [TableFacts; 3] {
+        [
+            table("orders", &["id", "customer_id", "day"]),
+            table("customer", &["id", "city", "\"Shelf No\""]),
+            table("\"Order Details\"", &["\"OrderID\"", "amount"]),
+        ]
+    }
+
+    fn of(sql: &str) -> TopStatement {
+        let is_mysql = sql.contains('`') || !sql.contains('$');
+        TopStatement { sql: sql.to_owned(), is_mysql, ..TopStatement::default() }
+    }
+
+    fn check(sql: &str, want: &[ValueGuess]) {
+        assert_eq!(meaning(&of(sql), &tables()).guesses, want, "{sql}");
+    }
+
     #[test]
     fn values_are_cast_to_the_types_of_their_columns() {
         let mut tables = [table("line", &["product", "code"])];
         tables[0].columns[0].type_name = "integer".to_owned();
         tables[0].columns[1].type_name = "character".to_owned();
-        let sql =
-            "SELECT 1 FROM line WHERE code = $1 AND product BETWEEN $2 AND $3 + $4".to_owned();
-        let statement = TopStatement { sql, ..TopStatement::default() };
+        let sql = "SELECT 1 FROM line WHERE code = $1 AND product BETWEEN $2 AND $3 + $4";
         let wanted = "SELECT 1 FROM line WHERE code = $1 AND product BETWEEN $2::integer \
                       AND $3::integer + $4";
-        assert_eq!(with_casts(&statement, &tables), wanted);
+        assert_eq!(with_casts(&of(sql), &tables), wanted);
     }
 
     #[test]
@@ -256,51 +222,99 @@ mod tests {
 
     #[test]
     fn a_value_is_of_the_column_that_it_is_compared_with() {
-        let tables = [
-            table("orders", &["id", "customer_id", "day"]),
-            table("customer", &["id", "city", "\"Shelf No\""]),
-        ];
-        let check = |sql: &str, want: &[ValueGuess]| {
-            let statement = TopStatement { sql: sql.to_owned(), ..TopStatement::default() };
-            assert_eq!(guesses(&statement, &tables), want, "{sql}");
-        };
-        let (column, stored) = (ValueGuess::Column, ValueGuess::Stored);
+        use ValueGuess::{Limit, Stored, Unknown};
+        let column = ValueGuess::Column;
         check("SELECT * FROM customer WHERE id = $1", &[column(1, 0)]);
         check(
             "SELECT 1 FROM orders o JOIN customer AS c ON c.id = o.customer_id \
              WHERE c.id = $1 AND o.id>$2 AND day >= $3 LIMIT $4",
-            &[column(1, 0), column(0, 0), column(0, 2), ValueGuess::Limit],
+            &[column(1, 0), column(0, 0), column(0, 2), Limit],
         );
         check(
             "SELECT `id` FROM `customer` WHERE `city` IN (?, ?) AND `id` BETWEEN ? AND ?",
             &[column(1, 1), column(1, 1), column(1, 0), column(1, 0)],
         );
-        check(
-            "UPDATE orders SET day = day + $2 WHERE id = $1",
-            &[column(0, 0), ValueGuess::Unknown],
-        );
-        check("SELECT city ->> $1 FROM customer", &[ValueGuess::Unknown]);
+        check("UPDATE orders SET day = id + $2 WHERE id = $1", &[column(0, 0), Unknown]);
         check("DELETE FROM `customer` WHERE `id` = ?", &[column(1, 0)]);
-        check("INSERT INTO orders VALUES ($1, $2)", &[stored(0, 0), stored(0, 1)]);
-        check("UPDATE customer SET city = $2 WHERE id = $1", &[column(1, 0), stored(1, 1)]);
-        check("INSERT INTO orders SELECT $1", &[ValueGuess::Unknown]);
+        check("INSERT INTO orders VALUES ($1, $2)", &[Stored(0, 0), Stored(0, 1)]);
+        check("UPDATE customer SET city = $2 WHERE id = $1", &[column(1, 0), Stored(1, 1)]);
+        check("INSERT INTO orders (id) SELECT $1", &[Stored(0, 0)]);
+        check(
+            "SELECT 1 FROM \"Order Details\" WHERE \"OrderID\" = $1 AND $2 <= amount",
+            &[column(2, 0), column(2, 1)],
+        );
+        check(
+            "SELECT CASE WHEN c.city = $1 THEN $2 END FROM customer c WHERE lower(city) = \
+             lower($3) AND city::text <> $4::text",
+            &[column(1, 1), Unknown, column(1, 1), column(1, 1)],
+        );
+        // The innermost table that has the column.
+        check(
+            "SELECT 1 FROM customer WHERE id IN (SELECT customer_id FROM orders WHERE id = $1) \
+             AND id NOT IN ($2)",
+            &[column(0, 0), column(1, 0)],
+        );
+    }
+
+    #[test]
+    fn other_places_take_what_they_can() {
+        use ValueGuess::{Array, Fixed, Limit, Member, Offset, Pattern, Unknown, Year};
+        check("SELECT 1 FROM customer WHERE city LIKE $1", &[Pattern(1, 1)]);
+        check("SELECT 1 FROM customer WHERE city NOT ILIKE $1", &[Pattern(1, 1)]);
+        check("SELECT 1 FROM customer WHERE id = ANY ($1)", &[Array(1, 0)]);
+        check("SELECT 1 FROM customer WHERE id = ANY ($1::int[])", &[Array(1, 0)]);
+        check("SELECT city ->> $1, city -> $2 FROM customer", &[Member(1, 1), Member(1, 1)]);
+        check("SELECT city FROM `customer` LIMIT ?, ?", &[Offset, Limit]);
+        check("SELECT city FROM customer LIMIT $1 OFFSET $2", &[Limit, Offset]);
+        check("SELECT city FROM customer OFFSET $1 FETCH FIRST $2 ROWS ONLY", &[Offset, Limit]);
+        check("SELECT 1 FROM orders WHERE extract(year FROM day) = $1", &[Year(0, 2)]);
+        check("SELECT 1 FROM orders WHERE YEAR ( `day` ) = ?", &[Year(0, 2)]);
+        check("SELECT date_trunc($1, day) FROM orders", &[Fixed("\"month\"")]);
+        check("SELECT 1 FROM orders HAVING count(*) > $1", &[Fixed("1, 2, 5")]);
+        check("SELECT 1 FROM orders WHERE day > now() - $1::interval", &[Unknown]);
+        check("SELECT day AT TIME ZONE $1 FROM orders", &[Fixed("\"UTC\"")]);
+        check("SELECT 1 FROM orders WHERE city @> $1", &[Fixed("\"{}\"")]);
+        let step = ValueGuess::Step(0, 0);
+        check("SELECT coalesce(city, $1) FROM customer", &[ValueGuess::Column(1, 1)]);
+        check("UPDATE orders SET id = id + $1", std::slice::from_ref(&step));
+        check("UPDATE orders SET id = id - $1 WHERE id >= $2", &[step.clone(), step]);
+    }
+
+    #[test]
+    fn values_of_one_row_belong_together() {
+        let check = |sql: &str, want: &[&[(usize, usize)]]| {
+            let rows = meaning(&of(sql), &tables()).rows;
+            let columns: Vec<&[(usize, usize)]> =
+                rows.iter().map(|row| row.columns.as_slice()).collect();
+            assert_eq!(columns, want, "{sql}");
+        };
+        check("SELECT 1 FROM orders WHERE day = $1 AND id = $2", &[&[(0, 1), (2, 0)]]);
+        check("SELECT 1 FROM orders WHERE day = $1 OR id = $2", &[]);
+        check("SELECT 1 FROM orders WHERE day > $1 AND id = $2", &[&[(0, 1)]]);
+        check(
+            "SELECT 1 FROM orders WHERE (id, day) IN (($1, $2), ($3, $4))",
+            &[&[(0, 0), (2, 1)], &[(0, 2), (2, 3)]],
+        );
+        check("SELECT 1 FROM orders WHERE (id, day) > ($1, $2)", &[&[(0, 0), (2, 1)]]);
+        check("SELECT 1 FROM orders WHERE ROW(id, day) = ROW($1, $2)", &[&[(0, 0), (2, 1)]]);
+        // Two rows of one table.
+        check(
+            "SELECT 1 FROM orders a, orders b WHERE a.id = $1 AND a.day = $2 AND b.id = $3",
+            &[&[(0, 0), (2, 1)], &[(0, 2)]],
+        );
+        check(
+            "INSERT INTO orders (id, day) VALUES ($1, $2), ($3, $4)",
+            &[&[(0, 0), (2, 1)], &[(0, 2), (2, 3)]],
+        );
     }
 
     #[test]
     fn statements_on_the_server_itself_are_left_out() {
         assert!(is_of_tables("SELECT 1 FROM t"));
         assert!(is_of_tables("WITH x AS (SELECT 1) UPDATE t SET a = 1"));
+        assert!(is_of_tables("REPLACE INTO t VALUES (1)") && is_of_tables("(SELECT 1 FROM t)"));
         for sql in ["SELECT 1", "VACUUM t", "SELECT * FROM pg_class", "BEGIN", "SET x = 1"] {
             assert!(!is_of_tables(sql), "{sql}");
         }
-    }
-
-    #[test]
-    fn parts_are_cut_at_values() {
-        use StatementPart::{Sql, Value, Values};
-        let sql = |text: &str| Sql(text.to_owned());
-        assert_eq!(parts("a $2 b $10"), [sql("a "), Value(1), sql(" b "), Value(9), sql("")]);
-        assert_eq!(parts("a=? AND b=?"), [sql("a="), Value(0), sql(" AND b="), Value(1), sql("")]);
-        assert_eq!(parts("a IN (?...)"), [sql("a IN ("), Values(0), sql(")")]);
     }
 }

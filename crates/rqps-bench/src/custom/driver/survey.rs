@@ -8,8 +8,11 @@ use super::facts::{
 };
 use super::keys;
 use super::names::plain;
-use super::statements::{OWN, is_of_tables, learn_columns, prepared, with_casts};
-use super::written::with_lists;
+use super::pairs::with_own_key;
+use super::statements::{OWN, is_of_tables, learn_columns, meaning, prepared, with_casts};
+use super::token_tree::{NodeKind, TokenTree};
+use super::values::ValueGuess;
+use super::{digests, rows, typed};
 use crate::domain::dialect::{Dialect, SERVER_ONLY};
 use crate::user_text::is_one_statement;
 
@@ -22,6 +25,9 @@ const STATEMENTS: usize = 15;
 /// Sampled values per column.
 const SAMPLE: usize = 20;
 
+/// Longest statement, bytes.
+const LONGEST_STATEMENT: usize = 20_000;
+
 /// Longest sampled value, characters.
 const LONGEST: usize = 60;
 
@@ -31,6 +37,9 @@ const SEARCHED_ROWS: u64 = 20_000_000;
 
 /// Most rows of a table whose values are counted.
 const COUNTED_ROWS: u64 = 1_000_000;
+
+/// Most attempts at casts of a statement.
+const CASTS: usize = 8;
 
 /// Surveys a database.
 ///
@@ -54,7 +63,7 @@ pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSur
     if let Err(why) = keys::read(dialect, ask, &mut found.tables) {
         found.notes.push(format!("foreign keys and unique indexes could not be read: {why}"));
     }
-    match statements(dialect, ask, &found.tables, &mut found.notes) {
+    match statements(dialect, ask, &found.tables, &mut found.left_out) {
         Ok(statements) => found.statements = statements,
         Err(note) => found.notes.push(note),
     }
@@ -66,8 +75,11 @@ pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSur
     learn_columns(&mut found, &mut |table, column| {
         learn(dialect, ask, table, column);
     });
-    for (table, column) in keys::learn(dialect, ask, &mut found) {
+    for (table, column) in rows::learn(dialect, ask, &mut found) {
         learn(dialect, ask, &mut found.tables[table], column);
+    }
+    if dialect == Dialect::Postgres {
+        learn_members(ask, &mut found);
     }
     for (table, name) in found.tables.iter_mut().zip(drafted) {
         table.name = name;
@@ -129,26 +141,33 @@ fn tables(
     Ok(tables)
 }
 
-fn columns(
-    dialect: Dialect,
-    ask: &mut AskDatabase<'_>,
-    table: &mut TableFacts,
-    id: &str,
-) -> Result<(), String> {
+/// The query of a table's columns: name, type, place in the primary key, whether it may be NULL,
+/// length, whether the server computes it, whether it is an identity.
+fn columns_query(dialect: Dialect, id: &str) -> String {
     let quoted = id.replace('\'', "''");
-    let sql = match dialect {
+    match dialect {
         Dialect::Postgres => format!(
-            "SELECT quote_ident(a.attname), a.atttypid::regtype::text, \
+            "SELECT quote_ident(a.attname), \
+             coalesce(nullif(t.typbasetype, 0), t.oid)::regtype::text, \
              (SELECT array_position(i.indkey::int2[]::int[], a.attnum::int) FROM pg_index i \
              WHERE i.indrelid = a.attrelid AND i.indisprimary), NOT a.attnotnull, \
-             CASE WHEN a.atttypid IN (1042, 1043) AND a.atttypmod > 4 THEN a.atttypmod - 4 END \
-             FROM pg_attribute a WHERE a.attrelid = {quoted} AND a.attnum > 0 \
-             AND NOT a.attisdropped \
+             CASE WHEN m.typmod <= 4 THEN NULL \
+             WHEN coalesce(nullif(t.typbasetype, 0), t.oid) IN (1042, 1043) THEN m.typmod - 4 \
+             WHEN coalesce(nullif(t.typbasetype, 0), t.oid) = 1700 \
+             THEN ((m.typmod - 4) >> 16) - ((m.typmod - 4) & 65535) END, \
+             to_jsonb(a) ->> 'attgenerated' = 's', to_jsonb(a) ->> 'attidentity' = 'a' \
+             FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid \
+             CROSS JOIN LATERAL (SELECT CASE WHEN t.typbasetype = 0 THEN a.atttypmod \
+             ELSE t.typtypmod END) AS m(typmod) \
+             WHERE a.attrelid = {quoted} AND a.attnum > 0 AND NOT a.attisdropped \
              ORDER BY a.attnum"
         ),
         Dialect::Mysql => format!(
-            "SELECT CONCAT('`', REPLACE(c.COLUMN_NAME, '`', '``'), '`'), c.DATA_TYPE, \
-             k.ORDINAL_POSITION, c.IS_NULLABLE, c.CHARACTER_MAXIMUM_LENGTH \
+            "SELECT CONCAT('`', REPLACE(c.COLUMN_NAME, '`', '``'), '`'), \
+             CONCAT(c.DATA_TYPE, IF(c.COLUMN_TYPE LIKE '%unsigned%', ' unsigned', '')), \
+             k.ORDINAL_POSITION, c.IS_NULLABLE, \
+             COALESCE(c.CHARACTER_MAXIMUM_LENGTH, c.NUMERIC_PRECISION - c.NUMERIC_SCALE), \
+             c.EXTRA LIKE '%GENERATED%' AND c.EXTRA NOT LIKE '%DEFAULT_GENERATED%', 0 \
              FROM information_schema.COLUMNS c \
              LEFT JOIN information_schema.KEY_COLUMN_USAGE k \
              ON k.TABLE_SCHEMA = c.TABLE_SCHEMA AND k.TABLE_NAME = c.TABLE_NAME \
@@ -158,11 +177,19 @@ fn columns(
         ),
         _ => format!(
             "SELECT '\"' || replace(name, '\"', '\"\"') || '\"', type, nullif(pk, 0), \
-             NOT \"notnull\", NULL FROM pragma_table_info('{quoted}')"
+             NOT \"notnull\", NULL, NULL, NULL FROM pragma_table_info('{quoted}')"
         ),
-    };
+    }
+}
+
+fn columns(
+    dialect: Dialect,
+    ask: &mut AskDatabase<'_>,
+    table: &mut TableFacts,
+    id: &str,
+) -> Result<(), String> {
     let mut key = Vec::new();
-    for (index, row) in ask(&sql)?.into_iter().enumerate() {
+    for (index, row) in ask(&columns_query(dialect, id))?.into_iter().enumerate() {
         let mut cells = row.into_iter();
         let mut cell = || cells.next().flatten();
         let name = plain(dialect, &cell().unwrap_or_default());
@@ -172,8 +199,20 @@ fn columns(
         }
         let is_nullable = matches!(cell().as_deref(), Some("t" | "YES" | "1"));
         let longest = cell().and_then(|text| text.parse().ok());
-        let column =
-            ColumnFacts { name, type_name, is_nullable, longest, ..ColumnFacts::default() };
+        let is_computed = matches!(cell().as_deref(), Some("t" | "1"));
+        let is_identity = matches!(cell().as_deref(), Some("t" | "1"));
+        let values = ColumnValues::Unknown;
+        let column = ColumnFacts {
+            name,
+            type_name,
+            is_nullable,
+            longest,
+            is_computed,
+            is_identity,
+            values,
+            is_dense: false,
+            is_sparse: false,
+        };
         table.columns.push(column);
     }
     key.sort_unstable();
@@ -188,7 +227,7 @@ fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, nu
         return;
     }
     let (name, from) = (&column.name, &table.name);
-    let (mut values, mut is_dense) = (ColumnValues::Unknown, false);
+    let (mut values, mut is_dense, mut is_sparse) = (ColumnValues::Unknown, false, false);
     let is_indexed = table.unique.iter().any(|index| index.first() == Some(&number));
     if column.is_whole() && (table.rows <= SEARCHED_ROWS || is_indexed) {
         let counted = match table.rows <= COUNTED_ROWS {
@@ -202,7 +241,11 @@ fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, nu
         if let (Some(least), Some(most)) = (next(), next()) {
             values = ColumnValues::Whole(least, most);
             let span = most.wrapping_sub(least).wrapping_add(1);
-            is_dense = next() == Some(span);
+            let counted = next();
+            is_dense = counted == Some(span);
+            let is_key = table.unique.iter().any(|index| *index == [number]);
+            let rows = Some(i64::try_from(table.rows).unwrap_or(i64::MAX)).filter(|_| is_key);
+            is_sparse = counted.or(rows).is_some_and(|count| count < span / 2 || span < 0);
         }
     }
     if values == ColumnValues::Unknown {
@@ -215,67 +258,100 @@ fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, nu
         let mut sample: Vec<String> = sample.filter(|text| text.len() <= LONGEST).collect();
         sample.sort_unstable();
         sample.dedup();
+        is_sparse = sample.len() > SAMPLE * 2 / 3;
         if !sample.is_empty() {
             values = ColumnValues::Sample(sample);
         }
     }
     if let Some(column) = table.columns.get_mut(number) {
-        (column.values, column.is_dense) = (values, is_dense);
+        (column.values, column.is_dense, column.is_sparse) = (values, is_dense, is_sparse);
     }
 }
 
-/// The statements with most total time. Notes name those that the server does not prepare.
+/// Reads names of the members of documents that statements ask for.
+fn learn_members(ask: &mut AskDatabase<'_>, found: &mut DatabaseSurvey) {
+    for statement in found.statements.clone() {
+        for guess in meaning(&statement, &found.tables).guesses {
+            let ValueGuess::Member(table, column) = guess else { continue };
+            let facts = &found.tables[table];
+            let (name, from) = (&facts.columns[column].name, &facts.name);
+            let sql = format!(
+                "SELECT DISTINCT k FROM (SELECT {name}::jsonb AS d FROM {from} \
+                 WHERE jsonb_typeof({name}::jsonb) = 'object' LIMIT 1000) AS {OWN}, \
+                 LATERAL jsonb_object_keys(d) AS k ORDER BY 1 LIMIT {SAMPLE}"
+            );
+            let names = ask(&sql).unwrap_or_default().into_iter().flatten().flatten();
+            let names = names.filter(|name| name.len() <= LONGEST).collect();
+            found.members.entry((table, column)).or_insert(names);
+        }
+    }
+}
+
+/// The statements with most total time. `left_out` gets those that the server does not prepare.
 fn statements(
     dialect: Dialect,
     ask: &mut AskDatabase<'_>,
     tables: &[TableFacts],
-    notes: &mut Vec<String>,
+    left_out: &mut Vec<String>,
 ) -> Result<Vec<TopStatement>, String> {
     let rows = match dialect {
         Dialect::Postgres => postgres_statements(ask)?,
-        Dialect::Mysql => ask(&format!(
-            "SELECT DIGEST_TEXT, COUNT_STAR, AVG_TIMER_WAIT / 1e9 \
-             FROM performance_schema.events_statements_summary_by_digest \
-             WHERE SCHEMA_NAME = DATABASE() AND DIGEST_TEXT NOT LIKE '%...' \
-             AND DIGEST_TEXT NOT LIKE '%{OWN}%' ORDER BY SUM_TIMER_WAIT DESC LIMIT 100"
-        ))
-        .map_err(|why| format!("performance_schema has no statements: {why}"))?,
+        Dialect::Mysql => mysql_statements(ask)?,
         _ => return Err("SQLite keeps no statistics of statements".to_owned()),
     };
     let mut found: Vec<TopStatement> = Vec::new();
     for row in rows {
-        let mut cells = row.into_iter().flatten();
-        let (Some(sql), Some(calls), Some(mean)) = (cells.next(), cells.next(), cells.next())
-        else {
-            continue;
-        };
+        let mut cells = row.into_iter();
+        let mut cell = || cells.next().flatten();
+        let (Some(sql), Some(calls), Some(mean)) = (cell(), cell(), cell()) else { continue };
+        let sample = cell();
         let sql = prepared(&sql);
         if found.len() == STATEMENTS || !is_of_tables(sql) {
             continue;
         }
-        let sql = match dialect {
-            Dialect::Mysql => with_lists(sql, tables),
-            _ => sql.to_owned(),
+        let spellings = match dialect {
+            Dialect::Mysql if sql.len() <= LONGEST_STATEMENT => {
+                digests::spellings(sql, sample.as_deref(), tables)
+            }
+            _ => vec![TopStatement { sql: sql.to_owned(), ..TopStatement::default() }],
         };
-        let statement = TopStatement {
-            sql,
-            calls: calls.parse().unwrap_or(1),
-            mean_ms: mean.parse().unwrap_or(0.0),
-            types: Vec::new(),
-        };
-        let text = shortened(&statement.sql);
-        match described(dialect, ask, tables, statement) {
-            Ok(statement) => found.push(statement),
-            Err(why) => notes.push(format!(
+        let (calls, mean_ms) = (calls.parse().unwrap_or(1), mean.parse().unwrap_or(0.0));
+        let mut first_fault = None;
+        let statement = spellings.into_iter().find_map(|spelling| {
+            let statement = TopStatement { calls, mean_ms, ..spelling };
+            let statement = with_own_key(statement, tables);
+            let described = described(dialect, ask, tables, statement);
+            described.map_err(|why| first_fault.get_or_insert(why).len()).ok()
+        });
+        found.extend(statement.clone());
+        if statement.is_none() {
+            let why = first_fault.unwrap_or_default();
+            let text = shortened(sql);
+            left_out.push(format!(
                 "left out, because the server does not prepare it ({}): {text}",
                 why.lines().next().unwrap_or_default()
-            )),
+            ));
         }
     }
     match found.is_empty() {
         true => Err("the server's statistics hold no statement on these tables".to_owned()),
         false => Ok(found),
     }
+}
+
+/// From version 8.0.3 on, with a statement as it was sent.
+fn mysql_statements(ask: &mut AskDatabase<'_>) -> Result<Vec<Vec<Option<String>>>, String> {
+    let sql = |sample: &str| {
+        format!(
+            "SELECT DIGEST_TEXT, COUNT_STAR, AVG_TIMER_WAIT / 1e9, {sample} \
+             FROM performance_schema.events_statements_summary_by_digest \
+             WHERE SCHEMA_NAME = DATABASE() AND DIGEST_TEXT NOT LIKE '%{OWN}%' \
+             ORDER BY SUM_TIMER_WAIT DESC LIMIT 100"
+        )
+    };
+    ask(&sql("QUERY_SAMPLE_TEXT"))
+        .or_else(|_| ask(&sql("NULL")))
+        .map_err(|why| format!("performance_schema has no statements: {why}"))
 }
 
 fn postgres_statements(ask: &mut AskDatabase<'_>) -> Result<Vec<Vec<Option<String>>>, String> {
@@ -322,21 +398,25 @@ fn described(
     tables: &[TableFacts],
     mut statement: TopStatement,
 ) -> Result<TopStatement, String> {
+    if statement.sql.len() > LONGEST_STATEMENT {
+        return Err(format!("it is longer than {LONGEST_STATEMENT} bytes"));
+    }
     // Whoever may run statements on the server wrote it.
     if !is_one_statement(dialect, &statement.sql) {
         return Err("it is more than one statement".to_owned());
     }
     if dialect != Dialect::Postgres {
-        let sql = statement.sql.replace("?...", "?").replace('\\', "\\\\").replace('\'', "''");
+        let tree = TokenTree::of(&statement);
+        let is_list = |at: usize| matches!(tree.nodes[at].kind, NodeKind::Values(_));
+        let sql = tree.with(|at| is_list(at).then(|| "?".to_owned()));
+        let sql = sql.replace('\\', "\\\\").replace('\'', "''");
         ask(&format!("PREPARE {OWN} FROM '{sql}'"))?;
         ask(&format!("DEALLOCATE PREPARE {OWN}"))?;
         return Ok(statement);
     }
-    if let Err(why) = prepare(ask, &statement.sql) {
-        // The server knows no type for two values that are added, as in BETWEEN $1 AND $2 + $3.
-        statement.sql = with_casts(&statement, tables);
-        prepare(ask, &statement.sql).map_err(|_| why)?;
-    }
+    statement.sql = typed::with_same_values(&statement);
+    (statement.sql, statement.is_assumed) = typed::with_values(&statement, tables);
+    prepare_any(ask, tables, &mut statement)?;
     let types = ask(&format!(
         "SELECT unnest(parameter_types)::text FROM pg_prepared_statements WHERE name = '{OWN}'"
     ));
@@ -344,6 +424,44 @@ fn described(
     // The end of the session frees it if this fails.
     ask(&format!("DEALLOCATE {OWN}"))?;
     Ok(statement)
+}
+
+/// Has Postgres prepare a statement; with casts where it does not take it otherwise.
+fn prepare_any(
+    ask: &mut AskDatabase<'_>,
+    tables: &[TableFacts],
+    statement: &mut TopStatement,
+) -> Result<(), String> {
+    let Err(first) = prepare(ask, &statement.sql) else { return Ok(()) };
+    let mut fault = first.clone();
+    for _ in 0..CASTS {
+        let cast = match untyped(&fault) {
+            Some(number) => {
+                let tree = TokenTree::of(statement);
+                let is_it = |at: usize| tree.value(at) == Some(number);
+                tree.with(|at| is_it(at).then(|| format!("{}::text", tree.text(at))))
+            }
+            // The server knows no type for two values that are added, as in
+            // BETWEEN $1 AND $2 + $3.
+            None => with_casts(statement, tables),
+        };
+        if cast == statement.sql {
+            break;
+        }
+        statement.sql = cast;
+        match prepare(ask, &statement.sql) {
+            Ok(()) => return Ok(()),
+            Err(why) => fault = why,
+        }
+    }
+    Err(first)
+}
+
+/// The number, from 0, of the value of which Postgres does not find the type.
+fn untyped(fault: &str) -> Option<usize> {
+    let (_, after) = fault.split_once("data type of parameter $")?;
+    let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse::<usize>().ok()?.checked_sub(1)
 }
 
 /// Has Postgres prepare a statement of the user's, which finds its tables by the login's path.

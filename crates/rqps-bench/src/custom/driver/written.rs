@@ -1,105 +1,182 @@
 //! Finds the column in which a statement stores a value: by its place in VALUES, or by SET.
 
 use super::facts::TableFacts;
-use super::names::{bare, places_of_words};
+use super::names::bare;
+use super::operands::widened;
+use super::token_tree::TokenTree;
+use super::values::ValueGuess;
 
-/// The column that stores the value after `before`, the text of the statement up to there: indexes
-/// of its table and its column. `None` if the value is not stored as it is.
-pub(super) fn written(before: &str, tables: &[TableFacts]) -> Option<(usize, usize)> {
-    let words = places_of_words(before);
-    let upper: Vec<String> = words.iter().map(|(_, word)| word.to_uppercase()).collect();
-    let named = match upper.first()?.as_str() {
-        "INSERT" | "REPLACE" => "INTO",
-        "UPDATE" => "UPDATE",
-        _ => return None,
-    };
-    let mut at = upper.iter().position(|word| word == named)? + 1;
-    while ["ONLY", "IGNORE", "LOW_PRIORITY"].contains(&upper.get(at)?.as_str()) {
-        at += 1;
-    }
-    let end = |index: usize| words[index].0 + words[index].1.len();
-    // `schema.table`: the last part counts.
-    while let Some((next, _)) = words.get(at + 1)
-        && before[end(at)..*next].trim_matches(['"', '`', ' ']) == "."
-    {
-        at += 1;
-    }
-    let table = tables.iter().position(|table| same(bare(&table.name), words[at].1))?;
-    let of_table = |column: Option<usize>| column.map(|column| (table, column));
-    let facts = &tables[table];
-    let later = |word: &str| upper.iter().skip(at + 1).rposition(|other| other == word);
-    if named == "UPDATE" || later("UPDATE").is_some() {
-        // After SET, or after ON DUPLICATE KEY UPDATE.
-        let clause = later("SET").or_else(|| later("UPDATE"))?;
-        let is_over = ["WHERE", "FROM"].iter().any(|word| later(word) > Some(clause));
-        let name = before.trim_end().strip_suffix('=')?.trim_end().trim_end_matches(['"', '`']);
-        let (_, name) = *places_of_words(name).last()?;
-        return of_table(facts.column(name).filter(|_| !is_over));
-    }
-    let values = upper.iter().skip(at + 1).position(|word| word == "VALUES" || word == "VALUE")?;
-    let values = at + 1 + values;
-    let place = place_in_row(&before[end(values)..])?;
-    let names = before[end(at)..words[values].0].trim_matches(['"', '`', ' ', '\n']);
-    let column = match names.strip_prefix('(').and_then(|names| names.split_once(')')) {
-        Some((names, _)) => {
-            let name = names.split(',').nth(place)?.trim().trim_matches(['"', '`']);
-            facts.column(name)
-        }
-        None => Some(place).filter(|place| *place < facts.columns.len()),
-    };
-    of_table(column)
+/// The table that a statement inserts into or changes.
+pub(super) struct Target<'a> {
+    pub(super) table: usize,
+    facts: &'a TableFacts,
+    /// The columns that an INSERT names, or all, and the list of their names in the statement.
+    pub(super) columns: Vec<Option<usize>>,
+    pub(super) list: Option<usize>,
+    /// The word VALUES.
+    pub(super) values: Option<usize>,
+    /// The select list of an INSERT: its first token and the one after its last.
+    select: Option<(usize, usize)>,
+    /// Assignments: their first token and the one after their last.
+    assignments: Option<(usize, usize)>,
 }
 
-fn same(one: &str, other: &str) -> bool {
-    one.eq_ignore_ascii_case(other)
-}
-
-/// The place in its row, from 0, of the value that follows this text after VALUES. `None` if the
-/// text ends outside of a row or within an expression.
-fn place_in_row(text: &str) -> Option<usize> {
-    let (mut depth, mut place, mut is_begin, mut quote) = (0_u32, 0, false, None);
-    for letter in text.chars() {
-        if quote.is_some() {
-            quote = quote.filter(|open| *open != letter);
-            continue;
+impl<'a> Target<'a> {
+    pub(super) fn of(tree: &TokenTree<'_>, tables: &'a [TableFacts]) -> Option<Target<'a>> {
+        let all = tree.nodes.len();
+        let is_outer = |at: &usize| tree.nodes[*at].parent.is_none();
+        let find = |from: usize, words: &[&str]| {
+            (from..all).filter(is_outer).find(|at| tree.is_any(*at, words))
+        };
+        let verb = find(0, &["INSERT", "REPLACE", "UPDATE", "SELECT", "DELETE"])?;
+        let is_update = tree.is(verb, "UPDATE");
+        if tree.is_any(verb, &["SELECT", "DELETE"]) {
+            return None;
         }
-        match letter {
-            '(' if depth == 0 => (depth, place, is_begin) = (1, 0, true),
-            '(' => (depth, is_begin) = (depth + 1, false),
-            ')' => depth = depth.checked_sub(1)?,
-            ',' if depth == 1 => (place, is_begin) = (place + 1, true),
-            '\'' | '"' | '`' => (quote, is_begin) = (Some(letter), false),
-            letter if letter.is_whitespace() => {}
-            _ => is_begin = false,
+        let mut at = verb + 1;
+        while tree.is_any(at, &["INTO", "ONLY", "IGNORE", "LOW_PRIORITY", "DELAYED"]) {
+            at += 1;
         }
+        // `schema.table`: the last part counts.
+        while tree.is_sign(at + 1, ".") {
+            at += 2;
+        }
+        let name = tree.name(at)?;
+        let is_it = |table: &TableFacts| bare(&table.name).eq_ignore_ascii_case(name);
+        let is_exact = |table: &TableFacts| bare(&table.name) == name;
+        let table = tables.iter().position(is_exact).or_else(|| tables.iter().position(is_it))?;
+        let mut target = Target {
+            table,
+            facts: &tables[table],
+            columns: (0..tables[table].columns.len()).map(Some).collect(),
+            list: None,
+            values: None,
+            select: None,
+            assignments: None,
+        };
+        let end_of = |from: usize| {
+            find(from, &["WHERE", "FROM", "RETURNING", "ORDER", "LIMIT"]).unwrap_or(all)
+        };
+        if is_update {
+            target.assignments = find(at, &["SET"]).map(|set| (set + 1, end_of(set)));
+            return Some(target);
+        }
+        let source = find(at, &["VALUES", "VALUE", "SELECT", "SET"]);
+        let list = (at..source.unwrap_or(at)).find(|at| tree.is_sign(*at, "("));
+        if let Some((open, close)) = list.and_then(|open| Some((open, tree.nodes[open].partner?))) {
+            let column = |(_, end): (usize, usize)| tables[table].column(tree.name(end - 1)?);
+            target.columns = tree.items(open + 1, close).into_iter().map(column).collect();
+            target.list = Some(open);
+        }
+        let source = source?;
+        let on = find(source, &["ON"]).filter(|on| {
+            !tree.is(source, "SELECT") || tree.is_any(on + 1, &["CONFLICT", "DUPLICATE"])
+        });
+        let update = on.and_then(|on| find(on, &["UPDATE"]));
+        target.assignments = update.map(|update| (update + 1, end_of(update)));
+        match tree.text(source).to_uppercase().as_str() {
+            "SELECT" => target.select = Some((source + 1, end_of(source))),
+            "SET" => target.assignments = Some((source + 1, all)),
+            _ => target.values = Some(source),
+        }
+        Some(target)
     }
-    (depth == 1 && is_begin).then_some(place)
-}
 
-/// A statement of MySQL's statistics with values where they abbreviate a list: a value for each
-/// column in `VALUES (...)`, and `IN (?...)` for a list of any length.
-pub(super) fn with_lists(sql: &str, tables: &[TableFacts]) -> String {
-    // A column `day` is a unit of time to the statistics.
-    let sql = sql.replace("SQL_TSI_", "").replace("/* , ... */", "");
-    let mut sql = sql.trim_end().to_owned();
-    while let Some((before, after)) = sql.split_once("(...)") {
-        let words: Vec<&str> = places_of_words(before).into_iter().map(|(_, word)| word).collect();
-        let is_row = words.last().is_some_and(|last| same(last, "VALUES") || same(last, "VALUE"));
-        let mut row = String::from("?");
-        // As many as there are columns to store them in.
-        while is_row && written(&format!("{before}({row},"), tables).is_some() {
-            row.push_str(", ?");
+    /// The column in which the value at `at` is stored as it is, or to which it is added; and the
+    /// number of its row.
+    pub(super) fn stored(&self, tree: &TokenTree<'_>, at: usize) -> Option<(usize, ValueGuess)> {
+        let (mut begin, mut end) = widened(tree, at);
+        // `coalesce(value, column)`
+        if let Some(open) = begin.checked_sub(1)
+            && open > 0
+            && tree.is_sign(open, "(")
+            && tree.is_any(open - 1, &["COALESCE", "IFNULL"])
+        {
+            (begin, end) = (open - 1, tree.nodes[open].partner?);
         }
-        let list = if is_row { row } else { "?...".to_owned() };
-        sql = format!("{before}({list}){after}");
+        let before = begin.checked_sub(1)?;
+        if self.assignments.is_some_and(|(from, to)| (from..to).contains(&begin)) {
+            return self.assigned(tree, (begin, end));
+        }
+        let ends = |limit: usize| end + 1 == limit || tree.is_sign(end + 1, ",");
+        let stored = |row: usize, place: usize| {
+            let column = (*self.columns.get(place)?)?;
+            Some((row, ValueGuess::Stored(self.table, column)))
+        };
+        if let Some((from, to)) = self.select
+            && (from..to).contains(&begin)
+            && tree.nodes[begin].parent.is_none()
+        {
+            let is_item = begin == from || tree.is_sign(before, ",");
+            let items = tree.items(from, to);
+            let place = items.iter().position(|(first, _)| *first == begin)?;
+            return if is_item && ends(to) { stored(0, place) } else { None };
+        }
+        let values = self.values.filter(|values| *values < begin)?;
+        let open = tree.nodes[begin].parent.filter(|open| tree.nodes[*open].parent.is_none())?;
+        let is_item = before == open || tree.is_sign(before, ",");
+        if !is_item || !ends(tree.nodes[open].partner?) {
+            return None;
+        }
+        let is_row = |at: &usize| tree.is_sign(*at, "(") && tree.nodes[*at].parent.is_none();
+        let row = (values..open).filter(is_row).count();
+        stored(row, tree.place_in_list(open, begin))
     }
-    sql
+
+    /// For a value of an assignment.
+    fn assigned(
+        &self,
+        tree: &TokenTree<'_>,
+        (begin, end): (usize, usize),
+    ) -> Option<(usize, ValueGuess)> {
+        /// Rows of assignments are none of VALUES.
+        const ASSIGNED: usize = usize::MAX;
+        let (_, to) = self.assignments?;
+        let (first, sign) = tree.operator(begin.checked_sub(1)?)?;
+        let ends = end + 1 == to || tree.is_sign(end + 1, ",");
+        if !ends || tree.nodes[begin].parent.is_some() {
+            return None;
+        }
+        let name_at = first.checked_sub(1)?;
+        let column = self.facts.column(tree.name(name_at)?)?;
+        let guess = match sign {
+            "=" => ValueGuess::Stored(self.table, column),
+            "+" | "-" if self.is_counted(tree, name_at) => ValueGuess::Step(self.table, column),
+            _ => return None,
+        };
+        Some((ASSIGNED, guess))
+    }
+
+    /// True if the name at `at` begins what is assigned to its own column: `a = a + …`.
+    fn is_counted(&self, tree: &TokenTree<'_>, at: usize) -> bool {
+        let mut begin = at;
+        while begin > 1 && tree.is_sign(begin - 1, ".") {
+            begin -= 2;
+        }
+        let assigned = begin.checked_sub(2).and_then(|at| tree.name(at));
+        let is_same =
+            assigned.zip(tree.name(at)).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
+        is_same && tree.is_sign(begin - 1, "=")
+    }
+
+    /// The signs by which the statement adds to columns or subtracts from them, and the column.
+    pub(super) fn counters(&self, tree: &TokenTree<'_>) -> Vec<(usize, usize)> {
+        let (from, to) = self.assignments.unwrap_or_default();
+        let sign = |at: usize| {
+            let is_it = tree.is_sign(at, "+") || tree.is_sign(at, "-");
+            let name_at = at.checked_sub(1).filter(|_| is_it && tree.nodes[at].parent.is_none())?;
+            let column = self.facts.column(tree.name(name_at)?)?;
+            self.is_counted(tree, name_at).then_some((at, column))
+        };
+        (from..to).filter_map(sign).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::facts::ColumnFacts;
     use super::*;
+    use crate::domain::dialect::Dialect;
 
     fn tables() -> Vec<TableFacts> {
         let table = |name: &str, columns: &[&str]| {
@@ -111,52 +188,58 @@ mod tests {
         vec![
             table("customer", &["id", "city"]),
             table("shop.\"Order\"", &["id", "customer_id", "\"Total sum\""]),
+            table("\"Order Details\"", &["order_id", "amount"]),
         ]
     }
 
     #[test]
     fn a_stored_value_has_the_column_of_its_place() {
-        let check = |before: &str, want: Option<(usize, usize)>| {
-            assert_eq!(written(before, &tables()), want, "{before}");
+        // The last value of each.
+        let check = |sql: &str, want: Option<(usize, usize)>| {
+            let tables = tables();
+            let tree = TokenTree::read(Dialect::Postgres, sql);
+            let target = Target::of(&tree, &tables);
+            let (at, _) = tree.values().last().unwrap();
+            let found = target.and_then(|target| target.stored(&tree, at));
+            let found = found.map(|(_, guess)| guess);
+            assert_eq!(found, want.map(|(table, it)| ValueGuess::Stored(table, it)), "{sql}");
         };
-        check("INSERT INTO customer VALUES (", Some((0, 0)));
-        check("INSERT INTO customer VALUES (~, ", Some((0, 1)));
-        check("INSERT INTO customer VALUES (~, ~, ", None);
-        check("insert into shop.\"Order\" (customer_id, \"Total sum\") values (~,", Some((1, 2)));
-        check("REPLACE INTO `shop` . `Order` ( `id` , `customer_id` ) VALUES ( ~ , ", Some((1, 1)));
-        check("INSERT INTO customer (city) VALUES (~), (", Some((0, 1)));
-        check("INSERT INTO customer (city, id) VALUES (concat('(', ~), ", Some((0, 0)));
-        check("INSERT INTO customer (city, id) VALUES (concat(", None);
-        check("INSERT INTO customer (city, id) VALUES (1 + ", None);
-        check("INSERT INTO customer (id) VALUES (~) ON CONFLICT (id) DO NOTHING LIMIT ", None);
-        let upsert = "INSERT INTO customer (id) VALUES (~) ON CONFLICT (id) DO UPDATE SET city = ";
-        check(upsert, Some((0, 1)));
-        check(&format!("{upsert}~ WHERE id = "), None);
-        check("INSERT INTO customer VALUES (~) ON DUPLICATE KEY UPDATE `city` = ", Some((0, 1)));
-        check("UPDATE ONLY shop.\"Order\" SET id = ~, customer_id = ", Some((1, 1)));
-        check("UPDATE customer SET id = id + ", None);
-        check("UPDATE customer SET city = ~ WHERE id = ", None);
-        check("INSERT INTO other VALUES (", None);
-        check("DELETE FROM customer WHERE id = ", None);
-        check("SELECT id FROM customer WHERE id = ", None);
+        check("INSERT INTO customer VALUES ($1)", Some((0, 0)));
+        check("INSERT INTO customer VALUES ($1, $2)", Some((0, 1)));
+        check("INSERT INTO customer VALUES ($1, $2, $3)", None);
+        check(
+            "insert into shop.\"Order\" (customer_id, \"Total sum\") values ($1,$2)",
+            Some((1, 2)),
+        );
+        check("INSERT INTO \"Order Details\" (amount) VALUES ($1::int)", Some((2, 1)));
+        check("INSERT INTO customer (city) VALUES ($1), ($2)", Some((0, 1)));
+        check("INSERT INTO customer (city, id) VALUES (concat('(', $1), $2)", Some((0, 0)));
+        check("INSERT INTO customer (city, id) VALUES (concat($1), 1)", None);
+        check("INSERT INTO customer (city, id) VALUES (1 + $1, 1)", None);
+        check("INSERT INTO customer (id, city) SELECT id, $1 FROM customer", Some((0, 1)));
+        check("INSERT INTO customer (id, city) SELECT id, city FROM customer WHERE id = $1", None);
+        check("INSERT INTO customer (id) VALUES ($1) ON CONFLICT (id) DO NOTHING", Some((0, 0)));
+        let upsert = "INSERT INTO customer (id) VALUES ($1) ON CONFLICT (id) DO UPDATE SET city =";
+        check(&format!("{upsert} $2"), Some((0, 1)));
+        check(&format!("{upsert} $2 WHERE customer.id = $3"), None);
+        check("UPDATE ONLY shop.\"Order\" SET id = $1, customer_id = $2", Some((1, 1)));
+        check("UPDATE customer SET city = coalesce($1, city) WHERE id = 1", Some((0, 1)));
+        check("UPDATE customer SET id = city + $1", None);
+        check("UPDATE customer SET city = $1 WHERE id = $2", None);
+        check("WITH x AS (SELECT 1) UPDATE customer SET city = $1", Some((0, 1)));
+        check("INSERT INTO other VALUES ($1)", None);
+        check("DELETE FROM customer WHERE id = $1", None);
     }
 
     #[test]
-    fn lists_get_as_many_values_as_there_are_columns() {
-        let check = |sql: &str, want: &str| assert_eq!(with_lists(sql, &tables()), want, "{sql}");
-        check("INSERT INTO `customer` VALUES (...)", "INSERT INTO `customer` VALUES (?, ?)");
-        check(
-            "INSERT INTO `customer` ( `city` , `id` ) VALUES (...) /* , ... */",
-            "INSERT INTO `customer` ( `city` , `id` ) VALUES (?, ?)",
-        );
-        check(
-            "INSERT INTO `customer` ( `id` ) VALUES (?)",
-            "INSERT INTO `customer` ( `id` ) VALUES (?)",
-        );
-        check("SELECT SQL_TSI_DAY FROM `customer`", "SELECT DAY FROM `customer`");
-        check(
-            "SELECT * FROM `customer` WHERE `id` IN (...) AND `city` = ?",
-            "SELECT * FROM `customer` WHERE `id` IN (?...) AND `city` = ?",
-        );
+    fn what_is_added_to_a_column_is_no_value_of_it() {
+        let (sql, tables) = ("UPDATE customer c SET city = $1, id = c.id - $2", tables());
+        let tree = TokenTree::read(Dialect::Postgres, sql);
+        let target = Target::of(&tree, &tables).unwrap();
+        let (at, _) = tree.values().last().unwrap();
+        let (_, guess) = target.stored(&tree, at).unwrap();
+        assert_eq!(guess, ValueGuess::Step(0, 0));
+        let counters = target.counters(&tree);
+        assert_eq!(counters.iter().map(|(at, _)| tree.text(*at)).collect::<Vec<_>>(), ["-"]);
     }
 }
