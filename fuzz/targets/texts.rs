@@ -9,10 +9,11 @@ use rqps_model::dialect::Dialect;
 use rqps_model::escape;
 use rqps_model::json;
 use rqps_model::sql_name::Literal;
+
 use rqps_text::pgbench::{PgbenchProgram, VariableNames};
 use rqps_text::{
-    self as user_text, ChangedRelation, CsvReader, CsvRecord, SqlChunk, SqlLexer, SqlPart,
-    SqlSplitter, mysql_dump, toml_reader,
+    self as user_text, ChangedRelation, CsvReader, CsvRecord, LoadRules, SqlChunk, SqlLexer,
+    SqlPart, SqlSplitter, mysql_dump, toml_reader,
 };
 
 use super::{file, text};
@@ -80,6 +81,66 @@ pub(super) fn sql_splitter(bytes: &[u8]) {
             }
         }
     }
+}
+
+/// Words that no statement of a load may begin with on a server of others, and words that lead to
+/// files and programs of its host.
+const NEVER_FIRST: &[&str] = &[
+    "CALL",
+    "DEALLOCATE",
+    "DO",
+    "EXECUTE",
+    "GRANT",
+    "HANDLER",
+    "INSTALL",
+    "KILL",
+    "LOAD",
+    "NOTIFY",
+    "PREPARE",
+    "REASSIGN",
+    "REVOKE",
+    "SECURITY",
+    "SHUTDOWN",
+    "VACUUM",
+];
+const NEVER: &[&str] = &["DUMPFILE", "OUTFILE", "PROGRAM", "LO_IMPORT", "PG_READ_FILE"];
+
+/// What a load may do on a server of others: any text is judged, and an admitted statement has none
+/// of the words that are never allowed.
+pub(super) fn load_rules(bytes: &[u8]) {
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        let mut rules = LoadRules::new(dialect);
+        for chunk in chunks(dialect, bytes).unwrap_or_default() {
+            match chunk {
+                SqlChunk::Copy(sql, _) => drop(rules.judge_copy(&sql)),
+                SqlChunk::Statement(sql, _) => {
+                    let Ok(admitted) = rules.judge(&sql) else { continue };
+                    if admitted.left_out.is_none() {
+                        has_none_of_never(dialect, &admitted.sent(&sql));
+                    }
+                }
+                SqlChunk::CopyLine(_) | SqlChunk::CopyEnd => {}
+            }
+        }
+    }
+    let _ = rqps_text::dropped(Dialect::Postgres, &text(bytes));
+}
+
+fn has_none_of_never(dialect: Dialect, sql: &[u8]) {
+    let codes = way(&mut SqlLexer::new(dialect), sql);
+    let is_part = |at: usize| codes[at] && (sql[at].is_ascii_alphanumeric() || sql[at] == b'_');
+    let mut words = vec![String::new()];
+    for at in 0..sql.len() {
+        match is_part(at) {
+            true => words.last_mut().expect("a word").push(sql[at].to_ascii_uppercase().into()),
+            false => words.push(String::new()),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    let first = words.first().map_or("", String::as_str);
+    let found = words.iter().find(|word| NEVER.contains(&word.as_str()));
+    let shown = text(sql);
+    assert!(!NEVER_FIRST.contains(&first) && found.is_none(), "{dialect:?} admits {shown}");
 }
 
 /// The parts of a statement are the statement.

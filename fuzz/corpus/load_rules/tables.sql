@@ -1,0 +1,7 @@
+SET NAMES utf8mb4;
+CREATE TABLE t (id int PRIMARY KEY, c text DEFAULT 'x', CHECK (id > 0));
+INSERT INTO t VALUES (1, 'a'), (2, NULL);
+CREATE INDEX i ON t (c);
+ALTER TABLE t ADD COLUMN d numeric(8,2);
+COMMENT ON TABLE t IS 'do';
+DROP TABLE IF EXISTS t;
