@@ -13,6 +13,7 @@ mod time_left {
     pub(crate) mod table;
 }
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -25,10 +26,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::folders::Folders;
-use crate::time_left::table::{self, Row, SHARES};
+use crate::time_left::table::{self, Row};
 
-const SHORT: &str = "--steps point-query,update-index --set rows=100000 --set read_seconds=4 --set \
-                     write_seconds=4 --set warmup_seconds=1";
+/// Shares of a run at which its time left is looked at.
+const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
+
+const SHORT: &str = "--steps point-query,update-index --set rows=100000 --set read_seconds=2 --set \
+                     write_seconds=2 --set warmup_seconds=0.5";
 
 /// The kinds of runs: a name, and words of which the first is the command.
 const KINDS: &[(&str, &str)] = &[
@@ -39,16 +43,16 @@ const KINDS: &[(&str, &str)] = &[
     ("run", "compare postgres@17.2.0 sqlite --interleave run SHORT"),
     ("loads", "compare postgres@17.2.0 b=postgres@17.2.0 --loads 2 SHORT"),
     ("auto", "compare sqlite sqlite:small-cache --blocks auto SHORT"),
-    ("aa", "doctor --aa sqlite"),
+    ("aa", "doctor --aa sqlite SHORT"),
     ("count", "compare sqlite sqlite:small-cache --count --blocks 2 SHORT"),
     ("count-server", "count postgres@17.2.0 b=postgres@17.2.0 --steps point-query,update-index"),
     ("profile", "compare postgres@17.2.0 b=postgres@17.2.0 --profile --blocks 2 SHORT"),
-    ("kv", "compare rocksdb@9.9.3 b=rocksdb@9.9.3 --bench kv"),
-    ("insert", "compare postgres@17.2.0 b=postgres@17.2.0 --bench insert"),
-    ("vector", "compare postgres@17+pgvector b=postgres@17+pgvector --bench vector"),
+    ("kv", "compare rocksdb@9.9.3 b=rocksdb@9.9.3 --bench kv --blocks 2"),
+    ("insert", "compare postgres@17.2.0 b=postgres@17.2.0 --bench insert --blocks 2"),
+    ("vector", "compare postgres@17+pgvector b=postgres@17+pgvector --bench vector --blocks 2"),
     ("sql", "compare postgres@17.2.0 sqlite --bench sql:WORKLOAD"),
-    ("ycsb", "compare sqlite b=sqlite --bench ycsb:abc"),
-    ("orders", "compare postgres@17.2.0 b=postgres@17.2.0 --bench orders"),
+    ("ycsb", "compare sqlite b=sqlite --bench ycsb:a,b,c --blocks 2"),
+    ("orders", "compare postgres@17.2.0 b=postgres@17.2.0 --bench orders --blocks 2"),
     ("resume", "compare postgres@17.2.0 b=postgres@17.2.0 SHORT"),
     ("on", "compare sqlite sqlite:small-cache SHORT"),
 ];
@@ -133,7 +137,7 @@ fn measure(options: &Options) -> Result<()> {
         rows.retain(|other: &Row| other.kind != row.kind);
         rows.push(row);
         if let Some(path) = &options.record {
-            fs::write(path, table::csv(&rows)).with_context(|| path.display().to_string())?;
+            fs::write(path, csv(&rows)).with_context(|| path.display().to_string())?;
         }
     }
     print!("{}", table::markdown(&rows));
@@ -207,4 +211,18 @@ fn said(options: &Options, words: &[String], scratch: &Path, until: Option<u64>)
     };
     let found = SHARES.map(|share| of_share(share).unwrap_or((f64::NAN, f64::NAN)));
     Ok(Row { kind: String::new(), seconds: end - first, found })
+}
+
+const HEAD: &str = "kind,seconds,said_10,true_10,said_50,true_50,said_90,true_90";
+
+fn csv(rows: &[Row]) -> String {
+    let mut text = format!("{HEAD}\n");
+    for Row { kind, seconds, found } in rows {
+        _ = write!(text, "{kind},{seconds:.1}");
+        for (said, truth) in found {
+            _ = write!(text, ",{said:.1},{truth:.1}");
+        }
+        text.push('\n');
+    }
+    text
 }

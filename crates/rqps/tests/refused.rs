@@ -78,6 +78,20 @@ fn what_leads_nowhere_is_told_on_a_busy_host_and_leaves_nothing() {
 }
 
 #[test]
+fn a_server_that_does_not_answer_is_told_before_the_first_block() {
+    let scene = Scene::new();
+    // Nothing listens at a port that was free a moment ago.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+    let place = listener.local_addr().expect("address");
+    drop(listener);
+    for scheme in ["postgres", "mysql"] {
+        let dsn = format!("theirs={scheme}://me@{place}/shop");
+        let words = ["compare", "fake@1", &dsn, "--set", "rows=200"];
+        scene.refused(&words, "measure theirs: connect to the server at ");
+    }
+}
+
+#[test]
 fn a_lock_that_cannot_be_made_is_not_taken_for_another_rqps() {
     let scene = Scene::new();
     fs::write(scene.path("file"), "").expect("write");
@@ -111,7 +125,9 @@ fn doctor_names_the_word_as_it_was_written() {
 #[test]
 fn a_report_of_nothing_but_failures_says_so() {
     let scene = Scene::new();
-    let words = ["compare", "postgres://me@127.0.0.1:1/db", "--steps", "point-query"];
+    fs::create_dir_all(scene.path("here/configs/fake")).expect("folder");
+    fs::write(scene.path("here/configs/fake/broken.conf"), "fail = settle\n").expect("write");
+    let words = ["compare", "broken=fake@1:broken", "--bench", "insert", "--steps", "qr100*"];
     let more = ["--blocks", "1", "--canaries", "off", "--out", "out"];
     let words = [&words[..], &more[..]].concat();
     let output = scene.run(&words);
@@ -121,7 +137,8 @@ fn a_report_of_nothing_but_failures_says_so() {
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(4), "{words:?}: {said}");
         assert!(said.contains("no measured step: 1 of 1 runs failed"), "{words:?}: {said}");
-        assert!(said.contains("connect to 127.0.0.1:1"), "{words:?}: {said}");
+        assert!(said.contains("its config says so (fail)"), "{words:?}: {said}");
+        assert!(!said.contains("--resume DIR"), "{words:?}: {said}");
     }
     // Where something was measured there is a report, and failures are in it.
     let mut words = words;
@@ -132,7 +149,7 @@ fn a_report_of_nothing_but_failures_says_so() {
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
     let output = scene.run(&["report", "some"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("postgres-127.0.0.1"));
+    assert!(text(&output.stdout).contains("its config says so (fail)"));
 }
 
 #[test]

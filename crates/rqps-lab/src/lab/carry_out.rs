@@ -64,8 +64,12 @@ pub fn carry_out(
     )?;
     let interrupted = execution.stopped();
     if !interrupted {
+        let task = cost::clear(&options.plan);
+        progress.begin(task);
+        progress.doing("", "remove data and snapshots", None);
         guest::clean_up(options, &mut progress)?;
         execution.folders.clear()?;
+        progress.end(task);
     }
     Ok(ExecutionSummary { faults, interrupted })
 }
@@ -122,7 +126,7 @@ pub(super) fn blocks(
     let cached = template.cached;
     let mut scheduler = BlockScheduler::new((phases, cached), executor.is_elsewhere());
     let mut tasks = scheduler.all_after(plan, 0, history);
-    if !tasks.is_empty() && !executor.is_elsewhere() {
+    if tasks.len() > 1 && !executor.is_elsewhere() {
         tasks.extend(cost::loads(plan));
     }
     scheduler.plan(plan, &tasks, progress);

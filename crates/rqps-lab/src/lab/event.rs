@@ -55,7 +55,8 @@ pub enum Event {
         done_seconds: f64,
         /// Seconds that it will probably still take.
         left_seconds: f64,
-        /// True if only the fewest blocks of `--blocks auto` are in it: nothing was judged yet.
+        /// True if `--blocks auto` may measure more: it has not judged yet, or open steps may need
+        /// more blocks than they seem to.
         is_least: bool,
     },
 }

@@ -52,11 +52,11 @@ fn guest(options: &ExecutionOptions, target: &Target) -> Result<Guest> {
     })
 }
 
-/// Looks on every server where tables would go, and says it. A server that does not answer is left
-/// to its runs, which say so.
+/// Looks on every server where tables would go, and says it.
 ///
 /// # Errors
-/// Something is in the way of the tables of a target; nothing is touched then on any server.
+/// A server cannot be reached or does not let rqps in, or something is in the way of the tables of a
+/// target; nothing is touched then on any server.
 pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) -> Result<()> {
     let plan = &options.plan;
     check_replace(options)?;
@@ -79,10 +79,7 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
                 progress.note(&format!("{label}: {words}"));
                 encrypted.extend(external.is_encrypted().map(|is| (label.clone(), is)));
             }
-            Err(error @ DbmsError::Refused(_)) => {
-                return Err(error).with_context(|| format!("measure {label}"));
-            }
-            Err(_) => continue,
+            Err(error) => return Err(error).with_context(|| format!("measure {label}")),
         }
         match plan.interleave {
             // Both are there at the same time, so they must not want the same place.

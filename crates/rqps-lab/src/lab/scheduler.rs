@@ -93,7 +93,11 @@ impl BlockScheduler {
     pub(super) fn all_after(&self, plan: &Plan, block: u32, history: &History) -> Vec<PlannedTask> {
         let coming = (block + 1..=plan.blocks.fewest()).filter(|block| !history.is_done(*block));
         let whole = self.block(plan, &Selection::all(&self.phases));
-        coming.flat_map(|_| whole.clone()).collect()
+        coming.flat_map(|_| whole.clone()).chain(self.end(plan)).collect()
+    }
+
+    fn end(&self, plan: &Plan) -> Option<PlannedTask> {
+        (!self.is_elsewhere).then(|| cost::clear(plan))
     }
 
     /// Plans the fewest blocks, until a decision tells how many more there are.
@@ -133,12 +137,17 @@ impl BlockScheduler {
         monitor.note_open(execution, record.collect())?;
         let tasks = self.left(execution, block, &open);
         let left = progress.expected(&tasks);
+        let tasks: Vec<_> = tasks.into_iter().chain(self.end(&execution.options.plan)).collect();
         let text = match stop {
             Some(reason) => format!("after block {block}: {reason}"),
             None => self.open_text(execution, block, (&open, steps), (left, monitor)),
         };
         progress.note(&text);
-        progress.plan(&tasks);
+        // A step that scatters more than its first blocks did needs more than it seemed.
+        match open.iter().map(|step| step.pairs_needed).max() {
+            Some(last) if last.max(block + 1) < most => progress.plan_least(&tasks),
+            _ => progress.plan(&tasks),
+        }
         self.open = Some(open);
         Ok(())
     }

@@ -19,6 +19,8 @@ const VALGRIND_START_SECONDS: f64 = 20.0;
 const VALGRIND_STEP_SECONDS: f64 = 3.0;
 /// A statement under valgrind.
 const VALGRIND_STATEMENT_SECONDS: f64 = 0.005;
+/// Removing the data and the snapshot of a server.
+const CLEAR_SECONDS: f64 = 1.0;
 /// Both readings of the canaries beside a block.
 const CANARIES_SECONDS: f64 = 1.6;
 /// Bytes per second of a snapshot that is copied, on the slow side.
@@ -54,6 +56,8 @@ pub enum WorkKind {
     Restore,
     /// Reading the last counters and stopping a server.
     Stop,
+    /// Removing data and snapshots at the end.
+    Clear,
     /// A whole block on another host, with its loads.
     Block,
 }
@@ -129,7 +133,8 @@ pub fn estimate(plan: &Plan, phases: &[Phase]) -> Cost {
     let load_seconds = sum(&loads(plan));
     let all: Vec<&Target> = plan.targets.iter().collect();
     let block_seconds = sum(&block(plan, &all, &numbered(phases)));
-    let through = |blocks: u32| load_seconds + block_seconds * f64::from(blocks);
+    let clear_seconds = clear(plan).seconds;
+    let through = |blocks: u32| load_seconds + block_seconds * f64::from(blocks) + clear_seconds;
     let most = plan.blocks.most();
     let budget = match plan.blocks {
         Blocks::Auto(Auto { budget_seconds: Some(budget), .. }) => budget,
@@ -228,6 +233,13 @@ pub fn stop(plan: &Plan, target: &Target) -> PlannedTask {
     }
     let at_once = if plan.takes_turns() { plan.targets.len().clamp(1, 2) as f64 } else { 1.0 };
     PlannedTask::one(WorkKind::Stop, Usual::of(target).stop_seconds / at_once)
+}
+
+/// Removing data and snapshots at the end.
+pub fn clear(plan: &Plan) -> PlannedTask {
+    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded());
+    let own = servers.filter(|target| !is_external(target)).count();
+    PlannedTask::one(WorkKind::Clear, 0.2 + own as f64 * CLEAR_SECONDS)
 }
 
 /// A phase of one target, with its number.

@@ -19,7 +19,7 @@ How often verdicts of rqps are wrong, and what they find, on real servers: compa
 with itself (A/A), and with a twin that is slower by a known share.
 [Simulations](verdicts.md#error-rates) cover more cases; this page shows whether reality agrees.
 
-    cargo bench --profile dev --bench evidence -- docs/evidence > docs/evidence.md
+    cargo bench --profile dev --bench evidence
 
 writes this page from the CSV files in docs/evidence. Do not edit it; a test compares both.
 

@@ -5,35 +5,18 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
 
-/// Shares of a run at which its time left is looked at.
-pub(crate) const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
-
 /// One run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) kind: String,
     /// The length of the run.
     pub(crate) seconds: f64,
-    /// Seconds left at each share: said, true.
+    /// Seconds left at a tenth, a half and nine tenths: said, true.
     pub(crate) found: [(f64, f64); 3],
 }
 
 /// Allowed errors: a share of the true time left, or seconds.
 const BAR: (f64, f64) = (0.2, 5.0);
-
-const HEAD: &str = "kind,seconds,said_10,true_10,said_50,true_50,said_90,true_90";
-
-pub(crate) fn csv(rows: &[Row]) -> String {
-    let mut text = format!("{HEAD}\n");
-    for Row { kind, seconds, found } in rows {
-        _ = write!(text, "{kind},{seconds:.1}");
-        for (said, truth) in found {
-            _ = write!(text, ",{said:.1},{truth:.1}");
-        }
-        text.push('\n');
-    }
-    text
-}
 
 pub(crate) fn read(text: &str) -> Result<Vec<Row>> {
     let row = |line: &str| {

@@ -52,7 +52,11 @@ pub(super) fn carry_out(
         complain!("rqps: failed: {fault}");
     }
     if summary.interrupted {
-        tell!("rqps: stopped; resume with `rqps run --resume {}`", out.display());
+        let out = out.display();
+        tell!(
+            "rqps: stopped; finished runs are in {out}\nhint: give the same command again with \
+             --out {out}, and it goes on there"
+        );
         return Ok(Measured::Stopped);
     }
     let code = if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED };

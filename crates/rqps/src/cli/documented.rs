@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use crate::cli::args::{Arguments, Command};
+use crate::benchmarks;
+use crate::cli::args::{Arguments, Command, Compare};
+use crate::cli::measure;
 use crate::plan::words;
 
 /// Command lines of a page with their line numbers, from fenced and indented blocks; each includes
@@ -82,7 +84,7 @@ fn split(command: &str) -> Vec<String> {
     words
 }
 
-/// The error of a command line; `None` if rqps accepts it.
+/// The error of a command line; `None` if rqps accepts it and could make its plan.
 fn fault(command: &str) -> Option<String> {
     let arguments = match Arguments::try_parse_from(split(command)) {
         Ok(arguments) => arguments,
@@ -93,7 +95,22 @@ fn fault(command: &str) -> Option<String> {
         Command::Count(count) => &count.targets,
         _ => return None,
     };
-    words::targets(targets).err().map(|error| error.to_string())
+    if let Err(error) = words::targets(targets) {
+        return Some(error.to_string());
+    }
+    let (Command::Compare(compare) | Command::Plan(compare)) = &arguments.command else {
+        return None;
+    };
+    // Other benchmarks read files of the user's.
+    let is_built_in = matches!(compare.shape.bench.as_slice(), [name] if !name.contains(':'));
+    is_built_in.then(|| plan_fault(compare)).flatten()
+}
+
+fn plan_fault(compare: &Compare) -> Option<String> {
+    let made = measure::plan_of(&compare.targets, &compare.shape).and_then(|plan| {
+        plan.targets.first().map(|first| plan.phases(first)).transpose().map_err(Into::into)
+    });
+    made.err().map(|error| format!("{error:#}"))
 }
 
 #[test]
@@ -103,6 +120,8 @@ fn command_lines_of_the_documentation_are_accepted() {
     let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
     let mut pages: Vec<PathBuf> = docs.filter(is_page).collect();
     pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
+    let help = fs::read_dir(root.join("crates/rqps/src/cli/help")).unwrap();
+    pages.extend(help.map(|entry| entry.unwrap().path()));
     pages.sort();
     let (mut seen, mut faults) = (0, Vec::new());
     for page in pages {
@@ -116,6 +135,18 @@ fn command_lines_of_the_documentation_are_accepted() {
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(seen > 80, "{seen}");
+}
+
+#[test]
+fn lists_of_benchmarks_name_all() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let glossary = fs::read_to_string(root.join("docs/glossary.md")).unwrap();
+    let row = glossary.lines().find(|line| line.starts_with("| benchmark |")).unwrap();
+    let help = include_str!("help/benchmarks.txt");
+    for spec in benchmarks::ALL {
+        assert!(row.split([' ', ',', ';']).any(|word| word == spec.name), "{}: {row}", spec.name);
+        assert!(help.contains(&format!("  --bench {}", spec.name)), "{}: {help}", spec.name);
+    }
 }
 
 #[test]

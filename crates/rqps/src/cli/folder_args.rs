@@ -18,8 +18,8 @@ pub(super) struct Folders {
     /// ./configs, for targets that name their configuration]
     #[arg(long, value_name = "DIR")]
     pub configs: Option<PathBuf>,
-    /// Parent of the temporary folder for data and snapshots, which rqps removes at the end
-    /// [default: beside the results]
+    /// Parent of the temporary folder for data and snapshots. rqps removes it at the end; after
+    /// Ctrl-C it stays, and --resume with the same --work uses it [default: beside the results]
     #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
     pub work: Option<PathBuf>,
     /// Folder of debug files by build id (DIR/.build-id/ab/cdef.debug): names of functions of

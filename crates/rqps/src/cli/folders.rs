@@ -142,3 +142,68 @@ pub(super) fn is_in_use(results: &Path) -> bool {
     let held = |lock: &Path| Lock::acquire(lock, "rqps run --status");
     lock.exists() && matches!(held(&lock), Err(LockError::Held { .. }))
 }
+
+/// Options of the command line that no plan holds, so that `rqps run --resume` needs them again;
+/// true for those with a value.
+const AGAIN: &[(&str, bool)] = &[
+    ("--work", true),
+    ("--cache", true),
+    ("--configs", true),
+    ("--debug-dir", true),
+    ("--on", true),
+    ("--constraint", true),
+    ("--client-constraint", true),
+    ("--sbatch", true),
+    ("--ssh-config", true),
+    ("--replace", true),
+    ("--keep", false),
+];
+
+/// The words after `rqps run --resume`: the result folder, and options of this command line.
+pub(super) fn resume_words(out: &Path) -> String {
+    of_line(out, std::env::args())
+}
+
+fn of_line(out: &Path, line: impl Iterator<Item = String>) -> String {
+    let mut text = shell_word(&out.to_string_lossy());
+    let mut line = line.take_while(|word| word != "--");
+    while let Some(word) = line.next() {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (word.as_str(), None),
+        };
+        let Some((_, has_value)) = AGAIN.iter().find(|(again, _)| *again == name) else { continue };
+        text.push_str(&format!(" {name}"));
+        if *has_value && let Some(value) = value.or_else(|| line.next()) {
+            text.push_str(&format!(" {}", shell_word(&value)));
+        }
+    }
+    text
+}
+
+/// A word as a shell takes it.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:@%+=,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_has_what_the_plan_does_not_hold() {
+        let check = |line: &str, expected: &str| {
+            let line = line.split_whitespace().map(str::to_owned);
+            assert_eq!(of_line(Path::new("out"), line), expected);
+        };
+        check("rqps compare a b --blocks 3 --out out", "out");
+        check("rqps compare a b --work /fast --keep --out out", "out --work /fast --keep");
+        check("rqps compare a b --on=ssh:me@host --out out", "out --on ssh:me@host");
+        check("rqps compare a b --out out -- --work x", "out");
+        assert_eq!(of_line(Path::new("it's mine"), std::iter::empty()), r"'it'\''s mine'");
+    }
+}

@@ -88,8 +88,13 @@ pub(super) fn lines(plan: &Plan, cost: &Cost, said: &Folders) -> Result<Vec<Stri
     }
     let facts = host::read(&folders::existing(said.work.as_deref().or(said.out.as_deref())));
     let known = plan.closest(&fingerprint(&facts), &stored);
-    let found = known.and_then(|known| found(plan, cost, known));
+    let found = known.filter(|known| is_of(plan, known)).and_then(|it| found(plan, cost, it));
     Ok(vec![found.unwrap_or_else(|| unknown(plan))])
+}
+
+/// True if a target is of the DBMS of the calibration: what scatters differs too much between two.
+fn is_of(plan: &Plan, known: &Calibration) -> bool {
+    plan.targets.iter().any(|target| target.dbms == known.dbms)
 }
 
 /// The forecast; `None` if the calibration has no variance.
@@ -144,8 +149,9 @@ fn unknown(plan: &Plan) -> String {
     let target = plan.targets.first().map(|target| words::word(&file::without_password(target)));
     let target = target.unwrap_or_default();
     let bare = words::label_of(&target).map_or(target.as_str(), |(_, bare)| bare);
+    let dbms = plan.targets.first().map_or("its DBMS", |target| target.dbms.name());
     format!(
-        "its MDE is unknown, because this host has no calibration {way}; to make one: rqps \
-         doctor --aa {bare} with the same options"
+        "its MDE is unknown, because this host has no calibration of {dbms} {way}; to make one: \
+         rqps doctor --aa {bare} with the same options"
     )
 }

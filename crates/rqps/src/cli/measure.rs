@@ -473,7 +473,7 @@ fn finish(
         tell!(
             "rqps: stopped; finished runs are in {}\nhint: resume with `rqps run --resume {}`",
             out.display(),
-            out.display()
+            folders::resume_words(out)
         );
         return Ok(exit::INTERRUPTED);
     }

@@ -125,7 +125,9 @@ fn exit_code_of(comparisons: &[&Comparison]) -> u8 {
     if let Some((folder, why)) = first {
         complain!("{folder}: {why}");
     }
-    complain!("hint: fix the cause and resume with `rqps run --resume DIR`");
+    let results = first.and_then(|(folder, _)| Path::new(folder).parent());
+    let results = results.map_or("DIR".to_owned(), |results| results.display().to_string());
+    complain!("hint: fix the cause and resume with `rqps run --resume {results}`");
     exit::RUN_FAILED
 }
 
