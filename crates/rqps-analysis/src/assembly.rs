@@ -39,17 +39,7 @@ pub(super) fn run_facts(run: &Run) -> RunFacts {
 }
 
 pub(super) fn target_facts(dataset: &Dataset, labels: &[String]) -> Vec<TargetFacts> {
-    let nothing = |label: &String| TargetFacts {
-        label: label.clone(),
-        target: None,
-        manifests: Vec::new(),
-        places: Vec::new(),
-        configs: Vec::new(),
-        workloads: Vec::new(),
-        loads: Vec::new(),
-        runs: Vec::new(),
-    };
-    let mut targets: Vec<TargetFacts> = labels.iter().map(nothing).collect();
+    let mut targets: Vec<TargetFacts> = labels.iter().map(|label| TargetFacts::of(label)).collect();
     let places = places(labels);
     for (index, run) in dataset.runs.iter().enumerate() {
         let record = &run.record;
@@ -58,6 +48,9 @@ pub(super) fn target_facts(dataset: &Dataset, labels: &[String]) -> Vec<TargetFa
         push_new(&mut facts.manifests, &record.manifest);
         if let Some(place) = &record.place {
             push_new(&mut facts.places, place);
+        }
+        if facts.server_settings.is_empty() {
+            facts.server_settings.clone_from(&record.server_settings);
         }
         push_new(&mut facts.configs, &record.config);
         push_new(&mut facts.workloads, &record.workload);

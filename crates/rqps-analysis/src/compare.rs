@@ -13,7 +13,7 @@ use super::measure::measure;
 use super::measurement::Measurement;
 use super::pairing::divide;
 use super::verdict::{self, VerdictOptions, VerdictSummary};
-use super::{assembly, counted, remarks, sampled, write_rate};
+use super::{assembly, counted, remarks, sampled, server_settings, write_rate};
 use crate::domain::benchmark::Group;
 use crate::domain::run::{Dataset, Run, RunRecord};
 use crate::parallel;
@@ -134,6 +134,7 @@ fn compare_alike(
         let mut step = assembly::measured_step(dataset, &labels, head, extensions);
         divide(&runs, &mut step);
         write_rate::note(&targets, &mut step, extensions);
+        server_settings::note(&targets, &mut step);
         step
     });
     let groups = summarize_groups(&steps);

@@ -77,6 +77,23 @@ pub struct Comparison {
     pub remarks: Vec<Remark>,
 }
 
+impl TargetFacts {
+    /// A target of which nothing is known yet.
+    pub fn of(label: &str) -> TargetFacts {
+        TargetFacts {
+            label: label.to_owned(),
+            target: None,
+            manifests: Vec::new(),
+            places: Vec::new(),
+            server_settings: BTreeMap::new(),
+            configs: Vec::new(),
+            workloads: Vec::new(),
+            loads: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+}
+
 impl Comparison {
     /// True if targets took turns within every step that was measured. Loads before all steps have
     /// the number 0 and never do.
@@ -107,6 +124,9 @@ pub struct TargetFacts {
     pub manifests: Vec<Manifest>,
     /// The schemas or databases of its tables on a server that rqps does not run.
     pub places: Vec<String>,
+    /// Settings of its server without which rates mean little, of its first run that has them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_settings: BTreeMap<String, String>,
     /// Its configurations.
     pub configs: Vec<Config>,
     /// Its workloads.

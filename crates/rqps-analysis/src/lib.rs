@@ -43,6 +43,7 @@ pub mod remarks;
 pub mod repetition;
 pub mod sampled;
 mod seconds;
+pub mod server_settings;
 pub mod sessions;
 pub mod turns;
 pub mod verdict;

@@ -49,6 +49,10 @@ pub trait ControlPlane: Send {
     fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
         Ok(None)
     }
+    /// Settings of the running server that a run records; empty without a server.
+    fn server_settings(&mut self) -> Result<BTreeMap<String, String>, DbmsError> {
+        Ok(BTreeMap::new())
+    }
     /// Called before tables are loaded into a data folder that is thrown away if that fails: what
     /// only guards against a crash may be off until [`ControlPlane::after_load`].
     fn before_load(&mut self) -> Result<(), DbmsError> {

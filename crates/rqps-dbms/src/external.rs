@@ -9,6 +9,7 @@ use crate::dbms::connection::{ControlConnection, connect, one_value};
 use crate::dbms::control::ControlPlane;
 use crate::dbms::error::DbmsError;
 use crate::dbms::guest::{self, Claim, Guest, Theirs};
+use crate::dbms::server_settings::server_settings;
 use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Interrupt;
 use crate::dbms::spec::{Connect, GuestCalls, GuestSettle, guest_calls};
@@ -384,6 +385,12 @@ impl ControlPlane for External {
         }
         let mut session = self.session("ask the assertions of")?;
         (self.calls.debug_build)(&mut *session, &self.doing("ask the assertions of"))
+    }
+
+    fn server_settings(&mut self) -> Result<BTreeMap<String, String>, DbmsError> {
+        let mut session = self.session("ask the settings of")?;
+        let doing = self.doing("ask the settings of");
+        server_settings(&mut *session, self.dialect).map_err(DbmsError::sql(doing))
     }
 
     fn settle(

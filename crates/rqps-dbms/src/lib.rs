@@ -34,6 +34,7 @@ mod mysql_family;
 mod postgres;
 mod rocksdb;
 mod server;
+mod server_settings;
 mod settle;
 mod site;
 pub mod spec;

@@ -219,6 +219,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
             packages: std::collections::BTreeMap::new(),
         },
         debug_build: None,
+        server_settings: Default::default(),
         place: None,
         config: settings(&config),
         benchmark: benchmark.to_owned(),

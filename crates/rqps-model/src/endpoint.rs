@@ -259,3 +259,15 @@ pub enum Endpoint {
         real_time: bool,
     },
 }
+
+impl Endpoint {
+    /// How clients reach a server, in words; `None` without a server.
+    pub fn way(&self) -> Option<&'static str> {
+        match self {
+            Endpoint::Server(Address::Unix(_)) => Some("unix socket"),
+            Endpoint::Server(Address::Tcp { tls, .. }) if tls.mode == TlsMode::Off => Some("TCP"),
+            Endpoint::Server(Address::Tcp { .. }) => Some("TCP with TLS"),
+            Endpoint::File { .. } | Endpoint::Fake { .. } => None,
+        }
+    }
+}

@@ -39,6 +39,7 @@ pub mod rocksdb;
 pub mod run;
 pub mod sampled;
 pub mod script;
+pub mod server_settings;
 pub mod session;
 pub mod sql_name;
 pub mod sql_workload;

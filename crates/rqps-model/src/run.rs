@@ -80,6 +80,10 @@ pub struct RunRecord {
     /// The schema or database of its tables, in words, on a server that rqps does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// Settings of the running server without which its rates mean little, and how clients reach
+    /// it: name → value in the server's words. Empty in results of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_settings: BTreeMap<String, String>,
     /// The settings that its DBMS read.
     pub config: Config,
     /// `sysbench`.

@@ -84,16 +84,8 @@ mod tests {
             compiler: None,
             packages: BTreeMap::new(),
         };
-        let facts = TargetFacts {
-            label: "a".to_owned(),
-            target: Some(target),
-            manifests: vec![manifest],
-            places: Vec::new(),
-            configs: Vec::new(),
-            workloads: Vec::new(),
-            loads: Vec::new(),
-            runs: Vec::new(),
-        };
+        let facts =
+            TargetFacts { target: Some(target), manifests: vec![manifest], ..TargetFacts::of("a") };
         of_target(&facts).map(|terms| terms.vendor)
     }
 

@@ -89,6 +89,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
             storage_engine: Some("innodb".to_owned()),
         },
         debug_build: None,
+        server_settings: Default::default(),
         place: None,
         manifest: Manifest {
             dbms: Dbms::Mysql,
@@ -1787,6 +1788,16 @@ fn set_plan(record: &mut StepRecord, plan: &str) {
     record.outcome.plans.insert("point_selects".to_owned(), plan.to_owned());
 }
 
+/// A commit of the baseline flushes less than one of the other target.
+fn set_durability(runs: &mut Runs) {
+    for (record, _) in runs {
+        let (flush, log) = if record.key.label == NEW { ("1", "ON") } else { ("2", "OFF") };
+        for (name, value) in [("innodb_flush_log_at_trx_commit", flush), ("log_bin", log)] {
+            record.server_settings.insert(name.to_owned(), value.to_owned());
+        }
+    }
+}
+
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     (Kind::DifferentHost, |runs| each_new_run(runs, |run| run.host_fingerprint = "cafe".into()),
@@ -1870,6 +1881,14 @@ const CASES: &[Case] = &[
     (Kind::DebugBuild, |runs| each_new_run(runs, |run|
         run.debug_build = Some("version 9.7.2-debug".into())),
         "built with assertions (version 9.7.2-debug)"),
+    (Kind::DifferentServers, |runs| {
+        set_durability(runs);
+        each_new_run(runs, |run| run.target.source = BuildSource::Dsn("mysql://me@db/app".into()));
+    }, "innodb_flush_log_at_trx_commit: 2 (mysql-5.6.14), 1 (mysql-8.0.33); log_bin: OFF"),
+    (Kind::AskedDurability, |runs| {
+        set_durability(runs);
+        each_new_run(runs, |run| run.target.config = "binlog".into());
+    }, "log_bin: OFF (mysql-5.6.14), ON (mysql-8.0.33)"),
     (Kind::DifferentCompiler, |runs| each_new_run(runs, |run|
         run.manifest.compiler = Some("clang 19".into())), "clang 19 (mysql-8.0.33)"),
     (Kind::Stalls, |runs| runs[1].1[0].per_second = [vec![100.0; 9], vec![1.0; 2]].concat(),
@@ -1957,6 +1976,33 @@ fn each_caveat_is_found_and_shown() {
         let warned = text.contains("WARNING: these numbers may not be comparable");
         assert_eq!(warned, comparison.caveats.iter().any(|c| c.kind.is_loud()), "{kind:?}");
     }
+}
+
+#[test]
+fn writes_have_no_verdict_where_durability_differs_unasked() {
+    let check = |config: &str, step: &str, expected: Option<&str>| {
+        let mut runs = clean_runs(3);
+        set_durability(&mut runs);
+        each_new_run(&mut runs, |run| run.target.source = BuildSource::Path("/opt/my".into()));
+        for (record, _) in runs.iter_mut().filter(|run| run.0.key.label == NEW) {
+            record.target.config = config.to_owned();
+        }
+        let comparison = compared(&runs);
+        let step = comparison.steps.iter().find(|it| it.name == step).unwrap();
+        let judged = step.targets[1].relative(Metric::Rate).unwrap().judgement.as_ref().unwrap();
+        let reasons = judged.reasons.join("; ");
+        assert_eq!(
+            reasons.contains("durability differs"),
+            expected.is_some(),
+            "{config} {reasons}"
+        );
+        assert!(reasons.contains(expected.unwrap_or_default()), "{reasons}");
+        assert!(expected.is_none() || judged.verdict == Verdict::NoVerdict, "{judged:?}");
+    };
+    let why = "innodb_flush_log_at_trx_commit is 1, on the baseline 2, log_bin is ON";
+    check("default", "update-index", Some(why));
+    check("default", "point-query", None);
+    check("binlog", "update-index", None);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::kind::{Caveat, CaveatKind};
 use crate::analyze::extension::Extension;
 use crate::analyze::metrics::rate_unit;
 use crate::analyze::pairing::{PairKey, pair_key};
+use crate::analyze::server_settings::{setting_differences, spell_differences};
 use crate::domain::benchmark::Workload;
 use crate::domain::build::{BuildSource, Manifest};
 use crate::domain::config::Config;
@@ -60,6 +61,7 @@ pub(super) fn find(evidence: &Evidence, extensions: &[&Extension]) -> Vec<Caveat
             caveats.push(Caveat { kind: CaveatKind::MixedSettings, target, steps: vec![], text });
         }
     }
+    caveats.extend(servers(evidence));
     caveats.extend(settings(evidence));
     caveats.extend(compilers(evidence));
     caveats
@@ -320,6 +322,32 @@ fn steps(evidence: &Evidence) -> Vec<Caveat> {
         for (what, values) in [("group and unit", meanings), ("details", details)] {
             if let Some(caveat) = of_all(CaveatKind::DifferentStep, what, &values) {
                 caveats.push(Caveat { steps: vec![step.name.clone()], ..caveat });
+            }
+        }
+    }
+    caveats
+}
+
+/// Servers that differ from that of the baseline in settings without which rates mean little.
+fn servers(evidence: &Evidence) -> Vec<Caveat> {
+    let Some((baseline, others)) = evidence.comparison.targets.split_first() else {
+        return Vec::new();
+    };
+    let mut caveats = Vec::new();
+    for facts in others {
+        let found = setting_differences(baseline, facts);
+        let (asked, other): (Vec<_>, Vec<_>) = found.iter().partition(|it| it.is_asked);
+        let asked = asked.into_iter().filter(|it| it.is_of_durability()).collect();
+        for (kind, found) in
+            [(CaveatKind::DifferentServers, other), (CaveatKind::AskedDurability, asked)]
+        {
+            if !found.is_empty() {
+                caveats.push(Caveat {
+                    kind,
+                    target: None,
+                    steps: Vec::new(),
+                    text: spell_differences(&found, &baseline.label, &facts.label),
+                });
             }
         }
     }

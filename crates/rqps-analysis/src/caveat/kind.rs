@@ -62,6 +62,10 @@ kinds! {
     DebugBuild, true, "A debug build",
         "It spends time on checks that a release leaves out, more in some functions than in \
          others, so its rates and costs say little about the release: build it without assertions.";
+    /// Servers with other settings, which no word of a target asks for.
+    DifferentServers, true, "Servers are set up differently",
+        "Ratios compare the settings as well as the builds: give both servers the same settings. \
+         Where a commit flushes less on one side, steps that write have no verdict.";
     /// Runs of several benchmarks.
     DifferentBenchmark, true, "Different benchmarks",
         "Compare runs of one benchmark.";
@@ -209,6 +213,9 @@ kinds! {
     DifferentSettings, false, "One configuration name, different settings",
         "Expected where some versions lack a setting or rqps sizes it from the data; otherwise \
          settings may explain a difference.";
+    /// Durability that differs as the words of the targets ask.
+    AskedDurability, false, "Durability differs as asked",
+        "A part of the ratios of steps that write is what a commit flushes.";
     /// Builds by different compilers.
     DifferentCompiler, false, "Compilers differ",
         "The compilers may explain part of a difference; build both sides with one compiler to \

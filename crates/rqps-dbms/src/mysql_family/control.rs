@@ -16,6 +16,7 @@ use crate::dbms::mysql_family::statements::{
 use crate::dbms::mysql_family::system_tables::{self, CREATE_DATABASE, DATABASE};
 use crate::dbms::mysql_family::{accounts, myrocks};
 use crate::dbms::server::{Server, socket};
+use crate::dbms::server_settings::server_settings;
 use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Site;
 use crate::domain::dialect::Dialect;
@@ -265,6 +266,12 @@ impl ControlPlane for MysqlFamily {
         let doing = "ask the version of";
         let mut session = self.session(doing)?;
         debug_build(&mut *session, &format!("{doing} {}", self.server.name()))
+    }
+
+    fn server_settings(&mut self) -> Result<BTreeMap<String, String>, DbmsError> {
+        let mut session = self.session("ask the settings of")?;
+        let doing = format!("ask the settings of {}", self.server.name());
+        server_settings(&mut *session, Dialect::Mysql).map_err(DbmsError::sql(doing))
     }
 
     /// Old versions refuse some (before 8.0.21, MariaDB): the load is then slower, with the same

@@ -8,6 +8,7 @@ use crate::dbms::connection::{ControlConnection, connect, numbers, one_value, ta
 use crate::dbms::control::ControlPlane;
 use crate::dbms::error::DbmsError;
 use crate::dbms::server::{Server, socket};
+use crate::dbms::server_settings::server_settings;
 use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
 use crate::dbms::site::{Interrupt, Site};
 use crate::dbms::spec::{GuestCalls, GuestSettle, Tell};
@@ -180,6 +181,12 @@ impl ControlPlane for Postgres {
         let doing = "ask the assertions of";
         let mut session = self.session(doing)?;
         debug_build(&mut *session, &format!("{doing} {}", self.server.name()))
+    }
+
+    fn server_settings(&mut self) -> Result<BTreeMap<String, String>, DbmsError> {
+        let mut session = self.session("ask the settings of")?;
+        let doing = format!("ask the settings of {}", self.server.name());
+        server_settings(&mut *session, Dialect::Postgres).map_err(DbmsError::sql(doing))
     }
 
     fn settle(

@@ -14,6 +14,7 @@ use crate::domain::block::BlockRun;
 use crate::domain::build::Version;
 use crate::domain::run::{FORMAT, RunKey, RunRecord, Status, StepRecord};
 use crate::domain::sampled::CallGraph;
+use crate::domain::server_settings::CONNECTION;
 use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
@@ -152,6 +153,7 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
         targets: plan.targets.iter().map(|target| target.label.clone()).collect(),
         manifest: state.build.manifest.clone(),
         debug_build: None,
+        server_settings: Default::default(),
         place: None,
         config: state.config.clone(),
         benchmark: plan.benchmark.clone(),
@@ -185,6 +187,16 @@ impl ActiveRun<'_> {
             manifest.version = Version::new(first);
         }
         self.record.debug_build = self.control.debug_build()?;
+        self.record.server_settings = self.control.server_settings()?;
+        if !self.record.server_settings.is_empty() {
+            let far = execution.options.plan.workload.client_hosts.is_some();
+            let endpoint = match self.control.far_endpoint().filter(|_| far) {
+                Some((endpoint, _)) => endpoint,
+                None => self.control.endpoint().0,
+            };
+            let way = endpoint.way().map(|way| (CONNECTION.to_owned(), way.to_owned()));
+            self.record.server_settings.extend(way);
+        }
         self.record.place = self.control.guest_place().map(|place| place.words);
         if self.state.is_external() {
             let control = self.control.as_mut();

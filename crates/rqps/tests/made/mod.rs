@@ -159,6 +159,7 @@ fn run_record(pattern: &RunRecord, size: Size, block: u32, target: usize) -> Run
             storage_engine: None,
         },
         debug_build: None,
+        server_settings: Default::default(),
         place: None,
         manifest: Manifest {
             dbms: Dbms::Mysql,
