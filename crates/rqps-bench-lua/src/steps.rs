@@ -154,6 +154,7 @@ fn work(
         clients: workload.clients,
         seconds: workload.read_seconds,
         after: shape.after.clone(),
+        unprepared: Vec::new(),
         rights: shape.rights,
         shell: shape.shell,
         memory_bytes: shape.memory_bytes,
@@ -175,5 +176,8 @@ pub fn load_work(workload: &Workload) -> LuaWork {
         true => vec!["prepare".to_owned()],
         false => Vec::new(),
     };
-    work(workload, shape, &script, commands)
+    let others = shape.declared.iter().skip(1);
+    let others = others.filter(|other| other.commands.contains_key("prepare"));
+    let unprepared = others.map(|other| other.name.clone()).collect();
+    LuaWork { unprepared, ..work(workload, shape, &script, commands) }
 }

@@ -18,6 +18,9 @@ use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
 /// Time limit for connecting and for logging in.
 const CONNECT: Duration = Duration::from_secs(20);
 
+/// Codes of servers that take no more sessions: of MySQL and MariaDB, of Postgres.
+const FULL: [&str; 3] = ["1040", "1203", "53300"];
+
 /// Milliseconds that SQLite waits for a lock before it reports SQLITE_BUSY. `PRAGMA busy_timeout`
 /// in the session setup changes it.
 const SQLITE_BUSY_MS: u32 = 5_000;
@@ -128,7 +131,14 @@ impl Connector {
             }
             _ => PostgresClient::connect(address, &self.login, CONNECT).map(Connection::Postgres),
         };
-        session.map_err(|error| format!("failed to {error}"))
+        session.map_err(|error| match error.code() {
+            Some(code) if FULL.contains(&code) => format!(
+                "failed to connect: {error}\nhint: raise max_connections of the server, or measure \
+                 with fewer --clients"
+            ),
+            Some(_) => format!("failed to connect: {error}"),
+            None => format!("failed to {error}"),
+        })
     }
 
     fn open_file(&self, path: &Path) -> Result<Connection, String> {

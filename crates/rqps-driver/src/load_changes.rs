@@ -2,6 +2,8 @@
 //! something of that name exists, the load changes it only if the workload drops it first.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_name::Literal;
@@ -9,6 +11,7 @@ use crate::driver::connection::{Connection, Connector};
 use crate::driver::load_calls;
 use crate::driver::request::FileLoad;
 use crate::driver::sql_file::SqlFile;
+use crate::driver::sqlite_file;
 use crate::user_text::mysql_dump::{self, DumpedStatement};
 use crate::user_text::{self, ChangedRelation, LoadRules, RelationKind, SqlChunk};
 
@@ -31,6 +34,55 @@ pub struct LoadChanges {
 /// execute there. The error is a complete message.
 pub fn of_load(load: &FileLoad, dialect: Dialect) -> Result<LoadChanges, String> {
     judged(load, dialect).map(|(changes, _)| changes)
+}
+
+/// Bytes of a file that are looked at before servers start.
+const LOOKED_AT: u64 = 64 << 20;
+
+/// Looks for what no server takes, in the beginnings of the files of a load.
+///
+/// # Errors
+/// A file cannot be read, holds a command of a client, or names another database. The error is a
+/// complete message.
+pub fn check_files(load: &FileLoad, dialect: Dialect) -> Result<(), String> {
+    for path in load.schema.iter().chain(&load.index) {
+        if sqlite_file::is_database(path)? {
+            continue;
+        }
+        let fault = |why: String| format!("failed to load {}: {why}", path.display());
+        let read = Arc::default();
+        let mut script = SqlFile::open_counted(path, dialect, &read).map_err(fault)?;
+        while let Some(chunk) = script.next().map_err(fault)? {
+            if let SqlChunk::Statement(sql, line) = chunk
+                && dialect == Dialect::Mysql
+                && mysql_dump::judge(&sql) == DumpedStatement::NamesDatabase
+                && names_another(&sql, load)
+            {
+                let why = another_database(&sql);
+                return Err(fault(format!("line {line}: {why}")));
+            }
+            if read.load(Ordering::Relaxed) > LOOKED_AT {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// True if a statement on a database means another one than the workload names.
+pub(super) fn names_another(sql: &[u8], task: &FileLoad) -> bool {
+    let text = String::from_utf8_lossy(sql);
+    let mut words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    task.database.as_ref().is_none_or(|name| words.all(|word| word != name.to_string()))
+}
+
+/// The fault of a statement on a database.
+pub(super) fn another_database(sql: &[u8]) -> String {
+    format!(
+        "the file names a database: {}\nhint: dump one database without --databases, or name it \
+         with `database = \"NAME\"` in [load]",
+        shortened(sql)
+    )
 }
 
 /// The same, with what its statements call.

@@ -68,7 +68,9 @@ pub fn load<W: Write>(
                 sqlite_file::copy(path, &request.endpoint, place == 0)?;
                 link.say(&DriverEvent::LoadedFile(watch.loaded(0)))?;
             }
-            false => rows += execute((path, rules.as_mut()), request.dialect, connector, link)?,
+            false => {
+                rows += execute((path, rules.as_mut(), task), request.dialect, connector, link)?
+            }
         }
     }
     rows += load_data(request, task, connector, link)?;
@@ -77,7 +79,7 @@ pub fn load<W: Write>(
     for (index, path) in task.index.iter().enumerate() {
         let (done, of) = (index as u32, task.index.len() as u32);
         link.say(&DriverEvent::Indexing { done, of })?;
-        rows += execute((path, rules.as_mut()), request.dialect, connector, link)?;
+        rows += execute((path, rules.as_mut(), task), request.dialect, connector, link)?;
     }
     match changed {
         _ if !task.analyze => {}
@@ -243,7 +245,7 @@ fn fault_of(path: &Path, what: &str) -> String {
 /// Executes a SQL file, by the rules of a load where the server is not rqps's. Returns its number
 /// of rows by INSERT, REPLACE and COPY.
 fn execute<W: Write>(
-    (path, mut rules): (&Path, Option<&mut LoadRules>),
+    (path, mut rules, task): (&Path, Option<&mut LoadRules>, &FileLoad),
     dialect: Dialect,
     connector: &Connector,
     link: &mut LabLink<W>,
@@ -264,7 +266,7 @@ fn execute<W: Write>(
         let (sent, line) = match chunk {
             SqlChunk::Statement(sql, line) => {
                 let rules = rules.as_deref_mut();
-                (send((&sql, rules), dialect, &mut session, &mut note), line)
+                (send((&sql, rules, task), dialect, &mut session, &mut note), line)
             }
             SqlChunk::Copy(sql, line) => {
                 let judged = rules.as_deref_mut().map(|rules| rules.judge_copy(&sql));
@@ -353,7 +355,7 @@ fn copy(
 
 /// Sends a statement. Returns the number of inserted rows.
 fn send(
-    (sql, rules): (&[u8], Option<&mut LoadRules>),
+    (sql, rules, task): (&[u8], Option<&mut LoadRules>, &FileLoad),
     dialect: Dialect,
     session: &mut Connection,
     note: &mut dyn FnMut(String),
@@ -372,10 +374,10 @@ fn send(
                 return Err(StatementFault::Skipped(format!("left out: {}", shortened(sql))));
             }
             DumpedStatement::NamesDatabase => {
-                return Err(StatementFault::Fatal(format!(
-                    "the dump names its database: {}\nhint: dump one database without --databases",
-                    shortened(sql)
-                )));
+                return Err(match load_changes::names_another(sql, task) {
+                    false => StatementFault::Skipped(format!("left out: {}", shortened(sql))),
+                    true => StatementFault::Fatal(load_changes::another_database(sql)),
+                });
             }
         }
     }

@@ -5,6 +5,9 @@ use crate::wire::WireError;
 /// Code of MySQL and MariaDB for a collation that they do not have.
 const UNKNOWN_COLLATION: &str = "1273";
 
+/// Code of MySQL and MariaDB for a database that is not there.
+const UNKNOWN_DATABASE: &str = "1049";
+
 /// Code of Postgres for a value of a column that it computes.
 const ALWAYS_GENERATED: &str = "428C9";
 
@@ -26,6 +29,10 @@ pub(super) fn hint(error: &WireError) -> &'static str {
         Some(code) if NO_PARENT.contains(&code) => {
             "\nhint: load a table before those that reference it: `data` keeps its order with \
              `threads = 1`; or make foreign keys in a file of `index`"
+        }
+        Some(UNKNOWN_DATABASE) => {
+            "\nhint: the file spells the name of its database: `database = \"NAME\"` in [load] gives \
+             it that name on builds that rqps starts"
         }
         Some(UNKNOWN_COLLATION) => collation_hint(&message),
         _ => "",
@@ -64,6 +71,7 @@ mod tests {
         assert!(hint(&warned).starts_with(computed));
         assert!(of("1273", "Unknown collation: 'utf8mb4_0900_ai_ci'").contains("only in MySQL 8"));
         assert!(of("1273", "Unknown collation: 'utf8mb4_uca1400_ai_ci'").contains("in MariaDB"));
+        assert!(of("1049", "Unknown database 'shop'").contains("`database = \"NAME\"`"));
         assert_eq!(of("1273", "Unknown collation: 'x'"), "");
         assert_eq!(of("1146", "Table 't' doesn't exist"), "");
         let child = "Cannot add or update a child row: a foreign key constraint fails";

@@ -139,7 +139,8 @@ pub fn gather_statistics(dialect: Dialect, connector: &Connector) -> Result<(), 
             let names = "SELECT CONCAT('ANALYZE TABLE `', REPLACE(table_name, '`', '``'), '`') \
                          FROM information_schema.tables WHERE table_schema = DATABASE() \
                          AND table_type = 'BASE TABLE'";
-            let rows = session.rows(names).map_err(|error| format!("failed to {error}"))?;
+            let rows = session.rows(names);
+            let rows = rows.map_err(|error| format!("failed to list tables: {error}"))?;
             rows.into_iter().flatten().flatten().collect()
         }
         _ => vec!["ANALYZE".to_owned()],

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::benchmark::{OwnWork, Pace, Placement, RateUnit, Step, StepBody, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
-use crate::domain::sql_name::TableName;
+use crate::domain::sql_name::{PlainName, TableName};
 use crate::driver::script_places::ScriptPlaces;
 use crate::driver::turns::token::{TurnRequest, TurnRules};
 
@@ -382,6 +382,9 @@ pub struct FileLoad {
     /// Statements that drop tables first, where the server is one that rqps does not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drop: Vec<String>,
+    /// The name of the database, which files may spell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<PlainName>,
     /// Files of SQL, which may be dumps.
     pub schema: Vec<PathBuf>,
     /// Rows of tables.

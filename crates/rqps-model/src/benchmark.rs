@@ -11,6 +11,7 @@ use crate::domain::lua::LuaShape;
 use crate::domain::orders::OrdersShape;
 use crate::domain::pgbench::PgbenchShape;
 use crate::domain::script::Script;
+use crate::domain::sql_name::PlainName;
 use crate::domain::sql_workload::SqlShape;
 use crate::domain::step_parameters::StepParameters;
 use crate::domain::unknown::Word;
@@ -83,6 +84,14 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The name of the database that a load of the user's asks for.
+    pub fn database(&self) -> Option<&PlainName> {
+        match &self.shape {
+            BenchmarkParameters::Sql(shape) => shape.load.as_ref()?.database.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Clients of a step: its count in a sweep, else its own number, else that of the workload.
     pub fn clients_of(&self, own: Option<&StepParameters>, count: Option<&ClientCount>) -> u32 {
         let own = own.and_then(|own| own.clients);

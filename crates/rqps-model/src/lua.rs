@@ -170,6 +170,9 @@ pub struct LuaWork {
     /// Commands after the step.
     #[serde(default)]
     pub after: Vec<String>,
+    /// For a load: other scripts with a `prepare`, which does not run.
+    #[serde(default)]
+    pub unprepared: Vec<String>,
     /// Clients, which the script knows as threads.
     pub clients: u32,
     /// Seconds that the script is told of.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::sql_name::TableName;
+use crate::domain::sql_name::{PlainName, TableName};
 
 /// The workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -101,6 +101,10 @@ pub struct SqlLoad {
     /// The folder that files are relative to; that of the workload file if it says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
+    /// The name of the database on the MySQL and MariaDB servers that rqps starts, where views and
+    /// routines of the files spell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<PlainName>,
     /// True to load on servers given by a DSN, too, where other tables may be.
     #[serde(default, rename = "load", skip_serializing_if = "Option::is_none")]
     pub on_servers: Option<bool>,

@@ -23,7 +23,7 @@ pub enum SqlChunk {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SplitError {
     /// A command of a client program.
-    #[error("line {line}: `{word}` is a command of {program}")]
+    #[error("line {line}: `{word}` is a command of {program}\nhint: {}", instead(word))]
     Command {
         /// The line.
         line: u64,
@@ -120,7 +120,8 @@ impl SqlSplitter {
                 self.append(&line[from..at]);
                 self.finish(chunks)?;
                 at += self.delimiter.len();
-                from = at;
+                // Of `END$$` the word is over: the delimiter is no part of it.
+                (from, word) = (at, None);
             } else {
                 at = next;
             }
@@ -172,7 +173,10 @@ impl SqlSplitter {
         }
         let (program, is_command) = match self.dialect {
             Dialect::Sqlite => ("sqlite3", first.starts_with('.')),
-            Dialect::Mysql => ("mysql", first.starts_with('\\')),
+            Dialect::Mysql => {
+                let is_word = first.eq_ignore_ascii_case("source") && self.is_blank();
+                ("mysql", first.starts_with('\\') || is_word)
+            }
             _ => ("psql", first.starts_with('\\')),
         };
         match is_command {
@@ -240,6 +244,23 @@ impl StatementBody {
             self.depth -= 1;
         }
         self.after_begin = is("begin");
+    }
+}
+
+/// What a file has in the place of a command of a client.
+fn instead(word: &str) -> &'static str {
+    match word.trim_end_matches(';').to_ascii_lowercase().as_str() {
+        "\\c" | "\\connect" | "\\u" | ".open" => {
+            "remove the line: rqps loads into a database of its own, which it has made"
+        }
+        "\\i" | "\\ir" | "\\include" | "\\include_relative" | "\\." | "source" | ".read" => {
+            "name the file in `schema`, at its place: schema = [\"first.sql\", \"second.sql\"]"
+        }
+        "\\copy" | ".import" => {
+            "name the CSV file in `data`, or write COPY … FROM stdin and the rows below it"
+        }
+        "\\gexec" | "\\g" | "\\gx" | "\\gset" => "write the statements themselves",
+        _ => "remove the line: only the client program knows it",
     }
 }
 
@@ -331,6 +352,11 @@ mod tests {
         );
         check(
             Dialect::Mysql,
+            "DELIMITER $$\nCREATE PROCEDURE p() BEGIN SELECT 1; END$$\nDELIMITER ;\nb;",
+            &[("CREATE PROCEDURE p() BEGIN SELECT 1; END", 2), ("b", 4)],
+        );
+        check(
+            Dialect::Mysql,
             "/*M!999999\\- enable the sandbox mode */ \n/*!40101 SET x=1 */;\n/* c */;",
             &[("/*!40101 SET x=1 */", 2)],
         );
@@ -341,7 +367,12 @@ mod tests {
         let text = "-- a dump\n\n\\restrict abc\n\n-- settings\nSELECT 1;\n";
         assert_eq!(statements(Dialect::Postgres, text), [("SELECT 1".to_owned(), 6)]);
         let other = split(Dialect::Postgres, "-- a dump\n\\connect shop\n").unwrap_err();
-        assert_eq!(other.to_string(), "line 2: `\\connect` is a command of psql");
+        let remove = "hint: remove the line: rqps loads into a database of its own";
+        assert!(
+            other
+                .to_string()
+                .starts_with(&format!("line 2: `\\connect` is a command of psql\n{remove}"))
+        );
         let within = "SELECT '\n\\restrict'\n\\restrict;";
         assert_eq!(
             statements(Dialect::Postgres, within),
@@ -366,11 +397,17 @@ mod tests {
     fn what_no_server_understands_is_refused_with_its_line() {
         let fails = |dialect, text: &str| split(dialect, text).unwrap_err().to_string();
         let connect = fails(Dialect::Postgres, "a;\n\\connect b\n");
-        assert_eq!(connect, "line 2: `\\connect` is a command of psql");
-        assert_eq!(
-            fails(Dialect::Sqlite, ".mode csv\n"),
-            "line 1: `.mode` is a command of sqlite3"
-        );
+        assert!(connect.starts_with("line 2: `\\connect` is a command of psql\nhint: remove"));
+        for (dialect, text, hint) in [
+            (Dialect::Sqlite, ".mode csv\n", "remove the line: only"),
+            (Dialect::Postgres, "\\i other.sql\n", "name the file in `schema`"),
+            (Dialect::Postgres, "\\copy t FROM 'a.csv'\n", "name the CSV file in `data`"),
+            (Dialect::Mysql, "source other.sql;\n", "name the file in `schema`"),
+            (Dialect::Mysql, "\\. other.sql\n", "name the file in `schema`"),
+        ] {
+            let fault = fails(dialect, text);
+            assert!(fault.contains(&format!("\nhint: {hint}")), "{fault}");
+        }
         let open = fails(Dialect::Postgres, "a;\nSELECT 'b;\nc;\n");
         assert_eq!(open, "line 2: the file ends within a text in quotes that begins there");
     }

@@ -133,3 +133,68 @@ fn a_dump_of_an_old_version_is_the_same_database_on_both() {
     let report = program::text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(report.contains("newer") && report.contains(unknown), "{report}");
 }
+
+/// A script for the client of MySQL: it makes its database, which a view and a procedure spell.
+const SCRIPT: &str = "\
+DROP SCHEMA IF EXISTS rental;
+CREATE SCHEMA rental DEFAULT CHARACTER SET utf8mb4;
+USE rental;
+CREATE TABLE film (id INT PRIMARY KEY, title VARCHAR(40));
+INSERT INTO film VALUES (1, 'one'), (2, 'two');
+CREATE VIEW titles AS SELECT rental.film.title FROM rental.film;
+DELIMITER $$
+CREATE PROCEDURE longest() READS SQL DATA
+BEGIN
+  # The longest title.
+  SELECT max(length(title)) FROM rental.film;
+END$$
+DELIMITER ;
+";
+
+const OF_SCRIPT: &str = "[load]\nschema = [\"rental.sql\"]\ndatabase = \"rental\"\n\n\
+    [[step]]\nname = \"titles\"\n[[step.event]]\n[[step.event.statement]]\n\
+    sql = \"SELECT title FROM titles\"\nexpect.rows = 2\n";
+
+#[test]
+fn a_script_of_mysql_finds_its_database() {
+    let folder = tempfile::tempdir().unwrap();
+    if let Err(why) = builds::roots("", &["mysql@8.0.33"]) {
+        skipped::note("a_script_of_mysql_finds_its_database", &why);
+        return;
+    }
+    fs::write(folder.path().join("rental.sql"), SCRIPT).unwrap();
+    let run = |workload: &str| {
+        fs::write(folder.path().join("rental.toml"), workload).unwrap();
+        let words = ["compare", "a=mysql@8.0.33", "--bench", "sql:rental.toml", "--yes"];
+        rqps_in(&words, folder.path()).args(SHORT).output().unwrap()
+    };
+    let output = run(OF_SCRIPT);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("left out: USE rental"), "{}", said(&output));
+    let steps = steps(&folder.path().join("out"), "a");
+    assert_eq!(steps[0]["status"], "complete", "{}", steps[0]);
+    fs::remove_dir_all(folder.path().join("out")).unwrap();
+    // Without the key it is refused before a server starts.
+    let output = run(&OF_SCRIPT.replace("database = \"rental\"\n", ""));
+    let wanted = "rental.sql: line 1: the file names a database: DROP SCHEMA IF EXISTS rental\n\
+                  hint: dump one database without --databases, or name it with `database = ";
+    assert!(said(&output).contains(wanted), "{}", said(&output));
+    assert!(!said(&output).contains("start"), "{}", said(&output));
+}
+
+#[test]
+fn commands_of_clients_are_refused_before_a_load() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("rental.sql"), "CREATE TABLE t (a INT);\n.read more.sql\n")
+        .unwrap();
+    fs::write(folder.path().join("rental.toml"), OF_SCRIPT).unwrap();
+    let words = ["compare", "sqlite", "--bench", "sql:rental.toml"];
+    let output = rqps_in(&words, folder.path()).args(SHORT).output().unwrap();
+    let wanted = "line 2: `.read` is a command of sqlite3\nhint: name the file in `schema`";
+    assert!(!output.status.success() && said(&output).contains(wanted), "{}", said(&output));
+    assert!(!said(&output).contains("loaded"), "{}", said(&output));
+    // Statements in the place of a workload file.
+    let words = ["compare", "sqlite", "--bench", "sql:rental.sql"];
+    let output = rqps_in(&words, folder.path()).args(SHORT).output().unwrap();
+    assert!(said(&output).contains("--bench pgbench:FILE"), "{}", said(&output));
+}

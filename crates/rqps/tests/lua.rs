@@ -155,6 +155,21 @@ fn scripts_run_on_sqlite_with_their_reports_and_commands() {
     assert!(log.contains(r#""qps": {"total": "#), "{log}");
 }
 
+/// Options are globals where a script declares none, and one `prepare` of several says so.
+#[test]
+fn scripts_of_version_0_5_find_their_globals() {
+    if !has_luajit("scripts_of_version_0_5_find_their_globals") {
+        return;
+    }
+    let folder = scripts();
+    fs::copy(folder.path().join("old.lua"), folder.path().join("again.lua")).unwrap();
+    let output = compare(folder.path(), &["sqlite"], "lua:old.lua,again.lua", &[]);
+    let steps = steps(&folder.path().join("out"), "sqlite");
+    assert_eq!(steps[0]["status"], "complete", "{} {}", steps[0], said(&output));
+    let note = "`prepare` of old loads for all scripts; that of again does not run";
+    assert!(said(&output).contains(note), "{}", said(&output));
+}
+
 /// A command for all threads runs once on each in a state of its own, others run once, and one that
 /// returns false fails the step.
 #[test]

@@ -111,7 +111,8 @@ fn first(
 fn ask(session: &mut Connection, questions: &[String]) -> Result<Seen, String> {
     let mut all = Seen::new();
     for question in questions {
-        let rows = session.rows(question).map_err(|error| format!("failed to {error}"))?;
+        let rows = session.rows(question);
+        let rows = rows.map_err(|error| format!("failed to ask the server: {error}"))?;
         let before = all.len();
         all.extend(rows.into_iter().filter_map(reading));
         if all.len() == before {

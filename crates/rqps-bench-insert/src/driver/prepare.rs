@@ -152,7 +152,7 @@ pub(super) fn plans(
             Ok(plan) => {
                 plans.insert(query.name.clone(), plan);
             }
-            Err(error) => notes.push(format!("no query plan of {}: failed to {error}", query.name)),
+            Err(error) => notes.push(format!("no query plan of {}: {error}", query.name)),
         }
     }
     (plans, notes)

@@ -43,6 +43,13 @@ pub(crate) fn own_load(
     let connector = Connector::new(request)?;
     let clients = work.clients;
     let surroundings = Surroundings::new(connector.clone(), request, (&work, clients))?;
+    if !work.unprepared.is_empty() && !work.commands.is_empty() {
+        let (name, others) = (&work.script.name, work.unprepared.join(", "));
+        link.say(&DriverEvent::Note(format!(
+            "`prepare` of {name} loads for all scripts; that of {others} does not run: measure \
+             scripts with tables of their own one by one"
+        )))?;
+    }
     let mut rows = 0;
     for command in &work.commands {
         let mut say = |rows, link: &mut LabLink<&mut dyn Write>| {

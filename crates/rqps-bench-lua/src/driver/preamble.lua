@@ -717,6 +717,11 @@ function commands.fact(text)
     folders = { fields[2], fields[3] }
   elseif name == "globals" then
     is_globals = true
+    -- Scripts of version 0.5 find all options so, and some under older names.
+    for option, given in pairs(sysbench.opt) do
+      if rawget(_G, option) == nil then _G[option] = given end
+    end
+    num_threads, max_time, max_requests = threads, sysbench.opt.time, sysbench.opt.events
     mysql_table_engine = sysbench.opt.mysql_table_engine or mysql_table_engine
   elseif name == "shell" then
     is_shell_allowed = true

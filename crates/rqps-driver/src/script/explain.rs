@@ -32,7 +32,7 @@ pub fn capture(
         for operation in &event.operations {
             let sql = match operation.fragments.is_empty() {
                 true => with_samples(operation, request.dialect, request.rows),
-                false => samples.spell(operation, session.escapes_backslash()),
+                false => samples.spell(operation, request.dialect, session.escapes_backslash()),
             };
             let got = session.rows(&format!("{}{sql}", request.dialect.spec().explain));
             let got = got.map(|rows| spell(request.dialect, &rows)).map_err(|e| e.to_string());
@@ -51,7 +51,7 @@ pub fn capture(
                 }
                 // MySQL before 5.6.3 explains only SELECT. A step goes on without plans.
                 Err(why) => {
-                    notes.push(format!("no query plan of {}: failed to {why}", operation.kind));
+                    notes.push(format!("no query plan of {}: {why}", operation.kind));
                     if is_carried_out {
                         break;
                     }
@@ -133,12 +133,20 @@ impl SourceSamples {
     }
 
     /// A statement with literals for its parameters.
-    fn spell(&mut self, operation: &Operation, backslash: bool) -> String {
+    fn spell(&mut self, operation: &Operation, dialect: Dialect, backslash: bool) -> String {
+        // Postgres takes the type of a parameter from its place, as that of a text in quotes.
+        let is_typed_by_place =
+            dialect == Dialect::Postgres && operation.protocol == Protocol::Prepared;
         let part = |fragment: &Fragment| match fragment {
             Fragment::Sql(sql) => sql.clone(),
             Fragment::Literal(parameter) => {
                 let index = *parameter as usize;
-                self.0.literal(operation.parameters[index], index, backslash)
+                let literal = self.0.literal(operation.parameters[index], index, backslash);
+                let is_bare = literal != "NULL" && !literal.ends_with('\'');
+                match is_typed_by_place && is_bare {
+                    true => format!("'{literal}'"),
+                    false => literal,
+                }
             }
         };
         operation.fragments.iter().map(part).collect()

@@ -63,6 +63,10 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
     let (mut surveyed, mut encrypted) = (Vec::new(), Vec::new());
     for target in &plan.targets {
         let label = &target.label;
+        if let Some(RequestBody::LoadFiles(load)) = plan.load_request(target) {
+            let checked = load_changes::check_files(&load, target.dbms.dialect());
+            checked.map_err(anyhow::Error::msg)?;
+        }
         let Some(mut external) = control(options, target)? else { continue };
         if let BuildSource::Dsn(dsn) = &target.source {
             for note in login(options, target, dsn)?.1 {

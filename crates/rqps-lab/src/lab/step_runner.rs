@@ -18,6 +18,7 @@ use crate::domain::run::{
     Counter, CpuTime, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
 };
 use crate::domain::sampled::CallGraph;
+use crate::domain::sql_name::Identifier;
 use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use crate::lab::driver_process::{DriverProcess, Start};
@@ -112,12 +113,14 @@ impl StepRunner<'_> {
     pub(super) fn request(&self, seed: u64, task: RequestBody) -> DriverRequest {
         let (endpoint, login) = self.control.endpoint();
         let workload = &self.execution.options.plan.workload;
+        let mut session_setup = self.control.session_setup(task.is_load());
+        session_setup.extend(self.own_database(task.is_load()));
         DriverRequest {
             version: VERSION,
             dialect: self.dialect,
             endpoint,
             login,
-            session_setup: self.control.session_setup(task.is_load()),
+            session_setup,
             mark: self.control.guest_place().map(|place| place.mark),
             seed,
             tables: workload.tables,
@@ -130,6 +133,18 @@ impl StepRunner<'_> {
             scratch: None,
             places: None,
         }
+    }
+
+    /// Statements that lead a session to the database that the workload names, on a server of
+    /// rqps's. A load makes it.
+    fn own_database(&self, is_load: bool) -> Vec<String> {
+        let name = self.execution.options.plan.workload.database();
+        let is_own = self.control.guest_place().is_none() && self.dialect == Dialect::Mysql;
+        let Some(name) = name.filter(|_| is_own) else { return Vec::new() };
+        let (dialect, name) = (self.dialect, name.to_string());
+        let made = format!("CREATE DATABASE IF NOT EXISTS {}", Identifier::quoted(dialect, &name));
+        let used = format!("USE {}", Identifier::quoted(dialect, &name));
+        if is_load { vec![made, used] } else { vec![used] }
     }
 
     pub(super) fn driver(

@@ -3,6 +3,7 @@
 mod expression;
 mod place;
 mod script;
+mod setrandom;
 mod tokens;
 mod variables;
 

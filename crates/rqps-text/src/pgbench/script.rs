@@ -2,6 +2,7 @@
 
 use super::expression::{self, PgbenchExpression};
 use super::place::ScriptFault;
+use super::setrandom;
 use super::tokens::skip_blanks;
 use super::variables::{VariableNames, is_variable_name, next_reference};
 use crate::domain::dialect::Dialect;
@@ -268,6 +269,7 @@ impl Reader<'_> {
             "set" => self.set(place, after)?,
             "if" | "elif" => self.condition(place, &lower, after)?,
             "sleep" => self.sleep(place, &words)?,
+            "setrandom" => return Err(self.fault(place, setrandom::instead(&words))),
             "gset" | "aset" if !self.follows_sql => {
                 let what = format!("`\\{lower}` must follow an SQL command");
                 return Err(self.fault(place, what));

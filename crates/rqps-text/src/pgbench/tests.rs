@@ -90,6 +90,8 @@ fn what_cannot_be_read_is_said_with_its_place() {
         assert!(fault.to_string().contains(want), "{fault}\n  instead of {want}");
     };
     check("SELECT 1;\n\\setshell a b\n", "line 2, column 1: `\\setshell` runs a program");
+    check("\\setrandom aid 1 :n", "write `\\set aid random(1, :n)`");
+    check("\\setrandom a 1 9 gaussian 2.0", "`\\set a random_gaussian(1, 9, 2.0)`");
     check("\\foo", "line 1, column 1: pgbench has no `\\foo`; there are \\set, \\sleep");
     check("\\set 1a 5", "line 1, column 6: `1a` is not a name of a variable");
     check("\\set", "the name of a variable must follow `\\set`");

@@ -21,6 +21,7 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, _: Option<&str>) -> Re
     let drop = load.drop.as_ref().and_then(|said| steps::of_dialect(said, dialect));
     RequestBody::LoadFiles(FileLoad {
         drop: drop.into_iter().flatten().map(|entry| drop_statement(dialect, entry)).collect(),
+        database: load.database.clone(),
         schema: scripts(&load.schema),
         data: load.data.iter().map(|data| csv_file(&folder, data)).collect(),
         sessions: load.sessions.unwrap_or(1),

@@ -14,6 +14,27 @@ pub fn shape(workload: &Workload) -> Option<&SqlShape> {
     }
 }
 
+/// The error for statements in the place of a workload file.
+const NO_SQL: &str = "it holds statements and is no workload file\n\
+    hint: a file of statements runs as a script: --bench pgbench:FILE. A workload file names \
+    statements, steps and values: docs/workloads.md shows one, and `rqps init` drafts one";
+
+/// True if a text begins as SQL or a script of pgbench does.
+fn is_sql(text: &str) -> bool {
+    const FIRST: [&str; 12] = [
+        "SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "BEGIN", "CREATE", "DROP", "SET", "USE",
+        "START", "REPLACE",
+    ];
+    let mut lines = text.lines().map(str::trim_start);
+    let is_comment = |line: &str| line.is_empty() || line.starts_with("--");
+    let Some(line) = lines.find(|line| !is_comment(line)) else { return false };
+    let word = line.split(|letter: char| !letter.is_ascii_alphabetic()).next().unwrap_or_default();
+    line.starts_with(['\\', '('])
+        || line.starts_with("/*")
+        || FIRST.iter().any(|first| word.eq_ignore_ascii_case(first))
+            && !line[word.len()..].trim_start().starts_with('=')
+}
+
 /// Reads a workload file.
 ///
 /// # Errors
@@ -22,7 +43,7 @@ pub fn shape(workload: &Workload) -> Option<&SqlShape> {
 pub fn read(text: &str) -> Result<SqlShape, String> {
     let mut unknown = Vec::new();
     let shape: SqlShape = toml_reader::read(text, &mut |field| unknown.push(field))
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| if is_sql(text) { NO_SQL.to_owned() } else { error.to_string() })?;
     if let Some(key) = unknown.first() {
         // Optional parts add steps to the path.
         let key = key.replace(".?", "");
