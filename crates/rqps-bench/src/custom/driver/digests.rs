@@ -197,7 +197,7 @@ fn repaired(digest: &str, values: usize, tables: &[TableFacts]) -> String {
     // A column `day` is a unit of time to the statistics.
     let digest =
         digest.replace("SQL_TSI_", "").replace("/* , ... */", "").replace("(_charset)", "");
-    let mut sql = with_words(digest.trim_end());
+    let mut sql = with_words(digest.trim_end(), tables);
     // Each turn spells the first list out, so it ends.
     for _ in 0..digest.len() {
         let tree = TokenTree::read(Dialect::Mysql, &sql);
@@ -257,8 +257,13 @@ fn with_list(tree: &TokenTree<'_>, at: usize, values: usize, tables: &[TableFact
     }
 }
 
+/// True if a table must stand at `at`.
+fn names_table(tree: &TokenTree<'_>, at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|at| tree.is_any(at, &["FROM", "JOIN", "INTO", "UPDATE"]))
+}
+
 /// The digest with words that the server takes.
-fn with_words(digest: &str) -> String {
+fn with_words(digest: &str, tables: &[TableFacts]) -> String {
     let tree = TokenTree::read(Dialect::Mysql, digest);
     let (mut sql, mut from) = (String::new(), 0);
     let mut put = |begin: usize, end: usize, text: &str| {
@@ -288,6 +293,18 @@ fn with_words(digest: &str) -> String {
                 let close = close.unwrap_or(at);
                 put(node.end, tree.nodes[close].end, length);
                 at = close;
+            }
+            // The grammar has no parameter there.
+            _ if tree.is(at, "SEPARATOR") && tree.value(at + 1).is_some() => {
+                put(node.end, tree.nodes[at + 1].end, " ','");
+                at += 1;
+            }
+            _ if node.kind == NodeKind::Word && names_table(&tree, at) => {
+                // MariaDB writes names that are keywords elsewhere in capitals.
+                let is_it = |table: &&TableFacts| tree.text(at).eq_ignore_ascii_case(&table.name);
+                if let Some(table) = tables.iter().find(is_it) {
+                    put(node.begin, node.end, &table.name);
+                }
             }
             // Functions of the server are none with a space before the parenthesis.
             _ if is_call && node.kind == NodeKind::Word && !tree.is_any(at, NO_OPERAND) => {
@@ -386,6 +403,10 @@ mod tests {
             "SELECT CAST ( `id` AS DECIMAL (...) ) , CONVERT ( `id` , CHARACTER (?) ) , \
              (_charset) ?",
             "SELECT CAST( `id` AS DECIMAL(30, 6) ) , CONVERT( `id` , CHARACTER(255) ) ,  ?",
+        );
+        check(
+            "SELECT GROUP_CONCAT ( `city` SEPARATOR ? ) FROM CUSTOMER WHERE ID = ?",
+            "SELECT GROUP_CONCAT( `city` SEPARATOR ',' ) FROM customer WHERE ID = ?",
         );
         check(
             "UPDATE `customer` SET SQL_TSI_DAY = NOW WHERE `id` = ?",
