@@ -708,7 +708,8 @@ fn a_target_against_itself_calibrates_its_host() {
     }
     assert!(plan(&["--blocks", "5"]).contains("(5 blocks), by the calibration"));
     let unknown = plan(&["--blocks", "auto", "--interleave", "turns"]);
-    assert!(unknown.contains("no calibration in turns; to make one: rqps doctor --aa fake@1 "));
+    let wanted = "no calibration of fake in turns; to make one: rqps doctor --aa fake@1 ";
+    assert!(unknown.contains(wanted), "{unknown}");
     let budget = plan(&["--blocks", "auto", "--budget", "1s"]);
     assert!(budget.contains("about 1 of the 4 blocks before the first interim look"), "{budget}");
     // A comparison on this host finds it and keeps a copy beside its results.
