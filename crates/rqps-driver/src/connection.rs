@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
+use crate::driver::cancel;
 use crate::driver::fake::Fake;
 use crate::driver::lull::lull;
 use crate::driver::request::DriverRequest;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
+use crate::wire::cancel::Canceller;
 use crate::wire::mysql::MysqlClient;
 use crate::wire::postgres::PostgresClient;
 use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
@@ -51,6 +53,7 @@ pub struct Connector {
     dialect: Dialect,
     setup: Vec<String>,
     mark: Option<String>,
+    cancels: bool,
     seed: u64,
     sqlite: Option<Arc<Sqlite>>,
 }
@@ -71,6 +74,7 @@ impl Connector {
             dialect: request.dialect,
             setup: request.session_setup.clone(),
             mark: request.mark.clone(),
+            cancels: request.cancels(),
             seed: request.seed,
             sqlite: sqlite.map(Arc::new),
         })
@@ -131,14 +135,25 @@ impl Connector {
             }
             _ => PostgresClient::connect(address, &self.login, CONNECT).map(Connection::Postgres),
         };
-        session.map_err(|error| match error.code() {
+        let mut session = session.map_err(|error| match error.code() {
             Some(code) if FULL.contains(&code) => format!(
                 "failed to connect: {error}\nhint: raise max_connections of the server, or measure \
                  with fewer --clients"
             ),
             Some(_) => format!("failed to connect: {error}"),
             None => format!("failed to {error}"),
-        })
+        })?;
+        if self.cancels {
+            let canceller = match &mut session {
+                Connection::Postgres(client) => {
+                    Some(Canceller::of_postgres(client, address, &self.login))
+                }
+                Connection::Mysql(client) => Canceller::of_mysql(client, address, &self.login),
+                Connection::Sqlite(_) | Connection::Fake(_) => None,
+            };
+            canceller.into_iter().for_each(cancel::remember);
+        }
+        Ok(session)
     }
 
     fn open_file(&self, path: &Path) -> Result<Connection, String> {

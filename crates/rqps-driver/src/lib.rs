@@ -13,6 +13,7 @@ use rqps_text as user_text;
 use rqps_wire as wire;
 
 pub mod attempt;
+mod cancel;
 mod carry_over;
 pub mod client;
 pub mod clock;

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::domain::run::HostUsage;
+use crate::driver::cancel;
 use crate::driver::event::DriverEvent;
 use crate::driver::request::{LabWord, Met};
 use crate::os::clock::{self, RealClock, TimeSource as _};
@@ -70,6 +71,7 @@ impl<W: Write> LabLink<W> {
                 let _ = sender.send(rest.trim_end().to_owned());
                 rest.clear();
             }
+            cancel::all();
         });
         LabLink { output, lines, _open: None, host: None, start_ns: None }
     }

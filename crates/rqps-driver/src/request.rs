@@ -155,6 +155,12 @@ pub struct AwayClients {
 }
 
 impl DriverRequest {
+    /// True if its statements on a server of others must end with it: those of a load may take
+    /// hours.
+    pub fn cancels(&self) -> bool {
+        self.mark.is_some() && self.task.is_load()
+    }
+
     /// The number, among all clients of the step, of a client (from 0) of this driver.
     pub fn number_of(&self, client: u32) -> u32 {
         self.away.map_or(0, |away| away.first) + client

@@ -8,6 +8,7 @@ use rqps_model as domain;
 use rqps_model::bounded;
 use rqps_model::escape;
 
+pub mod cancel;
 mod der;
 pub mod dsn;
 mod error;

@@ -61,6 +61,9 @@ pub(super) struct Channel {
     deadline: Option<Instant>,
     /// True if reads look at the clock and at the wish to stop: in logins, and in the lab.
     is_watched: bool,
+    /// Time limit of a whole answer, and the end of the time of this one.
+    answer_limit: Option<Duration>,
+    answer_by: Option<Instant>,
     /// The end of the time of this answer, once the user wants to stop.
     stop_by: Option<Instant>,
     /// True if the server's certificate was checked.
@@ -106,6 +109,8 @@ impl Channel {
             timeout: None,
             deadline: None,
             is_watched: false,
+            answer_limit: None,
+            answer_by: None,
             stop_by: None,
             is_verified: false,
             consent: Consent::default(),
@@ -147,6 +152,12 @@ impl Channel {
     /// Calls `pause` before each request.
     pub(super) fn set_pause(&mut self, pause: Pause) {
         self.pause = Some(pause);
+    }
+
+    /// Time limit of each whole answer, however often the server says something.
+    pub(super) fn set_answer_limit(&mut self, limit: Option<Duration>) {
+        self.answer_limit = limit;
+        self.is_watched |= limit.is_some();
     }
 
     /// Time limit of a read; `None` means no limit.
@@ -276,7 +287,9 @@ impl Channel {
     /// Reads once, within all limits of bytes and time.
     #[cold]
     fn receive_watched(&mut self, count: usize) -> Result<(), WireError> {
-        self.awaiting = false;
+        if std::mem::take(&mut self.awaiting) {
+            self.answer_by = self.answer_limit.map(|limit| Instant::now() + limit);
+        }
         let received = self.consumed as usize + self.end - self.start;
         if self.deadline.is_some() && received.max(count) > LOGIN_BYTES {
             return Err(self.confused("the server sent more than 1 MB before the login ended"));
@@ -287,7 +300,8 @@ impl Channel {
             if is_stopped() {
                 self.stop_by.get_or_insert(now + GRACE);
             }
-            let by = [self.deadline, read_by, self.stop_by].into_iter().flatten().min();
+            let by =
+                [self.deadline, read_by, self.stop_by, self.answer_by].into_iter().flatten().min();
             let left = by.map_or(SLICE, |by| by.saturating_duration_since(now).min(SLICE));
             if left.is_zero() {
                 return Err(self.late());

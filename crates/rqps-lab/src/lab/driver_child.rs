@@ -1,10 +1,12 @@
 //! A driver as a process of this host: the driver itself, or the ssh that leads to it.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
@@ -31,6 +33,39 @@ pub(super) struct DriverLog {
     path: PathBuf,
     /// Offset of its first byte; earlier drivers wrote the bytes before.
     start: u64,
+    /// Tells when all is written.
+    written: Receiver<()>,
+}
+
+/// Bytes of the log of one driver before its end is cut out: a library under test may write without
+/// end.
+const LOG_MOST: u64 = 64 << 20;
+/// Bytes of its end that stay.
+const LOG_END: usize = 64 << 10;
+/// The time that the last words of a dead driver may take.
+const LOG_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Copies a stream into a log. Of a long one, the beginning and the end stay.
+fn keep_log(mut from: impl Read, mut to: impl Write, most: u64) -> io::Result<()> {
+    io::copy(&mut from.by_ref().take(most), &mut to)?;
+    let (mut end, mut lost) = (Vec::new(), 0_u64);
+    let mut piece = vec![0; LOG_END];
+    loop {
+        let length = match from.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => length,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        end.extend_from_slice(piece.get(..length).unwrap_or_default());
+        let over = end.len().saturating_sub(LOG_END);
+        end.drain(..over);
+        lost += over as u64;
+    }
+    if lost > 0 {
+        writeln!(to, "\nrqps: {lost} bytes of this log are left out here")?;
+    }
+    to.write_all(&end)
 }
 
 impl DriverChild {
@@ -44,18 +79,27 @@ impl DriverChild {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(file)
+            .stderr(Stdio::piped())
             // Ctrl-C on the terminal is the lab's to handle.
             .process_group(0)
             .spawn()?;
         let mut input = child.stdin.take().context("the driver has no standard input")?;
         let output = child.stdout.take().context("the driver has no standard output")?;
+        let errors = child.stderr.take().context("the driver has no standard error")?;
+        let (sender, written) = channel();
+        // It ends with the last process that has the pipe.
+        std::thread::spawn(move || {
+            // A log that cannot be written ends no run.
+            keep_log(errors, file, LOG_MOST).ok();
+            sender.send(()).ok();
+        });
         match input.write_all(format!("{request}\n").as_bytes()) {
             // It has ended already; its messages say why.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             sent => sent.context("send the driver its request")?,
         }
-        Ok(DriverChild { child, input, output, log: DriverLog { path: log.to_owned(), start } })
+        let log = DriverLog { path: log.to_owned(), start, written };
+        Ok(DriverChild { child, input, output, log })
     }
 }
 
@@ -77,6 +121,7 @@ impl DriverLog {
 
     /// The last panic in the log as a clause, otherwise the last line; empty for an empty log.
     fn last_words(&self) -> String {
+        self.written.recv_timeout(LOG_PATIENCE).ok();
         // If the log cannot be read, the error stays as it is.
         let length = fs::metadata(&self.path).map_or(0, |log| log.len());
         let own = length.saturating_sub(self.start).min(WORDS_MOST);
@@ -101,7 +146,21 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), format!("earlier driver\n{log}")).unwrap();
         let start = "earlier driver\n".len() as u64;
-        DriverLog { path: file.path().to_owned(), start }.last_words()
+        DriverLog { path: file.path().to_owned(), start, written: channel().1 }.last_words()
+    }
+
+    #[test]
+    fn a_flood_leaves_its_beginning_and_its_end() {
+        let mut log = Vec::new();
+        let flood = io::repeat(b'x').take(10 << 20).chain(&b" panicked at the end"[..]);
+        keep_log(b"begin".chain(flood), &mut log, 1000).unwrap();
+        assert!(log.len() < 1100 + LOG_END && log.starts_with(b"beginx"), "{}", log.len());
+        let text = String::from_utf8(log).unwrap();
+        assert!(text.contains(" bytes of this log are left out here\nxx"));
+        assert!(text.ends_with("panicked at the end"));
+        let mut short = Vec::new();
+        keep_log(&b"all of it"[..], &mut short, 9).unwrap();
+        assert_eq!(short, b"all of it");
     }
 
     #[test]

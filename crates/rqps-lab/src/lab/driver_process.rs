@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -33,6 +33,9 @@ pub(super) struct Start {
     pub(super) environment: Option<Vec<(&'static str, String)>>,
 }
 
+/// The time in which a driver may end its statements on a server of others.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+
 /// A driver at work. Dropping it ends the process.
 #[derive(Debug)]
 pub(super) struct DriverProcess {
@@ -47,7 +50,14 @@ pub(super) struct DriverProcess {
 #[derive(Debug)]
 enum Carrier {
     /// A process here.
-    Child { child: Child, input: ChildStdin, log: DriverLog },
+    Child {
+        child: Child,
+        /// Its end is the sign to stop.
+        input: Option<ChildStdin>,
+        log: DriverLog,
+        /// True if the driver, when it stops, ends statements on a server of others.
+        cancels: bool,
+    },
     /// The rqps that starts drivers for this one.
     Line(FarDriver),
 }
@@ -138,7 +148,9 @@ impl DriverProcess {
                 }
             }
         });
-        Ok(DriverProcess { carrier: Carrier::Child { child, input, log }, host, messages })
+        let (input, cancels) = (Some(input), request.cancels());
+        let carrier = Carrier::Child { child, input, log, cancels };
+        Ok(DriverProcess { carrier, host, messages })
     }
 
     /// Its process id, if it is a process of this host.
@@ -163,7 +175,8 @@ impl DriverProcess {
     /// It is gone.
     pub(super) fn tell(&mut self, word: LabWord) -> Result<()> {
         let told = match &mut self.carrier {
-            Carrier::Child { input, .. } => {
+            Carrier::Child { input: None, .. } => Ok(()),
+            Carrier::Child { input: Some(input), .. } => {
                 input.write_all(format!("{word}\n").as_bytes()).map_err(anyhow::Error::from)
             }
             Carrier::Line(driver) => driver.tell(word.to_string()),
@@ -198,7 +211,12 @@ impl DriverProcess {
 
 impl Drop for DriverProcess {
     fn drop(&mut self) {
-        if let Carrier::Child { child, .. } = &mut self.carrier {
+        if let Carrier::Child { child, input, cancels, .. } = &mut self.carrier {
+            drop(input.take());
+            let end = Instant::now() + CANCEL_PATIENCE;
+            while *cancels && matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             // Both fail only for a process that is gone already.
             child.kill().ok();
             child.wait().ok();

@@ -110,6 +110,12 @@ impl MysqlClient {
         &self.sql_state
     }
 
+    /// Time limit of each whole answer from now on; `None` means no limit. An answer that exceeds it
+    /// breaks the connection.
+    pub fn set_answer_limit(&mut self, limit: Option<Duration>) {
+        self.channel.set_answer_limit(limit);
+    }
+
     /// Time limit of a read; `None` means no limit. A read that exceeds it breaks the connection.
     pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         self.channel.set_read_timeout(timeout)

@@ -13,6 +13,9 @@ use crate::wire::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireErr
 /// Bytes of COPY data per write.
 const COPY_BYTES: usize = 256 * 1024;
 
+/// The code of a request to cancel.
+const CANCEL_REQUEST: u32 = 80_877_102;
+
 /// Most notices that a connection keeps.
 const NOTICES_KEPT: usize = 20;
 
@@ -23,6 +26,7 @@ pub struct PostgresClient {
     output: Vec<u8>,
     statements: Vec<Statement>,
     connection_id: u32,
+    cancel_key: Vec<u8>,
     server_version: String,
     notices: Vec<String>,
     /// State in the last ReadyForQuery: `I` idle, `T` in a transaction, `E` in a failed one.
@@ -87,6 +91,7 @@ impl PostgresClient {
         welcome.channel.logged_in()?;
         Ok(PostgresClient {
             connection_id: welcome.connection_id,
+            cancel_key: welcome.cancel_key,
             server_version: welcome.server_version,
             ..PostgresClient::over(welcome.channel)
         })
@@ -99,6 +104,7 @@ impl PostgresClient {
             output: Vec::with_capacity(4096),
             statements: Vec::new(),
             connection_id: 0,
+            cancel_key: Vec::new(),
             server_version: String::new(),
             notices: Vec::new(),
             transaction: b'I',
@@ -121,9 +127,45 @@ impl PostgresClient {
         self.connection_id
     }
 
+    /// Ends the statement that a session executes, by another connection: the session is known by
+    /// the address, whether it was encrypted, its number and its key.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub(crate) fn cancel(
+        address: &Address,
+        (is_encrypted, id, key): (bool, u32, &[u8]),
+        timeout: Duration,
+    ) -> Result<(), WireError> {
+        let mut channel = Channel::connect(address, timeout)?;
+        if is_encrypted {
+            channel = login::encrypt(channel, address)?;
+        }
+        let mut request = Vec::new();
+        request.extend_from_slice(&(12 + key.len() as u32).to_be_bytes());
+        request.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
+        request.extend_from_slice(&id.to_be_bytes());
+        request.extend_from_slice(key);
+        channel.send(&request)?;
+        // The server closes the connection when it has sent the signal.
+        channel.need(1).ok();
+        Ok(())
+    }
+
+    /// The key for [`PostgresClient::cancel`].
+    pub(crate) fn cancel_key(&self) -> &[u8] {
+        &self.cancel_key
+    }
+
     /// The server's parameter `server_version`: `17.2`, `15.14 (Debian 15.14-0+deb12u1)`.
     pub fn server_version(&self) -> &str {
         &self.server_version
+    }
+
+    /// Time limit of each whole answer from now on; `None` means no limit. An answer that exceeds it
+    /// breaks the connection.
+    pub fn set_answer_limit(&mut self, limit: Option<Duration>) {
+        self.channel.set_answer_limit(limit);
     }
 
     /// Time limit of a read; `None` means no limit. A read that exceeds it breaks the connection.

@@ -40,6 +40,8 @@ pub(super) fn encrypt(mut channel: Channel, address: &Address) -> Result<Channel
 pub(super) struct Welcome {
     pub(super) channel: Channel,
     pub(super) connection_id: u32,
+    /// What the server wants to hear from who cancels a statement of this session.
+    pub(super) cancel_key: Vec<u8>,
     pub(super) server_version: String,
 }
 
@@ -66,6 +68,7 @@ pub(super) fn log_in(
         bound: false,
     };
     let (mut connection_id, mut server_version) = (0, String::new());
+    let mut cancel_key = Vec::new();
     loop {
         let (kind, length) = header(&mut channel)?;
         let body = whole(&mut channel, kind, length)?.to_vec();
@@ -91,11 +94,12 @@ pub(super) fn log_in(
             b'K' => {
                 if let Some(number) = body.first_chunk::<4>() {
                     connection_id = u32::from_be_bytes(*number);
+                    cancel_key = body.get(4..).unwrap_or_default().to_vec();
                 }
             }
             b'E' => return Err(ServerError::parse(&body).into_wire()),
             b'N' => {}
-            b'Z' => return Ok(Welcome { channel, connection_id, server_version }),
+            b'Z' => return Ok(Welcome { channel, connection_id, cancel_key, server_version }),
             other => {
                 let what = format!("unexpected message {:?}", char::from(other));
                 return Err(channel.confused(what));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -18,6 +18,12 @@ use rqps_bench::custom::driver::{AskDatabase, DatabaseSurvey, draft, survey};
 
 /// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(20);
+
+/// Time limit for each answer of the server.
+const ANSWER: Duration = Duration::from_secs(600);
+
+/// Time after which nothing more is asked: the draft says what is not known.
+const SURVEY: Duration = Duration::from_secs(3600);
 
 /// `rqps init`.
 pub(super) fn init(words: &Init) -> Result<u8> {
@@ -66,17 +72,24 @@ fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
         Dialect::Mysql => {
             let client = MysqlClient::connect(&dsn.address, &dsn.login, CONNECT);
             let mut client = client.with_context(doing)?;
+            client.set_answer_limit(Some(ANSWER));
             Box::new(move |sql| client.rows(sql).map_err(|error| error.to_string()))
         }
         _ => {
             let client = PostgresClient::connect(&dsn.address, &dsn.login, CONNECT);
             let mut client = client.with_context(doing)?;
+            client.set_answer_limit(Some(ANSWER));
             // So that the server reads statements of its statistics as rqps does.
             client.simple("SET standard_conforming_strings = on").with_context(doing)?;
             Box::new(move |sql| client.rows(sql).map_err(|error| error.to_string()))
         }
     };
-    let found = survey(dialect, &mut *ask).map_err(anyhow::Error::msg).with_context(doing)?;
+    let end = Instant::now() + SURVEY;
+    let mut ask = |sql: &str| match Instant::now() < end {
+        true => ask(sql),
+        false => Err("the database had answered for an hour".to_owned()),
+    };
+    let found = survey(dialect, &mut ask).map_err(anyhow::Error::msg).with_context(doing)?;
     Ok((dialect, from, found))
 }
 

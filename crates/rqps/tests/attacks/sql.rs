@@ -110,6 +110,12 @@ fn is_unchanged(theirs: &Theirs) {
 
 /// Loads a file there with the question answered.
 fn load(folder: &Path, dsn: &str, schema: &str, more: &str) -> (Option<i32>, String) {
+    let output = loading(folder, dsn, schema, more).output().unwrap();
+    (output.status.code(), program::said(&output) + &program::text(&output.stdout))
+}
+
+/// The command that does it.
+fn loading(folder: &Path, dsn: &str, schema: &str, more: &str) -> std::process::Command {
     let workload = format!(
         "[load]\nload = true\nschema = [\"schema.sql\"]\n{more}\n[[step]]\nname = \"count\"\n\
          [[step.event]]\n[[step.event.statement]]\nsql = \"SELECT count(*) FROM own\"\n"
@@ -119,7 +125,7 @@ fn load(folder: &Path, dsn: &str, schema: &str, more: &str) -> (Option<i32>, Str
     fs::remove_dir_all(folder.join("out")).ok();
     let words = ["compare", dsn, "--bench", "sql:own.toml", "--yes"];
     let words: Vec<&str> = words.iter().chain(&program::SHORT).copied().collect();
-    rqps(&words, folder)
+    program::rqps_in(&words, folder)
 }
 
 /// Each would have been executed, exit 0, before loads had a list of what they may do.
@@ -210,6 +216,70 @@ fn procedures_of_others_stay_and_those_of_rqps_go() {
         assert!(said.contains(" orders_payment()"), "{said}");
         assert_eq!(theirs.owner_rows(&routines), [[Some("orders_payment".to_owned())]]);
     }
+}
+
+/// After Ctrl-C, the server of somebody else does not go on with a statement of hours.
+#[test]
+fn an_interrupted_load_leaves_nothing_at_work_on_the_server() {
+    let test = "an_interrupted_load_leaves_nothing_at_work_on_the_server";
+    let of_postgres = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' \
+                       AND query LIKE 'INSERT INTO own%'";
+    let of_mysql = "SELECT count(*) FROM information_schema.processlist \
+                    WHERE info LIKE 'INSERT INTO own%'";
+    let rows = "SELECT a.i FROM generate_series(1, 2000000000) AS a (i) WHERE a.i < 0";
+    let many = "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 900) \
+                SELECT a.n FROM s a, s b, s c, s d WHERE a.n < 0";
+    for (target, dbms, at_work, long) in [
+        ("postgres@17.2.0", Dbms::Postgres, of_postgres, rows),
+        ("mysql@8.0.33", Dbms::Mysql, of_mysql, many),
+    ] {
+        let Some(theirs) = theirs(test, target, dbms) else { continue };
+        let folder = tempfile::tempdir().unwrap();
+        let schema = format!("CREATE TABLE own (id bigint);\nINSERT INTO own {long};\n");
+        let command = loading(folder.path(), &theirs.dsn("a"), &schema, "");
+        let mut child = { command }.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let count = || theirs.owner_rows(at_work)[0][0].clone().unwrap();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while count() != "1" && std::time::Instant::now() < end {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        assert_eq!(count(), "1", "{target}");
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        child.wait().unwrap();
+        assert_eq!(count(), "0", "{target}");
+    }
+}
+
+/// A policy of somebody's table would be executed by whoever reads the table.
+#[test]
+fn init_executes_no_policy_of_others() {
+    let test = "init_executes_no_policy_of_others";
+    let Some(theirs) = theirs(test, "postgres@17.2.0", Dbms::Postgres) else { return };
+    theirs.owner(&[
+        "CREATE USER guest",
+        "CREATE USER evil",
+        "GRANT USAGE, CREATE ON SCHEMA other TO evil",
+        "GRANT USAGE ON SCHEMA other TO guest",
+        "CREATE TABLE caught (who text)",
+        "GRANT INSERT ON caught TO PUBLIC",
+        "SET ROLE evil; CREATE FUNCTION other.act() RETURNS bool LANGUAGE plpgsql AS \
+         $$ BEGIN INSERT INTO public.caught VALUES (current_user); RETURN true; END $$; \
+         CREATE TABLE other.bait (id int PRIMARY KEY, name text); \
+         INSERT INTO other.bait SELECT i, 'a' FROM generate_series(1, 9) i; \
+         ALTER TABLE other.bait ENABLE ROW LEVEL SECURITY; \
+         CREATE POLICY p ON other.bait USING (other.act()); \
+         GRANT SELECT ON other.bait TO PUBLIC",
+        "GRANT SELECT ON customers TO guest",
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    let guest = theirs.dsn("a").replace(&format!("{}@", theirs.login.user), "guest@");
+    let words = ["init", guest.strip_prefix("a=").unwrap(), "-o", "w.toml"];
+    let (code, said) = rqps(&words, folder.path());
+    assert_eq!(code, Some(0), "{said}");
+    let draft = fs::read_to_string(folder.path().join("w.toml")).unwrap();
+    assert!(draft.contains("other.bait") && draft.contains("customers"), "{draft}");
+    assert!(theirs.owner_rows("SELECT who FROM caught").is_empty());
 }
 
 #[test]

@@ -62,6 +62,40 @@ fn counts_that_no_server_has_do_not_overflow() {
     assert_eq!(client.simple("UPDATE").unwrap().affected, u64::MAX);
 }
 
+/// A server that always says something is never silent for as long as a read may take.
+#[test]
+fn an_answer_of_notices_without_end_ends() {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let floods = std::thread::spawn(move || {
+        let notice = [&b"N\0\0\0\x10SNOTICE\0Ma\0\0"[..]; 100].concat();
+        while theirs.write_all(&notice).is_ok() {}
+    });
+    let mut client = PostgresClient::over(Channel::over_pair(ours));
+    client.set_answer_limit(Some(Duration::from_millis(100)));
+    let error = client.rows("SELECT 1").unwrap_err().to_string();
+    assert!(error.contains("no reply within the time limit"), "{error}");
+    drop(client);
+    floods.join().unwrap();
+}
+
+/// Whoever cancels names the session by its number and key.
+#[test]
+fn a_statement_is_cancelled_by_number_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 16];
+        stream.read_exact(&mut request).unwrap();
+        request
+    });
+    let session = (false, 258, &b"\x01\x02\x03\x04"[..]);
+    PostgresClient::cancel(&Address::Unix(path), session, Duration::from_secs(5)).unwrap();
+    let request = server.join().unwrap();
+    assert_eq!(&request, b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\x01\x02\x01\x02\x03\x04");
+}
+
 #[test]
 fn binds_text_as_text() {
     let (mut client, mut server) =
