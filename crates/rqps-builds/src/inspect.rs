@@ -1,12 +1,12 @@
 //! Reads the version of a binary.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
+use crate::bounded;
 use crate::dbms::spec::{self, DbmsSpec};
 use crate::domain::build::{Dbms, Version};
 use crate::obtain::debian::ASIDE;
@@ -80,7 +80,7 @@ pub(super) fn parse_reported(reported: &str) -> Option<(Dbms, Version)> {
 
 /// SHA-256 of a file, hexadecimal.
 pub(super) fn sha256(path: &Path, progress: &mut Progress<'_>) -> Result<String, Reason> {
-    let mut file = File::open(path).map_err(Reason::io("open", path))?;
+    let mut file = bounded::plain(path).map_err(Reason::io("open", path))?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 256 << 10];
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

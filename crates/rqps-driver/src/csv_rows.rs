@@ -1,6 +1,6 @@
 //! Loads rows of CSV files, with the same values on every dialect.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -39,7 +39,7 @@ pub(super) fn parts(file: &CsvFile, sessions: u32) -> Result<Vec<CsvPart>, Strin
     let wanted: Vec<u64> = (1..count).map(|part| bytes / count * part).collect();
     let mut places = vec![CsvPlace { byte: 0, line: 1 }];
     if !wanted.is_empty() {
-        let input = BufReader::with_capacity(256 << 10, File::open(&file.path).map_err(fault)?);
+        let input = BufReader::with_capacity(256 << 10, table::plain(&file.path).map_err(fault)?);
         places.extend(cuts(input, &wanted).map_err(fault)?);
     }
     places.dedup();
@@ -113,7 +113,7 @@ impl CsvRecords {
         }
         if !is_whole {
             let fault = |error: std::io::Error| error.to_string();
-            let mut input = File::open(&file.path).map_err(fault)?;
+            let mut input = table::plain(&file.path).map_err(fault)?;
             input.seek(SeekFrom::Start(part.from.byte)).map_err(fault)?;
             let input = CountedFile::new(input, read).take(part.to - part.from.byte);
             let input = BufReader::with_capacity(256 << 10, input);

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use rqps_model::bounded;
+
 use crate::domain::dialect::Dialect;
 use crate::driver::script::table;
 use crate::user_text::{SqlChunk, SqlSplitter};
@@ -43,6 +45,18 @@ impl SqlFile {
     /// Refuses what is no text.
     fn check_format(&mut self) -> Result<(), String> {
         let begin = self.input.fill_buf().map_err(|error| error.to_string())?;
+        // Some editors begin a text of UTF-8 with this mark, which servers do not know.
+        if begin.starts_with(b"\xef\xbb\xbf") {
+            self.input.consume(3);
+            return Ok(());
+        }
+        if begin.starts_with(b"\xff\xfe") || begin.starts_with(b"\xfe\xff") {
+            return Err(
+                "it is UTF-16\nhint: convert the file, for instance by `iconv -f utf16 -t \
+                        utf8`"
+                    .to_owned(),
+            );
+        }
         match begin.starts_with(b"PGDMP") {
             true => Err("it is in pg_dump's custom format\nhint: make SQL of it with \
                          `pg_restore -f shop.sql FILE`"
@@ -59,13 +73,17 @@ impl SqlFile {
                 return Ok(None);
             }
             self.line.clear();
-            let length = self.input.read_until(b'\n', &mut self.line);
+            let length = bounded::line(&mut self.input, &mut self.line, bounded::STATEMENT_MAX);
             is_at_end = length.map_err(|error| error.to_string())? == 0;
             let split = match is_at_end {
                 true => self.splitter.end(&mut self.chunks),
                 false => self.splitter.take(&self.line, &mut self.chunks),
             };
             split.map_err(|error| error.to_string())?;
+            if self.splitter.pending() as u64 > bounded::STATEMENT_MAX {
+                let error = bounded::too_long(bounded::STATEMENT_MAX);
+                return Err(format!("line {}: the statement: {error}", self.splitter.begun()));
+            }
             self.chunks.reverse();
         }
         Ok(self.chunks.pop())

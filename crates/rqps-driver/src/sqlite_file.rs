@@ -1,10 +1,11 @@
 //! Loads a SQLite database file by copying it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::domain::endpoint::Endpoint;
+use crate::driver::script::table;
 
 /// The first bytes of each SQLite database file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -13,7 +14,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 pub(super) fn is_database(path: &Path) -> Result<bool, String> {
     let fault = |error| format!("failed to load {}: {error}", path.display());
     let mut begin = Vec::with_capacity(MAGIC.len());
-    let file = File::open(path).map_err(fault)?;
+    let file = table::plain(path).map_err(fault)?;
     file.take(MAGIC.len() as u64).read_to_end(&mut begin).map_err(fault)?;
     Ok(begin == MAGIC)
 }

@@ -7,7 +7,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use crate::units;
@@ -27,6 +28,8 @@ pub struct Fingerprint {
     /// Their bytes.
     pub bytes: u64,
     marks: Vec<(PathBuf, Mark)>,
+    /// True if links count by where they lead.
+    keeps_links: bool,
 }
 
 /// What the kernel knows of a file. Whoever writes to it or replaces it changes one of these:
@@ -63,7 +66,8 @@ impl Fingerprint {
         if !path.is_dir() {
             let (sha256, mark) = hashed(&path)?;
             let marks = vec![(path.clone(), mark)];
-            return Ok(Fingerprint { path, sha256, files: 1, bytes: mark.bytes, marks });
+            let (bytes, keeps_links) = (mark.bytes, false);
+            return Ok(Fingerprint { path, sha256, files: 1, bytes, marks, keeps_links });
         }
         let mut sum = Sha256::new();
         let mut marks = Vec::new();
@@ -80,6 +84,44 @@ impl Fingerprint {
             files: marks.len(),
             bytes: marks.iter().map(|(_, mark)| mark.bytes).sum(),
             marks,
+            keeps_links: false,
+        })
+    }
+
+    /// Reads a folder of sources as a build of it does: all files below, and links by where they
+    /// lead, without following them. Calls `each` after each file; false ends it.
+    ///
+    /// # Errors
+    /// Something cannot be read, changes meanwhile, or `each` ended it.
+    pub fn of_sources(path: &Path, each: &mut dyn FnMut() -> bool) -> io::Result<Fingerprint> {
+        let path = path.canonicalize()?;
+        let mut sum = Sha256::new();
+        let mut marks = Vec::new();
+        for file in sources_below(&path)? {
+            let name = file.strip_prefix(&path).unwrap_or(&file);
+            sum.update(name.as_os_str().as_encoded_bytes());
+            sum.update([0]);
+            let facts = fs::symlink_metadata(&file)?;
+            let mark = match facts.is_symlink() {
+                true => {
+                    sum.update(fs::read_link(&file)?.as_os_str().as_encoded_bytes());
+                    Mark::of(&facts)
+                }
+                false => hash_into(&mut sum, &file, open_source(&file)?)?,
+            };
+            sum.update([0]);
+            marks.push((file, mark));
+            if !each() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+        Ok(Fingerprint {
+            path,
+            sha256: units::hex(&sum.finalize()),
+            files: marks.len(),
+            bytes: marks.iter().map(|(_, mark)| mark.bytes).sum(),
+            marks,
+            keeps_links: true,
         })
     }
 
@@ -90,6 +132,7 @@ impl Fingerprint {
     pub fn check(&self) -> Result<(), String> {
         let gone = |path: &Path| format!("{}: it was changed after it was allowed", path.display());
         let now = match self.path.is_dir() {
+            true if self.keeps_links => sources_below(&self.path).map_err(|_| gone(&self.path))?,
             true => files_below(&self.path).map_err(|_| gone(&self.path))?,
             false => vec![self.path.clone()],
         };
@@ -97,7 +140,11 @@ impl Fingerprint {
             return Err(gone(&self.path));
         }
         for (path, (known, mark)) in now.iter().zip(&self.marks) {
-            let same = fs::metadata(path).is_ok_and(|metadata| Mark::of(&metadata) == *mark);
+            let now = match self.keeps_links {
+                true => fs::symlink_metadata(path),
+                false => fs::metadata(path),
+            };
+            let same = now.is_ok_and(|metadata| Mark::of(&metadata) == *mark);
             if path != known || !same {
                 return Err(gone(path));
             }
@@ -108,15 +155,24 @@ impl Fingerprint {
 
 /// SHA-256 of a file that is opened once, and its mark.
 fn hashed(path: &Path) -> io::Result<(String, Mark)> {
+    let mut sum = Sha256::new();
+    let file = open_file(path).map_err(|error| named(path, &error))?;
+    let mark = hash_into(&mut sum, path, file)?;
+    Ok((units::hex(&sum.finalize()), mark))
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Adds the content of an open file to a hash. Returns its mark.
+fn hash_into(sum: &mut Sha256, path: &Path, mut file: File) -> io::Result<Mark> {
     let wrong = |what: &str| io::Error::other(format!("{}: {what}", path.display()));
-    let named =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    let mut file = open_file(path).map_err(named)?;
     let before = Mark::of(&file.metadata()?);
-    let (mut sum, mut bytes) = (Sha256::new(), 0);
+    let mut bytes = 0;
     let mut piece = vec![0; 256 << 10];
     loop {
-        let length = file.read(&mut piece).map_err(named)?;
+        let length = file.read(&mut piece).map_err(|error| named(path, &error))?;
         if length == 0 {
             break;
         }
@@ -126,10 +182,55 @@ fn hashed(path: &Path) -> io::Result<(String, Mark)> {
         }
         sum.update(piece.get(..length).unwrap_or_default());
     }
-    if Mark::of(&file.metadata()?) != before {
-        return Err(wrong("it changes while rqps reads it"));
+    match Mark::of(&file.metadata()?) == before {
+        true => Ok(before),
+        false => Err(wrong("it changes while rqps reads it")),
     }
-    Ok((units::hex(&sum.finalize()), before))
+}
+
+/// Opens a plain file of a folder that others may change meanwhile: no link may be put in its place
+/// or above it, where rqps as root would read what they may not.
+///
+/// # Errors
+/// It is a link, lies behind one, or is no plain file.
+pub fn open_source(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // An old kernel, or a container that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(path, flags, Mode::empty())?,
+        opened => opened?,
+    };
+    let file = File::from(opened);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no plain file any more")),
+    }
+}
+
+/// Files and links of a folder of sources: its own path and that of each below it, in order.
+///
+/// # Errors
+/// A folder cannot be read; there are too many files.
+pub fn sources_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut found, mut open, mut entries) = (Vec::new(), vec![folder.to_path_buf()], 0);
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next).map_err(|error| named(&next, &error))? {
+            let path = entry?.path();
+            let kind = fs::symlink_metadata(&path).map_err(|error| named(&path, &error))?;
+            if kind.is_dir() {
+                open.push(path);
+            } else if kind.is_file() || kind.is_symlink() {
+                found.push(path);
+            }
+            entries += 1;
+            if entries > ENTRIES_MOST {
+                let text = format!("{}: more than {ENTRIES_MOST} files", folder.display());
+                return Err(io::Error::other(text));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Opens what is a file, and never waits for the other end of a pipe.
@@ -217,6 +318,30 @@ mod tests {
         fs::rename(folder.path().join("new"), root.join("bin/server")).unwrap();
         assert!(now.check().is_err());
         assert_eq!(Fingerprint::of(&root).unwrap().sha256, now.sha256);
+    }
+
+    /// As the build copies it: what a link leads to is no part of it, where it leads is.
+    #[test]
+    fn sources_have_links_by_where_they_lead() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, other) = (folder.path().join("src"), folder.path().join("other"));
+        fs::create_dir_all(root.join("a")).unwrap();
+        fs::write(root.join("a/x.c"), "one").unwrap();
+        fs::write(&other, "secret").unwrap();
+        std::os::unix::fs::symlink("../other", root.join("link")).unwrap();
+        let print = || Fingerprint::of_sources(&root, &mut || true).unwrap();
+        let first = print();
+        assert_eq!(first.files, 2);
+        let want = [&b"a/x.c\0one\0"[..], b"link\0../other\0"].concat();
+        assert_eq!(first.sha256, units::hex(&Sha256::digest(&want)));
+        fs::write(&other, "changed").unwrap();
+        assert_eq!(print().sha256, first.sha256);
+        first.check().unwrap();
+        fs::remove_file(root.join("link")).unwrap();
+        std::os::unix::fs::symlink("a/x.c", root.join("link")).unwrap();
+        assert!(first.check().is_err());
+        assert_ne!(print().sha256, first.sha256);
+        assert!(Fingerprint::of_sources(&root, &mut || false).is_err());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::os::child::{self, ChildTask};
 use crate::os::private_folder::remove_private_folder;
@@ -179,6 +179,8 @@ pub struct Warden {
     private_folder: Option<PathBuf>,
     /// Shared memory of the server, and its user.
     memory: (BTreeSet<SharedPiece>, u32),
+    /// The time before it was started.
+    begun: SystemTime,
 }
 
 /// The messages of the warden so far.
@@ -228,6 +230,7 @@ impl Warden {
             warden: program_self.to_owned(),
             source,
         };
+        let begun = SystemTime::now();
         // A process group of its own: Ctrl-C of the terminal is for rqps, which stops its servers
         // in order.
         let mut child = child::command(program_self, ChildTask::Work)
@@ -246,7 +249,7 @@ impl Warden {
         let commands = child.stdin.take();
         let memory = (BTreeSet::new(), job.uid());
         let private_folder = job.private_folder.clone();
-        let mut warden = Warden { child, commands, server: 0, said, private_folder, memory };
+        let mut warden = Warden { child, commands, server: 0, said, private_folder, memory, begun };
         let mut line = serde_json::to_string(job).map_err(io::Error::other).map_err(fault)?;
         line.push('\n');
         // If the warden is gone already, what it said explains it better than "broken pipe".
@@ -372,8 +375,10 @@ impl Warden {
     /// children end when they see that.
     fn remove_memory(&self) {
         let (pieces, uid) = &self.memory;
+        let mut pieces = pieces.clone();
+        pieces.extend(shared_memory::control_files_since(self.begun, *uid));
         let deadline = Instant::now() + WARDEN_GRACE;
-        while shared_memory::remove_abandoned(pieces, *uid) && Instant::now() < deadline {
+        while shared_memory::remove_abandoned(&pieces, *uid) && Instant::now() < deadline {
             thread::sleep(LOOK_AGAIN);
         }
     }

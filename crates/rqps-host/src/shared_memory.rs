@@ -4,9 +4,13 @@
 #![allow(unsafe_code)] // Two blocks: `shmctl` in `SharedPiece`.
 
 use std::collections::BTreeSet;
+use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::os::plain;
 
 /// The C library's folder of shared memory, one file each.
 const FOLDER: &str = "/dev/shm";
@@ -40,6 +44,36 @@ pub fn remove_abandoned(pieces: &BTreeSet<SharedPiece>, uid: u32) -> bool {
     // It may be gone already, and other errors cannot be reported here.
     left.difference(&used).for_each(SharedPiece::remove);
     !left.is_disjoint(&used)
+}
+
+/// The beginning of the file that each Postgres has mapped from its start to its end, and that lists
+/// its other shared memory (`PG_DYNSHMEM_CONTROL_MAGIC`, as this host writes it).
+const CONTROL: [u8; 4] = 0x9a50_3d32_u32.to_ne_bytes();
+
+/// The beginning of the names of such files.
+const CONTROL_NAME: &str = "PostgreSQL.";
+
+/// Such files that a user's processes have made since then. One of them that no process has mapped
+/// is left over: a process of `initdb` that is killed leaves one so soon that no look at its maps
+/// finds it.
+pub fn control_files_since(begun: SystemTime, uid: u32) -> BTreeSet<SharedPiece> {
+    control_files(Path::new(FOLDER), begun, uid)
+}
+
+fn control_files(folder: &Path, begun: SystemTime, uid: u32) -> BTreeSet<SharedPiece> {
+    let is_one = |path: &Path| {
+        let mut head = [0; CONTROL.len()];
+        let mut file = plain::open(path)?;
+        let facts = file.metadata()?;
+        file.read_exact(&mut head)?;
+        Ok::<_, io::Error>(facts.uid() == uid && facts.modified()? >= begun && head == CONTROL)
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| {
+        entry.file_name().to_str().is_some_and(|name| name.starts_with(CONTROL_NAME))
+    });
+    let paths = named.map(|entry| entry.path());
+    paths.filter(|path| is_one(path).unwrap_or(false)).map(SharedPiece::File).collect()
 }
 
 /// The id of every process.
@@ -102,6 +136,27 @@ fn piece(line: &str) -> Option<SharedPiece> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_control_file_that_was_made_since_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let uid = rustix::process::geteuid().as_raw();
+        let begun = SystemTime::now() - std::time::Duration::from_secs(1);
+        let make = |name: &str, content: &[u8]| {
+            std::fs::write(folder.path().join(name), content).unwrap();
+        };
+        make("PostgreSQL.1", &[&CONTROL[..], &[0; 100]].concat());
+        make("PostgreSQL.2", b"rows of somebody");
+        make("PostgreSQL.3", b"");
+        make("other.4", &CONTROL);
+        std::os::unix::fs::symlink("PostgreSQL.1", folder.path().join("PostgreSQL.5")).unwrap();
+        let found = control_files(folder.path(), begun, uid);
+        let first = SharedPiece::File(folder.path().join("PostgreSQL.1"));
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [first]);
+        assert!(control_files(folder.path(), begun, uid + 1).is_empty());
+        let later = SystemTime::now() + std::time::Duration::from_secs(60);
+        assert!(control_files(folder.path(), later, uid).is_empty());
+    }
 
     #[test]
     fn only_what_lies_directly_there_and_still_exists_is_shared_memory() {

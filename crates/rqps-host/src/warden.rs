@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Resource, Signal, WaitOptions};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -80,6 +80,7 @@ fn guard(job: &ProcessSpec, input: impl BufRead + Send + 'static) -> io::Result<
     // Made here, not by the lab: whoever kills the lab at any moment leaves no folder.
     let folder = job.private_folder.as_deref();
     let _folder = folder.map(|path| PrivateFolder::make(path, job.run_as)).transpose()?;
+    let begun = SystemTime::now();
     let root = match &job.memory_group {
         Some(group) => cgroup::start_in(group, || job.start())?,
         None => job.start()?,
@@ -106,6 +107,8 @@ fn guard(job: &ProcessSpec, input: impl BufRead + Send + 'static) -> io::Result<
         }
     };
     lost |= end_tree(job, root, stop, &events, &mut status);
+    let left = shared_memory::control_files_since(begun, job.uid());
+    shared_memory::remove_abandoned(&left, job.uid());
     // Its owner can start again in it, and removes it, while there is one.
     if let Some(group) = job.memory_group.as_ref().filter(|_| lost) {
         cgroup::remove(group);

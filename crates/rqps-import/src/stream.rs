@@ -3,13 +3,13 @@
 //! A few megabytes of gzip can unpack to gigabytes, so every amount has a limit that no published
 //! file comes near. A run of blank lines is kept as one; its length costs no memory.
 
-use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
 use super::ImportError;
+use rqps_model::bounded;
 
 /// Bytes of one line. A progress line of db_bench (carriage returns, no line end) reaches 1 MiB.
 pub(crate) const LINE_MAX: usize = 4 << 20;
@@ -102,7 +102,7 @@ impl Lines {
 /// A file that cannot be read, is larger than a limit, packed in another way or no text; text that
 /// is not UTF-8, with the line.
 pub(crate) fn read(path: &Path) -> Result<Lines, ImportError> {
-    let mut file = File::open(path).map_err(ImportError::io(path))?;
+    let mut file = bounded::plain(path).map_err(ImportError::io(path))?;
     let mut begin = Vec::new();
     file.by_ref().take(5).read_to_end(&mut begin).map_err(ImportError::io(path))?;
     if let Some((_, why)) = FOREIGN.iter().find(|(magic, _)| begin.starts_with(magic)) {
@@ -119,7 +119,7 @@ pub(crate) fn read(path: &Path) -> Result<Lines, ImportError> {
 /// True if the last line of a plain file has an end, and for what cannot be read again; false where
 /// only reading all of it tells.
 pub(crate) fn ends_whole(path: &Path) -> std::io::Result<bool> {
-    let mut file = File::open(path)?;
+    let mut file = bounded::open(path)?;
     if !file.metadata()?.is_file() || file.metadata()?.len() < 2 {
         return Ok(!file.metadata()?.is_file());
     }

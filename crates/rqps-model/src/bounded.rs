@@ -1,7 +1,7 @@
 //! Reads files of others: as files, and up to a length.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, BufRead, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -13,8 +13,8 @@ pub const WRITTEN_MAX: u64 = 64 << 20;
 /// Longest record of a run folder. The largest known ones have some megabytes.
 pub const RECORD_MAX: u64 = 1 << 30;
 
-/// Longest file of vectors, which are read whole.
-pub const DATA_MAX: u64 = 256 << 30;
+/// Longest statement or row of a file of SQL or CSV. Servers take 1 GB at most, and by default less.
+pub const STATEMENT_MAX: u64 = 256 << 20;
 
 /// Longest file of certificates or of a key; those of all authorities of a system have .2 MB.
 pub const PEM_MAX: u64 = 16 << 20;
@@ -30,15 +30,58 @@ pub fn open(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(NONBLOCK).open(path)
 }
 
+/// Opens a plain file without waiting.
+///
+/// # Errors
+/// It cannot be opened, or is a pipe, a device or a folder.
+pub fn plain(path: &Path) -> io::Result<File> {
+    let file = open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => {
+            let why = "it is no plain file; write its content into one";
+            Err(io::Error::new(ErrorKind::InvalidInput, why))
+        }
+    }
+}
+
+/// The content of a file of vectors, which are read whole: what fits into the memory of this host.
+///
+/// # Errors
+/// As [`bytes`].
+pub fn data(path: &Path) -> io::Result<Vec<u8>> {
+    let available = File::open("/proc/meminfo").and_then(|file| {
+        let mut text = String::new();
+        file.take(WRITTEN_MAX).read_to_string(&mut text)?;
+        Ok(text)
+    });
+    let text = available.unwrap_or_default();
+    let left = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let left = left.and_then(|left| left.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    bytes(path, left.map_or(RECORD_MAX, |left| left.saturating_mul(1024)))
+}
+
+/// Reads to the end of a line, at most so many bytes. Returns their number.
+///
+/// # Errors
+/// It cannot be read, or is longer.
+pub fn line(from: &mut impl BufRead, to: &mut Vec<u8>, most: u64) -> io::Result<usize> {
+    let length = from.take(most + 1).read_until(b'\n', to)?;
+    match length as u64 > most {
+        true => Err(too_long(most)),
+        false => Ok(length),
+    }
+}
+
 /// The content of a file.
 ///
 /// # Errors
 /// It cannot be read, is a pipe, a device or a folder, or is longer than `most` bytes.
 pub fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = open(path)?;
-    if !file.metadata()?.is_file() {
-        let why = "it is no plain file; write its content into one";
-        return Err(io::Error::new(ErrorKind::InvalidInput, why));
+    let file = plain(path)?;
+    // What is too long is not read first.
+    if file.metadata()?.len() > most {
+        return Err(too_long(most));
     }
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;

@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use rqps_model::bounded;
 use thiserror::Error;
 
 /// An unreadable record of a CSV file.
@@ -114,7 +115,7 @@ impl<R: BufRead> CsvReader<R> {
     fn next_line(&mut self) -> Result<bool, CsvError> {
         self.text.clear();
         self.line += 1;
-        let length = self.input.read_until(b'\n', &mut self.text)?;
+        let length = bounded::line(&mut self.input, &mut self.text, bounded::STATEMENT_MAX)?;
         if self.line == 1 && self.text.starts_with(BYTE_ORDER_MARK) {
             self.text.drain(..BYTE_ORDER_MARK.len());
         }
@@ -140,6 +141,9 @@ impl<R: BufRead> CsvReader<R> {
                 None => {
                     if !self.next_line()? {
                         return Err(CsvError::Open(begun));
+                    }
+                    if record.bytes.len() as u64 > bounded::STATEMENT_MAX {
+                        return Err(bounded::too_long(bounded::STATEMENT_MAX).into());
                     }
                     at = 0;
                 }

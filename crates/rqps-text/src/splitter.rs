@@ -86,6 +86,16 @@ impl SqlSplitter {
         }
     }
 
+    /// Bytes of the statement that is not complete.
+    pub fn pending(&self) -> usize {
+        self.statement.len()
+    }
+
+    /// The line on which it begins, from 1.
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
+
     /// Takes the next line with its line feed, and appends what it completes to `chunks`.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use thiserror::Error;
 
 use super::dsn::{Dsn, DsnError};
 use super::{mylogin, option_file};
+use crate::bounded;
 use crate::domain::dialect::OwnClient;
 use crate::domain::endpoint::Address;
 
@@ -334,7 +335,7 @@ fn read(path: &Path, forbidden: u32) -> Result<Passwords, PasswordError> {
     if facts.permissions().mode() & forbidden != 0 {
         return Ok(Passwords::Open);
     }
-    fs::read(path).map(Passwords::Bytes).map_err(bad)
+    bounded::bytes(path, bounded::WRITTEN_MAX).map(Passwords::Bytes).map_err(bad)
 }
 
 /// The password of the login path `client`, which all MySQL clients read; `None` if it is for

@@ -41,8 +41,7 @@ pub fn integers(path: &Path) -> Result<(usize, Vec<i32>), DataError> {
 
 /// Dimensions, and the bytes of all values without the lengths between them.
 fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
-    let file = bounded::bytes(path, bounded::DATA_MAX)
-        .map_err(DataError::io("read the vectors of", path))?;
+    let file = bounded::data(path).map_err(DataError::io("read the vectors of", path))?;
     let Some((head, _)) = file.split_first_chunk::<4>() else {
         return Err(DataError::form(path, "it is empty"));
     };

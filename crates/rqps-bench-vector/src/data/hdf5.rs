@@ -21,8 +21,7 @@ use rqps_model::vector::Distance;
 ///
 /// The file is unreadable, or has an unsupported feature; the text names it.
 pub fn dataset(path: &Path) -> Result<VectorSet, DataError> {
-    let bytes = bounded::bytes(path, bounded::DATA_MAX)
-        .map_err(DataError::io("read the vectors of", path))?;
+    let bytes = bounded::data(path).map_err(DataError::io("read the vectors of", path))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     read(&bytes, name.unwrap_or_default()).map_err(|what| DataError::form(path, what))
 }

@@ -15,8 +15,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 ///
 /// The file is unreadable, or an array of another kind; the text names the feature.
 pub fn read(path: &Path) -> Result<Matrix, DataError> {
-    let file = bounded::bytes(path, bounded::DATA_MAX)
-        .map_err(DataError::io("read the vectors of", path))?;
+    let file = bounded::data(path).map_err(DataError::io("read the vectors of", path))?;
     parse(&file).map_err(|what| DataError::form(path, what))
 }
 

@@ -1,9 +1,9 @@
 //! Parses a target word with `src:`: a commit or a folder, a variant, and a toolchain.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
+use crate::bounded;
 use sha2::{Digest, Sha256};
 
 use super::folder;
@@ -60,7 +60,8 @@ fn how(recipes: &[Recipe], toolchain: &Toolchain) -> Result<String, Reason> {
     }
     for file in &toolchain.patches {
         hash.update([0]);
-        hash.update(fs::read(file).map_err(Reason::io("read the patch", file))?);
+        let patch = bounded::bytes(file, bounded::WRITTEN_MAX);
+        hash.update(patch.map_err(Reason::io("read the patch", file))?);
     }
     Ok(units::hex(&hash.finalize()[..4]))
 }

@@ -1,8 +1,8 @@
 //! Applies patches to a copy of the sources.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use crate::bounded;
 use crate::obtain::client::shortened;
 use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
@@ -37,7 +37,7 @@ pub(super) fn apply(
     user: Option<&User>,
 ) -> Result<(), Reason> {
     for file in patches {
-        let text = File::open(file).map_err(Reason::io("read the patch", file))?;
+        let text = bounded::plain(file).map_err(Reason::io("read the patch", file))?;
         let mut command = child::command("patch", ChildTask::Work);
         command.args(["-p1", "--batch", "--forward"]).current_dir(sources);
         if let Some(user) = user {

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::bounded;
-use crate::dbms::spec::{self, recipe_name};
+use crate::dbms::spec::{self, is_recipe_file, recipe_name};
 use crate::domain::build::{Dbms, Version};
 use crate::obtain::error::Reason;
 use crate::obtain::source_fault::SourceFault;
@@ -88,7 +88,7 @@ impl Recipe {
         match asked {
             None if shipped.is_empty() => Err(SourceFault::NotFromSources { dbms }.into()),
             None => shipped.iter().map(|(name, text)| Recipe::parse(name, text)).collect(),
-            Some(asked) if asked.contains(['/', '.']) => Ok(vec![Recipe::read(Path::new(asked))?]),
+            Some(asked) if is_recipe_file(asked) => Ok(vec![Recipe::read(Path::new(asked))?]),
             Some(asked) => match shipped.iter().find(|(name, _)| *name == asked) {
                 Some((name, text)) => Ok(vec![Recipe::parse(name, text)?]),
                 None => {

@@ -12,8 +12,8 @@ pub use self::row::{
     ServerCounters, ServerForm, SourceOrigin, StatusFiles, TagScheme, Tell,
 };
 pub use self::source::{
-    BuildVariant, build_variant, build_words, is_build_word, patch_file, recipe_name, relink_order,
-    relink_word,
+    BuildVariant, VariantFile, build_variant, build_words, files_of_variant, is_build_word,
+    is_recipe_file, patch_file, recipe_name, relink_order, relink_word,
 };
 pub use self::table::{ALL, control_plane, of};
 

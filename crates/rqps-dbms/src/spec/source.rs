@@ -1,5 +1,7 @@
 //! Variants of builds from sources: the words after `+` of a target.
 
+use std::path::Path;
+
 /// Flags that a word after `+` stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildVariant {
@@ -74,6 +76,24 @@ pub fn patch_file(word: &str) -> Option<&str> {
 /// The recipe in a word such as `recipe=sources`: the name of a shipped one, or a file.
 pub fn recipe_name(word: &str) -> Option<&str> {
     word.strip_prefix(RECIPE).filter(|name| !name.is_empty())
+}
+
+/// A file of the user's that a variant names: what it is, and its path.
+pub type VariantFile<'a> = (&'static str, &'a Path);
+
+/// The files of the user's that the words of a variant name. A name of a recipe without `/` and `.`
+/// is that of a shipped one.
+pub fn files_of_variant(words: &str) -> impl Iterator<Item = VariantFile<'_>> {
+    words.split('+').filter_map(|word| {
+        let recipe = recipe_name(word).filter(|name| is_recipe_file(name));
+        let recipe = recipe.map(|file| ("recipe", Path::new(file)));
+        recipe.or_else(|| patch_file(word).map(|file| ("patch", Path::new(file))))
+    })
+}
+
+/// True if a recipe is a file, and not the name of a shipped one.
+pub fn is_recipe_file(name: &str) -> bool {
+    name.contains(['/', '.'])
 }
 
 /// True for a word that may stand after `+` in a target with sources.

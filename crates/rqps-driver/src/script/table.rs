@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
+use rqps_model::bounded;
 
 use crate::datagen::rng::Rng;
 use crate::user_text::{CsvReader, CsvRecord};
@@ -121,10 +122,28 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
     open_counted(path, &Arc::default())
 }
 
+/// Opens a plain file. If the user of this process may not read it, the error says who that is.
+///
+/// # Errors
+/// As [`bounded::plain`].
+pub fn plain(path: &Path) -> io::Result<File> {
+    bounded::plain(path).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let user = rustix::process::geteuid().as_raw();
+            io::Error::other(format!(
+                "{error}\nhint: the user with the number {user} reads it (as root, rqps has `nobody` \
+                 do that): let that user read the file and enter its folders, or run rqps as the \
+                 owner of the file"
+            ))
+        }
+        _ => error,
+    })
+}
+
 /// Opens a file, compressed by gzip or not. Adds the bytes that are read from it, as they are on
 /// disk, to `read`.
 pub fn open_counted(path: &Path, read: &Arc<AtomicU64>) -> Result<Box<dyn BufRead>, String> {
-    let file = File::open(path).map_err(|error| format!("open {}: {error}", path.display()))?;
+    let file = plain(path).map_err(|error| format!("open {}: {error}", path.display()))?;
     let file = BufReader::with_capacity(256 << 10, CountedFile::new(file, read));
     Ok(match is_compressed(path) {
         true => {
@@ -156,7 +175,15 @@ pub fn read(
     };
     let (value, weight) = (place(column)?, weight_column.map(place).transpose()?);
     let (mut texts, mut weights) = (Vec::new(), Vec::new());
+    let mut bytes = 0;
     while next(&mut record)? {
+        bytes += size_of::<String>() + record.field(value).map_or(0, |(field, _)| field.len());
+        if bytes as u64 > bounded::RECORD_MAX {
+            return Err(fault(format!(
+                "the column `{column}`: {}",
+                bounded::too_long(bounded::RECORD_MAX)
+            )));
+        }
         let field = |index| {
             let missing = || fault(format!("line {} has too few fields", record.line));
             let (bytes, _) = record.field(index).ok_or_else(missing)?;

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
 use super::error::BundleError;
 use super::list::{BundleHead, BundledFile, FOLDERS, LIST, ROOT, path_fault};
 
+use crate::bounded;
 use crate::results::atomic;
 use crate::units;
 
@@ -31,6 +33,8 @@ pub struct PackedFile {
 pub enum FileContent {
     /// In this file.
     Disk(PathBuf),
+    /// In this file below a folder, where nobody may put a link.
+    Below(PathBuf, PathBuf),
     /// Here.
     Text(String),
 }
@@ -89,12 +93,30 @@ fn list(file: &PackedFile) -> Result<BundledFile, BundleError> {
             sum.write_all(text.as_bytes())
                 .map_err(BundleError::io("read", Path::new(&file.path)))?;
         }
-        FileContent::Disk(path) => {
-            let mut opened = File::open(path).map_err(BundleError::io("read", path))?;
+        FileContent::Disk(path) | FileContent::Below(_, path) => {
+            let mut opened = open(&file.content, path)?;
             io::copy(&mut opened, &mut sum).map_err(BundleError::io("read", path))?;
         }
     }
     Ok(BundledFile { path: file.path.clone(), bytes: sum.bytes, sha256: sum.hex() })
+}
+
+/// Opens the file of a content, and nothing else.
+fn open(content: &FileContent, path: &Path) -> Result<File, BundleError> {
+    let opened = match content {
+        FileContent::Below(folder, path) => File::open(folder).and_then(|folder| {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            Ok(File::from(openat2(folder, path, flags, Mode::empty(), resolve)?))
+        }),
+        FileContent::Disk(_) | FileContent::Text(_) => bounded::open(path),
+    };
+    let opened = opened.map_err(BundleError::io("read", path))?;
+    let facts = opened.metadata().map_err(BundleError::io("read", path))?;
+    match facts.is_file() {
+        true => Ok(opened),
+        false => Err(BundleError::Unfit { path: path.to_owned(), why: "it is no plain file" }),
+    }
 }
 
 fn write(to: &Path, head: &BundleHead, files: &[PackedFile]) -> Result<(), BundleError> {
@@ -111,8 +133,8 @@ fn write(to: &Path, head: &BundleHead, files: &[PackedFile]) -> Result<(), Bundl
             FileContent::Text(text) => {
                 append(&mut archive, &file.path, listed.bytes, text.as_bytes()).map_err(fault())?;
             }
-            FileContent::Disk(path) => {
-                let opened = File::open(path).map_err(BundleError::io("read", path))?;
+            FileContent::Disk(path) | FileContent::Below(_, path) => {
+                let opened = open(&file.content, path)?;
                 let mut taken = Taken { from: opened.take(listed.bytes), sum: Summed::default() };
                 append(&mut archive, &file.path, listed.bytes, &mut taken).map_err(fault())?;
                 if taken.sum.hex() != listed.sha256 {

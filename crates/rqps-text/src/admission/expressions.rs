@@ -324,6 +324,12 @@ impl<'a, 'r> Expressions<'a, 'r> {
         if !is_call {
             return Ok(());
         }
+        // `AS g (i)` of FROM: no server calls a function there.
+        let mut ahead = self.statement;
+        if self.in_query && follows(b"AS") && matches!(ahead.take_columns(), Ok(true)) {
+            self.statement = ahead;
+            return Ok(());
+        }
         let word = name.last().to_lowercase();
         let is_plain =
             token.kind == TokenKind::Word && (name.parts.len() == 1 || !self.statement.is_mysql());

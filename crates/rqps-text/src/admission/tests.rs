@@ -586,6 +586,10 @@ const BY_HAND: &[(Dialect, &str)] = &[
         "INSERT INTO own WITH a AS (SELECT 1 AS x), b (y) AS (SELECT x FROM a) SELECT b.y, 1, \
          own.b FROM b, LATERAL (SELECT 2) AS c JOIN own ON true WHERE own.a IN (SELECT x FROM a)",
     ),
+    (
+        Postgres,
+        "INSERT INTO own SELECT g.i, x.b FROM generate_series(1, 9) AS g (i), own AS x (a, b)",
+    ),
     (Postgres, "INSERT INTO own VALUES (1) ON CONFLICT (id) DO UPDATE SET a = excluded.a"),
     (Postgres, "CREATE TABLE t AS SELECT own.*, count(*) FROM own GROUP BY own.id"),
     (Postgres, "INSERT INTO own SELECT id FROM own WHERE a IS DISTINCT FROM id"),

@@ -39,7 +39,7 @@ pub(super) fn write(words: &BundleArgs) -> Result<u8> {
     }
     let mut files = configs(runs)?;
     let targets = targets(&plan, runs);
-    collect(folder, "results", &mut files)?;
+    collect((folder, Path::new("")), "results", &mut files)?;
     let report = format!("results/{}", report::FILE);
     if !files.iter().any(|file| file.path == report) {
         let page = found.explained().page(folder)?;
@@ -85,16 +85,18 @@ fn refuse_inside(folder: &Path, output: &Path) -> Result<()> {
 }
 
 /// Collects all files below a folder, except those whose names begin with a dot.
-fn collect(folder: &Path, path: &str, files: &mut Vec<PackedFile>) -> Result<()> {
-    for name in results::entries(folder)? {
-        let (place, path) = (folder.join(&name), format!("{path}/{name}"));
+fn collect((root, below): (&Path, &Path), path: &str, files: &mut Vec<PackedFile>) -> Result<()> {
+    for name in results::entries(&root.join(below))? {
+        let (own, path) = (below.join(&name), format!("{path}/{name}"));
+        let place = root.join(&own);
         let kind = fs::symlink_metadata(&place)
             .with_context(|| format!("look at {}", place.display()))?
             .file_type();
         if kind.is_dir() {
-            collect(&place, &path, files)?;
+            collect((root, &own), &path, files)?;
         } else if kind.is_file() {
-            files.push(PackedFile { path, content: FileContent::Disk(place) });
+            let content = FileContent::Below(root.to_owned(), own);
+            files.push(PackedFile { path, content });
         } else {
             bail!("bundle {}: it is neither a file nor a folder; remove it first", place.display());
         }

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::benchmarks;
 use crate::cli::folders;
-use crate::dbms::spec::{patch_file, recipe_name};
+use crate::dbms::spec::files_of_variant;
 use crate::dbms::{self, UserConfig, UserConfigs};
 use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::build::{BuildSource, Dbms};
@@ -170,13 +170,9 @@ impl Effect {
             None => (ContentPlace::Sources(folder.to_owned()), "built and run".to_owned()),
         };
         self.add(Entry { content, place, ..Entry::new("sources", name) }.note(note));
-        for word in variant.into_iter().flat_map(|words| words.split('+')) {
-            let recipe = recipe_name(word).filter(|name| name.contains(['/', '.']));
-            let files = [("recipe", recipe), ("patch", patch_file(word))];
-            for (kind, file) in files {
-                let Some(path) = file.map(|file| absolute(Path::new(file))) else { continue };
-                self.add(Entry::new(kind, path.display().to_string()).file(&path));
-            }
+        for (kind, file) in variant.into_iter().flat_map(files_of_variant) {
+            let path = absolute(file);
+            self.add(Entry::new(kind, path.display().to_string()).file(&path));
         }
     }
 
@@ -262,7 +258,11 @@ impl Effect {
                 ContentPlace::Plan | ContentPlace::Commit => {}
                 ContentPlace::File(path) | ContentPlace::Sources(path) => {
                     let doing = || format!("read {}", shown(&path.display().to_string()));
-                    let print = Fingerprint::of(path).with_context(doing)?;
+                    let print = match &entry.place {
+                        ContentPlace::Sources(_) => Fingerprint::of_sources(path, &mut || true),
+                        _ => Fingerprint::of(path),
+                    };
+                    let print = print.with_context(doing)?;
                     if entry.content.as_ref().is_some_and(|known| *known != print.sha256) {
                         bail!("{}: it changes while rqps reads it", doing());
                     }
@@ -387,9 +387,8 @@ pub(super) fn refuse_brought_builds(plan: &Plan, unpacked: &Path) -> Result<()> 
             BuildSource::Path(path) => paths.push(path.clone()),
             BuildSource::Source { folder, variant, .. } => {
                 paths.push(folder.clone());
-                let words = variant.iter().flat_map(|words| words.split('+'));
-                let files = words.filter_map(|word| patch_file(word).or_else(|| recipe_name(word)));
-                paths.extend(files.map(PathBuf::from));
+                let files = variant.iter().flat_map(|words| files_of_variant(words));
+                paths.extend(files.map(|(_, file)| file.to_owned()));
             }
             _ => {}
         }

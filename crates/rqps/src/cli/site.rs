@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::analyze::history::{SeriesOptions, SeriesSet, SetPoints, set_points, step_series};
+use crate::bounded;
 use crate::cli::compared::Compared;
 use crate::cli::history::MAX_P;
 use crate::cli::report::relative;
@@ -224,7 +225,9 @@ fn shown_set(words: &SiteArgs, set: &Shown) -> Result<(KeptSet, bool)> {
     // Before reading, so that the next call notices a change during this one.
     let quick = results::quick_stamp(&set.folder)?;
     let usable = |kept: &KeptSet| kept.made_by == made_by && page.is_file() && !words.force;
-    let kept = fs::read(&data).ok().and_then(|text| serde_json::from_slice::<KeptSet>(&text).ok());
+    let kept = bounded::bytes(&data, bounded::RECORD_MAX)
+        .ok()
+        .and_then(|text| serde_json::from_slice::<KeptSet>(&text).ok());
     let kept = kept.filter(usable);
     if let Some(kept) = kept {
         if kept.quick == quick {

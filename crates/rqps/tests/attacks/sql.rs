@@ -3,6 +3,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rqps_model::build::Dbms;
 
@@ -115,7 +118,7 @@ fn load(folder: &Path, dsn: &str, schema: &str, more: &str) -> (Option<i32>, Str
 }
 
 /// The command that does it.
-fn loading(folder: &Path, dsn: &str, schema: &str, more: &str) -> std::process::Command {
+fn loading(folder: &Path, dsn: &str, schema: &str, more: &str) -> Command {
     let workload = format!(
         "[load]\nload = true\nschema = [\"schema.sql\"]\n{more}\n[[step]]\nname = \"count\"\n\
          [[step.event]]\n[[step.event.statement]]\nsql = \"SELECT count(*) FROM own\"\n"
@@ -237,11 +240,11 @@ fn an_interrupted_load_leaves_nothing_at_work_on_the_server() {
         let folder = tempfile::tempdir().unwrap();
         let schema = format!("CREATE TABLE own (id bigint);\nINSERT INTO own {long};\n");
         let command = loading(folder.path(), &theirs.dsn("a"), &schema, "");
-        let mut child = { command }.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let mut child = { command }.stderr(Stdio::null()).spawn().unwrap();
         let count = || theirs.owner_rows(at_work)[0][0].clone().unwrap();
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while count() != "1" && std::time::Instant::now() < end {
-            std::thread::sleep(std::time::Duration::from_millis(50));
+        let end = Instant::now() + Duration::from_secs(60);
+        while count() != "1" && Instant::now() < end {
+            thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(count(), "1", "{target}");
         let pid = rustix::process::Pid::from_child(&child);
