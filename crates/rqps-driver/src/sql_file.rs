@@ -89,3 +89,43 @@ impl SqlFile {
         Ok(self.chunks.pop())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn marks_of_encodings_are_no_part_of_the_first_statement() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sql");
+        std::fs::write(&path, b"\xef\xbb\xbfSELECT 1;\n").unwrap();
+        let mut file = SqlFile::open(&path, Dialect::Postgres).unwrap();
+        let first = SqlChunk::Statement(b"SELECT 1".to_vec(), 1);
+        assert_eq!(file.next().unwrap(), Some(first));
+        std::fs::write(&path, b"\xff\xfeS\0").unwrap();
+        let error = SqlFile::open(&path, Dialect::Postgres).err().unwrap();
+        assert!(error.contains("it is UTF-16") && error.contains("iconv"), "{error}");
+    }
+
+    /// Some bytes of gzip are gigabytes of one statement.
+    #[test]
+    fn a_statement_without_end_is_an_error_and_no_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        for piece in [&[b'x'; 1 << 20][..], &[b"xxxx\n".repeat(1 << 17)].concat()] {
+            let path = folder.path().join("a.sql.gz");
+            let file = std::fs::File::create(&path).unwrap();
+            let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+            packed.write_all(b"SELECT 1;\nSELECT '").unwrap();
+            for _ in 0..600 {
+                packed.write_all(piece).unwrap();
+            }
+            packed.finish().unwrap();
+            let mut file = SqlFile::open(&path, Dialect::Postgres).unwrap();
+            file.next().unwrap();
+            let error = file.next().unwrap_err();
+            assert!(error.contains("longer than"), "{error}");
+        }
+    }
+}

@@ -122,6 +122,14 @@ mod tests {
             let error = bytes(other, 10).unwrap_err().to_string();
             assert!(error.contains("no plain file"), "{error}");
         }
+        let endless = io::repeat(b'x');
+        let mut read = Vec::new();
+        assert!(line(&mut io::BufReader::new(endless), &mut read, 100).is_err());
+        assert_eq!(read.len(), 101);
+        read.clear();
+        assert_eq!(line(&mut &b"abc\nd"[..], &mut read, 4).unwrap(), 4);
+        assert!(plain(Path::new("/dev/zero")).is_err());
+        assert_eq!(data(&path).unwrap(), b"abc");
         std::fs::write(&path, b"\xff").unwrap();
         assert_eq!(text(&path, 3).unwrap_err().kind(), ErrorKind::InvalidData);
     }

@@ -204,3 +204,28 @@ impl<R: Read> Read for Taken<R> {
         Ok(length)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Somebody puts a link where a file of the results was.
+    #[test]
+    fn a_link_in_the_place_of_a_file_is_not_packed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, secret) = (folder.path().join("out"), folder.path().join("secret"));
+        fs::create_dir_all(root.join("runs")).unwrap();
+        fs::write(&secret, "dear").unwrap();
+        fs::write(root.join("runs/a"), "1").unwrap();
+        std::os::unix::fs::symlink(&secret, root.join("runs/b")).unwrap();
+        std::os::unix::fs::symlink("runs", root.join("link")).unwrap();
+        let of = |path: &str| {
+            let content = FileContent::Below(root.clone(), PathBuf::from(path));
+            open(&content, Path::new(path))
+        };
+        assert!(of("runs/a").is_ok());
+        for path in ["runs/b", "link/a", "../secret", "runs"] {
+            assert!(of(path).is_err(), "{path}");
+        }
+    }
+}

@@ -216,6 +216,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("driver/script/explain", &["operation.sql"]),
     ("text/changes", &["kind", "name", "self.mysql_condition()", "self.name"]),
+    ("wire/cancel", &["id"]),
 ];
 
 /// The parts of a `format!` that makes SQL; empty for another one.
