@@ -16,6 +16,7 @@ use crate::dbms::spec::{self, log_mb};
 use crate::dbms::user_configs::UserConfigs;
 use crate::domain::build::{Dbms, Version};
 use crate::domain::config::Config;
+use crate::domain::server_settings::PLANNER;
 use crate::units;
 
 /// Loads the config `name` (or the file of that path) for one version of a DBMS, with a cache of
@@ -27,7 +28,41 @@ pub fn load(
     version: &Version,
     cache_bytes: u64,
 ) -> Result<Config, ConfigError> {
+    loaded(find(dbms, name, own)?, dbms, version, cache_bytes)
+}
+
+/// [`load`] for statements of the user's own: a shipped config leaves the planner as the build has
+/// it.
+pub fn load_for_own_statements(
+    dbms: Dbms,
+    name: &str,
+    own: &UserConfigs,
+    version: &Version,
+    cache_bytes: u64,
+) -> Result<Config, ConfigError> {
     let (name, text) = find(dbms, name, own)?;
+    let text = match is_shipped_file(dbms, &name, &text) {
+        true => without_planner(&text),
+        false => text,
+    };
+    loaded((name, text), dbms, version, cache_bytes)
+}
+
+/// A config without its settings of the planner.
+fn without_planner(text: &str) -> String {
+    let keeps = |line: &&str| {
+        let setting = line.split(['=', ' ']).next().unwrap_or_default();
+        !PLANNER.contains(&setting)
+    };
+    text.lines().filter(keeps).flat_map(|line| [line, "\n"]).collect()
+}
+
+fn loaded(
+    (name, text): (String, String),
+    dbms: Dbms,
+    version: &Version,
+    cache_bytes: u64,
+) -> Result<Config, ConfigError> {
     if let Some((setting, least)) = lacking(&text, version) {
         let version = version.clone();
         return Err(ConfigError::TooOld { name, dbms, version, setting, least });
@@ -56,8 +91,9 @@ pub fn rendered(text: &str, version: &Version, cache_bytes: u64) -> Option<Strin
 pub fn is_shipped(dbms: Dbms, (name, text): (&str, &str), version: &Version) -> bool {
     let without_numbers = |text: &str| text.split(|c: char| c.is_ascii_digit()).collect::<String>();
     let of_name = shipped_texts(dbms).iter().filter(|(known, _)| *known == name);
-    of_name
-        .filter_map(|(_, text)| rendered(text, version, 1 << 30))
+    let texts = of_name.flat_map(|(_, text)| [(*text).to_owned(), without_planner(text)]);
+    texts
+        .filter_map(|text| rendered(&text, version, 1 << 30))
         .any(|shipped| without_numbers(&shipped) == without_numbers(text))
 }
 
@@ -228,6 +264,24 @@ mod tests {
 
     fn rendered(text: &str, version: &str) -> Result<String, (usize, String)> {
         render(text, &Version::new(version), 3 << 30)
+    }
+
+    #[test]
+    fn the_planner_of_own_statements_is_that_of_the_build() {
+        let none = shipped_only();
+        let version = Version::new("17.2");
+        let usual = load(Dbms::Postgres, "default", &none, &version, 1 << 30).unwrap();
+        let own = load_for_own_statements(Dbms::Postgres, "default", &none, &version, 1 << 30);
+        let own = own.unwrap();
+        for name in PLANNER {
+            assert!(usual.text.contains(&format!("{name} = ")), "{name}");
+            assert!(!own.text.contains(&format!("{name} = ")), "{name}");
+        }
+        assert!(own.text.contains("max_parallel_maintenance_workers = 0"));
+        assert_eq!(usual.text.lines().count(), own.text.lines().count() + PLANNER.len());
+        for text in [&usual.text, &own.text] {
+            assert!(is_shipped(Dbms::Postgres, ("default", text), &version));
+        }
     }
 
     #[test]

@@ -213,6 +213,16 @@ pub enum BenchmarkParameters {
 }
 
 impl BenchmarkParameters {
+    /// True if a user wrote the statements: the planner should treat them as it does at home.
+    pub fn has_own_statements(&self) -> bool {
+        matches!(
+            self,
+            BenchmarkParameters::Sql(_)
+                | BenchmarkParameters::Pgbench(_)
+                | BenchmarkParameters::Lua(_)
+        )
+    }
+
     /// The words of all benchmarks.
     pub const BENCHMARKS: [&str; 9] =
         ["sysbench", "insert", "kv", "vector", "sql", "pgbench", "ycsb", "lua", "orders"];

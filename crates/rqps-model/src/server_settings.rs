@@ -16,6 +16,10 @@ pub fn recorded(dialect: Dialect) -> impl Iterator<Item = &'static str> {
     durable.iter().chain(others).copied()
 }
 
+/// Settings of the planner among what shipped configurations set; for statements of the user's own
+/// they stay those of the build.
+pub const PLANNER: [&str; 3] = ["jit", "max_parallel_workers_per_gather", "max_parallel_workers"];
+
 /// True for a setting that decides what a commit writes and flushes.
 pub fn is_of_durability(name: &str) -> bool {
     POSTGRES_DURABLE.contains(&name) || MYSQL_DURABLE.contains(&name)

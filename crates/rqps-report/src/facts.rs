@@ -9,12 +9,17 @@ use super::turns;
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{RunFacts, TargetFacts};
 use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
-use crate::domain::build::{BuildSource, Manifest};
+use crate::domain::build::{BuildSource, Dbms, Manifest};
+use crate::domain::config::Config;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::run::Status;
+use crate::domain::server_settings::{PLANNER, recorded};
 use crate::stats::summary::median;
 use crate::units::counted;
+
+/// A config of more settings shows those that decide whether rates compare.
+const SETTINGS_MOST: usize = 8;
 
 /// The head of the report.
 pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
@@ -59,6 +64,9 @@ pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
                 add("client hosts", client_hosts::line(comparison, hosts));
             }
         }
+    }
+    for line in settings_lines(comparison) {
+        add("settings", line);
     }
     if let Some(line) = turns::line(comparison) {
         add("turns", line);
@@ -196,6 +204,47 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
         workload.warmup_seconds,
         workload.settle_scale,
     )
+}
+
+/// What rqps sets on servers for statements of the user's own, who knows them from a server that
+/// is set up otherwise: one line for each config.
+fn settings_lines(comparison: &Comparison) -> Vec<String> {
+    let has_own = |target: &&TargetFacts| {
+        target.workloads.iter().any(|workload| workload.shape.has_own_statements())
+    };
+    let mut lines = Vec::new();
+    for target in comparison.targets.iter().filter(has_own) {
+        let Some(dbms) = target.target.as_ref().map(|target| target.dbms) else { continue };
+        for config in target.configs.iter().filter(|config| !config.text.trim().is_empty()) {
+            let line = settings_line(dbms, config);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
+fn settings_line(dbms: Dbms, config: &Config) -> String {
+    let known: Vec<&str> = recorded(dbms.dialect()).collect();
+    let name = |line: &str| line.split(['=', ' ']).next().unwrap_or_default().to_owned();
+    let lines = || config.text.lines().map(str::trim).filter(|line| !line.starts_with('['));
+    let is_known = |line: &&str| {
+        let name = name(line);
+        known.iter().any(|it| *it == name || name == format!("skip_{it}"))
+    };
+    let count = lines().count();
+    let is_shown = |line: &&str| count <= SETTINGS_MOST || is_known(line);
+    let mut parts: Vec<String> = lines().filter(is_shown).map(str::to_owned).collect();
+    if parts.len() < count {
+        parts.push(format!("{} more in the section Settings", count - parts.len()));
+    }
+    let parts = parts.join(", ");
+    let planner = match lines().any(|line| PLANNER.contains(&name(line).as_str())) {
+        true => "",
+        false => "; the planner is as the build has it",
+    };
+    format!("{dbms}, config {}: {parts}{planner}", config.name)
 }
 
 /// The number of loads, if there were several.

@@ -164,7 +164,11 @@ fn configure(
     let memory = memory_bytes / plan.targets.len() as u64;
     let version = &build.manifest.version;
     let cache = cache_bytes(plan, memory);
-    dbms::config::load(target.dbms, &target.config, &options.configs, version, cache)
+    let load = match plan.workload.shape.has_own_statements() {
+        true => dbms::config::load_for_own_statements,
+        false => dbms::config::load,
+    };
+    load(target.dbms, &target.config, &options.configs, version, cache)
         .with_context(|| format!("configure {}", target.label))
 }
 
