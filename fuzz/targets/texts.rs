@@ -129,11 +129,10 @@ pub(super) fn load_rules(bytes: &[u8]) {
 
 fn has_none_of_never(dialect: Dialect, sql: &[u8]) {
     let codes = way(&mut SqlLexer::new(dialect), sql);
-    let is_part = |at: usize| codes[at] && (sql[at].is_ascii_alphanumeric() || sql[at] == b'_');
     let mut words = vec![String::new()];
-    for at in 0..sql.len() {
-        match is_part(at) {
-            true => words.last_mut().expect("a word").push(sql[at].to_ascii_uppercase().into()),
+    for (byte, is_code) in sql.iter().zip(codes) {
+        match is_code && (byte.is_ascii_alphanumeric() || *byte == b'_') {
+            true => words.last_mut().expect("a word").push(byte.to_ascii_uppercase().into()),
             false => words.push(String::new()),
         }
     }
