@@ -13,7 +13,7 @@ use super::measure::measure;
 use super::measurement::Measurement;
 use super::pairing::divide;
 use super::verdict::{self, VerdictOptions, VerdictSummary};
-use super::{assembly, counted, remarks, sampled, server_settings, write_rate};
+use super::{answers, assembly, counted, remarks, sampled, server_settings, write_rate};
 use crate::domain::benchmark::Group;
 use crate::domain::run::{Dataset, Run, RunRecord};
 use crate::parallel;
@@ -130,13 +130,14 @@ fn compare_alike(
         .filter(|own| own.in_sequence)
         .any(|own| dataset.runs.iter().all(|run| run.record.benchmark == own.benchmark));
     let heads = assembly::step_heads(dataset, &labels, measured, (in_sequence, extensions));
-    let steps = parallel::map(heads, |head| {
+    let mut steps = parallel::map(heads, |head| {
         let mut step = assembly::measured_step(dataset, &labels, head, extensions);
         divide(&runs, &mut step);
         write_rate::note(&targets, &mut step, extensions);
         server_settings::note(&targets, &mut step);
         step
     });
+    let answers = answers::find(dataset, (&labels, &options.rules), &mut steps);
     let groups = summarize_groups(&steps);
     let comparison = Comparison {
         baseline: labels[0].clone(),
@@ -154,6 +155,7 @@ fn compare_alike(
         overhead: None,
         causes: None,
         caveats: Vec::new(),
+        answers,
         hides_terms: false,
         remarks: remarks::find(dataset),
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::answers::AnswerFinding;
 use super::causes::Causes;
 use super::caveat::Caveat;
 use super::loads::Loads;
@@ -55,6 +56,9 @@ pub struct Comparison {
     pub gates: BTreeMap<String, HostLog>,
     /// Reasons to doubt numbers, the gravest first.
     pub caveats: Vec<Caveat>,
+    /// Whether answers and data of the targets are the same; caveats tell it.
+    #[serde(skip)]
+    pub answers: Vec<AnswerFinding>,
     /// True to leave out what vendors ask of those who publish results.
     #[serde(skip)]
     pub hides_terms: bool,

@@ -10,8 +10,10 @@ use rqps_model::json;
 use rqps_model::units;
 use rqps_stats as stats;
 use rqps_stats::parallel;
+use rqps_text as user_text;
 
 mod allowance;
+pub mod answers;
 mod assembly;
 pub mod bisection;
 pub mod calibration;

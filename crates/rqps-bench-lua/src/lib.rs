@@ -36,6 +36,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     driver: DriverPart {
         benchmark: "lua",
         step_loop: Some(driver::step_loop),
+        answers: true,
         own_load: Some(driver::own_load),
         script: Some(driver::script),
         ..DriverPart::NONE

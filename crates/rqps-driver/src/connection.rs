@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
+use crate::driver::answer_keeper::AnswerKeeper;
 use crate::driver::cancel;
 use crate::driver::fake::Fake;
 use crate::driver::lull::lull;
@@ -43,6 +44,8 @@ pub enum Connection {
     Sqlite(sqlite::SqliteConnection),
     /// The fake DBMS.
     Fake(Box<Fake>),
+    /// One of the others that only reads, and keeps the answers.
+    Recorded(Box<AnswerKeeper<Connection>>),
 }
 
 /// Opens connections to an endpoint. Clients share its library, which is loaded once.
@@ -56,6 +59,8 @@ pub struct Connector {
     cancels: bool,
     seed: u64,
     sqlite: Option<Arc<Sqlite>>,
+    /// True if sessions only read.
+    asks: bool,
 }
 
 impl Connector {
@@ -77,6 +82,7 @@ impl Connector {
             cancels: request.cancels(),
             seed: request.seed,
             sqlite: sqlite.map(Arc::new),
+            asks: request.asks,
         })
     }
 
@@ -110,6 +116,9 @@ impl Connector {
             session
                 .simple(sql)
                 .map_err(|error| format!("failed to set up a session with {sql:?}: {error}"))?;
+        }
+        if self.asks {
+            session = Connection::Recorded(Box::new(AnswerKeeper::over(session, self.dialect)));
         }
         Ok(session)
     }
@@ -149,7 +158,7 @@ impl Connector {
                     Some(Canceller::of_postgres(client, address, &self.login))
                 }
                 Connection::Mysql(client) => Canceller::of_mysql(client, address, &self.login),
-                Connection::Sqlite(_) | Connection::Fake(_) => None,
+                _ => None,
             };
             canceller.into_iter().for_each(cancel::remember);
         }
@@ -174,6 +183,7 @@ impl Connection {
                 Ok(Prepared(connection.prepare(sql).map_err(refused)?.index()))
             }
             Connection::Fake(fake) => Ok(fake.prepare(sql)),
+            Connection::Recorded(recorded) => recorded.prepare(sql, types),
         }
     }
 
@@ -192,6 +202,7 @@ impl Connection {
                 .map(reply)
                 .map_err(refused),
             Connection::Fake(fake) => fake.execute(statement, values),
+            Connection::Recorded(recorded) => recorded.execute(statement, values),
         }
     }
 
@@ -216,6 +227,7 @@ impl Connection {
                 rows.clear();
                 fake.execute(statement, values)
             }
+            Connection::Recorded(recorded) => recorded.execute_rows(statement, values, rows),
         }
     }
 
@@ -231,7 +243,7 @@ impl Connection {
         match self {
             Connection::Postgres(client) => client.execute_ids(statement, values, ids),
             Connection::Mysql(client) => client.execute_ids(statement, values, ids),
-            Connection::Sqlite(_) | Connection::Fake(_) => {
+            Connection::Sqlite(_) | Connection::Fake(_) | Connection::Recorded(_) => {
                 Err(WireError::Protocol("this connection has no vector search".to_owned()))
             }
         }
@@ -239,14 +251,20 @@ impl Connection {
 
     /// True if a backslash escapes the next character of a literal.
     pub fn escapes_backslash(&self) -> bool {
-        matches!(self, Connection::Mysql(_))
+        match self {
+            Connection::Recorded(recorded) => recorded.inner().escapes_backslash(),
+            other => matches!(other, Connection::Mysql(_)),
+        }
     }
 
     /// Notices and warnings of the server since the last call.
     pub fn take_notices(&mut self) -> Vec<String> {
         match self {
             Connection::Postgres(client) => client.take_notices(),
-            Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => Vec::new(),
+            Connection::Mysql(_)
+            | Connection::Sqlite(_)
+            | Connection::Fake(_)
+            | Connection::Recorded(_) => Vec::new(),
         }
     }
 
@@ -255,6 +273,7 @@ impl Connection {
         match self {
             Connection::Postgres(client) => Some(client.connection_id()),
             Connection::Mysql(client) => Some(client.connection_id()),
+            Connection::Recorded(recorded) => recorded.inner().connection_id(),
             Connection::Sqlite(_) | Connection::Fake(_) => None,
         }
     }
@@ -278,7 +297,7 @@ impl Connection {
                 client.set_pause(lull(Some(process)));
             }
             Connection::Mysql(client) => client.set_pause(lull(thread)),
-            Connection::Sqlite(_) | Connection::Fake(_) => {}
+            Connection::Sqlite(_) | Connection::Fake(_) | Connection::Recorded(_) => {}
         }
     }
 
@@ -300,7 +319,7 @@ impl Connection {
         match self {
             Connection::Postgres(client) => client.one_statement_each(),
             Connection::Mysql(client) => client.one_statement_each()?,
-            Connection::Sqlite(_) | Connection::Fake(_) => {}
+            Connection::Sqlite(_) | Connection::Fake(_) | Connection::Recorded(_) => {}
         }
         Ok(())
     }
@@ -312,6 +331,7 @@ impl Connection {
             Connection::Mysql(client) => client.simple(sql),
             Connection::Sqlite(connection) => connection.simple(sql).map(reply).map_err(refused),
             Connection::Fake(fake) => fake.simple(sql),
+            Connection::Recorded(recorded) => recorded.simple(sql),
         }
     }
 
@@ -340,6 +360,7 @@ impl Connection {
                 rows.clear();
                 fake.simple(sql)
             }
+            Connection::Recorded(recorded) => recorded.simple_rows(sql, rows),
         }
     }
 
@@ -347,6 +368,7 @@ impl Connection {
     pub fn sql_state(&self) -> Option<&str> {
         match self {
             Connection::Mysql(client) => Some(client.sql_state()),
+            Connection::Recorded(recorded) => recorded.inner().sql_state(),
             Connection::Postgres(_) | Connection::Sqlite(_) | Connection::Fake(_) => None,
         }
     }
@@ -358,6 +380,7 @@ impl Connection {
             Connection::Mysql(client) => client.rows(sql),
             Connection::Sqlite(connection) => connection.rows(sql).map_err(refused),
             Connection::Fake(_) => Ok(vec![vec![Some(sql.to_owned())]]),
+            Connection::Recorded(recorded) => recorded.rows(sql),
         }
     }
 }
@@ -383,9 +406,7 @@ impl Connection {
     ) -> Result<u64, WireError> {
         match self {
             Connection::Postgres(client) => client.copy_in(sql, fill),
-            Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => {
-                Err(WireError::Protocol(format!("only Postgres understands {sql}")))
-            }
+            _ => Err(WireError::Protocol(format!("only Postgres understands {sql}"))),
         }
     }
 }
@@ -400,9 +421,7 @@ impl Connection {
     ) -> Result<u64, WireError> {
         match self {
             Connection::Mysql(client) => client.load_local(sql, fill),
-            Connection::Postgres(_) | Connection::Sqlite(_) | Connection::Fake(_) => {
-                Err(WireError::Protocol(format!("only MySQL understands {sql}")))
-            }
+            _ => Err(WireError::Protocol(format!("only MySQL understands {sql}"))),
         }
     }
 }

@@ -543,7 +543,7 @@ mod tests {
         match measured() {
             Ok(values) => Ok((values, String::from_utf8_lossy(&output).into_owned())),
             Err(Stop::Fault(fault)) => Err(fault),
-            Err(Stop::Gone) => Err("gone".to_owned()),
+            Err(Stop::Gone | Stop::Answered) => Err("gone".to_owned()),
         }
     }
 

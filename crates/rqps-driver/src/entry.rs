@@ -11,7 +11,7 @@ use crate::driver::link::{LabGone, LabLink};
 use crate::driver::part::DriverPart;
 use crate::driver::request::{DriverRequest, RequestBody, VERSION};
 use crate::driver::stop::Stop;
-use crate::driver::{confined, load, load_files, load_parts, measure, turns};
+use crate::driver::{confined, load, load_files, load_parts, measure, tables, turns};
 use crate::json;
 use crate::os::cgroup;
 
@@ -140,11 +140,16 @@ fn carry_out(
         RequestBody::LoadFiles(task) => {
             load_files::load(request, task, &Connector::new(request)?, link)
         }
+        RequestBody::ReadTables(task) => tables::read(&Connector::new(request)?, task, link),
         RequestBody::KeepTurns(rules) => turns::keeper::keep(rules, link),
         RequestBody::Step(task) => match &task.work {
             StepBody::Script(script) => {
                 let task = task.with(script.clone());
                 measure::measure(request, &task, Connector::new(request)?, link)
+            }
+            StepBody::Own(own) if request.asks && !part(&own.benchmark)?.answers => {
+                let why = format!("answers of {} are not compared", own.benchmark);
+                Ok(link.say(&DriverEvent::Answered(Some(why)))?)
             }
             StepBody::Own(own) => match part(&own.benchmark)?.step_loop {
                 Some(step_loop) => step_loop(request, task, link),
@@ -159,7 +164,7 @@ fn carry_out(
 
 fn end<W: Write>(result: Result<Result<(), Stop>, String>, link: &mut LabLink<W>) -> Ending {
     let fault = match result {
-        Ok(Ok(())) => return Ending::Done,
+        Ok(Ok(()) | Err(Stop::Answered)) => return Ending::Done,
         Ok(Err(Stop::Gone)) => return Ending::Abandoned,
         Ok(Err(Stop::Fault(fault))) | Err(fault) => fault,
     };

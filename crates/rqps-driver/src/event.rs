@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::answers::{StepAnswers, TableRecord};
 use crate::domain::load::LoadedFile;
 use crate::domain::run::{CpuTime, HostUsage, Outcome, Turn};
 use crate::driver::file_progress::FileProgress;
@@ -103,6 +104,14 @@ pub enum DriverEvent {
     /// Changes of the counters of the driver's host in the window, or why they are unknown. Only if
     /// the lab is on another host.
     HostUsage(Result<HostUsage, String>),
+    /// The answer to a statement, with the texts of statements that are new.
+    Answer(Box<StepAnswers>),
+    /// All answers are sent; the reason for which there are not more.
+    Answered(Option<String>),
+    /// What a table holds.
+    Table(Box<TableRecord>),
+    /// All tables are read.
+    TablesRead,
     /// All counts of the window.
     Measured(Box<Outcome>),
     /// The driver cannot continue.

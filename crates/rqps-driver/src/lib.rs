@@ -12,6 +12,8 @@ use rqps_stats as stats;
 use rqps_text as user_text;
 use rqps_wire as wire;
 
+pub mod answer_keeper;
+pub mod answers;
 pub mod attempt;
 mod cancel;
 mod carry_over;
@@ -56,6 +58,7 @@ mod sql_file;
 mod sqlite_file;
 pub mod step;
 mod stop;
+mod tables;
 mod text_statements;
 pub mod turns;
 pub mod watch;

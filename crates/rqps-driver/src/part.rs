@@ -25,6 +25,9 @@ pub struct DriverPart {
     /// Finds the script of a request, where scripts are the user's code. The driver gives up its
     /// rights before it runs one.
     pub script: Option<ScriptOf>,
+    /// True if its own loop measures events with [`measure`](crate::driver::step::measure), so that
+    /// it can be asked for answers.
+    pub answers: bool,
 }
 
 impl DriverPart {
@@ -36,6 +39,7 @@ impl DriverPart {
         own_load: None,
         part_rows: None,
         script: None,
+        answers: false,
     };
 }
 

@@ -135,6 +135,10 @@ pub struct DriverRequest {
     /// that counts will follow, so all targets get the same pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_events: Option<u64>,
+    /// True to carry out only the first events of a step, and of these only the statements that
+    /// read, and to send their answers. Nothing is measured then, and no session can write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
     /// The working folder of a driver that executes code of the user's, which it makes and removes.
     /// `None` is one in /tmp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,6 +222,7 @@ impl DriverRequest {
             away: None,
             turns: None,
             counted_events: None,
+            asks: false,
             scratch: None,
             places: None,
         }
@@ -236,6 +241,8 @@ pub enum RequestBody {
     LoadOwn(OwnWork),
     /// Measure a step.
     Step(Box<StepRequest>),
+    /// Read what the tables hold.
+    ReadTables(TableRead),
     /// Keep the page of turns for drivers on the same host.
     KeepTurns(TurnRules),
 }
@@ -243,8 +250,17 @@ pub enum RequestBody {
 impl RequestBody {
     /// Whether it fills tables.
     pub fn is_load(&self) -> bool {
-        !matches!(self, RequestBody::Step(_) | RequestBody::KeepTurns(_))
+        matches!(self, RequestBody::Load(_) | RequestBody::LoadFiles(_) | RequestBody::LoadOwn(_))
     }
+}
+
+/// Reading tables whole, up to a size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableRead {
+    /// The tables; `None` for all of the user's.
+    pub names: Option<Vec<String>>,
+    /// Bytes of a table up to which its rows are read; of a larger one they are only counted.
+    pub bytes_most: u64,
 }
 
 /// Measuring a step.

@@ -18,8 +18,6 @@ pub(super) struct SqlFile {
     /// Results of the lines so far that were not taken yet, in reverse order.
     chunks: Vec<SqlChunk>,
     line: Vec<u8>,
-    /// Most bytes of a line or a statement.
-    most: u64,
 }
 
 impl SqlFile {
@@ -39,7 +37,6 @@ impl SqlFile {
             splitter: SqlSplitter::new(dialect),
             chunks: Vec::new(),
             line: Vec::new(),
-            most: bounded::STATEMENT_MAX,
         };
         file.check_format()?;
         Ok(file)
@@ -76,15 +73,15 @@ impl SqlFile {
                 return Ok(None);
             }
             self.line.clear();
-            let length = bounded::line(&mut self.input, &mut self.line, self.most);
+            let length = bounded::line(&mut self.input, &mut self.line, bounded::STATEMENT_MAX);
             is_at_end = length.map_err(|error| error.to_string())? == 0;
             let split = match is_at_end {
                 true => self.splitter.end(&mut self.chunks),
                 false => self.splitter.take(&self.line, &mut self.chunks),
             };
             split.map_err(|error| error.to_string())?;
-            if self.splitter.pending() as u64 > self.most {
-                let error = bounded::too_long(self.most);
+            if self.splitter.pending() as u64 > bounded::STATEMENT_MAX {
+                let error = bounded::too_long(bounded::STATEMENT_MAX);
                 return Err(format!("line {}: the statement: {error}", self.splitter.begun()));
             }
             self.chunks.reverse();
@@ -116,7 +113,7 @@ mod tests {
     #[test]
     fn a_statement_without_end_is_an_error_and_no_memory() {
         let folder = tempfile::tempdir().unwrap();
-        for piece in [&[b'x'; 1 << 10][..], &[b"xxxx\n".repeat(1 << 7)].concat()] {
+        for piece in [&[b'x'; 1 << 20][..], &[b"xxxx\n".repeat(1 << 17)].concat()] {
             let path = folder.path().join("a.sql.gz");
             let file = std::fs::File::create(&path).unwrap();
             let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
@@ -126,7 +123,6 @@ mod tests {
             }
             packed.finish().unwrap();
             let mut file = SqlFile::open(&path, Dialect::Postgres).unwrap();
-            file.most = 100 << 10;
             file.next().unwrap();
             let error = file.next().unwrap_err();
             assert!(error.contains("longer than"), "{error}");

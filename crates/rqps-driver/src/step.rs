@@ -23,7 +23,7 @@ use crate::driver::script::sources::SharedSources;
 use crate::driver::turns::Team;
 use crate::driver::watch::ClientWatch;
 use crate::driver::window::{LATE, Window};
-use crate::driver::{Stop, outcome, placement, window};
+use crate::driver::{Stop, answers, outcome, placement, window};
 use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
 
@@ -94,6 +94,10 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
     clients: Clients<E>,
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
+    if request.asks {
+        answers::ask(request, &clients.connector, &*clients.make, link)?;
+        return Err(Stop::Answered);
+    }
     let (watch, connector) = (clients.watch.clone(), clients.connector.clone());
     let measured = measure_crew(request, task, clients, link);
     match (measured, watch) {
@@ -352,7 +356,7 @@ mod tests {
         measure(&request, task, Clients::new(connector, make), &mut LabLink::alone(Vec::new()))
             .map_err(|stop| match stop {
                 Stop::Fault(fault) => fault,
-                Stop::Gone => "gone".to_owned(),
+                Stop::Gone | Stop::Answered => "gone".to_owned(),
             })
     }
 

@@ -8,6 +8,8 @@ pub enum Stop {
     Fault(String),
     /// The lab is gone.
     Gone,
+    /// The request was for answers, and they are sent.
+    Answered,
 }
 
 impl From<String> for Stop {

@@ -1,9 +1,10 @@
 //! Statements whose values are text with types that the server infers, and replies that keep the
 //! last row.
 
+use crate::driver::answer_keeper::{AskedSession, TextStatement};
 use crate::driver::connection::{Connection, refused};
 use crate::wire::postgres::{PostgresClient, TextCall};
-use crate::wire::{LastRows, Prepared, Reply, Value, ValueType, WireError};
+use crate::wire::{LastRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 /// Names of columns, and rows.
 type NamedRows = (Vec<String>, Vec<Vec<Option<String>>>);
@@ -23,6 +24,7 @@ impl Connection {
                 Ok(keep_last(&named, results))
             }
             Connection::Fake(fake) => fake.simple(sql),
+            Connection::Recorded(recorded) => recorded.simple_results(sql, results),
         }
     }
 
@@ -30,6 +32,7 @@ impl Connection {
     pub fn prepare_text(&mut self, sql: &str, values: usize) -> Result<Prepared, WireError> {
         match self {
             Connection::Postgres(client) => client.prepare_text(sql),
+            Connection::Recorded(recorded) => recorded.prepare_text(sql, values),
             _ => self.prepare(sql, &vec![ValueType::AnyText; values]),
         }
     }
@@ -46,6 +49,9 @@ impl Connection {
             (Connection::Postgres(client), results) => {
                 client.call_text(TextCall::Prepared(statement), values, results)
             }
+            (Connection::Recorded(recorded), results) => {
+                recorded.execute_text(statement, values, results)
+            }
             (other, None) => other.execute(statement, values),
             (other, Some(_)) => {
                 other.postgres("keeps rows of a result")?;
@@ -61,6 +67,9 @@ impl Connection {
         values: &[Value<'_>],
         results: Option<&mut LastRows>,
     ) -> Result<Reply, WireError> {
+        if let Connection::Recorded(recorded) = self {
+            return recorded.parse_and_execute(sql, values, results);
+        }
         let client = self.postgres("parses a statement with values each time")?;
         client.call_text(TextCall::Parsed(sql), values, results)
     }
@@ -69,6 +78,7 @@ impl Connection {
     pub fn is_in_transaction(&self) -> Option<bool> {
         match self {
             Connection::Postgres(client) => Some(client.is_in_transaction()),
+            Connection::Recorded(recorded) => recorded.inner().is_in_transaction(),
             Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => None,
         }
     }
@@ -81,9 +91,66 @@ impl Connection {
     pub fn postgres(&mut self, does: &str) -> Result<&mut PostgresClient, WireError> {
         match self {
             Connection::Postgres(client) => Ok(client),
-            Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => {
-                Err(WireError::Protocol(format!("only a session of Postgres {does}")))
+            _ => Err(WireError::Protocol(format!("only a session of Postgres {does}"))),
+        }
+    }
+}
+
+impl AskedSession for Connection {
+    fn prepare(&mut self, sql: &str, types: &[ValueType]) -> Result<Prepared, WireError> {
+        Connection::prepare(self, sql, types)
+    }
+
+    fn prepare_text(&mut self, sql: &str, values: usize) -> Result<Prepared, WireError> {
+        Connection::prepare_text(self, sql, values)
+    }
+
+    fn prepared_rows(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        rows: &mut RowTexts,
+    ) -> Result<Reply, WireError> {
+        self.execute_rows(statement, values, rows)
+    }
+
+    fn text_rows(
+        &mut self,
+        text: TextStatement<'_>,
+        values: &[Value<'_>],
+        rows: &mut RowTexts,
+    ) -> Result<Reply, WireError> {
+        match (self, text) {
+            (other, TextStatement::Simple(sql)) => other.simple_rows(sql, rows),
+            (Connection::Postgres(client), TextStatement::Prepared(statement)) => {
+                client.text_rows(TextCall::Prepared(statement), values, rows)
             }
+            (Connection::Postgres(client), TextStatement::Parsed(sql)) => {
+                client.text_rows(TextCall::Parsed(sql), values, rows)
+            }
+            (other, TextStatement::Prepared(statement)) => {
+                other.execute_rows(statement, values, rows)
+            }
+            (other, TextStatement::Parsed(_)) => {
+                let client = other.postgres("parses a statement with values each time");
+                client.map(|_| Reply::default())
+            }
+        }
+    }
+
+    fn text_results(
+        &mut self,
+        text: TextStatement<'_>,
+        values: &[Value<'_>],
+        results: Option<&mut LastRows>,
+    ) -> Result<Reply, WireError> {
+        match (text, results) {
+            (TextStatement::Simple(sql), Some(results)) => self.simple_results(sql, results),
+            (TextStatement::Simple(sql), None) => self.simple(sql),
+            (TextStatement::Prepared(statement), results) => {
+                self.execute_text(statement, values, results)
+            }
+            (TextStatement::Parsed(sql), results) => self.parse_and_execute(sql, values, results),
         }
     }
 }

@@ -234,6 +234,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
         finished: None,
         status: Status::Complete,
         load: None,
+        tables: Vec::new(),
         schedule: None,
     }
 }

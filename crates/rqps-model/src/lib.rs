@@ -5,6 +5,7 @@ use crate as domain;
 #[cfg(test)]
 use rqps_stats as stats;
 
+pub mod answers;
 pub mod benchmark;
 pub mod bisection;
 pub mod block;
@@ -36,6 +37,7 @@ pub mod pace;
 pub mod pgbench;
 pub mod prerequisite;
 pub mod rocksdb;
+pub mod row_digest;
 pub mod run;
 pub mod sampled;
 pub mod script;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::answers::{StepAnswers, TableRecord};
 use crate::domain::benchmark::{ClientCount, Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
@@ -117,6 +118,9 @@ pub struct RunRecord {
     /// the same in every run of a result set. Verdicts pay for each look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<LookSchedule>,
+    /// The tables after the load, in the first block of a load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<TableRecord>,
 }
 
 /// The format version that this program writes.
@@ -172,6 +176,9 @@ pub struct StepRecord {
     /// The origin of the numbers, if rqps did not measure them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+    /// The answers to its first statements on freshly loaded data, in the first block of a load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<StepAnswers>,
 }
 
 impl StepRecord {
@@ -197,6 +204,7 @@ impl StepRecord {
             counted: None,
             sampled: None,
             imported: None,
+            answers: None,
         }
     }
 }

@@ -112,6 +112,12 @@ pub struct Rules {
     pub confidence: f64,
     /// Chance of finding a difference of δ that pairs are counted for.
     pub power: f64,
+    /// True if steps get verdicts although targets answer differently.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_answers: bool,
+    /// True if steps get verdicts although targets hold different data.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub data_differ: bool,
 }
 
 impl Default for Rules {
@@ -124,6 +130,8 @@ impl Default for Rules {
             equivalence_alpha: 0.05,
             confidence: 0.95,
             power: 0.8,
+            ignore_answers: false,
+            data_differ: false,
         }
     }
 }
@@ -210,9 +218,31 @@ pub struct GateRules {
     /// True if not a single one may be.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fail_on_inconclusive: bool,
+    /// `ignore` gives steps verdicts although targets answer differently.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<AnswersRule>,
+    /// `differ` gives steps verdicts although targets hold different data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataRule>,
     /// Steps that may lose more than others. The first that matches counts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<Allowance>,
+}
+
+/// What different answers mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnswersRule {
+    /// Nothing: the user knows them.
+    Ignore,
+}
+
+/// What different data mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataRule {
+    /// Nothing: the user knows that they differ.
+    Differ,
 }
 
 /// A loss that is known and accepted.
@@ -245,6 +275,8 @@ impl GateRules {
             tau: self.tau.map_or(rules.tau, f64::ln_1p),
             q: self.q.unwrap_or(rules.q),
             alpha: self.alpha.unwrap_or(rules.alpha),
+            ignore_answers: self.answers.is_some() || rules.ignore_answers,
+            data_differ: self.data.is_some() || rules.data_differ,
             ..rules
         }
     }

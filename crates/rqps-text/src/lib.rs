@@ -13,6 +13,7 @@ mod csv;
 mod lexer;
 pub mod mysql_dump;
 pub mod pgbench;
+pub mod reading;
 mod references;
 mod splitter;
 pub mod toml_reader;

@@ -1,5 +1,7 @@
 //! The rows of a reply: kept as text, taken as numbers, or only counted.
 
+use crate::domain::row_digest::RowDigest;
+
 /// Rows as text, for statements that are not measured; `None` is NULL.
 pub type TextRows = Vec<Vec<Option<String>>>;
 
@@ -12,9 +14,21 @@ pub struct RowTexts {
     /// Number of values up to the end of each row: the results of one reply may have different
     /// columns.
     row_ends: Vec<usize>,
+    /// Takes each row at its end, so that no row is kept.
+    digest: Option<Box<RowDigest>>,
 }
 
 impl RowTexts {
+    /// Rows that go into a digest, one after the other, and are not kept.
+    pub fn digesting(digest: RowDigest) -> RowTexts {
+        RowTexts { digest: Some(Box::new(digest)), ..RowTexts::default() }
+    }
+
+    /// The digest of the rows so far.
+    pub fn digest(&self) -> Option<&RowDigest> {
+        self.digest.as_deref()
+    }
+
     /// Removes all rows; keeps their memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -74,6 +88,19 @@ impl RowTexts {
     #[inline]
     pub fn end_row(&mut self) {
         self.row_ends.push(self.ends.len());
+        if self.digest.is_some() {
+            self.take_row();
+        }
+    }
+
+    /// Hands the only row over to the digest.
+    #[cold]
+    fn take_row(&mut self) {
+        if let Some(mut digest) = self.digest.take() {
+            digest.add((0..self.ends.len()).map(|index| self.at(index)));
+            self.digest = Some(digest);
+        }
+        self.clear();
     }
 
     /// Copies the rows.

@@ -79,6 +79,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, task: RequestBody) -> DriverRequest
         away: None,
         turns: None,
         counted_events: None,
+        asks: false,
         scratch: None,
         places: None,
     }

@@ -93,6 +93,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
         away: None,
         turns: None,
         counted_events: None,
+        asks: false,
         scratch: None,
         places: None,
     }

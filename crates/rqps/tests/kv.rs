@@ -507,6 +507,7 @@ fn job(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> Driv
         away: None,
         turns: None,
         counted_events: None,
+        asks: false,
         scratch: None,
         places: None,
     }

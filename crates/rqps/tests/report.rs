@@ -12,9 +12,11 @@ use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps_analysis::caveat::CaveatKind as Kind;
+use rqps_analysis::comparison::StepComparison;
 use rqps_analysis::{Comparison, VerdictOptions};
 use rqps_bench_vector::analyze::recall::drops;
 use rqps_lab::benchmarks::{compare, compare_measured, digest, measure, render, sections};
+use rqps_model::answers::{AnswerReply, StatementAnswer, StepAnswers, TableRecord};
 use rqps_model::benchmark::{
     BenchmarkParameters, Group, Idle, Pace, Placement, RateUnit, Workload,
 };
@@ -24,11 +26,12 @@ use rqps_model::gate::*;
 use rqps_model::host::fingerprint;
 use rqps_model::host::{Host, Tuning};
 use rqps_model::metric::Metric;
+use rqps_model::row_digest::RowsRecord;
 use rqps_model::run::*;
 use rqps_model::step_parameters::{StepParameters, StepPurpose};
 use rqps_model::target::Target;
 use rqps_model::unknown::Word;
-use rqps_model::verdict::Verdict;
+use rqps_model::verdict::{Rules, Verdict};
 use rqps_report::Format;
 use rqps_report::html::{self, Material};
 use rqps_results::{ResultSet, ResultsError, read, read_each, read_seconds, seconds_of};
@@ -125,6 +128,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
             files: Vec::new(),
         }),
         schedule: None,
+        tables: Vec::new(),
     }
 }
 
@@ -1800,6 +1804,19 @@ fn set_durability(runs: &mut Runs) {
 
 #[rustfmt::skip]
 const CASES: &[Case] = &[
+    (Kind::DifferentData, |runs| runs.iter_mut().take(2).for_each(|run| {
+        let rows = Some(run.0.key.order.into());
+        run.0.tables = vec![TableRecord { name: "t".into(), rows, content: None, note: None }];
+    }), "table t: 1 row on mysql-5.6.14, 2 on mysql-8.0.33"),
+    (Kind::DifferentAnswers, |runs| answer(runs, ["1146", "1054"]),
+        "`SELECT 1`: error 1146 on mysql-5.6.14 (no), error 1054 on mysql-8.0.33 (no)"),
+    (Kind::UncomparedAnswers, |runs| answer(runs, ["1146", "3024"]),
+        "not compared: it took longer than 10 s on one of them"),
+    (Kind::HarmlessAnswers, |runs| runs.iter_mut().take(2).for_each(|run| {
+        let rows = RowsRecord { in_order: run.0.key.label.clone(), ..RowsRecord::default() };
+        let reply = AnswerReply::Rows { rows, repeats: None };
+        run.1[1].answers = Some(answered("SELECT a FROM t ORDER BY b", reply));
+    }), "the same rows in another order"),
     (Kind::DifferentHost, |runs| each_new_run(runs, |run| run.host_fingerprint = "cafe".into()),
         "cafe (mysql-8.0.33)"),
     (Kind::DifferentBenchmark, |runs| each_new_run(runs, |run| run.benchmark = "insert".into()),
@@ -1959,6 +1976,38 @@ const CASES: &[Case] = &[
 fn clean_runs_have_no_caveat() {
     assert_eq!(compared(&clean_runs(3)).caveats, []);
     assert!(!render(&compared(&clean_runs(3)), Format::Text).contains("Caveats"));
+}
+
+/// Each target of the first block refuses a statement with a code of its own.
+fn answer(runs: &mut [(RunRecord, Vec<StepRecord>)], codes: [&str; 2]) {
+    for (run, code) in runs.iter_mut().zip(codes) {
+        let reply = AnswerReply::Refused { code: code.into(), message: "no".into() };
+        run.1[1].answers = Some(answered("SELECT 1", reply));
+    }
+}
+
+fn answered(sql: &str, reply: AnswerReply) -> StepAnswers {
+    let answer = StatementAnswer { statement: 0, values: Vec::new(), reply };
+    StepAnswers { answers: vec![answer], statements: vec![sql.to_owned()], note: None }
+}
+
+/// Steps that answer differently have no verdict, unless the reader says that he knows.
+#[test]
+fn a_step_with_another_answer_has_no_verdict() {
+    let mut runs = clean_runs(3);
+    answer(&mut runs, ["1146", "1054"]);
+    let dataset = dataset_of(&runs);
+    let void = |ignore_answers: bool| -> Vec<String> {
+        let rules = Rules { ignore_answers, ..Rules::default() };
+        let options = VerdictOptions { rules, ..VerdictOptions::default() };
+        let comparison = compare(&dataset, &options).unwrap();
+        let first = comparison.caveats.first().map(|caveat| caveat.kind);
+        assert_eq!(first, Some(Kind::DifferentAnswers));
+        let void = |step: &&StepComparison| step.targets[1].is_void(Metric::Rate);
+        comparison.steps.iter().filter(void).map(|step| step.name.clone()).collect()
+    };
+    assert_eq!(void(false), [runs[0].1[1].name.clone()]);
+    assert_eq!(void(true), [""; 0]);
 }
 
 #[test]

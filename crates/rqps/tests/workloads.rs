@@ -219,6 +219,63 @@ fn rows_of_insert_statements_count_as_loaded() {
     }
 }
 
+/// Tables of which one draws its numbers on the server, and steps that read them.
+const DRAWN: &str = r#"
+[load]
+schema = ["drawn.sql"]
+[parameter]
+id = { kind = "uniform", from = 1, to = 100 }
+[[step]]
+name = "drawn"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT number FROM drawn WHERE id = :id"
+[[step]]
+name = "given"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT number, loaded FROM given WHERE id = :id"
+[[step.event.statement]]
+sql = "UPDATE given SET number = number WHERE id = :id"
+"#;
+
+const DRAWN_SCHEMA: &str = "\
+CREATE TABLE drawn (id INTEGER PRIMARY KEY, number INTEGER);
+CREATE TABLE given (id INTEGER PRIMARY KEY, number INTEGER, loaded TEXT);
+WITH RECURSIVE ids(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < 100)
+  INSERT INTO drawn SELECT id, random() FROM ids;
+WITH RECURSIVE ids(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < 100)
+  INSERT INTO given SELECT id, id * 7, strftime('%Y-%m-%d %H:%M:%f', 'now') FROM ids;
+";
+
+/// Each target draws its own numbers: other rows are other work.
+#[test]
+fn steps_on_data_that_differ_have_no_verdict() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("shop.toml"), DRAWN).unwrap();
+    fs::write(folder.path().join("drawn.sql"), DRAWN_SCHEMA).unwrap();
+    let output = compare(folder.path(), &["sqlite", "b=sqlite"], &[]);
+    let report = program::text(&output.stdout);
+    assert!(output.status.success(), "{}", said(&output));
+    let first = report.split("- ").nth(1).unwrap();
+    assert!(first.starts_with("b: table drawn: column number differs"), "{report}");
+    assert!(first.contains("(drawn)"), "{report}");
+    let void = "it reads data that differ from the baseline's";
+    assert!(report.contains(void), "{report}");
+    assert!(!report.contains("answers differ"), "{report}");
+    let all = ["given: column loaded differs: it holds the time of the load", "(given)"];
+    assert!(all.iter().all(|text| report.contains(text)), "{report}");
+    let again = rqps_in(&["report", "out", "--data", "differ"], folder.path()).output().unwrap();
+    let again = program::text(&again.stdout);
+    assert!(again.contains("table drawn: column number differs"), "{again}");
+    assert!(!again.contains(void), "{again}");
+    let steps = steps(&folder.path().join("out"), "b");
+    let given = &steps[1]["answers"];
+    assert_eq!(given["statements"].as_array().map(Vec::len), Some(2), "{given}");
+    assert_eq!(given["answers"].as_array().map(Vec::len), Some(5), "only what reads: {given}");
+}
+
 #[test]
 fn a_plan_holds_the_workload_and_refuses_another_file() {
     let _turn = turn();

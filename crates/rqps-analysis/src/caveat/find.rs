@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::evidence::Evidence;
 use super::kind::{Caveat, CaveatKind};
 use super::{comparability, completeness, course, measuring, newer, planning, readahead};
+use crate::analyze::answers::{AnswerFinding, AnswerWeight};
 use crate::analyze::comparison::Comparison;
 use crate::analyze::counted::is_counted;
 use crate::analyze::extension::Extension;
@@ -22,6 +23,7 @@ pub(crate) fn find(
     }
     let of_benchmarks = extensions.iter().flat_map(|own| (own.caveats)(&evidence));
     let mut caveats: Vec<Caveat> = of_benchmarks.collect();
+    caveats.extend(comparison.answers.iter().map(of_answers));
     caveats.extend(comparability::find(&evidence, extensions));
     caveats.extend(completeness::find(&evidence));
     caveats.extend(measuring::find(&evidence));
@@ -31,6 +33,17 @@ pub(crate) fn find(
     caveats.extend(newer::find(&evidence));
     caveats.sort_by_key(|caveat| caveat.kind);
     together(caveats)
+}
+
+fn of_answers(found: &AnswerFinding) -> Caveat {
+    let kind = match found.weight {
+        AnswerWeight::Data => CaveatKind::DifferentData,
+        AnswerWeight::Answer => CaveatKind::DifferentAnswers,
+        AnswerWeight::Harmless => CaveatKind::HarmlessAnswers,
+        AnswerWeight::Uncompared => CaveatKind::UncomparedAnswers,
+    };
+    let AnswerFinding { target, steps, text, .. } = found.clone();
+    Caveat { kind, target: Some(target), steps, text }
 }
 
 /// Caveats of counts. Counts are not timed, so the state of the host does not matter.

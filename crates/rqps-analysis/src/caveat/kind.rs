@@ -50,6 +50,15 @@ macro_rules! kinds {
 }
 
 kinds! {
+    /// Tables that hold other rows.
+    DifferentData, true, "Targets that hold different data",
+        "Steps that read them get no verdict, because other rows are other work: make the load \
+         give the same rows everywhere (no random(), no default that the server computes), or say \
+         `--data differ`.";
+    /// Statements with other answers.
+    DifferentAnswers, true, "Targets that answer differently",
+        "These steps get no verdict, because another answer is other work: find out which answer \
+         is wrong, or say `--answers ignore`.";
     /// Runs of several hosts.
     DifferentHost, true, "Different hosts",
         "A ratio between two machines says nothing about the builds: measure all targets on one \
@@ -202,6 +211,12 @@ kinds! {
         "A turn after another target's finds its caches. If that slows one target more than the \
          other, their ratio is biased. Longer turns (--set turn_ms=) shrink the bias; \
          --interleave step has none.";
+    /// Answers that differ as they may.
+    HarmlessAnswers, false, "Answers that may differ",
+        "Targets gave other answers for a reason that says nothing against them.";
+    /// Answers that were not compared.
+    UncomparedAnswers, false, "Answers that were not compared",
+        "Nobody knows whether the targets give the same answers here.";
     /// The optimizer chose differently.
     PlanDiffers, false, "Different query plans",
         "The optimizer's choice may explain a difference in rate: check statistics and settings. \

@@ -425,7 +425,7 @@ mod tests {
         let mut link = LabLink::alone(Vec::new());
         measure_really(&request, &task, connector, &mut link).map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
-            Stop::Gone => "gone".to_owned(),
+            Stop::Gone | Stop::Answered => "gone".to_owned(),
         })
     }
 

@@ -474,7 +474,7 @@ mod tests {
         run(1, &task, ClientCourse::Window, (Some(2.0), seating), open, &Vec::new, &mut link)
             .map_err(|stop| match stop {
                 Stop::Fault(fault) => fault,
-                Stop::Gone => "gone".to_owned(),
+                Stop::Gone | Stop::Answered => "gone".to_owned(),
             })
     }
 

@@ -162,7 +162,7 @@ mod tests {
         carry_out(workers, &done, false, &mut LabLink::alone(Vec::new())).map_err(|stop| match stop
         {
             Stop::Fault(fault) => fault,
-            Stop::Gone => "gone".to_owned(),
+            Stop::Gone | Stop::Answered => "gone".to_owned(),
         })
     }
 

@@ -26,6 +26,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     driver: DriverPart {
         benchmark: "orders",
         step_loop: Some(driver::step_loop),
+        answers: true,
         part_rows: Some(driver::part_rows),
         ..DriverPart::NONE
     },

@@ -31,6 +31,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     driver: DriverPart {
         benchmark: "pgbench",
         step_loop: Some(driver::step_loop),
+        answers: true,
         own_load: Some(driver::own_load),
         ..DriverPart::NONE
     },

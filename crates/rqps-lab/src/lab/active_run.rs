@@ -2,6 +2,7 @@
 
 mod afresh;
 mod counting;
+mod external;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -168,6 +169,7 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
         status: Status::Running,
         load: None,
         schedule: plan.blocks.schedule(),
+        tables: Vec::new(),
     }
 }
 
@@ -199,17 +201,13 @@ impl ActiveRun<'_> {
         }
         self.record.place = self.control.guest_place().map(|place| place.words);
         if self.state.is_external() {
-            let control = self.control.as_mut();
-            let number = execution.options.plan.load_of(self.record.key.block);
-            let loaded = prepare::load(execution, self.state, control, (logs, number), progress)?;
-            if loaded.is_some() {
-                prepare::settle(execution, self.state, control, progress)?;
-            }
-            self.load = prepare::keep(execution, loaded);
-            self.record.load = self.load.load.clone();
+            self.load_external(execution, logs, progress)?;
         }
         if self.is_under && execution.options.plan.load_request(&self.state.target).is_some() {
             prepare::read_all(execution, self.state, self.control.as_mut(), progress)?;
+        }
+        if self.is_first_of_load(execution) {
+            self.record.tables = self.load.tables.clone();
         }
         self.folder.update(&self.record)?;
         Ok(())
@@ -366,6 +364,9 @@ impl ActiveRun<'_> {
         let counters = measured.counters.clone();
         let folded = measured.stacks.as_mut().map(|stacks| std::mem::take(&mut stacks.folded));
         let mut record = step_runner::record(step, number, measured, (&self.data, tables));
+        if self.is_first_of_load(execution) {
+            record.answers = self.load.answers.get(&number).cloned();
+        }
         self.choose_call_graph(&record);
         if self.callgrind.is_some()
             && let Some(why) = execution.options.plan.counted(step).reason()
@@ -449,7 +450,7 @@ impl ActiveRun<'_> {
 
     /// Writes the load down as a step, in the first block that starts from it: once for each load.
     fn write_load(&self, execution: &Execution<'_>) -> Result<()> {
-        let is_first = self.record.key.block <= execution.options.plan.loads;
+        let is_first = self.is_first_of_load(execution);
         if let Some(step) = self.load.step.as_ref().filter(|_| is_first) {
             self.folder.write_step(step, &[])?;
         }

@@ -1,6 +1,10 @@
 //! Loads each target as often as the plan says, lets it settle, and keeps a snapshot of each load
 //! that its blocks start from.
 
+mod answers;
+
+pub(super) use answers::{Asked, ask};
+
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -132,7 +136,7 @@ fn load_or_reuse(
         execution.folders.remove(folder)?;
     }
     execution.folders.make(&data)?;
-    let mut loaded = fill(execution, state, (&data, load), progress)?;
+    let (mut loaded, asked) = fill(execution, state, (&data, load), progress)?;
     if let Some(loaded) = &mut loaded {
         loaded.record.data_bytes = disk::folder_bytes(&data).ok();
     }
@@ -141,7 +145,7 @@ fn load_or_reuse(
     let whole = Mark {
         plan_hash: execution.plan_hash.clone(),
         config_hash: state.config.hash.clone(),
-        kept: keep(execution, loaded),
+        kept: keep(execution, loaded, asked),
     };
     let text = serde_json::to_vec_pretty(&whole)?;
     folder
@@ -152,12 +156,14 @@ fn load_or_reuse(
 
 /// The record of a load. With several loads, each is also a step with its times. A single load is
 /// not, because its variance is unknown; loads of counted runs are not, because they are not timed.
-pub(super) fn keep(execution: &Execution<'_>, loaded: Option<Loaded>) -> KeptLoad {
+pub(super) fn keep(execution: &Execution<'_>, loaded: Option<Loaded>, asked: Asked) -> KeptLoad {
     let Plan { loads, workload, .. } = &execution.options.plan;
     let several = *loads > 1 && workload.counted_statements.is_none();
     KeptLoad {
         step: loaded.as_ref().filter(|_| several).map(Loaded::step),
         load: loaded.map(|loaded| loaded.record),
+        tables: asked.tables,
+        answers: asked.answers,
     }
 }
 
@@ -177,7 +183,7 @@ fn fill(
     state: &TargetState,
     (data, number): (&Path, u32),
     progress: &mut Progress<'_>,
-) -> Result<Option<Loaded>> {
+) -> Result<(Option<Loaded>, Asked)> {
     let mut logs = execution.options.out.join("load").join(&state.target.label);
     if number > 1 {
         logs.push(number.to_string());
@@ -189,12 +195,14 @@ fn fill(
     progress.doing(&state.target.label, "start", None);
     control.start()?;
     let load = load(execution, state, control.as_mut(), (&logs, number), progress)?;
+    let mut asked = Asked::default();
     if load.is_some() {
         settle(execution, state, control.as_mut(), progress)?;
+        asked = ask(execution, state, control.as_mut(), (&logs, number), progress)?;
     }
     progress.doing(&state.target.label, "stop and keep a snapshot", None);
     control.stop()?;
-    Ok(load)
+    Ok((load, asked))
 }
 
 /// Creates and fills the tables of a running server. `None` if loading is a step of the benchmark.

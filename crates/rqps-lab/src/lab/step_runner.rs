@@ -130,6 +130,7 @@ impl StepRunner<'_> {
             away: None,
             turns: self.taking.as_ref().map(Taking::request),
             counted_events: None,
+            asks: false,
             scratch: None,
             places: None,
         }

@@ -9,6 +9,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::dbms::{self, ControlPlane, Interrupt, Site};
+use crate::domain::answers::{StepAnswers, TableRecord};
 use crate::domain::benchmark::Phase;
 use crate::domain::build::{Build, BuildSource};
 use crate::domain::config::Config;
@@ -36,6 +37,12 @@ pub(super) struct KeptLoad {
     /// The load as a step, where a plan has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) step: Option<StepRecord>,
+    /// What the tables hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) tables: Vec<TableRecord>,
+    /// The answers to the first statements of each step, by its number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) answers: BTreeMap<u32, StepAnswers>,
 }
 
 /// A target, ready to be prepared.

@@ -11,6 +11,10 @@ use crate::plan::definition::Plan;
 
 /// Starting a driver process, connecting, preparing, asking for plans.
 const STEP_OVERHEAD_SECONDS: f64 = 0.3;
+/// Asking the first statements of a step after a load.
+const ASK_SECONDS: f64 = 0.1;
+/// Rows read per second to compare what tables hold.
+const READ_ROWS_PER_SECOND: f64 = 1e6;
 /// What the settle rules do beside waiting.
 const SETTLE_SECONDS: f64 = 0.3;
 /// A server under valgrind starts so much later.
@@ -206,9 +210,24 @@ fn load_seconds(plan: &Plan, target: &Target) -> f64 {
     let usual = Usual::of(target);
     let prepare = if is_external(target) { 0.0 } else { usual.prepare_seconds };
     match plan.load_request(target) {
-        Some(_) => prepare + rows as f64 / usual.rows_per_second + settle,
+        Some(_) => {
+            let load = rows as f64 / usual.rows_per_second + settle;
+            prepare + load + asked_seconds(plan, target, rows)
+        }
         None => prepare,
     }
+}
+
+/// Seconds in which a loaded target tells what its tables hold and what it answers.
+fn asked_seconds(plan: &Plan, target: &Target, rows: u64) -> f64 {
+    let dialect = target.dbms.dialect();
+    let is_asked = !matches!(dialect, Dialect::KeyValue | Dialect::Fake);
+    if !is_asked || plan.workload.counted_statements.is_some() {
+        return 0.0;
+    }
+    let phases = plan.phases(target).unwrap_or_default();
+    let steps = phases.iter().filter(|phase| matches!(phase, Phase::Measure(_))).count();
+    steps as f64 * ASK_SECONDS + rows as f64 / READ_ROWS_PER_SECOND
 }
 
 /// Restoring a snapshot and starting a target; several that take turns do so at the same time.

@@ -99,6 +99,7 @@ fn request(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> Driver
         away: None,
         turns: None,
         counted_events: None,
+        asks: false,
         scratch: Some(subject.scratch()),
         places: None,
     }

@@ -112,6 +112,8 @@ pub(super) fn with_options(gate: &GateRules, options: &RuleOptions) -> Result<Ru
         delta: options.delta.or(gate.delta),
         tau: options.tau.or(gate.tau),
         q: options.q.or(gate.q),
+        answers: options.answers.or(gate.answers),
+        data: options.data.or(gate.data),
         ..gate.clone()
     };
     if let Some(fault) = gate.fault() {
@@ -122,8 +124,8 @@ pub(super) fn with_options(gate: &GateRules, options: &RuleOptions) -> Result<Ru
 
 /// The rules that options set in a plan; `None` without such an option.
 pub(super) fn said(options: &RuleOptions) -> Option<GateRules> {
-    let RuleOptions { delta, tau, q } = *options;
-    let gate = GateRules { delta, tau, q, ..GateRules::default() };
+    let RuleOptions { delta, tau, q, answers, data } = *options;
+    let gate = GateRules { delta, tau, q, answers, data, ..GateRules::default() };
     (gate != GateRules::default()).then_some(gate)
 }
 

@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use crate::domain::verdict::{AnswersRule, DataRule};
+
 /// Heading of the help.
 const VERDICT: &str = "Verdict";
 
@@ -18,6 +20,22 @@ pub(super) struct RuleOptions {
     /// False discovery rate of the listed differences [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub q: Option<f64>,
+    /// Give verdicts although targets answer statements differently
+    #[arg(long, value_name = "ignore", value_parser = ignore)]
+    pub answers: Option<AnswersRule>,
+    /// Give verdicts although targets hold different data
+    #[arg(long, value_name = "differ", value_parser = differ)]
+    pub data: Option<DataRule>,
+}
+
+fn ignore(word: &str) -> Result<AnswersRule, String> {
+    let known = (word == "ignore").then_some(AnswersRule::Ignore);
+    known.ok_or_else(|| "the only word is `ignore`".to_owned())
+}
+
+fn differ(word: &str) -> Result<DataRule, String> {
+    let known = (word == "differ").then_some(DataRule::Differ);
+    known.ok_or_else(|| "the only word is `differ`".to_owned())
 }
 
 /// `2%`, `2 %` or `0.02`.

@@ -215,6 +215,7 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("driver/script/explain", &["operation.sql"]),
+    ("driver/tables", &["name", "names", "place", "schema"]),
     ("text/changes", &["kind", "name", "self.mysql_condition()", "self.name"]),
     ("wire/cancel", &["id"]),
 ];

@@ -49,6 +49,7 @@ impl Place {
             away: None,
             turns: None,
             counted_events: None,
+            asks: false,
             scratch: None,
             places: None,
         };

@@ -5,8 +5,8 @@ use super::{PostgresClient, Sent, Statement};
 use crate::wire::postgres::incoming::{header, whole};
 use crate::wire::postgres::message;
 use crate::wire::results::{LastRow, LastRows};
-use crate::wire::rows::CountRows;
-use crate::wire::{Prepared, Reply, Value, WireError};
+use crate::wire::rows::{CountRows, KeepRows};
+use crate::wire::{Prepared, Reply, RowTexts, Value, WireError};
 
 /// Result formats: all text.
 const TEXT_RESULTS: [u8; 2] = [0, 0];
@@ -60,6 +60,23 @@ impl PostgresClient {
             None => self.finish(Sent::Extended, reply, &mut CountRows),
             Some(results) => self.finish_results(Sent::Extended, results),
         }
+    }
+
+    /// Executes a statement as [`PostgresClient::call_text`]; its rows, as text, replace those in
+    /// `rows`.
+    pub fn text_rows(
+        &mut self,
+        call: TextCall<'_>,
+        values: &[Value<'_>],
+        rows: &mut RowTexts,
+    ) -> Result<Reply, WireError> {
+        rows.clear();
+        self.output.clear();
+        let result_set = self.append(call, values, false)?;
+        message::sync(&mut self.output);
+        self.channel.send(&self.output)?;
+        let reply = Reply { result_set, ..Reply::default() };
+        self.finish(Sent::Extended, reply, &mut KeepRows { rows, read: message::text_values })
     }
 
     /// Runs text through the simple protocol and keeps the last row of each of its results.

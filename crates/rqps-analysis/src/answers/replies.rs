@@ -1,0 +1,275 @@
+//! Compares the replies to one statement, and tells apart what may differ.
+
+use super::finding::{AnswerWeight, Told};
+use super::rows::{are_excused, are_near, count, difference, row};
+use crate::domain::answers::{AnswerReply, StatementAnswer, StepAnswers};
+use crate::domain::dialect::Dialect;
+use crate::domain::row_digest::RowsRecord;
+use crate::user_text;
+
+/// Words of functions and values that depend on the time, the version or the session.
+const OF_THE_MOMENT: &str = "\
+     NOW CURRENT_TIMESTAMP CURRENT_DATE CURRENT_TIME LOCALTIME LOCALTIMESTAMP CLOCK_TIMESTAMP \
+     STATEMENT_TIMESTAMP TRANSACTION_TIMESTAMP TIMEOFDAY SYSDATE CURDATE CURTIME UTC_DATE \
+     UTC_TIME UTC_TIMESTAMP UNIX_TIMESTAMP AGE DATE TIME DATETIME JULIANDAY STRFTIME \
+     UNIXEPOCH VERSION SQLITE_VERSION SQLITE_SOURCE_ID RANDOM RAND RANDOMBLOB RANDOM_NORMAL \
+     GEN_RANDOM_UUID UUID UUID_SHORT UUID_GENERATE_V4 UUIDV4 UUIDV7 SYS_GUID RANDOM_BYTES \
+     CONNECTION_ID PG_BACKEND_PID TXID_CURRENT PG_CURRENT_XACT_ID LAST_INSERT_ID LASTVAL \
+     CURRVAL PG_CATALOG INFORMATION_SCHEMA PERFORMANCE_SCHEMA PG_CLASS PG_STATS SQLITE_MASTER \
+     SQLITE_SCHEMA PG_TABLE_SIZE PG_RELATION_SIZE PG_TOTAL_RELATION_SIZE PG_DATABASE_SIZE \
+     CURRENT_SETTING TABLESAMPLE SLEEP PG_SLEEP";
+
+/// Words of values that say where a row lies.
+const OF_THE_PLACE: &str = "\
+     CTID XMIN XMAX TABLEOID ROWID OID";
+
+/// Words of aggregates and windows whose result depends on the order of rows.
+const OF_THE_ORDER: &str = "\
+     ARRAY_AGG STRING_AGG GROUP_CONCAT JSON_AGG JSONB_AGG JSON_ARRAYAGG JSON_GROUP_ARRAY \
+     XMLAGG OVER ANY_VALUE FIRST_VALUE LAST_VALUE";
+
+/// Codes of a statement that took too long.
+const TOO_LONG: [&str; 3] = ["57014", "3024", "1969"];
+
+/// Codes of a statement that writes after all.
+const WRITES: [&str; 3] = ["25006", "1792", "8"];
+
+/// Most characters of a statement.
+const STATEMENT: usize = 200;
+
+/// The first difference of each weight in the answers of a step. With `own_values`, its tables hold
+/// values that differ on any two servers.
+pub(super) fn compare(
+    (dialect, own_values): (Dialect, bool),
+    (one, other): (&StepAnswers, &StepAnswers),
+    labels: (&str, &str),
+) -> Vec<Told> {
+    let text = |answers: &StepAnswers, answer: &StatementAnswer| {
+        answers.statements.get(answer.statement as usize).cloned().unwrap_or_default()
+    };
+    let mut found: Vec<Told> = Vec::new();
+    for (a, b) in one.answers.iter().zip(&other.answers) {
+        let sql = text(one, a);
+        if sql != text(other, b) || a.values != b.values {
+            // After another answer, a script may go another way.
+            break;
+        }
+        let words = Words { words: user_text::words(dialect, &sql), own_values };
+        let told = reply(&words, (&a.reply, &b.reply), labels);
+        if let Some((weight, difference)) = told
+            && !found.iter().any(|(known, _)| *known == weight)
+        {
+            found.push((weight, format!("{}: {difference}", statement(&sql, &a.values))));
+        }
+    }
+    let notes = [(labels.0, one), (labels.1, other)];
+    for (label, answers) in notes {
+        if let Some(note) = answers.note.as_ref().filter(|_| one.note != other.note) {
+            found.push((AnswerWeight::Uncompared, format!("on {label}: {note}")));
+        }
+    }
+    found
+}
+
+/// The statement and its values in one line.
+fn statement(sql: &str, values: &[Option<String>]) -> String {
+    let mut text = sql.split_whitespace().collect::<Vec<&str>>().join(" ");
+    if text.chars().count() > STATEMENT {
+        text = text.chars().take(STATEMENT).chain(['…']).collect();
+    }
+    match values {
+        [] => format!("`{text}`"),
+        values => format!("`{text}` with {}", row(values)),
+    }
+}
+
+/// How two replies differ; `None` if they do not.
+fn reply(
+    words: &Words,
+    (one, other): (&AnswerReply, &AnswerReply),
+    labels: (&str, &str),
+) -> Option<Told> {
+    let code = |reply: &AnswerReply| match reply {
+        AnswerReply::Refused { code, .. } => Some(code.clone()),
+        AnswerReply::Rows { .. } => None,
+    };
+    let codes = [code(one), code(other)];
+    if codes[0] == codes[1] && codes[0].is_some() {
+        return None;
+    }
+    let is_of = |list: &[&str]| codes.iter().flatten().any(|code| list.contains(&code.as_str()));
+    match (one, other) {
+        _ if is_of(&TOO_LONG) => {
+            let what = "not compared: it took longer than 10 s on one of them";
+            return Some((AnswerWeight::Uncompared, what.to_owned()));
+        }
+        _ if is_of(&WRITES) => {
+            return Some((AnswerWeight::Uncompared, "not compared: it writes".to_owned()));
+        }
+        (
+            AnswerReply::Rows { rows: one, repeats: first },
+            AnswerReply::Rows { rows: other, repeats: second },
+        ) => {
+            let changes = [first, second].into_iter().any(|repeats| *repeats == Some(false));
+            return rows(words, (one, other), (changes, labels));
+        }
+        _ => {}
+    }
+    let said = |label: &str, reply: &AnswerReply| match reply {
+        AnswerReply::Refused { code, message } => format!("error {code} on {label} ({message})"),
+        AnswerReply::Rows { rows, .. } => format!("{} on {label}", count(rows.rows)),
+    };
+    let text = format!("{}, {}", said(labels.0, one), said(labels.1, other));
+    Some((AnswerWeight::Answer, text))
+}
+
+/// The words of a statement.
+struct Words {
+    words: Vec<String>,
+    /// Its tables hold values that differ on any two servers.
+    own_values: bool,
+}
+
+impl Words {
+    fn first_of(&self, list: &str) -> Option<String> {
+        let is_listed = |word: &&String| list.split(' ').any(|listed| listed == word.as_str());
+        self.words.iter().find(is_listed).map(|it| it.to_lowercase())
+    }
+
+    fn has(&self, word: &str, next: &str) -> bool {
+        let mut pairs = self.words.iter().zip(self.words.iter().skip(1));
+        pairs.any(|(one, other)| one == word && other == next)
+    }
+}
+
+/// How two results differ; `None` if they do not.
+fn rows(
+    words: &Words,
+    (one, other): (&RowsRecord, &RowsRecord),
+    (changes, labels): (bool, (&str, &str)),
+) -> Option<Told> {
+    let harmless = |text: String| Some((AnswerWeight::Harmless, text));
+    if one.any_order == other.any_order && one.rows == other.rows {
+        let is_ordered = one.in_order == other.in_order || !words.has("ORDER", "BY");
+        return match is_ordered {
+            true => None,
+            false => harmless("the same rows in another order".to_owned()),
+        };
+    }
+    if changes {
+        return harmless("its rows change from one execution to the next".to_owned());
+    }
+    if let Some(word) = words.first_of(OF_THE_MOMENT) {
+        return harmless(format!("its rows depend on `{word}`"));
+    }
+    if let Some(word) = words.first_of(OF_THE_PLACE) {
+        return harmless(format!("its rows hold `{word}`, which says where a row lies"));
+    }
+    if one.rows == other.rows {
+        if are_near(one, other) {
+            return harmless("numbers differ in their last digits".to_owned());
+        }
+        if words.own_values && are_excused(one, other) {
+            return harmless("it returns values that each load makes for itself".to_owned());
+        }
+        if let Some(word) = words.first_of(OF_THE_ORDER) {
+            return harmless(format!("the order of rows decides what `{word}` gives"));
+        }
+        if words.has("DISTINCT", "ON") || words.first_of("LIMIT FETCH").is_some() {
+            return harmless("the order of rows decides which of them it returns".to_owned());
+        }
+    }
+    Some((AnswerWeight::Answer, difference((one, other), labels)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::row_digest::RowDigest;
+
+    /// Rows of columns with `|` between them.
+    fn record(rows: &[&str]) -> RowsRecord {
+        let mut digest = RowDigest::default();
+        for row in rows {
+            digest.add(row.split('|').map(|value| Some(value.as_bytes())));
+        }
+        digest.record()
+    }
+
+    fn given(sql: &str, reply: AnswerReply) -> StepAnswers {
+        let answer = StatementAnswer { statement: 0, values: Vec::new(), reply };
+        StepAnswers { answers: vec![answer], statements: vec![sql.to_owned()], note: None }
+    }
+
+    fn of_rows(sql: &str, rows: &[&str]) -> StepAnswers {
+        given(sql, AnswerReply::Rows { rows: record(rows), repeats: Some(true) })
+    }
+
+    fn weights(one: &StepAnswers, other: &StepAnswers) -> Vec<AnswerWeight> {
+        let told = compare((Dialect::Postgres, false), (one, other), ("a", "b"));
+        told.into_iter().map(|(weight, _)| weight).collect()
+    }
+
+    #[test]
+    fn harmless_kinds_are_told_apart_from_other_answers() {
+        use AnswerWeight::{Answer, Harmless};
+        let check = |sql: &str, one: &[&str], other: &[&str], want: &[AnswerWeight]| {
+            assert_eq!(weights(&of_rows(sql, one), &of_rows(sql, other)), want, "{sql}");
+        };
+        check("SELECT a FROM t", &["1", "2"], &["2", "1"], &[]);
+        check("SELECT a FROM t ORDER BY b", &["1", "2"], &["2", "1"], &[Harmless]);
+        check("SELECT a FROM t", &["1", "2"], &["1", "3"], &[Answer]);
+        check("SELECT a FROM t", &["1", "2"], &["1"], &[Answer]);
+        check("SELECT sum(a) FROM t", &["1|0.30000000000000004"], &["1|0.3"], &[Harmless]);
+        check("SELECT sum(a) FROM t", &["1|0.31"], &["1|0.3"], &[Answer]);
+        check("SELECT sum(a) FROM t", &["2|0.30000000000000004"], &["1|0.3"], &[Answer]);
+        check("SELECT a FROM t LIMIT 1", &["1"], &["2"], &[Harmless]);
+        check("SELECT a FROM t LIMIT 2", &["1"], &["2", "3"], &[Answer]);
+        check("SELECT now(), a FROM t", &["1"], &["2"], &[Harmless]);
+        check("SELECT 'now', a FROM t", &["1"], &["2"], &[Answer]);
+        check("SELECT array_agg(a) FROM t", &["{1,2}"], &["{2,1}"], &[Harmless]);
+        // A column before Postgres 16, a keyword since.
+        check("SELECT count(*) FROM t WHERE system_user = 'x'", &["200"], &["0"], &[Answer]);
+    }
+
+    #[test]
+    fn an_error_on_one_side_is_another_answer_unless_time_ran_out() {
+        let refused = |code: &str| {
+            let (code, message) = (code.to_owned(), "no".to_owned());
+            given("SELECT 1", AnswerReply::Refused { code, message })
+        };
+        let rows = of_rows("SELECT 1", &["1"]);
+        let check = |one: &StepAnswers, other: &StepAnswers, want: &[AnswerWeight]| {
+            assert_eq!(weights(one, other), want);
+        };
+        check(&rows, &refused("42703"), &[AnswerWeight::Answer]);
+        check(&refused("42P01"), &refused("42703"), &[AnswerWeight::Answer]);
+        check(&refused("42703"), &refused("42703"), &[]);
+        check(&rows, &refused("57014"), &[AnswerWeight::Uncompared]);
+        check(&refused("25006"), &rows, &[AnswerWeight::Uncompared]);
+    }
+
+    #[test]
+    fn the_text_holds_a_row_of_each_side() {
+        let told = compare(
+            (Dialect::Postgres, false),
+            (&of_rows("SELECT\n a", &["1", "2"]), &of_rows("SELECT\n a", &["2", "3"])),
+            ("old", "new"),
+        );
+        let want = "`SELECT a`: 2 rows on old, (1) only there; 2 rows on new, (3) only there";
+        assert_eq!(told, [(AnswerWeight::Answer, want.to_owned())]);
+    }
+
+    #[test]
+    fn what_follows_another_answer_is_not_compared() {
+        let mut one = of_rows("SELECT 1", &["1"]);
+        let mut other = of_rows("SELECT 1", &["1"]);
+        one.statements.push("SELECT 2".to_owned());
+        other.statements.push("SELECT 3".to_owned());
+        for (answers, rows) in [(&mut one, "2"), (&mut other, "3")] {
+            let reply = AnswerReply::Rows { rows: record(&[rows]), repeats: None };
+            answers.answers.push(StatementAnswer { statement: 1, values: Vec::new(), reply });
+        }
+        assert_eq!(weights(&one, &other), []);
+    }
+}

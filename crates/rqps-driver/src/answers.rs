@@ -1,0 +1,62 @@
+//! Carries out the first events of a step by its first client, and sends the answers to what they
+//! read.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use crate::driver::attempt::{ClientEvent, StatementError, Tally};
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::event::DriverEvent;
+use crate::driver::link::{LabGone, LabLink};
+use crate::driver::request::DriverRequest;
+use crate::driver::stop::Stop;
+use crate::wire::WireError;
+
+/// Most events.
+const EVENTS: u32 = 10;
+
+/// No event begins later than this.
+const LATEST: Duration = Duration::from_secs(2);
+
+/// Asks the events that `make` prepares.
+pub fn ask<W: Write, E: ClientEvent>(
+    request: &DriverRequest,
+    connector: &Connector,
+    make: &dyn Fn(&DriverRequest, u32, &mut Connection) -> Result<E, String>,
+    link: &mut LabLink<W>,
+) -> Result<(), Stop> {
+    let mut session = connector.open(0)?;
+    let mut event = make(request, 0, &mut session)?;
+    if let Connection::Recorded(recorded) = &mut session {
+        recorded.begin();
+    }
+    let mut note = None;
+    let began = Instant::now();
+    for number in 0..EVENTS {
+        let attempt = event.attempt(&mut session, &mut Tally::default());
+        let is_over = pass_on(&mut session, link)? || event.stopped().is_some();
+        if let Err(StatementError { kind, error }) = attempt {
+            note = Some(format!("event {} of {kind}: {error}", number + 1));
+            if !matches!(error, WireError::Server { .. }) {
+                break;
+            }
+            // There may be no transaction; then this fails.
+            session.simple("ROLLBACK").ok();
+            event.give_up();
+        }
+        if is_over || began.elapsed() > LATEST {
+            break;
+        }
+    }
+    Ok(link.say(&DriverEvent::Answered(note))?)
+}
+
+/// Sends the answers since the last time. True if no more are kept.
+fn pass_on<W: Write>(session: &mut Connection, link: &mut LabLink<W>) -> Result<bool, LabGone> {
+    let Connection::Recorded(recorded) = session else { return Ok(true) };
+    let found = recorded.take();
+    if !(found.answers.is_empty() && found.statements.is_empty()) {
+        link.say(&DriverEvent::Answer(Box::new(found)))?;
+    }
+    Ok(recorded.is_full())
+}

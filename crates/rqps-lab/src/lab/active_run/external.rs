@@ -1,0 +1,40 @@
+//! The data of a server that somebody else runs: each block loads its own.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::ActiveRun;
+use crate::lab::execution::Execution;
+use crate::lab::prepare::{self, Asked};
+use crate::lab::progress::Progress;
+
+impl ActiveRun<'_> {
+    /// Creates the tables, and asks what they hold in the first block of a load.
+    pub(super) fn load_external(
+        &mut self,
+        execution: &Execution<'_>,
+        logs: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let is_first = self.is_first_of_load(execution);
+        let control = self.control.as_mut();
+        let number = execution.options.plan.load_of(self.record.key.block);
+        let loaded = prepare::load(execution, self.state, control, (logs, number), progress)?;
+        if loaded.is_some() {
+            prepare::settle(execution, self.state, control, progress)?;
+        }
+        let asked = match is_first {
+            true => prepare::ask(execution, self.state, control, (logs, number), progress)?,
+            false => Asked::default(),
+        };
+        self.load = prepare::keep(execution, loaded, asked);
+        self.record.load = self.load.load.clone();
+        Ok(())
+    }
+
+    /// True in the first block that starts from its load.
+    pub(super) fn is_first_of_load(&self, execution: &Execution<'_>) -> bool {
+        self.record.key.block <= execution.options.plan.loads
+    }
+}

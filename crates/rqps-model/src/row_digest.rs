@@ -1,0 +1,368 @@
+//! Checksums of rows in bounded memory, with which two results are compared without keeping them.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Most rows of a sample.
+const SAMPLE_ROWS: usize = 20;
+
+/// Most bytes of a value in a sample.
+const VALUE_BYTES: usize = 200;
+
+/// Most bytes of the values of a sample.
+const SAMPLE_BYTES: usize = 4 << 10;
+
+/// Most bytes of the least and the greatest value of a column.
+const EDGE_BYTES: usize = 48;
+
+/// Odd, so that no checksum of an order loses bits.
+const ORDER: u128 = 0x2545_f491_4f6c_dd1d_9e37_79b9_7f4a_7c15;
+
+/// Number and checksums of rows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RowsRecord {
+    /// Number of rows.
+    pub rows: u64,
+    /// Checksum that depends on the order.
+    pub in_order: String,
+    /// Checksum that does not.
+    pub any_order: String,
+    /// The same without numbers that have a fraction or an exponent.
+    pub without_floats: String,
+    /// These numbers.
+    #[serde(default, skip_serializing_if = "FloatSums::is_empty")]
+    pub floats: FloatSums,
+    /// The rows with the smallest checksums: two results with the same rows have the same sample.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sample: Vec<SampleRow>,
+    /// Names of the columns and their checksums, of tables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<ColumnDigest>,
+}
+
+/// A row of a sample.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleRow {
+    /// Its checksum.
+    pub checksum: String,
+    /// Its values, up to a length; NULL is null.
+    pub values: Vec<Option<String>>,
+}
+
+/// Numbers with a fraction or an exponent, added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FloatSums {
+    /// How many there are.
+    pub count: u64,
+    /// Their sum.
+    pub sum: f64,
+    /// The sum of their absolute values.
+    pub absolute: f64,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ColumnDigest {
+    /// Its name.
+    pub name: String,
+    /// Its type, as the server spells it.
+    pub kind: String,
+    /// Checksum of its values in any order.
+    pub any_order: String,
+    /// Its numbers with a fraction or an exponent.
+    #[serde(default, skip_serializing_if = "FloatSums::is_empty")]
+    pub floats: FloatSums,
+    /// The least value as text, up to a length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<String>,
+    /// The greatest value as text, up to a length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub greatest: Option<String>,
+}
+
+impl RowsRecord {
+    /// True if the sample has every row.
+    pub fn is_whole(&self) -> bool {
+        self.sample.len() as u64 == self.rows
+    }
+}
+
+impl FloatSums {
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn add(&mut self, number: f64) {
+        let (sum, absolute) = (self.sum + number, self.absolute + number.abs());
+        // JSON has no infinity.
+        if absolute.is_finite() {
+            (self.sum, self.absolute) = (sum, absolute);
+        }
+        self.count += 1;
+    }
+
+    /// True if the numbers may differ in their last digits only.
+    pub fn is_near(&self, other: &FloatSums) -> bool {
+        let scale = self.absolute.max(other.absolute);
+        let apart = (self.sum - other.sum).abs().max((self.absolute - other.absolute).abs());
+        self.count == other.count && apart <= NEAR * scale
+    }
+}
+
+/// Relative difference of two numbers up to which only their digits differ.
+const NEAR: f64 = 1e-9;
+
+/// True if two texts are numbers that differ in their last digits only.
+pub fn is_near(one: &str, other: &str) -> bool {
+    match (float(one.as_bytes()), float(other.as_bytes())) {
+        (None, None) => false,
+        _ => match (one.parse::<f64>(), other.parse::<f64>()) {
+            (Ok(one), Ok(other)) => (one - other).abs() <= NEAR * one.abs().max(other.abs()),
+            _ => false,
+        },
+    }
+}
+
+/// The number if the text is one with a fraction or an exponent.
+fn float(text: &[u8]) -> Option<f64> {
+    let is_of_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+    let has_mark = text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+    if !has_mark || text.len() > 400 || !text.iter().all(is_of_number) {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Adds rows up to a [`RowsRecord`], one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct RowDigest {
+    rows: u64,
+    in_order: u128,
+    any_order: u128,
+    without_floats: u128,
+    floats: FloatSums,
+    sample: Vec<(u128, Vec<Option<String>>)>,
+    /// By column, where columns are added up, too.
+    columns: Vec<ColumnSums>,
+    /// The values of a row with their lengths, with and without floats.
+    whole: Vec<u8>,
+    rest: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct ColumnSums {
+    name: String,
+    kind: String,
+    any_order: u128,
+    floats: FloatSums,
+    edges: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl RowDigest {
+    /// A digest of a table with these columns: names and types.
+    pub fn of_columns(columns: Vec<(String, String)>) -> RowDigest {
+        let sums = |(name, kind)| ColumnSums { name, kind, ..ColumnSums::default() };
+        RowDigest { columns: columns.into_iter().map(sums).collect(), ..RowDigest::default() }
+    }
+
+    /// Adds a row.
+    pub fn add<'a>(&mut self, row: impl Iterator<Item = Option<&'a [u8]>> + Clone) {
+        self.whole.clear();
+        self.rest.clear();
+        let mut has_floats = false;
+        for (place, value) in row.clone().enumerate() {
+            push(&mut self.whole, value);
+            let number = value.and_then(float);
+            match number {
+                Some(number) => {
+                    has_floats = true;
+                    self.floats.add(number);
+                    push(&mut self.rest, Some(b"."));
+                }
+                None => push(&mut self.rest, value),
+            }
+            if let Some(column) = self.columns.get_mut(place) {
+                column.add(value, number);
+            }
+        }
+        let checksum = checksum(&self.whole);
+        let without = if has_floats { self::checksum(&self.rest) } else { checksum };
+        self.rows += 1;
+        self.in_order = self.in_order.wrapping_mul(ORDER).wrapping_add(checksum);
+        self.any_order = self.any_order.wrapping_add(checksum);
+        self.without_floats = self.without_floats.wrapping_add(without);
+        self.keep(checksum, row);
+    }
+
+    /// Keeps the row if its checksum is one of the smallest.
+    fn keep<'a>(&mut self, checksum: u128, row: impl Iterator<Item = Option<&'a [u8]>>) {
+        let place = self.sample.partition_point(|(known, _)| *known <= checksum);
+        if place >= SAMPLE_ROWS {
+            return;
+        }
+        let text = |value: &[u8]| String::from_utf8_lossy(shortened(value, VALUE_BYTES)).into();
+        self.sample.insert(place, (checksum, row.map(|value| value.map(text)).collect()));
+        self.sample.truncate(SAMPLE_ROWS);
+    }
+
+    /// The record of all rows so far.
+    pub fn record(&self) -> RowsRecord {
+        let hex = |sum: u128| format!("{sum:032x}");
+        let mut left = SAMPLE_BYTES;
+        let sample = self.sample.iter().map_while(|(checksum, values)| {
+            let bytes: usize = values.iter().flatten().map(|value| value.len() + 8).sum();
+            left = left.checked_sub(bytes)?;
+            Some(SampleRow { checksum: hex(*checksum), values: values.clone() })
+        });
+        RowsRecord {
+            rows: self.rows,
+            in_order: hex(self.in_order),
+            any_order: hex(self.any_order),
+            without_floats: hex(self.without_floats),
+            floats: self.floats,
+            sample: sample.collect(),
+            columns: self.columns.iter().map(ColumnSums::digest).collect(),
+        }
+    }
+}
+
+impl ColumnSums {
+    fn add(&mut self, value: Option<&[u8]>, number: Option<f64>) {
+        let mut buffer = [0; 64];
+        let checksum = match value {
+            Some(value) if value.len() < buffer.len() => {
+                buffer[0] = 1;
+                buffer[1..=value.len()].copy_from_slice(value);
+                checksum(&buffer[..=value.len()])
+            }
+            Some(value) => checksum(value),
+            None => checksum(&[]),
+        };
+        self.any_order = self.any_order.wrapping_add(checksum);
+        if let Some(number) = number {
+            self.floats.add(number);
+        }
+        let Some(value) = value.map(|value| shortened(value, EDGE_BYTES)) else { return };
+        match &mut self.edges {
+            None => self.edges = Some((value.to_vec(), value.to_vec())),
+            Some((least, _)) if value < &least[..] => *least = value.to_vec(),
+            Some((_, greatest)) if value > &greatest[..] => *greatest = value.to_vec(),
+            Some(_) => {}
+        }
+    }
+
+    fn digest(&self) -> ColumnDigest {
+        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+        let edges = self.edges.as_ref();
+        ColumnDigest {
+            name: self.name.clone(),
+            kind: self.kind.clone(),
+            any_order: format!("{:032x}", self.any_order),
+            floats: self.floats,
+            least: edges.map(|(least, _)| text(least)),
+            greatest: edges.map(|(_, greatest)| text(greatest)),
+        }
+    }
+}
+
+/// Appends a value with its length, so that no two rows look the same.
+fn push(buffer: &mut Vec<u8>, value: Option<&[u8]>) {
+    match value {
+        None => buffer.extend_from_slice(&u64::MAX.to_le_bytes()),
+        Some(value) => {
+            buffer.extend_from_slice(&(value.len() as u64).to_le_bytes());
+            buffer.extend_from_slice(value);
+        }
+    }
+}
+
+fn checksum(bytes: &[u8]) -> u128 {
+    let hash = Sha256::digest(bytes);
+    let mut half = [0; 16];
+    half.copy_from_slice(&hash[..16]);
+    u128::from_le_bytes(half)
+}
+
+fn shortened(value: &[u8], most: usize) -> &[u8] {
+    &value[..value.len().min(most)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(rows: &[&[Option<&str>]]) -> RowsRecord {
+        let mut digest = RowDigest::default();
+        for row in rows {
+            digest.add(row.iter().map(|value| value.map(str::as_bytes)));
+        }
+        digest.record()
+    }
+
+    #[test]
+    fn checksums_tell_rows_order_and_digits_apart() {
+        let one: &[Option<&str>] = &[Some("1"), Some("2.5"), None];
+        let two: &[Option<&str>] = &[Some("2"), Some("1e3"), Some("")];
+        let (there, back) = (record(&[one, two]), record(&[two, one]));
+        assert_ne!(there.in_order, back.in_order);
+        assert_eq!(there.any_order, back.any_order);
+        assert_eq!(there.sample, back.sample);
+        let digits: &[Option<&str>] = &[Some("1"), Some("2.5000000000001"), None];
+        let near = record(&[digits, two]);
+        assert_ne!(near.any_order, there.any_order);
+        assert_eq!(near.without_floats, there.without_floats);
+        assert!(near.floats.is_near(&there.floats));
+        let far = record(&[&[Some("1"), Some("2.6"), None], two]);
+        assert_eq!(far.without_floats, there.without_floats);
+        assert!(!far.floats.is_near(&there.floats));
+        let null = record(&[&[Some("1"), Some("2.5"), Some("")], two]);
+        assert_ne!(null.without_floats, there.without_floats);
+        let moved = record(&[&[Some("12"), Some("")], &[Some("1"), Some("2")]]);
+        assert_ne!(
+            moved.any_order,
+            record(&[&[Some("1"), Some("2")], &[Some(""), None]]).any_order
+        );
+    }
+
+    #[test]
+    fn a_sample_is_bounded_and_the_same_in_any_order() {
+        let texts: Vec<String> = (0..100_000).map(|number| format!("{number:0300}")).collect();
+        let of = |texts: &mut dyn Iterator<Item = &String>| {
+            let mut digest = RowDigest::default();
+            texts.for_each(|text| digest.add([Some(text.as_bytes())].into_iter()));
+            digest.record()
+        };
+        let there = of(&mut texts.iter());
+        assert_eq!(there.sample, of(&mut texts.iter().rev()).sample);
+        assert!(!there.sample.is_empty() && there.sample.len() <= SAMPLE_ROWS && !there.is_whole());
+        let first = there.sample[0].values[0].as_deref().unwrap_or_default();
+        assert_eq!(first.len(), VALUE_BYTES);
+    }
+
+    #[test]
+    fn columns_of_tables_have_checksums_and_edges() {
+        let columns = vec![("a".to_owned(), "int".to_owned()), ("b".to_owned(), "text".to_owned())];
+        let mut digest = RowDigest::of_columns(columns);
+        for (a, b) in [("2", None), ("1", Some(&b"x"[..])), ("3", None)] {
+            digest.add([Some(a.as_bytes()), b].into_iter());
+        }
+        let found = digest.record().columns;
+        let edges = (found[0].least.as_deref(), found[0].greatest.as_deref());
+        assert_eq!((found[0].name.as_str(), edges), ("a", (Some("1"), Some("3"))));
+        assert_eq!(found[1].least.as_deref(), Some("x"));
+        assert_ne!(found[0].any_order, found[1].any_order);
+    }
+
+    #[test]
+    fn only_numbers_with_a_fraction_have_digits() {
+        let check = |one: &str, other: &str, near: bool| assert_eq!(is_near(one, other), near);
+        check("0.1", "0.10000000000000001", true);
+        check("1.50", "1.5", true);
+        check("3", "3.0000000000001", true);
+        check("1", "1", false);
+        check("0.1", "0.2", false);
+        check("a.b", "a.b", false);
+        check("1e400", "1e400", false);
+        check("192.168.1.1", "192.168.1.1", false);
+    }
+}
