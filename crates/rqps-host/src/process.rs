@@ -376,7 +376,7 @@ impl Warden {
     fn remove_memory(&self) {
         let (pieces, uid) = &self.memory;
         let mut pieces = pieces.clone();
-        pieces.extend(shared_memory::control_files_since(self.begun, *uid));
+        pieces.extend(shared_memory::left_since(self.begun, *uid));
         let deadline = Instant::now() + WARDEN_GRACE;
         while shared_memory::remove_abandoned(&pieces, *uid) && Instant::now() < deadline {
             thread::sleep(LOOK_AGAIN);

@@ -50,30 +50,49 @@ pub fn remove_abandoned(pieces: &BTreeSet<SharedPiece>, uid: u32) -> bool {
 /// its other shared memory (`PG_DYNSHMEM_CONTROL_MAGIC`, as this host writes it).
 const CONTROL: [u8; 4] = 0x9a50_3d32_u32.to_ne_bytes();
 
-/// The beginning of the names of such files.
-const CONTROL_NAME: &str = "PostgreSQL.";
+/// The beginning of the names of such files, and of those that they list, before a number.
+const NAME: &str = "PostgreSQL.";
 
-/// Such files that a user's processes have made since then. One of them that no process has mapped
-/// is left over: a process of `initdb` that is killed leaves one so soon that no look at its maps
-/// finds it.
-pub fn control_files_since(begun: SystemTime, uid: u32) -> BTreeSet<SharedPiece> {
-    control_files(Path::new(FOLDER), begun, uid)
+/// Longest list that is read.
+const LIST_MOST: u64 = 16 << 20;
+
+/// Files that a killed Postgres of a user has left since then: a list that no process has mapped
+/// any more, and what it lists. A process of `initdb` that is killed leaves them so soon that no
+/// look at its maps finds them.
+pub fn left_since(begun: SystemTime, uid: u32) -> BTreeSet<SharedPiece> {
+    let lists = lists(Path::new(FOLDER), begun, uid);
+    if lists.is_empty() {
+        return BTreeSet::new();
+    }
+    let used = mapped_by(all_ids());
+    let dead = lists.into_iter().filter(|(list, _)| !used.contains(list));
+    dead.flat_map(|(list, listed)| listed.into_iter().chain([list])).collect()
 }
 
-fn control_files(folder: &Path, begun: SystemTime, uid: u32) -> BTreeSet<SharedPiece> {
-    let is_one = |path: &Path| {
-        let mut head = [0; CONTROL.len()];
-        let mut file = plain::open(path)?;
+/// Lists of a user since then, each with the files that it names.
+fn lists(folder: &Path, begun: SystemTime, uid: u32) -> Vec<(SharedPiece, BTreeSet<SharedPiece>)> {
+    let read = |path: &Path| {
+        let file = plain::open(path)?;
         let facts = file.metadata()?;
-        file.read_exact(&mut head)?;
-        Ok::<_, io::Error>(facts.uid() == uid && facts.modified()? >= begun && head == CONTROL)
+        let mut content = Vec::new();
+        let is_new = facts.uid() == uid && facts.modified()? >= begun;
+        file.take(if is_new { LIST_MOST } else { 0 }).read_to_end(&mut content)?;
+        Ok::<_, io::Error>(content)
     };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let named = entries.filter(|entry| {
-        entry.file_name().to_str().is_some_and(|name| name.starts_with(CONTROL_NAME))
-    });
-    let paths = named.map(|entry| entry.path());
-    paths.filter(|path| is_one(path).unwrap_or(false)).map(SharedPiece::File).collect()
+    let named = entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(NAME)));
+    let contents = named.filter_map(|entry| Some((entry.path(), read(&entry.path()).ok()?)));
+    let lists = contents.filter(|(_, content)| content.starts_with(&CONTROL));
+    lists
+        .map(|(path, content)| {
+            let numbers = content.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word));
+            let paths = numbers.map(|number| folder.join(format!("{NAME}{number}")));
+            let listed = paths.filter(|path| path.exists()).map(SharedPiece::File);
+            let listed = listed.collect();
+            (SharedPiece::File(path), listed)
+        })
+        .collect()
 }
 
 /// The id of every process.
@@ -138,24 +157,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_control_file_that_was_made_since_is_found() {
+    fn the_list_of_a_killed_postgres_and_what_it_lists_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let uid = rustix::process::geteuid().as_raw();
         let begun = SystemTime::now() - std::time::Duration::from_secs(1);
         let make = |name: &str, content: &[u8]| {
             std::fs::write(folder.path().join(name), content).unwrap();
         };
-        make("PostgreSQL.1", &[&CONTROL[..], &[0; 100]].concat());
-        make("PostgreSQL.2", b"rows of somebody");
-        make("PostgreSQL.3", b"");
+        let listed = 270_113_718_u32;
+        make("PostgreSQL.1", &[&CONTROL[..], &[0; 12], &listed.to_ne_bytes(), &[0; 40]].concat());
+        make(&format!("PostgreSQL.{listed}"), b"rows");
+        make("PostgreSQL.3", b"rows of somebody");
         make("other.4", &CONTROL);
         std::os::unix::fs::symlink("PostgreSQL.1", folder.path().join("PostgreSQL.5")).unwrap();
-        let found = control_files(folder.path(), begun, uid);
-        let first = SharedPiece::File(folder.path().join("PostgreSQL.1"));
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), [first]);
-        assert!(control_files(folder.path(), begun, uid + 1).is_empty());
+        let file = |name: &str| SharedPiece::File(folder.path().join(name));
+        let found = lists(folder.path(), begun, uid);
+        let want = (file("PostgreSQL.1"), BTreeSet::from([file(&format!("PostgreSQL.{listed}"))]));
+        assert_eq!(found, [want]);
+        assert!(lists(folder.path(), begun, uid + 1).is_empty());
         let later = SystemTime::now() + std::time::Duration::from_secs(60);
-        assert!(control_files(folder.path(), later, uid).is_empty());
+        assert!(lists(folder.path(), later, uid).is_empty());
     }
 
     #[test]

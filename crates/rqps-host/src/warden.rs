@@ -107,7 +107,7 @@ fn guard(job: &ProcessSpec, input: impl BufRead + Send + 'static) -> io::Result<
         }
     };
     lost |= end_tree(job, root, stop, &events, &mut status);
-    let left = shared_memory::control_files_since(begun, job.uid());
+    let left = shared_memory::left_since(begun, job.uid());
     shared_memory::remove_abandoned(&left, job.uid());
     // Its owner can start again in it, and removes it, while there is one.
     if let Some(group) = job.memory_group.as_ref().filter(|_| lost) {
