@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use rqps_bench::spec::SaidWords;
+use rqps_bench::spec::CliContext;
 use rqps_dbms::spec::{self, Machine};
 use rqps_driver::event::DriverEvent;
-use rqps_driver::request::{DriverRequest, LabWord};
+use rqps_driver::request::{DriverCommand, DriverRequest};
 use rqps_driver::workload::value;
 use rqps_lab::benchmarks::{self, kv, lua, pgbench};
 use rqps_lab::lab::fuzzing as lab;
@@ -51,7 +51,7 @@ fn take(spec: &benchmarks::BenchmarkSpec, what: &str, bytes: &[u8], told: &str) 
     let Some(words) = &spec.words else { return };
     let (mut workload, _) = (spec.workload)("quick").expect("a preset");
     let (what, options) = ([what.to_owned()], lines(bytes));
-    let said = SaidWords {
+    let said = CliContext {
         what: &what,
         options: &options,
         read: &|_: &Path| Ok("SELECT :scale;".to_owned()),
@@ -98,7 +98,7 @@ pub(super) fn quantities(bytes: &[u8]) {
 /// Lines between the lab, its drivers and the other end of a relay.
 pub(super) fn driver_lines(bytes: &[u8]) {
     for line in text(bytes).lines() {
-        if let Ok(word) = line.parse::<LabWord>() {
+        if let Ok(word) = line.parse::<DriverCommand>() {
             assert_eq!(word.to_string().parse(), Ok(word));
         }
         if let Ok(event) = json::read::<DriverEvent>(line) {

@@ -1,8 +1,8 @@
 //! Losses that the rules of a gate accept.
 
 use super::comparison::StepComparison;
-use crate::domain::metric::Metric;
-use crate::domain::verdict::{Allowance, GateRules};
+use rqps_model::metric::Metric;
+use rqps_model::verdict::{Allowance, GateRules};
 
 /// The loss that the rules accept for a metric of a step, if they do.
 pub(super) fn allowance<'a>(
@@ -17,7 +17,7 @@ pub(super) fn allowance<'a>(
         let of_metric = allowance
             .metric
             .as_deref()
-            .is_none_or(|word| crate::domain::verdict::metric(word) == Ok(metric));
+            .is_none_or(|word| rqps_model::verdict::metric(word) == Ok(metric));
         let of_step = [Some(step.name.as_str()), of_all_counts]
             .into_iter()
             .flatten()

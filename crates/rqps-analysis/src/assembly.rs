@@ -9,11 +9,11 @@ use super::comparison::{
 use super::extension::Extension;
 use super::measurement::Measurement;
 use super::metrics::unit_of;
-use crate::domain::benchmark::Group;
-use crate::domain::metric::Metric;
-use crate::domain::run::{Dataset, Run, Status, StepRecord};
-use crate::domain::step_parameters::StepParameters;
-use crate::stats::summary::median;
+use rqps_model::benchmark::Group;
+use rqps_model::metric::Metric;
+use rqps_model::run::{Dataset, Run, Status, StepRecord};
+use rqps_model::step_parameters::StepParameters;
+use rqps_stats::summary::median;
 
 pub(super) fn run_facts(run: &Run) -> RunFacts {
     let record = &run.record;

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::domain::verdict::Verdict;
-use crate::stats::Interval;
+use rqps_model::verdict::Verdict;
+use rqps_stats::Interval;
 
 /// The result of a bisection.
 #[derive(Clone, Debug, PartialEq, Serialize)]

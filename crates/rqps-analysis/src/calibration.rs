@@ -8,14 +8,14 @@ use thiserror::Error;
 
 use super::comparison::{Comparison, RunFacts};
 use super::host_noise::{self, HostNoise};
-use crate::domain::benchmark::Group;
-use crate::domain::gate::{Calibration, Canary, GATE_FORMAT, HostLog, SlotEffect, StepNoise};
-use crate::domain::metric::Metric;
-use crate::domain::run::Dataset;
-use crate::domain::verdict::{LookSchedule, Rules};
-use crate::stats::moderated::Spread;
-use crate::stats::power::{Aim, detectable, pairs_needed};
-use crate::stats::sequential::Looks;
+use rqps_model::benchmark::Group;
+use rqps_model::gate::{Calibration, Canary, GATE_FORMAT, HostLog, SlotEffect, StepNoise};
+use rqps_model::metric::Metric;
+use rqps_model::run::Dataset;
+use rqps_model::verdict::{LookSchedule, Rules};
+use rqps_stats::moderated::Spread;
+use rqps_stats::power::{Aim, detectable, pairs_needed};
+use rqps_stats::sequential::Looks;
 
 /// Level of the tests whose rejections are counted as false alarms.
 pub const FALSE_ALARM_ALPHA: f64 = 0.05;
@@ -115,7 +115,7 @@ fn slot_effect(comparison: &Comparison) -> SlotEffect {
 
 /// The resolution of a host, from its calibration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Promise {
+pub struct Resolution {
     /// Steps that read and steps that write, because these scatter more; those whose group the
     /// calibration does not keep.
     pub kinds: Vec<KindPromise>,
@@ -182,7 +182,7 @@ pub struct KindPromise {
 /// Standard deviations are taken at [`host_noise::upper_limit`]. The smallest detectable difference
 /// is that of the noncentral t distribution (Cohen 1988). Blocks for a difference x are those that
 /// detect ln(1 + x) − τ: what a verdict asks for (docs/verdicts.md).
-pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
+pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Resolution> {
     let kinds: Vec<KindPromise> = NoiseClass::ALL
         .into_iter()
         .filter_map(|kind| {
@@ -192,7 +192,7 @@ pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
         .collect();
     let chance = Binomial::new(FALSE_ALARM_ALPHA, known.steps.len() as u64).ok()?;
     let false_alarms_max = (0..).find(|count| chance.cdf(*count) >= 0.99)? as usize;
-    (!kinds.is_empty()).then_some(Promise {
+    (!kinds.is_empty()).then_some(Resolution {
         kinds,
         false_alarms: known.false_alarms(FALSE_ALARM_ALPHA),
         false_alarms_max,
@@ -252,12 +252,12 @@ pub fn expected_mde(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::host_noise::tests::differences;
-    use crate::analyze::host_noise::{SlotSpread, StepSpread};
+    use crate::host_noise::tests::differences;
+    use crate::host_noise::{SlotSpread, StepSpread};
 
     fn noise(steps: impl Iterator<Item = Vec<f64>>) -> HostNoise {
         let step = |differences: Vec<f64>| {
-            let mean = crate::stats::paired::mean_interval(&differences, 0.95).unwrap();
+            let mean = rqps_stats::paired::mean_interval(&differences, 0.95).unwrap();
             let (mean_ln, sd_ln) = (mean.mean, mean.sd.unwrap());
             StepSpread { step: "a".to_owned(), group: None, differences, mean_ln, sd_ln, p: 1.0 }
         };
@@ -303,8 +303,9 @@ mod tests {
         };
         let (quiet, noisy) = (of(0.005), of(0.05));
         assert!(quiet.kinds[0].detectable[0].1 < noisy.kinds[0].detectable[0].1);
-        let needs =
-            |promise: &Promise, at: usize| promise.kinds[0].blocks_needed[at].1.unwrap_or(u32::MAX);
+        let needs = |promise: &Resolution, at: usize| {
+            promise.kinds[0].blocks_needed[at].1.unwrap_or(u32::MAX)
+        };
         assert!(needs(&quiet, 1) < needs(&noisy, 1));
         assert!(needs(&quiet, 2) <= needs(&quiet, 1), "a larger difference needs no more blocks");
         // scipy.stats.binom.ppf(0.99, 6, 0.05) is 2.

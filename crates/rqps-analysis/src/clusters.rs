@@ -1,9 +1,9 @@
 //! Pairs in clusters: those of one session, or of one load, share what the next has otherwise. What
 //! clusters differ by beyond the scatter of their pairs is a random effect.
 
-use crate::stats::mixed::{self, ClusterEstimate};
-use crate::stats::paired::{PairedMean, mean_interval};
-use crate::stats::{Interval, student};
+use rqps_stats::mixed::{self, ClusterEstimate};
+use rqps_stats::paired::{PairedMean, mean_interval};
+use rqps_stats::{Interval, student};
 
 /// Clusters and their pooled estimate. Logarithms are natural.
 pub(super) struct Clusters {

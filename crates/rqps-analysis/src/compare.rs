@@ -14,9 +14,9 @@ use super::measurement::Measurement;
 use super::pairing::divide;
 use super::verdict::{self, VerdictOptions, VerdictSummary};
 use super::{answers, assembly, counted, remarks, sampled, server_settings, write_rate};
-use crate::domain::benchmark::Group;
-use crate::domain::run::{Dataset, Run, RunRecord};
-use crate::parallel;
+use rqps_model::benchmark::Group;
+use rqps_model::run::{Dataset, Run, RunRecord};
+use rqps_stats::parallel;
 
 /// The reason why nothing can be compared.
 #[derive(Debug, Error)]

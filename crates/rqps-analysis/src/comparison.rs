@@ -14,20 +14,20 @@ use super::number::number_or_inf;
 use super::remarks::Remark;
 use super::sessions::Sessions;
 use super::verdict::{Explanation, Judgement, VerdictSummary};
-use crate::analyze::counted::CountedChange;
-use crate::analyze::sampled::{Overhead, SampledChange};
-use crate::domain::benchmark::{ClientCount, Group, RateUnit, Workload};
-use crate::domain::build::{BuildSource, Manifest};
-use crate::domain::config::Config;
-use crate::domain::gate::HostLog;
-use crate::domain::host::Host;
-use crate::domain::metric::Metric;
-use crate::domain::run::{LoadRecord, RunKey, Status};
-use crate::domain::step_parameters::StepParameters;
-use crate::domain::target::Target;
-use crate::domain::verdict::{LookSchedule, Rules};
-use crate::stats::Interval;
-use crate::stats::summary::Summary;
+use crate::counted::CountedChange;
+use crate::sampled::{Overhead, SampledChange};
+use rqps_model::benchmark::{ClientCount, Group, RateUnit, Workload};
+use rqps_model::build::{BuildSource, Manifest};
+use rqps_model::config::Config;
+use rqps_model::gate::HostLog;
+use rqps_model::host::Host;
+use rqps_model::metric::Metric;
+use rqps_model::run::{LoadRecord, RunKey, Status};
+use rqps_model::step_parameters::StepParameters;
+use rqps_model::target::Target;
+use rqps_model::verdict::{LookSchedule, Rules};
+use rqps_stats::Interval;
+use rqps_stats::summary::Summary;
 
 /// All targets against the baseline. Everything that a report shows comes from here.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::metrics::operations;
-use crate::domain::run::StepRecord;
-use crate::stats::summary::mean;
+use rqps_model::run::StepRecord;
+use rqps_stats::summary::mean;
 
 /// A counter that differs by a smaller share is not told.
 const MOVED_LEAST: f64 = 0.05;
@@ -83,8 +83,8 @@ pub fn moved(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::{Group, RateUnit};
-    use crate::domain::run::Outcome;
+    use rqps_model::benchmark::{Group, RateUnit};
+    use rqps_model::run::Outcome;
 
     fn step(rate: RateUnit, outcome: Outcome) -> StepRecord {
         StepRecord { outcome, ..StepRecord::empty(1, "point-query", Group::Point, rate) }

@@ -7,10 +7,10 @@ use super::caveat::{Caveat, Evidence};
 use super::comparison::{Comparison, MissedRate, StepComparison, TargetResult};
 use super::measurement::MetricValue;
 use super::metrics::Latencies;
-use crate::domain::benchmark::Workload;
-use crate::domain::metric::Metric;
-use crate::domain::run::{Outcome, Second, StepRecord};
-use crate::domain::step_parameters::StepParameters;
+use rqps_model::benchmark::Workload;
+use rqps_model::metric::Metric;
+use rqps_model::run::{Outcome, Second, StepRecord};
+use rqps_model::step_parameters::StepParameters;
 
 /// Metrics that a benchmark computes from the seconds of a step.
 #[derive(Clone, Copy, Debug)]

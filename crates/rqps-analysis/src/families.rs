@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use super::history::family_of;
 use super::measurement::Measurement;
-use crate::domain::run::{Dataset, Run};
-use crate::domain::target::Target;
+use rqps_model::run::{Dataset, Run};
+use rqps_model::target::Target;
 
 /// The storage engine of MySQL and MariaDB if the target names none.
 const DEFAULT_STORAGE: &str = "innodb";

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::domain::metric::Metric;
-use crate::stats::Interval;
+use rqps_model::metric::Metric;
+use rqps_stats::Interval;
 
 /// The weight of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -15,10 +15,10 @@ pub use super::finding::{Finding, Level};
 use super::gate_history;
 use super::history::PastSets;
 use super::verdict::{Explanation, TOLD_TOGETHER};
-use crate::domain::metric::{Direction, Metric};
-use crate::domain::run::Status;
-use crate::domain::verdict::{GateRules, Rules, Verdict};
-use crate::stats::Interval;
+use rqps_model::metric::{Direction, Metric};
+use rqps_model::run::Status;
+use rqps_model::verdict::{GateRules, Rules, Verdict};
+use rqps_stats::Interval;
 
 /// The end of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

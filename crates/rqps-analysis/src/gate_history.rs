@@ -6,9 +6,9 @@ use super::Comparison;
 use super::allowance::allowance;
 use super::finding::{Finding, Level, plain};
 use super::history::{Newest, PastSets, against_newest};
-use crate::domain::metric::{Direction, Metric};
-use crate::domain::verdict::{GateRules, Verdict};
-use crate::stats::multiple::holm;
+use rqps_model::metric::{Direction, Metric};
+use rqps_model::verdict::{GateRules, Verdict};
+use rqps_stats::multiple::holm;
 
 /// Result sets beside a level that are named at most.
 const BESIDE_MOST: usize = 6;

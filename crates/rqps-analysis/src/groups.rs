@@ -1,9 +1,9 @@
 //! Summaries of the relative rate over the steps of a group.
 
 use super::comparison::{GroupSummary, Relative, StepComparison, TargetSummary};
-use crate::domain::benchmark::Group;
-use crate::domain::metric::Metric;
-use crate::stats::summary::summarize;
+use rqps_model::benchmark::Group;
+use rqps_model::metric::Metric;
+use rqps_stats::summary::summarize;
 
 /// True for steps whose relative rates enter group summaries and the geometric mean: not loads, not
 /// steps that only warm or come before the writes, which the field leaves out since December 2024,

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-use crate::domain::benchmark::Group;
-use crate::domain::gate::{Calibration, SlotEffect, StepNoise};
-use crate::stats::moderated::Spread;
-use crate::stats::paired::mean_interval;
-use crate::stats::student;
+use rqps_model::benchmark::Group;
+use rqps_model::gate::{Calibration, SlotEffect, StepNoise};
+use rqps_stats::moderated::Spread;
+use rqps_stats::paired::mean_interval;
+use rqps_stats::student;
 
 /// The noise of a host is taken to be as large as it is with this confidence.
 const SD_CONFIDENCE: f64 = 0.9;
@@ -148,7 +148,7 @@ pub(super) mod tests {
         let json = r#"{"step": "scan", "differences": [0.1], "sd_ln": 0.01, "p": 1.0}"#;
         let mut unknown = Vec::new();
         let step: StepNoise =
-            crate::json::read_with_unknown(json, &mut |field| unknown.push(field)).unwrap();
+            rqps_model::json::read_with_unknown(json, &mut |field| unknown.push(field)).unwrap();
         assert_eq!((step.differences.as_slice(), unknown.len()), (&[0.1][..], 0));
         let new = SlotEffect { differences: differences(6, 0.02, 0.001), ..SlotEffect::default() };
         let told = slot(&new);

@@ -12,9 +12,9 @@ use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor};
 use thiserror::Error;
 
 use super::comparison::{Comparison, RunFacts, StepComparison};
-use crate::domain::layout::{LAYOUT_FORMAT, LayoutRates, LayoutStep};
-use crate::domain::metric::Metric;
-use crate::domain::run::Dataset;
+use rqps_model::layout::{LAYOUT_FORMAT, LayoutRates, LayoutStep};
+use rqps_model::metric::Metric;
+use rqps_model::run::Dataset;
 
 /// An estimated variance is taken at the upper end of its 90 % range.
 const CONFIDENCE: f64 = 0.9;
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn known_offsets_of_builds_are_found_and_blocks_do_not_matter() {
-        use crate::datagen::rng::Rng;
+        use rqps_model::datagen::rng::Rng;
         let mut rng = Rng::new(7);
         let mut normal = || (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
         let mut steps = |layout: f64| -> Vec<LayoutStep> {

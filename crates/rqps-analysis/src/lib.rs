@@ -1,17 +1,6 @@
 //! From facts to judgements: metrics per operation, comparison by block, group summaries, caveats.
 //! Pure functions over a dataset; the same runs always give the same numbers.
 
-use crate as analyze;
-use rqps_model as domain;
-#[cfg(test)]
-use rqps_model::datagen;
-#[cfg(test)]
-use rqps_model::json;
-use rqps_model::units;
-use rqps_stats as stats;
-use rqps_stats::parallel;
-use rqps_text as user_text;
-
 mod allowance;
 pub mod answers;
 mod assembly;

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::clusters;
-use crate::stats::Interval;
+use rqps_stats::Interval;
 
 /// One ratio as the blocks of one load found it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,8 +7,8 @@ use super::extension::Extension;
 use super::histogram::Histogram;
 use super::measurement::{LatencyQuantiles, Measurement, MetricValue, QUANTILES};
 use super::{counted, metrics, seconds};
-use crate::domain::run::{ReadSeconds, Run, Status, StepRecord};
-use crate::stats::stability::Stability;
+use rqps_model::run::{ReadSeconds, Run, Status, StepRecord};
+use rqps_stats::stability::Stability;
 
 /// For each step of a run, in its order, what follows from it; `None` for steps that nothing is
 /// computed from: those that only warm caches or did not come to their end.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::domain::metric::Metric;
-use crate::domain::run::StepRecord;
-use crate::stats::stability::Stability;
+use rqps_model::metric::Metric;
+use rqps_model::run::StepRecord;
+use rqps_stats::stability::Stability;
 
 /// Quantiles that are kept of every histogram, for charts of the distribution.
 pub const QUANTILES: [f64; 12] =
@@ -41,7 +41,7 @@ pub struct Measurement {
     /// Distribution of the latencies; `None` if the histogram cannot be read.
     #[serde(skip)]
     pub distribution: Option<LatencyQuantiles>,
-    /// The record; its latencies may have been removed ([`crate::analyze::digest`]).
+    /// The record; its latencies may have been removed ([`crate::digest`]).
     #[serde(skip)]
     pub record: Arc<StepRecord>,
 }

@@ -2,9 +2,9 @@
 
 use super::histogram::Histogram;
 use super::measurement::MetricValue;
-use crate::domain::benchmark::RateUnit;
-use crate::domain::metric::Metric;
-use crate::domain::run::{CpuEvents, DiskUsage, StepRecord};
+use rqps_model::benchmark::RateUnit;
+use rqps_model::metric::Metric;
+use rqps_model::run::{CpuEvents, DiskUsage, StepRecord};
 
 /// Below this many events a 99.9th percentile rests on fewer than ten of them and is withheld.
 pub const P999_EVENTS_MIN: u64 = 10_000;

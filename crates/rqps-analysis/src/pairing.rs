@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::comparison::{Relative, Robust, RunFacts, StepComparison, TargetResult};
 use super::measurement::Measurement;
 use super::{loads, sessions};
-use crate::domain::metric::Metric;
-use crate::stats::Interval;
-use crate::stats::paired::{HodgesLehmann, error_of_shares, hodges_lehmann, mean_interval};
-use crate::stats::summary::median;
+use rqps_model::metric::Metric;
+use rqps_stats::Interval;
+use rqps_stats::paired::{HodgesLehmann, error_of_shares, hodges_lehmann, mean_interval};
+use rqps_stats::summary::median;
 
 /// Confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;

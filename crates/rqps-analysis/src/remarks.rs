@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::domain::run::{Dataset, StepRecord};
+use rqps_model::run::{Dataset, StepRecord};
 
 /// Something that imported files say besides numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::comparison::{Comparison, Relative, StepComparison, TargetResult};
 use super::number::number_or_inf;
-use crate::domain::build::Manifest;
-use crate::domain::metric::Metric;
-use crate::domain::verdict::Verdict;
-use crate::stats::moderated::Estimate;
-use crate::stats::multiple::benjamini_hochberg;
-use crate::stats::{Interval, welch};
+use rqps_model::build::Manifest;
+use rqps_model::metric::Metric;
+use rqps_model::verdict::Verdict;
+use rqps_stats::moderated::Estimate;
+use rqps_stats::multiple::benjamini_hochberg;
+use rqps_stats::{Interval, welch};
 
 /// A repetition and what was repeated.
 #[derive(Clone, Debug, PartialEq, Serialize)]

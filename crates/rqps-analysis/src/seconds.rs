@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::extension::Extension;
-use crate::domain::run::{ReadSeconds, Run, StepRecord};
+use rqps_model::run::{ReadSeconds, Run, StepRecord};
 
 /// Key of the reason in a step's `missing` for metrics from seconds.
 const SECONDS: &str = "seconds";

@@ -4,10 +4,10 @@
 //! targets is the question itself: it is said, and judged.
 
 use super::comparison::{StepComparison, TargetFacts};
-use crate::domain::benchmark::Group;
-use crate::domain::build::BuildSource;
-use crate::domain::server_settings::{CONNECTION, is_of_durability};
-use crate::domain::target::Target;
+use rqps_model::benchmark::Group;
+use rqps_model::build::BuildSource;
+use rqps_model::server_settings::{CONNECTION, is_of_durability};
+use rqps_model::target::Target;
 
 /// A setting with different values on two servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,8 +132,8 @@ fn shown(value: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::build::{Dbms, Version};
-    use crate::domain::config::Config;
+    use rqps_model::build::{Dbms, Version};
+    use rqps_model::config::Config;
 
     const GUEST: &str = "mysql://me@db/app";
 

@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::clusters;
-use crate::stats::Interval;
+use rqps_stats::Interval;
 
 /// One ratio as one session found it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use super::comparison::{Comparison, RunFacts, StepComparison, TargetResult};
 use super::measurement::Measurement;
 use super::pairing::{PairKey, pair_key};
-use crate::domain::metric::Metric;
-use crate::domain::run::TurnFacts;
-use crate::parallel;
-use crate::stats::paired::error_of_shares;
+use rqps_model::metric::Metric;
+use rqps_model::run::TurnFacts;
+use rqps_stats::paired::error_of_shares;
+use rqps_stats::parallel;
 
 /// Turns of one target and the first one in one step.
 #[derive(Clone, Debug, PartialEq)]

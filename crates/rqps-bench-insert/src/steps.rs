@@ -5,7 +5,7 @@ use crate::settings::shape;
 use rqps_bench::spec::Counting;
 use rqps_driver::workload::select::{Companions, SelectError, select};
 use rqps_model::benchmark::{
-    Group, OwnWork, Phase, Prerequisite, RateUnit, Step, StepBody, Workload,
+    Group, Phase, Prerequisite, RateUnit, Step, StepBody, StepWork, Workload,
 };
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
@@ -280,7 +280,7 @@ fn write_step(name: String, seconds: f64, detail: String, work: &InsertWork) -> 
         restart_before: false,
         takes_turns: false,
         only_reads: false,
-        work: StepBody::Own(OwnWork::new("insert", work)),
+        work: StepBody::Own(StepWork::new("insert", work)),
     }
 }
 

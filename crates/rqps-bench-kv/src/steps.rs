@@ -3,7 +3,7 @@
 use rqps_bench::spec::{Counting, DataSize, all_rows};
 use rqps_driver::workload::select::{Companions, SelectError, select};
 use rqps_model::benchmark::{
-    BenchmarkParameters, Group, OwnWork, Pace, Phase, RateUnit, Step, StepBody, Workload,
+    BenchmarkParameters, Group, Pace, Phase, RateUnit, Step, StepBody, StepWork, Workload,
 };
 use rqps_model::counted::StepCount;
 use rqps_model::kv::{Compression, CoreMix, KvMaintenance, KvOperation, KvShape, KvWork, Style};
@@ -152,7 +152,7 @@ impl Sequence<'_> {
             restart_before: false,
             takes_turns: work.takes_turns(),
             only_reads: false,
-            work: StepBody::Own(OwnWork::new("kv", &work)),
+            work: StepBody::Own(StepWork::new("kv", &work)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use rqps_bench::spec::Counting;
 use rqps_model::benchmark::{
-    BenchmarkParameters, Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload,
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, StepWork, Workload,
 };
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
@@ -121,7 +121,7 @@ fn step(workload: &Workload, shape: &LuaShape, script: &LuaScript) -> Step {
         // Their turns would be empty once there are no more events.
         takes_turns: shape.events.is_none(),
         only_reads: group != Group::Write,
-        work: StepBody::Own(OwnWork::new("lua", &work)),
+        work: StepBody::Own(StepWork::new("lua", &work)),
     }
 }
 

@@ -5,7 +5,7 @@ mod counted;
 use rqps_bench::spec::Counting;
 use rqps_driver::workload::select::{Companions, SelectError, select};
 use rqps_model::benchmark::{
-    BenchmarkParameters, Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload,
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, StepWork, Workload,
 };
 use rqps_model::dialect::Dialect;
 use rqps_model::step_parameters::StepParameters;
@@ -166,7 +166,7 @@ impl Steps<'_> {
             restart_before: work.is_cold(),
             takes_turns: work.is_warm_search(),
             only_reads: false,
-            work: StepBody::Own(OwnWork::new("vector", &work)),
+            work: StepBody::Own(StepWork::new("vector", &work)),
         };
         self.phases.push(Phase::Measure(Box::new(step)));
     }
@@ -419,7 +419,7 @@ pub(super) fn for_target(phases: &mut [Phase], target: &Target) {
     let Some(variant) = Variant::of_config(&target.config) else { return };
     for phase in phases {
         if let (Some(work), Phase::Measure(step)) = (work_of(phase), &mut *phase) {
-            step.work = StepBody::Own(OwnWork::new("vector", &VectorWork { variant, ..work }));
+            step.work = StepBody::Own(StepWork::new("vector", &VectorWork { variant, ..work }));
         }
     }
 }

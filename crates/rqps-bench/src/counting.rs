@@ -1,9 +1,9 @@
 //! Computes how many events of a script a counted run executes.
 
-use crate::domain::benchmark::{RateUnit, Step, Workload};
-use crate::domain::counted::StepCount;
-use crate::domain::script::{Parameter, Script};
 use crate::spec::Counting;
+use rqps_model::benchmark::{RateUnit, Step, Workload};
+use rqps_model::counted::StepCount;
+use rqps_model::script::{Parameter, Script};
 
 /// Most rows that the events of a step read per `--statements`; otherwise long scans and ranges
 /// would take most of a counted run. They need fewer events, because each row that an event reads
@@ -54,7 +54,7 @@ fn events(script: &Script, rate: RateUnit, statements: u64, rows: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::script::{Distribution, Operation};
+    use rqps_model::script::{Distribution, Operation};
 
     #[test]
     fn long_ranges_are_carried_out_fewer_times() {

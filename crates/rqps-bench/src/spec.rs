@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::analyze::Extension;
-use crate::domain::benchmark::{Phase, Placement, Step, Workload};
-use crate::domain::build::Dbms;
-use crate::domain::counted::StepCount;
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_workload::PinnedFile;
-use crate::domain::target::Target;
-use crate::driver::part::DriverPart;
-use crate::driver::request::RequestBody;
-use crate::import::ImportFormat;
-use crate::report::Sections;
-use crate::workload::select::{Companions, SelectError, select};
-use crate::workload::settings::{self, SetError};
+use rqps_analysis::Extension;
+use rqps_driver::part::DriverPart;
+use rqps_driver::request::RequestBody;
+use rqps_driver::workload::select::{Companions, SelectError, select};
+use rqps_driver::workload::settings::{self, SetError};
+use rqps_import::ImportFormat;
+use rqps_model::benchmark::{Phase, Placement, Step, Workload};
+use rqps_model::build::Dbms;
+use rqps_model::counted::StepCount;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_workload::PinnedFile;
+use rqps_model::target::Target;
+use rqps_report::Sections;
 
 /// A benchmark; its row is in the `mod.rs` of its folder.
 pub struct BenchmarkSpec {
@@ -78,7 +78,7 @@ pub struct BenchmarkSpec {
     pub size: fn(&Workload) -> DataSize,
     /// What the workload executes or reads that its author brought: SQL, scripts, files, and names
     /// that become a part of statements. A plan may be a stranger's.
-    pub brought: fn(&Workload) -> Vec<Brought>,
+    pub brought: fn(&Workload) -> Vec<UserCode>,
     /// The user's own data files, except those of `file`.
     pub own_data: fn(&Workload) -> Vec<PathBuf>,
     /// Memory limit of a target including the page cache of its files, bytes.
@@ -136,7 +136,7 @@ pub type LoadMaker = fn(Dialect, &Workload, Option<&str>) -> RequestBody;
 
 /// SQL, a script or a file that a workload brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Brought {
+pub struct UserCode {
     /// A word for it: `SQL`, `script`, `file`, `option`, `rights`.
     pub kind: &'static str,
     /// Its name for readers.
@@ -147,10 +147,10 @@ pub struct Brought {
     pub place: Option<PathBuf>,
 }
 
-impl Brought {
+impl UserCode {
     /// What its name tells whole.
-    pub fn named(kind: &'static str, name: String) -> Brought {
-        Brought { kind, name, sha256: None, place: None }
+    pub fn named(kind: &'static str, name: String) -> UserCode {
+        UserCode { kind, name, sha256: None, place: None }
     }
 }
 
@@ -177,7 +177,7 @@ pub struct WorkloadFile {
 /// options after `--`.
 pub struct OwnWords {
     /// Adds the words to the workload, or refuses them with a way out.
-    pub take: fn(&mut Workload, &SaidWords<'_>) -> Result<(), String>,
+    pub take: fn(&mut Workload, &CliContext<'_>) -> Result<(), String>,
     /// True if it uses existing tables of the user's.
     pub visits: fn(&Workload) -> bool,
     /// Names of the steps that may write.
@@ -185,7 +185,7 @@ pub struct OwnWords {
 }
 
 /// The words of a command line for such a benchmark.
-pub struct SaidWords<'a> {
+pub struct CliContext<'a> {
     /// The texts after the name and its colon, one per `--bench`; empty if there is none.
     pub what: &'a [String],
     /// The words after `--`.

@@ -24,12 +24,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::domain::build::{Build, Manifest};
-use crate::obtain::error::{ObtainError, Reason};
-use crate::obtain::progress::Progress;
-use crate::os::disk::DiskError;
-use crate::os::mark::{MarkKey, OwnFolder};
-use crate::parallel;
+use crate::error::{ObtainError, Reason};
+use crate::progress::Progress;
+use rqps_host::disk::DiskError;
+use rqps_host::mark::{MarkKey, OwnFolder};
+use rqps_model::build::{Build, Manifest};
+use rqps_stats::parallel;
 
 /// Time between two attempts to take a lock that another rqps holds.
 const RETRY: Duration = Duration::from_millis(100);
@@ -130,7 +130,7 @@ impl Cache {
         manifests
     }
 
-    /// The manifest of the build with that key ([`crate::obtain::catalogue::Entry::key`]), if it is
+    /// The manifest of the build with that key ([`crate::catalogue::Entry::key`]), if it is
     /// complete in the cache.
     pub fn manifest(&self, key: &str) -> Option<Manifest> {
         self.get(key).map(|build| build.manifest)

@@ -5,11 +5,11 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::dbms::spec::{self, BuildRow, DbmsSpec, Machine, Origin, RowSource, SourceOrigin};
-use crate::domain::build::{Dbms, Manifest, Version};
-use crate::obtain::error::Reason;
-use crate::obtain::pins;
-use crate::units;
+use crate::error::Reason;
+use crate::pins;
+use rqps_dbms::spec::{self, BuildRow, DbmsSpec, Machine, Origin, RowSource, SourceOrigin};
+use rqps_model::build::{Dbms, Manifest, Version};
+use rqps_model::units;
 
 /// One build that can be fetched by version.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use crate::domain::build::Dbms;
-use crate::obtain::error::Reason;
-use crate::obtain::progress::Progress;
-use crate::os::answer::{gather, joined};
+use crate::error::Reason;
+use crate::progress::Progress;
+use rqps_host::answer::{gather, joined};
+use rqps_model::build::Dbms;
 
 /// Time between two looks at a running client.
 const POLL: Duration = Duration::from_millis(20);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::obtain::cache::Cache;
-use crate::obtain::pins;
+use crate::cache::Cache;
+use crate::pins;
 
 /// The programs that fetch, and the wish to stop them. Each is a name to look for on the path, or a
 /// path.
@@ -24,7 +24,7 @@ pub struct PackageClients {
     /// The SHA-256 that a package must have; `None` for one that nobody has looked at.
     pub pinned: fn(&str) -> Option<&'static str>,
     /// Set to true (by a signal handler, from another thread) to end a fetch: the client is
-    /// killed, nothing is kept, the error says [`Reason::Stopped`](crate::obtain::Reason::Stopped).
+    /// killed, nothing is kept, the error says [`Reason::Stopped`](crate::Reason::Stopped).
     pub stop: Arc<AtomicBool>,
 }
 

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::dbms::spec::{self, DbmsSpec};
-use crate::domain::build::Dbms;
-use crate::obtain::source_fault::SourceFault;
+use crate::source_fault::SourceFault;
+use rqps_dbms::spec::{self, DbmsSpec};
+use rqps_model::build::Dbms;
 
 /// The reason why a build is not available. Reads after "failed to".
 #[derive(Debug, thiserror::Error)]

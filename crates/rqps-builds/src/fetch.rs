@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::dbms::spec::{self, Machine, Origin, SourceOrigin};
-use crate::domain::build::{Build, BuildSource, Dbms, Manifest, Version};
-use crate::obtain::cache::{self, Cache, SharedObjects};
-use crate::obtain::clients::{PackageClients, Tools};
-use crate::obtain::error::{ObtainError, Reason};
-use crate::obtain::find::{Found, Wanted, cached, find, library_as_root, rooted};
-use crate::obtain::progress::{Hear, Progress};
-use crate::obtain::{catalogue, debian, inspect, installed, layout, maven, pip, source, unpack};
+use crate::cache::{self, Cache, SharedObjects};
+use crate::clients::{PackageClients, Tools};
+use crate::error::{ObtainError, Reason};
+use crate::find::{Found, Wanted, cached, find, library_as_root, rooted};
+use crate::progress::{Hear, Progress};
+use crate::{catalogue, debian, inspect, installed, layout, maven, pip, source, unpack};
+use rqps_dbms::spec::{self, Machine, Origin, SourceOrigin};
+use rqps_model::build::{Build, BuildSource, Dbms, Manifest, Version};
 
 /// Makes a build available: from the cache, by fetching it, or by finding it at its given path.
 ///

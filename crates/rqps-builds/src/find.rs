@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::dbms::spec::{self, BuildForm, DbmsSpec, LibraryForm, Machine, Origin};
-use crate::domain::build::{Build, BuildSource, Dbms, Manifest, Version};
-use crate::obtain::cache::Cache;
-use crate::obtain::catalogue::{self, Resolved};
-use crate::obtain::clients::PackageClients;
-use crate::obtain::error::{ObtainError, Reason};
-use crate::obtain::progress::{Hear, Progress};
-use crate::obtain::{debian, inspect, installed, layout, source};
-use crate::wire::dsn;
+use crate::cache::Cache;
+use crate::catalogue::{self, Resolved};
+use crate::clients::PackageClients;
+use crate::error::{ObtainError, Reason};
+use crate::progress::{Hear, Progress};
+use crate::{debian, inspect, installed, layout, source};
+use rqps_dbms::spec::{self, BuildForm, DbmsSpec, LibraryForm, Machine, Origin};
+use rqps_model::build::{Build, BuildSource, Dbms, Manifest, Version};
+use rqps_wire::dsn;
 
 /// Facts about a build before it is fetched.
 #[derive(Debug)]

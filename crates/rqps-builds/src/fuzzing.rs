@@ -8,8 +8,8 @@ use super::debian::{choose, name_and_version, parse_uri};
 use super::progress::{Progress, Said};
 use super::source::commit;
 use super::{elf, inspect, installed, libraries, listing, maven, unpack};
-use crate::dbms::spec;
-use crate::domain::build::Dbms;
+use rqps_dbms::spec;
+use rqps_model::build::Dbms;
 
 /// What an ELF file tells of a build, and the functions of an object file: numbers of texts.
 pub fn program(path: &Path) -> usize {

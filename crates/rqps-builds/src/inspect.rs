@@ -6,16 +6,16 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use crate::bounded;
-use crate::dbms::spec::{self, DbmsSpec};
-use crate::domain::build::{Dbms, Version};
-use crate::obtain::debian::ASIDE;
-use crate::obtain::elf;
-use crate::obtain::error::Reason;
-use crate::obtain::libraries;
-use crate::obtain::progress::Progress;
-use crate::os::{answer, child};
-use crate::units;
+use crate::debian::ASIDE;
+use crate::elf;
+use crate::error::Reason;
+use crate::libraries;
+use crate::progress::Progress;
+use rqps_dbms::spec::{self, DbmsSpec};
+use rqps_host::{answer, child};
+use rqps_model::bounded;
+use rqps_model::build::{Dbms, Version};
+use rqps_model::units;
 
 /// A program of a build, which runs as the unprivileged user and sees no variables.
 fn stranger(program: &Path) -> Result<Command, Reason> {

@@ -5,12 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::dbms::spec::{self, BuildForm, LibraryForm, LibraryVersion, ServerForm};
-use crate::domain::build::{Build, Dbms, Manifest, Version};
-use crate::obtain::error::Reason;
-use crate::obtain::inspect;
-use crate::obtain::layout;
-use crate::obtain::progress::Progress;
+use crate::error::Reason;
+use crate::inspect;
+use crate::layout;
+use crate::progress::Progress;
+use rqps_dbms::spec::{self, BuildForm, LibraryForm, LibraryVersion, ServerForm};
+use rqps_model::build::{Build, Dbms, Manifest, Version};
 
 /// The build at a path: the root of a tree, its folder of programs, or the server itself.
 pub(super) fn build(dbms: Dbms, path: &Path, progress: &mut Progress<'_>) -> Result<Build, Reason> {

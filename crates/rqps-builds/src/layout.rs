@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::dbms::spec::{self, DbmsSpec, LibraryForm};
-use crate::domain::build::Dbms;
+use rqps_dbms::spec::{self, DbmsSpec, LibraryForm};
+use rqps_model::build::Dbms;
 
 /// Names of the server binary, the one to prefer first; none for a library.
 pub(super) fn server_names(dbms: Dbms) -> &'static [&'static str] {

@@ -4,16 +4,6 @@
 //! No registry host is named here and nothing is downloaded by this program itself. Starts no
 //! server: binaries are asked for their version, nothing else.
 
-use crate as obtain;
-use rqps_dbms as dbms;
-use rqps_host as os;
-use rqps_model as domain;
-use rqps_model::bounded;
-use rqps_model::units;
-use rqps_stats::parallel;
-use rqps_text as user_text;
-use rqps_wire as wire;
-
 pub mod catalogue;
 pub mod layout;
 pub mod listing;

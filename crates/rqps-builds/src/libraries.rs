@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::obtain::elf::{self, Elf};
-use crate::os::answer;
-use crate::os::child::{self, ChildTask};
+use crate::elf::{self, Elf};
+use rqps_host::answer;
+use rqps_host::child::{self, ChildTask};
 
 /// The default folders of libraries; the multiarch folders are Debian's.
 const SYSTEM_FOLDERS: [&str; 8] = [
@@ -178,7 +178,7 @@ fn by_rule(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::obtain::elf::tests::made;
+    use crate::elf::tests::made;
 
     #[test]
     fn advice_names_the_package() {

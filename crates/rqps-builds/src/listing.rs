@@ -10,14 +10,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::dbms::spec::{self, DbmsSpec, Machine, Origin};
-use crate::domain::build::{Dbms, Version};
-use crate::obtain::cache::Cache;
-use crate::obtain::catalogue::{self, Entry};
-use crate::obtain::clients::PackageClients;
-use crate::obtain::error::{ObtainError, Reason};
-use crate::obtain::maven;
-use crate::obtain::progress::{Hear, Progress};
+use crate::cache::Cache;
+use crate::catalogue::{self, Entry};
+use crate::clients::PackageClients;
+use crate::error::{ObtainError, Reason};
+use crate::maven;
+use crate::progress::{Hear, Progress};
+use rqps_dbms::spec::{self, DbmsSpec, Machine, Origin};
+use rqps_model::build::{Dbms, Version};
 
 /// Time that a list counts as fresh.
 const FRESH: Duration = Duration::from_secs(24 * 3600);

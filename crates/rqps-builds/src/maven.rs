@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::domain::build::Dbms;
-use crate::obtain::client::{self, Ended};
-use crate::obtain::error::Reason;
-use crate::obtain::progress::Progress;
-use crate::os::child::{self, ChildTask};
+use crate::client::{self, Ended};
+use crate::error::Reason;
+use crate::progress::Progress;
+use rqps_host::child::{self, ChildTask};
+use rqps_model::build::Dbms;
 
 /// Words by which mvn says that it cannot reach a repository, the most telling first.
 const UNREACHABLE: [&str; 8] = [

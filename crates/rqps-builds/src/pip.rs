@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::domain::build::Dbms;
-use crate::obtain::client;
-use crate::obtain::error::Reason;
-use crate::obtain::progress::Progress;
-use crate::os::child::{self, ChildTask};
+use crate::client;
+use crate::error::Reason;
+use crate::progress::Progress;
+use rqps_host::child::{self, ChildTask};
+use rqps_model::build::Dbms;
 
 /// The Python that the wheel was made for, which need not be the one that is here.
 const PYTHON: &str = "3.11";

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::obtain::error::Reason;
+use crate::error::Reason;
 
 /// Time between two progress messages.
 const EVERY: Duration = Duration::from_secs(1);

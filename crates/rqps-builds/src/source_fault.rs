@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::dbms::spec::build_words;
-use crate::domain::build::Dbms;
+use rqps_dbms::spec::build_words;
+use rqps_model::build::Dbms;
 
 /// The reason why there is no build from sources. Reads after a colon.
 #[derive(Debug, thiserror::Error)]

@@ -12,9 +12,9 @@ use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use crate::dbms::spec::{Package, PackageFormat};
-use crate::obtain::error::Reason;
-use crate::obtain::progress::Progress;
+use crate::error::Reason;
+use crate::progress::Progress;
+use rqps_dbms::spec::{Package, PackageFormat};
 
 /// No build is larger unpacked; what claims to be is an attack or an error.
 const MAX_BYTES: u64 = 16 << 30;
@@ -427,9 +427,9 @@ fn make_folder(path: &Path) -> Result<(), Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dbms::spec;
-    use crate::domain::build::Dbms;
-    use crate::obtain::progress::Said;
+    use crate::progress::Said;
+    use rqps_dbms::spec;
+    use rqps_model::build::Dbms;
     use std::io::Cursor;
     use std::sync::atomic::AtomicBool;
     use zip::write::SimpleFileOptions;

@@ -11,13 +11,13 @@
 
 use sha2::{Digest, Sha256};
 
-pub use crate::dbms::config_error::ConfigError;
-use crate::dbms::spec::{self, log_mb};
-use crate::dbms::user_configs::UserConfigs;
-use crate::domain::build::{Dbms, Version};
-use crate::domain::config::Config;
-use crate::domain::server_settings::PLANNER;
-use crate::units;
+pub use crate::config_error::ConfigError;
+use crate::spec::{self, log_mb};
+use crate::user_configs::UserConfigs;
+use rqps_model::build::{Dbms, Version};
+use rqps_model::config::Config;
+use rqps_model::server_settings::PLANNER;
+use rqps_model::units;
 
 /// Loads the config `name` (or the file of that path) for one version of a DBMS, with a cache of
 /// `cache_bytes`. The user's `own` configs come before what is shipped.

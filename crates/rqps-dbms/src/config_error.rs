@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::domain::build::{Dbms, Version};
+use rqps_model::build::{Dbms, Version};
 
 /// An error of a config.
 #[derive(Debug, Error)]

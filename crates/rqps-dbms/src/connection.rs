@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::dialect::Dialect;
-use crate::domain::endpoint::{Address, Login};
-use crate::wire::WireError;
-use crate::wire::mysql::MysqlClient;
-use crate::wire::postgres::PostgresClient;
+use rqps_model::dialect::Dialect;
+use rqps_model::endpoint::{Address, Login};
+use rqps_wire::WireError;
+use rqps_wire::mysql::MysqlClient;
+use rqps_wire::postgres::PostgresClient;
 
 /// One row of text columns.
 pub type ControlRow = Vec<Option<String>>;

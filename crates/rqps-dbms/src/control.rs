@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::dbms::error::DbmsError;
-use crate::dbms::server::Server;
-use crate::dbms::settle::SettleLoad;
-use crate::domain::endpoint::{Endpoint, Login};
-use crate::domain::guest::GuestPlace;
+use crate::error::DbmsError;
+use crate::server::Server;
+use crate::settle::SettleLoad;
+use rqps_model::endpoint::{Endpoint, Login};
+use rqps_model::guest::GuestPlace;
 
 /// One DBMS under control. All calls block.
 pub trait ControlPlane: Send {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::domain::build::Dbms;
-use crate::os::process::ProcessError;
-use crate::os::user::UserError;
-use crate::wire::WireError;
+use rqps_host::process::ProcessError;
+use rqps_host::user::UserError;
+use rqps_model::build::Dbms;
+use rqps_wire::WireError;
 
 /// An error of a DBMS. Texts that end with lines of a log have several lines.
 #[derive(Debug, Error)]

@@ -1,6 +1,6 @@
 //! Background work of a server, from its log: checkpoints, vacuum, flushing.
 
-use crate::domain::run::ServerEvent;
+use rqps_model::run::ServerEvent;
 
 /// Words of a log line, in small letters, and what they are about. The first that fits counts.
 const KINDS: [(&str, &str); 8] = [

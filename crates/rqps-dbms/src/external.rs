@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::dbms::connection::{ControlConnection, connect, one_value};
-use crate::dbms::control::ControlPlane;
-use crate::dbms::error::DbmsError;
-use crate::dbms::guest::{self, Claim, Guest, Theirs};
-use crate::dbms::server_settings::server_settings;
-use crate::dbms::settle::SettleLoad;
-use crate::dbms::site::Interrupt;
-use crate::dbms::spec::{Connect, GuestCalls, GuestSettle, guest_calls};
-use crate::domain::compatible::CompatibleServer;
-use crate::domain::dialect::{Dialect, SERVER_ONLY};
-use crate::domain::endpoint::{Address, Endpoint, Login, TlsMode};
-use crate::domain::guest::GuestPlace;
-use crate::os::process::{name_of, owner_of_unix_socket};
-use crate::user_text::{ChangedRelation, elsewhere, place_query};
-use crate::wire::WireError;
+use crate::connection::{ControlConnection, connect, one_value};
+use crate::control::ControlPlane;
+use crate::error::DbmsError;
+use crate::guest::{self, Guest, Ownership, Theirs};
+use crate::server_settings::server_settings;
+use crate::settle::SettleLoad;
+use crate::site::Interrupt;
+use crate::spec::{Connect, GuestCalls, GuestSettle, guest_calls};
+use rqps_host::process::{name_of, owner_of_unix_socket};
+use rqps_model::compatible::CompatibleServer;
+use rqps_model::dialect::{Dialect, SERVER_ONLY};
+use rqps_model::endpoint::{Address, Endpoint, Login, TlsMode};
+use rqps_model::guest::GuestPlace;
+use rqps_text::{ChangedRelation, elsewhere, place_query};
+use rqps_wire::WireError;
 
 /// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(30);
@@ -47,9 +47,9 @@ pub struct External {
     interrupt: Interrupt,
     pid: Option<u32>,
     /// From the start to the stop.
-    claim: Option<Claim>,
+    claim: Option<Ownership>,
     /// From a survey to its end.
-    surveyed: Option<Claim>,
+    surveyed: Option<Ownership>,
     pinged: Instant,
     /// Schemas of the login's path in which others may make functions, and who.
     open_schemas: Vec<String>,
@@ -263,7 +263,7 @@ impl External {
         self.guest.names.is_empty()
     }
 
-    fn open_claim(&self) -> Result<Claim, DbmsError> {
+    fn open_claim(&self) -> Result<Ownership, DbmsError> {
         if let Some(server) = self.compatible().filter(|server| !server.refused.is_empty()) {
             return Err(DbmsError::Refused(format!(
                 "make tables on {}: {}\nhint: measure statements on tables that are there, with \
@@ -271,7 +271,7 @@ impl External {
                 server.name, server.refused
             )));
         }
-        self.theirs(|theirs| Claim::open(theirs, &self.guest))
+        self.theirs(|theirs| Ownership::open(theirs, &self.guest))
     }
 
     fn theirs<T>(&self, work: impl FnOnce(&Theirs<'_>) -> T) -> T {
@@ -354,7 +354,7 @@ impl ControlPlane for External {
     }
 
     fn session_setup(&self, _: bool) -> Vec<String> {
-        self.claim.iter().filter_map(Claim::enter_statement).collect()
+        self.claim.iter().filter_map(Ownership::enter_statement).collect()
     }
 
     fn guest_place(&self) -> Option<GuestPlace> {
@@ -477,7 +477,7 @@ pub fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::compatible::COMPATIBLE;
+    use rqps_model::compatible::COMPATIBLE;
 
     #[test]
     fn a_server_on_which_rqps_makes_no_tables_is_refused_before_anything_is_made() {

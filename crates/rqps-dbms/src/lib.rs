@@ -5,17 +5,6 @@
 //! This is the control plane: it may fail, and then says richly how. What is measured goes through
 //! the driver, never through here. Nothing here knows benchmarks.
 
-use crate as dbms;
-use rqps_embed as embed;
-use rqps_host as os;
-use rqps_model as domain;
-use rqps_model::bounded;
-use rqps_model::escape;
-use rqps_model::json;
-use rqps_model::units;
-use rqps_text as user_text;
-use rqps_wire as wire;
-
 pub mod config;
 mod config_error;
 mod connection;

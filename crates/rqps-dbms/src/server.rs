@@ -9,16 +9,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use crate::dbms::connection::first_query;
-use crate::dbms::error::DbmsError;
-use crate::dbms::log::{self, Words};
-use crate::dbms::site::Site;
-use crate::domain::dialect::Dialect;
-use crate::domain::endpoint::{Address, Login};
-use crate::os::beneath::{Folder, FreshFolder};
-use crate::os::process::{CLEAN_EXIT, ProcessSpec, StopOrder, StopSignal, Warden};
-use crate::os::user::{User, check_reachable};
-use crate::wire::WireError;
+use crate::connection::first_query;
+use crate::error::DbmsError;
+use crate::log::{self, Words};
+use crate::site::Site;
+use rqps_host::beneath::{Folder, FreshFolder};
+use rqps_host::process::{CLEAN_EXIT, ProcessSpec, StopOrder, StopSignal, Warden};
+use rqps_host::user::{User, check_reachable};
+use rqps_model::dialect::Dialect;
+use rqps_model::endpoint::{Address, Login};
+use rqps_wire::WireError;
 
 /// Other users may pass through the folder with control files, and not look around.
 const PASSABLE: u32 = 0o711;

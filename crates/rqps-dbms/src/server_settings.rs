@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::dbms::connection::ControlConnection;
-use crate::domain::dialect::Dialect;
-use crate::domain::server_settings::recorded;
-use crate::wire::WireError;
+use crate::connection::ControlConnection;
+use rqps_model::dialect::Dialect;
+use rqps_model::server_settings::recorded;
+use rqps_wire::WireError;
 
 /// Name → value in the server's own words, as this session has it. Settings that the version or
 /// the product lacks are absent.

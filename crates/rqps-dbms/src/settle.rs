@@ -5,10 +5,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::dbms::connection::ControlConnection;
-use crate::dbms::error::DbmsError;
-use crate::dbms::site::Interrupt;
-use crate::wire::WireError;
+use crate::connection::ControlConnection;
+use crate::error::DbmsError;
+use crate::site::Interrupt;
+use rqps_wire::WireError;
 
 /// Sessions that do maintenance at the same time.
 const PARALLEL: usize = 16;

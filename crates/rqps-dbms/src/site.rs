@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::dbms::error::DbmsError;
-use crate::domain::build::Build;
-use crate::domain::config::Config;
-use crate::domain::endpoint::{Address, Consent, Endpoint, ServerKey, Tls};
-use crate::os::fingerprint::Fingerprint;
-use crate::os::user::User;
-use crate::os::valgrind::Callgrind;
+use crate::error::DbmsError;
+use rqps_host::fingerprint::Fingerprint;
+use rqps_host::user::User;
+use rqps_host::valgrind::Callgrind;
+use rqps_model::build::Build;
+use rqps_model::config::Config;
+use rqps_model::endpoint::{Address, Consent, Endpoint, ServerKey, Tls};
 
 /// Paths, address and options of one target.
 #[derive(Clone, Debug)]

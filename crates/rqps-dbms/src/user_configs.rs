@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::bounded;
-use crate::dbms::config_error::ConfigError;
-use crate::domain::build::Dbms;
+use crate::config_error::ConfigError;
+use rqps_model::bounded;
+use rqps_model::build::Dbms;
 
 /// The configs of a plan that are files of the user's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

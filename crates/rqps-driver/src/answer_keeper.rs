@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::domain::answers::{AnswerReply, StatementAnswer, StepAnswers};
-use crate::domain::dialect::Dialect;
-use crate::domain::row_digest::{RowDigest, RowsRecord};
-use crate::user_text::reading::{self, Effect};
-use crate::wire::{LastRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
+use rqps_model::answers::{AnswerReply, StatementAnswer, StepAnswers};
+use rqps_model::dialect::Dialect;
+use rqps_model::row_digest::{RowDigest, RowsRecord};
+use rqps_text::reading::{self, Effect};
+use rqps_wire::{LastRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 /// Numbers of statements that were not prepared because they write.
 const UNPREPARED: usize = usize::MAX / 2;

@@ -4,13 +4,13 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use crate::driver::attempt::{ClientEvent, StatementError, Tally};
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::event::DriverEvent;
-use crate::driver::link::{LabGone, LabLink};
-use crate::driver::request::DriverRequest;
-use crate::driver::stop::Stop;
-use crate::wire::WireError;
+use crate::attempt::{ClientEvent, StatementError, Tally};
+use crate::connection::{Connection, Connector};
+use crate::event::DriverEvent;
+use crate::link::{ControlChannel, LabGone};
+use crate::request::DriverRequest;
+use crate::stop::Stop;
+use rqps_wire::WireError;
 
 /// Most events.
 const EVENTS: u32 = 10;
@@ -23,7 +23,7 @@ pub fn ask<W: Write, E: ClientEvent>(
     request: &DriverRequest,
     connector: &Connector,
     make: &dyn Fn(&DriverRequest, u32, &mut Connection) -> Result<E, String>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let mut session = connector.open(0)?;
     let mut event = make(request, 0, &mut session)?;
@@ -52,7 +52,10 @@ pub fn ask<W: Write, E: ClientEvent>(
 }
 
 /// Sends the answers since the last time. True if no more are kept.
-fn pass_on<W: Write>(session: &mut Connection, link: &mut LabLink<W>) -> Result<bool, LabGone> {
+fn pass_on<W: Write>(
+    session: &mut Connection,
+    link: &mut ControlChannel<W>,
+) -> Result<bool, LabGone> {
     let Connection::Recorded(recorded) = session else { return Ok(true) };
     let found = recorded.take();
     if !(found.answers.is_empty() && found.statements.is_empty()) {

@@ -1,7 +1,7 @@
 //! The work of a client per event, and the sum of its statements.
 
-use crate::driver::connection::Connection;
-use crate::wire::{Reply, WireError};
+use crate::connection::Connection;
+use rqps_wire::{Reply, WireError};
 
 /// The work that a client repeats.
 pub trait ClientEvent {

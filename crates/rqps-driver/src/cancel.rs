@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::wire::cancel::Canceller;
+use rqps_wire::cancel::Canceller;
 
 /// Sessions that are remembered; a load has few.
 const MOST: usize = 1000;

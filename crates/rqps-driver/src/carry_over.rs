@@ -1,8 +1,8 @@
 //! Carry-over: how much the turns of other targets slow down a target. Of two turns in a row, only
 //! the first follows a turn of another target.
 
-use crate::domain::run::{CarryOver, Turn};
-use crate::stats::summary::{mean, stddev};
+use rqps_model::run::{CarryOver, Turn};
+use rqps_stats::summary::{mean, stddev};
 
 /// Fewer pairs tell nothing.
 const PAIRS_MIN: usize = 10;

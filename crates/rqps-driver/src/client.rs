@@ -6,17 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::domain::benchmark::Pace;
-use crate::domain::dialect::Dialect;
-use crate::driver::attempt::{AfterError, ClientEvent, ClientStop, StatementError, Tally};
-use crate::driver::clock::Clock;
-use crate::driver::connection::Connection;
-use crate::driver::recorder::Recorder;
-use crate::driver::schedule::ArrivalSchedule;
-use crate::driver::turns::Player;
-use crate::driver::watch::Pulse;
-use crate::driver::window::Window;
-use crate::wire::WireError;
+use crate::attempt::{AfterError, ClientEvent, ClientStop, StatementError, Tally};
+use crate::clock::Clock;
+use crate::connection::Connection;
+use crate::recorder::Recorder;
+use crate::schedule::ArrivalSchedule;
+use crate::turns::TurnMember;
+use crate::watch::Pulse;
+use crate::window::Window;
+use rqps_model::benchmark::Pace;
+use rqps_model::dialect::Dialect;
+use rqps_wire::WireError;
 
 /// The code of errors that a client counts itself.
 const OWN_ERRORS: &str = "script";
@@ -348,7 +348,7 @@ impl<E: ClientEvent> Client<E> {
     }
 }
 
-impl<E: ClientEvent> Player for Client<E> {
+impl<E: ClientEvent> TurnMember for Client<E> {
     type Counts = Counts;
 
     fn turn(&mut self, until: u64) -> Result<(u64, u64), String> {
@@ -381,13 +381,11 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::domain::script::{
-        Distribution, Operation, Parameter, Protocol, Script, TableChoice,
-    };
-    use crate::driver::fake::{Fake, Fault};
-    use crate::driver::recorder::Snapshot;
-    use crate::driver::script::program::{Program, ScriptData};
-    use crate::driver::script::sources::SharedSources;
+    use crate::fake::{Fake, Fault};
+    use crate::recorder::Snapshot;
+    use crate::script::program::{Program, ScriptData};
+    use crate::script::sources::SharedSources;
+    use rqps_model::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 
     const MS: u64 = 1_000_000;
 
@@ -535,7 +533,7 @@ mod tests {
         assert!(response[0] < 20 * MS, "{response:?}");
         assert!(response[1] > 200 * MS, "a twentieth waited: {response:?}");
         assert!(counts.behind_ns > 900 * MS, "{counts:?}");
-        let (_, service) = crate::driver::recorder::histograms(&[&bench.recorder]);
+        let (_, service) = crate::recorder::histograms(&[&bench.recorder]);
         let bytes =
             base64::Engine::decode(&base64::engine::general_purpose::STANDARD, service.unwrap())
                 .unwrap();

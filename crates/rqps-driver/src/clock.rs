@@ -1,7 +1,7 @@
 //! The clock of one client: the host's, or that of its fake session. An enum, so that the loop
 //! reads it without an indirect call.
 
-use crate::os::clock::{FakeClock, RealClock, TimeSource as _};
+use rqps_host::clock::{FakeClock, RealClock, TimeSource as _};
 
 /// Nanoseconds per second.
 pub const SECOND: f64 = 1e9;

@@ -1,8 +1,8 @@
 //! Encodes rows of generated tables for COPY, LOAD DATA and INSERT.
 
-use crate::driver::part::LoadRow;
-use crate::driver::request::{LoadRequest, LoadType};
-use crate::wire::{Value, ValueType};
+use crate::part::LoadRow;
+use crate::request::{LoadRequest, LoadType};
+use rqps_wire::{Value, ValueType};
 
 /// The columns of generated tables, and the encoders of their rows.
 pub struct LoadColumns {

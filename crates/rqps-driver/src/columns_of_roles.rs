@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::run::SECOND_MIN;
-use crate::driver::event::StepInterval;
+use crate::event::StepInterval;
+use rqps_model::run::SECOND_MIN;
 
 /// Adds the columns of a role: what it did in the interval, and its latencies' 99th percentile and
 /// largest value, microseconds.

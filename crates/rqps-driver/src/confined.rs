@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, OFlags};
 
-use crate::driver::request::DriverRequest;
-use crate::driver::script_places::ScriptPlaces;
-use crate::os::beneath::{self, Folder, FreshFolder};
-use crate::os::user::{self, Identity, User};
-use crate::os::{confinement, secret};
+use crate::request::DriverRequest;
+use crate::script_places::ScriptPlaces;
+use rqps_host::beneath::{self, Folder, FreshFolder};
+use rqps_host::user::{self, Identity, User};
+use rqps_host::{confinement, secret};
 
 /// The place for everyone.
 const OPEN_FOLDER: &str = "/tmp";

@@ -5,18 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::domain::dialect::Dialect;
-use crate::domain::endpoint::{Address, Endpoint, Login};
-use crate::driver::answer_keeper::AnswerKeeper;
-use crate::driver::cancel;
-use crate::driver::fake::Fake;
-use crate::driver::lull::lull;
-use crate::driver::request::DriverRequest;
-use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
-use crate::wire::cancel::Canceller;
-use crate::wire::mysql::MysqlClient;
-use crate::wire::postgres::PostgresClient;
-use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
+use crate::answer_keeper::AnswerKeeper;
+use crate::cancel;
+use crate::fake::Fake;
+use crate::lull::wait_until_server_sleeps;
+use crate::request::DriverRequest;
+use rqps_embed::sqlite::{self, Sqlite, SqliteError, Statement};
+use rqps_model::dialect::Dialect;
+use rqps_model::endpoint::{Address, Endpoint, Login};
+use rqps_wire::cancel::Canceller;
+use rqps_wire::mysql::MysqlClient;
+use rqps_wire::postgres::PostgresClient;
+use rqps_wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 /// Time limit for connecting and for logging in.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -294,9 +294,9 @@ impl Connection {
         match self {
             Connection::Postgres(client) => {
                 let process = client.connection_id();
-                client.set_pause(lull(Some(process)));
+                client.set_pause(wait_until_server_sleeps(Some(process)));
             }
-            Connection::Mysql(client) => client.set_pause(lull(thread)),
+            Connection::Mysql(client) => client.set_pause(wait_until_server_sleeps(thread)),
             Connection::Sqlite(_) | Connection::Fake(_) | Connection::Recorded(_) => {}
         }
     }

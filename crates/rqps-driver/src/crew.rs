@@ -18,14 +18,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use self::counting::Events;
-use crate::domain::run::CpuTime;
-use crate::driver::Stop;
-use crate::driver::clock::Clock;
-use crate::driver::event::{DriverEvent, StepInterval};
-use crate::driver::link::LabLink;
-use crate::driver::window::Window;
-use crate::os::clock::{self, RealClock};
-use crate::os::tree;
+use crate::Stop;
+use crate::clock::Clock;
+use crate::event::{DriverEvent, StepInterval};
+use crate::link::ControlChannel;
+use crate::window::Window;
+use rqps_host::clock::{self, RealClock};
+use rqps_host::tree;
+use rqps_model::run::CpuTime;
 
 /// A message to the coordinator from a client that takes turns.
 pub enum TurnNews {
@@ -46,20 +46,20 @@ pub const LEAD_NS: u64 = 5_000_000;
 /// limit.
 const GRACE_NS: u64 = 2_000_000_000;
 
-/// The whole work of a member: it ends with [`Stand::done`], or early if the step has ended. The
+/// The whole work of a member: it ends with [`WorkerHandle::done`], or early if the step has ended. The
 /// error is a complete message.
-type Life<T> = Box<dyn FnOnce(&Stand<T>) -> Result<(), String> + Send>;
+type WorkerMain<T> = Box<dyn FnOnce(&WorkerHandle<T>) -> Result<(), String> + Send>;
 
 /// A thread of a step before its start.
-pub struct Member<T> {
+pub struct WorkerSpec<T> {
     /// Its name in faults: `client 3`, `the deleter of client 2`.
     pub name: String,
     /// Bytes of the thread's stack.
     pub stack: usize,
-    /// True if it works beside the others and ends when they are done (see [`Stand::is_over`]).
+    /// True if it works beside the others and ends when they are done (see [`WorkerHandle::is_over`]).
     pub background: bool,
     /// Its whole work.
-    pub life: Life<T>,
+    pub life: WorkerMain<T>,
 }
 
 /// A connected and prepared member.
@@ -128,7 +128,7 @@ impl Spent {
 }
 
 /// A member's end of the conversation with the coordinator.
-pub struct Stand<T> {
+pub struct WorkerHandle<T> {
     member: usize,
     orders: Receiver<Order>,
     news: Sender<CrewEvent<T>>,
@@ -136,27 +136,27 @@ pub struct Stand<T> {
     is_done: Cell<bool>,
 }
 
-impl<T> Stand<T> {
+impl<T> WorkerHandle<T> {
     /// Says that the member is connected and prepared.
     pub fn ready(&self, ready: Ready) {
-        self.say(Said::Ready(ready));
+        self.say(WorkerMessage::Ready(ready));
     }
 
     /// Answers an order.
     pub fn answer(&self, result: Result<(), String>) {
-        self.say(Said::Answer(result));
+        self.say(WorkerMessage::Answer(result));
     }
 
     /// Sends a message about turns.
     pub fn turns(&self, news: TurnNews) {
-        self.say(Said::Turns(news));
+        self.say(WorkerMessage::Turns(news));
     }
 
     /// Says that all work is done. Connections that are still open close after this, outside the
     /// window.
     pub fn done(&self, value: T, spent: Spent) {
         self.is_done.set(true);
-        self.say(Said::Done(Done { value, spent }));
+        self.say(WorkerMessage::Done(Done { value, spent }));
     }
 
     /// The next order; `None` if the step has ended.
@@ -178,7 +178,7 @@ impl<T> Stand<T> {
         self.over.load(Ordering::Relaxed)
     }
 
-    fn say(&self, said: Said<T>) {
+    fn say(&self, said: WorkerMessage<T>) {
         // Without a receiver the step has ended, and the process ends soon.
         let _ = self.news.send(CrewEvent { member: self.member, said });
     }
@@ -186,10 +186,10 @@ impl<T> Stand<T> {
 
 struct CrewEvent<T> {
     member: usize,
-    said: Said<T>,
+    said: WorkerMessage<T>,
 }
 
-enum Said<T> {
+enum WorkerMessage<T> {
     Ready(Ready),
     Answer(Result<(), String>),
     Done(Done<T>),
@@ -237,33 +237,35 @@ pub struct Finished<T> {
 }
 
 /// The coordinator of a step.
-pub struct Crew<T> {
+pub struct WorkerPool<T> {
     begun: Instant,
     clock: Clock,
-    posts: Vec<Post>,
+    posts: Vec<WorkerSlot>,
     news: Receiver<CrewEvent<T>>,
     over: Arc<AtomicBool>,
     done: Vec<Option<Done<T>>>,
 }
 
-struct Post {
+struct WorkerSlot {
     orders: Sender<Order>,
     background: bool,
     thread: JoinHandle<()>,
 }
 
-impl<T: Send + 'static> Crew<T> {
+impl<T: Send + 'static> WorkerPool<T> {
     /// Starts all members. `begun` is the zero of their common clock. The error is a complete
     /// message.
-    pub fn start(begun: Instant, members: Vec<Member<T>>) -> Result<Crew<T>, String> {
+    pub fn start(begun: Instant, members: Vec<WorkerSpec<T>>) -> Result<WorkerPool<T>, String> {
         let (sender, news) = channel();
         let over = Arc::new(AtomicBool::new(false));
         let mut posts = Vec::with_capacity(members.len());
-        for (member, Member { name, stack, background, life }) in members.into_iter().enumerate() {
+        for (member, WorkerSpec { name, stack, background, life }) in
+            members.into_iter().enumerate()
+        {
             let (orders, inbox) = channel();
             let (news, over) = (sender.clone(), Arc::clone(&over));
             let is_done = Cell::new(false);
-            let stand = Stand { member, orders: inbox, news, over, is_done };
+            let stand = WorkerHandle { member, orders: inbox, news, over, is_done };
             let failed = format!("failed to start the thread of {name}");
             // Not joined: a member that hangs in a statement must not keep the process alive.
             let thread = std::thread::Builder::new()
@@ -271,18 +273,20 @@ impl<T: Send + 'static> Crew<T> {
                 .stack_size(stack)
                 .spawn(move || live(&name, &stand, life))
                 .map_err(|error| format!("{failed}: {error}"))?;
-            posts.push(Post { orders, background, thread });
+            posts.push(WorkerSlot { orders, background, thread });
         }
         let done = posts.iter().map(|_| None).collect();
         let clock = Clock::Real(RealClock::starting_at(begun));
-        Ok(Crew { begun, clock, posts, news, over, done })
+        Ok(WorkerPool { begun, clock, posts, news, over, done })
     }
 
     /// Waits until all members are ready; returns their messages in member order.
-    pub fn gather<W: Write>(&mut self, link: &LabLink<W>) -> Result<Vec<Ready>, Stop> {
+    pub fn gather<W: Write>(&mut self, link: &ControlChannel<W>) -> Result<Vec<Ready>, Stop> {
         let mut all: Vec<Option<Ready>> = self.posts.iter().map(|_| None).collect();
         while all.iter().any(Option::is_none) {
-            if let Some(CrewEvent { member, said: Said::Ready(ready) }) = self.hear(None, link)? {
+            if let Some(CrewEvent { member, said: WorkerMessage::Ready(ready) }) =
+                self.hear(None, link)?
+            {
                 all[member] = Some(ready);
             }
         }
@@ -294,11 +298,13 @@ impl<T: Send + 'static> Crew<T> {
         &mut self,
         member: usize,
         order: Order,
-        link: &LabLink<W>,
+        link: &ControlChannel<W>,
     ) -> Result<Result<(), String>, Stop> {
         self.posts[member].order(order);
         loop {
-            if let Some(CrewEvent { said: Said::Answer(answer), .. }) = self.hear(None, link)? {
+            if let Some(CrewEvent { said: WorkerMessage::Answer(answer), .. }) =
+                self.hear(None, link)?
+            {
                 return Ok(answer);
             }
         }
@@ -310,10 +316,12 @@ impl<T: Send + 'static> Crew<T> {
     }
 
     /// Waits for an answer from each member that is not in the background.
-    pub fn answers<W: Write>(&mut self, link: &LabLink<W>) -> Result<(), Stop> {
+    pub fn answers<W: Write>(&mut self, link: &ControlChannel<W>) -> Result<(), Stop> {
         let mut left = self.posts.iter().filter(|post| !post.background).count();
         while left > 0 {
-            if let Some(CrewEvent { said: Said::Answer(answer), .. }) = self.hear(None, link)? {
+            if let Some(CrewEvent { said: WorkerMessage::Answer(answer), .. }) =
+                self.hear(None, link)?
+            {
                 answer?;
                 left -= 1;
             }
@@ -327,7 +335,7 @@ impl<T: Send + 'static> Crew<T> {
         &mut self,
         window: Window,
         intervals: &mut dyn Intervals,
-        link: &mut LabLink<W>,
+        link: &mut ControlChannel<W>,
     ) -> Result<Finished<T>, Stop> {
         self.order(Order::Measure(window));
         // Members may be done with a short window before this thread wakes.
@@ -374,8 +382,8 @@ impl<T: Send + 'static> Crew<T> {
     pub fn finish<W: Write>(
         &mut self,
         every: Duration,
-        beat: &mut dyn FnMut(&mut LabLink<W>) -> Result<(), Stop>,
-        link: &mut LabLink<W>,
+        beat: &mut dyn FnMut(&mut ControlChannel<W>) -> Result<(), Stop>,
+        link: &mut ControlChannel<W>,
     ) -> Result<Vec<T>, Stop> {
         let every = every.as_nanos() as u64;
         let mut next = self.clock.now() + every;
@@ -394,14 +402,14 @@ impl<T: Send + 'static> Crew<T> {
     /// turns to `heed`, and calls it without one several times a second.
     pub fn take_turns<W: Write>(
         &mut self,
-        heed: &mut impl FnMut(Option<TurnNews>, &mut LabLink<W>) -> Result<(), Stop>,
-        link: &mut LabLink<W>,
+        heed: &mut impl FnMut(Option<TurnNews>, &mut ControlChannel<W>) -> Result<(), Stop>,
+        link: &mut ControlChannel<W>,
     ) -> Result<Vec<Done<T>>, Stop> {
         self.order(Order::TakeTurns);
         while self.is_working() {
             let look = self.clock.now() + BEAT.as_nanos() as u64;
             let news = match self.hear(Some(look), link)? {
-                Some(CrewEvent { said: Said::Turns(news), .. }) => Some(news),
+                Some(CrewEvent { said: WorkerMessage::Turns(news), .. }) => Some(news),
                 _ => None,
             };
             heed(news, link)?;
@@ -414,12 +422,12 @@ impl<T: Send + 'static> Crew<T> {
     fn hear<W: Write>(
         &mut self,
         deadline: Option<u64>,
-        link: &LabLink<W>,
+        link: &ControlChannel<W>,
     ) -> Result<Option<CrewEvent<T>>, Stop> {
         let deadline = deadline.map(|time| self.begun + Duration::from_nanos(time));
         match link.wait(&self.news, deadline)? {
-            Some(CrewEvent { said: Said::Fault(fault), .. }) => Err(Stop::Fault(fault)),
-            Some(CrewEvent { member, said: Said::Done(done) }) => {
+            Some(CrewEvent { said: WorkerMessage::Fault(fault), .. }) => Err(Stop::Fault(fault)),
+            Some(CrewEvent { member, said: WorkerMessage::Done(done) }) => {
                 self.done[member] = Some(done);
                 Ok(None)
             }
@@ -449,9 +457,9 @@ impl<T: Send + 'static> Crew<T> {
     }
 }
 
-impl<T> Crew<T> {
+impl<T> WorkerPool<T> {
     /// Waits until all threads have ended and released what they share.
-    pub fn join<W: Write>(mut self, link: &LabLink<W>) -> Result<(), Stop> {
+    pub fn join<W: Write>(mut self, link: &ControlChannel<W>) -> Result<(), Stop> {
         // A member that waits for an order ends when no sender is left.
         let threads: Vec<_> = self.posts.drain(..).map(|post| post.thread).collect();
         for thread in threads {
@@ -464,13 +472,13 @@ impl<T> Crew<T> {
 }
 
 /// Tells working members that the step has ended. Members inside a statement end with the process.
-impl<T> Drop for Crew<T> {
+impl<T> Drop for WorkerPool<T> {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
     }
 }
 
-impl Post {
+impl WorkerSlot {
     /// If the member is gone, its fault is the next message.
     fn order(&self, order: Order) {
         let _ = self.orders.send(order);
@@ -479,14 +487,14 @@ impl Post {
 
 /// Does the member's work and reports its fault. A panic is a fault too: other members would wait
 /// for it without end.
-fn live<T>(name: &str, stand: &Stand<T>, life: Life<T>) {
+fn live<T>(name: &str, stand: &WorkerHandle<T>, life: WorkerMain<T>) {
     let fault = match catch_unwind(AssertUnwindSafe(|| life(stand))) {
         Ok(Ok(())) if stand.is_done.get() => return,
         Ok(Ok(())) => format!("{name} ended early"),
         Ok(Err(fault)) => fault,
         Err(panic) => format!("{name} panicked: {}", words(&*panic)),
     };
-    stand.say(Said::Fault(fault));
+    stand.say(WorkerMessage::Fault(fault));
 }
 
 /// The message of a panic.
@@ -517,23 +525,23 @@ mod tests {
     fn member(
         name: &str,
         background: bool,
-        life: impl FnOnce(&Stand<u32>) -> Result<(), String> + Send + 'static,
-    ) -> Member<u32> {
-        Member { name: name.to_owned(), stack: 64 << 10, background, life: Box::new(life) }
+        life: impl FnOnce(&WorkerHandle<u32>) -> Result<(), String> + Send + 'static,
+    ) -> WorkerSpec<u32> {
+        WorkerSpec { name: name.to_owned(), stack: 64 << 10, background, life: Box::new(life) }
     }
 
     /// Becomes ready and works until the step is over.
-    fn endless(stand: &Stand<u32>) -> Result<(), String> {
+    fn endless(stand: &WorkerHandle<u32>) -> Result<(), String> {
         stand.ready(Ready::default());
         while stand.order().is_some() {}
         Ok(())
     }
 
-    fn run(members: Vec<Member<u32>>) -> Result<(Vec<u32>, String), String> {
+    fn run(members: Vec<WorkerSpec<u32>>) -> Result<(Vec<u32>, String), String> {
         let mut output = Vec::new();
-        let mut link = LabLink::alone(&mut output);
+        let mut link = ControlChannel::alone(&mut output);
         let measured = || -> Result<Vec<u32>, Stop> {
-            let mut crew = Crew::start(Instant::now(), members)?;
+            let mut crew = WorkerPool::start(Instant::now(), members)?;
             crew.gather(&link)?;
             let window = Window { start: 0, end: u64::MAX, whole_events: true };
             let finished = crew.measure(window, &mut Counting(0), &mut link)?;
@@ -550,14 +558,14 @@ mod tests {
     #[test]
     fn values_come_in_the_order_of_the_members_and_the_background_ends_last() {
         let client = |value| {
-            move |stand: &Stand<u32>| {
+            move |stand: &WorkerHandle<u32>| {
                 stand.ready(Ready::default());
                 stand.window();
                 stand.done(value, Spent::default());
                 Ok(())
             }
         };
-        let writer = |stand: &Stand<u32>| {
+        let writer = |stand: &WorkerHandle<u32>| {
             stand.ready(Ready::default());
             while !stand.is_over() {
                 std::thread::yield_now();
@@ -577,7 +585,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_any_member_at_any_time_ends_the_step_with_its_name_and_message() {
-        let check = |background: bool, life: fn(&Stand<u32>) -> Result<(), String>| {
+        let check = |background: bool, life: fn(&WorkerHandle<u32>) -> Result<(), String>| {
             // The others work on without end, so only the panic can end the step.
             let members = vec![
                 member("client 0", false, endless),
@@ -603,7 +611,7 @@ mod tests {
 
     #[test]
     fn a_member_that_fails_or_leaves_ends_the_step() {
-        let with = |life: fn(&Stand<u32>) -> Result<(), String>| {
+        let with = |life: fn(&WorkerHandle<u32>) -> Result<(), String>| {
             run(vec![member("client 0", false, endless), member("client 1", false, life)])
         };
         assert_eq!(with(|_| Err("no more".to_owned())).unwrap_err(), "no more");

@@ -5,15 +5,15 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::Identifier;
-use crate::driver::connection::Connection;
-use crate::driver::generated_columns;
-use crate::driver::part::{FieldRow, PartRows};
-use crate::driver::request::CsvFile;
-use crate::driver::row_stream::{FillColumn, RowStream, TableFill};
-use crate::driver::script::table::{self, CountedFile};
-use crate::user_text::{CsvPlace, CsvReader, CsvRecord, UTF8_HINT, cuts};
+use crate::connection::Connection;
+use crate::generated_columns;
+use crate::part::{FieldRow, PartRows};
+use crate::request::CsvFile;
+use crate::row_stream::{FillColumn, RowStream, TableFill};
+use crate::script::table::{self, CountedFile};
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::Identifier;
+use rqps_text::{CsvPlace, CsvReader, CsvRecord, UTF8_HINT, cuts};
 
 /// Fewest bytes of a part of a file; each part has its own session.
 const PART: u64 = 1 << 20;

@@ -3,17 +3,17 @@
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-use crate::domain::benchmark::StepBody;
-use crate::domain::endpoint::Endpoint;
-use crate::driver::connection::Connector;
-use crate::driver::event::DriverEvent;
-use crate::driver::link::{LabGone, LabLink};
-use crate::driver::part::DriverPart;
-use crate::driver::request::{DriverRequest, RequestBody, VERSION};
-use crate::driver::stop::Stop;
-use crate::driver::{confined, load, load_files, load_parts, measure, tables, turns};
-use crate::json;
-use crate::os::cgroup;
+use crate::connection::Connector;
+use crate::event::DriverEvent;
+use crate::link::{ControlChannel, LabGone};
+use crate::part::DriverPart;
+use crate::request::{DriverRequest, RequestBody, VERSION};
+use crate::stop::Stop;
+use crate::{confined, load, load_files, load_parts, measure, tables, turns};
+use rqps_host::cgroup;
+use rqps_model::benchmark::StepBody;
+use rqps_model::endpoint::Endpoint;
+use rqps_model::json;
 
 /// The end of a driver process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub fn main(
     // Before there are other threads: the kernel takes some rights from one thread only.
     let request = request.and_then(|request| without_rights(request, parts));
     let output: &mut dyn Write = &mut output;
-    let mut link = LabLink::watching(output, input);
+    let mut link = ControlChannel::watching(output, input);
     if request.as_ref().is_ok_and(|request| request.away.is_some()) {
         link.watch_host();
     }
@@ -96,7 +96,7 @@ pub fn run_request(
     mut output: impl Write,
 ) -> Ending {
     let output: &mut dyn Write = &mut output;
-    let mut link = LabLink::alone(output);
+    let mut link = ControlChannel::alone(output);
     end(Ok(carry_out(request, parts, &mut link)), &mut link)
 }
 
@@ -117,7 +117,7 @@ fn parse(line: &str) -> Result<DriverRequest, String> {
 fn carry_out(
     request: &DriverRequest,
     parts: &[&DriverPart],
-    link: &mut LabLink<&mut dyn Write>,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let part = |benchmark: &str| {
         let found = parts.iter().find(|part| part.benchmark == benchmark);
@@ -162,7 +162,7 @@ fn carry_out(
     }
 }
 
-fn end<W: Write>(result: Result<Result<(), Stop>, String>, link: &mut LabLink<W>) -> Ending {
+fn end<W: Write>(result: Result<Result<(), Stop>, String>, link: &mut ControlChannel<W>) -> Ending {
     let fault = match result {
         Ok(Ok(()) | Err(Stop::Answered)) => return Ending::Done,
         Ok(Err(Stop::Gone)) => return Ending::Abandoned,

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::answers::{StepAnswers, TableRecord};
-use crate::domain::load::LoadedFile;
-use crate::domain::run::{CpuTime, HostUsage, Outcome, Turn};
-use crate::driver::file_progress::FileProgress;
+use crate::file_progress::FileProgress;
+use rqps_model::answers::{StepAnswers, TableRecord};
+use rqps_model::load::LoadedFile;
+use rqps_model::run::{CpuTime, HostUsage, Outcome, Turn};
 
 /// A message from a driver to the lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub enum DriverEvent {
         /// The number of this host.
         number: u64,
     },
-    /// The answer to [`LabWord::Clock`](crate::driver::request::LabWord).
+    /// The answer to [`DriverCommand::Clock`](crate::request::DriverCommand).
     Clock {
         /// The host's monotonic clock, nanoseconds.
         monotonic_ns: u64,
@@ -76,7 +76,7 @@ pub enum DriverEvent {
     /// The window has ended, but the work has not; counters read now belong to the window.
     WindowEnd,
     /// Work beside the window continues.
-    Waiting {
+    BackgroundState {
         /// The work.
         what: String,
     },

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::datagen::rng::Rng;
-use crate::driver::clock::Clock;
-use crate::os::clock::FakeClock;
-use crate::wire::{Prepared, Reply, Value, WireError};
+use crate::clock::Clock;
+use rqps_host::clock::FakeClock;
+use rqps_model::datagen::rng::Rng;
+use rqps_wire::{Prepared, Reply, Value, WireError};
 
 /// A session of the fake DBMS.
 pub struct Fake {

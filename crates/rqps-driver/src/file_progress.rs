@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units;
+use rqps_model::units;
 
 /// Progress of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

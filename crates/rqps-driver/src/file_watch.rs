@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::domain::load::LoadedFile;
-use crate::driver::event::DriverEvent;
-use crate::driver::file_progress::FileProgress;
-use crate::driver::link::{LabGone, LabLink};
+use crate::event::DriverEvent;
+use crate::file_progress::FileProgress;
+use crate::link::{ControlChannel, LabGone};
+use rqps_model::load::LoadedFile;
 
 /// Time between two progress reports.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -46,7 +46,7 @@ impl FileWatch {
     }
 
     /// Sends the progress if the last report is some time ago.
-    pub(super) fn tell<W: Write>(&mut self, link: &mut LabLink<W>) -> Result<(), LabGone> {
+    pub(super) fn tell<W: Write>(&mut self, link: &mut ControlChannel<W>) -> Result<(), LabGone> {
         if self.bytes < LEAST_BYTES || self.told.elapsed() < PAUSE {
             return Ok(());
         }
@@ -90,7 +90,7 @@ mod tests {
             watch.counter().fetch_add(7, Ordering::Relaxed);
             watch.told = watch.told.checked_sub(ago).expect("the host is up for longer");
             let mut said = Vec::new();
-            assert!(watch.tell(&mut LabLink::alone(&mut said)).is_ok());
+            assert!(watch.tell(&mut ControlChannel::alone(&mut said)).is_ok());
             assert_eq!(watch.loaded(3).rows, 3);
             String::from_utf8(said).expect("JSON")
         };

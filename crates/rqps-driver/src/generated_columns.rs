@@ -1,9 +1,9 @@
 //! Refuses CSV files with fields for columns that MySQL computes. Under LOAD DATA, MySQL leaves
 //! such fields out without a warning, and the table would not hold what the file says.
 
-use crate::domain::sql_name::TableName;
-use crate::driver::connection::Connection;
-use crate::user_text::ChangedRelation;
+use crate::connection::Connection;
+use rqps_model::sql_name::TableName;
+use rqps_text::ChangedRelation;
 
 /// Refuses a file with these columns if the server computes one of them.
 pub(super) fn refuse(

@@ -1,10 +1,10 @@
 //! Tables on a server that rqps does not run. Each table bears a mark in its comment from its
 //! creation on. rqps drops only tables with the mark, whatever their names.
 
-use crate::domain::dialect::{Dialect, Marking};
-use crate::domain::sql_name::{Identifier, Literal};
-use crate::driver::connection::{Connection, Connector};
-use crate::wire::WireError;
+use crate::connection::{Connection, Connector};
+use rqps_model::dialect::{Dialect, Marking};
+use rqps_model::sql_name::{Identifier, Literal};
+use rqps_wire::WireError;
 
 const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";
 const CREATE_TABLE: &str = "CREATE TABLE ";

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::domain::benchmark::Pace;
-use crate::driver::clock::SECOND;
-use crate::driver::event::StepInterval;
-use crate::driver::recorder::{Recorder, Snapshot};
-use crate::driver::request::{DriverRequest, StepRequest};
+use crate::clock::SECOND;
+use crate::event::StepInterval;
+use crate::recorder::{Recorder, Snapshot};
+use crate::request::{DriverRequest, StepRequest};
+use rqps_model::benchmark::Pace;
 
 /// Makes one recorder per client.
 pub fn recorders<B>(task: &StepRequest<B>) -> Vec<Arc<Recorder>> {

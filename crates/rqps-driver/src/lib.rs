@@ -1,17 +1,6 @@
 //! The driver process: clients, pace, recorder. It answers the lab in messages and writes nothing
 //! else. It knows no benchmark; [`main`] receives the hooks of each as a [`DriverPart`].
 
-use crate as driver;
-use rqps_embed as embed;
-use rqps_host as os;
-use rqps_model as domain;
-use rqps_model::datagen;
-use rqps_model::json;
-use rqps_model::units;
-use rqps_stats as stats;
-use rqps_text as user_text;
-use rqps_wire as wire;
-
 pub mod answer_keeper;
 pub mod answers;
 pub mod attempt;

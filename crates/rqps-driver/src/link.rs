@@ -5,19 +5,19 @@ use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::domain::run::HostUsage;
-use crate::driver::cancel;
-use crate::driver::event::DriverEvent;
-use crate::driver::request::{LabWord, Met};
-use crate::os::clock::{self, RealClock, TimeSource as _};
-use crate::os::sample::{CounterSampler, Sample};
+use crate::cancel;
+use crate::event::DriverEvent;
+use crate::request::{DriverCommand, Met};
+use rqps_host::clock::{self, RealClock, TimeSource as _};
+use rqps_host::sample::{CounterSampler, Sample};
+use rqps_model::run::HostUsage;
 
 /// The lab is gone.
 #[derive(Debug)]
 pub struct LabGone;
 
 /// Sends messages and notices when the lab goes.
-pub struct LabLink<W> {
+pub struct ControlChannel<W> {
     output: W,
     /// Lines of the lab; closed when it goes.
     lines: Receiver<String>,
@@ -59,9 +59,9 @@ impl HostWatch {
     }
 }
 
-impl<W: Write> LabLink<W> {
+impl<W: Write> ControlChannel<W> {
     /// Watches `input` for its end.
-    pub fn watching(output: W, mut input: impl BufRead + Send + 'static) -> LabLink<W> {
+    pub fn watching(output: W, mut input: impl BufRead + Send + 'static) -> ControlChannel<W> {
         let (sender, lines) = channel();
         // The thread ends with the input or with the process; nothing waits for it.
         std::thread::spawn(move || {
@@ -73,7 +73,7 @@ impl<W: Write> LabLink<W> {
             }
             cancel::all();
         });
-        LabLink { output, lines, _open: None, host: None, start_ns: None }
+        ControlChannel { output, lines, _open: None, host: None, start_ns: None }
     }
 
     /// Also sends the changes of this host's counters in the window, for a lab on another host.
@@ -83,9 +83,9 @@ impl<W: Write> LabLink<W> {
     }
 
     /// A link without an input, for tests and for calls in the same process.
-    pub fn alone(output: W) -> LabLink<W> {
+    pub fn alone(output: W) -> ControlChannel<W> {
         let (sender, lines) = channel();
-        LabLink { output, lines, _open: Some(sender), host: None, start_ns: None }
+        ControlChannel { output, lines, _open: Some(sender), host: None, start_ns: None }
     }
 
     /// Sends one message at once.
@@ -166,19 +166,19 @@ impl<W: Write> LabLink<W> {
                 }
             };
             match word {
-                LabWord::GoOn => return Ok(None),
-                LabWord::Met(met) => return Ok(Some(met)),
-                LabWord::Clock => {
+                DriverCommand::GoOn => return Ok(None),
+                DriverCommand::Met(met) => return Ok(Some(met)),
+                DriverCommand::Clock => {
                     let (monotonic_ns, unix_ns) = (clock::monotonic_ns(), clock::unix_ns());
                     self.say(&DriverEvent::Clock { monotonic_ns, unix_ns })?;
                 }
-                LabWord::StartAt(at) => {
+                DriverCommand::StartAt(at) => {
                     let wait = at.saturating_sub(clock::monotonic_ns());
                     RealClock::new().sleep_until(wait);
                     self.start_ns = Some(at);
                     return Ok(None);
                 }
-                LabWord::Sampled(_) | LabWord::Leave(_) => {
+                DriverCommand::Sampled(_) | DriverCommand::Leave(_) => {
                     let fault = format!("failed to obey `{line}`: this driver keeps no turns");
                     self.say(&DriverEvent::Failed { fault })?;
                     return Err(LabGone);
@@ -221,7 +221,7 @@ mod tests {
         let start = clock::monotonic_ns() + 20_000_000;
         let input = format!("clock\nclock\nstart {start}\n");
         let input = std::io::Cursor::new(input.into_bytes());
-        let mut link = LabLink::watching(&mut said, input);
+        let mut link = ControlChannel::watching(&mut said, input);
         link.watch_host();
         link.pause().unwrap();
         assert!(clock::monotonic_ns() >= start);

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::domain::dialect::{Bulk, Dialect};
-use crate::domain::endpoint::Endpoint;
-use crate::domain::run::CpuTime;
-use crate::driver::Stop;
-use crate::driver::columns::LoadColumns;
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
-use crate::driver::loaders::{COPY_BYTES, send_local, share_out};
-use crate::driver::part::{LoadRow, LoadRows, OpenRows};
-use crate::driver::request::{DriverRequest, LoadRequest, LoadType};
-use crate::os::{affinity, tree};
-use crate::wire::{Prepared, Value, WireError};
+use crate::Stop;
+use crate::columns::LoadColumns;
+use crate::connection::{Connection, Connector};
+use crate::event::DriverEvent;
+use crate::link::ControlChannel;
+use crate::loaders::{COPY_BYTES, send_local, share_out};
+use crate::part::{LoadRow, LoadRows, OpenRows};
+use crate::request::{DriverRequest, LoadRequest, LoadType};
+use rqps_host::{affinity, tree};
+use rqps_model::dialect::{Bulk, Dialect};
+use rqps_model::endpoint::Endpoint;
+use rqps_model::run::CpuTime;
+use rqps_wire::{Prepared, Value, WireError};
 
 /// Rows per INSERT: about 200 KB, less than max_allowed_packet of every server.
 const ROWS_PER_INSERT: u64 = 1000;
@@ -74,7 +74,7 @@ pub fn load<W: Write>(
     task: &LoadRequest,
     rows: OpenRows,
     connector: Connector,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     if i32::try_from(request.rows).is_err() || request.rows == 0 || request.tables == 0 {
         return Err(Stop::Fault(format!(
@@ -114,7 +114,11 @@ pub fn load<W: Write>(
 }
 
 /// Loads the fake DBMS; a row takes a hundredth of a statement's latency.
-fn pretend<W: Write>(shared: &Shared, mean_us: u64, link: &mut LabLink<W>) -> Result<(), Stop> {
+fn pretend<W: Write>(
+    shared: &Shared,
+    mean_us: u64,
+    link: &mut ControlChannel<W>,
+) -> Result<(), Stop> {
     let rows = shared.rows_in_all();
     let of = shared.indexes_in_all();
     let load_seconds = rows as f64 * mean_us as f64 * 1e-8;
@@ -157,7 +161,7 @@ fn run<W: Write>(
     work: Vec<LoadPart>,
     threads: u32,
     shared: &Arc<Shared>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let indexing = matches!(work.first(), Some(LoadPart::Index { .. }));
     let size = (work.len(), threads);
@@ -370,7 +374,7 @@ const COPY_TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 mod tests {
     use super::*;
 
-    use crate::driver::request::{LoadColumn, RequestBody};
+    use crate::request::{LoadColumn, RequestBody};
 
     /// Two numbers, and two texts of 119 and 59 characters.
     fn columns() -> Vec<LoadColumn> {
@@ -413,7 +417,7 @@ mod tests {
             indexes_done: AtomicU32::new(0),
         });
         let work = (1..=4).map(|table| LoadPart::Create { table }).collect();
-        let end = run(work, 2, &shared, &mut LabLink::alone(Vec::new()));
+        let end = run(work, 2, &shared, &mut ControlChannel::alone(Vec::new()));
         let Err(Stop::Fault(fault)) = end else { panic!("it ended well") };
         assert!(
             fault.starts_with("loader ") && fault.ends_with(" panicked: told to panic"),

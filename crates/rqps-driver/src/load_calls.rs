@@ -1,11 +1,11 @@
 //! Functions and operators that a load calls: if somebody made one of that name on a server that
 //! rqps does not run, the server may take it for its own, and it may do anything.
 
-use crate::domain::dialect::{Dialect, SERVER_ONLY};
-use crate::domain::sql_name::Literal;
-use crate::driver::connection::Connection;
-use crate::user_text::LoadRules;
+use crate::connection::Connection;
+use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_model::escape;
+use rqps_model::sql_name::Literal;
+use rqps_text::LoadRules;
 
 /// The schemas in which the session looks for functions. No operator and no function that somebody
 /// could have made.

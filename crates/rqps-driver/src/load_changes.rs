@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::Literal;
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::load_calls;
-use crate::driver::request::FileLoad;
-use crate::driver::sql_file::SqlFile;
-use crate::driver::sqlite_file;
-use crate::user_text::mysql_dump::{self, DumpedStatement};
-use crate::user_text::{self, ChangedRelation, LoadRules, RelationKind, SqlChunk};
+use crate::connection::{Connection, Connector};
+use crate::load_calls;
+use crate::request::FileLoad;
+use crate::sql_file::SqlFile;
+use crate::sqlite_file;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::Literal;
+use rqps_text::mysql_dump::{self, DumpedStatement};
+use rqps_text::{self as user_text, ChangedRelation, LoadRules, RelationKind, SqlChunk};
 
 /// Characters of a refused statement that are shown.
 const SHOWN: usize = 120;
@@ -327,7 +327,7 @@ fn add(changed: &mut Vec<ChangedRelation>, found: Vec<ChangedRelation>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::request::CsvFile;
+    use crate::request::CsvFile;
 
     fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> std::path::PathBuf {
         let path = folder.path().join(name);

@@ -7,26 +7,26 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use crate::domain::dialect::Dialect;
-use crate::domain::load::LoadedFile;
-use crate::domain::run::CpuTime;
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::csv_rows::{self, CsvPart};
-use crate::driver::event::DriverEvent;
-use crate::driver::file_progress::FileProgress;
-use crate::driver::file_watch::{FileWatch, length_of, name_of};
-use crate::driver::link::{LabGone, LabLink};
-use crate::driver::load_changes::{self, shortened};
-use crate::driver::load_hints;
-use crate::driver::loaders::{connections, gather_statistics, share_out, speed_up};
-use crate::driver::request::{DriverRequest, FileLoad};
-use crate::driver::sql_file::SqlFile;
-use crate::driver::sqlite_file;
-use crate::driver::stop::Stop;
-use crate::os::tree;
-use crate::user_text::mysql_dump::{self, DumpedStatement};
-use crate::user_text::{LoadRules, SqlChunk};
-use crate::wire::WireError;
+use crate::connection::{Connection, Connector};
+use crate::csv_rows::{self, CsvPart};
+use crate::event::DriverEvent;
+use crate::file_progress::FileProgress;
+use crate::file_watch::{FileWatch, length_of, name_of};
+use crate::link::{ControlChannel, LabGone};
+use crate::load_changes::{self, shortened};
+use crate::load_hints;
+use crate::loaders::{connections, gather_statistics, share_out, speed_up};
+use crate::request::{DriverRequest, FileLoad};
+use crate::sql_file::SqlFile;
+use crate::sqlite_file;
+use crate::stop::Stop;
+use rqps_host::tree;
+use rqps_model::dialect::Dialect;
+use rqps_model::load::LoadedFile;
+use rqps_model::run::CpuTime;
+use rqps_text::mysql_dump::{self, DumpedStatement};
+use rqps_text::{LoadRules, SqlChunk};
+use rqps_wire::WireError;
 
 /// Most notes per file.
 const MOST_NOTES: usize = 5;
@@ -39,7 +39,7 @@ pub fn load<W: Write>(
     request: &DriverRequest,
     task: &FileLoad,
     connector: &Connector,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     if request.dialect.is_scripted() {
         let client_cpu = CpuTime::default();
@@ -207,7 +207,7 @@ fn load_data<W: Write>(
     request: &DriverRequest,
     task: &FileLoad,
     connector: &Connector,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<u64, Stop> {
     let sessions = connections(request, task.sessions);
     let (mut parts, mut files) = (Vec::new(), Vec::new());
@@ -248,7 +248,7 @@ fn execute<W: Write>(
     (path, mut rules, task): (&Path, Option<&mut LoadRules>, &FileLoad),
     dialect: Dialect,
     connector: &Connector,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<u64, Stop> {
     let mut session = open(dialect, connector)?;
     if let Some(rules) = &mut rules {

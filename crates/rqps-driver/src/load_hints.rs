@@ -1,6 +1,6 @@
 //! The way out of errors of servers that a load meets.
 
-use crate::wire::WireError;
+use rqps_wire::WireError;
 
 /// Code of MySQL and MariaDB for a collation that they do not have.
 const UNKNOWN_COLLATION: &str = "1273";

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::domain::run::CpuTime;
-use crate::domain::sql_name::Identifier;
-use crate::driver::Stop;
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
-use crate::driver::loaders::{connections, share_out};
-use crate::driver::part::OpenPart;
-use crate::driver::request::{DriverRequest, PartLoad};
-use crate::driver::row_stream::{FillColumn, RowStream, TableFill};
-use crate::os::tree;
+use crate::Stop;
+use crate::connection::{Connection, Connector};
+use crate::event::DriverEvent;
+use crate::link::ControlChannel;
+use crate::loaders::{connections, share_out};
+use crate::part::OpenPart;
+use crate::request::{DriverRequest, PartLoad};
+use crate::row_stream::{FillColumn, RowStream, TableFill};
+use rqps_host::tree;
+use rqps_model::run::CpuTime;
+use rqps_model::sql_name::Identifier;
 
 /// Shared by the loading threads.
 struct Shared {
@@ -34,7 +34,7 @@ pub fn load<W: Write>(
     task: &PartLoad,
     open: OpenPart,
     connector: Connector,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     if request.dialect.is_scripted() {
         let client_cpu = CpuTime::default();

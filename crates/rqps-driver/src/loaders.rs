@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::domain::dialect::{Bulk, Dialect};
-use crate::driver::Stop;
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::crew::{Crew, Member, Spent, Stand};
-use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
-use crate::driver::request::DriverRequest;
-use crate::os::affinity;
-use crate::wire::WireError;
-use crate::wire::mysql::LOCAL_REFUSED;
+use crate::Stop;
+use crate::connection::{Connection, Connector};
+use crate::crew::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
+use crate::event::DriverEvent;
+use crate::link::ControlChannel;
+use crate::request::DriverRequest;
+use rqps_host::affinity;
+use rqps_model::dialect::{Bulk, Dialect};
+use rqps_wire::WireError;
+use rqps_wire::mysql::LOCAL_REFUSED;
 
 /// Bytes of a loading thread's stack.
 const STACK: usize = 2 << 20;
@@ -37,13 +37,13 @@ pub fn share_out<S: Send + Sync + 'static, W: Write>(
     shared: &Arc<S>,
     work: LoaderWork<S>,
     progress: &dyn Fn() -> DriverEvent,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let next = Arc::new(AtomicUsize::new(0));
     let threads = (threads as usize).clamp(1, count.max(1));
     let member = |number| {
         let (shared, next, connector) = (Arc::clone(shared), Arc::clone(&next), connector.clone());
-        let life = move |stand: &Stand<()>| {
+        let life = move |stand: &WorkerHandle<()>| {
             let mut session = connector.open(0)?;
             speed_up(connector.dialect(), &mut session)?;
             loop {
@@ -57,10 +57,10 @@ pub fn share_out<S: Send + Sync + 'static, W: Write>(
             Ok(())
         };
         let name = format!("loader {number}");
-        Member { name, stack: STACK, background: false, life: Box::new(life) }
+        WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
     };
-    let mut crew = Crew::start(Instant::now(), (1..=threads).map(member).collect())?;
-    let mut say = |link: &mut LabLink<W>| Ok(link.say(&progress())?);
+    let mut crew = WorkerPool::start(Instant::now(), (1..=threads).map(member).collect())?;
+    let mut say = |link: &mut ControlChannel<W>| Ok(link.say(&progress())?);
     crew.finish(PROGRESS, &mut say, link)?;
     say(link)
 }

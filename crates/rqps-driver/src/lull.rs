@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::os::tree;
+use rqps_host::tree;
 
 /// Time between two looks at the server. Under valgrind, a server often needs less time from its
 /// reply until it waits again.
@@ -17,7 +17,7 @@ const UNSEEN: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// A pause until the server's process or thread sleeps.
-pub(super) fn lull(server: Option<u32>) -> Box<dyn FnMut() + Send> {
+pub(super) fn wait_until_server_sleeps(server: Option<u32>) -> Box<dyn FnMut() + Send> {
     let Some(server) = server else { return Box::new(|| thread::sleep(UNSEEN)) };
     Box::new(move || {
         let end = Instant::now() + LONGEST;
@@ -47,7 +47,7 @@ mod tests {
         let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        lull(Some(server.id()))();
+        wait_until_server_sleeps(Some(server.id()))();
         let cpu = tree::stat_of(server.id()).map(|stat| (stat.state, stat.user + stat.system));
         drop(server.stdin.take());
         server.wait().unwrap();
@@ -59,7 +59,7 @@ mod tests {
     fn nobody_waits_for_a_server_that_has_gone() {
         let mut server = Command::new("true").spawn().unwrap();
         server.wait().unwrap();
-        lull(Some(server.id()))();
-        lull(None)();
+        wait_until_server_sleeps(Some(server.id()))();
+        wait_until_server_sleeps(None)();
     }
 }

@@ -2,25 +2,25 @@
 
 use std::io::Write;
 
-use crate::domain::benchmark::Pace;
-use crate::domain::endpoint::Endpoint;
-use crate::domain::script::Script;
-use crate::driver::connection::Connector;
-use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
-use crate::driver::request::{DriverRequest, StepRequest};
-use crate::driver::script::program::{Program, compile};
-use crate::driver::script::sources::SharedSources;
-use crate::driver::step::{Clients, MakeEvent};
-use crate::driver::watch::ClientWatch;
-use crate::driver::{Stop, simulated, step};
+use crate::connection::Connector;
+use crate::event::DriverEvent;
+use crate::link::ControlChannel;
+use crate::request::{DriverRequest, StepRequest};
+use crate::script::program::{Program, compile};
+use crate::script::sources::SharedSources;
+use crate::step::{Clients, MakeEvent};
+use crate::watch::ClientWatch;
+use crate::{Stop, simulated, step};
+use rqps_model::benchmark::Pace;
+use rqps_model::endpoint::Endpoint;
+use rqps_model::script::Script;
 
 /// Carries out a step and sends its progress.
 pub fn measure<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<Script>,
     connector: Connector,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     check(task)?;
     match request.endpoint {
@@ -76,9 +76,9 @@ pub fn script_clients(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::{Placement, RateUnit, StepBody};
-    use crate::domain::script::Distribution;
-    use crate::driver::request::RequestBody;
+    use crate::request::RequestBody;
+    use rqps_model::benchmark::{Placement, RateUnit, StepBody};
+    use rqps_model::script::Distribution;
 
     #[test]
     fn only_statements_of_the_user_are_watched() {

@@ -6,11 +6,11 @@ use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
-use crate::domain::metric::Metric;
-use crate::domain::run::{CpuTime, OpenOutcome, Outcome, Role};
-use crate::driver::columns_of_roles;
-use crate::driver::event::StepInterval;
-use crate::driver::recorder::text_of;
+use crate::columns_of_roles;
+use crate::event::StepInterval;
+use crate::recorder::text_of;
+use rqps_model::metric::Metric;
+use rqps_model::run::{CpuTime, OpenOutcome, Outcome, Role};
 
 /// Merges the same interval of all drivers. Columns of their own add up, except for the quantiles
 /// of roles.
@@ -236,8 +236,8 @@ fn histogram<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Histogram<u64>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::recorder::Recorder;
-    use crate::driver::recorder::Snapshot;
+    use crate::recorder::Recorder;
+    use crate::recorder::Snapshot;
 
     fn latencies(values: &[u64]) -> String {
         let recorder = Recorder::new(false);

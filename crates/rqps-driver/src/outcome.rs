@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::domain::benchmark::{Pace, RateUnit};
-use crate::domain::run::{OpenOutcome, Outcome};
-use crate::driver::client::Counts;
-use crate::driver::clock::SECOND;
-use crate::driver::recorder::{Recorder, histograms};
-use crate::driver::request::{DriverRequest, StepRequest};
+use crate::client::Counts;
+use crate::clock::SECOND;
+use crate::recorder::{Recorder, histograms};
+use crate::request::{DriverRequest, StepRequest};
+use rqps_model::benchmark::{Pace, RateUnit};
+use rqps_model::run::{OpenOutcome, Outcome};
 
 /// Adds up the clients' counts. CPU time, plans and notes are left to the caller.
 pub fn outcome<B>(

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::domain::benchmark::OwnWork;
-use crate::driver::link::LabLink;
-use crate::driver::request::{DriverRequest, PartLoad, RequestBody, StepRequest};
-use crate::driver::stop::Stop;
+use crate::link::ControlChannel;
+use crate::request::{DriverRequest, PartLoad, RequestBody, StepRequest};
+use crate::stop::Stop;
+use rqps_model::benchmark::StepWork;
 
 /// The hooks of one benchmark.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ pub struct DriverPart {
     /// Finds the script of a request, where scripts are the user's code. The driver gives up its
     /// rights before it runs one.
     pub script: Option<ScriptOf>,
-    /// True if its own loop measures events with [`measure`](crate::driver::step::measure), so that
+    /// True if its own loop measures events with [`measure`](crate::step::measure), so that
     /// it can be asked for answers.
     pub answers: bool,
 }
@@ -45,10 +45,11 @@ impl DriverPart {
 
 /// Carries out a step that is no script, and sends its progress.
 pub type StepLoop =
-    fn(&DriverRequest, &StepRequest, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
+    fn(&DriverRequest, &StepRequest, &mut ControlChannel<&mut dyn Write>) -> Result<(), Stop>;
 
 /// Creates and fills all tables, and sends its progress.
-pub type OwnLoad = fn(&DriverRequest, &OwnWork, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
+pub type OwnLoad =
+    fn(&DriverRequest, &StepWork, &mut ControlChannel<&mut dyn Write>) -> Result<(), Stop>;
 
 /// The file with the script of a request. The error is a complete message.
 pub type ScriptOf = fn(&RequestBody) -> Result<PathBuf, String>;

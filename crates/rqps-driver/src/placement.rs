@@ -3,13 +3,13 @@
 
 use std::io::Write;
 
-use crate::domain::benchmark::Placement;
-use crate::domain::dialect::{Backend, Dialect};
-use crate::driver::Stop;
-use crate::driver::crew::{Crew, Order, Ready};
-use crate::driver::link::LabLink;
-use crate::driver::request::StepRequest;
-use crate::os::affinity::{self, CpuAssignment};
+use crate::Stop;
+use crate::crew::{Order, Ready, WorkerPool};
+use crate::link::ControlChannel;
+use crate::request::StepRequest;
+use rqps_host::affinity::{self, CpuAssignment};
+use rqps_model::benchmark::Placement;
+use rqps_model::dialect::{Backend, Dialect};
 
 /// The CPUs of all clients, and failures.
 pub struct Seating {
@@ -103,10 +103,10 @@ impl SeatedServer {
     /// a note for each failure.
     pub fn seat_all<T: Send + 'static, W: Write>(
         self,
-        crew: &mut Crew<T>,
+        crew: &mut WorkerPool<T>,
         ready: &[Ready],
         seats: &[CpuAssignment],
-        link: &LabLink<W>,
+        link: &ControlChannel<W>,
     ) -> Result<Vec<String>, Stop> {
         let mut notes = Vec::new();
         for (client, (ready, seat)) in ready.iter().zip(seats).enumerate() {
@@ -130,9 +130,9 @@ impl SeatedServer {
     /// the thread cannot be identified.
     pub fn serving<T: Send + 'static, W: Write>(
         self,
-        crew: &mut Crew<T>,
+        crew: &mut WorkerPool<T>,
         ready: &[Ready],
-        link: &LabLink<W>,
+        link: &ControlChannel<W>,
     ) -> Result<Option<u32>, Stop> {
         let Some(server) = self.pid else { return Ok(None) };
         if self.dialect == Dialect::Postgres {
@@ -210,7 +210,7 @@ fn find_thread(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::{Pace, RateUnit};
+    use rqps_model::benchmark::{Pace, RateUnit};
 
     fn task(placement: Placement, clients: u32) -> StepRequest<()> {
         StepRequest {

@@ -10,12 +10,12 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::{OwnWork, Pace, Placement, RateUnit, Step, StepBody, Workload};
-use crate::domain::dialect::Dialect;
-use crate::domain::endpoint::{Endpoint, Login};
-use crate::domain::sql_name::{PlainName, TableName};
-use crate::driver::script_places::ScriptPlaces;
-use crate::driver::turns::token::{TurnRequest, TurnRules};
+use crate::script_places::ScriptPlaces;
+use crate::turns::token::{TurnRequest, TurnRules};
+use rqps_model::benchmark::{Pace, Placement, RateUnit, Step, StepBody, StepWork, Workload};
+use rqps_model::dialect::Dialect;
+use rqps_model::endpoint::{Endpoint, Login};
+use rqps_model::sql_name::{PlainName, TableName};
 
 /// Version of these messages. Both sides are the same binary, so a difference is a bug or a
 /// replaced file.
@@ -23,7 +23,7 @@ pub const VERSION: u32 = 1;
 
 /// A line from the lab to a waiting driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LabWord {
+pub enum DriverCommand {
     /// Continue.
     GoOn,
     /// Send the time.
@@ -60,30 +60,30 @@ impl Met {
     }
 }
 
-impl fmt::Display for LabWord {
+impl fmt::Display for DriverCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LabWord::GoOn => Ok(()),
-            LabWord::Clock => f.write_str("clock"),
-            LabWord::StartAt(at) => write!(f, "start {at}"),
-            LabWord::Sampled(target) => write!(f, "sampled {target}"),
-            LabWord::Leave(target) => write!(f, "leave {target}"),
-            LabWord::Met(Met { sum, largest }) => write!(f, "met {sum} {largest}"),
+            DriverCommand::GoOn => Ok(()),
+            DriverCommand::Clock => f.write_str("clock"),
+            DriverCommand::StartAt(at) => write!(f, "start {at}"),
+            DriverCommand::Sampled(target) => write!(f, "sampled {target}"),
+            DriverCommand::Leave(target) => write!(f, "leave {target}"),
+            DriverCommand::Met(Met { sum, largest }) => write!(f, "met {sum} {largest}"),
         }
     }
 }
 
-impl FromStr for LabWord {
+impl FromStr for DriverCommand {
     type Err = String;
 
-    fn from_str(line: &str) -> Result<LabWord, String> {
+    fn from_str(line: &str) -> Result<DriverCommand, String> {
         match line.split_once(' ') {
-            None if line.is_empty() => return Ok(LabWord::GoOn),
-            None if line == "clock" => return Ok(LabWord::Clock),
-            Some(("start", at)) => at.parse().ok().map(LabWord::StartAt),
-            Some(("sampled", target)) => target.parse().ok().map(LabWord::Sampled),
-            Some(("leave", target)) => target.parse().ok().map(LabWord::Leave),
-            Some(("met", numbers)) => met(numbers).map(LabWord::Met),
+            None if line.is_empty() => return Ok(DriverCommand::GoOn),
+            None if line == "clock" => return Ok(DriverCommand::Clock),
+            Some(("start", at)) => at.parse().ok().map(DriverCommand::StartAt),
+            Some(("sampled", target)) => target.parse().ok().map(DriverCommand::Sampled),
+            Some(("leave", target)) => target.parse().ok().map(DriverCommand::Leave),
+            Some(("met", numbers)) => met(numbers).map(DriverCommand::Met),
             _ => None,
         }
         .ok_or_else(|| format!("failed to understand `{line}`; only rqps starts drivers"))
@@ -118,7 +118,7 @@ pub struct DriverRequest {
     pub tables: u32,
     /// Rows per table.
     pub rows: u64,
-    /// True if the driver sends [`Prepared`](crate::driver::event::DriverEvent::Prepared) and waits
+    /// True if the driver sends [`Prepared`](crate::event::DriverEvent::Prepared) and waits
     /// for a line.
     #[serde(default)]
     pub pause: bool,
@@ -238,7 +238,7 @@ pub enum RequestBody {
     /// Create and fill the tables by files of SQL and CSV.
     LoadFiles(FileLoad),
     /// Create and fill the tables by the benchmark's own load.
-    LoadOwn(OwnWork),
+    LoadOwn(StepWork),
     /// Measure a step.
     Step(Box<StepRequest>),
     /// Read what the tables hold.
@@ -468,14 +468,14 @@ mod tests {
 
     #[test]
     fn words_of_the_lab_are_lines() {
-        let words = [LabWord::GoOn, LabWord::Clock, LabWord::StartAt(u64::MAX)];
-        let more = [LabWord::Sampled(0), LabWord::Leave(u32::MAX)];
-        let met = LabWord::Met(Met { sum: u64::MAX, largest: 7 });
+        let words = [DriverCommand::GoOn, DriverCommand::Clock, DriverCommand::StartAt(u64::MAX)];
+        let more = [DriverCommand::Sampled(0), DriverCommand::Leave(u32::MAX)];
+        let met = DriverCommand::Met(Met { sum: u64::MAX, largest: 7 });
         for word in words.into_iter().chain(more).chain([met]) {
             assert_eq!(word.to_string().parse(), Ok(word));
         }
         for line in ["stop", "start", "start soon", "clock 1", "leave", "sampled -1", "met 1"] {
-            assert!(line.parse::<LabWord>().is_err(), "{line}");
+            assert!(line.parse::<DriverCommand>().is_err(), "{line}");
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::domain::dialect::{Bulk, Dialect, push_literal};
-use crate::domain::sql_name::Identifier;
-use crate::driver::connection::Connection;
-use crate::driver::load_hints;
-use crate::driver::loaders::{COPY_BYTES, send_local};
-use crate::driver::part::{FieldRow, PartRows};
-use crate::wire::{Value, ValueType, WireError};
+use crate::connection::Connection;
+use crate::load_hints;
+use crate::loaders::{COPY_BYTES, send_local};
+use crate::part::{FieldRow, PartRows};
+use rqps_model::dialect::{Bulk, Dialect, push_literal};
+use rqps_model::sql_name::Identifier;
+use rqps_wire::{Value, ValueType, WireError};
 
 /// Rows per LOAD DATA, which is one transaction.
 const ROWS_PER_LOAD: u64 = 50_000;

@@ -1,8 +1,8 @@
 //! The schedule of a client's events under an open pace.
 
-use crate::datagen::rng::Rng;
-use crate::domain::benchmark::Pace;
-use crate::driver::clock::SECOND;
+use crate::clock::SECOND;
+use rqps_model::benchmark::Pace;
+use rqps_model::datagen::rng::Rng;
 
 /// A seeded Poisson schedule: gaps are exponential, so all clients together arrive like many
 /// independent users. Times are nanoseconds of the client's clock.

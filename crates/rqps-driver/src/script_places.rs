@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::os::beneath;
+use rqps_host::beneath;
 
 /// The places of a script's process.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,19 +4,19 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::domain::run::CpuTime;
-use crate::domain::script::Script;
-use crate::driver::Stop;
-use crate::driver::client::{Client, Counts};
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::event::DriverEvent;
-use crate::driver::interval::{self, IntervalMeter};
-use crate::driver::link::LabLink;
-use crate::driver::request::{DriverRequest, StepRequest};
-use crate::driver::script::explain as plans;
-use crate::driver::script::program::{Program, compile};
-use crate::driver::script::sources::SharedSources;
-use crate::driver::{outcome, window};
+use crate::Stop;
+use crate::client::{Client, Counts};
+use crate::connection::{Connection, Connector};
+use crate::event::DriverEvent;
+use crate::interval::{self, IntervalMeter};
+use crate::link::ControlChannel;
+use crate::request::{DriverRequest, StepRequest};
+use crate::script::explain as plans;
+use crate::script::program::{Program, compile};
+use crate::script::sources::SharedSources;
+use crate::{outcome, window};
+use rqps_model::run::CpuTime;
+use rqps_model::script::Script;
 
 /// CPU time of the client per fake statement, microseconds.
 const CPU_PER_STATEMENT: CpuTime = CpuTime { user_us: 1.0, system_us: 4.0 };
@@ -29,7 +29,7 @@ pub(crate) fn measure<W: Write>(
     task: &StepRequest<Script>,
     connector: &Connector,
     real_time: bool,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let mut wall = Wall { begun: real_time.then(Instant::now) };
     let recorders = interval::recorders(task);
@@ -107,7 +107,7 @@ struct Wall {
 
 impl Wall {
     /// Sleeps until `nanoseconds` after the start.
-    fn wait<W: Write>(&mut self, link: &LabLink<W>, nanoseconds: u64) -> Result<(), Stop> {
+    fn wait<W: Write>(&mut self, link: &ControlChannel<W>, nanoseconds: u64) -> Result<(), Stop> {
         if let Some(begun) = self.begun {
             let time = begun + Duration::from_nanos(nanoseconds);
             link.sleep(time.saturating_duration_since(Instant::now()))?;

@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicU64;
 
 use rqps_model::bounded;
 
-use crate::domain::dialect::Dialect;
-use crate::driver::script::table;
-use crate::user_text::{SqlChunk, SqlSplitter};
+use crate::script::table;
+use rqps_model::dialect::Dialect;
+use rqps_text::{SqlChunk, SqlSplitter};
 
 /// A file of SQL as it is read.
 pub(super) struct SqlFile {

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::domain::endpoint::Endpoint;
-use crate::driver::script::table;
+use crate::script::table;
+use rqps_model::endpoint::Endpoint;
 
 /// The first bytes of each SQLite database file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -63,7 +63,7 @@ fn beside(database: &Path, end: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::endpoint::Address;
+    use rqps_model::endpoint::Address;
 
     #[test]
     fn only_a_whole_file_that_comes_first_is_copied_and_only_for_sqlite() {

@@ -5,27 +5,27 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::domain::benchmark::RateUnit;
-use crate::domain::run::Outcome;
-use crate::domain::script::Script;
-use crate::driver::attempt::ClientEvent;
-use crate::driver::client::{Client, Counts};
-use crate::driver::clock::{Clock, SECOND};
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::crew::{Crew, Events, Intervals, Member, Order, Ready, Spent, Stand};
-use crate::driver::event::{DriverEvent, StepInterval};
-use crate::driver::interval::{self, IntervalMeter};
-use crate::driver::link::LabLink;
-use crate::driver::recorder::Recorder;
-use crate::driver::request::{DriverRequest, StepRequest};
-use crate::driver::script::explain as plans;
-use crate::driver::script::sources::SharedSources;
-use crate::driver::turns::Team;
-use crate::driver::watch::ClientWatch;
-use crate::driver::window::{LATE, Window};
-use crate::driver::{Stop, answers, outcome, placement, window};
-use crate::os::affinity::CpuAssignment;
-use crate::os::clock::RealClock;
+use crate::attempt::ClientEvent;
+use crate::client::{Client, Counts};
+use crate::clock::{Clock, SECOND};
+use crate::connection::{Connection, Connector};
+use crate::crew::{Events, Intervals, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec};
+use crate::event::{DriverEvent, StepInterval};
+use crate::interval::{self, IntervalMeter};
+use crate::link::ControlChannel;
+use crate::recorder::Recorder;
+use crate::request::{DriverRequest, StepRequest};
+use crate::script::explain as plans;
+use crate::script::sources::SharedSources;
+use crate::turns::TurnGroup;
+use crate::watch::ClientWatch;
+use crate::window::{LATE, Window};
+use crate::{Stop, answers, outcome, placement, window};
+use rqps_host::affinity::CpuAssignment;
+use rqps_host::clock::RealClock;
+use rqps_model::benchmark::RateUnit;
+use rqps_model::run::Outcome;
+use rqps_model::script::Script;
 
 /// Bytes of a client's stack: enough for SQLite's parser. Only used pages take memory.
 const STACK: usize = 512 << 10;
@@ -56,7 +56,7 @@ pub struct Clients<E> {
     /// Statements whose query plans the first client records.
     pub explain: Option<(Script, SharedSources)>,
     /// A background thread; its counts do not enter the outcome.
-    pub beside: Option<Member<Counts>>,
+    pub beside: Option<WorkerSpec<Counts>>,
     /// The watch over clients whose events may never end.
     pub watch: Option<ClientWatch>,
     /// True if the clients may end the window early.
@@ -84,7 +84,7 @@ struct Shared<E> {
     clock: Clock,
     watch: Option<ClientWatch>,
     /// The turns with other targets' clients, if they take turns.
-    team: Option<Team>,
+    team: Option<TurnGroup>,
 }
 
 /// Measures with one thread per client and returns the counts.
@@ -92,7 +92,7 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
     request: &DriverRequest,
     task: &StepRequest<B>,
     clients: Clients<E>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     if request.asks {
         answers::ask(request, &clients.connector, &*clients.make, link)?;
@@ -115,12 +115,13 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
     request: &DriverRequest,
     task: &StepRequest<B>,
     clients: Clients<E>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let Clients { begun: start, connector, make, explain, beside, watch, is_capped } = clients;
     let seating = placement::plan(task, request.mark.is_none());
     let clock = Clock::Real(RealClock::starting_at(start));
-    let team = request.turns.as_ref().map(|turns| Team::join(turns, task.clients, clock.clone()));
+    let team =
+        request.turns.as_ref().map(|turns| TurnGroup::join(turns, task.clients, clock.clone()));
     let shared = Arc::new(Shared {
         request: request.clone(),
         task: task.with(()),
@@ -135,7 +136,7 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
     });
     let members = (0..task.clients).map(|client| member(&shared, client));
     let members = members.chain(beside).chain(watch.map(ClientWatch::member));
-    let mut crew = Crew::start(start, members.collect())?;
+    let mut crew = WorkerPool::start(start, members.collect())?;
     let ready = crew.gather(link)?;
     let mut notes = seating.notes;
     notes.extend(ready.iter().flat_map(|ready| ready.notes.iter().cloned()));
@@ -181,22 +182,22 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
     Ok(outcome)
 }
 
-fn member<E: ClientEvent + 'static>(shared: &Arc<Shared<E>>, client: u32) -> Member<Counts> {
+fn member<E: ClientEvent + 'static>(shared: &Arc<Shared<E>>, client: u32) -> WorkerSpec<Counts> {
     let shared = Arc::clone(shared);
     let name = format!("client {}", shared.request.number_of(client));
-    let life = move |stand: &Stand<Counts>| live(&shared, client, stand);
-    Member { name, stack: STACK, background: false, life: Box::new(life) }
+    let life = move |stand: &WorkerHandle<Counts>| live(&shared, client, stand);
+    WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
 }
 
 impl<E> Shared<E> {
     /// Sends the clients through the warm-up and returns the window.
     fn warm_up<W: Write>(
         &self,
-        crew: &mut Crew<Counts>,
-        link: &mut LabLink<W>,
+        crew: &mut WorkerPool<Counts>,
+        link: &mut ControlChannel<W>,
     ) -> Result<Window, Stop> {
         // Windows of several hosts begin together, even if one of them was late for its warm-up.
-        let begun = |link: &LabLink<W>| link.start_by(|| self.clock.now());
+        let begun = |link: &ControlChannel<W>| link.start_by(|| self.clock.now());
         let begin = begun(link).unwrap_or_else(|| self.clock.now());
         let least = if self.is_shared() { LATE.as_nanos() as u64 } else { 0 };
         let end = begin + ((self.task.warmup_seconds * SECOND) as u64).max(least);
@@ -254,7 +255,7 @@ impl Intervals for WindowSeconds {
 fn live<E: ClientEvent>(
     shared: &Shared<E>,
     index: u32,
-    stand: &Stand<Counts>,
+    stand: &WorkerHandle<Counts>,
 ) -> Result<(), String> {
     let (mut client, ready) = make_ready(shared, index)?;
     stand.ready(ready);
@@ -320,11 +321,11 @@ fn make_ready<E: ClientEvent>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::{Pace, Placement, StepBody};
-    use crate::domain::script::{Distribution, Operation};
-    use crate::driver::request::RequestBody;
-    use crate::driver::script::program::Program;
-    use crate::driver::script::program::compile;
+    use crate::request::RequestBody;
+    use crate::script::program::Program;
+    use crate::script::program::compile;
+    use rqps_model::benchmark::{Pace, Placement, StepBody};
+    use rqps_model::script::{Distribution, Operation};
 
     fn task(sql: &str, rate: RateUnit) -> StepRequest<Script> {
         let operation =
@@ -353,11 +354,16 @@ mod tests {
             )))
         };
         let connector = Connector::new(&request)?;
-        measure(&request, task, Clients::new(connector, make), &mut LabLink::alone(Vec::new()))
-            .map_err(|stop| match stop {
-                Stop::Fault(fault) => fault,
-                Stop::Gone | Stop::Answered => "gone".to_owned(),
-            })
+        measure(
+            &request,
+            task,
+            Clients::new(connector, make),
+            &mut ControlChannel::alone(Vec::new()),
+        )
+        .map_err(|stop| match stop {
+            Stop::Fault(fault) => fault,
+            Stop::Gone | Stop::Answered => "gone".to_owned(),
+        })
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reasons why a driver process ends before its request is carried out.
 
-use crate::driver::link::LabGone;
+use crate::link::LabGone;
 
 /// A fault, or the loss of the lab.
 pub enum Stop {

@@ -2,17 +2,17 @@
 
 use std::io::Write;
 
-use crate::domain::answers::TableRecord;
-use crate::domain::dialect::Dialect;
-use crate::domain::row_digest::RowDigest;
-use crate::domain::sql_name::{Identifier, Literal};
-use crate::driver::answer_keeper::only_read;
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
-use crate::driver::request::TableRead;
-use crate::driver::stop::Stop;
-use crate::wire::RowTexts;
+use crate::answer_keeper::only_read;
+use crate::connection::{Connection, Connector};
+use crate::event::DriverEvent;
+use crate::link::ControlChannel;
+use crate::request::TableRead;
+use crate::stop::Stop;
+use rqps_model::answers::TableRecord;
+use rqps_model::dialect::Dialect;
+use rqps_model::row_digest::RowDigest;
+use rqps_model::sql_name::{Identifier, Literal};
+use rqps_wire::RowTexts;
 
 /// Most tables.
 const TABLES: usize = 200;
@@ -44,7 +44,7 @@ struct Found {
 pub(super) fn read<W: Write>(
     connector: &Connector,
     task: &TableRead,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let dialect = connector.dialect();
     let mut session = connector.open(0)?;

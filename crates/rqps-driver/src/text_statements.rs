@@ -1,10 +1,10 @@
 //! Statements whose values are text with types that the server infers, and replies that keep the
 //! last row.
 
-use crate::driver::answer_keeper::{AskedSession, TextStatement};
-use crate::driver::connection::{Connection, refused};
-use crate::wire::postgres::{PostgresClient, TextCall};
-use crate::wire::{LastRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
+use crate::answer_keeper::{AskedSession, TextStatement};
+use crate::connection::{Connection, refused};
+use rqps_wire::postgres::{PostgresClient, TextCall};
+use rqps_wire::{LastRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 /// Names of columns, and rows.
 type NamedRows = (Vec<String>, Vec<Vec<Option<String>>>);

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::driver::connection::Connector;
-use crate::driver::crew::{Member, Ready, Spent, Stand};
-use crate::driver::request::StepRequest;
+use crate::connection::Connector;
+use crate::crew::{Ready, Spent, WorkerHandle, WorkerSpec};
+use crate::request::StepRequest;
 
 /// An event may last as long as the step and this time more.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -102,8 +102,8 @@ impl ClientWatch {
     }
 
     /// The thread that looks.
-    pub(super) fn member<T: Default + Send + 'static>(self) -> Member<T> {
-        let life = move |stand: &Stand<T>| {
+    pub(super) fn member<T: Default + Send + 'static>(self) -> WorkerSpec<T> {
+        let life = move |stand: &WorkerHandle<T>| {
             stand.ready(Ready::default());
             while !stand.is_over() {
                 thread::sleep(LOOK);
@@ -113,7 +113,7 @@ impl ClientWatch {
             Ok(())
         };
         let name = "the watch over the clients".to_owned();
-        Member { name, stack: STACK, background: true, life: Box::new(life) }
+        WorkerSpec { name, stack: STACK, background: true, life: Box::new(life) }
     }
 }
 

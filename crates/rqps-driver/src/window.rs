@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::domain::benchmark::RateUnit;
-use crate::driver::clock::SECOND;
-use crate::driver::request::StepRequest;
+use crate::clock::SECOND;
+use crate::request::StepRequest;
+use rqps_model::benchmark::RateUnit;
 
 /// Drivers of several hosts that wake so much later than the common start still begin their windows
 /// together.

@@ -4,9 +4,6 @@
 //! Only driver processes use it: a crash in a loaded library costs one step, and two versions of a
 //! library never meet in one process that matters.
 
-use crate as embed;
-use rqps_model as domain;
-
 pub mod library;
 pub mod lua;
 pub mod rocksdb;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use libsqlite3_sys as ffi;
 
 pub use self::values::{Executed, KeepValue, SqliteError, SqliteValue};
-use crate::embed::library::{Library, LibraryError};
+use crate::library::{Library, LibraryError};
 
 /// Declares the function table and both ways to fill it. The compiled-in functions are assigned to
 /// the same types, so a declaration that is not the header's does not compile.

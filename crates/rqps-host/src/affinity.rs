@@ -7,9 +7,9 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use thiserror::Error;
 
-use crate::domain::benchmark::Placement;
-use crate::os::proc;
-use crate::os::tree::{self, TreeError};
+use crate::proc;
+use crate::tree::{self, TreeError};
+use rqps_model::benchmark::Placement;
 
 /// A failed placement.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

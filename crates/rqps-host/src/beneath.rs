@@ -17,8 +17,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::os::secret;
-use crate::os::user::Identity;
+use crate::secret;
+use crate::user::Identity;
 
 /// A folder is opened as itself, never as what a link leads to.
 const AS_FOLDER: OFlags =
@@ -332,7 +332,7 @@ impl Folder {
     /// Removes a file, or a folder with all that is in it. Links are removed, not followed, and a
     /// mount point stays. What is not there is no fault.
     ///
-    /// Nothing asks here whose it is: see [`crate::os::mark`].
+    /// Nothing asks here whose it is: see [`crate::mark`].
     pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
         single(name)?;
         if !self.unlink(name)? {

@@ -252,7 +252,7 @@ fn own_group<'a>(own: &'a str, mounts: &str) -> Option<(Version, PathBuf, &'a st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::made_root::made_root;
+    use crate::made_root::made_root;
 
     const LIMIT: u64 = 64 << 20;
 

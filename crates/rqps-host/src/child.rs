@@ -14,7 +14,7 @@ use std::process::Command;
 
 use rustix::io::FdFlags;
 
-use crate::os::user::{self, User, UserError};
+use crate::user::{self, User, UserError};
 
 /// The variables of every child.
 const OF_ALL: &[&str] = &["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "RUST_BACKTRACE"];

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::process::{DumpableBehavior, Signal};
 
-use crate::os::user::{self, Identity, is_root};
+use crate::user::{self, Identity, is_root};
 
 /// The environment variables that such code finds, if they are set.
 const VARIABLES: [&str; 2] = ["PATH", "LANG"];

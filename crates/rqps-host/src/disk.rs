@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Gid, Uid};
 use thiserror::Error;
 
-use crate::os::beneath::Folder;
-use crate::os::proc;
+use crate::beneath::Folder;
+use crate::proc;
 
 /// An error, with its place.
 #[derive(Debug, Error)]
@@ -361,7 +361,7 @@ fn rotational(device: &Path) -> Option<bool> {
     Some(text.trim() == "1")
 }
 
-/// The name of the block device under `path`, for [`crate::os::sample::CounterSampler`].
+/// The name of the block device under `path`, for [`crate::sample::CounterSampler`].
 pub fn device_of(path: &Path) -> Result<String, DiskError> {
     let device = device_under(path)?;
     device.name.ok_or_else(|| DiskError::NoDevice {

@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use crate::units;
+use rqps_model::units;
 
 /// Most entries of a tree. What has more is no build.
 const ENTRIES_MOST: usize = 500_000;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Stat};
 
-use crate::os::beneath::Folder;
-use crate::os::user::{User, UserError};
+use crate::beneath::Folder;
+use crate::user::{User, UserError};
 
 /// Gives a folder and all in it to `user`, by descriptors. Links are changed, not followed. A file
 /// that has a name outside of the folder stays whose it is, and is an error: who could write there

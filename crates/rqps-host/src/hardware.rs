@@ -126,7 +126,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
 
-    use crate::os::tree;
+    use crate::tree;
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::domain::host::{Host, Tuning};
-use crate::os::{affinity, disk, proc};
+use crate::{affinity, disk, proc};
+use rqps_model::host::{Host, Tuning};
 
 /// A guest of a hypervisor that does not tell its name.
 const GUEST: &str = "unnamed";
@@ -278,8 +278,8 @@ fn hypervisor() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::host::fingerprint;
-    use crate::os::made_root::made_root;
+    use crate::made_root::made_root;
+    use rqps_model::host::fingerprint;
 
     fn tree() -> tempfile::TempDir {
         made_root(&[

@@ -7,11 +7,6 @@ compile_error!(
      made for glibc; on Alpine, build and run it in a container of a distribution with glibc"
 );
 
-use crate as os;
-use rqps_model as domain;
-use rqps_model::json;
-use rqps_model::units;
-
 pub mod affinity;
 pub mod answer;
 pub mod beneath;

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, flock};
 use thiserror::Error;
 
-use crate::os::beneath::Folder;
-use crate::os::user::Identity;
+use crate::beneath::Folder;
+use crate::user::Identity;
 
 /// A process that is killed while it starts another leaves a copy of itself that holds its locks
 /// until the other program runs: so long that may take.

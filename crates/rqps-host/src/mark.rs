@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use thiserror::Error;
 
-use crate::os::beneath::Folder;
-use crate::os::disk::DiskError;
-use crate::os::secret;
-use crate::units;
+use crate::beneath::Folder;
+use crate::disk::DiskError;
+use crate::secret;
+use rqps_model::units;
 
 /// The file of the mark.
 const MARK: &str = ".rqps-mark";

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use thiserror::Error;
 
-use crate::domain::sampled::CallGraph;
-use crate::os::child::{self, ChildTask};
-use crate::os::perf_script::{ScriptReader, Stacks};
+use crate::child::{self, ChildTask};
+use crate::perf_script::{ScriptReader, Stacks};
+use rqps_model::sampled::CallGraph;
 
 /// The sampled event: CPU time. A hardware event would be more exact, but not comparable between
 /// hosts with and without it.

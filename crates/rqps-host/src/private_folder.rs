@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
-use crate::os::beneath::Folder;
-use crate::os::user::Identity;
+use crate::beneath::Folder;
+use crate::user::Identity;
 
 /// A folder that only one user may enter. It is removed, with all in it, when this is dropped.
 pub(super) struct PrivateFolder {

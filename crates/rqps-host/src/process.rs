@@ -21,16 +21,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::os::child::{self, ChildTask};
-use crate::os::private_folder::remove_private_folder;
-use crate::os::shared_memory::{self, SharedPiece};
-use crate::os::tree::stat_of;
-use crate::os::user::Identity;
+use crate::child::{self, ChildTask};
+use crate::private_folder::remove_private_folder;
+use crate::shared_memory::{self, SharedPiece};
+use crate::tree::stat_of;
+use crate::user::Identity;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The hidden subcommand that runs [`crate::os::warden::main`].
+/// The hidden subcommand that runs [`crate::warden::main`].
 pub const WARDEN_COMMAND: &str = "warden";
 
 /// The answer of [`Warden::has_exited`] for a process that ended without an error.
@@ -429,7 +429,7 @@ fn listen(output: impl Read, said: &Said) {
 /// All processes of the tree of `root`, `root` first, parents before children. A process that is
 /// gone has only itself.
 ///
-/// All of /proc is read, unlike in [`crate::os::tree::processes`]: the kernel's lists of children
+/// All of /proc is read, unlike in [`crate::tree::processes`]: the kernel's lists of children
 /// may lack some while others come and go, and here none may be missed.
 pub fn tree(root: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();

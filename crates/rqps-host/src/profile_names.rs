@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::os::symbols::Symbols;
+use crate::symbols::Symbols;
 
 /// Reads symbols once for each file.
 #[derive(Debug, Default)]

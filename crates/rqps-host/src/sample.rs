@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
-use crate::domain::run::{CpuTime, DiskUsage, HostUsage, Usage};
-use crate::os::proc::{self, DiskCounters, HostStat};
-use crate::os::tree::{self, CounterSource, Cpu, TreeCpu};
+use crate::proc::{self, DiskCounters, HostStat};
+use crate::tree::{self, CounterSource, Cpu, TreeCpu};
+use rqps_model::run::{CpuTime, DiskUsage, HostUsage, Usage};
 
 /// Reads counters. One reading costs well below a millisecond, so one each second is harmless.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ fn disk_usage(now: &DiskCounters, then: &DiskCounters) -> DiskUsage {
 mod tests {
     use std::process::{Command, Stdio};
 
-    use crate::os::proc::CpuTicks;
+    use crate::proc::CpuTicks;
 
     use super::*;
 

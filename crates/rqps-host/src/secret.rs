@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use crate::units;
+use rqps_model::units;
 
 /// Random bytes of a password: as many as nobody tries out.
 const BYTES: usize = 24;

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::os::plain;
+use crate::plain;
 
 /// The C library's folder of shared memory, one file each.
 const FOLDER: &str = "/dev/shm";

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::os::affinity;
-use crate::os::child::{self, ChildTask};
+use crate::affinity;
+use crate::child::{self, ChildTask};
 
 /// First word of the line by which a spinner says that it spins.
 const READY: &str = "spinning:";
@@ -72,7 +72,7 @@ impl Spinner {
         Err(SpinnerError::Ended(said))
     }
 
-    /// Its process id, for [`crate::os::sample::CounterSampler`].
+    /// Its process id, for [`crate::sample::CounterSampler`].
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -155,7 +155,7 @@ fn enter_idle_class() -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::tree;
+    use crate::tree;
 
     /// Not a test of its own: the other tests start it as the spinner process.
     #[test]

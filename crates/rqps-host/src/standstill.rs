@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::os::tree;
+use crate::tree;
 
 /// The processes of one tree.
 #[derive(Debug)]

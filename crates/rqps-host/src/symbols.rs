@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
-use crate::units;
+use rqps_model::units;
 
 /// The table of functions in `.eh_frame_hdr` that all linkers write: version 1, a count of 4
 /// bytes, and pairs of 4 bytes relative to the section.

@@ -25,8 +25,8 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::domain::run::CpuTime;
-use crate::os::proc::{self, ProcessStat};
+use crate::proc::{self, ProcessStat};
+use rqps_model::run::CpuTime;
 
 /// The reason why a tree could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

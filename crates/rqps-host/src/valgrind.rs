@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use crate::os::beneath::Folder;
-use crate::os::child::{self, ChildTask};
-use crate::os::user::Identity;
+use crate::beneath::Folder;
+use crate::child::{self, ChildTask};
+use crate::user::Identity;
 
 /// Default time that a process under valgrind may be silent.
 pub const PATIENCE: Duration = Duration::from_secs(300);

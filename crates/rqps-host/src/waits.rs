@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::domain::sampled::Waited;
-use crate::os::{proc, tree};
+use crate::{proc, tree};
+use rqps_model::sampled::Waited;
 
 /// Looks per second: no divisor of the periods in which servers do something.
 const HERTZ: u32 = 97;

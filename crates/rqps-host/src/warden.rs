@@ -17,10 +17,10 @@ use rustix::process::{Resource, Signal, WaitOptions};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::json;
-use crate::os::private_folder::{PrivateFolder, in_folder};
-use crate::os::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
-use crate::os::{cgroup, shared_memory};
+use crate::private_folder::{PrivateFolder, in_folder};
+use crate::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
+use crate::{cgroup, shared_memory};
+use rqps_model::json;
 
 /// Time between two looks at the tree while it is being ended.
 const END_POLL: Duration = Duration::from_millis(10);

@@ -1,6 +1,6 @@
 //! Text of others in messages.
 
-use crate::escape;
+use rqps_model::escape;
 
 /// Characters of others' text that a message echoes.
 const SHOWN_MAX: usize = 400;

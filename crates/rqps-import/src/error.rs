@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::echo::echoed;
-use crate::results::ResultsError;
+use rqps_results::ResultsError;
 
 /// An error of an import. Each text reads after "failed to".
 #[derive(Debug, Error)]

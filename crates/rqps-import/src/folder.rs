@@ -6,11 +6,11 @@ use std::path::Path;
 use super::error::ImportError;
 use super::format::ImportFormat;
 use super::published::Published;
-use crate::domain::host::fingerprint;
-use crate::domain::run::StepRecord;
-use crate::results::entries;
-use crate::results::{ResultSet, ResultsError};
-use crate::units;
+use rqps_model::host::fingerprint;
+use rqps_model::run::StepRecord;
+use rqps_model::units;
+use rqps_results::entries;
+use rqps_results::{ResultSet, ResultsError};
 
 /// The written files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

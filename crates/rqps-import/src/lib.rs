@@ -4,12 +4,6 @@
 //! Parsers take a [`text::Text`] and never panic; what they cannot read is an error with file and
 //! line. Nothing is invented: a metric that is not in the files stays missing.
 
-use rqps_dbms as dbms;
-use rqps_model as domain;
-use rqps_model::escape;
-use rqps_model::units;
-use rqps_results as results;
-
 pub mod cells;
 mod echo;
 mod error;

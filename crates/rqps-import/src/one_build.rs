@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use super::notice::{Notice, NoticeKind};
 use super::published::{Published, PublishedRun, add_file, annotate};
-use crate::domain::benchmark::RateUnit;
-use crate::domain::metric::Metric;
-use crate::domain::run::{Status, StepRecord};
+use rqps_model::benchmark::RateUnit;
+use rqps_model::metric::Metric;
+use rqps_model::run::{Status, StepRecord};
 
 /// Digits that the shared rates of two labels must have, so that they are not equal by chance.
 const DIGITS_LEAST: usize = 6;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::cells::Cells;
 use super::notice::Notice;
 use super::tag::Tag;
-use crate::domain::benchmark::{BenchmarkParameters, Group, Idle, RateUnit, Workload};
-use crate::domain::build::{BuildSource, Dbms, Manifest, Version};
-use crate::domain::config::Config;
-use crate::domain::host::Host;
-use crate::domain::metric::Metric;
-use crate::domain::run::{FORMAT, Imported, RunKey, RunRecord, Status, StepRecord};
-use crate::domain::target::Target;
-use crate::units;
+use rqps_model::benchmark::{BenchmarkParameters, Group, Idle, RateUnit, Workload};
+use rqps_model::build::{BuildSource, Dbms, Manifest, Version};
+use rqps_model::config::Config;
+use rqps_model::host::Host;
+use rqps_model::metric::Metric;
+use rqps_model::run::{FORMAT, Imported, RunKey, RunRecord, Status, StepRecord};
+use rqps_model::target::Target;
+use rqps_model::units;
 
 /// The reason for a missing value that rqps's own runs have.
 pub const NOT_IN_FILES: &str = "not in the imported files";

@@ -1,8 +1,8 @@
 //! Tags of published results: `my8044_rel_o2nofp.z12a_c8r32` is MySQL 8.0.44 with the configuration
 //! z12a_c8r32 on 8 cores and 32 GB.
 
-use crate::dbms::spec::{self, DbmsSpec, TagScheme};
-use crate::domain::build::{Dbms, Version};
+use rqps_dbms::spec::{self, DbmsSpec, TagScheme};
+use rqps_model::build::{Dbms, Version};
 
 /// The parts of a tag. What it does not tell is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]

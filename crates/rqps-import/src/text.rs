@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::ImportError;
 use super::echo::echoed;
 use super::stream::{self, Lines};
-pub use crate::units::counted;
+pub use rqps_model::units::counted;
 
 /// The lines of a file, without their ends. Of blank lines in a row only the first is there.
 #[derive(Clone, Debug)]

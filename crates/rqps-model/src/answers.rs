@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::row_digest::RowsRecord;
+use crate::row_digest::RowsRecord;
 
 /// The answers to the first events of a step, with the same values on every target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -4,22 +4,22 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::client_hosts::HostsOfClients;
-use crate::domain::insert::InsertShape;
-use crate::domain::kv::KvShape;
-use crate::domain::lua::LuaShape;
-use crate::domain::orders::OrdersShape;
-use crate::domain::pgbench::PgbenchShape;
-use crate::domain::script::Script;
-use crate::domain::sql_name::PlainName;
-use crate::domain::sql_workload::SqlShape;
-use crate::domain::step_parameters::StepParameters;
-use crate::domain::unknown::Word;
-use crate::domain::vector::VectorShape;
-use crate::domain::ycsb::YcsbShape;
+use crate::client_hosts::HostsOfClients;
+use crate::insert::InsertShape;
+use crate::kv::KvShape;
+use crate::lua::LuaShape;
+use crate::orders::OrdersShape;
+use crate::pgbench::PgbenchShape;
+use crate::script::Script;
+use crate::sql_name::PlainName;
+use crate::sql_workload::SqlShape;
+use crate::step_parameters::StepParameters;
+use crate::unknown::Word;
+use crate::vector::VectorShape;
+use crate::ycsb::YcsbShape;
 
-pub use crate::domain::pace::Pace;
-pub use crate::domain::prerequisite::Prerequisite;
+pub use crate::pace::Pace;
+pub use crate::prerequisite::Prerequisite;
 
 /// The scale and the shape of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub struct Workload {
     pub turn_ms: Option<f64>,
     /// The state of a server during the turns of others; `None` for the default of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<BackgroundState>,
     /// Statements of each step whose instructions are counted under valgrind; `None` if rates are
     /// measured. A counted run has one client, and its windows are statements instead of seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,7 @@ impl Workload {
 /// The state of a server during the turns of other targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Waiting {
+pub enum BackgroundState {
     /// It runs on: what it does in the background falls into the turns of others.
     Running,
     /// Its processes stand still (SIGSTOP): background work falls into its own turns.
@@ -394,24 +394,24 @@ pub enum StepBody {
     /// Statements over and over.
     Script(Script),
     /// A loop that a benchmark has of its own.
-    Own(OwnWork),
+    Own(StepWork),
 }
 
 /// Work that only its benchmark understands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OwnWork {
+pub struct StepWork {
     /// The benchmark.
     pub benchmark: String,
     /// The work of its clients.
     pub work: Value,
 }
 
-impl OwnWork {
+impl StepWork {
     /// The work of a step of `benchmark`.
-    pub fn new(benchmark: &str, work: &impl Serialize) -> OwnWork {
+    pub fn new(benchmark: &str, work: &impl Serialize) -> StepWork {
         // Data structures with names for keys always become a value.
         let work = serde_json::to_value(work).unwrap_or(Value::Null);
-        OwnWork { benchmark: benchmark.to_owned(), work }
+        StepWork { benchmark: benchmark.to_owned(), work }
     }
 
     /// The work as the benchmark knows it.

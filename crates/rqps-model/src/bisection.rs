@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::label;
-use crate::domain::metric::Metric;
-use crate::domain::target::Target;
-use crate::domain::verdict::Rules;
+use crate::label;
+use crate::metric::Metric;
+use crate::target::Target;
+use crate::verdict::Rules;
 
 /// The version of [`BisectionLog`] on disk.
 pub const BISECTION_FORMAT: u32 = 1;

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::gate::Canary;
-use crate::domain::run::{RunKey, Status};
-use crate::domain::session::Session;
+use crate::gate::Canary;
+use crate::run::{RunKey, Status};
+use crate::session::Session;
 
 /// The format version of written-down blocks and of their reports that this program writes.
 pub const BLOCK_FORMAT: u32 = 1;

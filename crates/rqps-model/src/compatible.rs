@@ -252,7 +252,7 @@ impl CompatibleServer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::terms::Terms;
+    use crate::terms::Terms;
 
     /// Answers of servers to `version()`, from their documentation and users.
     const ANSWERS: [(Dialect, &str, &str, &str); 9] = [

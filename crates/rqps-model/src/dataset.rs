@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::gate::HostLog;
-use crate::domain::host::{Host, Tuning};
-use crate::domain::run::Run;
+use crate::gate::HostLog;
+use crate::host::{Host, Tuning};
+use crate::run::Run;
 
 /// The content of result folders: the input of the analysis.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::{Group, Idle, Placement};
-use crate::domain::build::Dbms;
-use crate::domain::session::Session;
+use crate::benchmark::{Group, Idle, Placement};
+use crate::build::Dbms;
+use crate::session::Session;
 
 /// The format version of `gate.json` and of calibration files that this program writes.
 pub const GATE_FORMAT: u32 = 1;
@@ -98,7 +98,7 @@ pub struct BlockRecord {
     /// The reason why the canaries call the host disturbed: "after it, spin 1.31 times as slow as
     /// usual (limit 1.15)"; `None` if they are in range or off.
     pub out_of_range: Option<String>,
-    /// True if its runs are marked [`crate::domain::run::Status::Discarded`] and the block was
+    /// True if its runs are marked [`crate::run::Status::Discarded`] and the block was
     /// measured again. A block that is out of range after too many were is kept: to measure it
     /// again might never end.
     pub discarded: bool,

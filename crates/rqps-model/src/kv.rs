@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::pace::Pace;
-use crate::domain::rocksdb::KvOption;
+use crate::pace::Pace;
+use crate::rocksdb::KvOption;
 
 /// Scale and shape. Keys, clients, seconds and the block cache are in the common workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

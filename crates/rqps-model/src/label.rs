@@ -43,8 +43,8 @@ pub fn checked<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::run::RunKey;
-    use crate::domain::target::Target;
+    use crate::run::RunKey;
+    use crate::target::Target;
 
     #[test]
     fn a_label_is_the_name_of_a_folder() {

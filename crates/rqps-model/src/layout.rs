@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::build::Dbms;
+use crate::build::Dbms;
 
 /// The format version of layout files that this program writes.
 pub const LAYOUT_FORMAT: u32 = 1;

@@ -1,10 +1,6 @@
 //! The words of rqps as types (docs/glossary.md). No I/O here, so nothing here can fail but
 //! parsing.
 
-use crate as domain;
-#[cfg(test)]
-use rqps_stats as stats;
-
 pub mod answers;
 pub mod benchmark;
 pub mod bisection;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::build::Version;
+use crate::build::Version;
 
 /// Bytes of a key, as in all published runs.
 pub const KEY_BYTES: usize = 20;

@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::answers::{StepAnswers, TableRecord};
-use crate::domain::benchmark::{ClientCount, Group, RateUnit, Workload};
-use crate::domain::build::Manifest;
-use crate::domain::config::Config;
-use crate::domain::counted::Counted;
-pub use crate::domain::dataset::{Dataset, LeftOut};
-use crate::domain::label;
-pub use crate::domain::load::LoadRecord;
-use crate::domain::metric::Metric;
-use crate::domain::sampled::Profiled;
-use crate::domain::step_parameters::StepParameters;
-use crate::domain::target::Target;
-pub use crate::domain::usage::{ClientHostRecord, CpuEvents, CpuTime, DiskUsage, HostUsage, Usage};
-use crate::domain::verdict::LookSchedule;
+use crate::answers::{StepAnswers, TableRecord};
+use crate::benchmark::{ClientCount, Group, RateUnit, Workload};
+use crate::build::Manifest;
+use crate::config::Config;
+use crate::counted::Counted;
+pub use crate::dataset::{Dataset, LeftOut};
+use crate::label;
+pub use crate::load::LoadRecord;
+use crate::metric::Metric;
+use crate::sampled::Profiled;
+use crate::step_parameters::StepParameters;
+use crate::target::Target;
+pub use crate::usage::{ClientHostRecord, CpuEvents, CpuTime, DiskUsage, HostUsage, Usage};
+use crate::verdict::LookSchedule;
 
 /// The dimensions of a run. Its folder is named after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::value_source::ValueSource;
+use crate::value_source::ValueSource;
 
 /// The work that a client repeats: one of a few events, each a list of operations in order.
 /// Latencies are those of events, the rate is that of statements.

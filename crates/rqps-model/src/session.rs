@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// shares the state of the host; a resumed plan has several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Fingerprint of the host ([`crate::domain::host::fingerprint`]).
+    /// Fingerprint of the host ([`crate::host::fingerprint`]).
     pub host: String,
     /// The kernel's name for the time since the host was started; `None` where it does not tell.
     pub boot: Option<String>,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::dialect::{Dialect, push_literal};
+use crate::dialect::{Dialect, push_literal};
 
 /// The longest name that a server takes, bytes.
 const LONGEST: usize = 128;
@@ -226,7 +226,7 @@ impl fmt::Display for TableName {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::dialect::Dialect::{Mysql, Postgres};
+    use crate::dialect::Dialect::{Mysql, Postgres};
 
     #[test]
     fn names_and_texts_are_quoted_as_each_dialect_reads_them() {

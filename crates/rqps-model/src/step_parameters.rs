@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::domain::unknown::Word;
+use crate::unknown::Word;
 
 /// The parameters of a step that analysis needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::build::{BuildSource, Dbms};
-use crate::domain::label;
+use crate::build::{BuildSource, Dbms};
+use crate::label;
 
 /// One thing to measure. Two targets of a plan never share a label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

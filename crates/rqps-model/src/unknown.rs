@@ -45,9 +45,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::domain::benchmark::{Group, RateUnit};
-    use crate::domain::metric::Metric;
-    use crate::domain::run::Status;
+    use crate::benchmark::{Group, RateUnit};
+    use crate::metric::Metric;
+    use crate::run::Status;
 
     #[test]
     fn equal_words_are_one() {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::metric::{Direction, Metric};
+use crate::metric::{Direction, Metric};
 
 /// The verdict on one metric of one step of one target.
 ///

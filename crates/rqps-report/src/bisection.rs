@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
 use super::json::versioned;
-use crate::analyze::bisection::{Bisection, Culprit, CulpritCheck};
-use crate::units;
+use rqps_analysis::bisection::{Bisection, Culprit, CulpritCheck};
+use rqps_model::units;
 
 /// Version of the JSON form; it grows when a reader would have to change.
 pub const BISECTION_SCHEMA: u32 = 1;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::{Block, Cell, Column, Section, Table};
-use crate::analyze::Comparison;
-use crate::analyze::host_noise::HostNoise;
-use crate::domain::gate::{BlockRecord, Canary, CanaryRule, HostLog};
+use rqps_analysis::Comparison;
+use rqps_analysis::host_noise::HostNoise;
+use rqps_model::gate::{BlockRecord, Canary, CanaryRule, HostLog};
 
 /// Maximum number of steps that a line names; it counts the rest.
 const NAMED: usize = 12;
@@ -151,7 +151,7 @@ fn named(steps: &[&String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::session::Session;
+    use rqps_model::session::Session;
 
     fn look(block: u32, open: &[&str]) -> BlockRecord {
         let open = open.iter().map(|step| ((*step).to_owned(), Some(1))).collect();

@@ -1,17 +1,17 @@
 //! Builds the document of a report from a comparison.
 
 use super::document::{Block, Document, Section};
-use crate::analyze::caveat::CaveatKind;
-use crate::analyze::counted::is_counted;
-use crate::analyze::{Caveat, Comparison};
-use crate::domain::benchmark::RateUnit;
-use crate::domain::metric::Metric;
-use crate::report::ladder::Extent;
-use crate::report::sections::Sections;
-use crate::report::{
+use crate::ladder::Extent;
+use crate::sections::Sections;
+use crate::{
     blocks, client_hosts, counted, evenness, explain, facts, history, ladder, other_metrics,
     remarks, scaling, sessions, settings, tables, terms, turns, verdicts,
 };
+use rqps_analysis::caveat::CaveatKind;
+use rqps_analysis::counted::is_counted;
+use rqps_analysis::{Caveat, Comparison};
+use rqps_model::benchmark::RateUnit;
+use rqps_model::metric::Metric;
 
 /// Parts that a report omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

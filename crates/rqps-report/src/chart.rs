@@ -1,7 +1,7 @@
 //! Charts as data: axes, series, and points with intervals and their runs. Only the HTML form draws
 //! them; text and Markdown omit charts, so a table or the run folders must hold the same data.
 
-use crate::stats::Interval;
+use rqps_stats::Interval;
 
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
-use crate::analyze::Comparison;
-use crate::domain::client_hosts::HostsOfClients;
-use crate::domain::run::ClientHostRecord;
+use rqps_analysis::Comparison;
+use rqps_model::client_hosts::HostsOfClients;
+use rqps_model::run::ClientHostRecord;
 
 /// All that was recorded of client hosts, step by step.
 fn records(comparison: &Comparison) -> impl Iterator<Item = &ClientHostRecord> {

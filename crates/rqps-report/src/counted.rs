@@ -4,11 +4,11 @@ use super::counted_functions::functions;
 use super::document::{Block, Cell, Column, Digits, Fold, Mark, Section, Table};
 use super::history;
 use super::ladder::{self, Extent, NarrowTables};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{StepComparison, TargetResult};
-use crate::analyze::counted::{SAME_WITHIN, TotalChange};
-use crate::domain::metric::Metric;
-use crate::domain::verdict::Verdict;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{StepComparison, TargetResult};
+use rqps_analysis::counted::{SAME_WITHIN, TotalChange};
+use rqps_model::metric::Metric;
+use rqps_model::verdict::Verdict;
 
 /// The sections about the counted runs of a comparison of rates: none without such runs.
 pub(super) fn beside_rates(comparison: &Comparison, extent: Extent) -> Vec<Section> {

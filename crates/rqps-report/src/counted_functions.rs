@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
 use super::ladder::{self, Extent};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{StepComparison, TargetResult};
-use crate::analyze::counted::{Change, FunctionChange, FunctionComparison, plain_name};
-use crate::units;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{StepComparison, TargetResult};
+use rqps_analysis::counted::{Change, FunctionChange, FunctionComparison, plain_name};
+use rqps_model::units;
 
 /// Functions that the sentence about a step names.
 const NAMED: usize = 3;
@@ -244,7 +244,7 @@ pub(super) fn shown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::counted::FunctionCost;
+    use rqps_analysis::counted::FunctionCost;
 
     #[test]
     fn a_step_in_one_sentence() {

@@ -3,8 +3,8 @@
 use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use super::flat::quoted;
 use super::json::versioned;
-use crate::analyze::history::{DateHistory, HostChange, StepDates};
-use crate::units::counted;
+use rqps_analysis::history::{DateHistory, HostChange, StepDates};
+use rqps_model::units::counted;
 
 /// Version of the JSON form; it grows when a reader would have to change.
 pub const DATES_SCHEMA: u32 = 1;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::chart::Chart;
 use super::flame::Flame;
 use super::heat::Heat;
-use crate::domain::metric::Metric;
-use crate::stats::Interval;
+use rqps_model::metric::Metric;
+use rqps_stats::Interval;
 
-pub use crate::domain::digits::Digits;
+pub use rqps_model::digits::Digits;
 
 /// A complete report.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! Rate stability over the seconds of a run: spread, stalls, drift.
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::TargetResult;
-use crate::stats::stability::{Evenness, Stability};
-use crate::stats::summary::median;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::TargetResult;
+use rqps_stats::stability::{Evenness, Stability};
+use rqps_stats::summary::median;
 
 /// A row for each step and target; empty if no record has intervals of 5 s or more.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
 use super::{counted_functions, flame, sampled, settings, verdicts, waits};
-use crate::analyze::Comparison;
-use crate::analyze::causes::{Causes, SettingsOfTarget};
-use crate::analyze::comparison::{StepComparison, TargetResult};
-use crate::analyze::counters::MovedCounter;
-use crate::analyze::plans::normalize;
-use crate::domain::metric::Metric;
+use rqps_analysis::Comparison;
+use rqps_analysis::causes::{Causes, SettingsOfTarget};
+use rqps_analysis::comparison::{StepComparison, TargetResult};
+use rqps_analysis::counters::MovedCounter;
+use rqps_analysis::plans::normalize;
+use rqps_model::metric::Metric;
 
 /// Counters that are listed at most.
 const COUNTERS_MOST: usize = 15;
@@ -317,9 +317,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::analyze::measurement::Measurement;
-    use crate::domain::benchmark::{Group, RateUnit};
-    use crate::domain::run::StepRecord;
+    use rqps_analysis::measurement::Measurement;
+    use rqps_model::benchmark::{Group, RateUnit};
+    use rqps_model::run::StepRecord;
 
     #[test]
     fn other_work_with_the_same_plan_is_said_first() {

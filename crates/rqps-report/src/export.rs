@@ -2,11 +2,11 @@
 //! value. Columns that link tables have the same name everywhere: `run`, `step`, `target`.
 
 use super::facts::status;
-use crate::analyze::Comparison;
-use crate::analyze::counters::per_operation;
-use crate::analyze::metrics::rate_unit;
-use crate::domain::metric::Metric;
-use crate::domain::run::{Counter, Dataset, Run, Second, Status, StepRecord};
+use rqps_analysis::Comparison;
+use rqps_analysis::counters::per_operation;
+use rqps_analysis::metrics::rate_unit;
+use rqps_model::metric::Metric;
+use rqps_model::run::{Counter, Dataset, Run, Second, Status, StepRecord};
 
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,17 +6,17 @@ use super::client_hosts;
 use super::document::{Block, Cell, Column, Section, Table};
 use super::sections::Sections;
 use super::turns;
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{RunFacts, TargetFacts};
-use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
-use crate::domain::build::{BuildSource, Dbms, Manifest};
-use crate::domain::config::Config;
-use crate::domain::host::Host;
-use crate::domain::metric::Metric;
-use crate::domain::run::Status;
-use crate::domain::server_settings::{PLANNER, recorded};
-use crate::stats::summary::median;
-use crate::units::counted;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{RunFacts, TargetFacts};
+use rqps_model::benchmark::{Idle, Pace, Placement, Workload};
+use rqps_model::build::{BuildSource, Dbms, Manifest};
+use rqps_model::config::Config;
+use rqps_model::host::Host;
+use rqps_model::metric::Metric;
+use rqps_model::run::Status;
+use rqps_model::server_settings::{PLANNER, recorded};
+use rqps_model::units::counted;
+use rqps_stats::summary::median;
 
 /// A config of more settings shows those that decide whether rates compare.
 const SETTINGS_MOST: usize = 8;

@@ -10,12 +10,12 @@ use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use super::form::Format;
 use super::sections::Sections;
 use super::{flat, json, markdown, tables, text};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::StepComparison;
-use crate::analyze::counted::is_counted;
-use crate::domain::benchmark::Group;
-use crate::domain::metric::Metric;
-use crate::escape;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::StepComparison;
+use rqps_analysis::counted::is_counted;
+use rqps_model::benchmark::Group;
+use rqps_model::escape;
+use rqps_model::metric::Metric;
 
 /// The comparison of one family.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! Charts of a comparison: one for each group of steps.
 
 use super::chart::{Axis, Chart, Form, Line, Point, Rule, Series};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{StepComparison, TargetResult};
-use crate::domain::benchmark::Group;
-use crate::domain::metric::Metric;
-use crate::stats::Interval;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{StepComparison, TargetResult};
+use rqps_model::benchmark::Group;
+use rqps_model::metric::Metric;
+use rqps_stats::Interval;
 
 use super::document::Digits;
 

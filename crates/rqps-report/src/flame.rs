@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::analyze::comparison::TargetResult;
-use crate::analyze::sampled::SampledFunction;
+use rqps_analysis::comparison::TargetResult;
+use rqps_analysis::sampled::SampledFunction;
 
 /// Frames with a smaller share of the time, in both targets, are narrower than a pixel or two.
 const SHARE_LEAST: f64 = 0.002;

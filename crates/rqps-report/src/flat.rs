@@ -4,14 +4,14 @@ use std::fmt::Write;
 use std::io;
 
 use super::document::Digits;
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{StepComparison, TargetResult};
-use crate::analyze::measurement::Measurement;
-use crate::analyze::metrics::rate_unit;
-use crate::analyze::verdict::{Judgement, Test};
-use crate::domain::metric::Metric;
-use crate::escape;
-use crate::stats::Interval;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{StepComparison, TargetResult};
+use rqps_analysis::measurement::Measurement;
+use rqps_analysis::metrics::rate_unit;
+use rqps_analysis::verdict::{Judgement, Test};
+use rqps_model::escape;
+use rqps_model::metric::Metric;
+use rqps_stats::Interval;
 
 /// Sections of tab-separated rows, separated by blank lines. The first two are in the layout of
 /// published qps.rel and qps.abs files; the others begin with a header row.

@@ -6,9 +6,9 @@ use super::build::{self, ReportOptions};
 use super::document::Document;
 use super::sections::Sections;
 use super::{flat, json, markdown, text};
-use crate::analyze::Comparison;
+use rqps_analysis::Comparison;
 
-/// Forms of a report that need only a comparison; [`crate::report::html::render`] needs more.
+/// Forms of a report that need only a comparison; [`crate::html::render`] needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For reading and for pasting into a bug report.

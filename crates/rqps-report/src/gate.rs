@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::analyze::gate::{Assessment, Finding, GateOutcome, Level};
-use crate::escape;
+use rqps_analysis::gate::{Assessment, Finding, GateOutcome, Level};
+use rqps_model::escape;
 
 /// Formats of the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::analyze::Comparison;
-use crate::analyze::comparison::TargetResult;
-use crate::analyze::metrics::rate_unit;
-use crate::analyze::verdict::Judgement;
-use crate::domain::digits::Digits;
-use crate::domain::metric::{Direction, Metric};
-use crate::domain::verdict::Verdict;
-use crate::stats::Interval;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::TargetResult;
+use rqps_analysis::metrics::rate_unit;
+use rqps_analysis::verdict::Judgement;
+use rqps_model::digits::Digits;
+use rqps_model::metric::{Direction, Metric};
+use rqps_model::verdict::Verdict;
+use rqps_stats::Interval;
 
 /// The overview.
 #[derive(Clone, Debug, PartialEq)]

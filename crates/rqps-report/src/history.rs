@@ -7,11 +7,11 @@ use super::document::{Block, Cell, Column, Digits, Document, Fold, Mark, Section
 use super::flat::quoted;
 use super::json::versioned;
 use super::ladder;
-use crate::analyze::Comparison;
-use crate::analyze::history::{
+use rqps_analysis::Comparison;
+use rqps_analysis::history::{
     Ladder, LadderOptions, LevelChange, Rung, StepLadder, VersionPoint, ladders,
 };
-use crate::domain::metric::Metric;
+use rqps_model::metric::Metric;
 
 /// Version of the JSON form; it grows when a reader would have to change.
 pub const HISTORY_SCHEMA: u32 = 1;

@@ -5,8 +5,8 @@ use std::io;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::analyze::Comparison;
-use crate::escape;
+use rqps_analysis::Comparison;
+use rqps_model::escape;
 
 /// Version of the JSON report. It increases when a field changes its meaning or disappears, not
 /// when a field is added.

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::document::{Block, Cell, Column, Digits, Mark, Table};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{StepComparison, TargetFacts};
-use crate::domain::metric::Metric;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{StepComparison, TargetFacts};
+use rqps_model::metric::Metric;
 
 /// Reports with more targets than this have narrow tables.
 const TARGETS_MOST: usize = 5;

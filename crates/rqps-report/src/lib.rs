@@ -1,14 +1,6 @@
 //! Converts a comparison to a document, the document to text, and the comparison to tables and JSON
 //! for programs. No clock, no network, no environment: the same comparison gives the same bytes.
 
-use crate as report;
-use rqps_analysis as analyze;
-use rqps_model as domain;
-use rqps_model::escape;
-use rqps_model::units;
-use rqps_stats as stats;
-use rqps_stats::parallel;
-
 mod bisection;
 mod blocks;
 mod build;

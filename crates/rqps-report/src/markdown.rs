@@ -2,7 +2,7 @@
 //! tables folded.
 
 use super::document::{Block, Document, Section, Table};
-use crate::escape;
+use rqps_model::escape;
 
 /// Tables with more rows than this are folded.
 const OPEN_ROWS: usize = 16;
@@ -128,7 +128,7 @@ mod tests {
     use super::super::chart::{Chart, Form};
     use super::super::document::{Cell, Column, Digits, Fold};
     use super::*;
-    use crate::stats::Interval;
+    use rqps_stats::Interval;
 
     fn table(rows: usize) -> Table {
         let interval = Some(Interval { low: 0.6714, high: 0.7049 });

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::document::{Block, Cell, Column, Section, Table};
 use super::tables::absolute;
-use crate::analyze::Comparison;
-use crate::analyze::comparison::TargetResult;
-use crate::domain::metric::{Direction, Metric};
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::TargetResult;
+use rqps_model::metric::{Direction, Metric};
 
 /// Metrics with values that none of `sections` shows: what they are, and a row for each step and
 /// target.

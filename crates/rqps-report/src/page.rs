@@ -3,20 +3,20 @@
 
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use super::timeline::SecondsOf;
-use crate::analyze::Comparison;
-use crate::analyze::comparison::StepComparison;
-use crate::analyze::counted::is_counted;
-use crate::analyze::verdict::TargetVerdicts;
-use crate::domain::metric::Metric;
-use crate::domain::run::Dataset;
-use crate::domain::verdict::Verdict;
-use crate::parallel;
-use crate::report::ladder::Extent;
-use crate::report::sections::Sections;
-use crate::report::{
+use crate::ladder::Extent;
+use crate::sections::Sections;
+use crate::{
     blocks, build, counted, explain, facts, figures, heat, history, other_metrics, remarks,
     sessions, settings, tables, terms, timeline, verdicts,
 };
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::StepComparison;
+use rqps_analysis::counted::is_counted;
+use rqps_analysis::verdict::TargetVerdicts;
+use rqps_model::metric::Metric;
+use rqps_model::run::Dataset;
+use rqps_model::verdict::Verdict;
+use rqps_stats::parallel;
 
 /// Reports with at most this many targets name each one.
 const LISTED_MAX: usize = 5;

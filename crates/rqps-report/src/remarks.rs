@@ -1,9 +1,9 @@
 //! Remarks of the authors of imported results.
 
 use super::document::{Block, Section};
-use crate::analyze::Comparison;
-use crate::analyze::remarks::Remark;
-use crate::units::counted;
+use rqps_analysis::Comparison;
+use rqps_analysis::remarks::Remark;
+use rqps_model::units::counted;
 
 /// `None` if the import has only numbers.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {

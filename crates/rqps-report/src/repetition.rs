@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::document::{Block, Cell, Column, Digits, Document, Mark, Section, Table};
 use super::facts::host_line;
 use super::json::versioned;
-use crate::analyze::Comparison;
-use crate::analyze::repetition::{
+use rqps_analysis::Comparison;
+use rqps_analysis::repetition::{
     Agreement, OtherBuild, RepeatedRatio, RepeatedStep, RepeatedTarget, Repetition,
 };
-use crate::domain::build::Manifest;
+use rqps_model::build::Manifest;
 
 /// Version of the JSON form; it grows when a reader would have to change.
 pub const REPETITION_SCHEMA: u32 = 1;

@@ -2,10 +2,10 @@
 
 use super::counted_functions::shown;
 use super::document::{Block, Cell, Column, Digits, Table};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::TargetResult;
-use crate::analyze::sampled::{LAYOUT_SHARE, ProfileFacts, SampledChange, SampledFunction};
-use crate::domain::sampled::CallGraph;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::TargetResult;
+use rqps_analysis::sampled::{LAYOUT_SHARE, ProfileFacts, SampledChange, SampledFunction};
+use rqps_model::sampled::CallGraph;
 
 /// The samples of a target in a step: a sentence, and the functions that differ.
 pub(super) fn of_target(target: &TargetResult) -> Vec<Block> {

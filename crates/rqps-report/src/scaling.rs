@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::chart::{Axis, Chart, Form, Line, Point, Series};
 use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
 use super::tables::{absolute, judged};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{StepComparison, TargetResult};
-use crate::analyze::metrics::rate_unit;
-use crate::domain::metric::Metric;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{StepComparison, TargetResult};
+use rqps_analysis::metrics::rate_unit;
+use rqps_model::metric::Metric;
 
 /// Up to this many steps are shown open.
 const OPEN_MAX: usize = 3;

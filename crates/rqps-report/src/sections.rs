@@ -1,8 +1,8 @@
 //! Hooks of a benchmark in a report.
 
 use super::document::Section;
-use crate::analyze::Comparison;
-use crate::domain::benchmark::Workload;
+use rqps_analysis::Comparison;
+use rqps_model::benchmark::Workload;
 
 /// The hooks of one benchmark. Each is asked about every comparison or workload, and returns
 /// nothing where it has nothing to say.

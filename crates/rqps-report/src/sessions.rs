@@ -1,9 +1,9 @@
 //! Results of each session: ratios of several result sets side by side, and their heterogeneity.
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::Relative;
-use crate::domain::metric::Metric;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::Relative;
+use rqps_model::metric::Metric;
 
 /// A table for each target; `None` for a single session.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {

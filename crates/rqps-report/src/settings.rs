@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::document::{Block, Cell, Column, Fold, Section, Table};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::StepComparison;
-use crate::analyze::plans::normalize;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::StepComparison;
+use rqps_analysis::plans::normalize;
 
 /// With more targets than this, the report lists values with their targets instead of columns.
 const SIDE_BY_SIDE_MAX: usize = 5;

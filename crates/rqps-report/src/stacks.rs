@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::analyze::Comparison;
-use crate::domain::sampled::CallTree;
+use rqps_analysis::Comparison;
+use rqps_model::sampled::CallTree;
 
 /// The stacks of one target in one step, of all blocks.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,7 +183,7 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::sampled::CallNode;
+    use rqps_model::sampled::CallNode;
 
     fn made() -> StepStacks {
         let node = |caller, name, own| CallNode { caller, name, own };

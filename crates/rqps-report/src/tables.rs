@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::document::{Block, Cell, CellValue, Column, Digits, Mark, Section, Table};
 use super::ladder::{self, NarrowTables, StepRows};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{StepComparison, TargetResult};
-use crate::analyze::metrics::rate_unit;
-use crate::domain::benchmark::Group;
-use crate::domain::metric::{Class, Direction, Metric, MetricSpec};
-use crate::domain::verdict::Verdict;
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{StepComparison, TargetResult};
+use rqps_analysis::metrics::rate_unit;
+use rqps_model::benchmark::Group;
+use rqps_model::metric::{Class, Direction, Metric, MetricSpec};
+use rqps_model::verdict::Verdict;
 
 /// The columns of costs per operation: the published ones in the order of o.met files, then those
 /// of rqps.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::document::{Block, Section};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::TargetFacts;
-use crate::domain::build::BuildSource;
-use crate::domain::compatible::CompatibleServer;
-use crate::domain::dialect::Dialect;
-use crate::domain::terms::{NO_ADVICE, Terms};
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::TargetFacts;
+use rqps_model::build::BuildSource;
+use rqps_model::compatible::CompatibleServer;
+use rqps_model::dialect::Dialect;
+use rqps_model::terms::{NO_ADVICE, Terms};
 
 /// The terms of the vendors of the targets; nothing if no target is a vendor's service.
 pub(crate) fn section(comparison: &Comparison) -> Option<Section> {
@@ -64,8 +64,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::domain::build::{Dbms, Manifest, Version};
-    use crate::domain::target::Target;
+    use rqps_model::build::{Dbms, Manifest, Version};
+    use rqps_model::target::Target;
 
     fn vendor(dbms: Dbms, dsn: &str, reported: &str) -> Option<&'static str> {
         let target = Target {

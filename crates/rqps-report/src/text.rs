@@ -1,7 +1,7 @@
 //! A document as plain text: aligned columns, complete names, no truncation.
 
 use super::document::{Block, Document, Section, Table};
-use crate::escape;
+use rqps_model::escape;
 
 /// Column at which text wraps.
 const WIDTH: usize = 100;

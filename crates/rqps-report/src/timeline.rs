@@ -2,14 +2,14 @@
 //! latencies. Long series are thinned so that the file opens fast.
 
 use super::chart::{Axis, Chart, Form, HELD_BACK, Line, Point, STALL, Scale, Series, Span};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{StepComparison, TargetResult};
-use crate::analyze::measurement::QUANTILES;
-use crate::analyze::metrics::rate_unit;
-use crate::domain::benchmark::RateUnit;
-use crate::domain::run::{Dataset, Run, Second, StepRecord};
-use crate::stats::summary::median;
-use crate::stats::{Interval, stability as course};
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{StepComparison, TargetResult};
+use rqps_analysis::measurement::QUANTILES;
+use rqps_analysis::metrics::rate_unit;
+use rqps_model::benchmark::RateUnit;
+use rqps_model::run::{Dataset, Run, Second, StepRecord};
+use rqps_stats::summary::median;
+use rqps_stats::{Interval, stability as course};
 
 /// Reads the seconds of a step, or returns why it cannot.
 pub type SecondsOf<'a> = dyn Fn(&Run, &StepRecord) -> Result<Vec<Second>, String> + Sync + 'a;
@@ -224,7 +224,7 @@ fn quantile_points(target: &TargetResult) -> Vec<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::Group;
+    use rqps_model::benchmark::Group;
 
     fn rows(statements: &[u64]) -> Vec<Second> {
         let row = |(index, statements): (usize, &u64)| Second {

@@ -1,8 +1,8 @@
 //! Turns within a step: their lengths, and the precision of a block's ratio.
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
-use crate::analyze::Comparison;
-use crate::analyze::turns::{TurnScatter, carry_over, scatter, share_between_turns};
+use rqps_analysis::Comparison;
+use rqps_analysis::turns::{TurnScatter, carry_over, scatter, share_between_turns};
 
 /// A row for each step and target; `None` if no targets took turns.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
@@ -72,7 +72,7 @@ fn cells(of: &TurnScatter) -> Vec<Cell> {
 /// The turns in a few words for the head of a report: the number of steps with turns, of all steps;
 /// empty if there are none.
 pub(super) fn line(comparison: &Comparison) -> Option<String> {
-    let records = |step: &crate::analyze::comparison::StepComparison| -> Vec<bool> {
+    let records = |step: &rqps_analysis::comparison::StepComparison| -> Vec<bool> {
         let samples = step.targets.iter().flat_map(|target| &target.samples);
         samples.map(|sample| sample.record.outcome.turns.is_some()).collect()
     };

@@ -1,13 +1,13 @@
 //! The verdict sections: the summary sentence, the lists, and the rule with its figures.
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{Relative, StepComparison, TargetResult};
-use crate::analyze::verdict::{
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{Relative, StepComparison, TargetResult};
+use rqps_analysis::verdict::{
     Explanation, Judgement, TOLD_TOGETHER, TargetVerdicts, Test, VerdictCounts,
 };
-use crate::domain::metric::Metric;
-use crate::domain::verdict::{Rules, Verdict};
+use rqps_model::metric::Metric;
+use rqps_model::verdict::{Rules, Verdict};
 
 /// The findings and their limits, a sentence each; empty for a baseline alone.
 pub(super) fn headline(comparison: &Comparison) -> Option<Section> {

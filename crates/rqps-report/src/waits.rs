@@ -1,9 +1,9 @@
 //! Off-CPU time in reports: what the threads that serve clients wait for.
 
 use super::document::{Block, Cell, Column, Digits, Table};
-use crate::analyze::comparison::TargetResult;
-use crate::analyze::sampled::{SampledWait, WaitChange};
-use crate::domain::verdict::Rules;
+use rqps_analysis::comparison::TargetResult;
+use rqps_analysis::sampled::{SampledWait, WaitChange};
+use rqps_model::verdict::Rules;
 
 /// Waits of a smaller share of both targets' time are not listed, unless they differ.
 const SHARE_LEAST: f64 = 0.002;

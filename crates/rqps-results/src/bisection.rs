@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{ResultsError, atomic, plain_set};
-use crate::bounded;
-use crate::domain::bisection::{BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest};
-use crate::json;
+use rqps_model::bisection::{BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest};
+use rqps_model::bounded;
+use rqps_model::json;
 
 const LOG: &str = "bisect.json";
 

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::domain::gate::{Calibration, GATE_FORMAT};
-use crate::results::error::ResultsError;
-use crate::results::store::json;
-use crate::results::{atomic, files};
+use crate::error::ResultsError;
+use crate::store::json;
+use crate::{atomic, files};
+use rqps_model::gate::{Calibration, GATE_FORMAT};
 
 /// Stores a calibration in `folder`, in the place of an earlier one of the same host, product and
 /// way of measuring. Returns the file.

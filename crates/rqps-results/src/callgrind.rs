@@ -14,12 +14,10 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::bounded;
-use crate::domain::counted::{
-    CountedProfile, ProfileCall, ProfileFunction, ProfilePart, Simulated,
-};
-use crate::domain::run::StepRecord;
-use crate::results::ResultsError;
+use crate::ResultsError;
+use rqps_model::bounded;
+use rqps_model::counted::{CountedProfile, ProfileCall, ProfileFunction, ProfilePart, Simulated};
+use rqps_model::run::StepRecord;
 
 /// Characters of a profile; no server has that many functions.
 const TEXT_MAX: u64 = 512 << 20;

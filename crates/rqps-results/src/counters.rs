@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::domain::run::{Counter, Run, StepRecord};
-use crate::results::{ResultsError, files};
+use crate::{ResultsError, files};
+use rqps_model::run::{Counter, Run, StepRecord};
 
 const HEAD: &str = "counter,before,after";
 

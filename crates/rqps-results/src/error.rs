@@ -38,7 +38,7 @@ pub enum ResultsError {
         path: PathBuf,
         /// Its version.
         found: u32,
-        /// [`crate::domain::run::FORMAT`].
+        /// [`rqps_model::run::FORMAT`].
         known: u32,
     },
     /// A value of an enumeration that this rqps does not know: a later one wrote it.
@@ -148,7 +148,7 @@ fn field_before(text: &str, line: usize, column: usize, value: &str) -> Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::Workload;
+    use rqps_model::benchmark::Workload;
 
     #[test]
     fn a_value_of_a_newer_rqps_is_named_with_its_field() {

@@ -13,10 +13,10 @@ use memchr::{memchr2, memchr3};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::bounded;
-use crate::domain::run::{FORMAT, RunRecord, StepRecord};
-use crate::json;
-use crate::results::error::ResultsError;
+use crate::error::ResultsError;
+use rqps_model::bounded;
+use rqps_model::json;
+use rqps_model::run::{FORMAT, RunRecord, StepRecord};
 
 /// A folder that holds a run.
 pub(super) struct FolderOfRun {

@@ -10,10 +10,10 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::bounded;
-use crate::domain::run::StepRecord;
-use crate::domain::sampled::{CallNode, CallTree};
-use crate::results::ResultsError;
+use crate::ResultsError;
+use rqps_model::bounded;
+use rqps_model::run::StepRecord;
+use rqps_model::sampled::{CallNode, CallTree};
 
 /// Characters of a profile at most.
 const TEXT_MAX: u64 = 512 << 20;

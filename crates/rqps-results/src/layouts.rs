@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::domain::layout::{LAYOUT_FORMAT, LayoutRates};
-use crate::results::error::ResultsError;
-use crate::results::store::json;
-use crate::results::{atomic, files};
+use crate::error::ResultsError;
+use crate::store::json;
+use crate::{atomic, files};
+use rqps_model::layout::{LAYOUT_FORMAT, LayoutRates};
 
 /// Stores rates in `folder`, in the place of earlier ones of the same host and product. Returns
 /// the file.

@@ -1,14 +1,6 @@
 //! The run folder: results as files that stay readable, copyable and mergeable (docs/results.md).
 //! Written whole or not at all; nothing is computed here.
 
-use crate as results;
-use rqps_model as domain;
-use rqps_model::bounded;
-use rqps_model::escape;
-use rqps_model::json;
-use rqps_model::units;
-use rqps_stats::parallel;
-
 mod accepted;
 mod atomic;
 mod bisection;

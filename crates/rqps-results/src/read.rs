@@ -6,13 +6,13 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::domain::benchmark::BenchmarkParameters;
-use crate::domain::gate::HostLog;
-use crate::domain::host::{Host, Tuning, fingerprint};
-use crate::domain::run::{Dataset, LeftOut, ReadSeconds, Run, StepRecord};
-use crate::parallel;
-use crate::results::files::{FolderOfRun, KnownShapes, RecordReader, entries, run_folders};
-use crate::results::{ResultSet, ResultsError, callgrind, counters, folded, seconds};
+use crate::files::{FolderOfRun, KnownShapes, RecordReader, entries, run_folders};
+use crate::{ResultSet, ResultsError, callgrind, counters, folded, seconds};
+use rqps_model::benchmark::BenchmarkParameters;
+use rqps_model::gate::HostLog;
+use rqps_model::host::{Host, Tuning, fingerprint};
+use rqps_model::run::{Dataset, LeftOut, ReadSeconds, Run, StepRecord};
+use rqps_stats::parallel;
 
 /// The folder in a result folder that holds the runs of its counting pass: a result set of its own.
 pub const COUNTS: &str = "count";

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::domain::run::{CpuTime, DiskUsage, HostUsage, Run, Second, StepRecord, Usage};
-use crate::results::{ResultsError, files};
+use crate::{ResultsError, files};
+use rqps_model::run::{CpuTime, DiskUsage, HostUsage, Run, Second, StepRecord, Usage};
 
 /// A column of the CSV: its head, which names the unit, and its value in a row.
 pub struct SecondsColumn {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::domain::run::Run;
-use crate::results::{ResultsError, files};
+use crate::{ResultsError, files};
+use rqps_model::run::Run;
 
 /// One of these is in `logs/`, by DBMS. Their first two columns are name and value, under a head.
 const FILES: [&str; 3] = ["pg_settings.tsv", "variables.tsv", "pragmas.tsv"];

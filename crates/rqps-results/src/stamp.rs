@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::{ResultsError, entries};
 
-use crate::bounded;
-use crate::units;
+use rqps_model::bounded;
+use rqps_model::units;
 
 /// Folders of a result set are not deeper.
 const DEPTH_MAX: usize = 6;

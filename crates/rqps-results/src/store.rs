@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::domain::block::{BLOCK_FORMAT, BlockReport};
-use crate::domain::gate::{GATE_FORMAT, HostLog};
-use crate::domain::host::{Host, fingerprint};
-use crate::domain::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
-use crate::results::{
-    ResultsError, atomic, callgrind, counters, files, folded, plain_set, seconds,
-};
+use crate::{ResultsError, atomic, callgrind, counters, files, folded, plain_set, seconds};
+use rqps_model::block::{BLOCK_FORMAT, BlockReport};
+use rqps_model::gate::{GATE_FORMAT, HostLog};
+use rqps_model::host::{Host, fingerprint};
+use rqps_model::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
 #[derive(Clone, Debug)]
@@ -383,7 +381,7 @@ pub(super) fn json<T: Serialize + DeserializeOwned>(
 ) -> Result<Vec<u8>, ResultsError> {
     let unwritable = |why: String| ResultsError::Unwritable { what: format!("`{what}`"), why };
     let mut text = serde_json::to_string_pretty(value).map_err(|e| unwritable(e.to_string()))?;
-    if let Err(fault) = crate::json::read::<T>(&text) {
+    if let Err(fault) = rqps_model::json::read::<T>(&text) {
         let line = text.lines().nth(fault.line().saturating_sub(1)).unwrap_or("").trim();
         return Err(unwritable(format!("`{line}` cannot be read back: {fault}")));
     }

@@ -1,9 +1,5 @@
 //! Pure mathematics of comparisons: no database, no clock, no randomness.
 
-use crate as stats;
-#[cfg(test)]
-use rqps_model::datagen;
-
 pub mod bisection;
 pub mod change_points;
 mod chi_square;

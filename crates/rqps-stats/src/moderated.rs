@@ -2,8 +2,8 @@
 //! variance (Smyth 2004), and the test against a threshold (McCarthy and Smyth 2009).
 
 use super::gamma::{digamma, trigamma, trigamma_inverse};
-use crate::stats::interval::Interval;
-use crate::stats::{student, summary};
+use crate::interval::Interval;
+use crate::{student, summary};
 
 /// Fewer tests than this do not show how their variances vary, so each test stands alone.
 pub const TESTS_MIN: usize = 4;

@@ -2,8 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::stats::interval::Interval;
-use crate::stats::{student, summary};
+use crate::interval::Interval;
+use crate::{student, summary};
 
 /// The mean of paired differences with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]

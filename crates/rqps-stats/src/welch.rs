@@ -1,8 +1,8 @@
 //! The difference of two independent estimates with standard errors of their own.
 
-use crate::stats::interval::Interval;
-use crate::stats::moderated::Estimate;
-use crate::stats::student;
+use crate::interval::Interval;
+use crate::moderated::Estimate;
+use crate::student;
 
 /// The difference of two estimates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub fn difference(first: Estimate, second: Estimate, confidence: f64) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::summary;
+    use crate::summary;
 
     fn estimate(values: &[f64]) -> Estimate {
         let sd = summary::stddev(values).unwrap();

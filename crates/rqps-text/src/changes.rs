@@ -1,7 +1,7 @@
 //! Tables, views and other objects that a load makes, changes or drops.
 
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::{Identifier, Literal, TableName};
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::{Identifier, Literal, TableName};
 
 /// Something that a statement makes, changes or drops.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -272,10 +272,10 @@ mod tests {
 
     #[test]
     fn any_fields_survive_being_written() {
-        let mut rng = crate::datagen::rng::Rng::new(5);
+        let mut rng = rqps_model::datagen::rng::Rng::new(5);
         for _ in 0..500 {
             let letters = [',', '"', '\n', 'a', 'é', ' ', '\\'];
-            let field = |rng: &mut crate::datagen::rng::Rng| -> String {
+            let field = |rng: &mut rqps_model::datagen::rng::Rng| -> String {
                 (0..rng.below(5)).map(|_| letters[rng.below(7) as usize]).collect()
             };
             let rows: Vec<Vec<String>> =

@@ -1,6 +1,6 @@
 //! Distinguishes code, literals, quoted names and comments in a SQL text.
 
-use crate::domain::dialect::Dialect;
+use rqps_model::dialect::Dialect;
 
 /// Walks through SQL byte by byte and tells code from the rest.
 #[derive(Clone, Debug)]

@@ -1,12 +1,6 @@
 //! The texts that a user brings: SQL with references to parameters, files of statements, scripts of
 //! pgbench, CSV, TOML. They are read here without a server and without a file system.
 
-use crate as user_text;
-use rqps_model as domain;
-#[cfg(test)]
-use rqps_model::datagen;
-use rqps_model::json;
-
 mod admission;
 mod changes;
 mod csv;

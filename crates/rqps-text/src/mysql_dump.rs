@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn any_bytes_are_judged() {
-        let mut rng = crate::datagen::rng::Rng::new(3);
+        let mut rng = rqps_model::datagen::rng::Rng::new(3);
         let parts = ["CREATE ", "DEFINER", "=", "`", "@", "/*!", "'", "\u{e9}", "50003 ", "SET "];
         for _ in 0..2000 {
             let text: String = (0..6).map(|_| parts[rng.below(10) as usize]).collect();

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::domain::dialect::Dialect;
-use crate::user_text::lexer::SqlLexer;
-use crate::user_text::references::{parts, words};
+use crate::lexer::SqlLexer;
+use crate::references::{parts, words};
+use rqps_model::dialect::Dialect;
 
 /// What a statement does to data, as far as its words tell.
 #[derive(Clone, Debug, PartialEq, Eq)]

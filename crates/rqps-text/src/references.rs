@@ -1,7 +1,7 @@
 //! References to parameters in SQL: `:name` outside literals, quoted names and comments.
 
-use crate::domain::dialect::Dialect;
-use crate::user_text::lexer::{SqlLexer, is_of_name};
+use crate::lexer::{SqlLexer, is_of_name};
+use rqps_model::dialect::Dialect;
 
 /// A part of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use crate::domain::dialect::Dialect;
-use crate::user_text::lexer::{SqlLexer, is_of_name};
+use crate::lexer::{SqlLexer, is_of_name};
+use rqps_model::dialect::Dialect;
 
 /// A part of a file, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::domain::sql_workload::TextPosition;
-use crate::json;
+use rqps_model::json;
+use rqps_model::sql_workload::TextPosition;
 
 /// Characters of the longest line that an error shows.
 const SHOWN_MAX: usize = 200;

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use crate::domain::endpoint::{Address, Login};
-use crate::wire::WireError;
-use crate::wire::mysql::MysqlClient;
-use crate::wire::postgres::PostgresClient;
+use crate::WireError;
+use crate::mysql::MysqlClient;
+use crate::postgres::PostgresClient;
+use rqps_model::endpoint::{Address, Login};
 
 /// A session whose statement can be ended.
 #[derive(Clone)]

@@ -20,7 +20,7 @@ mod scheme;
 
 use self::parts::Parts;
 use self::scheme::{is_option, known_scheme, split_options, variable};
-use crate::domain::dialect::Dialect;
+use rqps_model::dialect::Dialect;
 
 pub use fault::DsnError;
 pub use name::Dsn;

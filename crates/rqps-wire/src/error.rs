@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::escape;
+use rqps_model::escape;
 
 /// An error of a connection.
 #[derive(Debug, Error)]

@@ -9,7 +9,7 @@ use super::mysql::MysqlClient;
 use super::postgres::PostgresClient;
 use super::socket::Channel;
 use super::{mylogin, option_file, tls};
-use crate::domain::endpoint::{ChannelBinding, Login};
+use rqps_model::endpoint::{ChannelBinding, Login};
 
 /// A client whose server sends `bytes` and then leaves; the other end of its connection.
 fn connected(bytes: &[u8]) -> (Channel, UnixStream) {

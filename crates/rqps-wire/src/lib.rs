@@ -3,11 +3,6 @@
 //! count rows without decoding them, and allocate nothing per statement once their buffers have
 //! grown.
 
-use crate as wire;
-use rqps_model as domain;
-use rqps_model::bounded;
-use rqps_model::escape;
-
 pub mod cancel;
 mod der;
 pub mod dsn;

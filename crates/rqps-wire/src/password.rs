@@ -17,9 +17,9 @@ use thiserror::Error;
 
 use super::dsn::{Dsn, DsnError};
 use super::{mylogin, option_file};
-use crate::bounded;
-use crate::domain::dialect::OwnClient;
-use crate::domain::endpoint::Address;
+use rqps_model::bounded;
+use rqps_model::dialect::OwnClient;
+use rqps_model::endpoint::Address;
 
 /// Folders of Postgres sockets whose host is `localhost` in a password file.
 const DEFAULT_SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];

@@ -1,6 +1,6 @@
 //! The rows of a reply: kept as text, taken as numbers, or only counted.
 
-use crate::domain::row_digest::RowDigest;
+use rqps_model::row_digest::RowDigest;
 
 /// Rows as text, for statements that are not measured; `None` is NULL.
 pub type TextRows = Vec<Vec<Option<String>>>;

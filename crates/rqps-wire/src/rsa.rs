@@ -14,8 +14,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
 
-use crate::bounded;
-use crate::wire::der::{BIT_STRING, INTEGER, SEQUENCE, element};
+use crate::der::{BIT_STRING, INTEGER, SEQUENCE, element};
+use rqps_model::bounded;
 
 const HASH_BYTES: usize = 20;
 

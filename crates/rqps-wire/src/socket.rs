@@ -18,9 +18,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::domain::endpoint::{Address, Consent};
-use crate::wire::reach::{self, GRACE, SLICE, connect_tcp, is_stopped};
-use crate::wire::{WireError, tls};
+use crate::reach::{self, GRACE, SLICE, connect_tcp, is_stopped};
+use crate::{WireError, tls};
+use rqps_model::endpoint::{Address, Consent};
 
 /// Bytes. A reply of any statement except a scan fits; a scan gains nothing from more, because
 /// servers flush every 8 or 16 KiB.

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::finding::{AnswerFinding, AnswerWeight, Told};
 use super::{replies, tables};
-use crate::analyze::comparison::StepComparison;
-use crate::domain::answers::StepAnswers;
-use crate::domain::run::{Dataset, Run};
-use crate::domain::verdict::Rules;
+use crate::comparison::StepComparison;
+use rqps_model::answers::StepAnswers;
+use rqps_model::run::{Dataset, Run};
+use rqps_model::verdict::Rules;
 
 /// Compares answers and data of each target with those of the baseline, and notes in the steps
 /// which of them cannot be compared.

@@ -2,10 +2,10 @@
 
 use super::finding::{AnswerWeight, Told};
 use super::rows::{are_excused, are_near, count, difference, row};
-use crate::domain::answers::{AnswerReply, StatementAnswer, StepAnswers};
-use crate::domain::dialect::Dialect;
-use crate::domain::row_digest::RowsRecord;
-use crate::user_text;
+use rqps_model::answers::{AnswerReply, StatementAnswer, StepAnswers};
+use rqps_model::dialect::Dialect;
+use rqps_model::row_digest::RowsRecord;
+use rqps_text as user_text;
 
 /// Words of functions and values that depend on the time, the version or the session.
 const OF_THE_MOMENT: &str = "\
@@ -185,7 +185,7 @@ fn rows(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::row_digest::RowDigest;
+    use rqps_model::row_digest::RowDigest;
 
     /// Rows of columns with `|` between them.
     fn record(rows: &[&str]) -> RowsRecord {

@@ -1,6 +1,6 @@
 //! Rows in words, and rows that are alike.
 
-use crate::domain::row_digest::{RowsRecord, SampleRow, is_near};
+use rqps_model::row_digest::{RowsRecord, SampleRow, is_near};
 
 /// Most characters of a row.
 const ROW: usize = 160;

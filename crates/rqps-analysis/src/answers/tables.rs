@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::finding::{AnswerWeight, Told};
 use super::rows::{begins_with_date, count, difference, is_uuid};
-use crate::domain::answers::TableRecord;
-use crate::domain::row_digest::ColumnDigest;
-use crate::domain::run::Run;
+use rqps_model::answers::TableRecord;
+use rqps_model::row_digest::ColumnDigest;
+use rqps_model::run::Run;
 
 /// Tables that differ, by name.
 pub(super) fn compare((base, run): (&Run, &Run), labels: (&str, &str)) -> Vec<(String, Told)> {
@@ -97,7 +97,7 @@ fn harmless_column(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::row_digest::RowDigest;
+    use rqps_model::row_digest::RowDigest;
 
     #[test]
     fn tables_differ_by_their_rows_but_not_by_what_each_load_makes_for_itself() {

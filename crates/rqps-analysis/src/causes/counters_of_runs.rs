@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::analyze::counters::{CounterChange, per_operation};
-use crate::domain::run::{Dataset, Run, StepRecord};
-use crate::parallel;
+use crate::counters::{CounterChange, per_operation};
+use rqps_model::run::{Dataset, Run, StepRecord};
+use rqps_stats::parallel;
 
 /// Receives the name of a counter and its values before and after a step.
 pub type TakeCounter<'a> = &'a mut dyn FnMut(&str, f64, f64);

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters_of_runs::{CountersOfRuns, ReadCounters, WantedSteps};
 use super::found::{Causes, CausesOfStep, SettingsOfTarget};
-use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
-use crate::analyze::counted::TotalChange;
-use crate::analyze::counters::{CounterChange, MovedCounter, moved};
-use crate::analyze::measurement::Measurement;
-use crate::analyze::pairing::{PairKey, pair_key};
-use crate::domain::metric::Metric;
-use crate::domain::run::{Dataset, Run};
-use crate::parallel;
+use crate::comparison::{Comparison, StepComparison, TargetResult};
+use crate::counted::TotalChange;
+use crate::counters::{CounterChange, MovedCounter, moved};
+use crate::measurement::Measurement;
+use crate::pairing::{PairKey, pair_key};
+use rqps_model::metric::Metric;
+use rqps_model::run::{Dataset, Run};
+use rqps_stats::parallel;
 
 /// Settings that say who a server is, not what it does.
 const NAMES_OF_PLACES: [&str; 10] = [

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::analyze::counters::MovedCounter;
+use crate::counters::MovedCounter;
 
 /// Facts in a comparison's run folders beside its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::evidence::{Disagreement, Evidence, disagreement, distinct, spell};
 use super::kind::{Caveat, CaveatKind};
-use crate::analyze::extension::Extension;
-use crate::analyze::metrics::rate_unit;
-use crate::analyze::pairing::{PairKey, pair_key};
-use crate::analyze::server_settings::{setting_differences, spell_differences};
-use crate::domain::benchmark::Workload;
-use crate::domain::build::{BuildSource, Manifest};
-use crate::domain::config::Config;
-use crate::domain::run::RunRecord;
+use crate::extension::Extension;
+use crate::metrics::rate_unit;
+use crate::pairing::{PairKey, pair_key};
+use crate::server_settings::{setting_differences, spell_differences};
+use rqps_model::benchmark::Workload;
+use rqps_model::build::{BuildSource, Manifest};
+use rqps_model::config::Config;
+use rqps_model::run::RunRecord;
 
 /// Differing lines of settings that are shown; the rest is counted.
 const LINES_SHOWN: usize = 8;

@@ -3,9 +3,9 @@
 use super::evidence::Evidence;
 use super::kind::{Caveat, CaveatKind};
 use super::limits::PAIRS_MIN;
-use crate::domain::metric::Metric;
-use crate::domain::run::Status;
-use crate::units::counted;
+use rqps_model::metric::Metric;
+use rqps_model::run::Status;
+use rqps_model::units::counted;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = Vec::new();

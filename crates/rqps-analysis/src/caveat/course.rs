@@ -3,9 +3,9 @@
 use super::evidence::{Evidence, percent, up_to};
 use super::kind::{Caveat, CaveatKind};
 use super::limits::{CARRY_OVER_ERRORS, CARRY_OVER_MIN};
-use crate::analyze::turns;
-use crate::stats::stability::Stability;
-use crate::stats::summary::median;
+use crate::turns;
+use rqps_stats::stability::Stability;
+use rqps_stats::summary::median;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = evidence.by_target(|target, label| of_target(evidence, target, label));

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::kind::{Caveat, CaveatKind};
-use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
-use crate::domain::run::{Dataset, StepRecord};
-use crate::parallel;
-use crate::units::counted;
+use crate::comparison::{Comparison, StepComparison, TargetResult};
+use rqps_model::run::{Dataset, StepRecord};
+use rqps_model::units::counted;
+use rqps_stats::parallel;
 
 /// The input of detectors.
 #[derive(Debug)]

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use super::evidence::Evidence;
 use super::kind::{Caveat, CaveatKind};
 use super::{comparability, completeness, course, measuring, newer, planning, readahead};
-use crate::analyze::answers::{AnswerFinding, AnswerWeight};
-use crate::analyze::comparison::Comparison;
-use crate::analyze::counted::is_counted;
-use crate::analyze::extension::Extension;
-use crate::domain::run::Dataset;
+use crate::answers::{AnswerFinding, AnswerWeight};
+use crate::comparison::Comparison;
+use crate::counted::is_counted;
+use crate::extension::Extension;
+use rqps_model::run::Dataset;
 
 /// All caveats, the gravest first; those of one kind in the order of targets and steps.
 pub(crate) fn find(

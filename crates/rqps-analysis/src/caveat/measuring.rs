@@ -8,13 +8,13 @@ use super::limits::{
     CLIENT_BUSY_MAX, CLIENT_HOST_BUSY_MAX, CLIENT_SHARE_MAX, ERROR_SHARE_MIN, FOREIGN_SHARE_MAX,
     NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, WRITE_BACK_MIN_KB,
 };
-use crate::analyze::comparison::StepComparison;
-use crate::analyze::plans;
-use crate::domain::benchmark::{Group, Placement};
-use crate::domain::metric::Metric;
-use crate::domain::run::StepRecord;
-use crate::stats::summary::median;
-use crate::units::counted;
+use crate::comparison::StepComparison;
+use crate::plans;
+use rqps_model::benchmark::{Group, Placement};
+use rqps_model::metric::Metric;
+use rqps_model::run::StepRecord;
+use rqps_model::units::counted;
+use rqps_stats::summary::median;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = evidence.by_target(|target, label| of_target(evidence, target, label));

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::evidence::Evidence;
 use super::kind::{Caveat, CaveatKind};
-use crate::domain::benchmark::{Group, RateUnit};
-use crate::domain::run::LeftOut;
-use crate::domain::step_parameters::StepPurpose;
+use rqps_model::benchmark::{Group, RateUnit};
+use rqps_model::run::LeftOut;
+use rqps_model::step_parameters::StepPurpose;
 
 /// One caveat for all of it.
 pub(super) fn find(evidence: &Evidence) -> Option<Caveat> {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::evidence::Evidence;
 use super::kind::{Caveat, CaveatKind};
-use crate::analyze::plans::{normalize, shorten};
-use crate::domain::run::StepRecord;
+use crate::plans::{normalize, shorten};
+use rqps_model::run::StepRecord;
 
 /// Characters of a plan that are shown.
 const PLAN_WIDTH: usize = 120;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::evidence::Evidence;
 use super::kind::{Caveat, CaveatKind};
-use crate::domain::host::Tuning;
-use crate::domain::run::RunRecord;
+use rqps_model::host::Tuning;
+use rqps_model::run::RunRecord;
 
 /// Settings of servers by which reads are made larger, and the bytes of a plain number there.
 const SETTINGS: [(&str, u64); 3] = [

@@ -3,10 +3,10 @@
 
 use super::difference::{BackgroundChange, Change, CountedChange, FunctionComparison, TotalChange};
 use super::functions::{ComparedFunctions, compare_functions};
-use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
-use crate::analyze::verdict::Explanation;
-use crate::domain::metric::Metric;
-use crate::domain::verdict::Verdict;
+use crate::comparison::{Comparison, StepComparison, TargetResult};
+use crate::verdict::Explanation;
+use rqps_model::metric::Metric;
+use rqps_model::verdict::Verdict;
 
 /// Functions of other threads are compared where these execute more than this share of what the
 /// thread that serves the client executes.

@@ -7,9 +7,9 @@ use super::difference::{Change, FunctionChange, FunctionComparison, FunctionCost
 use super::weaker::{self, WeakMatches};
 use super::work::{Callers, CountedWork, ThreadWork, work};
 use super::{moved, nameless};
-use crate::analyze::comparison::{RunFacts, TargetResult};
-use crate::analyze::measurement::Measurement;
-use crate::stats::summary::{mean, stddev};
+use crate::comparison::{RunFacts, TargetResult};
+use crate::measurement::Measurement;
+use rqps_stats::summary::{mean, stddev};
 
 /// Differences below this share of the baseline's total are not listed one by one.
 const SHARE_LEAST: f64 = 0.0005;

@@ -85,7 +85,7 @@ fn taker(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::counted::FunctionCost;
+    use crate::counted::FunctionCost;
 
     fn function(name: &str, before: f64, after: f64) -> FunctionChange {
         let cost = |own: f64| FunctionCost { own, inclusive: own, calls: own / 10.0 };

@@ -57,7 +57,7 @@ pub(super) fn roll_up(mut works: Vec<&mut ThreadWork>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::counted::FunctionCost;
+    use crate::counted::FunctionCost;
 
     fn work(functions: &[(&str, f64)]) -> ThreadWork {
         let cost = |own| FunctionCost { own, inclusive: own, calls: 1.0 };

@@ -1,7 +1,7 @@
 //! The change of a step's total.
 
 use super::difference::TotalChange;
-use crate::analyze::comparison::Relative;
+use crate::comparison::Relative;
 
 /// Totals that differ by no more than this share are the same: repeats of one build differ by up to
 /// this much.
@@ -29,7 +29,7 @@ impl TotalChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Interval;
+    use rqps_stats::Interval;
 
     #[test]
     fn an_interval_must_lie_on_one_side() {

@@ -171,7 +171,7 @@ fn bracket_end(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::counted::FunctionCost;
+    use crate::counted::FunctionCost;
 
     #[test]
     fn names_without_what_a_release_changes() {

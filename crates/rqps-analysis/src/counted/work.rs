@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::difference::FunctionCost;
 use super::names;
-use crate::analyze::comparison::Comparison;
-use crate::analyze::measurement::MetricValue;
-use crate::domain::benchmark::RateUnit;
-use crate::domain::counted::{Counted, CountedProfile, ProfileFunction, ProfilePart};
-use crate::domain::metric::Metric;
-use crate::domain::run::StepRecord;
+use crate::comparison::Comparison;
+use crate::measurement::MetricValue;
+use rqps_model::benchmark::RateUnit;
+use rqps_model::counted::{Counted, CountedProfile, ProfileFunction, ProfilePart};
+use rqps_model::metric::Metric;
+use rqps_model::run::StepRecord;
 
 /// Rounds in which shares of functions that several callers use are passed on to what these call.
 /// Chains of such functions are shorter.
@@ -241,7 +241,7 @@ fn fixed_share(function: &ProfileFunction, client: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::counted::{ProfileCall, Simulated};
+    use rqps_model::counted::{ProfileCall, Simulated};
 
     fn part(functions: &[(&str, &str, u64)], calls: &[(usize, usize, u64, u64)]) -> ProfilePart {
         let functions = functions.iter().map(|(object, name, own)| ProfileFunction {

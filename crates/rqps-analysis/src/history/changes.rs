@@ -6,16 +6,16 @@ use serde::Serialize;
 
 use super::fit::{BlockValue, VersionFit, fit};
 use super::rung::Rung;
-use crate::analyze::Comparison;
-use crate::analyze::comparison::StepComparison;
-use crate::analyze::counted::COUNTS_TAU;
-use crate::analyze::pairing::{CONFIDENCE, PairKey, pair_key};
-use crate::domain::benchmark::Group;
-use crate::domain::metric::Metric;
-use crate::domain::verdict::Rules;
-use crate::stats::change_points::{VersionLevel, VersionMean, partition, penalty};
-use crate::stats::moderated::{Estimate, Prior, SD_MIN, Spread};
-use crate::stats::{Interval, summary};
+use crate::Comparison;
+use crate::comparison::StepComparison;
+use crate::counted::COUNTS_TAU;
+use crate::pairing::{CONFIDENCE, PairKey, pair_key};
+use rqps_model::benchmark::Group;
+use rqps_model::metric::Metric;
+use rqps_model::verdict::Rules;
+use rqps_stats::change_points::{VersionLevel, VersionMean, partition, penalty};
+use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread};
+use rqps_stats::{Interval, summary};
 
 /// One step of a ladder.
 #[derive(Clone, Debug, PartialEq, Serialize)]

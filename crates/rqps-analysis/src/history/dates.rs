@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::hosts::{HostChange, host_changes};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::TargetResult;
-use crate::domain::metric::{Direction, Metric};
-use crate::stats::change_points::{Compatibility, EDivisive, e_divisive};
-use crate::stats::summary::geomean;
+use crate::Comparison;
+use crate::comparison::TargetResult;
+use rqps_model::metric::{Direction, Metric};
+use rqps_stats::change_points::{Compatibility, EDivisive, e_divisive};
+use rqps_stats::summary::geomean;
 
 /// Options of a history over dates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -156,7 +156,7 @@ pub(super) fn changes(points: &[DatePoint], of: &DateOptions) -> Vec<DateChange>
         ..EDivisive::default()
     };
     let found = e_divisive(&values, &rules);
-    let change = |shift: crate::stats::change_points::Shift| DateChange {
+    let change = |shift: rqps_stats::change_points::Shift| DateChange {
         at: shift.index,
         means: shift.means,
         ratio: shift.means[1] / shift.means[0],

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::analyze::Comparison;
-use crate::domain::host::{Host, compared};
+use crate::Comparison;
+use rqps_model::host::{Host, compared};
 
 /// Differing facts that are named at most.
 const FACTS_MOST: usize = 6;

@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use super::changes::{self, StepLadder};
 use super::rung::{Rung, by_config, chains, family, rung, sorted};
-use crate::analyze::Comparison;
-use crate::domain::metric::Metric;
+use crate::Comparison;
+use rqps_model::metric::Metric;
 
 /// Options of a ladder.
 #[derive(Clone, Debug, PartialEq)]

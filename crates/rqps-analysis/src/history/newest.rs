@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::dates::{DatePoint, points};
 use super::hosts::host_difference;
 use super::reference::{Reference, WalkRules, reference};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::StepComparison;
-use crate::domain::metric::{Direction, Metric};
-use crate::domain::verdict::Rules;
-use crate::stats::Interval;
-use crate::stats::summary::mean;
+use crate::Comparison;
+use crate::comparison::StepComparison;
+use rqps_model::metric::{Direction, Metric};
+use rqps_model::verdict::Rules;
+use rqps_stats::Interval;
+use rqps_stats::summary::mean;
 
 /// Fewer result sets tell too little of how they scatter, unless an earlier level does.
 const SETS_MIN: usize = 4;

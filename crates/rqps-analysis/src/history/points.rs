@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::rung::{Rung, family, rung};
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{StepComparison, TargetFacts};
-use crate::domain::benchmark::{Group, Workload};
-use crate::domain::metric::{Direction, Metric};
-use crate::units;
+use crate::Comparison;
+use crate::comparison::{StepComparison, TargetFacts};
+use rqps_model::benchmark::{Group, Workload};
+use rqps_model::metric::{Direction, Metric};
+use rqps_model::units;
 
 /// All values of a result set that have a better direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,9 +2,9 @@
 //! night moves nothing and a loss stays a loss until somebody accepts it.
 
 use super::dates::{DateOptions, DatePoint, changes};
-use crate::domain::metric::{Direction, Metric};
-use crate::stats::Prediction;
-use crate::stats::summary::{mean, median};
+use rqps_model::metric::{Direction, Metric};
+use rqps_stats::Prediction;
+use rqps_stats::summary::{mean, median};
 
 /// Fewer differences within levels tell too little of how result sets scatter.
 const DF_MIN: f64 = 3.0;

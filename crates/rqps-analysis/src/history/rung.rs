@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::analyze::Comparison;
-use crate::analyze::comparison::TargetFacts;
-use crate::domain::build::{Dbms, Version};
-use crate::domain::target::Target;
+use crate::Comparison;
+use crate::comparison::TargetFacts;
+use rqps_model::build::{Dbms, Version};
+use rqps_model::target::Target;
 
 /// One target of a ladder.
 #[derive(Clone, Debug, PartialEq, Serialize)]

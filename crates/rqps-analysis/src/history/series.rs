@@ -9,10 +9,10 @@ use super::dates::{DateOptions, DatePoint, StepDates, changes};
 use super::fit::BlockValue;
 use super::points::{Condition, PointTarget, SetPoints};
 use super::rung::{Rung, by_config, chains, sorted};
-use crate::domain::benchmark::Group;
-use crate::domain::metric::Metric;
-use crate::parallel;
-use crate::stats::summary::mean;
+use rqps_model::benchmark::Group;
+use rqps_model::metric::Metric;
+use rqps_stats::parallel;
+use rqps_stats::summary::mean;
 
 /// Fewest versions of a ladder. The report of a result set compares fewer.
 const VERSIONS_MIN: usize = 3;

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 
 use super::judge::TimeTest;
 use super::tree::MergedTree;
-use crate::domain::sampled::{CallGraph, Profiled};
-use crate::stats::Interval;
+use rqps_model::sampled::{CallGraph, Profiled};
+use rqps_stats::Interval;
 
 /// The sampled CPU time of a step: target against base. Times are CPU microseconds per operation of
 /// the server's processes, or of the client that a library works in.

@@ -7,13 +7,13 @@ use super::difference::{FunctionTime, ProfileFacts, SampledChange, SampledFuncti
 use super::judge::{FunctionFamily, FunctionSamples, SampledBlock, TimeTest, judge_functions};
 use super::tree::Merger;
 use super::waits;
-use crate::analyze::comparison::{Comparison, RunFacts, TargetResult};
-use crate::analyze::measurement::Measurement;
-use crate::domain::metric::Metric;
-use crate::domain::sampled::{CallTree, Profiled};
-use crate::domain::verdict::Rules;
-use crate::parallel;
-use crate::stats::summary::mean;
+use crate::comparison::{Comparison, RunFacts, TargetResult};
+use crate::measurement::Measurement;
+use rqps_model::metric::Metric;
+use rqps_model::sampled::{CallTree, Profiled};
+use rqps_model::verdict::Rules;
+use rqps_stats::parallel;
+use rqps_stats::summary::mean;
 
 /// Rows of the list at most.
 const ROWS_MOST: usize = 40;
@@ -269,7 +269,7 @@ fn time<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::sampled::CallNode;
+    use rqps_model::sampled::CallNode;
 
     #[test]
     fn recursion_counts_once() {

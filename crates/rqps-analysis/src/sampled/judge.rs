@@ -9,11 +9,11 @@
 
 use serde::Serialize;
 
-use crate::domain::verdict::Rules;
-use crate::stats::Interval;
-use crate::stats::moderated::{Estimate, Prior, SD_MIN, Spread};
-use crate::stats::multiple::benjamini_hochberg;
-use crate::stats::summary::{mean, stddev};
+use rqps_model::verdict::Rules;
+use rqps_stats::Interval;
+use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread};
+use rqps_stats::multiple::benjamini_hochberg;
+use rqps_stats::summary::{mean, stddev};
 
 /// Differences up to this share of the baseline's time per operation are attributed to the layout
 /// of code (TREAT).
@@ -145,7 +145,7 @@ fn scaled_differences(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagen::rng::Rng;
+    use rqps_model::datagen::rng::Rng;
 
     /// A campaign: shares of functions, noise of blocks.
     struct Campaign {

@@ -1,11 +1,11 @@
 //! The cost of sampling: rates of blocks with and without the profiler.
 
 use super::difference::Overhead;
-use crate::analyze::comparison::{Comparison, TargetResult};
-use crate::domain::metric::Metric;
-use crate::stats::Interval;
-use crate::stats::paired::mean_interval;
-use crate::stats::summary::mean;
+use crate::comparison::{Comparison, TargetResult};
+use rqps_model::metric::Metric;
+use rqps_stats::Interval;
+use rqps_stats::paired::mean_interval;
+use rqps_stats::summary::mean;
 
 /// The cost of sampling in a profiling pass; `None` if no step was measured with and without it.
 pub(crate) fn overhead(profiles: &Comparison) -> Option<Overhead> {

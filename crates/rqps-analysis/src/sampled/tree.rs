@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::domain::sampled::CallTree;
+use rqps_model::sampled::CallTree;
 
 /// Call trees of baseline and target, joined.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -91,7 +91,7 @@ impl MergedTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::sampled::CallNode;
+    use rqps_model::sampled::CallNode;
 
     #[test]
     fn stacks_of_two_targets_are_one_tree() {

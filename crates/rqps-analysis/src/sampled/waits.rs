@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::difference::{SampledWait, WaitChange};
 use super::judge::{FunctionFamily, FunctionSamples, SampledBlock, judge_functions};
-use crate::analyze::comparison::{RunFacts, TargetResult};
-use crate::analyze::measurement::Measurement;
-use crate::domain::metric::Metric;
-use crate::domain::sampled::Waited;
-use crate::domain::verdict::Rules;
-use crate::stats::summary::mean;
+use crate::comparison::{RunFacts, TargetResult};
+use crate::measurement::Measurement;
+use rqps_model::metric::Metric;
+use rqps_model::sampled::Waited;
+use rqps_model::verdict::Rules;
+use rqps_stats::summary::mean;
 
 /// Waits that fewer looks per pair of blocks found are too rare to be tested: many looks find one
 /// long wait.

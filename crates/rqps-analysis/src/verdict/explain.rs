@@ -1,9 +1,9 @@
 //! Associated costs: cost metrics whose change accompanies a change of the rate.
 
 use super::judgement::Explanation;
-use crate::analyze::comparison::TargetResult;
-use crate::domain::metric::Metric;
-use crate::domain::verdict::Verdict;
+use crate::comparison::TargetResult;
+use rqps_model::metric::Metric;
+use rqps_model::verdict::Verdict;
 
 /// The costs that were shown to be worse where the rate was shown to be slower, or better where it
 /// was faster; the largest change first. A small change of a cost explains only a small one of the

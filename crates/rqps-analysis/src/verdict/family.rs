@@ -4,13 +4,13 @@
 use super::host::Widening;
 use super::judgement::{Judgement, SharedVariance, Test};
 use super::member::{Member, PairList, members};
-use crate::domain::metric::Metric;
-use crate::domain::verdict::{Rules, Verdict};
-use crate::stats::Interval;
-use crate::stats::moderated;
-use crate::stats::multiple::{benjamini_hochberg, holm};
-use crate::stats::power::{self, Aim};
-use crate::stats::sequential::Looks;
+use rqps_model::metric::Metric;
+use rqps_model::verdict::{Rules, Verdict};
+use rqps_stats::Interval;
+use rqps_stats::moderated;
+use rqps_stats::multiple::{benjamini_hochberg, holm};
+use rqps_stats::power::{self, Aim};
+use rqps_stats::sequential::Looks;
 
 /// Up to this number of pairs the borrowed variance is so uncertain that equal targets get a SMALL
 /// about twice as often as q says (docs/verdicts.md, small differences at few pairs).
@@ -403,7 +403,7 @@ fn shown(prior: moderated::Prior) -> SharedVariance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::sequential::Looks;
+    use rqps_stats::sequential::Looks;
 
     /// Four blocks that agree to .05 % by luck, while the turns inside each give an error of 1 %.
     #[test]

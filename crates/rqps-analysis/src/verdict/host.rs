@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use super::judgement::Judgement;
-use crate::analyze::host_noise::{self, HostNoise, StepSpread};
-use crate::domain::build::Dbms;
-use crate::domain::gate::{Calibration, Canary, HostLog};
-use crate::domain::metric::Metric;
-use crate::domain::verdict::Verdict;
+use crate::host_noise::{self, HostNoise, StepSpread};
+use rqps_model::build::Dbms;
+use rqps_model::gate::{Calibration, Canary, HostLog};
+use rqps_model::metric::Metric;
+use rqps_model::verdict::Verdict;
 
 /// Level of the steps of an A/A run that are counted as false alarms.
 const ALARM_LEVEL: f64 = 0.05;
@@ -224,11 +224,11 @@ fn offset_sd(steps: &[StepSpread]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::host_noise::tests::differences;
-    use crate::analyze::verdict::judge_on_host;
-    use crate::domain::benchmark::{Idle, Placement};
-    use crate::domain::gate::{BlockRecord, GATE_FORMAT, SlotEffect, StepNoise};
-    use crate::domain::verdict::Rules;
+    use crate::host_noise::tests::differences;
+    use crate::verdict::judge_on_host;
+    use rqps_model::benchmark::{Idle, Placement};
+    use rqps_model::gate::{BlockRecord, GATE_FORMAT, SlotEffect, StepNoise};
+    use rqps_model::verdict::Rules;
 
     /// Twenty steps of thirteen blocks with the same noise.
     fn calibration(sd_ln: f64) -> Calibration {

@@ -6,12 +6,12 @@ use super::family::{self, Cluster, Family};
 use super::host::{self, HostFindings, Widening};
 use super::judgement::{FamilyFacts, Judgement, SharedVariance, VerdictCounts};
 use super::member::PairList;
-use crate::analyze::comparison::{Comparison, Relative, StepComparison};
-use crate::domain::gate::HostLog;
-use crate::domain::metric::{Direction, Metric};
-use crate::domain::verdict::Rules;
-use crate::parallel;
-use crate::stats::sequential::Looks;
+use crate::comparison::{Comparison, Relative, StepComparison};
+use rqps_model::gate::HostLog;
+use rqps_model::metric::{Direction, Metric};
+use rqps_model::verdict::Rules;
+use rqps_stats::parallel;
+use rqps_stats::sequential::Looks;
 
 /// A ratio: indexes of step and target in the comparison, and the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

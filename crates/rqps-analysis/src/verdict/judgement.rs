@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::analyze::number::number_or_inf;
-use crate::domain::metric::Metric;
-use crate::domain::verdict::{Rules, Verdict};
-use crate::stats::Interval;
+use crate::number::number_or_inf;
+use rqps_model::metric::Metric;
+use rqps_model::verdict::{Rules, Verdict};
+use rqps_stats::Interval;
 
 /// From this many steps on, reports name a common reason for a missing verdict once.
 pub const TOLD_TOGETHER: usize = 4;

@@ -1,8 +1,8 @@
 //! The limits of the verdicts on rates, in one sentence.
 
-use crate::analyze::comparison::{Comparison, Relative};
-use crate::domain::metric::Metric;
-use crate::stats::summary::median;
+use crate::comparison::{Comparison, Relative};
+use rqps_model::metric::Metric;
+use rqps_stats::summary::median;
 
 /// The smallest difference that could be found, on half of the steps and on the worst, and what was
 /// found out about the host. Empty where no rate was compared.

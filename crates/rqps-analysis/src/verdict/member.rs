@@ -2,9 +2,9 @@
 //! test holds only if it holds with each of these errors.
 
 use super::host::Widening;
-use crate::stats::Interval;
-use crate::stats::moderated::{Estimate, Prior, SD_MIN, Spread};
-use crate::stats::{student, summary};
+use rqps_stats::Interval;
+use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread};
+use rqps_stats::{student, summary};
 
 /// Degrees of freedom of the error inside a block, at least: it averages many turns, so it is known
 /// better than the scatter of two or three blocks.

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::analyze::comparison::Comparison;
-use crate::domain::metric::Metric;
-use crate::domain::verdict::LookSchedule;
+use crate::comparison::Comparison;
+use rqps_model::metric::Metric;
+use rqps_model::verdict::LookSchedule;
 
 /// A step that is not settled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ pub struct OpenStep {
 /// The comparison must be over runs whose records carry the schedule ([`RunRecord::schedule`]):
 /// then its verdicts are those of the looks.
 ///
-/// [`RunRecord::schedule`]: crate::domain::run::RunRecord::schedule
+/// [`RunRecord::schedule`]: rqps_model::run::RunRecord::schedule
 pub fn open_steps(comparison: &Comparison, schedule: &LookSchedule) -> Vec<OpenStep> {
     let mut open = Vec::new();
     for step in comparison.measured_steps() {

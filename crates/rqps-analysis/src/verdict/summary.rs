@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::judgement::{FamilyFacts, SuiteMean, TargetVerdicts, VerdictCounts, VerdictSummary};
 use super::limit;
-use crate::analyze::comparison::{Comparison, Relative, StepComparison};
-use crate::analyze::groups::{is_summarized, relative_rate};
-use crate::domain::metric::Metric;
-use crate::domain::verdict::{Rules, Verdict};
-use crate::stats::Interval;
-use crate::stats::paired::mean_interval;
+use crate::comparison::{Comparison, Relative, StepComparison};
+use crate::groups::{is_summarized, relative_rate};
+use rqps_model::metric::Metric;
+use rqps_model::verdict::{Rules, Verdict};
+use rqps_stats::Interval;
+use rqps_stats::paired::mean_interval;
 
 /// Up to this many targets, a sentence holds the geometric mean of each.
 const MEANS_MAX: usize = 5;

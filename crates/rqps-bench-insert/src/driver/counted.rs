@@ -7,8 +7,8 @@ use crate::driver::make::{self, Worker};
 use crate::driver::outcome::Ended;
 use rqps_driver::Stop;
 use rqps_driver::clock::Clock;
-use rqps_driver::crew::{Crew, Events};
-use rqps_driver::link::LabLink;
+use rqps_driver::crew::{Events, WorkerPool};
+use rqps_driver::link::ControlChannel;
 use rqps_model::insert::InsertWork;
 use rqps_model::run::Outcome;
 
@@ -16,9 +16,9 @@ use rqps_model::run::Outcome;
 pub(super) fn lead<W: Write>(
     work: &InsertWork,
     batches: u64,
-    crew: &mut Crew<Ended>,
+    crew: &mut WorkerPool<Ended>,
     serving: Option<u32>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let all = make::batches(work);
     let counted = batches.min(all);

@@ -15,7 +15,7 @@ use rqps_driver::clock::SECOND;
 use rqps_driver::columns_of_roles::SeriesOf;
 use rqps_driver::connection::{Connection, Connector};
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_model::insert::InsertWork;
 use rqps_model::run::CpuTime;
@@ -39,7 +39,7 @@ pub(super) fn measure<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: &Connector,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let first = request.number_of(0);
     let posts = make::posts(task, first);

@@ -9,7 +9,7 @@ use crate::driver::meter::{RoleKind, WorkerCpu, WorkerRecorder, buckets, roles};
 use crate::driver::writer::Notes;
 use rqps_driver::Stop;
 use rqps_driver::clock::SECOND;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::request::{DriverRequest, Met, StepRequest};
 use rqps_model::insert::InsertWork;
 use rqps_model::metric::Metric;
@@ -61,7 +61,7 @@ impl WindowEnd {
         self,
         request: &DriverRequest,
         task: &StepRequest<InsertWork>,
-        link: &mut LabLink<W>,
+        link: &mut ControlChannel<W>,
     ) -> Result<WindowEnd, Stop> {
         if !request.is_shared(task.clients) {
             return Ok(self);
@@ -78,7 +78,7 @@ pub(crate) fn speak_for_all<W: Write>(
     outcome: &mut Outcome,
     (request, task): (&DriverRequest, &StepRequest<InsertWork>),
     limited: bool,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let is_shared = request.is_shared(task.clients);
     let mut meet = |number: u64| match is_shared {

@@ -9,9 +9,9 @@ use crate::driver::make::STACK;
 use crate::driver::text::for_table;
 use rqps_driver::Stop;
 use rqps_driver::connection::Connector;
-use rqps_driver::crew::{Crew, Member, Spent, Stand};
+use rqps_driver::crew::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::script::explain as plans;
 use rqps_model::insert::{InsertWork, Maintenance};
@@ -45,7 +45,7 @@ pub(super) fn tables<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: &Arc<Connector>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<Vec<String>, Stop> {
     let tables = StepTables { task, clients: request.all_clients(task.clients) };
     let notes = match request.is_first() {
@@ -61,7 +61,7 @@ pub(super) fn tables<W: Write>(
 fn tables_of_all<W: Write>(
     tables: StepTables<'_>,
     connector: &Arc<Connector>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<Vec<String>, Stop> {
     let task = tables.task;
     let work = &task.work;
@@ -97,29 +97,30 @@ fn maintain<W: Write>(
     tables: StepTables<'_>,
     maintenance: &Maintenance,
     connector: &Arc<Connector>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let member = |table| {
         let engine = tables.task.storage_engine.as_deref();
         let sql = for_table(&maintenance.sql, table, engine);
         let connector = Arc::clone(connector);
-        let life = move |stand: &Stand<()>| {
+        let life = move |stand: &WorkerHandle<()>| {
             let result = connector.open(BESIDE + table)?.simple(&sql);
             result.map_err(|error| format!("failed to run {sql:?}: {error}"))?;
             stand.done((), Spent::default());
             Ok(())
         };
         let name = format!("the maintenance of table {table}");
-        Member { name, stack: STACK, background: false, life: Box::new(life) }
+        WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
     };
-    let mut crew = Crew::start(Instant::now(), tables.numbers().map(member).collect())?;
+    let mut crew = WorkerPool::start(Instant::now(), tables.numbers().map(member).collect())?;
     if !maintenance.wait {
         // It continues beside the step, which does not depend on its end.
         return Ok(());
     }
     let what = maintenance.sql.clone();
-    let mut beat =
-        |link: &mut LabLink<W>| Ok(link.say(&DriverEvent::Waiting { what: what.clone() })?);
+    let mut beat = |link: &mut ControlChannel<W>| {
+        Ok(link.say(&DriverEvent::BackgroundState { what: what.clone() })?)
+    };
     crew.finish(SIGN_OF_LIFE, &mut beat, link)?;
     Ok(())
 }

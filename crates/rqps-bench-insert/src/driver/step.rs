@@ -22,9 +22,11 @@ use rqps_driver::clock::Clock;
 use rqps_driver::clock::SECOND;
 use rqps_driver::columns_of_roles::SeriesOf;
 use rqps_driver::connection::Connector;
-use rqps_driver::crew::{Crew, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand};
+use rqps_driver::crew::{
+    Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
+};
 use rqps_driver::event::{DriverEvent, StepInterval};
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::placement;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::window::{LATE, Window};
@@ -42,7 +44,7 @@ const PINGS: u32 = 50;
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut LabLink<&mut dyn Write>,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     measure(request, &task.own()?, Connector::new(request)?, link)
 }
@@ -52,7 +54,7 @@ fn measure<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: Connector,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     check(task)?;
     match request.endpoint {
@@ -118,7 +120,7 @@ fn measure_really<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: Connector,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let start = Instant::now();
     let connector = Arc::new(connector);
@@ -145,7 +147,7 @@ fn measure_really<W: Write>(
         gate: make::gate(request.dialect),
         seats: seating.seats,
     });
-    let mut crew = Crew::start(start, members(&shared))?;
+    let mut crew = WorkerPool::start(start, members(&shared))?;
     let mut measured = run(&shared, &mut crew, link)?;
     measured.plans = plans;
     measured.notes.splice(..0, notes);
@@ -154,12 +156,12 @@ fn measure_really<W: Write>(
 }
 
 /// One thread for each worker.
-fn members(shared: &Arc<Shared>) -> Vec<Member<Ended>> {
+fn members(shared: &Arc<Shared>) -> Vec<WorkerSpec<Ended>> {
     let member = |(index, post): (usize, &Post)| {
         let shared = Arc::clone(shared);
-        let life = move |stand: &Stand<Ended>| live(&shared, index, stand);
+        let life = move |stand: &WorkerHandle<Ended>| live(&shared, index, stand);
         let (name, life) = (said(*post), Box::new(life));
-        Member { name, stack: STACK, background: false, life }
+        WorkerSpec { name, stack: STACK, background: false, life }
     };
     shared.posts.iter().enumerate().map(member).collect()
 }
@@ -167,8 +169,8 @@ fn members(shared: &Arc<Shared>) -> Vec<Member<Ended>> {
 /// Leads the workers through the window.
 fn run<W: Write>(
     shared: &Shared,
-    crew: &mut Crew<Ended>,
-    link: &mut LabLink<W>,
+    crew: &mut WorkerPool<Ended>,
+    link: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let Shared { request, task, pairs, .. } = shared;
     let ready = crew.gather(link)?;
@@ -228,7 +230,7 @@ fn run<W: Write>(
 }
 
 /// The start of the window: on several hosts at the same moment, even if one of them was late.
-fn window_start<W: Write>(shared: &Shared, link: &LabLink<W>) -> u64 {
+fn window_start<W: Write>(shared: &Shared, link: &ControlChannel<W>) -> u64 {
     let now = || shared.clock.now();
     let is_shared = shared.request.is_shared(shared.task.clients);
     match link.start_by(now).filter(|_| is_shared) {
@@ -264,7 +266,7 @@ impl Intervals for Seconds<'_> {
 }
 
 /// The whole work of one worker. The error is a complete message.
-fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), String> {
+fn live(shared: &Shared, index: usize, stand: &WorkerHandle<Ended>) -> Result<(), String> {
     let post = shared.posts[index];
     let maker = shared.maker();
     let pair = shared.pair(post);
@@ -306,7 +308,7 @@ fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), Strin
 fn first_order(
     shared: &Shared,
     worker: &mut Worker,
-    stand: &Stand<Ended>,
+    stand: &WorkerHandle<Ended>,
 ) -> Result<Option<Order>, String> {
     while let Some(order) = stand.order() {
         match order {
@@ -327,7 +329,7 @@ fn work(
     post: Post,
     worker: &mut Worker,
     start: u64,
-    stand: &Stand<Ended>,
+    stand: &WorkerHandle<Ended>,
 ) -> Result<(), String> {
     let pair = shared.pair(post);
     match worker {
@@ -352,7 +354,7 @@ fn write_all(
     pair: &Pair,
     writer: &mut Writer,
     side: Side,
-    stand: &Stand<Ended>,
+    stand: &WorkerHandle<Ended>,
 ) -> Result<bool, String> {
     loop {
         match pair.wait(side, || shared.clock.now(), || stand.is_over()) {
@@ -397,7 +399,7 @@ mod tests {
     use super::*;
 
     use rqps_driver::request::RequestBody;
-    use rqps_model::benchmark::{OwnWork, StepBody};
+    use rqps_model::benchmark::{StepBody, StepWork};
     use rqps_model::insert::Query;
     use rqps_model::script::Protocol;
 
@@ -418,11 +420,11 @@ mod tests {
         let request = DriverRequest {
             tables: 2,
             ..DriverRequest::fake(RequestBody::Step(Box::new(
-                task.with(StepBody::Own(OwnWork::new("insert", &task.work))),
+                task.with(StepBody::Own(StepWork::new("insert", &task.work))),
             )))
         };
         let connector = Connector::new(&request)?;
-        let mut link = LabLink::alone(Vec::new());
+        let mut link = ControlChannel::alone(Vec::new());
         measure_really(&request, &task, connector, &mut link).map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
             Stop::Gone | Stop::Answered => "gone".to_owned(),

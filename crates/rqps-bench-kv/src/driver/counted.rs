@@ -8,7 +8,7 @@ use crate::driver::maintain;
 use crate::rows::key;
 use rqps_driver::Stop;
 use rqps_driver::crew::Events;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_embed::rocksdb::{Database, Durability, Handle};
 use rqps_model::kv::{KvMaintenance, KvOperation, KvWork};
 
@@ -17,7 +17,7 @@ use rqps_model::kv::{KvMaintenance, KvOperation, KvWork};
 pub(super) fn prepare<W: Write>(
     database: &Arc<Database>,
     work: &KvWork,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     maintain::carry_out(database, &[KvMaintenance::Wait], link)?;
     if !writes(work) {
@@ -34,7 +34,7 @@ pub(super) fn prepare<W: Write>(
 pub(super) fn settle<W: Write>(
     database: &Database,
     work: &KvWork,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     match writes(work) {
         true => maintain::carry_out(database, &[KvMaintenance::Flush, KvMaintenance::Wait], link),

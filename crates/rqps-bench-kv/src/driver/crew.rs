@@ -14,16 +14,16 @@ use rqps_driver::Stop;
 use rqps_driver::clock::Clock;
 use rqps_driver::clock::SECOND;
 use rqps_driver::crew::{
-    Crew, Done, Finished, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand,
+    Done, Finished, Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
 };
 use rqps_driver::event::StepInterval;
 use rqps_driver::interval::IntervalMeter;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::placement::{self, Seating};
 use rqps_driver::recorder::{Recorder, histograms};
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::schedule::ArrivalSchedule;
-use rqps_driver::turns::Team;
+use rqps_driver::turns::TurnGroup;
 use rqps_driver::turns::token::TurnRequest;
 use rqps_driver::window::Window;
 use rqps_embed::rocksdb::{Database, Durability, Handle};
@@ -57,7 +57,7 @@ struct Shared<S> {
     /// The CPUs of the clients, and after them those of the writer.
     seats: Vec<CpuAssignment>,
     /// The turns with other targets' clients, if they take turns.
-    team: Option<Team>,
+    team: Option<TurnGroup>,
 }
 
 /// The course of a step.
@@ -68,7 +68,7 @@ enum ClientCourse<'a, W> {
     Turns(&'a TurnRequest),
     /// This number of counted operations. The function completes the background work that they
     /// leave.
-    Counted(u64, &'a mut dyn FnMut(&mut LabLink<W>) -> Result<(), Stop>),
+    Counted(u64, &'a mut dyn FnMut(&mut ControlChannel<W>) -> Result<(), Stop>),
 }
 
 /// Runs the clients of a step, and the writer if it has a limit.
@@ -77,13 +77,13 @@ pub(super) fn measure<W: Write>(
     task: &StepRequest<KvWork>,
     beside: (Option<f64>, Seating),
     database: &Arc<Database>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let logged = task.work.write_ahead_log;
     let durability = if logged { Durability::Log } else { Durability::NoLog };
     let opened = Arc::clone(database);
     let open: Open<Handle> = Box::new(move || Handle::new(&opened, durability));
-    let mut settle = |link: &mut LabLink<W>| counted::settle(database, &task.work, link);
+    let mut settle = |link: &mut ControlChannel<W>| counted::settle(database, &task.work, link);
     let course = match (&request.turns, request.counted_events) {
         (Some(turns), _) => ClientCourse::Turns(turns),
         (None, Some(operations)) => {
@@ -102,12 +102,14 @@ fn run<S: Store + 'static, W: Write>(
     (writer_mb, seating): (Option<f64>, Seating),
     open: Open<S>,
     tree: &TreeState<'_>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let begun = Instant::now();
     let clock = Clock::Real(RealClock::starting_at(begun));
     let team = match course {
-        ClientCourse::Turns(turns) => Some(Team::join(turns, task.work.clients, clock.clone())?),
+        ClientCourse::Turns(turns) => {
+            Some(TurnGroup::join(turns, task.work.clients, clock.clone())?)
+        }
         ClientCourse::Window | ClientCourse::Counted(..) => None,
     };
     let is_open = matches!(task.work.pace, Pace::Open { .. });
@@ -122,7 +124,7 @@ fn run<S: Store + 'static, W: Write>(
         seats: seating.seats,
         team,
     });
-    let mut crew = Crew::start(begun, members(&shared))?;
+    let mut crew = WorkerPool::start(begun, members(&shared))?;
     let ready = crew.gather(link)?;
     let finished = match (&shared.team, course) {
         (None, ClientCourse::Counted(operations, settle)) => {
@@ -153,21 +155,22 @@ fn run<S: Store + 'static, W: Write>(
 }
 
 /// Threads count from 1, with the writer first if there is one, as in db_bench.
-fn members<S: Store + 'static>(shared: &Arc<Shared<S>>) -> Vec<Member<Counts>> {
+fn members<S: Store + 'static>(shared: &Arc<Shared<S>>) -> Vec<WorkerSpec<Counts>> {
     let mut members = Vec::new();
     let mut thread = 1;
     if let Some((recorder, mb)) = shared.writer.clone() {
         let shared = Arc::clone(shared);
-        let life = move |stand: &Stand<Counts>| shared.write(thread, recorder, mb, stand);
+        let life = move |stand: &WorkerHandle<Counts>| shared.write(thread, recorder, mb, stand);
         let (name, life) = ("the writer".to_owned(), Box::new(life));
-        members.push(Member { name, stack: STACK, background: true, life });
+        members.push(WorkerSpec { name, stack: STACK, background: true, life });
         thread += 1;
     }
     for (client, recorder) in shared.clients.iter().cloned().enumerate() {
         let (shared, thread) = (Arc::clone(shared), thread + client as u64);
-        let life = move |stand: &Stand<Counts>| shared.operate((thread, client), recorder, stand);
+        let life =
+            move |stand: &WorkerHandle<Counts>| shared.operate((thread, client), recorder, stand);
         let (name, life) = (format!("client {client}"), Box::new(life));
-        members.push(Member { name, stack: STACK, background: false, life });
+        members.push(WorkerSpec { name, stack: STACK, background: false, life });
     }
     members
 }
@@ -182,7 +185,7 @@ impl<S: Store> Shared<S> {
         &self,
         (thread, index): (u64, usize),
         recorder: Arc<Recorder>,
-        stand: &Stand<Counts>,
+        stand: &WorkerHandle<Counts>,
     ) -> Result<(), String> {
         let work = &self.work;
         self.sit(index)?;
@@ -226,7 +229,7 @@ impl<S: Store> Shared<S> {
         thread: u64,
         recorder: Arc<Recorder>,
         mb_per_second: f64,
-        stand: &Stand<Counts>,
+        stand: &WorkerHandle<Counts>,
     ) -> Result<(), String> {
         let work = &self.work;
         self.sit(work.clients as usize)?;
@@ -301,10 +304,10 @@ impl<S: Store> Shared<S> {
 
 /// Client `index` takes turns when the order comes.
 fn play<S: Store>(
-    team: &Team,
+    team: &TurnGroup,
     index: u32,
     mut client: TurnClient<'_, S>,
-    stand: &Stand<Counts>,
+    stand: &WorkerHandle<Counts>,
 ) -> Result<(), String> {
     while let Some(order) = stand.order() {
         if order == Order::TakeTurns {
@@ -469,7 +472,7 @@ mod tests {
             let number = opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             Brittle((brittle == Some(number)).then_some(3))
         });
-        let mut link = LabLink::alone(Vec::new());
+        let mut link = ControlChannel::alone(Vec::new());
         let seating = Seating { seats: Vec::new(), notes: Vec::new() };
         run(1, &task, ClientCourse::Window, (Some(2.0), seating), open, &Vec::new, &mut link)
             .map_err(|stop| match stop {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rqps_driver::Stop;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_embed::rocksdb::{Database, RocksdbError};
 use rqps_model::kv::KvMaintenance;
 
@@ -31,7 +31,7 @@ const WORK: [&CStr; 4] = [
 pub(super) fn carry_out<W: Write>(
     database: &Database,
     all: &[KvMaintenance],
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     for one in all {
         match one {
@@ -48,13 +48,17 @@ fn fault(error: RocksdbError) -> Stop {
 }
 
 /// Sleeps until `quiet` was true several times in a row.
-fn wait<W: Write>(link: &mut LabLink<W>, what: &str, quiet: impl Fn() -> bool) -> Result<(), Stop> {
+fn wait<W: Write>(
+    link: &mut ControlChannel<W>,
+    what: &str,
+    quiet: impl Fn() -> bool,
+) -> Result<(), Stop> {
     let (mut looks, mut told) = (0, Instant::now());
     while looks < QUIET_LOOKS {
         link.sleep(LOOK)?;
         looks = if quiet() { looks + 1 } else { 0 };
         if told.elapsed() > HEARTBEAT {
-            link.say(&DriverEvent::Waiting { what: what.to_owned() })?;
+            link.say(&DriverEvent::BackgroundState { what: what.to_owned() })?;
             told = Instant::now();
         }
     }
@@ -72,7 +76,7 @@ pub(super) fn level0_files(database: &Database) -> Option<u64> {
 
 /// Compacts level 0 into the level below by lowering the trigger to a single file: the C API can
 /// name files to compact only since 11.8, but all versions can change options.
-fn compact_level0<W: Write>(database: &Database, link: &mut LabLink<W>) -> Result<(), Stop> {
+fn compact_level0<W: Write>(database: &Database, link: &mut ControlChannel<W>) -> Result<(), Stop> {
     if level0_files(database) == Some(0) {
         return Ok(());
     }

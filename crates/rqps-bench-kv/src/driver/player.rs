@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::driver::client::{Client, Counts, Store, Until};
 use rqps_driver::recorder::Recorder;
-use rqps_driver::turns::Player;
+use rqps_driver::turns::TurnMember;
 use rqps_model::kv::KvWork;
 
 /// A client, with its counts over all turns.
@@ -23,7 +23,7 @@ impl<'a, S> TurnClient<'a, S> {
     }
 }
 
-impl<S: Store> Player for TurnClient<'_, S> {
+impl<S: Store> TurnMember for TurnClient<'_, S> {
     type Counts = Counts;
 
     fn turn(&mut self, until: u64) -> Result<(u64, u64), String> {

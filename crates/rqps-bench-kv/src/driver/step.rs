@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::driver::{client, crew, maintain, setup};
 use rqps_driver::Stop;
 use rqps_driver::event::{DriverEvent, StepInterval};
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::placement;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_embed::rocksdb::marker::{Marker, State};
@@ -31,7 +31,7 @@ const TEXTS: &[(&str, &[&std::ffi::CStr])] = &[
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut LabLink<&mut dyn Write>,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     measure(request, &task.own()?, link)
 }
@@ -40,7 +40,7 @@ pub(crate) fn step_loop(
 fn measure<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<KvWork>,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let work = &task.work;
     let mut setup = setup::Setup::of(request, work)?;
@@ -72,7 +72,7 @@ fn run<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<KvWork>,
     setup: &mut setup::Setup,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let work = &task.work;
     // Time under valgrind is meaningless, and the work that operations leave is counted with them.
@@ -145,7 +145,7 @@ fn texts(database: &Database) -> BTreeMap<String, String> {
 fn maintain_alone<W: Write>(
     database: &Database,
     work: &KvWork,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let cpu = tree::own_cpu();
     let begun = Instant::now();

@@ -10,13 +10,13 @@ use super::state::{Surroundings, load_script};
 use crate::steps;
 use rqps_driver::Stop;
 use rqps_driver::connection::Connector;
-use rqps_driver::crew::{Crew, Member, Ready, Spent, Stand};
+use rqps_driver::crew::{Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec};
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::loaders::gather_statistics;
 use rqps_driver::request::{DriverRequest, RequestBody};
 use rqps_host::tree;
-use rqps_model::benchmark::{OwnWork, Workload};
+use rqps_model::benchmark::{StepWork, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::lua::LuaWork;
 
@@ -28,14 +28,14 @@ const BEAT: Duration = Duration::from_millis(500);
 
 /// The load by `prepare` of the first script, for all scripts.
 pub(crate) fn request(_: Dialect, workload: &Workload, _: Option<&str>) -> RequestBody {
-    RequestBody::LoadOwn(OwnWork::new("lua", &steps::load_work(workload)))
+    RequestBody::LoadOwn(StepWork::new("lua", &steps::load_work(workload)))
 }
 
 /// Loads by the script's commands and sends the progress.
 pub(crate) fn own_load(
     request: &DriverRequest,
-    own: &OwnWork,
-    link: &mut LabLink<&mut dyn Write>,
+    own: &StepWork,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let work: LuaWork = own.read()?;
     let work = of_process(work, request);
@@ -52,7 +52,7 @@ pub(crate) fn own_load(
     }
     let mut rows = 0;
     for command in &work.commands {
-        let mut say = |rows, link: &mut LabLink<&mut dyn Write>| {
+        let mut say = |rows, link: &mut ControlChannel<&mut dyn Write>| {
             Ok(link.say(&DriverEvent::Loading { rows, of: 0 })?)
         };
         rows += run_command(&surroundings, &work, command, &mut say, link)?;
@@ -83,7 +83,7 @@ pub(super) fn of_process(mut work: LuaWork, request: &DriverRequest) -> LuaWork 
 }
 
 /// Sends the number of rows so far.
-type Progress<'a> = &'a mut dyn FnMut(u64, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
+type Progress<'a> = &'a mut dyn FnMut(u64, &mut ControlChannel<&mut dyn Write>) -> Result<(), Stop>;
 
 /// Runs a command, on all threads at once if it is made for that. Returns the rows that its
 /// statements sent as INSERTs.
@@ -92,7 +92,7 @@ pub(super) fn run_command(
     work: &LuaWork,
     command: &str,
     say: Progress<'_>,
-    link: &mut LabLink<&mut dyn Write>,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<u64, Stop> {
     let is_parallel = work.script.commands.get(command).copied().unwrap_or(false);
     let threads = if is_parallel { work.clients } else { 1 };
@@ -101,16 +101,17 @@ pub(super) fn run_command(
         let (surroundings, work) = (surroundings.clone(), work.clone());
         let (command, rows) = (command.to_owned(), Arc::clone(&rows));
         let name = format!("thread {thread} of {command}");
-        let life = move |stand: &Stand<()>| {
+        let life = move |stand: &WorkerHandle<()>| {
             stand.ready(Ready::default());
             run_on_thread(&surroundings, &work, (&command, thread), &rows)?;
             stand.done((), Spent::default());
             Ok(())
         };
-        Member { name, stack: STACK, background: false, life: Box::new(life) }
+        WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
     };
-    let mut crew = Crew::start(Instant::now(), (0..threads).map(member).collect())?;
-    let mut beat = |link: &mut LabLink<&mut dyn Write>| say(rows.load(Ordering::Relaxed), link);
+    let mut crew = WorkerPool::start(Instant::now(), (0..threads).map(member).collect())?;
+    let mut beat =
+        |link: &mut ControlChannel<&mut dyn Write>| say(rows.load(Ordering::Relaxed), link);
     crew.finish(BEAT, &mut beat, link)?;
     Ok(rows.load(Ordering::Relaxed))
 }

@@ -14,9 +14,9 @@ use super::state::{Surroundings, load_script, random_name};
 use rqps_driver::Stop;
 use rqps_driver::client::Counts;
 use rqps_driver::connection::Connector;
-use rqps_driver::crew::{Member, Ready, Spent, Stand};
+use rqps_driver::crew::{Ready, Spent, WorkerHandle, WorkerSpec};
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::step::{Clients, MakeEvent, measure};
 use rqps_driver::watch::ClientWatch;
@@ -37,7 +37,7 @@ const STACK: usize = 1 << 20;
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut LabLink<&mut dyn Write>,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let mut task: StepRequest<LuaWork> = task.own()?;
     task.work = of_process(task.work, request);
@@ -114,9 +114,9 @@ fn reporter(
     task: &StepRequest<LuaWork>,
     surroundings: Surroundings,
     figures: Arc<Figures>,
-) -> Member<Counts> {
+) -> WorkerSpec<Counts> {
     let work = task.work.clone();
-    let life = move |stand: &Stand<Counts>| {
+    let life = move |stand: &WorkerHandle<Counts>| {
         stand.ready(Ready::default());
         let mut reporter = None;
         while !stand.is_over() {
@@ -130,5 +130,5 @@ fn reporter(
         Ok(())
     };
     let name = "the reports of the script".to_owned();
-    Member { name, stack: STACK, background: true, life: Box::new(life) }
+    WorkerSpec { name, stack: STACK, background: true, life: Box::new(life) }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::keys::{found, shape_of};
 use super::values::checked;
-use rqps_bench::spec::SaidWords;
+use rqps_bench::spec::CliContext;
 use rqps_model::benchmark::Workload;
 use rqps_model::json;
 use rqps_model::lua::{LuaDeclared, LuaOption, LuaScript, LuaShape, RandomType};
@@ -63,7 +63,7 @@ const OF_EVERY_SCRIPT: [&str; 4] = ["prepare", "run", "cleanup", HELP];
 /// # Errors
 ///
 /// A script or an option cannot be used; the message says what to write instead.
-pub fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String> {
+pub fn take(workload: &mut Workload, said: &CliContext<'_>) -> Result<(), String> {
     let mut shape = LuaShape::default();
     let names = said.what.iter().flat_map(|what| what.split(','));
     shape.scripts = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
@@ -97,7 +97,7 @@ pub fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String>
 /// A script: name as given, file, declarations.
 type Looked = (String, PathBuf, LuaDeclared);
 
-fn script(name: &str, said: &SaidWords<'_>, shape: &mut LuaShape) -> Result<Looked, String> {
+fn script(name: &str, said: &CliContext<'_>, shape: &mut LuaShape) -> Result<Looked, String> {
     if matches!(name, "cpu" | "memory" | "fileio" | "threads" | "mutex") {
         return Err(format!("`{name}` measures no database"));
     }
@@ -118,7 +118,7 @@ fn script(name: &str, said: &SaidWords<'_>, shape: &mut LuaShape) -> Result<Look
 /// Handles one word after `--`.
 fn take_word(
     word: &str,
-    said: &SaidWords<'_>,
+    said: &CliContext<'_>,
     shape: &mut LuaShape,
     given: &mut BTreeMap<String, Option<String>>,
 ) -> Result<(), String> {

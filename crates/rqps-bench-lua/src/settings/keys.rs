@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::steps;
-use rqps_bench::spec::{Brought, DataSize};
+use rqps_bench::spec::{DataSize, UserCode};
 use rqps_driver::workload::own::{Settings, own_settings};
 use rqps_driver::workload::settings::SetError;
 use rqps_driver::workload::value::{bytes, choice};
@@ -54,18 +54,18 @@ pub fn pin(workload: &mut Workload, _: &Path, files: BTreeMap<String, PinnedFile
 
 /// The scripts and modules, their options, and what they may do. What they require may be any file
 /// beside them.
-pub fn brought(workload: &Workload) -> Vec<Brought> {
+pub fn brought(workload: &Workload) -> Vec<UserCode> {
     let Some(shape) = steps::shape(workload) else { return Vec::new() };
-    let file = |(path, file): (&String, &PinnedFile)| Brought {
+    let file = |(path, file): (&String, &PinnedFile)| UserCode {
         kind: "script",
         name: path.clone(),
         sha256: Some(file.sha256.clone()),
         place: Some(PathBuf::from(path)),
     };
     let option =
-        |(key, value): (&String, &String)| Brought::named("option", format!("--{key}={value}"));
+        |(key, value): (&String, &String)| UserCode::named("option", format!("--{key}={value}"));
     let shell = shape.shell.then(|| "scripts may run programs (shell = true)".to_owned());
-    let rights = shell.map(|words| Brought::named("rights", words));
+    let rights = shell.map(|words| UserCode::named("rights", words));
     shape.files.iter().map(file).chain(shape.options.iter().map(option)).chain(rights).collect()
 }
 

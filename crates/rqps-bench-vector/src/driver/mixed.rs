@@ -19,7 +19,7 @@ use rqps_driver::Stop;
 use rqps_driver::client::Counts;
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::Connection;
-use rqps_driver::crew::{Member, Ready, Spent, Stand};
+use rqps_driver::crew::{Ready, Spent, WorkerHandle, WorkerSpec};
 use rqps_driver::recorder::{Recorder, histograms};
 use rqps_host::clock::RealClock;
 use rqps_host::tree;
@@ -91,9 +91,9 @@ fn member<W: Write>(
     (rate, present): (f64, Present),
     clock: Clock,
     hand_over: Sender<Writer>,
-) -> Member<Counts> {
+) -> WorkerSpec<Counts> {
     let (connector, table) = (context.connector.clone(), context.table());
-    let life = move |stand: &Stand<Counts>| {
+    let life = move |stand: &WorkerHandle<Counts>| {
         let mut session = connector.open(u32::MAX)?;
         stand.ready(Ready::default());
         if stand.order().is_none() {
@@ -110,7 +110,7 @@ fn member<W: Write>(
         Ok(())
     };
     let name = "the writer".to_owned();
-    Member { name, stack: STACK, background: true, life: Box::new(life) }
+    WorkerSpec { name, stack: STACK, background: true, life: Box::new(life) }
 }
 
 struct Rows<'a> {

@@ -17,9 +17,9 @@ use crate::driver::{build, load};
 use rqps_driver::client::Counts;
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::crew::{Crew, Member, Spent, Stand};
+use rqps_driver::crew::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::request::StepRequest;
 use rqps_driver::{Stop, step};
 use rqps_model::benchmark::RateUnit;
@@ -109,7 +109,7 @@ pub(super) struct Beside {
     /// The zero of the common clock.
     pub(super) begun: Instant,
     /// A background thread.
-    pub(super) writer: Option<Member<Counts>>,
+    pub(super) writer: Option<WorkerSpec<Counts>>,
     /// If set, clients keep this number of answers and hand them over.
     pub(super) log: Option<(Clock, usize, Sender<AnswerLog>)>,
 }
@@ -227,8 +227,8 @@ impl Ready {
         let all: Vec<usize> = (0..queries).collect();
         let members =
             all.chunks(share).zip(1..).map(|(part, number)| self.asking.asker(part, number, k));
-        let mut crew = Crew::start(Instant::now(), members.collect())?;
-        let mut beat = |link: &mut LabLink<W>| Ok(link.say(&DriverEvent::Warming)?);
+        let mut crew = WorkerPool::start(Instant::now(), members.collect())?;
+        let mut beat = |link: &mut ControlChannel<W>| Ok(link.say(&DriverEvent::Warming)?);
         Ok(crew.finish(SIGN_OF_LIFE, &mut beat, context.link)?.concat())
     }
 
@@ -284,11 +284,11 @@ impl Asking {
     }
 
     /// A thread that runs some of the queries.
-    fn asker(&self, part: &[usize], number: u32, k: usize) -> Member<Vec<u32>> {
+    fn asker(&self, part: &[usize], number: u32, k: usize) -> WorkerSpec<Vec<u32>> {
         let (connector, queries) = (self.connector.clone(), Arc::clone(&self.queries));
         let (statement, types) = (self.statement.clone(), self.types.clone());
         let part = part.to_vec();
-        let life = move |stand: &Stand<Vec<u32>>| {
+        let life = move |stand: &WorkerHandle<Vec<u32>>| {
             let mut session = connector.open(0)?;
             let statement = prepare(&statement, &types, &mut session)?;
             let mut ids = Vec::with_capacity(k);
@@ -303,7 +303,7 @@ impl Asking {
             Ok(())
         };
         let name = format!("asker {number}");
-        Member { name, stack: STACK, background: false, life: Box::new(life) }
+        WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
     }
 
     fn window_beside<W: Write>(

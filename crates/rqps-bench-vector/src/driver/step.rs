@@ -10,7 +10,7 @@ use crate::driver::{build, capacity, churn, isolation, load, mixed, search, targ
 use rqps_driver::Stop;
 use rqps_driver::connection::Connector;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_model::dialect::Dialect;
 use rqps_model::vector::{VectorOperation, VectorWork};
@@ -19,7 +19,7 @@ use rqps_model::vector::{VectorOperation, VectorWork};
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut LabLink<&mut dyn Write>,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     measure(request, &task.own()?, Connector::new(request)?, link)
 }
@@ -29,7 +29,7 @@ fn measure<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<VectorWork>,
     connector: Connector,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     if !matches!(request.dialect, Dialect::Postgres | Dialect::Mysql) {
         return Err("failed to measure: only Postgres with pgvector and MariaDB support vector \

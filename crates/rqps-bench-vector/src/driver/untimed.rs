@@ -10,9 +10,9 @@ use rqps_driver::Stop;
 use rqps_driver::clock::Clock;
 use rqps_driver::clock::SECOND;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::crew::{Crew, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
+use rqps_driver::crew::{Intervals, LEAD_NS, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec};
 use rqps_driver::event::StepInterval;
-use rqps_driver::link::LabLink;
+use rqps_driver::link::ControlChannel;
 use rqps_driver::recorder::histograms;
 use rqps_driver::window::Window;
 use rqps_host::clock::RealClock;
@@ -74,12 +74,12 @@ fn carry_out<W: Write, T: Send + 'static>(
     workers: Vec<Worker<T>>,
     done: &Arc<AtomicU64>,
     pause: bool,
-    link: &mut LabLink<W>,
+    link: &mut ControlChannel<W>,
 ) -> Result<(Vec<T>, Outcome), Stop> {
     let begun = Instant::now();
     let clock = Clock::Real(RealClock::starting_at(begun));
     let members = workers.into_iter().map(|worker| member(worker, clock.clone())).collect();
-    let mut crew = Crew::start(begun, members)?;
+    let mut crew = WorkerPool::start(begun, members)?;
     crew.gather(link)?;
     link.pause_if(pause)?;
     let start = clock.now() + LEAD_NS;
@@ -100,9 +100,9 @@ fn carry_out<W: Write, T: Send + 'static>(
     Ok((finished.done.into_iter().flatten().map(|done| done.value).collect(), outcome))
 }
 
-fn member<T: Send + 'static>(worker: Worker<T>, clock: Clock) -> Member<T> {
+fn member<T: Send + 'static>(worker: Worker<T>, clock: Clock) -> WorkerSpec<T> {
     let Worker { name, connector, client, work } = worker;
-    let life = move |stand: &Stand<T>| {
+    let life = move |stand: &WorkerHandle<T>| {
         let mut session = connector.open(client)?;
         stand.ready(Ready::default());
         let Some(window) = stand.window() else { return Ok(()) };
@@ -111,7 +111,7 @@ fn member<T: Send + 'static>(worker: Worker<T>, clock: Clock) -> Member<T> {
         stand.done(result?, spent);
         Ok(())
     };
-    Member { name, stack: STACK, background: false, life: Box::new(life) }
+    WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
 }
 
 /// Reports the counter each second.
@@ -159,10 +159,11 @@ mod tests {
         };
         let workers = works.into_iter().enumerate().map(worker).collect();
         let done = Arc::new(AtomicU64::new(7));
-        carry_out(workers, &done, false, &mut LabLink::alone(Vec::new())).map_err(|stop| match stop
-        {
-            Stop::Fault(fault) => fault,
-            Stop::Gone | Stop::Answered => "gone".to_owned(),
+        carry_out(workers, &done, false, &mut ControlChannel::alone(Vec::new())).map_err(|stop| {
+            match stop {
+                Stop::Fault(fault) => fault,
+                Stop::Gone | Stop::Answered => "gone".to_owned(),
+            }
         })
     }
 

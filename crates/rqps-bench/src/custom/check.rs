@@ -1,7 +1,7 @@
 //! Checks of a workload in a workload file.
 
 use crate::custom::steps;
-use crate::domain::benchmark::Workload;
+use rqps_model::benchmark::Workload;
 
 /// True if the workload says how its tables are made and filled.
 pub(super) fn has_load(workload: &Workload) -> bool {

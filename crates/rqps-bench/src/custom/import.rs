@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::domain::benchmark::{Group, RateUnit};
-use crate::domain::build::Dbms;
-use crate::domain::metric::Metric;
-use crate::import::cells::Kept;
-use crate::import::published::{self, Published, StepKind, add_file, untagged};
-use crate::import::text::{RATES_MAX, Text, names};
-use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
-use crate::json;
+use rqps_import::cells::Kept;
+use rqps_import::published::{self, Published, StepKind, add_file, untagged};
+use rqps_import::text::{RATES_MAX, Text, names};
+use rqps_import::{ImportError, ImportFormat, ImportOptions, Named};
+use rqps_model::benchmark::{Group, RateUnit};
+use rqps_model::build::Dbms;
+use rqps_model::json;
+use rqps_model::metric::Metric;
 
 /// The importer.
 pub const FORMAT: ImportFormat = ImportFormat { word: "series", read };

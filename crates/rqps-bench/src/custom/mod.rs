@@ -12,8 +12,8 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::driver::part::DriverPart;
 use crate::spec::{BenchmarkSpec, WorkloadFile};
+use rqps_driver::part::DriverPart;
 
 /// The row of `--bench sql:FILE`.
 pub static SQL: BenchmarkSpec = BenchmarkSpec {

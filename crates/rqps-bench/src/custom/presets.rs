@@ -1,8 +1,8 @@
 //! Named lengths of the steps of a workload file.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::spec::StepSet;
-use crate::workload::preset::{ScalePreset, named};
+use rqps_driver::workload::preset::{ScalePreset, named};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
 
 const ALL: [ScalePreset; 3] = [
     ScalePreset::lasting("quick", 2.0, 0.5),

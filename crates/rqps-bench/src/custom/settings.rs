@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::custom::steps;
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlShape, SqlStatement};
-use crate::spec::{Brought, DataSize};
-use crate::units;
-use crate::workload::settings::{self as shared, SetError};
+use crate::spec::{DataSize, UserCode};
+use rqps_driver::workload::settings::{self as shared, SetError};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::sql_workload::{PinnedFile, SqlLoad, SqlShape, SqlStatement};
+use rqps_model::units;
 
 /// Assumed bytes of a row in a file, if its number of rows is unknown.
 const ROW_BYTES: u64 = 100;
@@ -64,7 +64,7 @@ pub fn folder(workload: &Workload) -> Option<PathBuf> {
 
 /// The statements of the steps, which the plan holds, and all files. The hash
 /// is that of all that the plan says beside its files: values, names of tables and files, too.
-pub fn brought(workload: &Workload) -> Vec<Brought> {
+pub fn brought(workload: &Workload) -> Vec<UserCode> {
     let Some(shape) = steps::shape(workload) else { return Vec::new() };
     let statements: Vec<&SqlStatement> = shape.statements().collect();
     let inits: Vec<&String> = shape.step.iter().flat_map(|step| &step.init).collect();
@@ -74,7 +74,7 @@ pub fn brought(workload: &Workload) -> Vec<Brought> {
     if let Some(load) = &mut hashed.load {
         load.folder = None;
     }
-    let in_plan = Brought {
+    let in_plan = UserCode {
         kind: "SQL",
         name: format!("{} statements of steps", statements.len() + inits.len()),
         sha256: Some(units::sha256(json!(hashed).to_string())),
@@ -82,7 +82,7 @@ pub fn brought(workload: &Workload) -> Vec<Brought> {
     };
     let executed = steps::executed_files(shape);
     let folder = folder(workload).unwrap_or_default();
-    let files = steps::files(shape).into_iter().map(|name| Brought {
+    let files = steps::files(shape).into_iter().map(|name| UserCode {
         kind: if executed.contains(&name) { "SQL" } else { "file" },
         sha256: shape.files.get(&name).map(|file| file.sha256.clone()),
         place: Some(folder.join(&name)),

@@ -1,12 +1,12 @@
 //! Tests that workload files become scripts, or explain their errors.
 
 use super::{presets, settings, steps};
-use crate::domain::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
-use crate::domain::build::Dbms;
-use crate::domain::dialect::Dialect;
-use crate::domain::script::{Fragment, Parameter, Script};
-use crate::driver::request::RequestBody;
-use crate::workload::client_counts::at_each_count;
+use rqps_driver::request::RequestBody;
+use rqps_driver::workload::client_counts::at_each_count;
+use rqps_model::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
+use rqps_model::build::Dbms;
+use rqps_model::dialect::Dialect;
+use rqps_model::script::{Fragment, Parameter, Script};
 
 const SHOP: &str = r#"
 [variables]

@@ -1,8 +1,8 @@
 //! Refuses targets that cannot execute the order mix.
 
-use crate::domain::benchmark::Workload;
-use crate::domain::dialect::Dialect;
 use crate::orders::steps;
+use rqps_model::benchmark::Workload;
+use rqps_model::dialect::Dialect;
 
 /// Refuses a workload that cannot run on a DBMS of this dialect.
 ///

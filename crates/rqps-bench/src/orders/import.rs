@@ -1,13 +1,13 @@
 //! Importer `hammerdb`: results of TPROC-C as HammerDB prints and stores them, until version 6.
 
-use crate::domain::benchmark::{Group, RateUnit};
-use crate::domain::build::Dbms;
-use crate::domain::metric::Metric;
-use crate::import::cells::Kept;
-use crate::import::number::number;
-use crate::import::published::{self, Published, StepKind, add_file, annotate, untagged};
-use crate::import::text::{Text, names};
-use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
+use rqps_import::cells::Kept;
+use rqps_import::number::number;
+use rqps_import::published::{self, Published, StepKind, add_file, annotate, untagged};
+use rqps_import::text::{Text, names};
+use rqps_import::{ImportError, ImportFormat, ImportOptions, Named};
+use rqps_model::benchmark::{Group, RateUnit};
+use rqps_model::build::Dbms;
+use rqps_model::metric::Metric;
 
 /// The importer.
 pub const FORMAT: ImportFormat = ImportFormat { word: "hammerdb", read };

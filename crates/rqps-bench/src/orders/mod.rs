@@ -10,8 +10,8 @@ mod schema;
 mod settings;
 mod steps;
 
-use crate::driver::part::DriverPart;
 use crate::spec::BenchmarkSpec;
+use rqps_driver::part::DriverPart;
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {

@@ -1,9 +1,9 @@
 //! Presets: number of warehouses and length of the step.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::orders::{OrdersShape, WarehouseSpread};
 use crate::spec::StepSet;
-use crate::workload::preset::{ScalePreset, named};
+use rqps_driver::workload::preset::{ScalePreset, named};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::orders::{OrdersShape, WarehouseSpread};
 
 /// Sizes are numbers of warehouses. `standard` has the usual five, for two minutes.
 const ALL: [ScalePreset; 3] = [

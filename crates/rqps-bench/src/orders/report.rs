@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::analyze::Comparison;
-use crate::analyze::comparison::StepComparison;
-use crate::analyze::histogram::Histogram;
-use crate::domain::benchmark::Workload;
-use crate::domain::orders::WarehouseSpread;
-use crate::domain::run::Outcome;
 use crate::orders::steps::{DERIVED, KINDS, shape};
-use crate::report::Sections;
-use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::StepComparison;
+use rqps_analysis::histogram::Histogram;
+use rqps_model::benchmark::Workload;
+use rqps_model::orders::WarehouseSpread;
+use rqps_model::run::Outcome;
+use rqps_report::Sections;
+use rqps_report::document::{Block, Cell, Column, Digits, Section, Table};
 
 /// The hooks.
 pub(super) const SECTIONS: Sections =
@@ -131,8 +131,8 @@ fn quantile(counts: &BTreeMap<u64, u64>, share: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::run::Role;
-    use crate::report::document::CellValue;
+    use rqps_model::run::Role;
+    use rqps_report::document::CellValue;
 
     #[test]
     fn a_run_without_a_record_of_a_kind_leaves_no_number() {

@@ -1,7 +1,7 @@
 //! The nine tables of the order mix.
 
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::Identifier;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::Identifier;
 
 /// Districts per warehouse.
 pub(super) const DISTRICTS: u32 = 10;

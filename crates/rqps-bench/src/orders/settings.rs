@@ -1,12 +1,12 @@
 //! Settings `key=value` of the order mix.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::orders::{OrdersShape, WarehouseSpread};
 use crate::orders::steps;
 use crate::spec::DataSize;
-use crate::workload::own::{Settings, own_settings};
-use crate::workload::settings::SetError;
-use crate::workload::value::{choice, count};
+use rqps_driver::workload::own::{Settings, own_settings};
+use rqps_driver::workload::settings::SetError;
+use rqps_driver::workload::value::{choice, count};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::orders::{OrdersShape, WarehouseSpread};
 
 /// Reads `on` or `off`.
 fn switch(value: &str) -> Result<bool, String> {

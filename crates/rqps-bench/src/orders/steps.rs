@@ -1,10 +1,10 @@
 //! The only step of the order mix.
 
-use crate::domain::benchmark::{
-    BenchmarkParameters, Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload,
+use rqps_model::benchmark::{
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, StepWork, Workload,
 };
-use crate::domain::orders::OrdersShape;
-use crate::domain::step_parameters::StepParameters;
+use rqps_model::orders::OrdersShape;
+use rqps_model::step_parameters::StepParameters;
 
 /// The note on the workload in each report.
 pub(super) const DERIVED: &str =
@@ -49,7 +49,7 @@ pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
         // The waits of keying would fill the turns.
         takes_turns: !shape.keying,
         only_reads: false,
-        work: StepBody::Own(OwnWork::new("orders", shape)),
+        work: StepBody::Own(StepWork::new("orders", shape)),
     };
     vec![Phase::Measure(Box::new(step))]
 }

@@ -9,8 +9,8 @@ pub mod schema;
 mod settings;
 mod steps;
 
-use crate::driver::part::DriverPart;
 use crate::spec::{BenchmarkSpec, OwnWords};
+use rqps_driver::part::DriverPart;
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {

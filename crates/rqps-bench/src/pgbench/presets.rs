@@ -1,9 +1,9 @@
 //! Named lengths of the steps of pgbench scripts.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::pgbench::PgbenchShape;
 use crate::spec::StepSet;
-use crate::workload::preset::{ScalePreset, named};
+use rqps_driver::workload::preset::{ScalePreset, named};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::pgbench::PgbenchShape;
 
 const ALL: [ScalePreset; 3] = [
     ScalePreset::lasting("quick", 2.0, 0.5),

@@ -1,8 +1,8 @@
 //! The standard tables and the built-in scripts of pgbench by dialect.
 
-use crate::domain::dialect::Dialect;
-use crate::domain::pgbench::PgbenchLoad;
-use crate::domain::sql_name::Identifier;
+use rqps_model::dialect::Dialect;
+use rqps_model::pgbench::PgbenchLoad;
+use rqps_model::sql_name::Identifier;
 
 /// Branches per unit of scale.
 pub const BRANCHES: u64 = 1;

@@ -1,7 +1,7 @@
 //! The microbenchmarks' hooks in the analysis.
 
 use super::steps::parameters_of_name;
-use crate::analyze::Extension;
+use rqps_analysis::Extension;
 
 /// The hooks.
 pub(crate) const EXTENSION: Extension =

@@ -1,12 +1,12 @@
 //! The load of the sysbench tables.
 
-use crate::domain::benchmark::Workload;
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::Identifier;
-use crate::driver::part::{LoadRow, LoadRows};
-use crate::driver::request::{DriverRequest, LoadColumn, LoadRequest, LoadType, RequestBody};
 use crate::sysbench::rows::SbtestTable;
 use crate::sysbench::schema::{C_LEN, PAD_LEN};
+use rqps_driver::part::{LoadRow, LoadRows};
+use rqps_driver::request::{DriverRequest, LoadColumn, LoadRequest, LoadType, RequestBody};
+use rqps_model::benchmark::Workload;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::Identifier;
 
 /// Opens the rows of a table.
 pub(super) fn rows(request: &DriverRequest, table: u32) -> Box<dyn LoadRows> {

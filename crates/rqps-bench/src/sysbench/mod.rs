@@ -10,8 +10,8 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::driver::part::DriverPart;
 use crate::spec::BenchmarkSpec;
+use rqps_driver::part::DriverPart;
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {

@@ -1,8 +1,8 @@
 //! Named shapes of the sysbench microbenchmarks.
 
-use crate::domain::benchmark::{BenchmarkParameters, Placement, Workload};
 use crate::spec::{PresetFacts, StepSet};
-use crate::workload::preset::{NamedPreset, named};
+use rqps_driver::workload::preset::{NamedPreset, named};
+use rqps_model::benchmark::{BenchmarkParameters, Placement, Workload};
 
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! Rows of the tables sbtest1 … sbtestT. A row depends only on seed, table and id, so a load may be
 //! split in any way.
 
-use crate::datagen::rng::StreamKey;
 pub use crate::sysbench::schema::{C_LEN, PAD_LEN};
+use rqps_model::datagen::rng::StreamKey;
 
 /// The rows of one table.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +70,6 @@ mod tests {
         for id in 1..=20_000 {
             counts[table.texts(id, &mut texts) as usize - 1] += 1;
         }
-        assert!(crate::stats::goodness_of_fit(&counts, &[1.0; 20]) > 1e-5);
+        assert!(rqps_stats::goodness_of_fit(&counts, &[1.0; 20]) > 1e-5);
     }
 }

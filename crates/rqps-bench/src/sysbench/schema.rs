@@ -1,7 +1,7 @@
 //! Names of tables and indexes, and the contents of columns.
 
-use crate::domain::benchmark::Workload;
-use crate::domain::dialect::Dialect;
+use rqps_model::benchmark::Workload;
+use rqps_model::dialect::Dialect;
 
 /// Bytes of column c: ten groups of eleven digits joined by `-`.
 pub const C_LEN: usize = 119;

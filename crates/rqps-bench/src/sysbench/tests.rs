@@ -7,14 +7,14 @@ mod settings;
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use crate::domain::benchmark::{Group, Phase, RateUnit, Step, Workload};
-use crate::domain::dialect::Dialect;
-use crate::domain::script::{Operation, Parameter, Protocol, Script, TableChoice};
 use crate::spec::StepSet;
 use crate::sysbench::driver::load_task;
 use crate::sysbench::steps::{COLUMN_C, COLUMN_PAD, MICROBENCHMARKS, phases};
 use crate::sysbench::{presets, steps as sysbench_steps};
-use crate::workload::settings::SETTINGS;
+use rqps_driver::workload::settings::SETTINGS;
+use rqps_model::benchmark::{Group, Phase, RateUnit, Step, Workload};
+use rqps_model::dialect::Dialect;
+use rqps_model::script::{Operation, Parameter, Protocol, Script, TableChoice};
 
 const DIALECTS: [Dialect; 4] = [Dialect::Postgres, Dialect::Mysql, Dialect::Sqlite, Dialect::Fake];
 
@@ -343,7 +343,7 @@ fn sql(dialect: Dialect) -> String {
         let script = step.script().unwrap();
         let _ = write!(text, "\n{}", step.name);
         let _ = writeln!(text, "{}", if script.has_transaction() { ": transaction" } else { "" });
-        if script.distribution != crate::domain::script::Distribution::Uniform {
+        if script.distribution != rqps_model::script::Distribution::Uniform {
             let _ = writeln!(text, "  {:?}", script.distribution);
         }
         for (operation, line) in

@@ -2,15 +2,15 @@
 
 use std::io::Write;
 
-use crate::datagen::hashed::{key_hash, printable};
-use crate::datagen::rng::StreamKey;
-use crate::domain::benchmark::{OwnWork, Workload};
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::Identifier;
-use crate::domain::ycsb::YcsbShape;
-use crate::driver::part::{FieldRow, PartRows};
-use crate::driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
 use crate::ycsb::steps::{KEY_PREFIX, TABLE, columns, shape};
+use rqps_driver::part::{FieldRow, PartRows};
+use rqps_driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
+use rqps_model::benchmark::{StepWork, Workload};
+use rqps_model::datagen::hashed::{key_hash, printable};
+use rqps_model::datagen::rng::StreamKey;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::Identifier;
+use rqps_model::ycsb::YcsbShape;
 
 /// Connections that load the table at the same time.
 const PARALLEL: u32 = 4;
@@ -52,7 +52,7 @@ pub(super) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
         parallel: PARALLEL,
         finish,
     };
-    RequestBody::LoadOwn(OwnWork::new("ycsb", &task))
+    RequestBody::LoadOwn(StepWork::new("ycsb", &task))
 }
 
 /// Opens the records of a part.

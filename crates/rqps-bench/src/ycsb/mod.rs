@@ -8,8 +8,8 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::driver::part::DriverPart;
 use crate::spec::{BenchmarkSpec, OwnWords};
+use rqps_driver::part::DriverPart;
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {

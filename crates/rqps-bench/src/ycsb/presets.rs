@@ -1,9 +1,9 @@
 //! Presets of YCSB: number of records and length of steps.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::ycsb::{YcsbShape, YcsbWorkload};
 use crate::spec::StepSet;
-use crate::workload::preset::{ScalePreset, named};
+use rqps_driver::workload::preset::{ScalePreset, named};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::ycsb::{YcsbShape, YcsbWorkload};
 
 /// Sizes are numbers of records.
 const ALL: [ScalePreset; 3] = [

@@ -1,7 +1,7 @@
 //! Describes a YCSB workload in reports.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::report::Sections;
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_report::Sections;
 
 /// The hooks.
 pub(super) const SECTIONS: Sections = Sections { workload: line, ..Sections::NONE };

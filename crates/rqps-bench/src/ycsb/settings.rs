@@ -1,12 +1,12 @@
 //! Settings of YCSB: the core workloads, and `key=value`.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::ycsb::{YcsbKeys, YcsbShape, YcsbWorkload};
-use crate::spec::{DataSize, SaidWords};
-use crate::workload::own::{Settings, own_settings};
-use crate::workload::settings::SetError;
-use crate::workload::value::{choice, count};
+use crate::spec::{CliContext, DataSize};
 use crate::ycsb::steps;
+use rqps_driver::workload::own::{Settings, own_settings};
+use rqps_driver::workload::settings::SetError;
+use rqps_driver::workload::value::{choice, count};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::ycsb::{YcsbKeys, YcsbShape, YcsbWorkload};
 
 own_settings! { YcsbShape:
     "fields", |_, shape, value| shape.fields = count(value, 1, 1000)? as u32;
@@ -51,7 +51,7 @@ pub(super) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetEr
 /// # Errors
 ///
 /// An unknown or repeated letter.
-pub(super) fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String> {
+pub(super) fn take(workload: &mut Workload, said: &CliContext<'_>) -> Result<(), String> {
     if let Some(option) = said.options.first() {
         return Err(format!(
             "run the benchmark `ycsb`: it takes no options after `--`, as `{option}`; see --set"

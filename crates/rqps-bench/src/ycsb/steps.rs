@@ -1,13 +1,13 @@
 //! The core workloads of YCSB as scripts of statements.
 
-use crate::domain::benchmark::{
+use rqps_model::benchmark::{
     BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, Workload,
 };
-use crate::domain::dialect::{Dialect, Placeholder};
-use crate::domain::script::{Distribution, Fragment, Operation, Parameter, Script, ScriptEvent};
-use crate::domain::step_parameters::StepParameters;
-use crate::domain::value_source::{Freshness, KeyChoice, SourceValues, ValueSource, ValueSpread};
-use crate::domain::ycsb::{YcsbKeys, YcsbShape, YcsbWorkload};
+use rqps_model::dialect::{Dialect, Placeholder};
+use rqps_model::script::{Distribution, Fragment, Operation, Parameter, Script, ScriptEvent};
+use rqps_model::step_parameters::StepParameters;
+use rqps_model::value_source::{Freshness, KeyChoice, SourceValues, ValueSource, ValueSpread};
+use rqps_model::ycsb::{YcsbKeys, YcsbShape, YcsbWorkload};
 
 /// The table.
 pub(super) const TABLE: &str = "usertable";

@@ -4,16 +4,16 @@ use super::driver::{in_order_of_keys, load};
 use super::presets::workload;
 use super::settings::{set, take};
 use super::steps::phases;
-use crate::datagen::hashed::key_hash;
-use crate::domain::benchmark::{Group, Phase, Step, Workload};
-use crate::domain::dialect::Dialect;
-use crate::driver::request::{PartLoad, RequestBody};
-use crate::spec::SaidWords;
+use crate::spec::CliContext;
+use rqps_driver::request::{PartLoad, RequestBody};
+use rqps_model::benchmark::{Group, Phase, Step, Workload};
+use rqps_model::datagen::hashed::key_hash;
+use rqps_model::dialect::Dialect;
 
 fn chosen(words: &str) -> Result<Workload, String> {
     let (mut workload, _) = workload("quick").unwrap();
     let what = [words.to_owned()];
-    let said = SaidWords {
+    let said = CliContext {
         what: &what,
         options: &[],
         read: &|_| Err("no file".to_owned()),
@@ -55,10 +55,10 @@ fn shares_of_events_are_the_published_ones() {
     let share = |letter: &str, kind: &str| {
         let step = steps(Dialect::Sqlite, letter).remove(0);
         let script = step.script().unwrap();
-        let is_of = |event: &&crate::domain::script::ScriptEvent| {
+        let is_of = |event: &&rqps_model::script::ScriptEvent| {
             event.operations.last().is_some_and(|last| last.kind == kind)
         };
-        let weight = |events: Vec<&crate::domain::script::ScriptEvent>| -> u32 {
+        let weight = |events: Vec<&rqps_model::script::ScriptEvent>| -> u32 {
             events.iter().map(|event| event.weight).sum()
         };
         let of_kind = weight(script.events.iter().filter(is_of).collect());

@@ -9,14 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::dbms::spec::Machine;
-use crate::domain::build::Dbms;
-use crate::obtain::client::{self, Ended};
-use crate::obtain::debian::mirror::{Mirror, PACKAGE};
-use crate::obtain::debian::words;
-use crate::obtain::error::Reason;
-use crate::obtain::progress::Progress;
-use crate::os::child::{self, ChildTask};
+use crate::client::{self, Ended};
+use crate::debian::mirror::{Mirror, PACKAGE};
+use crate::debian::words;
+use crate::error::Reason;
+use crate::progress::Progress;
+use rqps_dbms::spec::Machine;
+use rqps_host::child::{self, ChildTask};
+use rqps_model::build::Dbms;
 
 /// Settings that the command line cannot undo: lists. Hooks of the host are for the host's
 /// packages.

@@ -7,17 +7,17 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::domain::build::Dbms;
-use crate::obtain::client;
-use crate::obtain::debian::apt::{Apt, Download};
-use crate::obtain::debian::{mirror, tree};
-use crate::obtain::error::Reason;
-use crate::obtain::inspect;
-use crate::obtain::progress::Progress;
-use crate::obtain::unpack::{Folder, Links};
-use crate::os::answer;
-use crate::os::child::{self, ChildTask};
-use crate::units;
+use crate::client;
+use crate::debian::apt::{Apt, Download};
+use crate::debian::{mirror, tree};
+use crate::error::Reason;
+use crate::inspect;
+use crate::progress::Progress;
+use crate::unpack::{Folder, Links};
+use rqps_host::answer;
+use rqps_host::child::{self, ChildTask};
+use rqps_model::build::Dbms;
+use rqps_model::units;
 
 /// The packages to fetch.
 pub(crate) struct Request<'a> {

@@ -11,9 +11,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::obtain::error::Reason;
-use crate::os::answer;
-use crate::os::child;
+use crate::error::Reason;
+use rqps_host::answer;
+use rqps_host::child;
 
 /// The ending of a program that was put aside.
 pub(crate) const ASIDE: &str = ".elf";

@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::domain::build::Dbms;
-use crate::obtain::client;
-use crate::obtain::error::Reason;
-use crate::obtain::progress::Progress;
-use crate::os::child::{self, ChildTask};
+use crate::client;
+use crate::error::Reason;
+use crate::progress::Progress;
+use rqps_host::child::{self, ChildTask};
+use rqps_model::build::Dbms;
 
 /// The Debian package of apt-get.
 pub(super) const PACKAGE: &str = "apt";

@@ -13,10 +13,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::dbms::spec::{self, Arrangement, DebianLayout};
-use crate::domain::build::{Dbms, Version};
-use crate::obtain::debian::loader::Loader;
-use crate::obtain::error::Reason;
+use crate::debian::loader::Loader;
+use crate::error::Reason;
+use rqps_dbms::spec::{self, Arrangement, DebianLayout};
+use rqps_model::build::{Dbms, Version};
 
 /// The folder of all packages.
 pub(super) const PACKAGES: &str = "debian";

@@ -1,8 +1,8 @@
 //! Error messages of apt-get, and their meaning for the user.
 
-use crate::domain::build::Dbms;
-use crate::obtain::client::shortened;
-use crate::obtain::error::Reason;
+use crate::client::shortened;
+use crate::error::Reason;
+use rqps_model::build::Dbms;
 
 /// Words about a signature that is missing, unknown, expired or wrong, the most telling first.
 const SIGNATURE: [&str; 9] = [

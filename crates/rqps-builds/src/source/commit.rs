@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::os::fingerprint::open_file;
+use rqps_host::fingerprint::open_file;
 
 /// Bytes of the longest list of references that is read.
 const BYTES_MOST: u64 = 16 << 20;

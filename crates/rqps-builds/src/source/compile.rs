@@ -14,16 +14,16 @@ use super::recipe::Recipe;
 use super::run::{command, failed, run};
 use super::toolchain::Toolchain;
 use super::{folder, patch, relink};
-use crate::dbms::spec::{self, BuildForm, SourceOrigin};
-use crate::domain::build::{Dbms, Manifest};
-use crate::obtain::error::Reason;
-use crate::obtain::find::library_as_root;
-use crate::obtain::progress::Progress;
-use crate::obtain::source_fault::SourceFault;
-use crate::obtain::{installed, layout};
-use crate::os::child::{self, ChildTask};
-use crate::os::user::{self, User};
-use crate::os::{answer, beneath, give, plain};
+use crate::error::Reason;
+use crate::find::library_as_root;
+use crate::progress::Progress;
+use crate::source_fault::SourceFault;
+use crate::{installed, layout};
+use rqps_dbms::spec::{self, BuildForm, SourceOrigin};
+use rqps_host::child::{self, ChildTask};
+use rqps_host::user::{self, User};
+use rqps_host::{answer, beneath, give, plain};
+use rqps_model::build::{Dbms, Manifest};
 
 /// No header of a version is longer.
 const HEADER_MOST: u64 = 1 << 20;

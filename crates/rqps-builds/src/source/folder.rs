@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::obtain::error::Reason;
-use crate::obtain::progress::Progress;
-use crate::os::fingerprint::{self, Fingerprint};
+use crate::error::Reason;
+use crate::progress::Progress;
+use rqps_host::fingerprint::{self, Fingerprint};
 
 /// Files of a folder of sources: its own path and that of each file below it, in order.
 pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Reason> {

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::git_folder::{self, GitFolder};
-use crate::obtain::client::shortened;
-use crate::obtain::error::Reason;
-use crate::obtain::source_fault::SourceFault;
-use crate::os::answer::{Answer, answer, gather, joined};
+use crate::client::shortened;
+use crate::error::Reason;
+use crate::source_fault::SourceFault;
+use rqps_host::answer::{Answer, answer, gather, joined};
 
 /// No commit has more files, in bytes.
 const MAX_BYTES: u64 = 32 << 30;

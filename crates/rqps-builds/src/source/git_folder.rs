@@ -7,11 +7,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::os::answer::answer;
-use crate::os::beneath;
-use crate::os::child::{self, ChildTask};
-use crate::os::user::{self, User};
-use crate::units;
+use rqps_host::answer::answer;
+use rqps_host::beneath;
+use rqps_host::child::{self, ChildTask};
+use rqps_host::user::{self, User};
+use rqps_model::units;
 
 /// Settings of a repository that decide whether a file was changed, and name no program.
 const KEPT: &str = "^core\\.(filemode|autocrlf|symlinks|ignorecase|eol)$";

@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::bounded;
+use rqps_model::bounded;
 use sha2::{Digest, Sha256};
 
 use super::folder;
 use super::git::{Repository, real};
 use super::recipe::Recipe;
 use super::toolchain::Toolchain;
-use crate::dbms::spec::{Origin, SourceOrigin};
-use crate::domain::build::Dbms;
-use crate::obtain::error::Reason;
-use crate::obtain::progress::Progress;
-use crate::obtain::source_fault::SourceFault;
-use crate::units;
+use crate::error::Reason;
+use crate::progress::Progress;
+use crate::source_fault::SourceFault;
+use rqps_dbms::spec::{Origin, SourceOrigin};
+use rqps_model::build::Dbms;
+use rqps_model::units;
 
 /// The origin of a build from sources. A work tree with changes that are not committed is built
 /// only where a commit is named.

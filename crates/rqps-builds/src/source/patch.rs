@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::bounded;
-use crate::obtain::client::shortened;
-use crate::obtain::error::Reason;
-use crate::obtain::source_fault::SourceFault;
-use crate::os::answer;
-use crate::os::child::{self, ChildTask};
-use crate::os::user::User;
+use crate::client::shortened;
+use crate::error::Reason;
+use crate::source_fault::SourceFault;
+use rqps_host::answer;
+use rqps_host::child::{self, ChildTask};
+use rqps_host::user::User;
+use rqps_model::bounded;
 
 /// Checks that the program is there, if there is a patch.
 pub(super) fn check(patches: &[PathBuf]) -> Result<(), Reason> {

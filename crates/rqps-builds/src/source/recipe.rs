@@ -6,12 +6,12 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::bounded;
-use crate::dbms::spec::{self, is_recipe_file, recipe_name};
-use crate::domain::build::{Dbms, Version};
-use crate::obtain::error::Reason;
-use crate::obtain::source_fault::SourceFault;
-use crate::user_text::toml_reader;
+use crate::error::Reason;
+use crate::source_fault::SourceFault;
+use rqps_dbms::spec::{self, is_recipe_file, recipe_name};
+use rqps_model::bounded;
+use rqps_model::build::{Dbms, Version};
+use rqps_text::toml_reader;
 
 /// The keys of a recipe, for errors.
 const KEYS: &str = "lines, marks, needs, without, libraries, idle, relink, version";

@@ -8,10 +8,10 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::folder;
-use crate::domain::build::Dbms;
-use crate::obtain::elf;
-use crate::obtain::error::Reason;
-use crate::obtain::source_fault::SourceFault;
+use crate::elf;
+use crate::error::Reason;
+use crate::source_fault::SourceFault;
+use rqps_model::build::Dbms;
 
 /// Writes the linker script of an order of the functions in all objects below a folder. An order
 /// is the same on every host: functions are sorted by the hash of their name and its number.

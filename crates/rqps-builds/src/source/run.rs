@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::toolchain::Toolchain;
-use crate::obtain::client::shortened;
-use crate::obtain::error::Reason;
-use crate::obtain::progress::Progress;
-use crate::obtain::source_fault::SourceFault;
-use crate::os::child::{self, ChildTask};
-use crate::os::user::User;
-use crate::units;
+use crate::client::shortened;
+use crate::error::Reason;
+use crate::progress::Progress;
+use crate::source_fault::SourceFault;
+use rqps_host::child::{self, ChildTask};
+use rqps_host::user::User;
+use rqps_model::units;
 
 /// Time between two looks at a running command.
 const POLL: Duration = Duration::from_millis(50);

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::dbms::spec::{BuildVariant, build_variant, patch_file, recipe_name, relink_order};
-use crate::obtain::error::Reason;
-use crate::obtain::source_fault::SourceFault;
-use crate::os::answer;
-use crate::os::child::{self, ChildTask};
+use crate::error::Reason;
+use crate::source_fault::SourceFault;
+use rqps_dbms::spec::{BuildVariant, build_variant, patch_file, recipe_name, relink_order};
+use rqps_host::answer;
+use rqps_host::child::{self, ChildTask};
 
 /// Compilers and flags.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,13 +9,13 @@
 
 use std::path::Path;
 
-use crate::dbms::control::ControlPlane;
-use crate::dbms::error::DbmsError;
-use crate::dbms::server::Server;
-use crate::dbms::settle::SettleLoad;
-use crate::dbms::site::Site;
-use crate::domain::endpoint::{Endpoint, Login};
-use crate::os::process::{StopOrder, StopSignal};
+use crate::control::ControlPlane;
+use crate::error::DbmsError;
+use crate::server::Server;
+use crate::settle::SettleLoad;
+use crate::site::Site;
+use rqps_host::process::{StopOrder, StopSignal};
+use rqps_model::endpoint::{Endpoint, Login};
 
 /// Service time when the config names none, microseconds.
 const DEFAULT_MEAN_US: u64 = 100;

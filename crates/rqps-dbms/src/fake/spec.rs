@@ -1,7 +1,7 @@
 //! The fake DBMS, for tests of rqps itself.
 
-use crate::dbms::spec::{BuildForm, DbmsSpec, Numbering};
-use crate::domain::build::Dbms;
+use crate::spec::{BuildForm, DbmsSpec, Numbering};
+use rqps_model::build::Dbms;
 
 use super::control::Fake;
 

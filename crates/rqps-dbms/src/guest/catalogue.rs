@@ -2,11 +2,11 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::dbms::connection::{ControlConnection, ControlRow, one_value};
-use crate::dbms::guest::trust;
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::{Identifier, Literal};
-use crate::wire::WireError;
+use crate::connection::{ControlConnection, ControlRow, one_value};
+use crate::guest::trust;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::{Identifier, Literal};
+use rqps_wire::WireError;
 
 /// Codes with which a server says that the user has no right: insufficient_privilege of Postgres;
 /// access to a database, a command, a table, a privilege denied of MySQL.

@@ -7,17 +7,17 @@
 
 use std::time::{Duration, Instant};
 
-use crate::dbms::connection::ControlConnection;
-use crate::dbms::error::DbmsError;
-use crate::dbms::guest::catalogue::{Catalogue, LockAnswer, Relation, is_denied, own_name};
-use crate::dbms::guest::ledger::Ledger;
-use crate::dbms::guest::owner::{Guest, OWNER, OWNER_COMMENT, mark};
-use crate::dbms::guest::stranger::{Stranger, shortened};
-use crate::dbms::guest::trust;
-use crate::domain::dialect::Dialect;
-use crate::domain::guest::GuestPlace;
-use crate::domain::sql_name::{Identifier, Literal};
-use crate::wire::WireError;
+use crate::connection::ControlConnection;
+use crate::error::DbmsError;
+use crate::guest::catalogue::{Catalogue, LockAnswer, Relation, is_denied, own_name};
+use crate::guest::ledger::Ledger;
+use crate::guest::owner::{Guest, OWNER, OWNER_COMMENT, mark};
+use crate::guest::stranger::{ExternalTable, shortened};
+use crate::guest::trust;
+use rqps_model::dialect::Dialect;
+use rqps_model::guest::GuestPlace;
+use rqps_model::sql_name::{Identifier, Literal};
+use rqps_wire::WireError;
 
 /// The server notices a moment late that the rqps which had a lock was killed.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ struct Namespace {
 }
 
 /// A claim of a place: no other rqps can claim it while this exists, if the server has locks.
-pub(crate) struct Claim {
+pub(crate) struct Ownership {
     catalogue: Catalogue,
     session: Box<dyn ControlConnection>,
     place: Namespace,
@@ -57,14 +57,14 @@ pub(crate) struct Claim {
     is_locked: bool,
 }
 
-impl Claim {
+impl Ownership {
     /// Finds the place for `guest`, making one if the user may, and locks it. Nothing that is in a
     /// place is touched.
     ///
     /// # Errors
     /// [`DbmsError::Refused`] if another rqps is at work there or the place is not rqps's.
-    pub(crate) fn open(theirs: &Theirs<'_>, guest: &Guest) -> Result<Claim, DbmsError> {
-        let mut claim = Claim::on(theirs, own_name(&guest.tag))?;
+    pub(crate) fn open(theirs: &Theirs<'_>, guest: &Guest) -> Result<Ownership, DbmsError> {
+        let mut claim = Ownership::on(theirs, own_name(&guest.tag))?;
         let given = claim.given.take();
         claim.lock()?;
         let name = claim.place.name.clone();
@@ -85,13 +85,13 @@ impl Claim {
     }
 
     /// A session for a place of rqps's own, which need not be there yet. Nothing is locked.
-    pub(super) fn on(theirs: &Theirs<'_>, name: String) -> Result<Claim, DbmsError> {
+    pub(super) fn on(theirs: &Theirs<'_>, name: String) -> Result<Ownership, DbmsError> {
         let catalogue = Catalogue(theirs.dialect);
         let mut session = (theirs.connect)()?;
         let given = catalogue.current_place(&mut *session);
         let given = given.map_err(DbmsError::sql("look at the server".to_owned()))?;
         catalogue.keep_alive(&mut *session);
-        Ok(Claim {
+        Ok(Ownership {
             given,
             catalogue,
             session,
@@ -183,7 +183,8 @@ impl Claim {
 
     /// `schema rqps_0123456789ab of the database app`.
     pub(super) fn words(&self) -> String {
-        let (word, place) = (self.catalogue.place_word(), crate::escape::line(&self.place.name));
+        let (word, place) =
+            (self.catalogue.place_word(), rqps_model::escape::line(&self.place.name));
         match self.catalogue.is_mysql() {
             true => format!("{word} {place}"),
             false => format!("{word} {place} of the database {}", self.database),
@@ -276,7 +277,7 @@ impl Claim {
     }
 
     /// Divides the objects with names of the benchmark into tables of this plan and others.
-    fn divide(&mut self, guest: &Guest) -> Result<(Vec<String>, Vec<Stranger>), DbmsError> {
+    fn divide(&mut self, guest: &Guest) -> Result<(Vec<String>, Vec<ExternalTable>), DbmsError> {
         let owned = self.ledger().rows()?;
         let place = self.place.name.clone();
         let names: Vec<&str> = guest.names.iter().map(String::as_str).collect();
@@ -292,8 +293,8 @@ impl Claim {
         let tables: Vec<String> =
             ours.iter().chain(others.iter().map(|relation| &relation.name)).cloned().collect();
         let strangers = others.into_iter().filter(|other| !tables.contains(&other.of_table));
-        let strangers: Vec<Stranger> = strangers
-            .map(|relation| Stranger {
+        let strangers: Vec<ExternalTable> = strangers
+            .map(|relation| ExternalTable {
                 maker: owner(&relation).map(|row| {
                     format!("rqps made it for {} on {} at {}", row.results, row.host, row.made)
                 }),
@@ -323,7 +324,7 @@ impl Claim {
     pub(crate) fn replace(&mut self, guest: &Guest) -> Result<Vec<String>, DbmsError> {
         let (_, strangers) = self.divide(guest)?;
         self.check(guest, &strangers, &guest.replace)?;
-        let given_up = |stranger: &&Stranger| guest.replace.contains(&stranger.relation.name);
+        let given_up = |stranger: &&ExternalTable| guest.replace.contains(&stranger.relation.name);
         let names: Vec<String> =
             strangers.iter().filter(given_up).map(|it| it.relation.name.clone()).collect();
         if !names.is_empty() {
@@ -343,11 +344,11 @@ impl Claim {
     fn check(
         &self,
         guest: &Guest,
-        strangers: &[Stranger],
+        strangers: &[ExternalTable],
         replace: &[String],
     ) -> Result<(), DbmsError> {
         let given_up = |name: &String| replace.contains(name);
-        let in_the_way: Vec<&Stranger> = strangers
+        let in_the_way: Vec<&ExternalTable> = strangers
             .iter()
             .filter(|it| !given_up(&it.relation.name) || !it.is_replaceable())
             .collect();
@@ -357,7 +358,7 @@ impl Claim {
         }
     }
 
-    fn refusal(&self, guest: &Guest, in_the_way: &[&Stranger]) -> String {
+    fn refusal(&self, guest: &Guest, in_the_way: &[&ExternalTable]) -> String {
         let mut text = format!("make tables in the {}: it holds other objects", self.words());
         for stranger in in_the_way {
             text.push_str(&format!("\n  {}", stranger.words()));

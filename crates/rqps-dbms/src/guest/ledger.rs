@@ -1,10 +1,10 @@
 //! The table in which rqps writes down what it made in a place, for which plan, and when.
 
-use crate::dbms::connection::ControlConnection;
-use crate::dbms::error::DbmsError;
-use crate::dbms::guest::catalogue::{Catalogue, Relation};
-use crate::dbms::guest::owner::{Guest, OWNER, OWNER_COLUMNS, OWNER_COMMENT};
-use crate::domain::sql_name::Literal;
+use crate::connection::ControlConnection;
+use crate::error::DbmsError;
+use crate::guest::catalogue::{Catalogue, Relation};
+use crate::guest::owner::{Guest, OWNER, OWNER_COLUMNS, OWNER_COMMENT};
+use rqps_model::sql_name::Literal;
 
 /// A row of [`OWNER`].
 pub(super) struct Owned {

@@ -9,7 +9,7 @@ mod stranger;
 mod sweep;
 mod trust;
 
-pub(super) use claim::{Claim, Theirs};
+pub(super) use claim::{Ownership, Theirs};
 pub use owner::Guest;
 pub(super) use sweep::sweep;
 pub(super) use trust::open_schemas;

@@ -1,16 +1,16 @@
 //! Existing objects with a name that the benchmark needs, and whether they may be dropped.
 
-use crate::dbms::guest::catalogue::Relation;
-use crate::escape;
+use crate::guest::catalogue::Relation;
+use rqps_model::escape;
 
 /// Something that has a name which the benchmark needs.
-pub(super) struct Stranger {
+pub(super) struct ExternalTable {
     pub(super) relation: Relation,
     /// The maker, if it is another plan's table.
     pub(super) maker: Option<String>,
 }
 
-impl Stranger {
+impl ExternalTable {
     pub(super) fn is_replaceable(&self) -> bool {
         self.relation.kind == "table" && self.relation.tie.is_empty()
     }
@@ -50,7 +50,7 @@ mod tests {
                 tie: tie.to_owned(),
                 is_own: true,
             };
-            let stranger = Stranger { relation, maker: maker.map(str::to_owned) };
+            let stranger = ExternalTable { relation, maker: maker.map(str::to_owned) };
             assert_eq!(
                 (stranger.words().as_str(), stranger.is_replaceable()),
                 (words, replaceable)

@@ -1,10 +1,10 @@
 //! Places that killed runs left on a server.
 
-use crate::dbms::error::DbmsError;
-use crate::dbms::guest::catalogue::{Catalogue, LockAnswer, own_name};
-use crate::dbms::guest::claim::{Claim, Theirs};
-use crate::dbms::guest::owner::Guest;
-use crate::escape;
+use crate::error::DbmsError;
+use crate::guest::catalogue::{Catalogue, LockAnswer, own_name};
+use crate::guest::claim::{Ownership, Theirs};
+use crate::guest::owner::Guest;
+use rqps_model::escape;
 
 /// Removes the places that killed runs of this plan left, and reports those of other plans. Skips
 /// places that a running rqps has locked, and only reports those that cannot be locked.
@@ -13,18 +13,18 @@ use crate::escape;
 /// The server does not answer. Its refusals become notes.
 pub(crate) fn sweep(theirs: &Theirs<'_>, guest: &Guest) -> Result<Vec<String>, DbmsError> {
     let own = own_name(&guest.tag);
-    let places = Claim::on(theirs, own.clone())?.ask(Catalogue::places_of_rqps)?;
+    let places = Ownership::on(theirs, own.clone())?.ask(Catalogue::places_of_rqps)?;
     let mut notes = Vec::new();
     for name in places.into_iter().filter(|name| *name != own) {
         // Places that this user cannot read are not this plan's.
-        if let Ok(Some(note)) = swept(Claim::on(theirs, name)?, guest) {
+        if let Ok(Some(note)) = swept(Ownership::on(theirs, name)?, guest) {
             notes.push(note);
         }
     }
     Ok(notes)
 }
 
-fn swept(mut claim: Claim, guest: &Guest) -> Result<Option<String>, DbmsError> {
+fn swept(mut claim: Ownership, guest: &Guest) -> Result<Option<String>, DbmsError> {
     let name = claim.lock_name();
     let answer = claim.ask(|catalogue, session| catalogue.try_lock(session, &name))?;
     if answer == LockAnswer::Held {

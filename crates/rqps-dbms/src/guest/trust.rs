@@ -1,12 +1,12 @@
 //! Objects of others in the place of rqps's tables: a trigger, a policy or a better matching
 //! function there would run with the rights of rqps's login (as CVE-2018-1058).
 
-use crate::dbms::connection::ControlConnection;
-use crate::dbms::guest::owner::OWNER;
-use crate::domain::dialect::{Dialect, SERVER_ONLY};
-use crate::domain::sql_name::Literal;
-use crate::escape;
-use crate::wire::WireError;
+use crate::connection::ControlConnection;
+use crate::guest::owner::OWNER;
+use rqps_model::dialect::{Dialect, SERVER_ONLY};
+use rqps_model::escape;
+use rqps_model::sql_name::Literal;
+use rqps_wire::WireError;
 
 /// The role of the session.
 const ME: &str = "(SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)";

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::dbms::mysql_family::{ARRANGEMENT, Flavor, GUEST, MysqlFamily, version_in};
-use crate::dbms::spec::{
+use crate::mysql_family::{ARRANGEMENT, Flavor, GUEST, MysqlFamily, version_in};
+use crate::spec::{
     BuildForm, BuildRow, DbmsSpec, DebianLayout, Machine, Numbering, Origin, Package,
     PackageFormat, ServerForm, TagScheme,
 };
-use crate::domain::build::{Dbms, Version};
+use rqps_model::build::{Dbms, Version};
 
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Mysql,

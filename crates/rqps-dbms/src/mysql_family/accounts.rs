@@ -1,9 +1,9 @@
 //! The account of clients on other hosts.
 
-use crate::dbms::connection::ControlConnection;
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::Literal;
-use crate::wire::WireError;
+use crate::connection::ControlConnection;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::Literal;
+use rqps_wire::WireError;
 
 /// Its name.
 pub(super) const USER: &str = "rqps";

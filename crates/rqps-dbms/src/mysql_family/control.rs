@@ -5,24 +5,24 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::dbms::connection::{ControlConnection, connect};
-use crate::dbms::control::ControlPlane;
-use crate::dbms::error::DbmsError;
-use crate::dbms::mysql_family::flavor::Flavor;
-use crate::dbms::mysql_family::statements::{
+use crate::connection::{ControlConnection, connect};
+use crate::control::ControlPlane;
+use crate::error::DbmsError;
+use crate::mysql_family::flavor::Flavor;
+use crate::mysql_family::statements::{
     NO_REDO_LOG, WHILE_LOADING, change, counters, debug_build, maintain, reported_version, restore,
     status,
 };
-use crate::dbms::mysql_family::system_tables::{self, CREATE_DATABASE, DATABASE};
-use crate::dbms::mysql_family::{accounts, myrocks};
-use crate::dbms::server::{Server, socket};
-use crate::dbms::server_settings::server_settings;
-use crate::dbms::settle::SettleLoad;
-use crate::dbms::site::Site;
-use crate::domain::dialect::Dialect;
-use crate::domain::endpoint::{Address, Endpoint, Login};
-use crate::domain::sql_name::Identifier;
-use crate::os::process::{StopOrder, StopSignal};
+use crate::mysql_family::system_tables::{self, CREATE_DATABASE, DATABASE};
+use crate::mysql_family::{accounts, myrocks};
+use crate::server::{Server, socket};
+use crate::server_settings::server_settings;
+use crate::settle::SettleLoad;
+use crate::site::Site;
+use rqps_host::process::{StopOrder, StopSignal};
+use rqps_model::dialect::Dialect;
+use rqps_model::endpoint::{Address, Endpoint, Login};
+use rqps_model::sql_name::Identifier;
 
 /// Time limit for connecting a session of the control plane.
 const CONNECT: Duration = Duration::from_secs(30);

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::dbms::connection::ControlConnection;
-use crate::dbms::error::DbmsError;
-use crate::dbms::mysql_family::statements::{
+use crate::connection::ControlConnection;
+use crate::error::DbmsError;
+use crate::mysql_family::statements::{
     all_is_written, analyze, counters, debug_build, reported_version, status,
 };
-use crate::dbms::settle::rest;
-use crate::dbms::spec::{GuestCalls, GuestSettle, Tell};
+use crate::settle::rest;
+use crate::spec::{GuestCalls, GuestSettle, Tell};
 
 pub(crate) const GUEST: GuestCalls = GuestCalls {
     reported_version,

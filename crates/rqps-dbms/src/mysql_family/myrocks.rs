@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::dbms::connection::{ControlConnection, one_value};
-use crate::dbms::error::DbmsError;
-use crate::dbms::settle::{SettleLoad, rest};
-use crate::dbms::site::Interrupt;
+use crate::connection::{ControlConnection, one_value};
+use crate::error::DbmsError;
+use crate::settle::{SettleLoad, rest};
+use crate::site::Interrupt;
 
 /// The name of the storage engine, in `ENGINE=` and in target words.
 pub(super) const NAMES: [&str; 2] = ["rocksdb", "myrocks"];
@@ -152,8 +152,8 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::dbms::connection::ControlRow;
-    use crate::wire::WireError;
+    use crate::connection::ControlRow;
+    use rqps_wire::WireError;
 
     /// A server that answers from a list: what a question must hold, and its first value.
     struct Scripted {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::dbms::connection::{ControlConnection, ControlRow, numbers, one_value, table};
-use crate::dbms::error::DbmsError;
-use crate::dbms::mysql_family::myrocks;
-use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
-use crate::dbms::site::Interrupt;
-use crate::wire::WireError;
+use crate::connection::{ControlConnection, ControlRow, numbers, one_value, table};
+use crate::error::DbmsError;
+use crate::mysql_family::myrocks;
+use crate::settle::{SettleLoad, on_all_tables, rest};
+use crate::site::Interrupt;
+use rqps_wire::WireError;
 
 /// Dirty pages of the buffer pool that count as none.
 const FEW_PAGES: u64 = 50;

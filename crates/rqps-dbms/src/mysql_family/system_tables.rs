@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::dbms::error::DbmsError;
-use crate::dbms::mysql_family::flavor::Flavor;
+use crate::error::DbmsError;
+use crate::mysql_family::flavor::Flavor;
 
 /// The database that holds the tables.
 pub(super) const DATABASE: &str = "test";

@@ -1,7 +1,7 @@
 //! Version texts of binaries of the family, and their paths in Debian.
 
-use crate::dbms::spec::Arrangement;
-use crate::domain::build::Version;
+use crate::spec::Arrangement;
+use rqps_model::build::Version;
 
 /// Packages of Debian have them in the usual folders.
 pub(crate) const ARRANGEMENT: Arrangement =

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::dbms::connection::{ControlConnection, connect, numbers, one_value, table};
-use crate::dbms::control::ControlPlane;
-use crate::dbms::error::DbmsError;
-use crate::dbms::server::{Server, socket};
-use crate::dbms::server_settings::server_settings;
-use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
-use crate::dbms::site::{Interrupt, Site};
-use crate::dbms::spec::{GuestCalls, GuestSettle, Tell};
-use crate::domain::dialect::Dialect;
-use crate::domain::endpoint::{Address, Endpoint, Login};
-use crate::domain::sql_name::{Identifier, Literal};
-use crate::os::process::{StopOrder, StopSignal, parent_of};
-use crate::wire::WireError;
+use crate::connection::{ControlConnection, connect, numbers, one_value, table};
+use crate::control::ControlPlane;
+use crate::error::DbmsError;
+use crate::server::{Server, socket};
+use crate::server_settings::server_settings;
+use crate::settle::{SettleLoad, on_all_tables, rest};
+use crate::site::{Interrupt, Site};
+use crate::spec::{GuestCalls, GuestSettle, Tell};
+use rqps_host::process::{StopOrder, StopSignal, parent_of};
+use rqps_model::dialect::Dialect;
+use rqps_model::endpoint::{Address, Endpoint, Login};
+use rqps_model::sql_name::{Identifier, Literal};
+use rqps_wire::WireError;
 
 /// User and database.
 const NAME: &str = "rqps";
@@ -480,8 +480,8 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::dbms::connection::ControlRow;
-    use crate::domain::compatible::{COMPATIBLE, CompatibleServer};
+    use crate::connection::ControlRow;
+    use rqps_model::compatible::{COMPATIBLE, CompatibleServer};
 
     /// A server that writes down what is said to it.
     struct Listener(Arc<Mutex<Vec<String>>>);

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::dbms::spec::{
+use crate::spec::{
     Arrangement, BuildForm, BuildRow, DbmsSpec, DebianLayout, Machine, Numbering, Origin, Package,
     PackageFormat, ServerForm, TagScheme,
 };
-use crate::domain::build::{Dbms, Version};
+use rqps_model::build::{Dbms, Version};
 
 use super::control::{GUEST, Postgres};
 

@@ -12,21 +12,21 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dbms::control::ControlPlane;
-use crate::dbms::error::DbmsError;
-use crate::dbms::server::{check_library, hand_over_data};
-use crate::dbms::settle::SettleLoad;
-use crate::dbms::site::Site;
-use crate::domain::build::Version;
-use crate::domain::endpoint::{Endpoint, Login};
-use crate::domain::rocksdb::{DriverSettings, KvOption};
-use crate::embed::rocksdb::marker::{DATABASE, FILE as MARKER, Marker, State};
-use crate::embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
-use crate::json;
-use crate::os::beneath::{self, Folder, FreshFolder};
-use crate::os::child::{self, ChildTask};
-use crate::os::user::{Identity, User};
-use crate::os::{answer, confinement, secret, tree};
+use crate::control::ControlPlane;
+use crate::error::DbmsError;
+use crate::server::{check_library, hand_over_data};
+use crate::settle::SettleLoad;
+use crate::site::Site;
+use rqps_embed::rocksdb::marker::{DATABASE, FILE as MARKER, Marker, State};
+use rqps_embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
+use rqps_host::beneath::{self, Folder, FreshFolder};
+use rqps_host::child::{self, ChildTask};
+use rqps_host::user::{Identity, User};
+use rqps_host::{answer, confinement, secret, tree};
+use rqps_model::build::Version;
+use rqps_model::endpoint::{Endpoint, Login};
+use rqps_model::json;
+use rqps_model::rocksdb::{DriverSettings, KvOption};
 
 /// The hidden subcommand that runs [`rocksdb_process`].
 pub const ROCKSDB_COMMAND: &str = "rocksdb-probe";

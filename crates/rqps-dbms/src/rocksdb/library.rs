@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::dbms::spec::{LibraryForm, LibraryVersion};
+use crate::spec::{LibraryForm, LibraryVersion};
 
 /// A library with RocksDB's C API, at this path of a build's tree.
 pub(crate) const fn library_form(file: &'static str) -> LibraryForm {

@@ -1,9 +1,9 @@
 //! RocksDB, loaded from a shared library.
 
-use crate::dbms::spec::{
+use crate::spec::{
     BuildForm, BuildRow, DbmsSpec, Machine, Numbering, Origin, Package, PackageFormat,
 };
-use crate::domain::build::{Dbms, Version};
+use rqps_model::build::{Dbms, Version};
 
 use super::control::KeyValue;
 use super::library::{library_form, place_of};

@@ -5,14 +5,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::dbms::connection::ControlConnection;
-use crate::dbms::control::ControlPlane;
-use crate::dbms::error::DbmsError;
-use crate::dbms::settle::SettleLoad;
-use crate::dbms::site::{Interrupt, Site};
-use crate::domain::build::{Dbms, Version};
-use crate::domain::compatible::CompatibleServer;
-use crate::wire::WireError;
+use crate::connection::ControlConnection;
+use crate::control::ControlPlane;
+use crate::error::DbmsError;
+use crate::settle::SettleLoad;
+use crate::site::{Interrupt, Site};
+use rqps_model::build::{Dbms, Version};
+use rqps_model::compatible::CompatibleServer;
+use rqps_wire::WireError;
 
 /// All that rqps knows about one DBMS, besides what `Dbms` itself says: its name and dialect.
 pub struct DbmsSpec {

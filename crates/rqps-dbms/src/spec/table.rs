@@ -1,12 +1,12 @@
 //! The table of all DBMSs.
 
-use crate::dbms::control::ControlPlane;
-use crate::dbms::error::DbmsError;
-use crate::dbms::site::Site;
-use crate::dbms::spec::row::{DbmsSpec, GuestCalls};
-use crate::dbms::{fake, mariadb, mysql, postgres, rocksdb, speedb, sqlite};
-use crate::domain::build::Dbms;
-use crate::domain::dialect::Dialect;
+use crate::control::ControlPlane;
+use crate::error::DbmsError;
+use crate::site::Site;
+use crate::spec::row::{DbmsSpec, GuestCalls};
+use crate::{fake, mariadb, mysql, postgres, rocksdb, speedb, sqlite};
+use rqps_model::build::Dbms;
+use rqps_model::dialect::Dialect;
 
 /// One row for each DBMS that rqps can run.
 pub const ALL: &[DbmsSpec] = &[
@@ -30,7 +30,7 @@ pub(crate) fn guest_calls(dialect: Dialect) -> Option<&'static GuestCalls> {
 }
 
 /// The control plane of a target whose server rqps runs itself. For servers that somebody else
-/// runs see [`crate::dbms::external`].
+/// runs see [`crate::external`].
 pub fn control_plane(site: Site) -> Result<Box<dyn ControlPlane>, DbmsError> {
     let spec = of(site.build.manifest.dbms).ok_or(DbmsError::Unknown)?;
     (spec.control)(site)

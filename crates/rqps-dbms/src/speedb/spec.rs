@@ -1,10 +1,10 @@
 //! Speedb, a fork of RocksDB with the same C API.
 
-use crate::dbms::rocksdb::{KeyValue, library_form, place_of};
-use crate::dbms::spec::{
+use crate::rocksdb::{KeyValue, library_form, place_of};
+use crate::spec::{
     BuildForm, BuildRow, DbmsSpec, Machine, Numbering, Origin, Package, PackageFormat,
 };
-use crate::domain::build::{Dbms, Version};
+use rqps_model::build::{Dbms, Version};
 
 const FILE: &str = "lib/libspeedb.so";
 

@@ -12,19 +12,19 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dbms::connection::{ControlRow, table};
-use crate::dbms::control::ControlPlane;
-use crate::dbms::error::DbmsError;
-use crate::dbms::server::{check_library, hand_over_data};
-use crate::dbms::settle::SettleLoad;
-use crate::dbms::site::Site;
-use crate::domain::build::{Build, Version};
-use crate::domain::endpoint::{Endpoint, Login};
-use crate::embed::sqlite::{self, SqliteConnection};
-use crate::json;
-use crate::os::child::{self, ChildTask};
-use crate::os::user::{Identity, User};
-use crate::os::{answer, confinement, host};
+use crate::connection::{ControlRow, table};
+use crate::control::ControlPlane;
+use crate::error::DbmsError;
+use crate::server::{check_library, hand_over_data};
+use crate::settle::SettleLoad;
+use crate::site::Site;
+use rqps_embed::sqlite::{self, SqliteConnection};
+use rqps_host::child::{self, ChildTask};
+use rqps_host::user::{Identity, User};
+use rqps_host::{answer, confinement, host};
+use rqps_model::build::{Build, Version};
+use rqps_model::endpoint::{Endpoint, Login};
+use rqps_model::json;
 
 /// The hidden subcommand that runs [`sqlite_process`].
 pub const SQLITE_COMMAND: &str = "sqlite-statements";
@@ -270,7 +270,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::domain::build::{Dbms, Manifest};
+    use rqps_model::build::{Dbms, Manifest};
 
     #[test]
     fn a_library_of_a_newer_libc_needs_a_launcher() {

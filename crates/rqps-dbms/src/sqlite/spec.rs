@@ -1,10 +1,10 @@
 //! SQLite, compiled into this program or loaded from a shared library.
 
-use crate::dbms::spec::{
+use crate::spec::{
     Arrangement, BuildForm, BuildRow, DbmsSpec, DebianLayout, LibraryForm, LibraryVersion,
     Numbering,
 };
-use crate::domain::build::Dbms;
+use rqps_model::build::Dbms;
 
 use super::control::Sqlite;
 

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use super::{Crew, Finished, Order};
-use crate::driver::Stop;
-use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
-use crate::os::tree;
+use super::{Finished, Order, WorkerPool};
+use crate::Stop;
+use crate::event::DriverEvent;
+use crate::link::ControlChannel;
+use rqps_host::tree;
 
 /// Events of each member of a counted step.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub struct Events {
     pub counted: u64,
 }
 
-impl<T: Send + 'static> Crew<T> {
+impl<T: Send + 'static> WorkerPool<T> {
     /// Sends all members through the events of the warm-up and then the counted ones. Pauses before
     /// and after the latter, so that the lab switches the counting on and off. `settle` runs before
     /// each pause and completes work that the events left.
@@ -26,8 +26,8 @@ impl<T: Send + 'static> Crew<T> {
         &mut self,
         Events { warm_up, counted }: Events,
         serving: Option<u32>,
-        settle: &mut dyn FnMut(&mut LabLink<W>) -> Result<(), Stop>,
-        link: &mut LabLink<W>,
+        settle: &mut dyn FnMut(&mut ControlChannel<W>) -> Result<(), Stop>,
+        link: &mut ControlChannel<W>,
     ) -> Result<Finished<T>, Stop> {
         self.order(Order::WarmUpEvents(warm_up));
         self.answers(link)?;

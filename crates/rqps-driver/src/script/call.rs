@@ -1,10 +1,10 @@
 //! Sends one statement: prepared with values, or as text with literals.
 
-use crate::domain::dialect::push_literal;
-use crate::domain::script::{Fragment, Operation, Parameter, Protocol, Script};
-use crate::driver::connection::Connection;
-use crate::driver::script::sources::{Drawn, DrawnValue};
-use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
+use crate::connection::Connection;
+use crate::script::sources::{Drawn, DrawnValue};
+use rqps_model::dialect::push_literal;
+use rqps_model::script::{Fragment, Operation, Parameter, Protocol, Script};
+use rqps_wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 /// The form of one statement.
 pub enum Call {

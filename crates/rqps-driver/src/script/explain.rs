@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::dialect::{Dialect, Placeholder};
-use crate::domain::script::{Fragment, Operation, Parameter, Protocol, Script};
-use crate::driver::connection::Connection;
-use crate::driver::request::DriverRequest;
-use crate::driver::script::call::ScriptBuffers;
-use crate::driver::script::sources::SharedSources;
-use crate::wire::{RowTexts, WireError};
+use crate::connection::Connection;
+use crate::request::DriverRequest;
+use crate::script::call::ScriptBuffers;
+use crate::script::sources::SharedSources;
+use rqps_model::dialect::{Dialect, Placeholder};
+use rqps_model::script::{Fragment, Operation, Parameter, Protocol, Script};
+use rqps_wire::{RowTexts, WireError};
 
 /// Seed of the sample values, the same on every target.
 const SAMPLE_SEED: u64 = 1;

@@ -1,9 +1,9 @@
 //! Chooses the records of hashed keys, and remembers which records a client has inserted.
 
-use crate::datagen::distribution::Zipfian;
-use crate::datagen::hashed::HashedZipfian;
-use crate::datagen::rng::Rng;
-use crate::domain::value_source::KeyChoice;
+use rqps_model::datagen::distribution::Zipfian;
+use rqps_model::datagen::hashed::HashedZipfian;
+use rqps_model::datagen::rng::Rng;
+use rqps_model::value_source::KeyChoice;
 
 /// The choice of the record of a hashed key.
 pub(super) enum KeyDraws {

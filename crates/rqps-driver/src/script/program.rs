@@ -1,19 +1,19 @@
 //! A script compiled for one client: statements are prepared, tables resolved, and parameters are
 //! drawn into buffers that are allocated once.
 
-use crate::datagen::distribution::{Sampler, Zipfian};
-use crate::datagen::rng::Rng;
-use crate::domain::benchmark::RateUnit;
-use crate::domain::dialect::Dialect;
-use crate::domain::script::{
+use crate::attempt::{AfterError, ClientEvent, StatementError, Tally};
+use crate::connection::Connection;
+use crate::request::DriverRequest;
+use crate::script::call::{Call, ScriptBuffers};
+use crate::script::sources::{ClientSources, SharedSources};
+use rqps_model::benchmark::RateUnit;
+use rqps_model::datagen::distribution::{Sampler, Zipfian};
+use rqps_model::datagen::rng::Rng;
+use rqps_model::dialect::Dialect;
+use rqps_model::script::{
     Distribution, Operation, Parameter, Protocol, Script, ScriptEvent, TableChoice,
 };
-use crate::driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
-use crate::driver::connection::Connection;
-use crate::driver::request::DriverRequest;
-use crate::driver::script::call::{Call, ScriptBuffers};
-use crate::driver::script::sources::{ClientSources, SharedSources};
-use crate::wire::{Reply, WireError};
+use rqps_wire::{Reply, WireError};
 
 /// The work of a client per event.
 pub struct Program {

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::datagen::distribution::Zipfian;
-use crate::datagen::hashed::{key_hash, printable};
-use crate::datagen::rng::Rng;
-use crate::domain::script::Script;
-use crate::domain::value_source::{Freshness, SourceValues, ValueSource};
-use crate::driver::script::calendar;
-use crate::driver::script::keys::{DrawnSequence, KeyDraws, KeyHistory};
-use crate::driver::script::spreading::Spreading;
-use crate::driver::script::table::{self, Choices};
+use crate::script::calendar;
+use crate::script::keys::{DrawnSequence, KeyDraws, KeyHistory};
+use crate::script::spreading::Spreading;
+use crate::script::table::{self, Choices};
+use rqps_model::datagen::distribution::Zipfian;
+use rqps_model::datagen::hashed::{key_hash, printable};
+use rqps_model::datagen::rng::Rng;
+use rqps_model::script::Script;
+use rqps_model::value_source::{Freshness, SourceValues, ValueSource};
 
 /// Most draws in a row that repeat earlier values before a source fails.
 const TRIES: u32 = 10_000;

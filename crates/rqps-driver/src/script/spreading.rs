@@ -1,10 +1,10 @@
 //! Distributions of whole numbers over a range.
 
-use crate::datagen::distribution::{
+use rqps_model::datagen::distribution::{
     Permutation, Zipfian, cut_gaussian, exponential, pareto, special,
 };
-use crate::datagen::rng::Rng;
-use crate::domain::value_source::ValueSpread;
+use rqps_model::datagen::rng::Rng;
+use rqps_model::value_source::ValueSpread;
 
 /// A distribution over 0..=span.
 pub(super) enum Spreading {

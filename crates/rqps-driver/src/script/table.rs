@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::bufread::MultiGzDecoder;
 use rqps_model::bounded;
 
-use crate::datagen::rng::Rng;
-use crate::user_text::{CsvReader, CsvRecord};
+use rqps_model::datagen::rng::Rng;
+use rqps_text::{CsvReader, CsvRecord};
 
 /// Texts to choose from, in one allocation.
 pub struct Choices {

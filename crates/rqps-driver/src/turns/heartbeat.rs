@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::driver::turns::token::TurnToken;
+use crate::turns::token::TurnToken;
 
 /// After so long without a sign of life a driver in its turn stands still, whatever its server
 /// does.

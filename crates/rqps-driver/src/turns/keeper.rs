@@ -7,18 +7,18 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use crate::driver::Stop;
-use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
-use crate::driver::request::LabWord;
-use crate::driver::turns::heartbeat::Heartbeat;
-use crate::driver::turns::token::{TurnPhase, TurnRules, TurnToken};
+use crate::Stop;
+use crate::event::DriverEvent;
+use crate::link::ControlChannel;
+use crate::request::DriverCommand;
+use crate::turns::heartbeat::Heartbeat;
+use crate::turns::token::{TurnPhase, TurnRules, TurnToken};
 
 /// Between two reports of the state.
 const REPORT: Duration = Duration::from_secs(1);
 
 /// Keeps a page until the lab goes.
-pub fn keep<W: Write>(rules: &TurnRules, link: &mut LabLink<W>) -> Result<(), Stop> {
+pub fn keep<W: Write>(rules: &TurnRules, link: &mut ControlChannel<W>) -> Result<(), Stop> {
     let token = TurnToken::create(rules.targets(), rules.clone())?;
     link.say(&DriverEvent::TurnPage(token.path().to_owned()))?;
     let mut signs: Vec<Heartbeat> = (0..token.targets()).map(Heartbeat::of).collect();
@@ -41,10 +41,15 @@ fn obey(token: &TurnToken, line: &str) -> Result<(), String> {
         let known = usize::try_from(place).ok().filter(|place| *place < token.targets());
         known.ok_or_else(|| format!("failed to obey `{line}`: there is no such target"))
     };
-    match line.parse::<LabWord>()? {
-        LabWord::Sampled(target) => token.arrive_at_barrier(place(target)?, TurnPhase::Sample),
-        LabWord::Leave(target) => token.remove_target(place(target)?),
-        LabWord::GoOn | LabWord::Clock | LabWord::StartAt(_) | LabWord::Met(_) => {
+    match line.parse::<DriverCommand>()? {
+        DriverCommand::Sampled(target) => {
+            token.arrive_at_barrier(place(target)?, TurnPhase::Sample)
+        }
+        DriverCommand::Leave(target) => token.remove_target(place(target)?),
+        DriverCommand::GoOn
+        | DriverCommand::Clock
+        | DriverCommand::StartAt(_)
+        | DriverCommand::Met(_) => {
             return Err(format!("failed to obey `{line}`: this driver only keeps turns"));
         }
     }
@@ -105,7 +110,7 @@ mod tests {
         let kept = |input: &'static str| {
             let mut said = Vec::new();
             let end = {
-                let mut link = LabLink::watching(&mut said, Cursor::new(input.as_bytes()));
+                let mut link = ControlChannel::watching(&mut said, Cursor::new(input.as_bytes()));
                 keep(&rules(), &mut link)
             };
             let said = String::from_utf8(said).unwrap();

@@ -10,18 +10,18 @@ use std::io::Write;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::domain::run::{Outcome, Turn, TurnFacts};
-use crate::driver::Stop;
-use crate::driver::carry_over::carry_over;
-use crate::driver::clock::Clock;
-use crate::driver::clock::SECOND;
-use crate::driver::crew::{Crew, Finished, Spent, TurnNews};
-use crate::driver::event::{DriverEvent, StepInterval};
-use crate::driver::link::LabLink;
-use crate::driver::turns::token::{TurnPhase, TurnRequest, TurnState, TurnToken};
-use crate::os::clock;
-use crate::os::standstill::Standstill;
-use crate::os::tree::{self, Cpu};
+use crate::Stop;
+use crate::carry_over::carry_over;
+use crate::clock::Clock;
+use crate::clock::SECOND;
+use crate::crew::{Finished, Spent, TurnNews, WorkerPool};
+use crate::event::{DriverEvent, StepInterval};
+use crate::link::ControlChannel;
+use crate::turns::token::{TurnPhase, TurnRequest, TurnState, TurnToken};
+use rqps_host::clock;
+use rqps_host::standstill::Standstill;
+use rqps_host::tree::{self, Cpu};
+use rqps_model::run::{Outcome, Turn, TurnFacts};
 
 /// Turns between two reads of the process tree of a stopped server.
 const LOOK_EVERY: u32 = 32;
@@ -31,7 +31,7 @@ const LENGTHS: usize = 99;
 const SHARES_MOST: u32 = 100;
 
 /// A client that takes turns.
-pub trait Player {
+pub trait TurnMember {
     /// Its counts of a window.
     type Counts;
 
@@ -48,7 +48,7 @@ pub trait Player {
 }
 
 /// Shared by the clients of one target.
-pub struct Team {
+pub struct TurnGroup {
     token: TurnToken,
     place: usize,
     clients: u32,
@@ -77,12 +77,12 @@ struct Log {
     intervals: u64,
 }
 
-impl Team {
+impl TurnGroup {
     /// Joins the token. Errors are complete messages, here and below.
-    pub fn join(request: &TurnRequest, clients: u32, clock: Clock) -> Result<Team, String> {
+    pub fn join(request: &TurnRequest, clients: u32, clock: Clock) -> Result<TurnGroup, String> {
         let token = TurnToken::open(&request.page, &request.rules)?;
         let clock_ahead_ns = clock::monotonic_ns().saturating_sub(clock.now());
-        Ok(Team {
+        Ok(TurnGroup {
             token,
             place: request.place as usize,
             clients,
@@ -102,13 +102,13 @@ impl Team {
     /// intervals, which `interval` makes and which measure own time.
     pub fn lead<T: Send + 'static, W: Write>(
         &self,
-        crew: &mut Crew<T>,
+        crew: &mut WorkerPool<T>,
         interval: &mut dyn FnMut(u64) -> StepInterval,
-        link: &mut LabLink<W>,
+        link: &mut ControlChannel<W>,
     ) -> Result<Finished<T>, Stop> {
         self.token.arrive_at_barrier(self.place, TurnPhase::Gather);
         let mut cpu = Cpu::default();
-        let mut heed = |news: Option<TurnNews>, link: &mut LabLink<W>| -> Result<(), Stop> {
+        let mut heed = |news: Option<TurnNews>, link: &mut ControlChannel<W>| -> Result<(), Stop> {
             self.token.tick(self.place);
             match news {
                 Some(TurnNews::Sample) => {
@@ -132,7 +132,7 @@ impl Team {
     pub fn report<W: Write>(
         &self,
         outcome: &mut Outcome,
-        link: &mut LabLink<W>,
+        link: &mut ControlChannel<W>,
     ) -> Result<(), Stop> {
         let (facts, rows) = self.facts();
         outcome.seconds = self.log().own_ns as f64 / SECOND;
@@ -145,7 +145,7 @@ impl Team {
     }
 
     /// Client `index` takes turns until all are over. `tell` sends messages to the coordinator.
-    pub fn play<P: Player>(
+    pub fn play<P: TurnMember>(
         &self,
         index: u32,
         client: &mut P,
@@ -212,7 +212,7 @@ impl Team {
         }
     }
 
-    fn turn<P: Player>(
+    fn turn<P: TurnMember>(
         &self,
         client: &mut P,
         state: TurnState,

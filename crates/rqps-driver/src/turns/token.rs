@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::os::clock;
-use crate::os::shared_page::SharedPage;
+use rqps_host::clock;
+use rqps_host::shared_page::SharedPage;
 
 /// Most targets that can take turns: each is one bit of a word.
 pub const TARGETS_MAX: usize = 64;

@@ -1,7 +1,7 @@
 //! Repeats each measured step per client count: `--clients 1,4,16`.
 
-use crate::domain::benchmark::{ClientCount, Group, Phase, Step, Workload};
-use crate::units::counted;
+use rqps_model::benchmark::{ClientCount, Group, Phase, Step, Workload};
+use rqps_model::units::counted;
 
 /// The phases of a workload, in which each reported step runs once per client count, from the
 /// fewest to the most. Loads and warm-up steps run once, with the most clients. With a single

@@ -1,7 +1,7 @@
 //! Settings of one benchmark, and the settings of all benchmarks that it accepts.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::workload::settings::{self, SetError};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
 
 /// A setting of the benchmark with parameters `S`.
 pub struct OwnSetting<S> {

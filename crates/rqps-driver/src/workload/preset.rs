@@ -1,6 +1,6 @@
 //! Presets: named sizes and lengths of workloads.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
 
 /// A preset with a name.
 pub trait NamedPreset {

@@ -1,6 +1,6 @@
 //! Selects steps by name: `--steps 'point-*,!*_range=1000'`.
 
-use crate::domain::benchmark::{Group, Phase, Step};
+use rqps_model::benchmark::{Group, Phase, Step};
 
 /// Steps that a selection includes automatically.
 pub struct Companions {

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::domain::benchmark::{Idle, Pace, Placement, Waiting, Workload};
 use crate::workload::value::{
     bytes, choice, client_counts, count, memory_limit, number, seconds, yes_or_no,
 };
+use rqps_model::benchmark::{BackgroundState, Idle, Pace, Placement, Workload};
 
 /// The reason for refusing a setting. Each text names the setting and the valid values.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -211,8 +211,8 @@ pub const SETTINGS: &[Setting] = &[
         apply: |workload, value| {
             let choices = [
                 ("auto", None),
-                ("running", Some(Waiting::Running)),
-                ("stopped", Some(Waiting::Stopped)),
+                ("running", Some(BackgroundState::Running)),
+                ("stopped", Some(BackgroundState::Stopped)),
             ];
             workload.waiting = choice(value, &choices)?;
             Ok(())

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use crate::embed::library::{Library, LibraryError};
+use crate::library::{Library, LibraryError};
 
 /// Names under which systems have it, the most exact first.
 const NAMES: [&str; 3] = ["libluajit-5.1.so.2", "libluajit-5.1.so", "libluajit.so"];

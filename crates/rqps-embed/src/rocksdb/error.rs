@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::embed::library::LibraryError;
+use crate::library::LibraryError;
 
 /// An error of RocksDB.
 #[derive(Debug, Error)]

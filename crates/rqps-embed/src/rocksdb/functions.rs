@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
-use crate::embed::library::{Library, LibraryError};
+use crate::library::{Library, LibraryError};
 
 /// An object of the library. What kind it is, is in the names of the functions.
 pub(super) type Object = *mut c_void;

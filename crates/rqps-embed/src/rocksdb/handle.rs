@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::database::Database;
 use super::error::RocksdbError;
 use super::functions::Object;
-use crate::domain::rocksdb::KEY_BYTES;
+use rqps_model::rocksdb::KEY_BYTES;
 
 /// Keys of one call of [`Handle::multi_get`] at most.
 pub const BATCH_MAX: usize = 100;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::error::RocksdbError;
 use super::functions::Object;
 use super::version::{Rocksdb, c_text};
-use crate::domain::rocksdb::KvOption;
+use rqps_model::rocksdb::KvOption;
 
 /// Shards of a block cache as a power of two, as db_bench has it. Left to itself, a small hyper
 /// clock cache gets two.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::RocksdbError;
 use super::functions::{Functions, Missing};
-use crate::embed::library::{Library, LibraryError};
+use crate::library::{Library, LibraryError};
 
 /// A version of RocksDB, ready to open databases.
 pub struct Rocksdb {

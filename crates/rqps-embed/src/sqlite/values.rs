@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::embed::library::LibraryError;
+use crate::library::LibraryError;
 
 /// An error of SQLite.
 #[derive(Debug, Error)]

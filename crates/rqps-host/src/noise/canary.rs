@@ -12,8 +12,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::domain::gate::Canary;
-use crate::os::{affinity, clock, secret};
+use crate::{affinity, clock, secret};
+use rqps_model::gate::Canary;
 
 /// Turns of the spin canary: about 6 ms of a CPU of 2026.
 const SPIN_TURNS: u64 = 3_000_000;

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::domain::gate::Disturbance;
-use crate::os::{affinity, proc, tree};
+use crate::{affinity, proc, tree};
+use rqps_model::gate::Disturbance;
 
 /// Process id of the parent of all kernel threads.
 const KERNEL_THREADS: u32 = 2;
@@ -176,7 +176,7 @@ fn throttled_cgroup(root: &Path) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::made_root::made_root;
+    use crate::made_root::made_root;
 
     #[test]
     fn counters_come_from_their_files() {

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::domain::gate::{Canary, Disturbance};
-use crate::domain::host::Host;
-use crate::os::hardware::{CountedEvent, EventCounters};
-use crate::os::{proc, tree};
+use crate::hardware::{CountedEvent, EventCounters};
+use crate::{proc, tree};
+use rqps_model::gate::{Canary, Disturbance};
+use rqps_model::host::Host;
 
 /// More CPU time than this taken by the hypervisor makes a host noisy.
 pub const STEAL_MAX: f64 = 0.01;
@@ -475,7 +475,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::os::made_root::made_root;
+    use crate::made_root::made_root;
 
     fn of<'a>(findings: &'a [HostFinding], about: &str) -> &'a HostFinding {
         findings.iter().find(|finding| finding.about == about).unwrap()

@@ -3,9 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::os::noise::disturbance::Watch;
-use crate::os::noise::findings::Idleness;
-use crate::os::proc::{self, HostStat};
+use crate::noise::disturbance::Watch;
+use crate::noise::findings::Idleness;
+use crate::proc::{self, HostStat};
 
 /// Watches for `time`, and calls `tick` several times a second with the share that is done; stops
 /// when it returns false.
@@ -38,7 +38,7 @@ fn steal(before: &HostStat, after: &HostStat) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::proc::CpuTicks;
+    use crate::proc::CpuTicks;
 
     #[test]
     fn stolen_time_is_a_share_of_all() {

@@ -4,11 +4,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::registry::ALL;
-use crate::analyze::measurement::Measurement;
-use crate::analyze::{self, AnalyzeError, Comparison, Extension, VerdictOptions};
-use crate::domain::run::{Dataset, ReadSeconds, Run, StepRecord};
-use crate::import::{ImportError, ImportFormat};
-use crate::report::{self, Document, FamilyReport, ReportOptions, Sections};
+use rqps_analysis::measurement::Measurement;
+use rqps_analysis::{self as analyze, AnalyzeError, Comparison, Extension, VerdictOptions};
+use rqps_import::{ImportError, ImportFormat};
+use rqps_model::run::{Dataset, ReadSeconds, Run, StepRecord};
+use rqps_report::{self as report, Document, FamilyReport, ReportOptions, Sections};
 
 fn extensions() -> Vec<&'static Extension> {
     ALL.iter().map(|spec| &spec.extension).collect()

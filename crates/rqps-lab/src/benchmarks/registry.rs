@@ -1,15 +1,15 @@
 //! The list of all benchmarks, and calls of their hooks by workload.
 
 use crate::benchmarks::{custom, insert, kv, lua, orders, pgbench, sysbench, vector, ycsb};
-use crate::domain::benchmark::{Phase, Step, Workload};
-use crate::domain::counted::StepCount;
-use crate::domain::dialect::Dialect;
-use crate::driver::DriverPart;
-use crate::driver::request::RequestBody;
-use crate::workload::client_counts::at_each_count;
-use crate::workload::select::SelectError;
-use crate::workload::settings::SetError;
 use rqps_bench::spec::{BenchmarkSpec, StepSet};
+use rqps_driver::DriverPart;
+use rqps_driver::request::RequestBody;
+use rqps_driver::workload::client_counts::at_each_count;
+use rqps_driver::workload::select::SelectError;
+use rqps_driver::workload::settings::SetError;
+use rqps_model::benchmark::{Phase, Step, Workload};
+use rqps_model::counted::StepCount;
+use rqps_model::dialect::Dialect;
 
 /// All benchmarks in the order of lists.
 pub static ALL: [&BenchmarkSpec; 9] = [
@@ -72,7 +72,7 @@ pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
 ///
 /// # Errors
 ///
-/// As [`crate::workload::select::select`].
+/// As [`rqps_driver::workload::select::select`].
 pub fn choose(
     phases: Vec<Phase>,
     globs: &[String],

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::analyze::{Comparison, VerdictOptions, calibration};
 use crate::benchmarks;
-use crate::domain::gate::Calibration;
-use crate::results;
+use rqps_analysis::{Comparison, VerdictOptions, calibration};
+use rqps_model::gate::Calibration;
+use rqps_results as results;
 
 /// A calibration that was just made.
 pub struct Calibrated {

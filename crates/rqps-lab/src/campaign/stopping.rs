@@ -5,18 +5,18 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::analyze::VerdictOptions;
-use crate::analyze::comparison::{Comparison, StepComparison};
-use crate::analyze::verdict::open_steps;
 use crate::benchmarks;
-use crate::domain::benchmark::{Group, Phase};
-use crate::domain::metric::Metric;
-use crate::domain::verdict::{LookSchedule, Rules};
 use crate::lab::{
-    self, Decider, Decision, Elsewhere, Event, ExecutionOptions, ExecutionSummary, UndecidedStep,
+    self, Decider, Decision, Event, ExecutionOptions, ExecutionSummary, RemoteHosts, UndecidedStep,
 };
 use crate::plan::{Auto, Blocks, Plan};
-use crate::results;
+use rqps_analysis::VerdictOptions;
+use rqps_analysis::comparison::{Comparison, StepComparison};
+use rqps_analysis::verdict::open_steps;
+use rqps_model::benchmark::{Group, Phase};
+use rqps_model::metric::Metric;
+use rqps_model::verdict::{LookSchedule, Rules};
+use rqps_results as results;
 
 /// Carries out a plan until its steps are decided or its blocks are measured.
 ///
@@ -36,7 +36,7 @@ pub fn carry_out(
 /// As [`lab::carry_out_elsewhere`]; the results so far cannot be judged.
 pub fn carry_out_elsewhere(
     options: &ExecutionOptions,
-    place: &Elsewhere,
+    place: &RemoteHosts,
     events: &mut dyn FnMut(Event),
 ) -> Result<ExecutionSummary> {
     let mut decider = StopRule::new(&options.plan, options.out.clone());

@@ -9,27 +9,27 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::dbms::ControlPlane;
-use crate::domain::benchmark::{Phase, Prerequisite, Step};
-use crate::domain::block::BlockRun;
-use crate::domain::build::Version;
-use crate::domain::run::{FORMAT, RunKey, RunRecord, Status, StepRecord};
-use crate::domain::sampled::CallGraph;
-use crate::domain::server_settings::CONNECTION;
 use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
 use crate::lab::step_runner::{self, Measured, StepRunner};
 use crate::lab::target_state::{KeptLoad, TargetState};
-use crate::lab::turn_taking::Taking;
+use crate::lab::turn_taking::TurnParticipant;
 use crate::lab::{count, fault, memory, prepare};
-use crate::os::cgroup::MemoryGroup;
-use crate::os::profile_names::ProfileNames;
-use crate::os::valgrind::Callgrind;
-use crate::os::{clock, disk};
 use crate::plan::file::without_password;
 use crate::plan::{ProfilingPass, cost};
-use crate::results::RunFolder;
+use rqps_dbms::ControlPlane;
+use rqps_host::cgroup::MemoryGroup;
+use rqps_host::profile_names::ProfileNames;
+use rqps_host::valgrind::Callgrind;
+use rqps_host::{clock, disk};
+use rqps_model::benchmark::{Phase, Prerequisite, Step};
+use rqps_model::block::BlockRun;
+use rqps_model::build::Version;
+use rqps_model::run::{FORMAT, RunKey, RunRecord, Status, StepRecord};
+use rqps_model::sampled::CallGraph;
+use rqps_model::server_settings::CONNECTION;
+use rqps_results::RunFolder;
 
 /// With a larger share of broken stacks, frame pointers do not lead to callers.
 const BROKEN_MOST: f64 = 0.2;
@@ -289,7 +289,7 @@ impl ActiveRun<'_> {
     pub(super) fn runner<'s>(
         &'s mut self,
         execution: &'s Execution<'s>,
-        taking: Option<Taking<'s>>,
+        taking: Option<TurnParticipant<'s>>,
     ) -> StepRunner<'s> {
         let is_sampled = ProfilingPass::is_sampled(self.record.key.block);
         StepRunner {

@@ -2,8 +2,6 @@
 
 use anyhow::Result;
 
-use crate::domain::block::BlockRun;
-use crate::domain::run::{RunKey, Status};
 use crate::lab::active_run::{self, ActiveRun, Started};
 use crate::lab::execution::Execution;
 use crate::lab::memory;
@@ -12,6 +10,8 @@ use crate::lab::side_by_side::side_by_side;
 use crate::lab::target_state::TargetState;
 use crate::lab::turns;
 use crate::plan::{BlockSpec, Interleave, cost};
+use rqps_model::block::BlockRun;
+use rqps_model::run::{RunKey, Status};
 
 /// A target, and its place in the order of the block, from 1.
 type Member<'a> = (u32, &'a mut TargetState);

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::domain::gate::{Canary, CanaryReference, CanaryRule};
-use crate::os::clock;
-use crate::os::noise::canary;
+use rqps_host::clock;
+use rqps_host::noise::canary;
+use rqps_model::gate::{Canary, CanaryReference, CanaryRule};
 
 /// Readings before the first block: enough for a first median.
 pub(super) const FIRST_READINGS: usize = 3;
@@ -80,7 +80,7 @@ pub(super) enum CanarySource {
     /// This host; the file to be fsynced lies in the folder.
     Host(PathBuf),
     /// The hosts of a pool, which read them beside the blocks that they measure.
-    Elsewhere,
+    RemoteHosts,
     /// A script of the fake DBMS: the factor by which each reading is slower, then always 1.
     Script(Vec<f64>),
 }
@@ -89,7 +89,7 @@ impl CanarySource {
     /// The reading of this number, from 0; `None` if canaries are off.
     pub(super) fn read(&self, number: usize) -> Option<Canary> {
         match self {
-            CanarySource::Off | CanarySource::Elsewhere => None,
+            CanarySource::Off | CanarySource::RemoteHosts => None,
             CanarySource::Host(folder) => Some(canary::read(folder)),
             CanarySource::Script(factors) => Some(Canary {
                 at: clock::now_rfc3339(),
@@ -106,7 +106,7 @@ impl CanarySource {
     }
 
     pub(super) fn is_elsewhere(&self) -> bool {
-        matches!(self, CanarySource::Elsewhere)
+        matches!(self, CanarySource::RemoteHosts)
     }
 
     /// True if waiting may make a difference.
@@ -226,7 +226,7 @@ fn deviations(n: usize) -> Option<f64> {
 }
 
 fn median(values: &[f64]) -> Option<f64> {
-    crate::stats::summary::median(values)
+    rqps_stats::summary::median(values)
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::domain::gate::{Canary, CanaryReference};
 use crate::lab::canaries::{self, CanarySource, FIRST_READINGS};
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
+use rqps_model::gate::{Canary, CanaryReference};
 
 /// A block is not begun while the canary before it is out of range; but no longer than this many
 /// pauses.

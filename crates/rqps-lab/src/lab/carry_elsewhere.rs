@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
-use crate::domain::build::BuildSource;
-use crate::domain::client_hosts::HostsOfClients;
-use crate::domain::session::Session;
 use crate::lab::canaries::CanarySource;
 use crate::lab::carry_out::{self, BlockTemplate, keep_own_files};
 use crate::lab::decider::Decider;
 use crate::lab::event::Event;
 use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
-use crate::lab::executor::{self, BlockEnd, Elsewhere, Executor, Way};
-use crate::lab::host_monitor::{Fate, HostMonitor};
+use crate::lab::executor::{self, BlockEnd, Executor, RemoteHosts, Transport};
+use crate::lab::host_monitor::{BlockDisposition, HostMonitor};
 use crate::lab::progress::Progress;
 use crate::lab::resume::{self, History};
 use crate::lab::work_folders::WorkFolders;
 use crate::lab::{memory, resolve, target_state, work_folders};
-use crate::os::{clock, host};
 use crate::plan::{BlockSpec, Blocks, Plan, cost, file, order};
-use crate::results::ResultSet;
-use crate::units::counted;
+use rqps_host::{clock, host};
+use rqps_model::build::BuildSource;
+use rqps_model::client_hosts::HostsOfClients;
+use rqps_model::session::Session;
+use rqps_model::units::counted;
+use rqps_results::ResultSet;
 
 /// Carries out the plan on the hosts of `place`. Every block goes to one host; as many are under
 /// way at once as there are hosts. With `--blocks auto` there is one host, and `decider` says after
@@ -33,7 +33,7 @@ use crate::units::counted;
 /// fails on its host is no error: it is a line in the summary, and the others continue.
 pub fn carry_out_elsewhere(
     options: &ExecutionOptions,
-    place: &Elsewhere,
+    place: &RemoteHosts,
     decider: &mut dyn Decider,
     events: &mut dyn FnMut(Event),
 ) -> Result<ExecutionSummary> {
@@ -55,7 +55,7 @@ pub fn carry_out_elsewhere(
     let template = BlockTemplate::of(&execution, &states);
     let in_turns = options.plan.takes_turns_in_all(&template.phases);
     let source = match options.plan.canaries {
-        true => CanarySource::Elsewhere,
+        true => CanarySource::RemoteHosts,
         false => CanarySource::Off,
     };
     let (mut monitor, _) = HostMonitor::open(&execution, (source, in_turns), &mut progress)?;
@@ -85,7 +85,7 @@ pub fn carry_out_elsewhere(
 }
 
 /// Plans that other hosts cannot measure.
-fn refuse(plan: &Plan, way: &Way) -> Result<()> {
+fn refuse(plan: &Plan, way: &Transport) -> Result<()> {
     let clients = plan.workload.client_hosts.as_ref();
     let is_one_host = clients.is_some_and(|clients| clients.server_host.is_some());
     if matches!(plan.blocks, Blocks::Auto(_)) && !is_one_host {
@@ -97,8 +97,8 @@ fn refuse(plan: &Plan, way: &Way) -> Result<()> {
     }
     if let Some(clients) = clients.filter(|clients| clients.server_host.is_none()) {
         match (clients.nodes, way) {
-            (Some(_), Way::Slurm(_)) => {}
-            (Some(_), Way::Ssh(_)) => bail!(
+            (Some(_), Transport::Slurm(_)) => {}
+            (Some(_), Transport::Ssh(_)) => bail!(
                 "run clients on nodes of Slurm with --on ssh\nhint: --on slurm:PARTITION, or \
                  --server-host USER@HOST with --client-host USER@HOST"
             ),
@@ -217,7 +217,7 @@ fn all_blocks(
         // A disk that fills up is a fault of its host.
         faults.extend(report.faults.drain(..).map(|fault| format!("on {node}: {fault}")));
         progress.end(task);
-        if monitor.end(execution, (&spec, &report), progress)? == Fate::Discarded {
+        if monitor.end(execution, (&spec, &report), progress)? == BlockDisposition::Discarded {
             let again = BlockSpec {
                 canaries: monitor.reference(),
                 ..BlockSpec::new(plan, (spec.block, spec.attempt + 1), spec.targets)

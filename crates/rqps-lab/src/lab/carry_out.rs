@@ -2,12 +2,6 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::bounded;
-use crate::domain::benchmark::{Idle, Phase};
-use crate::domain::block::BlockReport;
-use crate::domain::host::fingerprint;
-use crate::domain::run::RunKey;
-use crate::domain::session::Session;
 use crate::lab::canaries::{self, CanarySource};
 use crate::lab::canary_reader::CanaryReader;
 use crate::lab::client_hosts::{ClientHosts, WayToClients};
@@ -15,7 +9,7 @@ use crate::lab::decider::Decider;
 use crate::lab::event::Event;
 use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
 use crate::lab::executor::{BlockEnd, BlockFolder, Executor, LocalExecutor};
-use crate::lab::host_monitor::{Fate, HostMonitor};
+use crate::lab::host_monitor::{BlockDisposition, HostMonitor};
 use crate::lab::progress::Progress;
 use crate::lab::resolve::ResolvedTarget;
 use crate::lab::resume::History;
@@ -23,10 +17,16 @@ use crate::lab::scheduler::BlockScheduler;
 use crate::lab::target_state::TargetState;
 use crate::lab::work_folders::{Reservation, WorkFolders};
 use crate::lab::{guest, memory, resolve, resume, target_state, work_folders};
-use crate::os::spinner::Spinner;
-use crate::os::{clock, host};
 use crate::plan::{BlockSpec, Plan, TargetSlot, cost, file, order, own_files, step_files};
-use crate::results::ResultSet;
+use rqps_host::spinner::Spinner;
+use rqps_host::{clock, host};
+use rqps_model::benchmark::{Idle, Phase};
+use rqps_model::block::BlockReport;
+use rqps_model::bounded;
+use rqps_model::host::fingerprint;
+use rqps_model::run::RunKey;
+use rqps_model::session::Session;
+use rqps_results::ResultSet;
 
 /// Carries out the plan; `decider` says after each block what the next one measures.
 ///
@@ -169,7 +169,7 @@ pub(super) fn blocks(
                 break;
             }
             scheduler.measured(&report);
-            if fate == Fate::Kept {
+            if fate == BlockDisposition::Kept {
                 scheduler.plan(plan, &scheduler.all_after(plan, block, history), progress);
                 scheduler.decide(execution, block, decider, (monitor, progress))?;
                 break;

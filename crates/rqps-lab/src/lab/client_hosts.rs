@@ -7,10 +7,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::dbms::{ControlPlane, ListenAddress};
-use crate::domain::client_hosts::HostsOfClients;
-use crate::driver::request::{AwayClients, DriverRequest, RequestBody, StepRequest};
-use crate::driver::turns::token::TurnRules;
 use crate::lab::client_nodes::{self, ClientNodes};
 use crate::lab::driver_hosts::DriverHosts;
 use crate::lab::driver_process::DriverProcess;
@@ -18,8 +14,12 @@ use crate::lab::driver_team::{AwayDriver, DriverTeam};
 use crate::lab::progress::Progress;
 use crate::lab::relay::{CarrierHost, ClientLine};
 use crate::lab::server_address::{self, ServersOn};
-use crate::os::secret;
 use crate::plan::StepFile;
+use rqps_dbms::{ControlPlane, ListenAddress};
+use rqps_driver::request::{AwayClients, DriverRequest, RequestBody, StepRequest};
+use rqps_driver::turns::token::TurnRules;
+use rqps_host::secret;
+use rqps_model::client_hosts::HostsOfClients;
 
 /// The client hosts of a plan, each with this rqps.
 pub(super) struct ClientHosts {

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::os::answer::answer;
-use crate::os::child::{self, ChildTask};
+use rqps_host::answer::answer;
+use rqps_host::child::{self, ChildTask};
 
 /// The nodes of the second part, as Slurm writes lists of nodes.
 const NODES_VARIABLE: &str = "SLURM_JOB_NODELIST_HET_GROUP_1";

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::domain::benchmark::{Phase, Step};
-use crate::domain::counted::{Counted, StepCount};
-use crate::domain::dialect::Dialect;
-use crate::domain::endpoint::Endpoint;
-use crate::domain::run::{Outcome, Status, StepRecord};
-use crate::driver::event::DriverEvent;
-use crate::driver::request::{DriverRequest, RequestBody, StepRequest};
 use crate::lab::driver_team::DriverTeam;
 use crate::lab::execution::Execution;
 use crate::lab::step_runner::{self, StepRunner};
-use crate::os::valgrind::Callgrind;
+use rqps_driver::event::DriverEvent;
+use rqps_driver::request::{DriverRequest, RequestBody, StepRequest};
+use rqps_host::valgrind::Callgrind;
+use rqps_model::benchmark::{Phase, Step};
+use rqps_model::counted::{Counted, StepCount};
+use rqps_model::dialect::Dialect;
+use rqps_model::endpoint::Endpoint;
+use rqps_model::run::{Outcome, Status, StepRecord};
 
 /// A driver that is silent waits for a server that hangs. Each statement may take so much longer.
 const PATIENCE_OF_A_STATEMENT: Duration = Duration::from_millis(50);
@@ -67,7 +67,7 @@ impl StepRunner<'_> {
         let (mut subject, mut profile) = (None, None);
         loop {
             match self.next(&mut driver, patience)? {
-                DriverEvent::Warming | DriverEvent::Waiting { .. } => {}
+                DriverEvent::Warming | DriverEvent::BackgroundState { .. } => {}
                 DriverEvent::Prepared => driver.go_on()?,
                 DriverEvent::BeforeCount { serving } => {
                     if let Some(counted) = &mut counted {

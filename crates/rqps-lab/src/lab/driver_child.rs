@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 
 use crate::lab::far::CONNECTION_FAILED;
-use crate::os::plain;
+use rqps_host::plain;
 
 /// Bytes at the end of a log in which an error looks for words.
 const WORDS_MOST: u64 = 1 << 20;

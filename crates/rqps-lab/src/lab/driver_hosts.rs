@@ -11,9 +11,9 @@ use crate::lab::client_nodes::ClientNodes;
 use crate::lab::far::{self, FarHost, SocketFolder, shell_word};
 use crate::lab::progress::Progress;
 use crate::lab::relay::CarrierHost;
-use crate::os::child::{self, ChildTask};
-use crate::os::host;
 use crate::plan::StepFile;
+use rqps_host::child::{self, ChildTask};
+use rqps_host::host;
 
 /// Folder for data that take long to make, in the folder of rqps on a host.
 const DATASETS: &str = "datasets";

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::driver::event::DriverEvent;
-use crate::driver::request::{DriverRequest, LabWord};
-use crate::json;
 use crate::lab::bounded_lines::BoundedLines;
 use crate::lab::driver_child::{DriverChild, DriverLog};
 use crate::lab::relay::{ClientLine, FarDriver};
-use crate::os::child::{self, ChildTask};
-use crate::os::valgrind::Callgrind;
+use rqps_driver::event::DriverEvent;
+use rqps_driver::request::{DriverCommand, DriverRequest};
+use rqps_host::child::{self, ChildTask};
+use rqps_host::valgrind::Callgrind;
+use rqps_model::json;
 
 /// The start of the process, by its DBMS.
 #[derive(Debug, Default)]
@@ -166,14 +166,14 @@ impl DriverProcess {
     /// # Errors
     /// It is gone.
     pub(super) fn go_on(&mut self) -> Result<()> {
-        self.tell(LabWord::GoOn)
+        self.tell(DriverCommand::GoOn)
     }
 
     /// Tells a driver that waits a word.
     ///
     /// # Errors
     /// It is gone.
-    pub(super) fn tell(&mut self, word: LabWord) -> Result<()> {
+    pub(super) fn tell(&mut self, word: DriverCommand) -> Result<()> {
         let told = match &mut self.carrier {
             Carrier::Child { input: None, .. } => Ok(()),
             Carrier::Child { input: Some(input), .. } => {

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::domain::run::{ClientHostRecord, HostUsage, Outcome};
-use crate::driver::columns_of_roles::SeriesOf;
-use crate::driver::event::{DriverEvent, StepInterval};
-use crate::driver::merged;
-use crate::driver::request::{LabWord, Met};
 use crate::lab::clock_offset::{ClockOffset, ClockReading};
 use crate::lab::driver_process::DriverProcess;
-use crate::os::clock;
+use rqps_driver::columns_of_roles::SeriesOf;
+use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::merged;
+use rqps_driver::request::{DriverCommand, Met};
+use rqps_host::clock;
+use rqps_model::run::{ClientHostRecord, HostUsage, Outcome};
 
 /// Round trips to each host before a step.
 const ROUND_TRIPS: u32 = 16;
@@ -97,7 +97,7 @@ impl AwayDriver {
         for _ in 0..ROUND_TRIPS {
             let start =
                 ClockReading { monotonic_ns: clock::monotonic_ns(), unix_ns: clock::unix_ns() };
-            self.process.tell(LabWord::Clock)?;
+            self.process.tell(DriverCommand::Clock)?;
             let answer = self.process.next(ANSWER)?;
             let end_ns = clock::monotonic_ns();
             let there = match answer {
@@ -196,7 +196,7 @@ fn start_together(drivers: &mut [AwayDriver]) -> Result<()> {
     let start = clock::monotonic_ns() + LEAD.as_nanos() as u64 + 2 * slowest_ns;
     for driver in drivers {
         if let Some(clock) = driver.clock {
-            driver.process.tell(LabWord::StartAt(clock.there(start)))?;
+            driver.process.tell(DriverCommand::StartAt(clock.there(start)))?;
         }
     }
     Ok(())
@@ -252,7 +252,7 @@ impl AwayTeam {
         }
         if let Some(met) = met {
             for driver in &mut self.drivers {
-                driver.process.tell(LabWord::Met(met))?;
+                driver.process.tell(DriverCommand::Met(met))?;
             }
             return Ok(None);
         }

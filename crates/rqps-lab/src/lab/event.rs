@@ -1,8 +1,8 @@
 //! Progress events of the lab. Events carry facts; the command line formats them.
 
-use crate::domain::benchmark::RateUnit;
-use crate::domain::load::LoadedFile;
-use crate::obtain::Said;
+use rqps_builds::Said;
+use rqps_model::benchmark::RateUnit;
+use rqps_model::load::LoadedFile;
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq)]

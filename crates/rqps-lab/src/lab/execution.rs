@@ -7,20 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 
-use crate::dbms::UserConfigs;
-use crate::domain::gate::Calibration;
-use crate::domain::session::Session;
 use crate::lab::client_hosts::ClientHosts;
 use crate::lab::relay::ClientLine;
 use crate::lab::work_folders::{HostLock, WorkFolders};
-use crate::os::fingerprint::Fingerprint;
-use crate::os::mark::MarkKey;
-use crate::os::perf::Perf;
-use crate::os::spinner::Spinner;
-use crate::os::valgrind::Valgrind;
 use crate::plan::Plan;
-use crate::results::ResultSet;
-use crate::wire::password::TypedPasswords;
+use rqps_dbms::UserConfigs;
+use rqps_host::fingerprint::Fingerprint;
+use rqps_host::mark::MarkKey;
+use rqps_host::perf::Perf;
+use rqps_host::spinner::Spinner;
+use rqps_host::valgrind::Valgrind;
+use rqps_model::gate::Calibration;
+use rqps_model::session::Session;
+use rqps_results::ResultSet;
+use rqps_wire::password::TypedPasswords;
 
 /// The plan to carry out, and its surroundings.
 #[derive(Clone, Debug)]

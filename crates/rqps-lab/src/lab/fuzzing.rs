@@ -1,9 +1,9 @@
 //! Entries for the fuzz targets (`fuzz/`): readers of what Slurm prints and of lines of a relay,
 //! which are private otherwise. Nothing else calls them.
 
-use crate::json;
 use crate::lab::executor::queued_task;
 use crate::lab::relay::{ClientWord, ServerWord};
+use rqps_model::json;
 
 /// A line of the queue of Slurm: seconds that were left of its limit.
 pub fn queue_line(line: &str) -> Option<u64> {

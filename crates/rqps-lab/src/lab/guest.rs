@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::dbms::{self, DbmsError, External, Guest, Interrupt, VisitorLoad};
-use crate::domain::build::BuildSource;
-use crate::domain::endpoint::Address;
-use crate::domain::target::Target;
-use crate::driver::load_changes::{self, LoadChanges};
-use crate::driver::request::RequestBody;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
-use crate::os::{clock, host};
 use crate::plan::{Interleave, Plan, StepFile, file};
-use crate::units::short_hash;
-use crate::wire::dsn::Dsn;
-use crate::wire::password::{self, Known};
+use rqps_dbms::{self as dbms, DbmsError, External, Guest, Interrupt, VisitorLoad};
+use rqps_driver::load_changes::{self, LoadChanges};
+use rqps_driver::request::RequestBody;
+use rqps_host::{clock, host};
+use rqps_model::build::BuildSource;
+use rqps_model::endpoint::Address;
+use rqps_model::target::Target;
+use rqps_model::units::short_hash;
+use rqps_wire::dsn::Dsn;
+use rqps_wire::password::{self, Known};
 
 /// The control plane of a target that is given by a DSN; `None` for others.
 ///
@@ -233,10 +233,10 @@ mod tests {
     use std::path::PathBuf;
 
     use crate::benchmarks;
-    use crate::domain::client_hosts::HostsOfClients;
     use crate::plan::{Blocks, words};
-    use crate::wire::password::TypedPasswords;
     use rqps_bench::sysbench::presets;
+    use rqps_model::client_hosts::HostsOfClients;
+    use rqps_wire::password::TypedPasswords;
 
     fn options(out: &str, replace: &[&str]) -> ExecutionOptions {
         let targets = ["a=postgres://u@h/app", "b=postgres://u@h/app"].map(str::to_owned);
@@ -268,7 +268,7 @@ mod tests {
             perf: None,
             debug_folders: Vec::new(),
             host_lock: crate::lab::HostLock::default(),
-            mark_key: crate::os::mark::MarkKey::open(None).unwrap(),
+            mark_key: rqps_host::mark::MarkKey::open(None).unwrap(),
             ssh_config: None,
             client_line: None,
             keep: false,

@@ -6,25 +6,25 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::domain::block::BlockReport;
-use crate::domain::gate::{
-    BlockRecord, Calibration, Canary, CanaryReference, CanaryRule, GATE_FORMAT, HostLog,
-};
-use crate::domain::run::{RunKey, Status};
-use crate::domain::session::Session;
 use crate::lab::canaries::{self, CanarySource};
 use crate::lab::canary_reader::CanaryReader;
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
 use crate::plan::BlockSpec;
-use crate::results::ResultSet;
+use rqps_model::block::BlockReport;
+use rqps_model::gate::{
+    BlockRecord, Calibration, Canary, CanaryReference, CanaryRule, GATE_FORMAT, HostLog,
+};
+use rqps_model::run::{RunKey, Status};
+use rqps_model::session::Session;
+use rqps_results::ResultSet;
 
 /// One block may be discarded for this number of valid blocks: 20 % of all measured blocks.
 const KEPT_PER_DISCARDED: usize = 4;
 
 /// Outcome of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum BlockDisposition {
     /// It counts.
     Kept,
     /// It does not, and is measured again.
@@ -144,7 +144,7 @@ impl HostMonitor {
         execution: &Execution<'_>,
         (spec, report): (&BlockSpec, &BlockReport),
         progress: &mut Progress<'_>,
-    ) -> Result<Fate> {
+    ) -> Result<BlockDisposition> {
         let may_discard = !self.in_turns && self.may_discard();
         let mut reference = spec.canaries.clone().filter(|_| !execution.stopped());
         if let Some(reference) = reference.as_mut().filter(|_| self.has_many_hosts) {
@@ -170,11 +170,11 @@ impl HostMonitor {
             self.say_fate(&entry, fault, progress);
         }
         if !discarded {
-            return Ok(Fate::Kept);
+            return Ok(BlockDisposition::Kept);
         }
         let keys: Vec<RunKey> = report.runs.iter().map(|run| run.key.clone()).collect();
         mark_discarded(&execution.results, &entry, &keys)?;
-        Ok(Fate::Discarded)
+        Ok(BlockDisposition::Discarded)
     }
 
     /// Records which steps are open after the last block.

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::domain::build::BuildSource;
-use crate::domain::dialect::Dialect;
-use crate::domain::target::Target;
-use crate::os::cgroup::MemoryGroup;
 use crate::plan::{Interleave, Plan};
+use rqps_host::cgroup::MemoryGroup;
+use rqps_model::build::BuildSource;
+use rqps_model::dialect::Dialect;
+use rqps_model::target::Target;
 
 /// Makes the group of a server that is to be started, with the limit of the workload, if there is
 /// one.

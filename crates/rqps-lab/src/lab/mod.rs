@@ -51,7 +51,7 @@ pub use decider::{Decider, Decision, UndecidedStep};
 pub use event::Event;
 pub use execution::{Accepted, ExecutionOptions, ExecutionSummary};
 pub use executor::{
-    BlockState, Elsewhere, PlanStatus, STOPPED, SlurmPartition, SshHosts, Way, clear_block,
+    BlockState, PlanStatus, RemoteHosts, STOPPED, SlurmPartition, SshHosts, Transport, clear_block,
     preview, status, stop_with_input,
 };
 pub use node_check::check_node;

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::domain::gate::Canary;
 use crate::lab::canaries::{self, CanarySource};
 use crate::lab::canary_reader::CanaryReader;
 use crate::lab::{executor, memory, work_folders};
-use crate::os::host;
 use crate::plan::{BlockSpec, Plan, cost};
-use crate::results::{entries, replace_whole};
+use rqps_host::host;
+use rqps_model::gate::Canary;
+use rqps_results::{entries, replace_whole};
 
 /// Each node leaves its last canary in this folder, below the folder that all nodes share.
 const READINGS: &str = "nodes";

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::dbms::{ControlPlane, SettleLoad};
 use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::fault;
@@ -22,8 +21,9 @@ use crate::lab::progress::Progress;
 use crate::lab::side_by_side::side_by_side;
 use crate::lab::step_runner::{Loaded, StepRunner, cause};
 use crate::lab::target_state::{KeptLoad, TargetState};
-use crate::os::disk;
 use crate::plan::{Plan, cost, order};
+use rqps_dbms::{ControlPlane, SettleLoad};
+use rqps_host::disk;
 
 /// Written beside a complete snapshot. A resumed plan uses only snapshots with this mark.
 #[derive(Serialize, Deserialize)]

@@ -4,9 +4,9 @@
 use std::time::Instant;
 
 use crate::lab::event::Event;
-use crate::obtain::Said;
 use crate::plan::TimeLeft;
 use crate::plan::cost::PlannedTask;
+use rqps_builds::Said;
 
 /// Between two events that tell the time left.
 const TOLD_EVERY_SECONDS: f64 = 1.0;

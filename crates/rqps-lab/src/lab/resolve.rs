@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::dbms;
-use crate::domain::build::{Build, BuildSource, Manifest};
-use crate::domain::config::Config;
-use crate::domain::target::Target;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
-use crate::obtain::{self, Cache, Found, PackageClients, Said};
-use crate::os::user::User;
 use crate::plan::{Plan, TargetSlot};
-use crate::wire::dsn::Dsn;
+use rqps_builds::{self as obtain, Cache, Found, PackageClients, Said};
+use rqps_dbms as dbms;
+use rqps_host::user::User;
+use rqps_model::build::{Build, BuildSource, Manifest};
+use rqps_model::config::Config;
+use rqps_model::target::Target;
+use rqps_wire::dsn::Dsn;
 
 /// No server gets less: small tables still want room for indexes, undo, and growth under inserts.
 const CACHE_FLOOR_BYTES: u64 = 256 << 20;

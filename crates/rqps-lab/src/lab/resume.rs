@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
-use crate::domain::run::{RunRecord, Status};
-use crate::results::{ResultSet, read_run};
+use rqps_model::run::{RunRecord, Status};
+use rqps_results::{ResultSet, read_run};
 
 /// The started blocks.
 pub(super) struct History {

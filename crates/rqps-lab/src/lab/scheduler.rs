@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::domain::benchmark::Phase;
-use crate::domain::block::BlockReport;
 use crate::lab::decider::{Decider, Decision, UndecidedStep};
 use crate::lab::execution::Execution;
 use crate::lab::host_monitor::HostMonitor;
@@ -15,7 +13,9 @@ use crate::lab::resume::History;
 use crate::lab::selection::Selection;
 use crate::plan::cost::{self, PlannedTask};
 use crate::plan::{Blocks, Plan};
-use crate::units;
+use rqps_model::benchmark::Phase;
+use rqps_model::block::BlockReport;
+use rqps_model::units;
 
 /// Steps that a note names; the rest is counted.
 const NAMED: usize = 6;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::benchmark::{Phase, Step};
+use rqps_model::benchmark::{Phase, Step};
 
 /// The phases of one block: for each, why it is left out, or `None` if it is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,8 +81,8 @@ fn only_reads(step: &Step) -> bool {
 mod tests {
     use super::*;
     use crate::benchmarks::{self, StepSet};
-    use crate::domain::dialect::Dialect;
     use rqps_bench::sysbench::presets as preset;
+    use rqps_model::dialect::Dialect;
 
     fn phases() -> Vec<Phase> {
         benchmarks::phases(Dialect::Fake, StepSet::Abbreviated, &preset::QUICK.workload())

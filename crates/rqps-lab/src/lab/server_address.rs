@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::domain::client_hosts::HostsOfClients;
 use crate::lab::far::SshLink;
+use rqps_model::client_hosts::HostsOfClients;
 
 /// The host of the servers, by its end of a connection of ssh.
 #[derive(Clone, Copy)]

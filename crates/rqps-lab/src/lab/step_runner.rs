@@ -8,19 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 use thiserror::Error;
 
-use crate::datagen::rng::Rng;
-use crate::dbms::ControlPlane;
-use crate::domain::benchmark::{Group, RateUnit, Step};
-use crate::domain::dialect::Dialect;
-use crate::domain::endpoint::Endpoint;
-use crate::domain::metric::Metric;
-use crate::domain::run::{
-    Counter, CpuTime, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
-};
-use crate::domain::sampled::CallGraph;
-use crate::domain::sql_name::Identifier;
-use crate::driver::event::{DriverEvent, StepInterval};
-use crate::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use crate::lab::driver_process::{DriverProcess, Start};
 use crate::lab::driver_team::DriverTeam;
 use crate::lab::execution::Execution;
@@ -29,17 +16,30 @@ use crate::lab::observe::{
     Observers, ProfileObserver, SampledStacks, ServerLogObserver, StepObserver, WaitObserver,
 };
 use crate::lab::progress::Progress;
-use crate::lab::turn_taking::{self, Taking};
-use crate::os::sample::CounterSampler;
-use crate::os::valgrind::Callgrind;
-use crate::os::waits::Waits;
-use crate::os::{clock, confinement, disk};
+use crate::lab::turn_taking::{self, TurnParticipant};
 use crate::plan;
+use rqps_dbms::ControlPlane;
+use rqps_driver::event::{DriverEvent, StepInterval};
+use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
+use rqps_host::sample::CounterSampler;
+use rqps_host::valgrind::Callgrind;
+use rqps_host::waits::Waits;
+use rqps_host::{clock, confinement, disk};
+use rqps_model::benchmark::{Group, RateUnit, Step};
+use rqps_model::datagen::rng::Rng;
+use rqps_model::dialect::Dialect;
+use rqps_model::endpoint::Endpoint;
+use rqps_model::metric::Metric;
+use rqps_model::run::{
+    Counter, CpuTime, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
+};
+use rqps_model::sampled::CallGraph;
+use rqps_model::sql_name::Identifier;
 
 /// Time between two checks whether to stop and whether the server lives.
 const LOOK: Duration = Duration::from_millis(200);
 /// So long after something failed, the end of the server may still come to light as its reason.
-const LAST_BREATH: Duration = Duration::from_secs(1);
+const CRASH_GRACE: Duration = Duration::from_secs(1);
 /// A driver that is silent for this long beyond what it was asked for is stuck.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -60,7 +60,7 @@ pub(super) struct StepRunner<'a> {
     /// Folder for the logs of the driver and of the DBMS.
     pub(super) logs: PathBuf,
     /// This target's part in the turns of the step, if targets take turns.
-    pub(super) taking: Option<Taking<'a>>,
+    pub(super) taking: Option<TurnParticipant<'a>>,
     /// The method of unwinding stacks of this build; `None` without sampling.
     pub(super) call_graph: Option<CallGraph>,
 }
@@ -128,7 +128,7 @@ impl StepRunner<'_> {
             pause: matches!(self.control.endpoint().0, Endpoint::Server(_)),
             task,
             away: None,
-            turns: self.taking.as_ref().map(Taking::request),
+            turns: self.taking.as_ref().map(TurnParticipant::request),
             counted_events: None,
             asks: false,
             scratch: None,
@@ -187,7 +187,7 @@ impl StepRunner<'_> {
         patience: Duration,
     ) -> Result<DriverEvent> {
         let mut began = Instant::now();
-        let leave = || self.taking.as_ref().map(Taking::leave);
+        let leave = || self.taking.as_ref().map(TurnParticipant::leave);
         loop {
             match driver.next(LOOK) {
                 Ok(Some(DriverEvent::Failed { fault })) => {
@@ -282,14 +282,14 @@ impl StepRunner<'_> {
         let mut driver = self.drivers(&request, shared)?;
         observers.add(Box::new(CpuEventObserver::new(server_pid, driver.pid())));
         self.profile(&driver, waits, &mut observers);
-        let targets = self.taking.as_ref().map_or(1, Taking::targets);
+        let targets = self.taking.as_ref().map_or(1, TurnParticipant::targets);
         let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);
         let patience = PATIENCE + Duration::from_secs_f64(seconds);
         let mut turns = Vec::new();
         let mut window: Option<Window> = None;
         loop {
             match self.next(&mut driver, patience)? {
-                DriverEvent::Warming | DriverEvent::Waiting { .. } => {}
+                DriverEvent::Warming | DriverEvent::BackgroundState { .. } => {}
                 DriverEvent::Prepared => {
                     observers.edge(Edge::Prepared, self.control);
                     driver.go_on()?;
@@ -370,7 +370,7 @@ impl StepRunner<'_> {
 /// The reason for `error`: a server that died explains more than the connection that broke. Its end
 /// is known a moment later than its connections break, so it is waited for.
 pub(super) fn cause(control: &mut dyn ControlPlane, error: anyhow::Error) -> anyhow::Error {
-    let deadline = Instant::now() + LAST_BREATH;
+    let deadline = Instant::now() + CRASH_GRACE;
     loop {
         if let Err(end) = control.check() {
             return end.into();

@@ -8,20 +8,20 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::dbms::{self, ControlPlane, Interrupt, Site};
-use crate::domain::answers::{StepAnswers, TableRecord};
-use crate::domain::benchmark::Phase;
-use crate::domain::build::{Build, BuildSource};
-use crate::domain::config::Config;
-use crate::domain::run::{LoadRecord, StepRecord};
-use crate::domain::sampled::CallGraph;
-use crate::domain::target::Target;
 use crate::lab::client_hosts::ClientHosts;
 use crate::lab::execution::Execution;
 use crate::lab::guest;
 use crate::lab::progress::Progress;
 use crate::lab::resolve::{ResolvedTarget, cache_bytes};
-use crate::os::valgrind::Callgrind;
+use rqps_dbms::{self as dbms, ControlPlane, Interrupt, Site};
+use rqps_host::valgrind::Callgrind;
+use rqps_model::answers::{StepAnswers, TableRecord};
+use rqps_model::benchmark::Phase;
+use rqps_model::build::{Build, BuildSource};
+use rqps_model::config::Config;
+use rqps_model::run::{LoadRecord, StepRecord};
+use rqps_model::sampled::CallGraph;
+use rqps_model::target::Target;
 
 /// Servers have this long to start: a first start on a slow disk recovers and creates files.
 const START_TIMEOUT: Duration = Duration::from_secs(120);

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::driver::event::DriverEvent;
-use crate::driver::request::LabWord;
-use crate::driver::turns::heartbeat::Heartbeat;
-use crate::driver::turns::token::{TurnPhase, TurnRules, TurnToken};
 use crate::lab::driver_process::DriverProcess;
+use rqps_driver::event::DriverEvent;
+use rqps_driver::request::DriverCommand;
+use rqps_driver::turns::heartbeat::Heartbeat;
+use rqps_driver::turns::token::{TurnPhase, TurnRules, TurnToken};
 
 /// Time limit for another host to make the page.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -87,7 +87,7 @@ impl TurnPage {
     pub(super) fn sampled(&self, place: usize) {
         match self {
             TurnPage::Here(token) => token.arrive_at_barrier(place, TurnPhase::Sample),
-            TurnPage::Away(page) => page.tell(LabWord::Sampled(place as u32)),
+            TurnPage::Away(page) => page.tell(DriverCommand::Sampled(place as u32)),
         }
     }
 
@@ -95,7 +95,7 @@ impl TurnPage {
     pub(super) fn leave(&self, place: usize) {
         match self {
             TurnPage::Here(token) => token.remove_target(place),
-            TurnPage::Away(page) => page.tell(LabWord::Leave(place as u32)),
+            TurnPage::Away(page) => page.tell(DriverCommand::Leave(place as u32)),
         }
     }
 
@@ -131,7 +131,7 @@ impl KeptPage {
     }
 
     /// Tells the driver that keeps the page. If it is gone, whoever looks next hears why.
-    fn tell(&self, word: LabWord) {
+    fn tell(&self, word: DriverCommand) {
         let mut keeper = self.lock();
         if let Err(error) = keeper.process.tell(word) {
             keeper.lose(format!("{error:#}"));

@@ -4,16 +4,16 @@ use std::cell::Cell;
 
 use anyhow::{Result, bail};
 
-use crate::domain::run::{HostUsage, Usage};
-use crate::driver::turns::heartbeat::{Heartbeat, STALL_TIMEOUT};
-use crate::driver::turns::token::TurnRequest;
 use crate::lab::turn_page::TurnPage;
+use rqps_driver::turns::heartbeat::{Heartbeat, STALL_TIMEOUT};
+use rqps_driver::turns::token::TurnRequest;
+use rqps_model::run::{HostUsage, Usage};
 
 /// The reason why figures of the whole host are missing.
 const OF_ALL: &str = "targets took turns, and this counter covers all of them together";
 
 /// The part of one target in the turns of a step.
-pub(super) struct Taking<'a> {
+pub(super) struct TurnParticipant<'a> {
     page: &'a TurnPage,
     place: usize,
     standstill: Option<u32>,
@@ -21,11 +21,15 @@ pub(super) struct Taking<'a> {
     signs: Cell<Heartbeat>,
 }
 
-impl<'a> Taking<'a> {
+impl<'a> TurnParticipant<'a> {
     /// Takes part at this place; the process tree of `standstill` stands still in the turns of
     /// others.
-    pub(super) fn new(page: &'a TurnPage, place: usize, standstill: Option<u32>) -> Taking<'a> {
-        Taking { page, place, standstill, signs: Cell::new(Heartbeat::of(place)) }
+    pub(super) fn new(
+        page: &'a TurnPage,
+        place: usize,
+        standstill: Option<u32>,
+    ) -> TurnParticipant<'a> {
+        TurnParticipant { page, place, standstill, signs: Cell::new(Heartbeat::of(place)) }
     }
 
     /// The request to the driver.
@@ -74,7 +78,7 @@ impl<'a> Taking<'a> {
     }
 }
 
-impl Drop for Taking<'_> {
+impl Drop for TurnParticipant<'_> {
     /// No target waits for it, however it ends.
     fn drop(&mut self) {
         self.leave();

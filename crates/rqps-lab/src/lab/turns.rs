@@ -5,18 +5,18 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::domain::benchmark::{Group, Phase, Step, Waiting, Workload};
-use crate::domain::endpoint::Endpoint;
-use crate::domain::run::Status;
-use crate::driver::turns::token::TurnRules;
 use crate::lab::active_run::ActiveRun;
 use crate::lab::execution::Execution;
 use crate::lab::fault;
 use crate::lab::progress::Progress;
 use crate::lab::step_runner::{self, Measured};
 use crate::lab::turn_page::TurnPage;
-use crate::lab::turn_taking::Taking;
+use crate::lab::turn_taking::TurnParticipant;
 use crate::plan::{cost, order};
+use rqps_driver::turns::token::TurnRules;
+use rqps_model::benchmark::{BackgroundState, Group, Phase, Step, Workload};
+use rqps_model::endpoint::Endpoint;
+use rqps_model::run::Status;
 
 /// Rounds that are laid down beforehand; then they come again. No more turns than this, but one
 /// round at least.
@@ -116,7 +116,7 @@ fn at_once(
     let runners = team.iter_mut().enumerate().map(|(place, (run, step))| {
         let own = run.control.server().is_some();
         let root = run.control.server_pid().filter(|_| stopped && own);
-        let taking = Taking::new(&page, place, root);
+        let taking = TurnParticipant::new(&page, place, root);
         (run.runner(execution, Some(taking)), &*step)
     });
     let runners: Vec<_> = runners.collect();
@@ -136,7 +136,7 @@ fn at_once(
 /// background falls into their own turns.
 fn is_stopped(step: &Step, workload: &Workload) -> bool {
     match workload.waiting {
-        Some(waiting) => waiting == Waiting::Stopped,
+        Some(waiting) => waiting == BackgroundState::Stopped,
         None => step.group == Group::Write,
     }
 }
@@ -160,8 +160,8 @@ fn rules(targets: usize, step: &Step, workload: &Workload, seed: u64) -> TurnRul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::dialect::Dialect;
     use rqps_bench::sysbench::presets::QUICK;
+    use rqps_model::dialect::Dialect;
 
     #[test]
     fn rounds_are_balanced_and_the_seed_decides() {

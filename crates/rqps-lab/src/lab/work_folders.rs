@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::domain::build::BuildSource;
-use crate::domain::target::Target;
-use crate::os::beneath::Folder;
-use crate::os::lock::{HostClaim, Lock, LockError};
-use crate::os::mark::{MarkKey, OwnFolder};
-use crate::os::user::{self, Identity, User, UserError};
-use crate::os::{disk, secret};
 use crate::plan::Plan;
+use rqps_host::beneath::Folder;
+use rqps_host::lock::{HostClaim, Lock, LockError};
+use rqps_host::mark::{MarkKey, OwnFolder};
+use rqps_host::user::{self, Identity, User, UserError};
+use rqps_host::{disk, secret};
+use rqps_model::build::BuildSource;
+use rqps_model::target::Target;
 
 /// The parent of work folders if servers cannot reach the results.
 const ELSEWHERE: &str = "/var/tmp";

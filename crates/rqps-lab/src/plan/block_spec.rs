@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::domain::block::BLOCK_FORMAT;
-use crate::domain::build::Manifest;
-use crate::domain::config::Config;
-use crate::domain::gate::CanaryReference;
-use crate::domain::label;
-use crate::json;
 use crate::plan::definition::Plan;
 use crate::plan::file::{self, PlanError};
-use crate::units;
+use rqps_model::block::BLOCK_FORMAT;
+use rqps_model::build::Manifest;
+use rqps_model::config::Config;
+use rqps_model::gate::CanaryReference;
+use rqps_model::json;
+use rqps_model::label;
+use rqps_model::units;
 
 /// Everything that a host needs to measure one attempt at a block, but for builds and data: it
 /// obtains the builds and loads the data itself.
@@ -178,11 +178,11 @@ fn id(plan: &Plan, block: u32, attempt: u32) -> String {
 mod tests {
     use super::*;
     use crate::benchmarks::{self, StepSet};
-    use crate::datagen::rng::Rng;
-    use crate::domain::build::Version;
-    use crate::domain::gate::{Canary, CanaryRule};
     use crate::plan::{Blocks, Interleave, words};
     use rqps_bench::sysbench::presets;
+    use rqps_model::build::Version;
+    use rqps_model::datagen::rng::Rng;
+    use rqps_model::gate::{Canary, CanaryRule};
 
     /// A text with everything that a file may hold.
     fn word(rng: &mut Rng) -> String {
@@ -240,7 +240,7 @@ mod tests {
     fn slot(
         rng: &mut Rng,
         (position, label): (usize, &str),
-        dbms: crate::domain::build::Dbms,
+        dbms: rqps_model::build::Dbms,
     ) -> TargetSlot {
         TargetSlot {
             label: label.to_owned(),

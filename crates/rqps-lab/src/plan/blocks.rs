@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::verdict::LookSchedule;
-use crate::units;
+use rqps_model::units;
+use rqps_model::verdict::LookSchedule;
 
 /// Blocks of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]

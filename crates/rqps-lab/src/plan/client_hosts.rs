@@ -1,12 +1,12 @@
 //! Refuses plans that client hosts and a server host cannot execute.
 
 use crate::benchmarks;
-use crate::domain::benchmark::{Phase, Placement, Step, Waiting, Workload};
-use crate::domain::build::BuildSource;
-use crate::domain::client_hosts::HostsOfClients;
-use crate::domain::dialect::Dialect;
 use crate::plan::definition::{Interleave, Plan};
-use crate::units::counted;
+use rqps_model::benchmark::{BackgroundState, Phase, Placement, Step, Workload};
+use rqps_model::build::BuildSource;
+use rqps_model::client_hosts::HostsOfClients;
+use rqps_model::dialect::Dialect;
+use rqps_model::units::counted;
 
 /// How many of a step's `clients` several client hosts share; `None` if the first one carries out
 /// the step alone.
@@ -62,7 +62,7 @@ fn check_turns(plan: &Plan, clients: &HostsOfClients) -> Result<(), String> {
             clients.count()
         ));
     }
-    if plan.workload.waiting == Some(Waiting::Stopped) {
+    if plan.workload.waiting == Some(BackgroundState::Stopped) {
         return Err("stop waiting servers with clients on other hosts: drivers reach no server \
                     there; use --set waiting=running, or --interleave step"
             .to_owned());

@@ -1,13 +1,13 @@
 //! Estimates the time and space of a plan, from the plan alone.
 
-use crate::dbms::spec::log_mb;
-use crate::domain::benchmark::{Group, Phase};
-use crate::domain::build::BuildSource;
-use crate::domain::counted::StepCount;
-use crate::domain::dialect::Dialect;
-use crate::domain::target::Target;
 use crate::plan::blocks::{Auto, Blocks};
 use crate::plan::definition::Plan;
+use rqps_dbms::spec::log_mb;
+use rqps_model::benchmark::{Group, Phase};
+use rqps_model::build::BuildSource;
+use rqps_model::counted::StepCount;
+use rqps_model::dialect::Dialect;
+use rqps_model::target::Target;
 
 /// Starting a driver process, connecting, preparing, asking for plans.
 const STEP_OVERHEAD_SECONDS: f64 = 0.3;

@@ -8,18 +8,18 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::benchmarks::{self, StepSet};
-use crate::datagen::rng::Rng;
-use crate::domain::benchmark::{Idle, Pace, Phase, Placement, Step, Workload};
-use crate::domain::build::BuildSource;
-use crate::domain::counted::StepCount;
-use crate::domain::dialect::Dialect;
-use crate::domain::gate::Calibration;
-use crate::domain::target::Target;
-use crate::domain::verdict::GateRules;
-use crate::driver::request::RequestBody;
 use crate::plan::blocks::Blocks;
-use crate::workload::select::SelectError;
 use rqps_bench::spec::{DataSize, DefaultTurns};
+use rqps_driver::request::RequestBody;
+use rqps_driver::workload::select::SelectError;
+use rqps_model::benchmark::{Idle, Pace, Phase, Placement, Step, Workload};
+use rqps_model::build::BuildSource;
+use rqps_model::counted::StepCount;
+use rqps_model::datagen::rng::Rng;
+use rqps_model::dialect::Dialect;
+use rqps_model::gate::Calibration;
+use rqps_model::target::Target;
+use rqps_model::verdict::GateRules;
 
 /// A plan, expanded from words or a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -349,10 +349,10 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::build::Dbms;
-    use crate::domain::gate::SlotEffect;
     use crate::plan::words;
     use rqps_bench::sysbench::presets;
+    use rqps_model::build::Dbms;
+    use rqps_model::gate::SlotEffect;
 
     fn plan_in_turns() -> Plan {
         let words = ["mysql@8.0.33", "b=mysql@5.6.14"].map(str::to_owned);

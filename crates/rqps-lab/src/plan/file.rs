@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::benchmarks::{self, StepSet};
-use crate::domain::benchmark::{BenchmarkParameters, Pace, Phase, Waiting, Workload};
-use crate::domain::build::BuildSource;
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlParameter, SqlShape, SqlStep};
-use crate::domain::target::Target;
-use crate::domain::verdict::GateRules;
 use crate::plan::blocks::Spelled;
 use crate::plan::client_hosts;
 use crate::plan::definition::{CountingPass, Interleave, Plan, ProfilingPass};
-use crate::plan::words::{self, WordError};
-use crate::units;
-use crate::user_text::toml_reader::{self, TomlError};
-use crate::wire::dsn;
-use crate::workload::select::SelectError;
+use crate::plan::words::{self, TargetParseError};
 use rqps_bench::spec::Interface;
+use rqps_driver::workload::select::SelectError;
+use rqps_model::benchmark::{BackgroundState, BenchmarkParameters, Pace, Phase, Workload};
+use rqps_model::build::BuildSource;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_workload::{PinnedFile, SqlLoad, SqlParameter, SqlShape, SqlStep};
+use rqps_model::target::Target;
+use rqps_model::units;
+use rqps_model::verdict::GateRules;
+use rqps_text::toml_reader::{self, TomlError};
+use rqps_wire::dsn;
 
 /// Bytes of the longest plan. One of 256 targets has some hundred kilobytes.
 const PLAN_BYTES_MAX: u64 = 4 << 20;
@@ -39,7 +39,7 @@ pub enum PlanError {
     TooLong(u64),
     /// A target word is wrong.
     #[error(transparent)]
-    Word(#[from] WordError),
+    Word(#[from] TargetParseError),
     /// A glob that matches no step.
     #[error(transparent)]
     Steps(#[from] SelectError),
@@ -228,7 +228,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         return wrong(&fault);
     }
     let external = plan.targets.iter().find(|target| matches!(target.source, BuildSource::Dsn(_)));
-    if let (Some(target), Some(Waiting::Stopped)) = (external, workload.waiting) {
+    if let (Some(target), Some(BackgroundState::Stopped)) = (external, workload.waiting) {
         return wrong(&format!(
             "waiting=stopped stops servers during the turns of others, but rqps does not run {}: \
              leave it out",
@@ -479,9 +479,9 @@ pub fn without_password(target: &Target) -> Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::Phase;
     use crate::plan::{Auto, Blocks, cost};
     use rqps_bench::sysbench::presets;
+    use rqps_model::benchmark::Phase;
 
     #[test]
     fn a_plan_has_a_length() {

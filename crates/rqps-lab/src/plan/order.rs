@@ -5,7 +5,7 @@
 //! each other target), relabelled and shuffled by the seed (Williams 1949). Several loads of each
 //! target follow the same rule. docs/measuring.md describes the design.
 
-use crate::datagen::rng::Rng;
+use rqps_model::datagen::rng::Rng;
 
 /// Order of the targets (indices) in each of `blocks` blocks.
 pub fn orders(targets: usize, blocks: u32, seed: u64) -> Vec<Vec<usize>> {

@@ -3,9 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::benchmarks;
-use crate::domain::benchmark::{Phase, StepBody};
-use crate::domain::value_source::SourceValues;
 use crate::plan::definition::Plan;
+use rqps_model::benchmark::{Phase, StepBody};
+use rqps_model::value_source::SourceValues;
 
 /// Bytes of the largest file of which results keep a copy.
 const COPIED_BYTES: u64 = 1 << 20;
@@ -91,8 +91,8 @@ fn copy_name(name: &Path, sha256: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::sql_workload::PinnedFile;
     use crate::plan::file;
+    use rqps_model::sql_workload::PinnedFile;
 
     #[test]
     fn drivers_read_the_files_of_parameters_and_not_those_of_the_load() {

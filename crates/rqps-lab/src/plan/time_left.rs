@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::plan::cost::{PlannedTask, WorkKind};
-use crate::stats::summary::median;
+use rqps_stats::summary::median;
 
 /// A smaller share says nothing about the whole.
 const SHARE_LEAST: f64 = 0.05;

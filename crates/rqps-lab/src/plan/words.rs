@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::dbms::spec::{self, DbmsSpec, build_words, is_build_word, patch_file, recipe_name};
-use crate::domain::build::{BuildSource, Dbms, Version};
-use crate::domain::target::Target;
-use crate::wire::dsn::{self, Dsn};
+use rqps_dbms::spec::{self, DbmsSpec, build_words, is_build_word, patch_file, recipe_name};
+use rqps_model::build::{BuildSource, Dbms, Version};
+use rqps_model::target::Target;
+use rqps_wire::dsn::{self, Dsn};
 
 /// A word that does not name a target.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("target `{word}`: {fault}\nhint: {hint}")]
-pub struct WordError {
+pub struct TargetParseError {
     word: String,
     fault: String,
     hint: String,
@@ -45,7 +45,7 @@ pub fn has_default_config(target: &Target) -> bool {
 ///
 /// # Errors
 /// The first word that does not name a target, or a label that was given twice.
-pub fn targets(words: &[String]) -> Result<Vec<Target>, WordError> {
+pub fn targets(words: &[String]) -> Result<Vec<Target>, TargetParseError> {
     let mut targets: Vec<Target> = Vec::new();
     if let Some(word) = words.get(MOST_TARGETS) {
         let fault = format!("more than {MOST_TARGETS} targets");
@@ -111,12 +111,16 @@ pub fn word(target: &Target) -> String {
     }
 }
 
-fn error(word: &str, fault: &str, hint: &str) -> WordError {
-    WordError { word: dsn::without_password(word), fault: fault.to_owned(), hint: hint.to_owned() }
+fn error(word: &str, fault: &str, hint: &str) -> TargetParseError {
+    TargetParseError {
+        word: dsn::without_password(word),
+        fault: fault.to_owned(),
+        hint: hint.to_owned(),
+    }
 }
 
 /// One word; true if it carries a label.
-fn parse(word: &str) -> Result<(Target, bool), WordError> {
+fn parse(word: &str) -> Result<(Target, bool), TargetParseError> {
     let (label, rest) = match label_of(word) {
         Some((label, rest)) => (Some(label), rest),
         None => (None, word),
@@ -141,7 +145,7 @@ pub fn label_of(word: &str) -> Option<(&str, &str)> {
     (is_label && !before.contains(['/', '@', ':'])).then_some((before, rest))
 }
 
-fn check_label(word: &str, label: &str) -> Result<(), WordError> {
+fn check_label(word: &str, label: &str) -> Result<(), TargetParseError> {
     let safe = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
     if label.is_empty()
         || label.len() > LONGEST_LABEL
@@ -154,7 +158,7 @@ fn check_label(word: &str, label: &str) -> Result<(), WordError> {
     Ok(())
 }
 
-fn running(word: &str, rest: &str) -> Result<Target, WordError> {
+fn running(word: &str, rest: &str) -> Result<Target, TargetParseError> {
     let (scheme, address) = rest.split_once("://").unwrap_or((rest, ""));
     let dbms = match Dbms::from_name(scheme) {
         Some(dbms) if dbms.dialect().spec().server.is_some() => dbms,
@@ -188,7 +192,7 @@ fn is_compiled_in(dbms: Dbms) -> bool {
     library.is_some_and(|library| library.compiled_in.is_some())
 }
 
-fn local(word: &str, rest: &str) -> Result<Target, WordError> {
+fn local(word: &str, rest: &str) -> Result<Target, TargetParseError> {
     let hint = "write DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=src:DIR@REF, DBMS=PATH, sqlite, \
                 or a DSN; `rqps builds` lists versions";
     let end = rest.find(['@', '=', ':', '+']).unwrap_or(rest.len());
@@ -235,7 +239,7 @@ fn implied(variant: &str) -> Option<&'static str> {
 
 type SourceAndStorage = (BuildSource, Option<String>);
 
-fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordError> {
+fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, TargetParseError> {
     if let Some(rest) = what.strip_prefix(DEB) {
         return packages(word, dbms, rest);
     }
@@ -293,7 +297,7 @@ fn split_storage(what: &str) -> (&str, Option<String>) {
 }
 
 /// `SUITE/PACKAGE,PACKAGE+STORAGE`. Names of packages may hold a `+` of their own.
-fn packages(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, WordError> {
+fn packages(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, TargetParseError> {
     let (rest, storage_engine) = split_storage(rest);
     match rest.split_once('/') {
         Some((suite, names)) if !suite.is_empty() && !names.is_empty() => {
@@ -308,7 +312,7 @@ fn packages(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, Word
 }
 
 /// `DIR@REF+VARIANT+STORAGE`. Names of folders may hold a `+` of their own.
-fn sources(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, WordError> {
+fn sources(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, TargetParseError> {
     let (rest, storage_engine) = split_storage(rest);
     let mut folder = rest;
     let mut variants: Vec<&str> = Vec::new();

@@ -208,7 +208,7 @@ fn mean_of_twelve(rng: &mut Rng) -> f64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::stats::goodness_of_fit;
+    use rqps_stats::goodness_of_fit;
 
     /// At 1 in 100,000, so that a fixed seed that passes says something and a hundred of these
     /// tests still do not cry wolf.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Class, Direction, MetricSpec};
-use crate::domain::digits::Digits;
-use crate::domain::unknown::Word;
+use crate::digits::Digits;
+use crate::unknown::Word;
 
 macro_rules! metrics {
     ($($owner:literal => { $(

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::step_parameters::StepParameters;
+use crate::step_parameters::StepParameters;
 
 /// Parameters of a step; `None` for those that it does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use super::super::heat::Heat;
 use super::data;
 use super::escape::id;
 use super::links::RunLink;
-use crate::escape::{attribute, html as text};
+use rqps_model::escape::{attribute, html as text};
 
 /// Cells with more characters than this may wrap.
 const LONG_CELL: usize = 40;

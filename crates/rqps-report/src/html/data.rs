@@ -9,9 +9,9 @@ use super::super::flame::Flame;
 use super::super::heat::{self, Heat};
 use super::escape::{address, id, in_script};
 use super::links::RunLink;
-use crate::domain::metric::Direction;
-use crate::domain::verdict::Verdict;
-use crate::stats::summary::median;
+use rqps_model::metric::Direction;
+use rqps_model::verdict::Verdict;
+use rqps_stats::summary::median;
 
 /// Series with more points than this have reduced precision.
 const LOOKED_AT: usize = 20;

@@ -1,6 +1,6 @@
 //! Escapes text for places that only HTML files have.
 
-use crate::escape;
+use rqps_model::escape;
 
 /// Converts a name to an `id`: characters that are unsafe in an address become `-`.
 pub(crate) fn id(raw: &str) -> String {

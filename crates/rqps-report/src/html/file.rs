@@ -7,14 +7,14 @@ use super::blocks::Writer;
 use super::chart_library::chart_library;
 use super::data;
 use super::links::RunLink;
-use crate::analyze::Comparison;
-use crate::analyze::comparison::RunFacts;
-use crate::domain::run::Dataset;
-use crate::escape::{attribute, html as text};
-use crate::report::document::{Block, Document, Section};
-use crate::report::sections::Sections;
-use crate::report::timeline::SecondsOf;
-use crate::report::{FamilyReport, facts, families, page};
+use crate::document::{Block, Document, Section};
+use crate::sections::Sections;
+use crate::timeline::SecondsOf;
+use crate::{FamilyReport, facts, families, page};
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::RunFacts;
+use rqps_model::escape::{attribute, html as text};
+use rqps_model::run::Dataset;
 
 const STYLE: &str = include_str!("assets/report.css");
 const SCRIPTS: [&str; 5] = [

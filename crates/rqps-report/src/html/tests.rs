@@ -5,7 +5,7 @@ use super::super::document::{Block, Cell, Column, Digits, Document, Fold, Sectio
 use super::chart_library::chart_library;
 use super::file::{PageFrame, render_document};
 use super::links::RunLink;
-use crate::stats::Interval;
+use rqps_stats::Interval;
 
 fn runs() -> Vec<RunLink> {
     let run = |folder: &str| RunLink {

@@ -1,9 +1,9 @@
 //! Changes of all series of a site, the newest first.
 
 use super::shape::SiteMaterial;
-use crate::analyze::history::StepSeries;
-use crate::domain::metric::{Direction, Metric};
-use crate::report::document::Digits;
+use crate::document::Digits;
+use rqps_analysis::history::StepSeries;
+use rqps_model::metric::{Direction, Metric};
 
 /// A change of level in a series.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::change::{SiteChange, headline};
 use super::series::series_file;
 use super::shape::SiteMaterial;
-use crate::escape::{attribute, xml};
-use crate::units::short_hash;
+use rqps_model::escape::{attribute, xml};
+use rqps_model::units::short_hash;
 
 /// Readers keep older entries themselves.
 const ENTRIES_MAX: usize = 200;

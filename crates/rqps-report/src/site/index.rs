@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::change::{headline, tone};
 use super::series::{present, series_file};
 use super::shape::{SiteMaterial, minute, set_file};
-use crate::analyze::history::StepSeries;
-use crate::domain::metric::Metric;
-use crate::report::document::{Block, Cell, Column, Digits, Document, Section, Table};
-use crate::report::html::{PageFrame, render_document};
-use crate::units::counted;
+use crate::document::{Block, Cell, Column, Digits, Document, Section, Table};
+use crate::html::{PageFrame, render_document};
+use rqps_analysis::history::StepSeries;
+use rqps_model::metric::Metric;
+use rqps_model::units::counted;
 
 /// More changes are in the feed's pages, not in the overview.
 const CHANGES_MAX: usize = 200;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::change::of_series;
 use super::series::{present, series_file};
 use super::shape::{SiteMaterial, set_file};
-use crate::escape;
+use rqps_model::escape;
 
 /// Version of `index.json`; it grows when a reader would have to change.
 pub const SITE_SCHEMA: u32 = 1;

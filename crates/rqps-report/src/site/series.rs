@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::change::{SiteChange, of_series, tone};
 use super::shape::{SiteMaterial, day, minute, set_file};
-use crate::analyze::history::{
+use crate::chart::{Axis, ChangeMark, Chart, Form, Line, Point, Series};
+use crate::document::{Block, Cell, Column, Digits, Document, Section, Table};
+use crate::html::{PageFrame, RunLink, id, render_document};
+use rqps_analysis::history::{
     DatePoint, FamilyLadder, LabelDates, LevelLine, StepDates, StepSeries,
 };
-use crate::domain::metric::Metric;
-use crate::report::chart::{Axis, ChangeMark, Chart, Form, Line, Point, Series};
-use crate::report::document::{Block, Cell, Column, Digits, Document, Section, Table};
-use crate::report::html::{PageFrame, RunLink, id, render_document};
+use rqps_model::metric::Metric;
 
 /// From a page of a series to the folder of the site.
 const ROOT: &str = "../../";
@@ -29,7 +29,7 @@ fn file_name(raw: &str) -> String {
     if safe == raw && raw.len() < 100 {
         return safe;
     }
-    let hash = crate::units::short_hash(raw);
+    let hash = rqps_model::units::short_hash(raw);
     let short: String = safe.chars().take(100).collect();
     format!("{short}-{}", &hash[..6])
 }
@@ -309,11 +309,11 @@ pub(super) fn present(series: &StepSeries) -> Vec<(String, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::history::{
+    use rqps_analysis::history::{
         Condition, PointRun, PointTarget, SeriesOptions, SeriesSet, SetPoints, StepPoints,
         step_series,
     };
-    use crate::domain::benchmark::Group;
+    use rqps_model::benchmark::Group;
 
     #[test]
     fn a_label_and_a_dbms_of_one_name_are_two_rows() {

@@ -1,8 +1,8 @@
 //! Data of a site.
 
-use crate::analyze::history::StepSeries;
-use crate::domain::metric::Metric;
-use crate::report::html::id;
+use crate::html::id;
+use rqps_analysis::history::StepSeries;
+use rqps_model::metric::Metric;
 
 /// Input of the pages that show several result sets.
 #[derive(Clone, Copy, Debug)]

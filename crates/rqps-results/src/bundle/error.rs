@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::escape;
+use rqps_model::escape;
 
 /// The reason why a bundle could not be written or read. Each text reads after "failed to".
 #[derive(Debug, Error)]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::build::Manifest;
-use crate::domain::label;
+use rqps_model::build::Manifest;
+use rqps_model::label;
 
 /// The format version of bundles that this program writes.
 pub const BUNDLE_FORMAT: u32 = 1;

@@ -15,9 +15,9 @@ use tar::{Builder, EntryType, Header};
 use super::error::BundleError;
 use super::list::{BundleHead, BundledFile, FOLDERS, LIST, ROOT, path_fault};
 
-use crate::bounded;
-use crate::results::atomic;
-use crate::units;
+use crate::atomic;
+use rqps_model::bounded;
+use rqps_model::units;
 
 /// A file on its way into a bundle.
 #[derive(Clone, Debug)]

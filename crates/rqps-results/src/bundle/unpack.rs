@@ -12,7 +12,9 @@ use tar::{Archive, Entry};
 use super::error::BundleError;
 use super::list::{BUNDLE_FORMAT, BundleHead, BundledFile, FOLDERS, LIST, ROOT, path_fault};
 use super::pack::Summed;
-use crate::{bounded, json, units};
+use rqps_model::bounded;
+use rqps_model::json;
+use rqps_model::units;
 
 /// The list of a bundle is not longer than this; what claims to be is no bundle.
 const LIST_BYTES_MAX: u64 = 4 << 20;

@@ -4,7 +4,7 @@
 //! analysis of multivariate data"; Fleming, Kołaczkowski and others (2023), "Hunter: using change
 //! point detection to hunt for performance regressions", doi:10.1145/3578244.3583719; Otava 0.8.0.
 
-use crate::stats::student;
+use crate::student;
 
 /// The treatment of two errors of Otava 0.8.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,7 +265,7 @@ mod tests {
     }
 
     fn noise(seed: u64, count: usize) -> Vec<f64> {
-        let mut rng = crate::datagen::rng::Rng::new(seed);
+        let mut rng = rqps_model::datagen::rng::Rng::new(seed);
         (0..count).map(|_| (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0).collect()
     }
 

@@ -148,7 +148,7 @@ fn level_of(versions: &[VersionMean], cap: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagen::rng::Rng;
+    use rqps_model::datagen::rng::Rng;
 
     fn normal(rng: &mut Rng) -> f64 {
         (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::user_text::admission::statement::{Refusal, Statement};
-use crate::user_text::changes::ChangedRelation;
+use crate::admission::statement::{Refusal, Statement};
+use crate::changes::ChangedRelation;
 
 /// A statement that a load may execute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

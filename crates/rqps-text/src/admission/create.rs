@@ -1,12 +1,12 @@
 //! CREATE and ALTER in a load: tables, views, indexes, sequences and types of its own.
 
-use crate::user_text::admission::answer::{Admitted, EXTENSIONS, NOTHING, done, routines};
-use crate::user_text::admission::dropped::dropped_kind;
-use crate::user_text::admission::expressions::{definition, query};
-use crate::user_text::admission::own::{ALL_KINDS, OwnObjects};
-use crate::user_text::admission::statement::{Refusal, Statement};
-use crate::user_text::admission::tokens::TokenKind;
-use crate::user_text::changes::{ChangedRelation, RelationKind};
+use crate::admission::answer::{Admitted, EXTENSIONS, NOTHING, done, routines};
+use crate::admission::dropped::dropped_kind;
+use crate::admission::expressions::{definition, query};
+use crate::admission::own::{ALL_KINDS, OwnObjects};
+use crate::admission::statement::{Refusal, Statement};
+use crate::admission::tokens::TokenKind;
+use crate::changes::{ChangedRelation, RelationKind};
 
 /// Storage engines that keep rows in the data folder of the server, and nowhere else.
 const ENGINES: [&str; 9] =

@@ -1,10 +1,10 @@
 //! Statements that drop something.
 
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::TableName;
-use crate::user_text::admission::statement::Statement;
-use crate::user_text::admission::tokens::tokens;
-use crate::user_text::changes::{ChangedRelation, RelationKind};
+use crate::admission::statement::Statement;
+use crate::admission::tokens::tokens;
+use crate::changes::{ChangedRelation, RelationKind};
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::TableName;
 
 /// Takes the word of a kind that a load may drop.
 pub(super) fn dropped_kind(statement: &mut Statement<'_>) -> Option<RelationKind> {

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::sql_name::TableName;
-use crate::user_text::admission::own::OwnObjects;
-use crate::user_text::admission::statement::{Refusal, Statement};
-use crate::user_text::admission::tokens::{Token, TokenKind};
-use crate::user_text::changes::RelationKind;
+use crate::admission::own::OwnObjects;
+use crate::admission::statement::{Refusal, Statement};
+use crate::admission::tokens::{Token, TokenKind};
+use crate::changes::RelationKind;
+use rqps_model::sql_name::TableName;
 
 /// Keywords, types and functions before a parenthesis. No function among them reads a file,
 /// connects to anything, waits, ends a session, or executes a text as SQL.

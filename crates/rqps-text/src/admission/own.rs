@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::TableName;
-use crate::user_text::admission::statement::{Refusal, SaidName, Statement};
-use crate::user_text::changes::{ChangedRelation, RelationKind};
+use crate::admission::statement::{Refusal, SaidName, Statement};
+use crate::changes::{ChangedRelation, RelationKind};
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::TableName;
 
 /// Relations that have rows.
 pub(super) const WITH_ROWS: [RelationKind; 3] =

@@ -1,17 +1,17 @@
 //! The list of statements that a load may execute on a server that rqps does not run, and what was
 //! made so far.
 
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::TableName;
-use crate::user_text::admission::answer::{Admitted, EXTENSIONS, NOTHING, done};
-use crate::user_text::admission::create;
-use crate::user_text::admission::dropped::dropped_kind;
-use crate::user_text::admission::expressions;
-use crate::user_text::admission::own::{OwnObjects, WITH_ROWS};
-use crate::user_text::admission::settings::{self, SavedSettings};
-use crate::user_text::admission::statement::{Refusal, SaidName, Statement};
-use crate::user_text::admission::tokens::{Token, TokenKind, readings, tokens};
-use crate::user_text::changes::{ChangedRelation, RelationKind};
+use crate::admission::answer::{Admitted, EXTENSIONS, NOTHING, done};
+use crate::admission::create;
+use crate::admission::dropped::dropped_kind;
+use crate::admission::expressions;
+use crate::admission::own::{OwnObjects, WITH_ROWS};
+use crate::admission::settings::{self, SavedSettings};
+use crate::admission::statement::{Refusal, SaidName, Statement};
+use crate::admission::tokens::{Token, TokenKind, readings, tokens};
+use crate::changes::{ChangedRelation, RelationKind};
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::TableName;
 
 /// What a load may do, and what it has made so far: only that may it fill and change.
 #[derive(Clone, Debug)]

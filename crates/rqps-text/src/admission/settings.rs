@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::user_text::admission::statement::{Refusal, Statement};
-use crate::user_text::admission::tokens::TokenKind;
+use crate::admission::statement::{Refusal, Statement};
+use crate::admission::tokens::TokenKind;
 
 /// Settings of Postgres that a load may change for its session.
 const OF_POSTGRES: [&str; 29] = [

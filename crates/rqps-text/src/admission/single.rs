@@ -1,7 +1,7 @@
 //! Texts that must be one statement, because they become part of another one.
 
-use crate::domain::dialect::Dialect;
-use crate::user_text::admission::tokens::{Token, tokens};
+use crate::admission::tokens::{Token, tokens};
+use rqps_model::dialect::Dialect;
 
 /// True if a server reads the text as one statement, whatever stands in its literals and comments.
 pub fn is_one_statement(dialect: Dialect, sql: &str) -> bool {

@@ -1,8 +1,8 @@
 //! A walk over the tokens of one reading of a statement.
 
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::TableName;
-use crate::user_text::admission::tokens::{Token, TokenKind};
+use crate::admission::tokens::{Token, TokenKind};
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::TableName;
 
 /// The reason why a statement is refused.
 pub(super) type Refusal = String;

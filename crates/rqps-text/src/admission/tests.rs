@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::rules::LoadRules;
 use super::tokens::{TokenKind, tokens};
-use crate::domain::dialect::Dialect;
-use crate::domain::dialect::Dialect::{Mysql, Postgres};
+use rqps_model::dialect::Dialect;
+use rqps_model::dialect::Dialect::{Mysql, Postgres};
 
 /// Judges statements one after another; the first refusal.
 fn judge(dialect: Dialect, statements: &[&str]) -> Result<Vec<Option<&'static str>>, String> {

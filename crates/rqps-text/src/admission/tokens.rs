@@ -1,7 +1,7 @@
 //! Splits a statement into tokens as its server does. What servers of one dialect read in different
 //! ways is a fault.
 
-use crate::domain::dialect::Dialect;
+use rqps_model::dialect::Dialect;
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -342,7 +342,7 @@ fn is_of_word(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::dialect::Dialect::{Mysql, Postgres};
+    use rqps_model::dialect::Dialect::{Mysql, Postgres};
 
     fn seen(dialect: Dialect, sql: &str) -> Vec<&str> {
         let found = tokens(dialect, sql.as_bytes()).unwrap();

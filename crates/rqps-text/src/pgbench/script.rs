@@ -5,9 +5,9 @@ use super::place::ScriptFault;
 use super::setrandom;
 use super::tokens::skip_blanks;
 use super::variables::{VariableNames, is_variable_name, next_reference};
-use crate::domain::dialect::Dialect;
-use crate::user_text::lexer::SqlLexer;
-use crate::user_text::references::words;
+use crate::lexer::SqlLexer;
+use crate::references::words;
+use rqps_model::dialect::Dialect;
 
 /// A script, its commands in the order of the text.
 #[derive(Clone, Debug, Default, PartialEq)]

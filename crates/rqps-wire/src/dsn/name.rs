@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::scheme::names_folder;
-use crate::domain::build::Dbms;
-use crate::domain::endpoint::{Address, ChannelBinding, Login, ServerKey, Tls, TlsMode};
+use rqps_model::build::Dbms;
+use rqps_model::endpoint::{Address, ChannelBinding, Login, ServerKey, Tls, TlsMode};
 
 /// A parsed DSN. Shown without the password.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::fault::DsnError;
 use super::name::Dsn;
 use super::scheme::{first_word, known_scheme, names_folder, split_options, variable};
-use crate::domain::build::Dbms;
-use crate::domain::endpoint::{
+use rqps_model::build::Dbms;
+use rqps_model::endpoint::{
     Address, AuthMethods, ChannelBinding, ClientIdentity, Consent, Login, ServerKey, Tls, TlsMode,
 };
 

@@ -1,7 +1,7 @@
 //! Words and separators of DSNs.
 
-use crate::domain::build::Dbms;
-use crate::domain::dialect::SocketName;
+use rqps_model::build::Dbms;
+use rqps_model::dialect::SocketName;
 
 /// The name in a password of the form `${NAME}`.
 pub(super) fn variable(password: &str) -> Option<&str> {

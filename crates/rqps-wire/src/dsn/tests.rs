@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
 use super::*;
-use crate::domain::build::Dbms;
-use crate::domain::endpoint::{
+use rqps_model::build::Dbms;
+use rqps_model::endpoint::{
     Address, ChannelBinding, ClientIdentity, Consent, Login, ServerKey, Tls, TlsMode,
 };
 

@@ -1,7 +1,7 @@
 //! Converts binary rows, the results of prepared statements, to text.
 
 use super::packet::Reader;
-use crate::wire::RowTexts;
+use crate::RowTexts;
 
 /// The type of a column in binary rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::binary_row::{self, ColumnType};
 use super::login;
 use super::packet::{self, HEADER, LONGEST};
-use crate::domain::endpoint::{Address, Login};
-use crate::wire::rows::{CollectRows, CountRows, Ids, KeepRows, RowSink};
-use crate::wire::socket::Channel;
-use crate::wire::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
+use crate::rows::{CollectRows, CountRows, Ids, KeepRows, RowSink};
+use crate::socket::Channel;
+use crate::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
+use rqps_model::endpoint::{Address, Login};
 
 const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
 

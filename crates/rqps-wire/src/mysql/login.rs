@@ -4,10 +4,10 @@ use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
 use super::packet::{self, HEADER, Reader, ServerError};
-use crate::domain::endpoint::{Address, Login, ServerKey, TlsMode};
-use crate::escape;
-use crate::wire::socket::Channel;
-use crate::wire::{WireError, rsa};
+use crate::socket::Channel;
+use crate::{WireError, rsa};
+use rqps_model::endpoint::{Address, Login, ServerKey, TlsMode};
+use rqps_model::escape;
 
 const CLIENT_LONG_PASSWORD: u32 = 1;
 const CLIENT_LONG_FLAG: u32 = 1 << 2;

@@ -2,8 +2,8 @@
 
 use std::io::{Error, ErrorKind};
 
-use crate::escape;
-use crate::wire::{RowTexts, Value, ValueType, WireError};
+use crate::{RowTexts, Value, ValueType, WireError};
+use rqps_model::escape;
 
 /// Bytes of a header: length and sequence number.
 pub(super) const HEADER: usize = 4;

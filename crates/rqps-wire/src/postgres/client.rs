@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::incoming::{header, whole, words};
 use super::message::ParameterForm;
 use super::{login, message};
-use crate::domain::endpoint::{Address, ChannelBinding, Login, TlsMode};
-use crate::wire::rows::{CollectRows, CountRows, Ids, KeepRows, RowSink};
-use crate::wire::socket::Channel;
-use crate::wire::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
+use crate::rows::{CollectRows, CountRows, Ids, KeepRows, RowSink};
+use crate::socket::Channel;
+use crate::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
+use rqps_model::endpoint::{Address, ChannelBinding, Login, TlsMode};
 
 /// Bytes of COPY data per write.
 const COPY_BYTES: usize = 256 * 1024;

@@ -1,8 +1,8 @@
 //! Reads messages, for the login and for the connection after it.
 
 use super::message::{HEADER, LONGEST_KEPT, body_length};
-use crate::wire::WireError;
-use crate::wire::socket::Channel;
+use crate::WireError;
+use crate::socket::Channel;
 
 /// Waits for the header of the next message: its type and the length of its body.
 #[inline]

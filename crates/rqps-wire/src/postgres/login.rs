@@ -7,9 +7,9 @@ use postgres_protocol::authentication::sasl::{
 
 use super::incoming::{header, whole};
 use super::message::{HEADER, ServerError, begin, end, text};
-use crate::domain::endpoint::{Address, AuthMethods, ChannelBinding, Login};
-use crate::wire::WireError;
-use crate::wire::socket::Channel;
+use crate::WireError;
+use crate::socket::Channel;
+use rqps_model::endpoint::{Address, AuthMethods, ChannelBinding, Login};
 
 const PROTOCOL_3_0: u32 = 196_608;
 

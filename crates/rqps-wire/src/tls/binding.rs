@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-use crate::wire::der::{FIELD_0, OBJECT, SEQUENCE, element};
+use crate::der::{FIELD_0, OBJECT, SEQUENCE, element};
 
 /// Signature algorithms by hash function, as the content of their OBJECT IDENTIFIER. MD5 and SHA-1
 /// count as SHA-256. No hash is defined for Ed25519.

@@ -2,7 +2,7 @@
 
 use rustls::{CertificateError, Error, OtherError};
 
-use crate::wire::der::{BIT_STRING, FIELD_0, GENERALIZED_TIME, SEQUENCE, UTC_TIME, any, element};
+use crate::der::{BIT_STRING, FIELD_0, GENERALIZED_TIME, SEQUENCE, UTC_TIME, any, element};
 
 /// A certificate in DER from its validity to its end.
 fn from_validity(certificate: &[u8]) -> Option<&[u8]> {

@@ -10,9 +10,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use super::certificate;
-use crate::bounded;
-use crate::domain::endpoint::ClientIdentity;
-use crate::wire::WireError;
+use crate::WireError;
+use rqps_model::bounded;
+use rqps_model::endpoint::ClientIdentity;
 
 /// The client's certificate and key.
 pub(super) fn shown(identity: &ClientIdentity) -> Result<CertifiedKey, WireError> {

@@ -8,8 +8,8 @@ use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error};
 
 use super::certificate::is_old_version;
-use crate::domain::endpoint::Tls;
-use crate::wire::WireError;
+use crate::WireError;
+use rqps_model::endpoint::Tls;
 
 const NO_CHECK: &str = "or use sslmode=require, which checks no certificate";
 
@@ -161,7 +161,7 @@ fn is_no_tls(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::endpoint::TlsMode;
+    use rqps_model::endpoint::TlsMode;
 
     fn shown(error: Error) -> String {
         let tls = Tls { roots: Some("/ca.pem".into()), ..Tls::of(TlsMode::VerifyFull) };

@@ -13,8 +13,8 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::files::shown;
 use super::{refusal, verifier};
-use crate::domain::endpoint::Tls;
-use crate::wire::WireError;
+use crate::WireError;
+use rqps_model::endpoint::Tls;
 
 /// An encrypted connection.
 pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;

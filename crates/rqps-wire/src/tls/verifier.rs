@@ -19,8 +19,8 @@ use rustls::{
 
 use super::certificate::{self, is_old_version};
 use super::files::certificates;
-use crate::domain::endpoint::{Tls, TlsMode};
-use crate::wire::WireError;
+use crate::WireError;
+use rqps_model::endpoint::{Tls, TlsMode};
 
 /// Certificates of trusted authorities, by distribution: Debian and Arch, Fedora and RHEL, SUSE,
 /// Alpine, OpenSSL's own folder.

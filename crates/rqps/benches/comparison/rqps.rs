@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rqps_bench::spec::SaidWords;
+use rqps_bench::spec::CliContext;
 use rqps_bench::sysbench::presets;
 use rqps_bench_lua::driver::declared_apart;
 use rqps_driver::event::DriverEvent;
@@ -157,7 +157,7 @@ fn own_step(
     workload.clients = clients;
     let taken = match (&spec.words, &spec.file) {
         (Some(words), _) => {
-            let said = SaidWords {
+            let said = CliContext {
                 what: &[what.to_owned()],
                 options,
                 read: &|path| std::fs::read_to_string(path).map_err(|error| error.to_string()),

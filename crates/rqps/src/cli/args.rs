@@ -95,9 +95,9 @@ pub(super) enum Command {
     Man(Man),
     #[command(hide = true)]
     Driver(Driver),
-    #[command(hide = true, name = crate::dbms::SQLITE_COMMAND)]
+    #[command(hide = true, name = rqps_dbms::SQLITE_COMMAND)]
     SqliteProcess,
-    #[command(hide = true, name = crate::dbms::ROCKSDB_COMMAND)]
+    #[command(hide = true, name = rqps_dbms::ROCKSDB_COMMAND)]
     RocksdbProcess,
     #[command(hide = true)]
     Warden,

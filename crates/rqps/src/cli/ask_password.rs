@@ -10,15 +10,15 @@ use rustix::termios::{
 };
 
 use crate::cli::folders;
-use crate::domain::build::BuildSource;
-use crate::domain::dialect::Dialect;
-use crate::escape;
-use crate::plan::Plan;
-use crate::wire::WireError;
-use crate::wire::dsn::Dsn;
-use crate::wire::mysql::MysqlClient;
-use crate::wire::password::{self, TypedPasswords};
-use crate::wire::postgres::PostgresClient;
+use rqps_lab::plan::Plan;
+use rqps_model::build::BuildSource;
+use rqps_model::dialect::Dialect;
+use rqps_model::escape;
+use rqps_wire::WireError;
+use rqps_wire::dsn::Dsn;
+use rqps_wire::mysql::MysqlClient;
+use rqps_wire::password::{self, TypedPasswords};
+use rqps_wire::postgres::PostgresClient;
 
 /// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(20);

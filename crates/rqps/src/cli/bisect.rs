@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::campaign::bisect::{BisectionEnd, bisect, searched, versions};
 use crate::cli::bisect_args::{BisectArgs, BisectFormat};
 use crate::cli::brought::Origin;
 use crate::cli::execution_options::execution_options;
@@ -11,15 +10,16 @@ use crate::cli::program::valgrind;
 use crate::cli::progress::Display;
 use crate::cli::workload_args::WorkloadArgs;
 use crate::cli::{brought, exit, folders, gate, hosts, layout_tau, own_workload, print, vector};
-use crate::domain::benchmark::Phase;
-use crate::domain::bisection::{BisectedVersion, BisectionRequest};
-use crate::domain::metric::Metric;
-use crate::domain::verdict::Rules;
-use crate::lab::{self, ExecutionOptions};
-use crate::obtain::listing::kept_releases;
-use crate::plan::{Plan, file, words};
-use crate::report::{bisection_document, bisection_json, render_markdown, render_text};
-use crate::results::BisectionFolder;
+use rqps_builds::listing::kept_releases;
+use rqps_lab::campaign::bisect::{BisectionEnd, bisect, searched, versions};
+use rqps_lab::lab::{self, ExecutionOptions};
+use rqps_lab::plan::{Plan, file, words};
+use rqps_model::benchmark::Phase;
+use rqps_model::bisection::{BisectedVersion, BisectionRequest};
+use rqps_model::metric::Metric;
+use rqps_model::verdict::Rules;
+use rqps_report::{bisection_document, bisection_json, render_markdown, render_text};
+use rqps_results::BisectionFolder;
 
 /// `rqps bisect`.
 pub(super) fn search(words: &BisectArgs) -> Result<u8> {
@@ -59,7 +59,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     let found = match end.with_context(|| format!("bisect ({})", out.display()))? {
         BisectionEnd::Found(found) => found,
         BisectionEnd::Interrupted => {
-            tell!(
+            info!(
                 "rqps: stopped; the results so far are in {}\nhint: resume with `rqps bisect \
                  --resume {}`",
                 out.display(),
@@ -68,7 +68,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
             return Ok(exit::INTERRUPTED);
         }
     };
-    tell!("rqps: results are in {}", out.display());
+    info!("rqps: results are in {}", out.display());
     let text = match words.format {
         BisectFormat::Text => render_text(&bisection_document(&found)),
         BisectFormat::Markdown => render_markdown(&bisection_document(&found)),
@@ -86,7 +86,7 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let cache = lab::open_cache(&folders::cache(words.folders.cache.cache.as_deref()))?;
     let known = |dbms| kept_releases(dbms, &cache);
     let versions = versions(&words::targets(&words.target_words())?, &known)?;
-    tell!("rqps: {} versions", versions.len());
+    info!("rqps: {} versions", versions.len());
     let all: Vec<String> = versions.iter().map(|version| words::word(&version.target)).collect();
     let shape = WorkloadArgs { steps: vec![step.clone()], ..words.shape.clone() };
     // All versions must be able to run the step; the plan keeps the two ends.

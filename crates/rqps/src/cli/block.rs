@@ -6,17 +6,17 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 
-use crate::bounded;
 use crate::cli::block_args::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
 use crate::cli::brought::Origin;
 use crate::cli::effect::Effect;
 use crate::cli::execution_options::execution_options;
 use crate::cli::progress::Display;
 use crate::cli::{brought, exit, folders, vector};
-use crate::dbms;
-use crate::lab::{self, Accepted, ClientLine, ExecutionOptions, fault};
-use crate::os::beneath;
-use crate::plan::{BlockSpec, Plan};
+use rqps_dbms as dbms;
+use rqps_host::beneath;
+use rqps_lab::lab::{self, Accepted, ClientLine, ExecutionOptions, fault};
+use rqps_lab::plan::{BlockSpec, Plan};
+use rqps_model::bounded;
 
 /// Reads the block's specification file, measures the block, and writes run folders and
 /// `block.json`.
@@ -55,11 +55,11 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         remove_interrupted(&options.out)?;
     }
     if !is_alive_by_input && options.stop.load(Ordering::Relaxed) {
-        complain!("rqps: failed to {}", lab::STOPPED);
+        error!("rqps: failed to {}", lab::STOPPED);
     }
     let report = report.context("measure the block")?;
     for fault in &report.faults {
-        complain!("rqps: failed: {fault}");
+        error!("rqps: failed: {fault}");
     }
     Ok(match report.faults.is_empty() {
         _ if options.stop.load(Ordering::Relaxed) => exit::INTERRUPTED,
@@ -99,7 +99,7 @@ pub(super) fn check_node(words: &CheckNodeArgs) -> Result<u8> {
     match lab::check_node((&spec, &plan), &words.node, (&words.work, &words.pool)) {
         Ok(()) => Ok(exit::FINE),
         Err(unfit) => {
-            say!("{}", fault::text(&unfit));
+            out!("{}", fault::text(&unfit));
             Ok(exit::RUN_FAILED)
         }
     }

@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::bounded;
 use crate::cli::args::Folders;
 use crate::cli::effect::{Effect, shown};
 use crate::cli::folders;
-use crate::dbms::{self, UserConfigs};
-use crate::domain::target::Target;
-use crate::lab::Accepted;
-use crate::plan::{Plan, words};
-use crate::results::bundle::BundledTarget;
+use rqps_dbms::{self as dbms, UserConfigs};
+use rqps_lab::lab::Accepted;
+use rqps_lab::plan::{Plan, words};
+use rqps_model::bounded;
+use rqps_model::target::Target;
+use rqps_results::bundle::BundledTarget;
 
 /// What the user has accepted, as it was then.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +90,7 @@ pub(super) fn accept(mut effect: Effect, origin: &Origin<'_>) -> Result<Accepted
     let file = shown(&origin.file.display().to_string());
     let what = format!("is new on this host. It would use:{}", effect.list());
     match origin.allow {
-        Some(allowed) if allowed == hash => tell!("rqps: {file} {what}\nAllowed by --allow {hash}"),
+        Some(allowed) if allowed == hash => info!("rqps: {file} {what}\nAllowed by --allow {hash}"),
         Some(_) => bail!(
             "run {file}: it {what}\nIts hash is not the one that --allow names\n\
              hint: read it again, then add --allow {hash}"
@@ -110,7 +110,7 @@ pub(super) fn accept(mut effect: Effect, origin: &Origin<'_>) -> Result<Accepted
 /// Keeps the hash of an effect, or says what follows if that fails.
 fn remember(effect: &Effect, hash: String, otherwise: &str) {
     if let Err(error) = keep(effect, hash) {
-        tell!("rqps: {error:#}; {otherwise}");
+        info!("rqps: {error:#}; {otherwise}");
     }
 }
 
@@ -120,7 +120,7 @@ fn remember(effect: &Effect, hash: String, otherwise: &str) {
 ///
 /// Standard input cannot be read.
 pub(super) fn confirm(question: &str) -> Result<bool> {
-    complain!("{question} [y/N]");
+    error!("{question} [y/N]");
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).context("read the answer")?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -152,7 +152,7 @@ fn read_configs(plan: &Plan, folders: &Folders) -> Result<UserConfigs> {
             && let Some(config) = configs.get(dbms, name)
             && !dbms::config::is_shipped_file(dbms, name, &config.text)
         {
-            tell!("rqps: {} has the settings in {}", target.label, config.path.display());
+            info!("rqps: {} has the settings in {}", target.label, config.path.display());
         }
     }
     Ok(configs)
@@ -164,7 +164,7 @@ fn tell_unused(target: &Target, configs: &UserConfigs) {
     let read = |file: PathBuf| Some((bounded::text(&file, bounded::WRITTEN_MAX).ok()?, file));
     let Some((text, file)) = files.filter_map(read).next() else { return };
     if !dbms::config::is_shipped_file(target.dbms, &target.config, &text) {
-        tell!(
+        info!(
             "rqps: {} has the settings that rqps ships, not those in {}\nhint: to use that file, \
              add --configs {}",
             target.label,

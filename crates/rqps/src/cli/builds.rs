@@ -6,14 +6,14 @@ use crate::cli::args::{Builds, Get};
 use crate::cli::progress::Display;
 use crate::cli::stop::stop_flag;
 use crate::cli::{exit, folders};
-use crate::domain::build::{BuildSource, Dbms};
-use crate::domain::terms::{NO_ADVICE, OPEN_SOURCE, TERMS};
-use crate::lab::{self, Event};
-use crate::obtain::catalogue::{self, Entry};
-use crate::obtain::listing::releases;
-use crate::obtain::{self, Cache, ObtainError, PackageClients, Reason, Said};
-use crate::plan::words;
-use crate::report::terms_sentence;
+use rqps_builds::catalogue::{self, Entry};
+use rqps_builds::listing::releases;
+use rqps_builds::{self as obtain, Cache, ObtainError, PackageClients, Reason, Said};
+use rqps_lab::lab::{self, Event};
+use rqps_lab::plan::words;
+use rqps_model::build::{BuildSource, Dbms};
+use rqps_model::terms::{NO_ADVICE, OPEN_SOURCE, TERMS};
+use rqps_report::terms_sentence;
 
 /// `rqps builds`.
 pub(super) fn list(words: &Builds) -> Result<u8> {
@@ -28,10 +28,10 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
         },
     };
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref()))?;
-    say!("{:<24} {:<8} {:<60} note", "build", "cached", "package");
+    out!("{:<24} {:<8} {:<60} note", "build", "cached", "package");
     for entry in entries(words, dbms, &cache)? {
         let here = cache.manifest(&entry.key()).map(|manifest| manifest.version.to_string());
-        say!(
+        out!(
             "{:<24} {:<8} {:<60} {}",
             entry.word(),
             here.unwrap_or_default(),
@@ -39,7 +39,7 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
             entry.note
         );
     }
-    say!(
+    out!(
         "rqps looks a version up in this list, then takes the newest build whose version begins \
          with it, then the\none in the cache that has it, else tries it as given. \
          DBMS=deb:SUITE/PACKAGE takes packages of any Debian suite,\nDBMS=PATH an installed tree."
@@ -67,14 +67,14 @@ fn entries(words: &Builds, dbms: Option<Dbms>, cache: &Cache) -> Result<Vec<Entr
 
 /// Prints the vendors' conditions for publishing results of services that rqps reaches by DSN.
 fn list_terms(dbms: Option<Dbms>) {
-    say!("\nTerms of publication\n{OPEN_SOURCE}");
+    out!("\nTerms of publication\n{OPEN_SOURCE}");
     if dbms.is_none_or(|dbms| dbms.dialect().spec().server.is_some()) {
-        say!("Services that a DSN reaches:");
+        out!("Services that a DSN reaches:");
         for terms in &TERMS {
-            say!("- {}", terms_sentence(terms));
+            out!("- {}", terms_sentence(terms));
         }
     }
-    say!("{NO_ADVICE}");
+    out!("{NO_ADVICE}");
 }
 
 /// `rqps get`.
@@ -93,22 +93,22 @@ pub(super) fn get(words: &Get) -> Result<u8> {
         drop(display);
         let build = match built {
             Err(ObtainError::Build { reason, .. }) if matches!(*reason, Reason::Stopped) => {
-                tell!("rqps: stopped; builds that were complete are in the cache");
+                info!("rqps: stopped; builds that were complete are in the cache");
                 return Ok(exit::INTERRUPTED);
             }
             other => other?,
         };
         let manifest = &build.manifest;
-        say!("{label}: {}", manifest.reported.trim());
-        say!("  from {}", manifest.origin);
+        out!("{label}: {}", manifest.reported.trim());
+        out!("  from {}", manifest.origin);
         if let Some(sha256) = &manifest.sha256 {
-            say!("  sha256 {sha256}");
+            out!("  sha256 {sha256}");
         }
         if let Some(compiler) = &manifest.compiler {
-            say!("  compiled by {compiler}");
+            out!("  compiled by {compiler}");
         }
         if let Some(root) = &build.root {
-            say!("  in {}", root.display());
+            out!("  in {}", root.display());
         }
     }
     Ok(exit::FINE)

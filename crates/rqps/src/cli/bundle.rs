@@ -10,16 +10,17 @@ use crate::cli::compared::Compared;
 use crate::cli::rule_args::RuleOptions;
 use crate::cli::run_args::BundleArgs;
 use crate::cli::{exit, folders, gate, own_workload, report};
-use crate::dbms;
-use crate::domain::build::{BuildSource, Dbms, Version};
-use crate::domain::run::Run;
-use crate::domain::target::Target;
-use crate::plan::{Plan, file, words};
-use crate::results::bundle::{
+use rqps_dbms as dbms;
+use rqps_lab::benchmarks;
+use rqps_lab::plan::{Plan, file, words};
+use rqps_model::build::{BuildSource, Dbms, Version};
+use rqps_model::run::Run;
+use rqps_model::target::Target;
+use rqps_model::units;
+use rqps_results::bundle::{
     BUNDLE_FORMAT, BundleHead, BundledTarget, FileContent, PackedFile, pack,
 };
-use crate::results::{self, ResultSet};
-use crate::{benchmarks, units};
+use rqps_results::{self as results, ResultSet};
 
 /// `rqps bundle`.
 pub(super) fn write(words: &BundleArgs) -> Result<u8> {
@@ -57,16 +58,16 @@ pub(super) fn write(words: &BundleArgs) -> Result<u8> {
     };
     let size = pack(&words.output, &head, files).with_context(doing)?;
     for name in &head.left_out {
-        tell!("rqps: left out {name}: to repeat this, put the same file at the same path");
+        info!("rqps: left out {name}: to repeat this, put the same file at the same path");
     }
-    say!(
+    out!(
         "{}: {}, {} files of {}",
         words.output.display(),
         units::bytes(size.archive_bytes),
         size.files,
         units::bytes(size.bytes)
     );
-    tell!("rqps: repeat it on any host with `rqps run {}`", words.output.display());
+    info!("rqps: repeat it on any host with `rqps run {}`", words.output.display());
     Ok(exit::FINE)
 }
 

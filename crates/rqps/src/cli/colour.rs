@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use clap::ColorChoice;
 use clap::builder::styling::{AnsiColor, Style};
 
-use crate::escape;
+use rqps_model::escape;
 
 static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
 

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::analyze::causes::{self, CauseReaders, Causes, TakeCounter};
-use crate::analyze::comparison::StepComparison;
-use crate::analyze::families::{FamilyPart, by_family};
-use crate::analyze::{Comparison, VerdictOptions};
-use crate::domain::run::{Dataset, Run, StepRecord};
-use crate::domain::verdict::Rules;
-use crate::lab::fault;
-use crate::{benchmarks, results};
+use rqps_analysis::causes::{self, CauseReaders, Causes, TakeCounter};
+use rqps_analysis::comparison::StepComparison;
+use rqps_analysis::families::{FamilyPart, by_family};
+use rqps_analysis::{Comparison, VerdictOptions};
+use rqps_lab::benchmarks;
+use rqps_lab::lab::fault;
+use rqps_model::run::{Dataset, Run, StepRecord};
+use rqps_model::verdict::Rules;
+use rqps_results as results;
 
 /// Result folders and their comparison.
 pub(super) struct Compared {

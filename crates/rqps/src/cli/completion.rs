@@ -12,13 +12,13 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
 
-use crate::benchmarks::{self, BenchmarkSpec, StepSet};
 use crate::cli::{exit, help};
-use crate::domain::benchmark::Phase;
-use crate::domain::build::Dbms;
-use crate::domain::dialect::Dialect;
-use crate::obtain::catalogue;
-use crate::workload::settings::{SETTINGS, SetError};
+use rqps_builds::catalogue;
+use rqps_driver::workload::settings::{SETTINGS, SetError};
+use rqps_lab::benchmarks::{self, BenchmarkSpec, StepSet};
+use rqps_model::benchmark::Phase;
+use rqps_model::build::Dbms;
+use rqps_model::dialect::Dialect;
 
 /// The variable with which the script names its shell.
 const VARIABLE: &str = "RQPS_COMPLETE";

@@ -7,21 +7,21 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use crate::analyze;
-use crate::analyze::calibration::{FALSE_ALARM_ALPHA, KindPromise, Promise, SLOT_ALPHA, promise};
-use crate::analyze::host_noise::HostNoise;
-use crate::campaign::{self, Calibrated};
 use crate::cli::args::{Doctor, DoctorFormat};
 use crate::cli::doctor_measure::{self, Measured};
 use crate::cli::{doctor_layout, exit, folders, hosts, measure};
-use crate::domain::gate::{Calibration, Canary};
-use crate::domain::host::{Host, fingerprint};
-use crate::domain::verdict::Rules;
-use crate::escape;
-use crate::os::host;
-use crate::os::noise::findings::{self, FindingLevel, HostFinding};
-use crate::os::noise::{canary, readings};
-use crate::plan::words;
+use rqps_analysis as analyze;
+use rqps_analysis::calibration::{FALSE_ALARM_ALPHA, KindPromise, Resolution, SLOT_ALPHA, promise};
+use rqps_analysis::host_noise::HostNoise;
+use rqps_host::host;
+use rqps_host::noise::findings::{self, FindingLevel, HostFinding};
+use rqps_host::noise::{canary, readings};
+use rqps_lab::campaign::{self, Calibrated};
+use rqps_lab::plan::words;
+use rqps_model::escape;
+use rqps_model::gate::{Calibration, Canary};
+use rqps_model::host::{Host, fingerprint};
+use rqps_model::verdict::Rules;
 
 /// Duration for which rqps watches the idle host.
 const WATCH: Duration = Duration::from_secs(3);
@@ -52,7 +52,7 @@ pub(super) fn examine(words: &Doctor) -> Result<u8> {
 fn look(words: &Doctor) -> Result<u8> {
     let existing =
         folders::existing(words.folders.work.as_deref().or(words.folders.out.as_deref()));
-    tell!("rqps: watching this host for {} s; leave it idle", WATCH.as_secs());
+    info!("rqps: watching this host for {} s; leave it idle", WATCH.as_secs());
     let idle = readings::idleness(WATCH, &mut |_| true);
     let canary = canary::read(&existing);
     let facts = host::read(&existing);
@@ -64,8 +64,8 @@ fn look(words: &Doctor) -> Result<u8> {
         host: facts,
     };
     match words.format {
-        DoctorFormat::Json => say!("{}", escape::json(&serde_json::to_string_pretty(&report)?)),
-        DoctorFormat::Text => say!("{}", text(&report).trim_end()),
+        DoctorFormat::Json => out!("{}", escape::json(&serde_json::to_string_pretty(&report)?)),
+        DoctorFormat::Text => out!("{}", text(&report).trim_end()),
     }
     Ok(exit::FINE)
 }
@@ -154,16 +154,16 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
         Measured::Stopped => return Ok(exit::INTERRUPTED),
     };
     let Calibrated { known, comparison, file } = campaign::calibrate(&out, target, &calibrations)?;
-    tell!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
+    info!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
     let noise = HostNoise::of(&known);
     match said.format {
-        DoctorFormat::Json => say!("{}", json(&known, &noise)?),
+        DoctorFormat::Json => out!("{}", json(&known, &noise)?),
         DoctorFormat::Text => {
             let rules = Rules::default();
             let told = promise(&noise, &rules);
             let Some(told) = told else { bail!("calibrate: no step has two blocks") };
             let alarms = verdict_alarms(&comparison);
-            say!("{}", calibration_text((&known, &noise), &told, &rules, alarms).trim_end());
+            out!("{}", calibration_text((&known, &noise), &told, &rules, alarms).trim_end());
         }
     }
     Ok(code)
@@ -172,7 +172,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
 /// The number of rates that the verdicts call different although both targets are the same.
 fn verdict_alarms(comparison: &analyze::Comparison) -> usize {
     let rates = comparison.steps.iter().filter_map(|step| {
-        step.targets.get(1)?.relative(crate::domain::metric::Metric::Rate)?.judgement.as_ref()
+        step.targets.get(1)?.relative(rqps_model::metric::Metric::Rate)?.judgement.as_ref()
     });
     rates.filter(|told| told.verdict.is_worse() || told.verdict.is_better()).count()
 }
@@ -215,7 +215,7 @@ fn resolution_text(kinds: &[KindPromise], rules: &Rules) -> String {
 
 fn calibration_text(
     (known, noise): (&Calibration, &HostNoise),
-    told: &Promise,
+    told: &Resolution,
     rules: &Rules,
     verdict_alarms: usize,
 ) -> String {

@@ -4,19 +4,19 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail};
 
-use crate::analyze::VerdictOptions;
-use crate::analyze::layout::{LayoutNoise, layout_noise, layout_rates};
-use crate::benchmarks;
 use crate::cli::args::{Doctor, DoctorFormat};
 use crate::cli::doctor_measure::{self, Measured};
 use crate::cli::{exit, folders, hosts, measure};
-use crate::dbms::spec::relink_word;
-use crate::domain::build::BuildSource;
-use crate::domain::layout::LayoutRates;
-use crate::domain::target::Target;
-use crate::escape;
-use crate::plan::words;
-use crate::results;
+use rqps_analysis::VerdictOptions;
+use rqps_analysis::layout::{LayoutNoise, layout_noise, layout_rates};
+use rqps_dbms::spec::relink_word;
+use rqps_lab::benchmarks;
+use rqps_lab::plan::words;
+use rqps_model::build::BuildSource;
+use rqps_model::escape;
+use rqps_model::layout::LayoutRates;
+use rqps_model::target::Target;
+use rqps_results as results;
 
 /// Default number of blocks.
 const BLOCKS: u32 = 6;
@@ -40,15 +40,15 @@ pub(super) fn measure(said: &Doctor, target: &str) -> Result<u8> {
         bail!("layout: no step has two blocks in which all builds completed it");
     };
     let file = results::keep_layout(&layouts, &known)?;
-    tell!("rqps: results are in {}; the layout noise is {}", out.display(), file.display());
+    info!("rqps: results are in {}; the layout noise is {}", out.display(), file.display());
     match said.format {
         DoctorFormat::Json => {
             let mut json = serde_json::to_value(&known)?;
             json["tau"] = noise.tau().exp_m1().into();
             json["p"] = noise.p.into();
-            say!("{}", escape::json(&serde_json::to_string_pretty(&json)?));
+            out!("{}", escape::json(&serde_json::to_string_pretty(&json)?));
         }
-        DoctorFormat::Text => say!("{}", text(&known, &noise).trim_end()),
+        DoctorFormat::Text => out!("{}", text(&known, &noise).trim_end()),
     }
     Ok(code)
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::cli::args::{Doctor, GuestOptions};
 use crate::cli::workload_args::{BlocksWord, WorkloadArgs};
 use crate::cli::{exit, measure};
-use crate::plan::Plan;
+use rqps_lab::plan::Plan;
 
 const SYSBENCH: &str = "sysbench";
 
@@ -49,11 +49,11 @@ pub(super) fn carry_out(
     // An earlier calibration must not judge what makes the next one.
     let (summary, out) = measure::measure(plan, &said.folders, &guest, Vec::new())?;
     for fault in &summary.faults {
-        complain!("rqps: failed: {fault}");
+        error!("rqps: failed: {fault}");
     }
     if summary.interrupted {
         let out = out.display();
-        tell!(
+        info!(
             "rqps: stopped; finished runs are in {out}\nhint: give the same command again with \
              --out {out}, and it goes on there"
         );

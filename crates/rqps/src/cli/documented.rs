@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use crate::benchmarks;
 use crate::cli::args::{Arguments, Command, Compare};
 use crate::cli::measure;
-use crate::plan::words;
+use rqps_lab::benchmarks;
+use rqps_lab::plan::words;
 
 /// Command lines of a page with their line numbers, from fenced and indented blocks; each includes
 /// its continuation lines.

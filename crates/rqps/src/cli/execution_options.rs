@@ -7,10 +7,10 @@ use anyhow::Result;
 use crate::cli::folders;
 use crate::cli::program::{perf, program, valgrind_for};
 use crate::cli::stop::stop_flag;
-use crate::dbms::UserConfigs;
-use crate::lab::{Accepted, ExecutionOptions};
-use crate::plan::Plan;
-use crate::wire::password::TypedPasswords;
+use rqps_dbms::UserConfigs;
+use rqps_lab::lab::{Accepted, ExecutionOptions};
+use rqps_lab::plan::Plan;
+use rqps_wire::password::TypedPasswords;
 
 /// Options without any choice of the user's: this program with the default cache, the tools that
 /// the plan needs, and Ctrl-C.

@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 
-use crate::analyze::Comparison;
-use crate::analyze::causes;
-use crate::analyze::comparison::StepComparison;
 use crate::cli::args::Explain;
 use crate::cli::compared::Compared;
 use crate::cli::{gate, report};
-use crate::report::{explanation, render_text};
+use rqps_analysis::Comparison;
+use rqps_analysis::causes;
+use rqps_analysis::comparison::StepComparison;
+use rqps_report::{explanation, render_text};
 
 /// `rqps explain`.
 pub(super) fn explain(words: &Explain) -> Result<u8> {
@@ -16,15 +16,15 @@ pub(super) fn explain(words: &Explain) -> Result<u8> {
     let mut found = Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
     let steps = chosen(&found.comparison, &words.steps)?;
     if steps.is_empty() {
-        say!("No step has a verdict of a difference. Name a step with --step to see its data.");
+        out!("No step has a verdict of a difference. Name a step with --step to see its data.");
         return Ok(report::exit_code(&found.comparison));
     }
     let causes = found.causes(&steps);
     for fault in &causes.faults {
-        tell!("rqps: {fault}");
+        info!("rqps: {fault}");
     }
     found.comparison.causes = Some(Box::new(causes));
-    say!("{}", render_text(&explanation(&found.comparison)).trim_end());
+    out!("{}", render_text(&explanation(&found.comparison)).trim_end());
     Ok(report::exit_code(&found.comparison))
 }
 

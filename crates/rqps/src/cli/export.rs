@@ -10,16 +10,16 @@ use anyhow::{Context, Result, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::analyze::Comparison;
 use crate::cli::args::{Export, ExportFormat};
 use crate::cli::compared::Compared;
 use crate::cli::{gate, report};
-use crate::domain::run::{Dataset, Run, StepRecord};
-use crate::embed::sqlite::{Sqlite, SqliteConnection, SqliteValue, Statement};
-use crate::escape;
-use crate::report::export::{Beside, Flat, SqlType, TABLES, rows};
-use crate::report::stacks::{StepStacks, stacks};
-use crate::results;
+use rqps_analysis::Comparison;
+use rqps_embed::sqlite::{Sqlite, SqliteConnection, SqliteValue, Statement};
+use rqps_model::escape;
+use rqps_model::run::{Dataset, Run, StepRecord};
+use rqps_report::export::{Beside, Flat, SqlType, TABLES, rows};
+use rqps_report::stacks::{StepStacks, stacks};
+use rqps_results as results;
 
 /// `rqps export`.
 pub(super) fn export(words: &Export) -> Result<u8> {
@@ -43,7 +43,7 @@ pub(super) fn export(words: &Export) -> Result<u8> {
         ExportFormat::Csv | ExportFormat::Sqlite => "rows",
         ExportFormat::Folded | ExportFormat::Pprof => "profiles",
     };
-    tell!("rqps: {count} {what} in {}", words.output.display());
+    info!("rqps: {count} {what} in {}", words.output.display());
     Ok(report::exit_code(&comparison))
 }
 

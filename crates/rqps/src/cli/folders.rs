@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::lab::HostLock;
-use crate::os::lock::{Lock, LockError};
-use crate::os::mark::MarkKey;
+use rqps_host::lock::{Lock, LockError};
+use rqps_host::mark::MarkKey;
+use rqps_lab::lab::HostLock;
 
 /// The parent of new result folders.
 const RESULTS: &str = "rqps-results";
@@ -78,7 +78,7 @@ pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
     if let Some(said) = said {
         return said.to_owned();
     }
-    let time = crate::os::clock::now_rfc3339();
+    let time = rqps_host::clock::now_rfc3339();
     let time: String = time.chars().filter(|c| c.is_ascii_digit() || *c == 'T').take(15).collect();
     let mut name = format!("{time}-{}", labels.join("-vs-"));
     name.truncate(name.floor_char_boundary(120));

@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::analyze::calibration::expected_mde;
-use crate::analyze::host_noise::HostNoise;
 use crate::cli::args::Folders;
 use crate::cli::folders;
-use crate::domain::gate::Calibration;
-use crate::domain::host::fingerprint;
-use crate::domain::verdict::Rules;
-use crate::lab::fault;
-use crate::os::host;
-use crate::plan::cost::{self, Cost};
-use crate::plan::{Blocks, Interleave, Plan, file, words};
-use crate::{results, units};
+use rqps_analysis::calibration::expected_mde;
+use rqps_analysis::host_noise::HostNoise;
+use rqps_host::host;
+use rqps_lab::lab::fault;
+use rqps_lab::plan::cost::{self, Cost};
+use rqps_lab::plan::{Blocks, Interleave, Plan, file, words};
+use rqps_model::gate::Calibration;
+use rqps_model::host::fingerprint;
+use rqps_model::units;
+use rqps_model::verdict::Rules;
+use rqps_results as results;
 
 /// The time of a plan with its passes, its windows and its disk space.
 ///
@@ -84,7 +85,7 @@ pub(super) fn lines(plan: &Plan, cost: &Cost, said: &Folders) -> Result<Vec<Stri
     }
     let (stored, faults) = results::read_calibrations(&folders::calibrations());
     for fault in faults {
-        tell!("rqps: {}", fault::text(&fault.into()));
+        info!("rqps: {}", fault::text(&fault.into()));
     }
     let facts = host::read(&folders::existing(said.work.as_deref().or(said.out.as_deref())));
     let known = plan.closest(&fingerprint(&facts), &stored);

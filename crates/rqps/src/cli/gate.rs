@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::analyze::Comparison;
-use crate::analyze::gate::{GateOutcome, assess};
-use crate::analyze::history::PastSets;
-use crate::bounded;
 use crate::cli::args::{Gate, GateForm, RuleOptions};
 use crate::cli::compared::Compared;
 use crate::cli::{exit, print};
-use crate::domain::verdict::{GateRules, Rules};
-use crate::os::clock;
-use crate::plan::file;
-use crate::report::gate::{GateFormat, render_gate};
-use crate::results;
+use rqps_analysis::Comparison;
+use rqps_analysis::gate::{GateOutcome, assess};
+use rqps_analysis::history::PastSets;
+use rqps_host::clock;
+use rqps_lab::plan::file;
+use rqps_model::bounded;
+use rqps_model::verdict::{GateRules, Rules};
+use rqps_report::gate::{GateFormat, render_gate};
+use rqps_results as results;
 
 /// `rqps gate`.
 pub(super) fn judge(words: &Gate) -> Result<u8> {

@@ -3,11 +3,11 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::domain::build::BuildSource;
-use crate::domain::target::Target;
-use crate::driver::load_changes;
-use crate::driver::request::RequestBody;
-use crate::plan::{Interleave, Plan};
+use rqps_driver::load_changes;
+use rqps_driver::request::RequestBody;
+use rqps_lab::plan::{Interleave, Plan};
+use rqps_model::build::BuildSource;
+use rqps_model::target::Target;
 
 /// A description of the loads on the servers of these targets; `None` if no target is loaded.
 ///

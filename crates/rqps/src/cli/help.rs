@@ -28,15 +28,15 @@ pub(super) fn topics() -> impl Iterator<Item = &'static str> {
 /// `rqps help [TOPIC]`.
 pub(super) fn explain(mut all: Command, topic: Option<&str>) -> Result<u8> {
     let Some(topic) = topic else {
-        say!("Usage: rqps help TOPIC\n\nTopics:");
+        out!("Usage: rqps help TOPIC\n\nTopics:");
         for (name, about, _) in TOPICS {
-            say!("  {name:<12} {about}");
+            out!("  {name:<12} {about}");
         }
-        say!("\nFor a command, such as compare: rqps help compare. All commands: rqps --help");
+        out!("\nFor a command, such as compare: rqps help compare. All commands: rqps --help");
         return Ok(exit::FINE);
     };
     if let Some((.., text)) = TOPICS.iter().find(|(name, ..)| *name == topic) {
-        say!("{}", text.trim_end());
+        out!("{}", text.trim_end());
         return Ok(exit::FINE);
     }
     all.build();
@@ -49,7 +49,7 @@ pub(super) fn explain(mut all: Command, topic: Option<&str>) -> Result<u8> {
             topics.join(", ")
         );
     };
-    say!("{}", command.render_long_help());
+    out!("{}", command.render_long_help());
     Ok(exit::FINE)
 }
 

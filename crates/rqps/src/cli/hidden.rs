@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::benchmarks::{driver_parts, lua};
 use crate::cli::args::ClientHostArgs;
-use crate::dbms;
-use crate::driver::{self, Ending};
-use crate::os::{confinement, spinner, warden};
+use rqps_dbms as dbms;
+use rqps_driver::{self as driver, Ending};
+use rqps_host::{confinement, spinner, warden};
+use rqps_lab::benchmarks::{driver_parts, lua};
 
 /// Time limit for the answer of a host on the same network.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
     let (input, output) = match confinement::take_streams() {
         Ok(streams) => streams,
         Err(error) => {
-            tell!("failed to take over the standard streams: {error}");
+            info!("failed to take over the standard streams: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -39,7 +39,7 @@ pub(super) fn client_host(words: &ClientHostArgs) -> Result<()> {
     if words.listen {
         let what = || format!("listen at {}", address.ip());
         let listener = TcpListener::bind(address).with_context(what)?;
-        say!("{}", listener.local_addr().with_context(what)?);
+        out!("{}", listener.local_addr().with_context(what)?);
         io::copy(&mut io::stdin(), &mut io::sink()).context("read standard input")?;
         return Ok(());
     }
@@ -67,11 +67,11 @@ pub(super) fn spinner() -> Result<()> {
 pub(super) fn look_at_lua(script: &Path, with_help: bool) -> ExitCode {
     match lua::driver::declared(script, with_help) {
         Ok(declared) => {
-            say!("{declared}");
+            out!("{declared}");
             ExitCode::SUCCESS
         }
         Err(fault) => {
-            tell!("{fault}");
+            info!("{fault}");
             ExitCode::FAILURE
         }
     }

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::analyze::Comparison;
-use crate::analyze::counted::is_counted;
-use crate::analyze::history::{DateOptions, LadderOptions, date_histories, ladders};
-use crate::bounded;
 use crate::cli::compared::Compared;
 use crate::cli::history_args::{History, HistoryFormat, HistoryOrder};
 use crate::cli::{exit, gate, print};
-use crate::domain::metric::Metric;
-use crate::report::{
+use rqps_analysis::Comparison;
+use rqps_analysis::counted::is_counted;
+use rqps_analysis::history::{DateOptions, LadderOptions, date_histories, ladders};
+use rqps_model::bounded;
+use rqps_model::metric::Metric;
+use rqps_report::{
     dates_csv, dates_document, dates_json, history_csv, history_document, history_json,
     render_markdown, render_text,
 };

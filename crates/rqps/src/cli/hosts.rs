@@ -9,9 +9,9 @@ use crate::cli::args::Folders;
 use crate::cli::program::program;
 use crate::cli::workload_args::{HOSTS, WorkloadArgs};
 use crate::cli::{exit, folders};
-use crate::domain::client_hosts::HostsOfClients;
-use crate::lab::{self, BlockState, Elsewhere, SlurmPartition, SshHosts, Way};
-use crate::plan::Plan;
+use rqps_lab::lab::{self, BlockState, RemoteHosts, SlurmPartition, SshHosts, Transport};
+use rqps_lab::plan::Plan;
+use rqps_model::client_hosts::HostsOfClients;
 
 /// Maximum number of blocks that a line names; it counts the rest.
 const NAMED: usize = 12;
@@ -42,14 +42,14 @@ pub(super) struct HostArgs {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hosts<'a> {
     /// The other hosts that measure blocks; `None` for this host.
-    pub on: Option<&'a Elsewhere>,
+    pub on: Option<&'a RemoteHosts>,
     /// Configuration file for ssh instead of the user's.
     pub ssh_config: Option<&'a Path>,
 }
 
 impl HostArgs {
     /// The same hosts with the given place for blocks.
-    pub(super) fn hosts<'a>(&'a self, on: Option<&'a Elsewhere>) -> Hosts<'a> {
+    pub(super) fn hosts<'a>(&'a self, on: Option<&'a RemoteHosts>) -> Hosts<'a> {
         Hosts { on, ssh_config: self.ssh_config.as_deref() }
     }
 
@@ -58,14 +58,14 @@ impl HostArgs {
     /// # Errors
     ///
     /// The options contradict each other.
-    pub(super) fn place(&self, folders: &Folders) -> Result<Option<Elsewhere>> {
+    pub(super) fn place(&self, folders: &Folders) -> Result<Option<RemoteHosts>> {
         let Some(word) = &self.on else { return Ok(None) };
         let way = match word.split_once(':') {
             Some(("slurm", partition)) if !partition.is_empty() => {
                 if self.ssh_config.is_some() {
                     bail!("use --on {word}: --ssh-config is for ssh:HOST");
                 }
-                Way::Slurm(SlurmPartition {
+                Transport::Slurm(SlurmPartition {
                     partition: partition.to_owned(),
                     constraint: self.constraint.clone(),
                     client_constraint: self.client_constraint.clone(),
@@ -89,7 +89,7 @@ impl HostArgs {
                 {
                     bail!("use --on {word}: `{bad}` is not a host");
                 }
-                Way::Ssh(SshHosts { hosts, config: self.ssh_config.clone() })
+                Transport::Ssh(SshHosts { hosts, config: self.ssh_config.clone() })
             }
             _ => bail!(
                 "use --on {word}: unknown form\nhint: slurm:PARTITION, or \
@@ -101,7 +101,7 @@ impl HostArgs {
 }
 
 /// Hosts with the folders that the user named for them by `option`.
-fn elsewhere(way: Way, folders: &Folders, option: &str) -> Result<Elsewhere> {
+fn elsewhere(way: Transport, folders: &Folders, option: &str) -> Result<RemoteHosts> {
     let (work, cache) = (folders.work.clone(), folders.cache.cache.clone());
     for folder in work.iter().chain(&cache) {
         if folder.is_relative() {
@@ -112,7 +112,7 @@ fn elsewhere(way: Way, folders: &Folders, option: &str) -> Result<Elsewhere> {
             );
         }
     }
-    Ok(Elsewhere { way, work, cache })
+    Ok(RemoteHosts { way, work, cache })
 }
 
 /// The hosts of clients and servers; `None` where both are here.
@@ -144,7 +144,7 @@ pub(super) fn of_servers(
     plan: &Plan,
     folders: &Folders,
     hosts: Hosts<'_>,
-) -> Result<Option<Elsewhere>> {
+) -> Result<Option<RemoteHosts>> {
     let roles = plan.workload.client_hosts.as_ref();
     let Some(server) = roles.and_then(|roles| roles.server_host.clone()) else { return Ok(None) };
     let option = format!("--server-host {server}");
@@ -155,7 +155,7 @@ pub(super) fn of_servers(
         );
     }
     let config = hosts.ssh_config.map(Path::to_owned);
-    elsewhere(Way::Ssh(SshHosts { hosts: vec![server], config }), folders, &option).map(Some)
+    elsewhere(Transport::Ssh(SshHosts { hosts: vec![server], config }), folders, &option).map(Some)
 }
 
 /// Refuses nodes for clients without Slurm, and features of nodes that are not there.
@@ -166,8 +166,8 @@ pub(super) fn check_nodes(plan: &Plan, hosts: Hosts<'_>) -> Result<()> {
     let roles = plan.workload.client_hosts.as_ref();
     let nodes = roles.and_then(|roles| roles.nodes);
     let features = hosts.on.and_then(|on| match &on.way {
-        Way::Slurm(slurm) => slurm.client_constraint.as_ref(),
-        Way::Ssh(_) => None,
+        Transport::Slurm(slurm) => slurm.client_constraint.as_ref(),
+        Transport::Ssh(_) => None,
     });
     match (nodes, features) {
         (Some(_), _) if hosts.on.is_none() => refuse_server(plan, "rqps without --on"),
@@ -246,10 +246,10 @@ pub(super) fn status(results: &Path) -> Result<u8> {
         ("measured", |state| matches!(state, BlockState::Measured(_))),
         ("measured, results not yet fetched", |state| *state == BlockState::Returned),
         ("begun", |state| *state == BlockState::Begun),
-        ("waiting", |state| *state == BlockState::Waiting),
+        ("waiting", |state| *state == BlockState::BackgroundState),
         ("discarded, to be repeated", |state| *state == BlockState::Discarded),
     ];
-    say!("{}: {} of {} blocks submitted", results.display(), status.blocks.len(), status.planned);
+    out!("{}: {} of {} blocks submitted", results.display(), status.blocks.len(), status.planned);
     for (name, holds) in lines {
         let blocks: Vec<String> = status
             .blocks
@@ -268,13 +268,13 @@ pub(super) fn status(results: &Path) -> Result<u8> {
             more => format!(" and {more} more"),
         };
         let named = blocks.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-        say!("{:>6} {name}: {named}{more}", blocks.len());
+        out!("{:>6} {name}: {named}{more}", blocks.len());
     }
     for (node, why) in &status.unfit {
-        say!("       {node} gets no more blocks: {}", why.replace('\n', "; "));
+        out!("       {node} gets no more blocks: {}", why.replace('\n', "; "));
     }
     if folders::is_in_use(results) {
-        say!("       an rqps is waiting for their results");
+        out!("       an rqps is waiting for their results");
     }
     Ok(exit::FINE)
 }

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use crate::benchmarks;
 use crate::cli::exit;
 use crate::cli::import_args::{AcrossWhat, Import};
-use crate::import::{self, Across, ImportOptions, Named};
+use rqps_import::{self as import, Across, ImportOptions, Named};
+use rqps_lab::benchmarks;
 
 /// `rqps import`.
 pub(super) fn import(words: &Import) -> Result<u8> {
@@ -27,16 +27,16 @@ pub(super) fn import(words: &Import) -> Result<u8> {
     let paths: Vec<Named> = words.paths.iter().map(|word| Named::of(word)).collect();
     let published = import::read(format, &paths, &options)?;
     for notice in &published.notices {
-        tell!("rqps: {notice}");
+        info!("rqps: {notice}");
     }
     for check in &published.checks {
-        tell!("rqps: {}: {} of {} cells as published", check.what, check.agree, check.of);
+        info!("rqps: {}: {} of {} cells as published", check.what, check.agree, check.of);
     }
     if published.cells.totals().read > 0 {
-        tell!("rqps: cells: {}", published.cells.totals());
+        info!("rqps: cells: {}", published.cells.totals());
     }
     let written = import::write(format, &published, &words.out)?;
-    say!(
+    out!(
         "imported {} targets, {} runs, {} steps into {}",
         written.targets,
         written.runs,

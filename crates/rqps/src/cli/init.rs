@@ -8,13 +8,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::cli::args::Init;
 use crate::cli::{ask_password, exit, folders};
-use crate::domain::dialect::Dialect;
-use crate::embed::sqlite::{Sqlite, SqliteConnection};
-use crate::wire::dsn::{self, Dsn};
-use crate::wire::mysql::MysqlClient;
-use crate::wire::password::{self, Known};
-use crate::wire::postgres::PostgresClient;
 use rqps_bench::custom::driver::{AskDatabase, DatabaseSurvey, draft, survey};
+use rqps_embed::sqlite::{Sqlite, SqliteConnection};
+use rqps_model::dialect::Dialect;
+use rqps_wire::dsn::{self, Dsn};
+use rqps_wire::mysql::MysqlClient;
+use rqps_wire::password::{self, Known};
+use rqps_wire::postgres::PostgresClient;
 
 /// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -43,18 +43,18 @@ pub(super) fn init(words: &Init) -> Result<u8> {
         bail!("write {}: it already exists\nhint: name another file with -o", path.display());
     }
     for left_out in found.left_out() {
-        tell!("rqps: {left_out}");
+        info!("rqps: {left_out}");
     }
     // The workload file is last: it names the others.
     let edits = text.matches("EDIT:").count();
     for (path, text) in beside.into_iter().chain([(out.clone(), text)]) {
         std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
-        tell!("rqps: wrote {}", path.display());
+        info!("rqps: wrote {}", path.display());
     }
     if edits > 0 {
-        tell!("rqps: {edits} values are marked with EDIT, because rqps cannot infer them");
+        info!("rqps: {edits} values are marked with EDIT, because rqps cannot infer them");
     }
-    tell!("hint: rqps compare A B --bench sql:{}", out.display());
+    info!("hint: rqps compare A B --bench sql:{}", out.display());
     Ok(exit::FINE)
 }
 
@@ -64,7 +64,7 @@ fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
     let Known { mut dsn, notes, .. } =
         password::known(text, &folders::variable).with_context(doing)?;
     for note in notes {
-        tell!("rqps: {note}");
+        info!("rqps: {note}");
     }
     ask_password::of_server(&mut dsn).with_context(doing)?;
     let dialect = dsn.dialect();

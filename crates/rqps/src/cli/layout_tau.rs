@@ -2,16 +2,16 @@
 
 use anyhow::{Result, bail};
 
-use crate::analyze::layout::layout_noise;
 use crate::cli::args::{Compare, Folders};
 use crate::cli::folders;
-use crate::domain::build::{BuildSource, Dbms};
-use crate::domain::host::fingerprint;
-use crate::domain::target::Target;
-use crate::domain::verdict::Rules;
-use crate::os::host;
-use crate::plan::Plan;
-use crate::results;
+use rqps_analysis::layout::layout_noise;
+use rqps_host::host;
+use rqps_lab::plan::Plan;
+use rqps_model::build::{BuildSource, Dbms};
+use rqps_model::host::fingerprint;
+use rqps_model::target::Target;
+use rqps_model::verdict::Rules;
+use rqps_results as results;
 
 /// Gives a plan that measures on this host the τ of its products, unless an option names one.
 ///
@@ -58,7 +58,7 @@ pub(super) fn tau(targets: &[Target], said: &Folders, delta: Option<f64>) -> Res
             100.0 * rules.delta
         );
     }
-    tell!(
+    info!(
         "rqps: tau is {:.2} %, the layout noise on this host (rqps doctor --layout)",
         100.0 * share
     );

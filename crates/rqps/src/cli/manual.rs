@@ -13,6 +13,6 @@ pub(super) fn write(command: Command, folder: &Path) -> Result<u8> {
     let doing = || format!("write manual pages into {}", folder.display());
     fs::create_dir_all(folder).with_context(doing)?;
     clap_mangen::generate_to(command, folder).with_context(doing)?;
-    tell!("rqps: wrote manual pages into {}", folder.display());
+    info!("rqps: wrote manual pages into {}", folder.display());
     Ok(exit::FINE)
 }

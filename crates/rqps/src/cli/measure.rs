@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::benchmarks;
-use crate::bounded;
-use crate::campaign;
 use crate::cli::args::{
     CacheFolder, Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions,
 };
@@ -24,16 +21,22 @@ use crate::cli::{
     ask_password, brought, exit, folders, forecast, gate, hosts, layout_tau, own_workload, print,
     repeat, report, vector,
 };
-use crate::dbms;
-use crate::domain::benchmark::{Idle, Placement, Workload};
-use crate::domain::build::BuildSource;
-use crate::domain::gate::Calibration;
-use crate::domain::target::Target;
-use crate::lab::{self, ExecutionOptions, fault};
-use crate::os::affinity;
-use crate::plan::{Auto, Blocks, CountingPass, Interleave, Plan, ProfilingPass, cost, file, words};
-use crate::results::bundle::Bundle;
-use crate::{results, units};
+use rqps_dbms as dbms;
+use rqps_host::affinity;
+use rqps_lab::benchmarks;
+use rqps_lab::campaign;
+use rqps_lab::lab::{self, ExecutionOptions, fault};
+use rqps_lab::plan::{
+    Auto, Blocks, CountingPass, Interleave, Plan, ProfilingPass, cost, file, words,
+};
+use rqps_model::benchmark::{Idle, Placement, Workload};
+use rqps_model::bounded;
+use rqps_model::build::BuildSource;
+use rqps_model::gate::Calibration;
+use rqps_model::target::Target;
+use rqps_model::units;
+use rqps_results as results;
+use rqps_results::bundle::Bundle;
 
 /// The embedded default compared with a configuration that differs in one important setting.
 const QUICKSTART_TARGETS: [&str; 2] = ["sqlite", "sqlite:small-cache"];
@@ -169,14 +172,14 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let phases = plan.phases(first)?;
     let cost = cost::estimate(&plan, &phases);
     print::data(&file::print(&plan));
-    say!("# {}", forecast::time(&plan, &cost)?);
+    out!("# {}", forecast::time(&plan, &cost)?);
     for line in forecast::lines(&plan, &cost, &words.folders)? {
-        say!("# {line}");
+        out!("# {line}");
     }
     for line in hosts::preview(&plan, &words.hosts, &words.folders)? {
-        say!("# {line}");
+        out!("# {line}");
     }
-    say!(
+    out!(
         "# plan {}; a step about {}, a run about {}",
         file::hash(&plan),
         units::duration(seconds(cost.step_seconds)),
@@ -378,7 +381,7 @@ fn carry_out(
     gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;
     let (calibrations, faults) = results::read_calibrations(&folders::calibrations());
     for fault in faults {
-        tell!("rqps: {}", fault::text(&fault.into()));
+        info!("rqps: {}", fault::text(&fault.into()));
     }
     if plan.count.is_some() {
         // Fails now, not after the blocks.
@@ -467,24 +470,24 @@ fn finish(
     rules: &RuleOptions,
 ) -> Result<u8> {
     for fault in &summary.faults {
-        complain!("rqps: failed: {fault}");
+        error!("rqps: failed: {fault}");
     }
     if summary.interrupted {
-        tell!(
+        info!(
             "rqps: stopped; finished runs are in {}\nhint: resume with `rqps run --resume {}`",
             out.display(),
             folders::resume_words(out)
         );
         return Ok(exit::INTERRUPTED);
     }
-    tell!("rqps: results are in {}", out.display());
+    info!("rqps: results are in {}", out.display());
     if summary.faults.is_empty() {
         report::of_new_results(out, format, rules)?;
         return Ok(exit::FINE);
     }
     // If everything failed, there is no report, and the errors are already printed.
     if let Err(error) = report::of_new_results(out, format, rules) {
-        complain!("rqps: no report: {}", fault::text(&error));
+        error!("rqps: no report: {}", fault::text(&error));
     }
     Ok(exit::RUN_FAILED)
 }

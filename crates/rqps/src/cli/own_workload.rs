@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::benchmarks::{self, BenchmarkSpec};
-use crate::bounded;
 use crate::cli::args::GuestOptions;
 use crate::cli::brought::confirm;
 use crate::cli::program::program;
 use crate::cli::{folders, guest_load};
-use crate::domain::benchmark::Workload;
-use crate::domain::build::BuildSource;
-use crate::domain::sql_workload::PinnedFile;
-use crate::domain::target::Target;
-use crate::os::child::{self, ChildTask};
-use crate::os::confinement;
-use crate::os::fingerprint::Fingerprint;
-use crate::plan::{Plan, file};
-use crate::user_text::{UTF8_HINT, toml_reader};
-use rqps_bench::spec::SaidWords;
+use rqps_bench::spec::CliContext;
 use rqps_bench_lua as lua;
+use rqps_host::child::{self, ChildTask};
+use rqps_host::confinement;
+use rqps_host::fingerprint::Fingerprint;
+use rqps_lab::benchmarks::{self, BenchmarkSpec};
+use rqps_lab::plan::{Plan, file};
+use rqps_model::benchmark::Workload;
+use rqps_model::bounded;
+use rqps_model::build::BuildSource;
+use rqps_model::sql_workload::PinnedFile;
+use rqps_model::target::Target;
+use rqps_text::{UTF8_HINT, toml_reader};
 
 /// The benchmark of `--bench`.
 pub(super) struct SaidBenchmark {
@@ -98,8 +98,9 @@ pub(super) fn take(
     };
     let read =
         |path: &Path| read_text(path).map_err(|error| format!("read {}: {error}", path.display()));
-    let note = |text: &str| tell!("rqps: {text}");
-    let words_said = SaidWords { what: &said.what, options, read: &read, look: &look, note: &note };
+    let note = |text: &str| info!("rqps: {text}");
+    let words_said =
+        CliContext { what: &said.what, options, read: &read, look: &look, note: &note };
     let taken = (words.take)(workload, &words_said).map_err(anyhow::Error::msg);
     taken.with_context(|| format!("run the benchmark `{name}`"))?;
     pin(workload, Path::new("/"))
@@ -287,7 +288,7 @@ fn changes(load: Option<String>, steps: &str, labels: &str) -> (String, &'static
 
 /// The first step that begins on a fresh copy of the data.
 fn after_restore(plan: &Plan) -> Option<String> {
-    use crate::domain::benchmark::Phase;
+    use rqps_model::benchmark::Phase;
     let phases = plan.phases(plan.targets.first()?).ok()?;
     let mut later = phases.iter().skip_while(|phase| !matches!(phase, Phase::Restore));
     later.find_map(|phase| match phase {
@@ -298,7 +299,7 @@ fn after_restore(plan: &Plan) -> Option<String> {
 
 /// The steps of this list that the plan measures.
 fn measured_steps(plan: &Plan, steps: Vec<String>) -> Vec<String> {
-    use crate::domain::benchmark::Phase;
+    use rqps_model::benchmark::Phase;
     let Some(first) = plan.targets.first() else { return steps };
     let Ok(phases) = plan.phases(first) else { return steps };
     let is_there = |name: &String| {

@@ -8,20 +8,20 @@ use std::sync::OnceLock;
 use serde_json::json;
 
 use crate::cli::global_args::ProgressForm;
-use crate::escape;
+use rqps_model::escape;
 
 /// Prints a note on standard error, unless notes are off.
-macro_rules! tell {
+macro_rules! info {
     ($($words:tt)*) => { $crate::cli::print::note(format_args!($($words)*)) };
 }
 
 /// Prints an error or a question on standard error, whatever the form of progress.
-macro_rules! complain {
+macro_rules! error {
     ($($words:tt)*) => { $crate::cli::print::complaint(format_args!($($words)*)) };
 }
 
 /// Prints a line on standard output. A reader that stops early, such as `head`, is no error.
-macro_rules! say {
+macro_rules! out {
     ($($words:tt)*) => { $crate::cli::print::output(format_args!($($words)*)) };
 }
 

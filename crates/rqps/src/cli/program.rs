@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::domain::build::BuildSource;
-use crate::domain::target::Target;
-use crate::os::perf::Perf;
-use crate::os::symbols;
-use crate::os::valgrind::{PATIENCE, Valgrind};
-use crate::plan::Plan;
+use rqps_host::perf::Perf;
+use rqps_host::symbols;
+use rqps_host::valgrind::{PATIENCE, Valgrind};
+use rqps_lab::plan::Plan;
+use rqps_model::build::BuildSource;
+use rqps_model::target::Target;
 
 /// The path of this program, which also runs drivers and wardens.
 pub(super) fn program() -> Result<PathBuf> {

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::cli::global_args::ProgressForm;
 use crate::cli::print;
-use crate::domain::benchmark::RateUnit;
-use crate::domain::load::LoadedFile;
-use crate::escape;
-use crate::lab::Event;
-use crate::units;
+use rqps_lab::lab::Event;
+use rqps_model::benchmark::RateUnit;
+use rqps_model::escape;
+use rqps_model::load::LoadedFile;
+use rqps_model::units;
 
 /// Minimum interval between plain lines, except for lines worth keeping.
 const PLAIN_PAUSE: Duration = Duration::from_secs(10);
@@ -124,10 +124,10 @@ impl Display {
     /// Prints a permanent line.
     fn keep(&mut self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| tell!("rqps: {text}")),
+            Some(bar) => bar.suspend(|| info!("rqps: {text}")),
             // Its own JSON event has the same content.
             None if self.form == ProgressForm::Json => {}
-            None => tell!("rqps: {text}"),
+            None => info!("rqps: {text}"),
         }
     }
 
@@ -161,7 +161,7 @@ impl Display {
         text.clone_into(&mut self.doing);
         self.refresh();
         if self.form == ProgressForm::Plain && self.is_due(begins, Instant::now()) {
-            tell!("rqps: {}{text}", self.left());
+            info!("rqps: {}{text}", self.left());
         }
     }
 

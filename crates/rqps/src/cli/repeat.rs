@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::analyze::repetition::repeated;
-use crate::benchmarks;
-use crate::bounded;
 use crate::cli::args::{Folders, Format};
 use crate::cli::brought::{Consent, Origin};
 use crate::cli::compared::Compared;
 use crate::cli::effect::{refuse_brought_builds, shown};
 use crate::cli::run_args::RunArgs;
 use crate::cli::{brought, colour, folders, own_workload};
-use crate::domain::build::BuildSource;
-use crate::os::beneath;
-use crate::plan::{Plan, file};
-use crate::report::{render_markdown, render_text, repetition_document, repetition_json};
-use crate::results;
-use crate::results::bundle::{Bundle, BundledTarget};
-use crate::units;
+use rqps_analysis::repetition::repeated;
+use rqps_host::beneath;
+use rqps_lab::benchmarks;
+use rqps_lab::plan::{Plan, file};
+use rqps_model::bounded;
+use rqps_model::build::BuildSource;
+use rqps_model::units;
+use rqps_report::{render_markdown, render_text, repetition_document, repetition_json};
+use rqps_results as results;
+use rqps_results::bundle::{Bundle, BundledTarget};
 
 /// Folder of the unpacked bundle, in the result folder of its repetition. Readers of results skip
 /// it.
@@ -52,7 +52,7 @@ pub(super) fn begin(words: &RunArgs) -> Result<(Plan, Folders, Consent)> {
     let bundle = Bundle::open(&words.plan)?;
     let head = bundle.head();
     let labels: Vec<String> = head.targets.iter().map(|target| target.label.clone()).collect();
-    tell!(
+    info!(
         "rqps: repeats {}: {} files of {}, written by rqps {}",
         words.plan.display(),
         head.files.len(),
@@ -230,7 +230,7 @@ pub(super) fn show(out: &Path, first: &Path, second: &Compared, format: Format) 
         Format::Markdown => render_markdown(&document),
         _ => return Ok(colour::print(&render_text(&document))?),
     };
-    say!("{}", text.trim_end());
+    out!("{}", text.trim_end());
     Ok(())
 }
 

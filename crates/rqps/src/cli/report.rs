@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::analyze::Comparison;
-use crate::analyze::comparison::{RunFacts, StepComparison};
 use crate::cli::args::{self, Report, RuleOptions};
 use crate::cli::compared::Compared;
 use crate::cli::{colour, exit, gate, print, repeat};
-use crate::domain::run::{Run, Second, Status, StepRecord};
-use crate::report::html::{self, Material, SitePage};
-use crate::report::{FamilyReport, Format};
-use crate::{benchmarks, results};
+use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{RunFacts, StepComparison};
+use rqps_lab::benchmarks;
+use rqps_model::run::{Run, Second, Status, StepRecord};
+use rqps_report::html::{self, Material, SitePage};
+use rqps_report::{FamilyReport, Format};
+use rqps_results as results;
 
 /// File name of the HTML report in a result folder.
 pub(super) const FILE: &str = "report.html";
@@ -117,17 +118,17 @@ fn exit_code_of(comparisons: &[&Comparison]) -> u8 {
     }
     let runs: Vec<&RunFacts> = comparisons.iter().flat_map(|one| &one.runs).collect();
     let failed = runs.iter().filter(|run| matches!(run.status, Status::Failed(_))).count();
-    complain!("rqps: no measured step: {failed} of {} runs failed", runs.len());
+    error!("rqps: no measured step: {failed} of {} runs failed", runs.len());
     let first = runs.iter().find_map(|run| match &run.status {
         Status::Failed(why) => Some((&run.folder, why.trim())),
         _ => None,
     });
     if let Some((folder, why)) = first {
-        complain!("{folder}: {why}");
+        error!("{folder}: {why}");
     }
     let results = first.and_then(|(folder, _)| Path::new(folder).parent());
     let results = results.map_or("DIR".to_owned(), |results| results.display().to_string());
-    complain!("hint: fix the cause and resume with `rqps run --resume {results}`");
+    error!("hint: fix the cause and resume with `rqps run --resume {results}`");
     exit::RUN_FAILED
 }
 
@@ -145,7 +146,7 @@ pub(super) fn of_new_results(
         Some(first) if repeat::has_form(format) => repeat::show(folder, &first, &found, format)?,
         _ => found.show(format)?,
     }
-    tell!("rqps: open {}", page.display());
+    info!("rqps: open {}", page.display());
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::domain::verdict::{AnswersRule, DataRule};
+use rqps_model::verdict::{AnswersRule, DataRule};
 
 /// Heading of the help.
 const VERDICT: &str = "Verdict";

@@ -11,8 +11,8 @@ use crate::cli::{
     bisect, block, builds, bundle, colour, completion, doctor, exit, explain, export, gate, help,
     hidden, history, import, init, manual, measure, print, report, site, stop, vector,
 };
-use crate::lab::fault;
-use crate::os::child;
+use rqps_host::child;
+use rqps_lab::lab::fault;
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
@@ -33,7 +33,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
-            complain!("rqps: failed to {}", fault::text(&error).trim_end());
+            error!("rqps: failed to {}", fault::text(&error).trim_end());
             ExitCode::from(exit::USAGE)
         }
     }

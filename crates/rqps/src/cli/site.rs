@@ -8,24 +8,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::analyze::history::{SeriesOptions, SeriesSet, SetPoints, set_points, step_series};
-use crate::bounded;
 use crate::cli::compared::Compared;
 use crate::cli::history::MAX_P;
 use crate::cli::report::relative;
 use crate::cli::site_args::SiteArgs;
 use crate::cli::{exit, gate};
-use crate::domain::metric::{Direction, Metric};
-use crate::domain::verdict::Rules;
-use crate::lab::fault;
-use crate::os::beneath::Folder;
-use crate::report::html::site_assets;
-use crate::report::site::{
+use rqps_analysis::history::{SeriesOptions, SeriesSet, SetPoints, set_points, step_series};
+use rqps_host::beneath::Folder;
+use rqps_lab::lab::fault;
+use rqps_model::bounded;
+use rqps_model::metric::{Direction, Metric};
+use rqps_model::units::{counted, short_hash};
+use rqps_model::verdict::Rules;
+use rqps_report::html::site_assets;
+use rqps_report::site::{
     SiteMaterial, SiteSet, data_file, feed, index_json, index_page, series_file, series_page,
     set_file,
 };
-use crate::units::{counted, short_hash};
-use crate::{parallel, results};
+use rqps_results as results;
+use rqps_stats::parallel;
 
 /// The file that marks a folder as a site; rqps writes to and clears only such folders.
 const MARKER: &str = ".rqps-site";
@@ -77,7 +78,7 @@ pub(super) fn write(words: &SiteArgs) -> Result<u8> {
         if outcome.rendered {
             let count = done.fetch_add(1, Ordering::Relaxed) + 1;
             if count.is_multiple_of(NOTE_EVERY) {
-                tell!("rqps: {count} of at most {total} reports");
+                info!("rqps: {count} of at most {total} reports");
             }
         }
         outcome
@@ -104,9 +105,9 @@ pub(super) fn write(words: &SiteArgs) -> Result<u8> {
     };
     let written = write_pages(out, &material)?;
     for (name, why) in &left_out {
-        complain!("rqps: {name} is not on the site: {why}");
+        error!("rqps: {name} is not on the site: {why}");
     }
-    tell!(
+    info!(
         "rqps: {} ({} rendered), {} series ({} written): open {}",
         counted(sets.len(), "result set"),
         counted(rendered, "report"),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use rustix::process::Signal;
 
 use crate::cli::exit;
-use crate::wire;
+use rqps_wire as wire;
 
 /// A flag that the first Ctrl-C sets; the second ends the program at once.
 pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {

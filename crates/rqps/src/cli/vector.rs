@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::benchmarks;
 use crate::cli::args::VerifyData;
 use crate::cli::{exit, folders};
-use crate::domain::benchmark::BenchmarkParameters;
-use crate::domain::vector::{DataSource, Distance, Filter, PgBuild, Present};
-use crate::plan::Plan;
 use rqps_bench_vector::analyze::verify::{self, DataCheck, Progress, Seeded};
 use rqps_bench_vector::data::VectorSet;
 use rqps_bench_vector::data::given;
 use rqps_bench_vector::data::statistics::statistics;
+use rqps_lab::benchmarks;
+use rqps_lab::plan::Plan;
+use rqps_model::benchmark::BenchmarkParameters;
+use rqps_model::vector::{DataSource, Distance, Filter, PgBuild, Present};
 
 /// Neighbours per query in the statistics.
 const K: usize = 100;
@@ -31,13 +31,13 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let BenchmarkParameters::Vector(shape) = &workload.shape else { return Ok(exit::USAGE) };
     let wanted = words.indexes.as_deref().map(indexes).transpose()?;
     let cache = folders::cache(words.cache.cache.as_deref()).join("datasets");
-    tell!("rqps: generating or reading the data set");
+    info!("rqps: generating or reading the data set");
     let data = VectorSet::open(&shape.data, workload.rows, shape.k as usize, Some(&cache))?;
-    tell!("rqps: finding the {K} exact neighbours of {} queries", data.test.rows());
+    info!("rqps: finding the {K} exact neighbours of {} queries", data.test.rows());
     let truth = data
         .truth(Filter::None, Present::All, K, Some(&cache))
         .context("find the exact neighbours")?;
-    say!("{} [{}], {:?}", data.name, data.hash, data.distance);
+    out!("{} [{}], {:?}", data.name, data.hash, data.distance);
     let sized = (data.train.rows(), data.train.dims) == verify::SPECIFIED;
     let specified = sized && matches!(&shape.data, DataSource::Fashion { rounded: true, .. });
     // A file of this size and distance may be the real set with published recalls; its name proves
@@ -45,7 +45,7 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let comparable = specified || (sized && is_the_real_one(&data));
     let found = statistics(&data, &truth);
     if found.equal_rows > 0.0 {
-        say!(
+        out!(
             "{:.2} % of the rows equal another row, and {:.2} % of the queries have ties at the \
              10th neighbour: recall counts rows as near as the k-th, and scatters more between \
              builds of an index",
@@ -66,15 +66,15 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     checks.extend(verify::recalls(&found, comparable));
     let mut wrong = print(&checks);
     if !specified {
-        say!(
+        out!(
             "rqps knows the expected statistics of 60000 generated rows of 784 dimensions, and the \
              expected recall of these rows and of fashion-mnist"
         );
     }
     wrong += tell_given(&data, &given::wrong(&data, &truth, SAMPLE));
     match wrong {
-        0 => say!("all checks passed"),
-        wrong => say!("{wrong} checks FAILED"),
+        0 => out!("all checks passed"),
+        wrong => out!("{wrong} checks FAILED"),
     }
     Ok(if wrong == 0 { exit::FINE } else { exit::RUN_FAILED })
 }
@@ -106,7 +106,7 @@ fn indexes(text: &str) -> Result<Vec<PgBuild>> {
 
 /// Prints a line per check. Returns the number of failed checks.
 fn print(checks: &[DataCheck]) -> u32 {
-    say!("{:<42} {:>9} {:>9} {:>19}  verdict  expected by", "check", "found", "expected", "range");
+    out!("{:<42} {:>9} {:>9} {:>19}  verdict  expected by", "check", "found", "expected", "range");
     let mut wrong = 0;
     for check in checks {
         let expected = check.expected.map_or("-".to_owned(), |value| format!("{value:.4}"));
@@ -134,7 +134,7 @@ fn print(checks: &[DataCheck]) -> u32 {
             "{:<42} {:>9.4} {expected:>9} {range:>19}  {verdict:<7}  {source}",
             check.what, check.found
         );
-        say!("{}", line.trim_end());
+        out!("{}", line.trim_end());
     }
     wrong
 }
@@ -142,9 +142,9 @@ fn print(checks: &[DataCheck]) -> u32 {
 /// Prints whether the neighbours in the file are correct. Returns 1 if they are wrong.
 fn tell_given(data: &VectorSet, wrong: &Option<String>) -> u32 {
     match (&data.given, wrong) {
-        (_, Some(what)) => say!("the file's neighbours are WRONG: {what}"),
+        (_, Some(what)) => out!("the file's neighbours are WRONG: {what}"),
         (Some(given), None) => {
-            say!("the file's neighbours (k = {}) agree with the exact ones", given.k);
+            out!("the file's neighbours (k = {}) agree with the exact ones", given.k);
         }
         (None, None) => {}
     }
@@ -162,7 +162,7 @@ struct Watch {
 impl Watch {
     fn new(data: &VectorSet, builds: &[PgBuild]) -> Watch {
         if !builds.is_empty() {
-            tell!("rqps: building {} indexes in memory", builds.len());
+            info!("rqps: building {} indexes in memory", builds.len());
         }
         let left = builds.iter().map(|build| (Seeded::first(*build), 0)).collect();
         let now = Instant::now();
@@ -173,7 +173,7 @@ impl Watch {
         match news {
             Progress::More(more) => {
                 if !more.is_empty() {
-                    tell!(
+                    info!(
                         "rqps: building {} more graphs of indexes whose recall is near its limit",
                         more.len()
                     );
@@ -193,7 +193,7 @@ impl Watch {
                     });
                     let begun: Vec<String> = begun.collect();
                     let later = self.left.len() - begun.len();
-                    tell!("rqps: {}; {later} not yet started", begun.join(", "));
+                    info!("rqps: {}; {later} not yet started", begun.join(", "));
                 }
             }
             Progress::Asked(of, points) => {
@@ -204,7 +204,7 @@ impl Watch {
                         point.ef, point.recall, point.computed
                     )
                 });
-                tell!(
+                info!(
                     "rqps: after {:.0} s, {of}: {}",
                     self.began.elapsed().as_secs_f64(),
                     points.collect::<Vec<_>>().join(", ")

@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::benchmarks::StepSet;
 use crate::cli::completion;
-use crate::plan::Interleave;
-use crate::units;
+use rqps_lab::benchmarks::StepSet;
+use rqps_lab::plan::Interleave;
+use rqps_model::units;
 
 /// Headings of the help of commands that measure.
 const WORKLOAD: &str = "Workload";

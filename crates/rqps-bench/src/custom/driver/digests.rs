@@ -9,8 +9,8 @@ use super::statements::meaning;
 use super::token_tree::{NodeKind, TokenTree};
 use super::values::ValueGuess;
 use super::written::Target;
-use crate::domain::dialect::Dialect;
-use crate::user_text::{TokenKind, tokens};
+use rqps_model::dialect::Dialect;
+use rqps_text::{TokenKind, tokens};
 
 /// Types of literals that stand before a text, and what they are in CAST.
 const TYPED: [(&str, &str); 3] = [("DATE", "DATE"), ("TIMESTAMP", "DATETIME"), ("TIME", "TIME")];

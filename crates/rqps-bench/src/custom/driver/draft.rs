@@ -11,8 +11,8 @@ use super::rows;
 use super::statements::{meaning, mentions};
 use super::token_tree::{NodeKind, TokenTree};
 use super::values::{Meaning, RowOfValues};
-use crate::domain::dialect::Dialect;
-use crate::escape;
+use rqps_model::dialect::Dialect;
+use rqps_model::escape;
 
 /// Most tables with a step of their own if there are no statements.
 const STEPS: usize = 12;
@@ -64,7 +64,7 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
         escape::line(from)
     );
     for table in &found.tables {
-        let bytes = table.bytes.map(crate::units::bytes);
+        let bytes = table.bytes.map(rqps_model::units::bytes);
         let bytes = bytes.map(|bytes| format!(", {bytes}")).unwrap_or_default();
         let referenced: BTreeSet<&str> =
             table.references.iter().map(|key| found.tables[key.table].name.as_str()).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::names::bare;
-use crate::domain::dialect::Dialect;
+use rqps_model::dialect::Dialect;
 
 /// Asks a database; the rows are text.
 pub type AskDatabase<'a> = dyn FnMut(&str) -> Result<Vec<Vec<Option<String>>>, String> + 'a;

@@ -4,7 +4,7 @@
 use super::facts::{AskDatabase, ColumnValues, ForeignKey, TableFacts, TopStatement};
 use super::names::{bare, plain};
 use super::values::{Meaning, RowOfValues};
-use crate::domain::dialect::Dialect;
+use rqps_model::dialect::Dialect;
 
 /// A column with fewer new values uses them up within a run.
 pub(super) const PLENTY: i64 = 200_000_000;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::custom::steps;
-use crate::domain::benchmark::Workload;
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_name::TableName;
-use crate::domain::sql_workload::{ByDialect, CsvLoad, SqlLoad};
-use crate::driver::request::{CsvFile, FileLoad, RequestBody};
+use rqps_driver::request::{CsvFile, FileLoad, RequestBody};
+use rqps_model::benchmark::Workload;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_name::TableName;
+use rqps_model::sql_workload::{ByDialect, CsvLoad, SqlLoad};
 
 /// The files of a dialect, in their order.
 pub(crate) fn load(dialect: Dialect, workload: &Workload, _: Option<&str>) -> RequestBody {

@@ -1,6 +1,6 @@
 //! Names in SQL, with and without quotes.
 
-use crate::domain::dialect::Dialect;
+use rqps_model::dialect::Dialect;
 
 /// Words that need quotes as names in MySQL, MariaDB or SQLite, and that tables and columns may
 /// well be called.

@@ -9,7 +9,7 @@ use super::named_tables::NamedTables;
 use super::token_tree::TokenTree;
 use super::values::{Meaning, RowOfValues};
 use super::written::Target;
-use crate::domain::dialect::Dialect;
+use rqps_model::dialect::Dialect;
 
 /// The row that a DELETE takes away: an INSERT after it puts it back, or makes it before.
 pub(super) struct PutBack {

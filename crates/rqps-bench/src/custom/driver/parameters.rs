@@ -8,7 +8,7 @@ use super::facts::{
 use super::keys::{self, PLENTY};
 use super::names::bare;
 use super::values::{Meaning, RowOfValues, ValueGuess};
-use crate::escape;
+use rqps_model::escape;
 
 /// Most values of a referenced column in the workload file itself. More have a file of their own.
 const LISTED: usize = 20;

@@ -8,7 +8,7 @@ use super::keys::{must_be_new, reference_of};
 use super::pairs;
 use super::statements::{OWN, meaning};
 use super::values::{Meaning, RowOfValues, ValueGuess};
-use crate::domain::dialect::Dialect;
+use rqps_model::dialect::Dialect;
 
 /// Rows of a referenced table that a draft chooses from.
 const SAMPLE: usize = 1000;

@@ -8,8 +8,8 @@ use super::operands::{Operand, Operands};
 use super::token_tree::{NodeKind, TokenTree};
 use super::values::{Meaning, Relation, RowOfValues, ValueGuess};
 use super::written::Target;
-use crate::domain::dialect::Dialect;
-use crate::user_text::words;
+use rqps_model::dialect::Dialect;
+use rqps_text::words;
 
 /// A name in each statement by which a draft reads tables, so that the next draft does not take it
 /// for one of the user's. Comments do not stay in the server's statistics.

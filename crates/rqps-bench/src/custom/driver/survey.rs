@@ -13,8 +13,8 @@ use super::statements::{OWN, is_of_tables, learn_columns, meaning, prepared, wit
 use super::token_tree::{NodeKind, TokenTree};
 use super::values::ValueGuess;
 use super::{digests, rows, typed};
-use crate::domain::dialect::{Dialect, SERVER_ONLY};
-use crate::user_text::is_one_statement;
+use rqps_model::dialect::{Dialect, SERVER_ONLY};
+use rqps_text::is_one_statement;
 
 /// Most tables in a survey; the largest.
 const TABLES: usize = 200;

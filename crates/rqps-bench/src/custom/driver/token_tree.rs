@@ -2,8 +2,8 @@
 
 use super::facts::TopStatement;
 use super::names::bare;
-use crate::domain::dialect::Dialect;
-use crate::user_text::{TokenKind, tokens};
+use rqps_model::dialect::Dialect;
+use rqps_text::{TokenKind, tokens};
 
 /// Signs of which operators consist.
 const OPERATORS: &str = "=<>!~+-*/%^&|@#?:";

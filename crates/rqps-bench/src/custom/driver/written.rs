@@ -176,7 +176,7 @@ impl<'a> Target<'a> {
 mod tests {
     use super::super::facts::ColumnFacts;
     use super::*;
-    use crate::domain::dialect::Dialect;
+    use rqps_model::dialect::Dialect;
 
     fn tables() -> Vec<TableFacts> {
         let table = |name: &str, columns: &[&str]| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::sql_workload::Amount;
+use rqps_model::sql_workload::Amount;
 
 /// The variables of a workload.
 pub(super) struct Variables<'a>(pub(super) &'a BTreeMap<String, i64>);

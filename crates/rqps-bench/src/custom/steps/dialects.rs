@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::build::Dbms;
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_workload::{ByDialect, SqlShape};
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::build::Dbms;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_workload::{ByDialect, SqlShape};
 
 /// Keys of tables by dialect. MariaDB speaks MySQL's dialect and uses `mysql` if there is no
 /// `mariadb`.

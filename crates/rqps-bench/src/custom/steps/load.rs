@@ -1,9 +1,9 @@
 //! Checks [load] of a workload file.
 
 use super::dialects::{check_dialects, dialect_key, of_dialect};
-use crate::domain::dialect::Dialect;
-use crate::domain::sql_workload::{CsvLoad, SqlLoad, SqlShape};
-use crate::user_text::dropped;
+use rqps_model::dialect::Dialect;
+use rqps_model::sql_workload::{CsvLoad, SqlLoad, SqlShape};
+use rqps_text::dropped;
 
 /// Refuses a [load] that cannot be carried out on a DBMS of this dialect.
 pub(super) fn check_load(shape: &SqlShape, dialect: Dialect) -> Result<(), String> {

@@ -2,8 +2,8 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::domain::sql_workload::TextPosition;
-use crate::user_text::toml_reader;
+use rqps_model::sql_workload::TextPosition;
+use rqps_text::toml_reader;
 
 /// The position of the value at a path such as `step.0.event.1.name`. If the value is missing, it
 /// is the position of the last part of the path that exists.

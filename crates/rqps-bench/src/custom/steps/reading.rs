@@ -2,9 +2,9 @@
 
 use super::dialects::all;
 use super::positions;
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::sql_workload::SqlShape;
-use crate::user_text::toml_reader;
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::sql_workload::SqlShape;
+use rqps_text::toml_reader;
 
 /// The user's statements, if the workload consists of them.
 pub fn shape(workload: &Workload) -> Option<&SqlShape> {

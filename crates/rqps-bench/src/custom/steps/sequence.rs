@@ -7,15 +7,15 @@ use super::load::check_load;
 use super::reading::shape;
 use super::statements::{Compiler, check_characters};
 use super::values::NamedSources;
-use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
-use crate::domain::dialect::Dialect;
-use crate::domain::script::{Distribution, Script, ScriptEvent};
-use crate::domain::sql_workload::{
+use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
+use rqps_model::dialect::Dialect;
+use rqps_model::script::{Distribution, Script, ScriptEvent};
+use rqps_model::sql_workload::{
     ByDialect, SqlEvent, SqlShape, SqlStatement, SqlStep, TransactionWord,
 };
-use crate::domain::step_parameters::{StepParameters, StepPurpose};
-use crate::domain::value_source::Freshness;
-use crate::user_text::words;
+use rqps_model::step_parameters::{StepParameters, StepPurpose};
+use rqps_model::value_source::Freshness;
+use rqps_text::words;
 
 /// Isolation levels in SQL.
 const LEVELS: [&str; 4] = ["read uncommitted", "read committed", "repeatable read", "serializable"];

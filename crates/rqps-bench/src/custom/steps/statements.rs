@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::dialects::{all, check_dialects, dialect_key, of_dialect};
 use super::values::NamedSources;
-use crate::domain::dialect::{Dialect, Placeholder};
-use crate::domain::script::{Fragment, Operation, Parameter, Protocol};
-use crate::domain::sql_workload::{SqlShape, SqlStatement};
-use crate::domain::value_source::Freshness;
-use crate::user_text::{SqlPart, parts, words};
+use rqps_model::dialect::{Dialect, Placeholder};
+use rqps_model::script::{Fragment, Operation, Parameter, Protocol};
+use rqps_model::sql_workload::{SqlShape, SqlStatement};
+use rqps_model::value_source::Freshness;
+use rqps_text::{SqlPart, parts, words};
 
 /// First words of statements that rqps refuses inside an event, because the event's transaction
 /// sends them.
@@ -83,7 +83,7 @@ impl Compiler<'_> {
             loop {
                 used.insert(number);
                 match self.named.sources[number as usize].values {
-                    crate::domain::value_source::SourceValues::Same { of, .. } => number = of,
+                    rqps_model::value_source::SourceValues::Same { of, .. } => number = of,
                     _ => break,
                 }
             }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::amounts::Variables;
-use crate::domain::sql_workload::{Amount, CountOrRange, SqlParameter, SqlShape};
-use crate::domain::value_source::{Freshness, SourceValues, ValueSource, ValueSpread};
+use rqps_model::sql_workload::{Amount, CountOrRange, SqlParameter, SqlShape};
+use rqps_model::value_source::{Freshness, SourceValues, ValueSource, ValueSpread};
 
 /// Kinds of parameters, with their keys.
 const KINDS: &[(&str, &[&str])] = &[

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use crate::domain::dialect::Dialect;
-use crate::driver::attempt::{StatementError, Tally};
-use crate::driver::connection::Connection;
 use crate::orders::driver::inputs::{OrderedLine, TransactionInputs, TransactionKind};
 use crate::orders::driver::procedures::{STORED, UNSOLD};
 use crate::orders::driver::statements::{failed, prepare_one};
-use crate::wire::{Prepared, Reply, RowTexts, Value, WireError};
+use rqps_driver::attempt::{StatementError, Tally};
+use rqps_driver::connection::Connection;
+use rqps_model::dialect::Dialect;
+use rqps_wire::{Prepared, Reply, RowTexts, Value, WireError};
 
 /// The prepared calls of a session.
 pub(super) struct OrdersCalls {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::driver::connection::Connection;
+use rqps_driver::connection::Connection;
 
 /// Amounts that differ by less are equal, because SQLite adds in binary floating point.
 const CENT: f64 = 0.005;
@@ -101,7 +101,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::embed::sqlite::{Sqlite, SqliteConnection};
+    use rqps_embed::sqlite::{Sqlite, SqliteConnection};
 
     /// Two districts of two warehouses each, with three orders of two lines; the last two of each
     /// district are new.

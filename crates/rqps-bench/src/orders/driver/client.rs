@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::driver::attempt::{ClientEvent, StatementError, Tally};
-use crate::driver::clock::SECOND;
-use crate::driver::connection::Connection;
-use crate::driver::recorder::Recorder;
 use crate::orders::driver::calls::OrdersCalls;
 use crate::orders::driver::inputs::{OrdersSource, TransactionKind};
 use crate::orders::driver::statements::OrdersStatements;
+use rqps_driver::attempt::{ClientEvent, StatementError, Tally};
+use rqps_driver::clock::SECOND;
+use rqps_driver::connection::Connection;
+use rqps_driver::recorder::Recorder;
 
 /// Figures of a client for the coordinator: response times by kind, and all new orders including
 /// the warm-up.

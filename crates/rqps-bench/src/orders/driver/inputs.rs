@@ -1,10 +1,10 @@
 //! Random inputs of each transaction. They depend only on the seed, so they are equal on all
 //! targets.
 
-use crate::datagen::rng::Rng;
-use crate::domain::orders::{OrdersShape, WarehouseSpread};
 use crate::orders::schema::{CUSTOMERS, DISTRICTS, ITEMS};
 use crate::orders::steps::KINDS;
+use rqps_model::datagen::rng::Rng;
+use rqps_model::orders::{OrdersShape, WarehouseSpread};
 
 /// An item that does not exist.
 pub(crate) const UNUSED_ITEM: u32 = ITEMS + 1;
@@ -260,7 +260,7 @@ impl OrdersSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::goodness_of_fit;
+    use rqps_stats::goodness_of_fit;
 
     fn source(seed: u64, client: u32) -> OrdersSource {
         let shape = OrdersShape {

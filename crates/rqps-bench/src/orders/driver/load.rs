@@ -1,13 +1,13 @@
 //! The load request: one part for the items, one per warehouse.
 
-use crate::domain::benchmark::{OwnWork, Workload};
-use crate::domain::dialect::Dialect;
-use crate::driver::part::PartRows;
-use crate::driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
 use crate::orders::driver::procedures;
 use crate::orders::driver::rows::rows_of;
 use crate::orders::schema::TABLES;
 use crate::orders::steps::shape;
+use rqps_driver::part::PartRows;
+use rqps_driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
+use rqps_model::benchmark::{StepWork, Workload};
+use rqps_model::dialect::Dialect;
 
 /// Connections that load warehouses at the same time.
 const PARALLEL: u32 = 4;
@@ -41,7 +41,7 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
         parallel: PARALLEL,
         finish,
     };
-    RequestBody::LoadOwn(OwnWork::new("orders", &task))
+    RequestBody::LoadOwn(StepWork::new("orders", &task))
 }
 
 /// Opens the rows of a part in a table.

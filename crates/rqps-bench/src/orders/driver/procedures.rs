@@ -1,7 +1,7 @@
 //! The five transactions as stored functions of Postgres and stored procedures of MySQL.
 
-use crate::domain::dialect::Dialect;
 use crate::orders::schema::PROCEDURES;
+use rqps_model::dialect::Dialect;
 
 /// SQLSTATE raised by the function of a new order for an item that does not exist.
 pub(super) const UNSOLD: &str = "ORD01";

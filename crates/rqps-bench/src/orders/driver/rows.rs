@@ -1,11 +1,11 @@
 //! The rows of the load: each depends only on the seed and its key.
 
-use crate::datagen::distribution::Permutation;
-use crate::datagen::hashed::printable;
-use crate::datagen::rng::{Rng, StreamKey};
-use crate::driver::part::{FieldRow, PartRows};
 use crate::orders::driver::inputs::{last_name, non_uniform};
 use crate::orders::schema::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS};
+use rqps_driver::part::{FieldRow, PartRows};
+use rqps_model::datagen::distribution::Permutation;
+use rqps_model::datagen::hashed::printable;
+use rqps_model::datagen::rng::{Rng, StreamKey};
 
 /// The time of all loaded records.
 const MOMENT: &[u8] = b"2026-01-01 00:00:00";

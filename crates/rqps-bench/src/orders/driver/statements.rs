@@ -1,13 +1,13 @@
 //! The five transactions as statements of the client, prepared once per session.
 
-use crate::domain::dialect::{Dialect, Placeholder};
-use crate::driver::attempt::{StatementError, Tally};
-use crate::driver::connection::Connection;
 use crate::orders::driver::inputs::{TransactionInputs, TransactionKind};
 use crate::orders::driver::rows::decimal;
 use crate::orders::driver::sql::*;
 use crate::orders::schema::DISTRICTS;
-use crate::wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
+use rqps_driver::attempt::{StatementError, Tally};
+use rqps_driver::connection::Connection;
+use rqps_model::dialect::{Dialect, Placeholder};
+use rqps_wire::{Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 /// Columns of a customer with bad credit.
 const CREDIT: usize = 13;

@@ -4,21 +4,21 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::domain::metric::Metric;
-use crate::domain::orders::OrdersShape;
-use crate::domain::run::{Outcome, Role};
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
-use crate::driver::recorder::{Recorder, Snapshot, histograms};
-use crate::driver::request::{DriverRequest, StepRequest};
-use crate::driver::step::{Clients, MakeEvent};
-use crate::driver::{Stop, step};
 use crate::orders::driver::calls::OrdersCalls;
 use crate::orders::driver::check;
 use crate::orders::driver::client::{ClientFigures, OrdersClient, OrdersWay};
 use crate::orders::driver::inputs::{OrdersSource, TransactionKind};
 use crate::orders::driver::statements::OrdersStatements;
+use rqps_driver::connection::{Connection, Connector};
+use rqps_driver::event::DriverEvent;
+use rqps_driver::link::ControlChannel;
+use rqps_driver::recorder::{Recorder, Snapshot, histograms};
+use rqps_driver::request::{DriverRequest, StepRequest};
+use rqps_driver::step::{Clients, MakeEvent};
+use rqps_driver::{Stop, step};
+use rqps_model::metric::Metric;
+use rqps_model::orders::OrdersShape;
+use rqps_model::run::{Outcome, Role};
 
 /// Number of the connection for the checks.
 const ASKS: u32 = 1 << 20;
@@ -27,7 +27,7 @@ const ASKS: u32 = 1 << 20;
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut LabLink<&mut dyn Write>,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let task: StepRequest<OrdersShape> = task.own()?;
     let connector = Connector::new(request)?;
@@ -63,7 +63,7 @@ pub(crate) fn step_loop(
     }
     if let Some(checks) = &mut checks {
         let what = "the checks of consistency".to_owned();
-        link.say(&DriverEvent::Waiting { what })?;
+        link.say(&DriverEvent::BackgroundState { what })?;
         outcome.notes.extend(checks.end(new_orders, clients)?);
     }
     Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)

@@ -1,6 +1,6 @@
 //! Operators on values: 64-bit whole numbers with overflow errors, doubles, NULL.
 
-use crate::user_text::pgbench::{PgbenchFunction, PgbenchValue};
+use rqps_text::pgbench::{PgbenchFunction, PgbenchValue};
 
 use PgbenchFunction as F;
 use PgbenchValue::{Boolean, Double, Integer, Null};

@@ -7,16 +7,16 @@ use std::time::Duration;
 use super::evaluate::Evaluation;
 use super::scripts::{CompiledScript, Message, StepScripts};
 use super::variables::Variables;
-use crate::datagen::xoroshiro::Xoroshiro128;
-use crate::domain::pgbench::PgbenchProtocol;
-use crate::driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
-use crate::driver::connection::{Connection, Connector};
-use crate::user_text::pgbench::{
+use rqps_driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
+use rqps_driver::connection::{Connection, Connector};
+use rqps_model::datagen::xoroshiro::Xoroshiro128;
+use rqps_model::pgbench::PgbenchProtocol;
+use rqps_text::pgbench::{
     PgbenchAction, PgbenchExpression, PgbenchSleep, PgbenchSql, PgbenchValue, SqlPiece, StoredRow,
     is_variable_name,
 };
-use crate::wire::postgres::TextCall;
-use crate::wire::{LastRows, Prepared, Reply, Value, WireError};
+use rqps_wire::postgres::TextCall;
+use rqps_wire::{LastRows, Prepared, Reply, Value, WireError};
 
 /// Codes of serialization failures and deadlocks: Postgres, MySQL, SQLite.
 const TRANSIENT: [&str; 8] = ["40001", "40P01", "1213", "1205", "5", "6", "261", "517"];

@@ -3,8 +3,8 @@
 use super::arithmetic::{arithmetic, bits, boolean, double, extreme, holds, whole};
 use super::functions;
 use super::variables::Variables;
-use crate::datagen::xoroshiro::Xoroshiro128;
-use crate::user_text::pgbench::{PgbenchExpression, PgbenchFunction, PgbenchValue};
+use rqps_model::datagen::xoroshiro::Xoroshiro128;
+use rqps_text::pgbench::{PgbenchExpression, PgbenchFunction, PgbenchValue};
 
 use PgbenchFunction as F;
 use PgbenchValue::{Boolean, Double, Integer, Null};
@@ -201,11 +201,11 @@ fn unary(function: F, value: PgbenchValue) -> Result<PgbenchValue, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::dialect::Dialect;
-    use crate::domain::pgbench::{PgbenchProtocol, PgbenchWork, WeightedText};
     use crate::pgbench::driver::numbers;
     use crate::pgbench::driver::scripts::StepScripts;
-    use crate::user_text::pgbench::PgbenchAction;
+    use rqps_model::dialect::Dialect;
+    use rqps_model::pgbench::{PgbenchProtocol, PgbenchWork, WeightedText};
+    use rqps_text::pgbench::PgbenchAction;
 
     /// Expressions with the values that the real program printed.
     const TABLE: &str = include_str!("../../../../rqps/tests/data/pgbench/expressions.tsv");

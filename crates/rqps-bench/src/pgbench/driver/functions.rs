@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use crate::datagen::xoroshiro::Xoroshiro128;
+use rqps_model::datagen::xoroshiro::Xoroshiro128;
 
 /// A uniform number from `least` to `most`.
 #[inline]

@@ -3,8 +3,8 @@
 
 use super::evaluate::Evaluation;
 use super::variables::Variables;
-use crate::datagen::xoroshiro::Xoroshiro128;
-use crate::user_text::pgbench::{PgbenchAction, PgbenchProgram};
+use rqps_model::datagen::xoroshiro::Xoroshiro128;
+use rqps_text::pgbench::{PgbenchAction, PgbenchProgram};
 
 /// Evaluates every expression of a script once.
 pub fn evaluate(program: &PgbenchProgram, names: &[String]) {

@@ -3,19 +3,19 @@
 use std::io::Write;
 use std::time::Instant;
 
-use crate::domain::benchmark::{BenchmarkParameters, OwnWork, Workload};
-use crate::domain::dialect::Dialect;
-use crate::domain::pgbench::PgbenchLoad;
-use crate::driver::Stop;
-use crate::driver::connection::{Connection, Connector};
-use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
-use crate::driver::loaders::{COPY_BYTES, speed_up};
-use crate::driver::request::{DriverRequest, RequestBody};
-use crate::os::tree;
 use crate::pgbench::schema::{
     ACCOUNTS, BRANCHES, FILLED, FilledTable, InitStep, RowForm, TABLES, TELLERS, init,
 };
+use rqps_driver::Stop;
+use rqps_driver::connection::{Connection, Connector};
+use rqps_driver::event::DriverEvent;
+use rqps_driver::link::ControlChannel;
+use rqps_driver::loaders::{COPY_BYTES, speed_up};
+use rqps_driver::request::{DriverRequest, RequestBody};
+use rqps_host::tree;
+use rqps_model::benchmark::{BenchmarkParameters, StepWork, Workload};
+use rqps_model::dialect::Dialect;
+use rqps_model::pgbench::PgbenchLoad;
 
 /// Rows per INSERT.
 const ROWS: u64 = 1000;
@@ -36,14 +36,14 @@ pub(crate) fn load(_: Dialect, workload: &Workload, storage_engine: Option<&str>
         },
         _ => PgbenchLoad::default(),
     };
-    RequestBody::LoadOwn(OwnWork::new("pgbench", &load))
+    RequestBody::LoadOwn(StepWork::new("pgbench", &load))
 }
 
 /// Carries out a load.
 pub(crate) fn own_load(
     request: &DriverRequest,
-    work: &OwnWork,
-    link: &mut LabLink<&mut dyn Write>,
+    work: &StepWork,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let load: PgbenchLoad = work.read()?;
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
@@ -77,7 +77,7 @@ fn carry_out(
     step: &InitStep,
     (request, load): (&DriverRequest, &PgbenchLoad),
     (connector, session): (&Connector, &mut Connection),
-    link: &mut LabLink<&mut dyn Write>,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let fault = |sql: &str, error| Stop::Fault(format!("failed to execute {sql:?}: {error}"));
     match step {
@@ -153,7 +153,7 @@ fn copy(
 fn insert_all(
     load: &PgbenchLoad,
     session: &mut Connection,
-    link: &mut LabLink<&mut dyn Write>,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let of = ACCOUNTS * u64::from(load.scale);
     for table in &FILLED {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::user_text::pgbench::PgbenchValue;
+use rqps_text::pgbench::PgbenchValue;
 
 /// Significant digits of a double in a variable.
 const DIGITS: usize = 15;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::client::ScriptClient;
 use super::scripts::StepScripts;
-use crate::domain::dialect::Dialect;
-use crate::domain::pgbench::PgbenchWork;
-use crate::domain::script::{Distribution, Fragment, Operation, Protocol, Script};
-use crate::user_text::pgbench::PgbenchAction;
+use rqps_model::dialect::Dialect;
+use rqps_model::pgbench::PgbenchWork;
+use rqps_model::script::{Distribution, Fragment, Operation, Protocol, Script};
+use rqps_text::pgbench::PgbenchAction;
 
 /// Seed of the sample values.
 const SEED: u64 = 1;

@@ -1,13 +1,11 @@
 //! The scripts of a step, read once for all clients, and the initial state of each client.
 
 use super::variables::Variables;
-use crate::datagen::xoroshiro::Xoroshiro128;
-use crate::domain::dialect::Dialect;
-use crate::domain::pgbench::{PgbenchProtocol, PgbenchWork};
-use crate::user_text::pgbench::PgbenchValue::Integer;
-use crate::user_text::pgbench::{
-    PgbenchAction, PgbenchProgram, PgbenchSql, SqlPiece, VariableNames,
-};
+use rqps_model::datagen::xoroshiro::Xoroshiro128;
+use rqps_model::dialect::Dialect;
+use rqps_model::pgbench::{PgbenchProtocol, PgbenchWork};
+use rqps_text::pgbench::PgbenchValue::Integer;
+use rqps_text::pgbench::{PgbenchAction, PgbenchProgram, PgbenchSql, SqlPiece, VariableNames};
 
 /// Mask of the seed: as many bits as the real program's option shows unambiguously.
 const SEED: u64 = (1 << 31) - 1;

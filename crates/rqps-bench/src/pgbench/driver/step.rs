@@ -6,16 +6,16 @@ use std::sync::Arc;
 use super::client::ScriptClient;
 use super::samples::samples;
 use super::scripts::StepScripts;
-use crate::domain::dialect::Dialect;
-use crate::domain::pgbench::PgbenchWork;
-use crate::driver::connection::Connector;
-use crate::driver::event::DriverEvent;
-use crate::driver::link::LabLink;
-use crate::driver::request::{DriverRequest, StepRequest};
-use crate::driver::script::sources::SharedSources;
-use crate::driver::step::{Clients, MakeEvent};
-use crate::driver::watch::ClientWatch;
-use crate::driver::{Stop, step};
+use rqps_driver::connection::Connector;
+use rqps_driver::event::DriverEvent;
+use rqps_driver::link::ControlChannel;
+use rqps_driver::request::{DriverRequest, StepRequest};
+use rqps_driver::script::sources::SharedSources;
+use rqps_driver::step::{Clients, MakeEvent};
+use rqps_driver::watch::ClientWatch;
+use rqps_driver::{Stop, step};
+use rqps_model::dialect::Dialect;
+use rqps_model::pgbench::PgbenchWork;
 
 /// Statements that pgbench executes before it measures; failures are ignored.
 const BEFORE: [&str; 3] =
@@ -25,7 +25,7 @@ const BEFORE: [&str; 3] =
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut LabLink<&mut dyn Write>,
+    link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let task: StepRequest<PgbenchWork> = task.own()?;
     let connector = Connector::new(request)?;

@@ -1,7 +1,7 @@
 //! The variables of one client.
 
 use super::numbers;
-use crate::user_text::pgbench::PgbenchValue;
+use rqps_text::pgbench::PgbenchValue;
 
 /// The content of a variable.
 #[derive(Clone, Debug, Default)]

@@ -1,11 +1,11 @@
 //! Settings `key=value` of pgbench scripts, and values derived from them.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::pgbench::PgbenchShape;
-use crate::spec::{Brought, DataSize};
-use crate::units;
-use crate::workload::own::{Settings, own_settings};
-use crate::workload::settings::SetError;
+use crate::spec::{DataSize, UserCode};
+use rqps_driver::workload::own::{Settings, own_settings};
+use rqps_driver::workload::settings::SetError;
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::pgbench::PgbenchShape;
+use rqps_model::units;
 
 /// Bytes of the standard tables with indexes, per unit of scale.
 const SCALE_BYTES: u64 = 16 << 20;
@@ -62,15 +62,15 @@ pub(crate) fn finish(workload: &mut Workload) {
 
 /// The scripts that are files, the values of `-D`, and names that become a part of statements. The
 /// hash is that of the text that runs.
-pub(crate) fn brought(workload: &Workload) -> Vec<Brought> {
+pub(crate) fn brought(workload: &Workload) -> Vec<UserCode> {
     let BenchmarkParameters::Pgbench(shape) = &workload.shape else { return Vec::new() };
-    let files = shape.files.iter().map(|(name, file)| Brought {
+    let files = shape.files.iter().map(|(name, file)| UserCode {
         kind: "script",
         name: name.clone(),
         sha256: Some(units::sha256(&file.text)),
         place: None,
     });
-    let option = |text: String| Brought::named("option", text);
+    let option = |text: String| UserCode::named("option", text);
     let values = shape.define.iter().map(|(name, value)| option(format!("-D {name}={value}")));
     let tables = &shape.tables;
     let spaces =

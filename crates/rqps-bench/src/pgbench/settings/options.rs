@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::domain::pgbench::{PgbenchProtocol, PgbenchShape};
-use crate::domain::sql_name::PlainName;
-use crate::spec::SaidWords;
+use crate::spec::CliContext;
+use rqps_model::pgbench::{PgbenchProtocol, PgbenchShape};
+use rqps_model::sql_name::PlainName;
 
 /// An option that names a script.
 pub(super) struct NamedScript {
@@ -78,7 +78,7 @@ const OPTIONS: &[PgbenchOption] = &[
             if text.is_empty() {
                 return Err("the value is missing".to_owned());
             }
-            if !crate::user_text::pgbench::is_variable_name(name) {
+            if !rqps_text::pgbench::is_variable_name(name) {
                 return Err(format!(
                     "`{name}` is not a name of a variable: letters, digits and `_`"
                 ));
@@ -203,7 +203,7 @@ fn number(value: &str, least: u32, most: u32) -> Result<u32, String> {
 /// An option is unknown or refused, or its value is invalid.
 pub(super) fn take(
     shape: &mut PgbenchShape,
-    said: &SaidWords<'_>,
+    said: &CliContext<'_>,
 ) -> Result<Vec<NamedScript>, String> {
     let mut words: VecDeque<String> = said.options.iter().cloned().collect();
     let (mut named, mut is_noted) = (Vec::new(), false);

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::domain::pgbench::{PgbenchFile, PgbenchScript, PgbenchShape, PgbenchStep};
 use crate::pgbench::schema::BUILTINS;
-use crate::units;
+use rqps_model::pgbench::{PgbenchFile, PgbenchScript, PgbenchShape, PgbenchStep};
+use rqps_model::units;
 
 /// Most scripts of a mix.
 const MOST_SCRIPTS: usize = 128;

@@ -2,15 +2,15 @@
 
 use super::keys::shape_of;
 use super::{options, scripts};
-use crate::domain::benchmark::Workload;
-use crate::spec::SaidWords;
+use crate::spec::CliContext;
+use rqps_model::benchmark::Workload;
 
 /// Adds scripts and options.
 ///
 /// # Errors
 ///
 /// A word is unknown, or a script cannot be read; the message says what to write instead.
-pub(crate) fn take(workload: &mut Workload, said: &SaidWords<'_>) -> Result<(), String> {
+pub(crate) fn take(workload: &mut Workload, said: &CliContext<'_>) -> Result<(), String> {
     let Some(shape) = shape_of(workload) else { return Ok(()) };
     let named = options::take(shape, said)?;
     let mut steps: Vec<String> =

@@ -1,11 +1,11 @@
 //! Reads the scripts of a workload and refuses those that cannot run.
 
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
-use crate::domain::dialect::Dialect;
-use crate::domain::pgbench::{PgbenchProtocol, PgbenchShape, PgbenchStep};
 use crate::pgbench::schema::builtin;
-use crate::units;
-use crate::user_text::pgbench::{
+use rqps_model::benchmark::{BenchmarkParameters, Workload};
+use rqps_model::dialect::Dialect;
+use rqps_model::pgbench::{PgbenchProtocol, PgbenchShape, PgbenchStep};
+use rqps_model::units;
+use rqps_text::pgbench::{
     PgbenchAction, PgbenchCommand, PgbenchProgram, PgbenchSql, SqlPiece, VariableNames,
 };
 

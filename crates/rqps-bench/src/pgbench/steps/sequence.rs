@@ -1,14 +1,14 @@
 //! The steps of pgbench scripts in order, as phases.
 
 use super::reading::{shape, text};
-use crate::domain::benchmark::{Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload};
-use crate::domain::counted::StepCount;
-use crate::domain::dialect::Dialect;
-use crate::domain::pgbench::{PgbenchShape, PgbenchStep, PgbenchWork, WeightedText};
-use crate::domain::step_parameters::{StepParameters, StepPurpose};
 use crate::spec::Counting;
-use crate::user_text::pgbench::{PgbenchAction, PgbenchProgram, PgbenchSql, VariableNames};
-use crate::user_text::words;
+use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepBody, StepWork, Workload};
+use rqps_model::counted::StepCount;
+use rqps_model::dialect::Dialect;
+use rqps_model::pgbench::{PgbenchShape, PgbenchStep, PgbenchWork, WeightedText};
+use rqps_model::step_parameters::{StepParameters, StepPurpose};
+use rqps_text::pgbench::{PgbenchAction, PgbenchProgram, PgbenchSql, VariableNames};
+use rqps_text::words;
 
 /// The built-in scripts derived from TPC-B.
 const LIKE_TPC_B: [&str; 2] = ["tpcb-like", "simple-update"];
@@ -78,7 +78,7 @@ fn name(step: &PgbenchStep) -> String {
 }
 
 fn work(shape: &PgbenchShape, step: &PgbenchStep, dialect: Dialect) -> PgbenchWork {
-    let script = |script: &crate::domain::pgbench::PgbenchScript| WeightedText {
+    let script = |script: &rqps_model::pgbench::PgbenchScript| WeightedText {
         name: script.name.clone(),
         weight: script.weight,
         // The plan was checked before.
@@ -106,9 +106,8 @@ fn measured(workload: &Workload, name: String, step: &PgbenchStep, work: Pgbench
         Group::Write => workload.write_seconds,
         _ => workload.read_seconds,
     };
-    let of_mix = |script: &crate::domain::pgbench::PgbenchScript| {
-        format!("{}@{}", script.name, script.weight)
-    };
+    let of_mix =
+        |script: &rqps_model::pgbench::PgbenchScript| format!("{}@{}", script.name, script.weight);
     let detail = match (step.scripts.as_slice(), programs.as_slice()) {
         ([_], [program]) => match program.statements().count() {
             1 => "1 statement".to_owned(),
@@ -139,7 +138,7 @@ fn measured(workload: &Workload, name: String, step: &PgbenchStep, work: Pgbench
         // While a client sleeps, the other targets would wait.
         takes_turns: sleeps == 0 && !work.connect,
         only_reads: group != Group::Write,
-        work: StepBody::Own(OwnWork::new("pgbench", &work)),
+        work: StepBody::Own(StepWork::new("pgbench", &work)),
     }
 }
 

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::met_tables::MetBlock;
 use super::mytools_raw::RawStep;
-use crate::import::published::Published;
-use crate::import::text::Text;
-use crate::import::variants::{TableCells, Variants};
-use crate::import::{ImportError, ImportOptions};
 use crate::sysbench::import::names::{LOAD, counts_rows};
 use crate::sysbench::import::sources::Sources;
 use crate::sysbench::import::tables::{RateTable, StepBlock};
 use crate::sysbench::import::verify;
+use rqps_import::published::Published;
+use rqps_import::text::Text;
+use rqps_import::variants::{TableCells, Variants};
+use rqps_import::{ImportError, ImportOptions};
 
 /// Names the columns of tables without names: by the user's labels, or by the table of the same
 /// name with a legend.

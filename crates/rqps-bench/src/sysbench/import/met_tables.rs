@@ -1,12 +1,12 @@
 //! Reads published tables of hardware metrics (`o.met`): absolute values and ratios to the first
 //! target, in a block per microbenchmark.
 
-use crate::domain::metric::Metric;
-use crate::import::ImportError;
-use crate::import::number::number;
-use crate::import::text::{METRICS_MAX, Text, counted};
-use crate::stats::ratio::follows;
 use crate::sysbench::import::names::{FileName, file_name};
+use rqps_import::ImportError;
+use rqps_import::number::number;
+use rqps_import::text::{METRICS_MAX, Text, counted};
+use rqps_model::metric::Metric;
+use rqps_stats::ratio::follows;
 
 /// One microbenchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,7 +204,7 @@ pub fn check(block: &MetBlock) -> Vec<Difference> {
                      gives {}",
                     relative.target,
                     baseline.target,
-                    crate::stats::ratio::printed_ratio(value, of_baseline)
+                    rqps_stats::ratio::printed_ratio(value, of_baseline)
                 );
                 differences.push(Difference { line: relative.line, text });
             }

@@ -6,16 +6,6 @@ use std::path::PathBuf;
 use super::met_tables;
 use super::mytools_raw::{self, RawStep};
 use super::sb_met;
-use crate::domain::benchmark::RateUnit;
-use crate::domain::metric::Metric;
-use crate::domain::run::{Status, StepRecord};
-use crate::import::cells::Kept;
-use crate::import::notice::{Notice, NoticeKind};
-use crate::import::number::{decimals_agree, number, shown};
-use crate::import::published::{self, Published, StepKind, add_file};
-use crate::import::tag;
-use crate::import::text::Text;
-use crate::import::{ImportError, ImportFormat, ImportOptions, unnamed};
 use crate::sysbench::import::columns::{self, Columns};
 use crate::sysbench::import::names::{counts_rows, file_name, group, is_load};
 use crate::sysbench::import::record;
@@ -23,6 +13,16 @@ use crate::sysbench::import::sources::{self, Sources};
 use crate::sysbench::import::tables;
 use crate::sysbench::import::verify;
 use crate::sysbench::steps::parameters_of_name;
+use rqps_import::cells::Kept;
+use rqps_import::notice::{Notice, NoticeKind};
+use rqps_import::number::{decimals_agree, number, shown};
+use rqps_import::published::{self, Published, StepKind, add_file};
+use rqps_import::tag;
+use rqps_import::text::Text;
+use rqps_import::{ImportError, ImportFormat, ImportOptions, unnamed};
+use rqps_model::benchmark::RateUnit;
+use rqps_model::metric::Metric;
+use rqps_model::run::{Status, StepRecord};
 
 /// The importer of published tables and folders of targets.
 pub const FORMAT: ImportFormat = ImportFormat {
@@ -463,7 +463,7 @@ fn in_other_unit(a: f64, b: f64) -> bool {
 }
 
 /// The host according to outputs and tags; the first answer counts.
-fn host(published: &Published, raw: &[RawStep]) -> crate::domain::host::Host {
+fn host(published: &Published, raw: &[RawStep]) -> rqps_model::host::Host {
     let machine =
         published.runs.iter().find_map(|run| tag::decode(&run.record.manifest.reported).machine);
     let printed = raw.iter().find_map(|step| step.output.as_ref()?.1.cpus);

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::sb_met::{self, SbMet};
-use crate::import::ImportError;
-use crate::import::cells::Cells;
-use crate::import::iostat::{self, Iostat, IostatFile};
-use crate::import::notice::{Notice, NoticeKind};
-use crate::import::text::Text;
-use crate::import::vmstat::{self, VmstatFile};
 use crate::sysbench::import::names::{LOAD, file_name};
 use crate::sysbench::import::output::{self, Output};
+use rqps_import::ImportError;
+use rqps_import::cells::Cells;
+use rqps_import::iostat::{self, Iostat, IostatFile};
+use rqps_import::notice::{Notice, NoticeKind};
+use rqps_import::text::Text;
+use rqps_import::vmstat::{self, VmstatFile};
 
 /// The files of one step of one target.
 #[derive(Debug, Default)]

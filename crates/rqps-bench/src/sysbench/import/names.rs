@@ -1,6 +1,6 @@
 //! Parses names of microbenchmarks in published files, and groups them as the reports do.
 
-use crate::domain::benchmark::Group;
+use rqps_model::benchmark::Group;
 
 /// The parts of a file name or head: `sb.met.point-query.pre.range100.pk1.dop40`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,9 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::import::ImportError;
-use crate::import::number::{count, number};
-use crate::import::text::Text;
+use rqps_import::ImportError;
+use rqps_import::number::{count, number};
+use rqps_import::text::Text;
 
 /// One run of sysbench; `None` or empty for values that the output lacks.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::domain::benchmark::{Group, RateUnit};
-use crate::domain::build::Dbms;
-use crate::domain::metric::Metric;
-use crate::import::leftovers::Leftovers;
-use crate::import::notice::{Notice, NoticeKind};
-use crate::import::number::number;
-use crate::import::published::{self, Published, StepKind, add_file, untagged};
-use crate::import::tag::{self, Tag};
-use crate::import::text::{Text, names};
-use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
 use crate::sysbench::import::names::{counts_rows, file_name, group};
 use crate::sysbench::import::output::{self, Output};
 use crate::sysbench::import::record;
 use crate::sysbench::steps::parameters_of_name;
+use rqps_import::leftovers::Leftovers;
+use rqps_import::notice::{Notice, NoticeKind};
+use rqps_import::number::number;
+use rqps_import::published::{self, Published, StepKind, add_file, untagged};
+use rqps_import::tag::{self, Tag};
+use rqps_import::text::{Text, names};
+use rqps_import::{ImportError, ImportFormat, ImportOptions, Named};
+use rqps_model::benchmark::{Group, RateUnit};
+use rqps_model::build::Dbms;
+use rqps_model::metric::Metric;
 
 /// A run with the label of its target.
 struct SysbenchOutput {

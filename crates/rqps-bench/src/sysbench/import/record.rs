@@ -4,12 +4,12 @@ use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
-use crate::domain::benchmark::Workload;
-use crate::domain::metric::Metric;
-use crate::domain::run::StepRecord;
-use crate::import::notice::NoticeKind;
-use crate::import::number::each_second;
 use crate::sysbench::import::output::Output;
+use rqps_import::notice::NoticeKind;
+use rqps_import::number::each_second;
+use rqps_model::benchmark::Workload;
+use rqps_model::metric::Metric;
+use rqps_model::run::StepRecord;
 
 /// Sets counts, errors and latencies. Percentiles are kept as printed; a printed histogram becomes
 /// one of rqps with each event at the value of its line.

@@ -1,11 +1,11 @@
 //! Reads `sb.met` files, which published scripts compute from vmstat, iostat and a rate; and
 //! computes them again.
 
-use crate::import::ImportError;
-use crate::import::iostat::Iostat;
-use crate::import::number::number;
-use crate::import::text::{Text, counted};
-use crate::import::vmstat::Vmstat;
+use rqps_import::ImportError;
+use rqps_import::iostat::Iostat;
+use rqps_import::number::number;
+use rqps_import::text::{Text, counted};
+use rqps_import::vmstat::Vmstat;
 
 /// Cells of an sb.met file by head, as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::met_tables::{self, MetBlock};
-use crate::import::ImportError;
-use crate::import::cells::Cells;
-use crate::import::leftovers::Leftovers;
-use crate::import::notice::{Notice, NoticeKind};
-use crate::import::text::{Text, names};
 use crate::sysbench::import::names::file_name;
 use crate::sysbench::import::tables::{self, RateRow, RateTable, StepBlock};
+use rqps_import::ImportError;
+use rqps_import::cells::Cells;
+use rqps_import::leftovers::Leftovers;
+use rqps_import::notice::{Notice, NoticeKind};
+use rqps_import::text::{Text, names};
 
 /// All files found; tables are parsed.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! Reads published tables of rates: `qps.abs` and `qps.rel` with a legend of columns (TSV and CSV),
 //! and the blocks of 2021, one per microbenchmark.
 
-use crate::import::ImportError;
-use crate::import::number::{self, Fault, is_word};
-use crate::import::text::{RATES_MAX, Text, counted};
 use crate::sysbench::import::names::{LOAD, file_name};
+use rqps_import::ImportError;
+use rqps_import::number::{self, Fault, is_word};
+use rqps_import::text::{RATES_MAX, Text, counted};
 
 /// A table with a column per target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::met_tables::{self, MetBlock};
 use super::mytools_raw::RawStep;
 use super::sb_met;
-use crate::import::ImportOptions;
-use crate::import::cells::Kept;
-use crate::import::notice::{Notice, NoticeKind};
-use crate::import::number::number;
-use crate::import::published::Published;
-use crate::import::text::Text;
-use crate::import::variants::{Variants, kin};
-use crate::stats::ratio::{follows, printed_ratio};
 use crate::sysbench::import::names::{LOAD, counts_rows};
 use crate::sysbench::import::sources::Sources;
 use crate::sysbench::import::tables::RateTable;
+use rqps_import::ImportOptions;
+use rqps_import::cells::Kept;
+use rqps_import::notice::{Notice, NoticeKind};
+use rqps_import::number::number;
+use rqps_import::published::Published;
+use rqps_import::text::Text;
+use rqps_import::variants::{Variants, kin};
+use rqps_stats::ratio::{follows, printed_ratio};
 
 /// The rate of a step and target. Edited tables leave out `_range=100`, and text around the tags of
 /// targets.

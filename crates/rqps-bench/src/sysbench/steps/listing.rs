@@ -1,7 +1,7 @@
 //! Lists statements for readers: long lists are shortened, repetitions counted.
 
-use crate::domain::dialect::Dialect;
-use crate::domain::script::{Operation, Script};
+use rqps_model::dialect::Dialect;
+use rqps_model::script::{Operation, Script};
 
 /// The statements of one event for readers, with BEGIN and COMMIT.
 pub fn statements(dialect: Dialect, script: &Script) -> Vec<String> {

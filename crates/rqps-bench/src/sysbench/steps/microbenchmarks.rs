@@ -1,7 +1,7 @@
 //! The test types of published work on relative QPS: a row per microbenchmark. docs/sysbench.md is
 //! generated from this file.
 
-use crate::domain::benchmark::Group;
+use rqps_model::benchmark::Group;
 
 /// A test type with its range; a microbenchmark in the words of the published work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

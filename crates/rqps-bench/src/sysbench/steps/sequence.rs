@@ -2,11 +2,11 @@
 
 use super::microbenchmarks::{Lasts, MICROBENCHMARKS, Microbenchmark, StatementShape, detail};
 use super::statements::script;
-use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
-use crate::domain::dialect::Dialect;
-use crate::domain::step_parameters::{StepParameters, StepPurpose};
 use crate::spec::{Counting, StepSet};
-use crate::workload::select::{Companions, SelectError, select};
+use rqps_driver::workload::select::{Companions, SelectError, select};
+use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
+use rqps_model::dialect::Dialect;
+use rqps_model::step_parameters::{StepParameters, StepPurpose};
 
 /// Counting of scripts, on so few rows that a scan under valgrind takes seconds.
 pub(crate) const COUNTING: Counting = Counting {

@@ -4,9 +4,9 @@ use super::microbenchmarks::{
     ALL_RANGES, Microbenchmark, POINT_SELECTS, Ranged, SbtestIndex, StatementShape,
     UPDATE_INLIST_IDS, ZIPF_EXPONENT,
 };
-use crate::domain::dialect::Dialect;
-use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 use crate::sysbench::schema::{C_LEN, PAD_LEN};
+use rqps_model::dialect::Dialect;
+use rqps_model::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 
 /// A new text for column c.
 pub const COLUMN_C: Parameter = Parameter::Digits { bytes: C_LEN as u32 };

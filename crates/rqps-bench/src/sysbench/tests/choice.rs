@@ -1,14 +1,14 @@
 //! Tests of selecting steps by name, with their warm-up steps.
 
-use crate::domain::benchmark::{Phase, Step, Workload};
-use crate::domain::dialect::Dialect;
-use crate::driver::request::StepRequest;
 use crate::spec::StepSet;
 use crate::sysbench::presets;
 use crate::sysbench::steps::{choose, phases};
-use crate::workload::client_counts::at_each_count;
-use crate::workload::select::SelectError;
-use crate::workload::settings::set;
+use rqps_driver::request::StepRequest;
+use rqps_driver::workload::client_counts::at_each_count;
+use rqps_driver::workload::select::SelectError;
+use rqps_driver::workload::settings::set;
+use rqps_model::benchmark::{Phase, Step, Workload};
+use rqps_model::dialect::Dialect;
 
 fn name(phase: &Phase) -> &str {
     match phase {

@@ -1,8 +1,8 @@
 //! Tests of the settings of all benchmarks on a workload of this one.
 
-use crate::domain::benchmark::{Idle, Pace, Placement, Waiting, Workload};
 use crate::sysbench::presets::QUICK;
-use crate::workload::settings::set;
+use rqps_driver::workload::settings::set;
+use rqps_model::benchmark::{BackgroundState, Idle, Pace, Placement, Workload};
 
 fn after(assignment: &str) -> Workload {
     let mut workload = QUICK.workload();
@@ -37,7 +37,7 @@ fn settings_are_read_with_their_units() {
     assert_eq!(after("warmup_seconds=0").warmup_seconds, 0.0);
     assert_eq!(after("settle_scale=0").settle_scale, 0.0);
     assert_eq!(after("turn_ms=2.5").turn_ms, Some(2.5));
-    assert_eq!(after("waiting=stopped").waiting, Some(Waiting::Stopped));
+    assert_eq!(after("waiting=stopped").waiting, Some(BackgroundState::Stopped));
     assert_eq!(after("waiting=auto").waiting, None);
     assert_eq!(after("cache=512M").cache_bytes, Some(512 << 20));
     assert_eq!(after("cache=4 GiB").cache_bytes, Some(4 << 30));

@@ -1,9 +1,9 @@
 //! Tests that sources draw the declared values, the same for the same seed.
 
 use super::*;
-use crate::domain::script::Distribution;
-use crate::domain::value_source::{KeyChoice, ValueSpread};
-use crate::stats::goodness_of_fit;
+use rqps_model::script::Distribution;
+use rqps_model::value_source::{KeyChoice, ValueSpread};
+use rqps_stats::goodness_of_fit;
 
 /// Chi-squared test at a level of 1 in 100,000; seeds are fixed.
 fn assert_fits(counts: &[u64], weights: &[f64]) {

@@ -4,10 +4,10 @@
 use anyhow::{Result, bail};
 
 use super::measuring::{Asked, Measuring, counts_of};
-use crate::analyze::counted::COUNTS_TAU;
-use crate::domain::bisection::{BisectionEntry, BisectionPass};
-use crate::domain::metric::Metric;
-use crate::stats::summary::{mean, stddev};
+use rqps_analysis::counted::COUNTS_TAU;
+use rqps_model::bisection::{BisectionEntry, BisectionPass};
+use rqps_model::metric::Metric;
+use rqps_stats::summary::{mean, stddev};
 
 /// Counts of each end.
 const END_COUNTS: u32 = 3;

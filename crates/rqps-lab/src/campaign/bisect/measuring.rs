@@ -9,18 +9,18 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use thiserror::Error;
 
-use crate::analyze::VerdictOptions;
-use crate::analyze::comparison::{Comparison, StepComparison};
 use crate::benchmarks;
 use crate::campaign::stopping;
-use crate::domain::bisection::{
+use crate::lab::{self, Event, ExecutionOptions};
+use crate::plan::{Blocks, CountingPass, Plan, file};
+use rqps_analysis::VerdictOptions;
+use rqps_analysis::comparison::{Comparison, StepComparison};
+use rqps_builds::{self as obtain, ObtainError, PackageClients, Reason, Said};
+use rqps_model::bisection::{
     BisectionEntry, BisectionMeasurement, BisectionPass, BisectionRequest,
 };
-use crate::domain::metric::Metric;
-use crate::lab::{self, Event, ExecutionOptions};
-use crate::obtain::{self, ObtainError, PackageClients, Reason, Said};
-use crate::plan::{Blocks, CountingPass, Plan, file};
-use crate::results::{self, BisectionFolder};
+use rqps_model::metric::Metric;
+use rqps_results::{self as results, BisectionFolder};
 
 /// The metrics that a bisection may search by.
 pub fn searched() -> impl Iterator<Item = Metric> {

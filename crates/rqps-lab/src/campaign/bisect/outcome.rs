@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::choice::{Choice, level};
 use super::measuring::{Measuring, counts_of};
-use crate::analyze::bisection::{Bisection, BisectionCost, Culprit, VersionFacts};
-use crate::analyze::pairing::CONFIDENCE;
-use crate::domain::bisection::{BisectionEntry, BisectionMeasurement, BisectionPass};
-use crate::domain::metric::Metric;
-use crate::stats::Interval;
-use crate::stats::bisection::EndsDifference;
-use crate::stats::moderated::Estimate;
-use crate::stats::summary::mean;
+use rqps_analysis::bisection::{Bisection, BisectionCost, Culprit, VersionFacts};
+use rqps_analysis::pairing::CONFIDENCE;
+use rqps_model::bisection::{BisectionEntry, BisectionMeasurement, BisectionPass};
+use rqps_model::metric::Metric;
+use rqps_stats::Interval;
+use rqps_stats::bisection::EndsDifference;
+use rqps_stats::moderated::Estimate;
+use rqps_stats::summary::mean;
 
 /// The difference of the ends: ln(candidate / baseline), with its 95 % interval if it scatters.
 #[derive(Clone, Copy, Debug, PartialEq)]

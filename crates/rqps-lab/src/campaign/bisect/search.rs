@@ -6,15 +6,15 @@ use anyhow::{Result, bail};
 use super::choice::{Choice, CountedEnds, choose, level, lost_end};
 use super::measuring::{Asked, Measuring, Stopped, counts_of, step};
 use super::outcome::{Ends, outcome};
-use crate::analyze::bisection::{Bisection, Culprit, CulpritCheck};
-use crate::domain::bisection::{BisectionEntry, BisectionPass};
-use crate::domain::metric::Metric;
 use crate::lab::{Event, ExecutionOptions};
-use crate::results::BisectionFolder;
-use crate::stats::bisection::{
+use rqps_analysis::bisection::{Bisection, Culprit, CulpritCheck};
+use rqps_model::bisection::{BisectionEntry, BisectionPass};
+use rqps_model::metric::Metric;
+use rqps_results::BisectionFolder;
+use rqps_stats::bisection::{
     ExactRules, ExactSearch, ExactStep, Jump, NoisyRules, NoisySearch, NoisyStep, Suspects,
 };
-use crate::stats::summary::mean;
+use rqps_stats::summary::mean;
 
 /// Changes below this share of the difference between the ends are left alone.
 const SHARE_LEAST: f64 = 0.25;

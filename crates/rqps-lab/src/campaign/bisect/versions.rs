@@ -4,12 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::domain::bisection::BisectedVersion;
-use crate::domain::build::{BuildSource, Dbms, Version};
-use crate::domain::target::Target;
-use crate::obtain::catalogue::Entry;
-use crate::obtain::source::{self, Commit, IdleFiles};
 use crate::plan::words;
+use rqps_builds::catalogue::Entry;
+use rqps_builds::source::{self, Commit, IdleFiles};
+use rqps_model::bisection::BisectedVersion;
+use rqps_model::build::{BuildSource, Dbms, Version};
+use rqps_model::target::Target;
 
 /// The versions of a bisection. Of two releases of one DBMS, those between them are those of
 /// `known`; three or more targets are taken as they are.
@@ -169,7 +169,7 @@ mod tests {
 
     fn labels(list: &[&str]) -> Result<Vec<String>> {
         let list: Vec<String> = list.iter().map(|word| (*word).to_owned()).collect();
-        let known = |dbms| crate::obtain::catalogue::known(Some(dbms));
+        let known = |dbms| rqps_builds::catalogue::known(Some(dbms));
         let all = versions(&words::targets(&list)?, &known)?;
         Ok(all.into_iter().map(|version| version.target.label).collect())
     }

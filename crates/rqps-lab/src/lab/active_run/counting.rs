@@ -3,15 +3,15 @@
 use anyhow::Result;
 
 use super::ActiveRun;
-use crate::domain::benchmark::Step;
-use crate::domain::counted::StepCount;
-use crate::domain::run::{Status, StepRecord};
 use crate::lab::count::{counts, uncounted};
 use crate::lab::execution::Execution;
 use crate::lab::prepare;
 use crate::lab::progress::Progress;
 use crate::lab::step_runner::{self, Silence};
-use crate::os::valgrind::{Callgrind, ValgrindError};
+use rqps_host::valgrind::{Callgrind, ValgrindError};
+use rqps_model::benchmark::Step;
+use rqps_model::counted::StepCount;
+use rqps_model::run::{Status, StepRecord};
 
 impl ActiveRun<'_> {
     /// Counts a step, or writes down why it is left out. Returns false if it is to be carried out

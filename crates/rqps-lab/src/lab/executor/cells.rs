@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::domain::block::{BLOCK_FORMAT, BlockReport};
-use crate::domain::run::RunKey;
-use crate::json;
 use crate::lab::{far, take_in};
-use crate::os::mark::{MarkKey, OwnFolder};
-use crate::os::plain;
 use crate::plan::BlockSpec;
-use crate::results::{ResultSet, replace_whole};
-use crate::units;
+use rqps_host::mark::{MarkKey, OwnFolder};
+use rqps_host::plain;
+use rqps_model::block::{BLOCK_FORMAT, BlockReport};
+use rqps_model::json;
+use rqps_model::run::RunKey;
+use rqps_model::units;
+use rqps_results::{ResultSet, replace_whole};
 
 /// The folder of all cells, in the result folder. Readers of results pass it over.
 const FOLDER: &str = ".cells";
 /// The folder for outputs of jobs, in the result folder.
 const LOGS: &str = "jobs";
 /// Bytes that are read of the log of a failed block, at most.
-const LAST_WORDS: u64 = 4096;
+const LOG_TAIL_BYTES: u64 = 4096;
 /// Bytes at the end of the log of a job that are kept.
 const LOG_KEPT: u64 = 4 << 20;
 /// The report of a start, which is there when it has come to its end.
@@ -277,7 +277,7 @@ pub(super) fn complains(log: &Path) -> bool {
 
 /// The last message of rqps in a log, or else its last line; `None` for an empty log.
 pub(super) fn last_words(log: &Path) -> Option<String> {
-    let text = String::from_utf8_lossy(&plain::end(log, LAST_WORDS).ok()?).into_owned();
+    let text = String::from_utf8_lossy(&plain::end(log, LOG_TAIL_BYTES).ok()?).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let fault = lines.iter().rposition(|line| line.starts_with("rqps: failed"));
     let from = fault.unwrap_or(lines.len().saturating_sub(1));

@@ -6,9 +6,9 @@ use crate::plan::Plan;
 
 /// Other hosts, and what rqps does there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct RemoteHosts {
     /// The way to send blocks there.
-    pub way: Way,
+    pub way: Transport,
     /// Folder on each host for data and snapshots; `None` for /var/tmp.
     pub work: Option<PathBuf>,
     /// Cache of builds on each host; `None` for the default of the user there.
@@ -17,7 +17,7 @@ pub struct Elsewhere {
 
 /// The way to send blocks to other hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Transport {
     /// Slurm: one job for each block, on nodes that share a file system with this host.
     Slurm(SlurmPartition),
     /// The system's ssh: each of these hosts measures one block at a time.
@@ -59,11 +59,11 @@ pub struct SshHosts {
     pub config: Option<PathBuf>,
 }
 
-impl Elsewhere {
+impl RemoteHosts {
     /// The same hosts, with the nodes that a plan has for its clients.
-    pub(in crate::lab) fn for_plan(&self, plan: &Plan) -> Elsewhere {
+    pub(in crate::lab) fn for_plan(&self, plan: &Plan) -> RemoteHosts {
         let mut place = self.clone();
-        if let Way::Slurm(slurm) = &mut place.way {
+        if let Transport::Slurm(slurm) = &mut place.way {
             slurm.client_nodes = plan.workload.client_hosts.as_ref().and_then(|it| it.nodes);
         }
         place
@@ -73,8 +73,8 @@ impl Elsewhere {
     /// is not known beforehand; the first blocks will tell.
     pub(in crate::lab) fn hosts_at_once(&self, blocks: usize) -> usize {
         match &self.way {
-            Way::Slurm(_) => blocks,
-            Way::Ssh(ssh) => ssh.hosts.len().min(blocks),
+            Transport::Slurm(_) => blocks,
+            Transport::Ssh(ssh) => ssh.hosts.len().min(blocks),
         }
     }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::elsewhere::{Elsewhere, SlurmPartition};
+use super::elsewhere::{RemoteHosts, SlurmPartition};
 use super::unfit_nodes::{FOLDER, is_node};
 use crate::lab::far::quoted;
-use crate::os::host;
+use rqps_host::host;
 
 /// Seconds between Slurm's warning and the end of a job's time limit: servers are stopped in that
 /// time.
@@ -73,7 +73,7 @@ fn one_word(option: &str) -> String {
 }
 
 /// The script as sbatch reads it.
-pub(super) fn text(batch: &Batch<'_>, place: &Elsewhere, slurm: &SlurmPartition) -> String {
+pub(super) fn text(batch: &Batch<'_>, place: &RemoteHosts, slurm: &SlurmPartition) -> String {
     let mut lines = vec!["#!/bin/bash".to_owned()];
     lines.extend(directives(batch, slurm).into_iter().map(|word| format!("#SBATCH {word}")));
     if let Some(nodes) = slurm.client_nodes {
@@ -196,7 +196,7 @@ fn of_nodes(batch: &Batch<'_>, slurm: &SlurmPartition, nodes: u32) -> Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::executor::elsewhere::Way;
+    use crate::lab::executor::elsewhere::Transport;
 
     #[test]
     fn words_stay_one_option() {
@@ -229,7 +229,7 @@ mod tests {
             client_nodes: None,
             options: vec!["--account=db".to_owned()],
         };
-        let place = Elsewhere { way: Way::Slurm(slurm.clone()), work: None, cache: None };
+        let place = RemoteHosts { way: Transport::Slurm(slurm.clone()), work: None, cache: None };
         let cells = ["0001-1".to_owned(), "0002-1".to_owned()];
         let batch = Batch {
             name: "rqps-0a1b2c3d-0001",

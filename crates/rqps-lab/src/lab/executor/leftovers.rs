@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::os::beneath::{self, Folder};
-use crate::os::lock::Lock;
-use crate::os::mark::{MarkKey, OwnFolder};
-use crate::units::short_hash;
+use rqps_host::beneath::{self, Folder};
+use rqps_host::lock::Lock;
+use rqps_host::mark::{MarkKey, OwnFolder};
+use rqps_model::units::short_hash;
 
 /// Time for a block to stop its servers after its connection was cut; wardens have the same time
 /// after the block was killed.

@@ -5,8 +5,6 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::domain::block::{BLOCK_FORMAT, BlockReport};
-use crate::domain::session::Session;
 use crate::lab::canary_reader::CanaryReader;
 use crate::lab::execution::Execution;
 use crate::lab::executor::seam::{BlockEnd, Executor};
@@ -14,6 +12,8 @@ use crate::lab::progress::Progress;
 use crate::lab::target_state::TargetState;
 use crate::lab::{block, prepare};
 use crate::plan::{BlockSpec, cost, file};
+use rqps_model::block::{BLOCK_FORMAT, BlockReport};
+use rqps_model::session::Session;
 
 /// The executor of the host that rqps runs on.
 pub(crate) struct LocalExecutor<'e, 'o> {

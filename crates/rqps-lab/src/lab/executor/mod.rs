@@ -17,7 +17,7 @@ mod ssh;
 mod status;
 mod unfit_nodes;
 
-pub use elsewhere::{Elsewhere, SlurmPartition, SshHosts, Way};
+pub use elsewhere::{RemoteHosts, SlurmPartition, SshHosts, Transport};
 pub use leftovers::clear_block;
 pub(super) use leftovers::{BlockFolder, check_can_keep};
 pub use life_line::{STOPPED, stop_with_input};

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::cells::Cells;
-use super::elsewhere::{Elsewhere, Way};
+use super::elsewhere::{RemoteHosts, Transport};
 use super::seam::Executor;
 use super::slurm::{self, SlurmExecutor};
 use super::slurm_queue;
@@ -20,17 +20,17 @@ use crate::plan::Plan;
 /// # Errors
 /// No host of that class, or none that answers.
 pub(in crate::lab) fn check(
-    place: &Elsewhere,
+    place: &RemoteHosts,
     options: &ExecutionOptions,
     progress: &mut Progress<'_>,
 ) -> Result<Option<u64>> {
     match &place.way {
-        Way::Slurm(slurm) => {
+        Transport::Slurm(slurm) => {
             let script = slurm::preview((place, slurm), (&options.out, &options.program), 1)?;
             slurm_queue::try_out(&script, slurm.features().as_deref(), &slurm.partition)?;
             Ok(None)
         }
-        Way::Ssh(hosts) => ssh::check((hosts, options), progress),
+        Transport::Ssh(hosts) => ssh::check((hosts, options), progress),
     }
 }
 
@@ -40,16 +40,16 @@ pub(in crate::lab) fn check(
 /// The cells cannot be made, or the hosts do not answer.
 pub(in crate::lab) fn open<'e>(
     execution: &'e Execution<'_>,
-    place: &'e Elsewhere,
+    place: &'e RemoteHosts,
     progress: &mut Progress<'_>,
 ) -> Result<Box<dyn Executor + 'e>> {
     let options = execution.options;
     let cells = Cells::open(&execution.results, &options.program, &options.mark_key)?;
     match &place.way {
-        Way::Slurm(slurm) => {
+        Transport::Slurm(slurm) => {
             Ok(Box::new(SlurmExecutor::open((place, slurm), cells, &options.stop)?))
         }
-        Way::Ssh(hosts) => {
+        Transport::Ssh(hosts) => {
             Ok(Box::new(SshExecutor::open((place, hosts), cells, options, progress)?))
         }
     }
@@ -60,13 +60,15 @@ pub(in crate::lab) fn open<'e>(
 /// # Errors
 /// The program cannot be read.
 pub fn preview(
-    place: &Elsewhere,
+    place: &RemoteHosts,
     (results, program): (&Path, &Path),
     plan: &Plan,
 ) -> Result<Option<String>> {
     let (place, blocks) = (&place.for_plan(plan), plan.blocks.most());
     match &place.way {
-        Way::Slurm(slurm) => slurm::preview((place, slurm), (results, program), blocks).map(Some),
-        Way::Ssh(_) => Ok(None),
+        Transport::Slurm(slurm) => {
+            slurm::preview((place, slurm), (results, program), blocks).map(Some)
+        }
+        Transport::Ssh(_) => Ok(None),
     }
 }

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
-use crate::domain::block::BlockReport;
 use crate::lab::progress::Progress;
 use crate::plan::BlockSpec;
+use rqps_model::block::BlockReport;
 
 /// Measures blocks, here or elsewhere. The coordinator keeps `gate.json` and decides which block
 /// counts; an executor sees to it that the run folders of a block are in the result folder when its

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::domain::client_hosts::HostsOfClients;
 use crate::lab::driver_hosts::DriverHosts;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::far::FarHost;
@@ -16,6 +15,7 @@ use crate::lab::progress::Progress;
 use crate::lab::relay::{ClientSide, Permit};
 use crate::lab::server_address::{self, ServersOn};
 use crate::plan::{Plan, step_files};
+use rqps_model::client_hosts::HostsOfClients;
 
 /// Bytes that are read of what a host says when its network is tried.
 const SAID_MOST: u64 = 64 << 10;

@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::cells::{self, Cell, Cells};
-use super::elsewhere::{Elsewhere, SlurmPartition};
+use super::elsewhere::{RemoteHosts, SlurmPartition};
 use super::job_script::{self, Batch};
 use super::seam::{BlockEnd, Executor};
 use super::slurm_batches::{self, Batches};
 use super::slurm_block::{self, TRIES, UnderWay};
 use super::slurm_queue::{self, QueuedTask};
 use super::unfit_nodes::UnfitNodes;
-use crate::domain::block::BlockReport;
 use crate::lab::far;
 use crate::lab::progress::Progress;
 use crate::plan::BlockSpec;
+use rqps_model::block::BlockReport;
 
 /// If this number of blocks fail before any is measured, the rest would fail, too.
 const HOPELESS: usize = 3;
@@ -69,7 +69,7 @@ impl<'e> SlurmExecutor<'e> {
     /// # Errors
     /// The folder cannot be read, or the controller does not answer.
     pub(crate) fn open(
-        (place, slurm): (&'e Elsewhere, &'e SlurmPartition),
+        (place, slurm): (&'e RemoteHosts, &'e SlurmPartition),
         cells: Cells,
         stop: &'e AtomicBool,
     ) -> Result<SlurmExecutor<'e>> {
@@ -425,7 +425,7 @@ impl Executor for SlurmExecutor<'_> {
 /// # Errors
 /// There is no current folder.
 pub(super) fn preview(
-    (place, slurm): (&Elsewhere, &SlurmPartition),
+    (place, slurm): (&RemoteHosts, &SlurmPartition),
     (results, program): (&Path, &Path),
     blocks: u32,
 ) -> Result<String> {

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::cells::Cells;
-use super::elsewhere::{Elsewhere, SlurmPartition};
+use super::elsewhere::{RemoteHosts, SlurmPartition};
 use super::job_script::{self, Batch};
 use super::slurm_queue::{self, NoAnswer, QueuedTask};
-use crate::results::{entries, replace_whole};
-use crate::units::short_hash;
+use rqps_model::units::short_hash;
+use rqps_results::{entries, replace_whole};
 
 /// Time for cancelled jobs to end.
 const CANCELLING: Duration = Duration::from_secs(45);
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// All jobs of a result folder.
 pub(super) struct Batches<'e> {
-    place: &'e Elsewhere,
+    place: &'e RemoteHosts,
     slurm: &'e SlurmPartition,
     /// The folder of all cells.
     folder: PathBuf,
@@ -47,7 +47,7 @@ impl<'e> Batches<'e> {
     /// # Errors
     /// The folder cannot be read, or the controller does not answer.
     pub(super) fn open(
-        (place, slurm): (&'e Elsewhere, &'e SlurmPartition),
+        (place, slurm): (&'e RemoteHosts, &'e SlurmPartition),
         of: &Cells,
     ) -> Result<Batches<'e>> {
         let folder = of.folder().to_owned();

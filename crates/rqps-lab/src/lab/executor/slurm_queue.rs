@@ -7,8 +7,8 @@ use std::process::Stdio;
 use anyhow::{Context, Result};
 use thiserror::Error;
 
-use crate::os::answer::answer;
-use crate::os::child::{self, ChildTask};
+use rqps_host::answer::answer;
+use rqps_host::child::{self, ChildTask};
 
 /// Slurm's default for the largest number of tasks in an array, where it does not tell.
 const ARRAY_MOST: usize = 1000;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::cells::{self, Cell, Cells};
-use super::elsewhere::{Elsewhere, SshHosts};
+use super::elsewhere::{RemoteHosts, SshHosts};
 use super::seam::{BlockEnd, Executor};
 use super::server_host::{self, Clients};
 use crate::lab::execution::ExecutionOptions;
@@ -24,8 +24,8 @@ use crate::lab::far::{
 };
 use crate::lab::progress::Progress;
 use crate::lab::relay::Relay;
-use crate::os::host;
 use crate::plan::BlockSpec;
+use rqps_host::host;
 
 /// Starts of a block on hosts that failed; then it is given up.
 const TRIES: u32 = 3;
@@ -38,7 +38,7 @@ const STOPPING: Duration = Duration::from_secs(60);
 
 /// The executor of hosts that ssh reaches.
 pub(crate) struct SshExecutor<'e> {
-    place: &'e Elsewhere,
+    place: &'e RemoteHosts,
     cells: Cells,
     options: &'e ExecutionOptions,
     hosts: Vec<SshHost>,
@@ -82,7 +82,7 @@ impl<'e> SshExecutor<'e> {
     /// # Errors
     /// A host cannot be reached, or rqps does not run there.
     pub(crate) fn open(
-        (place, ssh): (&'e Elsewhere, &'e SshHosts),
+        (place, ssh): (&'e RemoteHosts, &'e SshHosts),
         cells: Cells,
         options: &'e ExecutionOptions,
         progress: &mut Progress<'_>,
@@ -361,7 +361,7 @@ fn memory_of(link: &SshLink) -> Result<u64> {
 /// The host does not answer, or has no space.
 fn start_block(
     host: &SshHost,
-    (place, clients): (&Elsewhere, Option<&Clients>),
+    (place, clients): (&RemoteHosts, Option<&Clients>),
     (cell, folder, start, log): (&Cell, &str, &str, &PathBuf),
 ) -> Result<(Child, Option<Relay>)> {
     let spec = shell_word(&format!("{folder}/spec.json"));

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::{cells, unfit_nodes};
 use crate::plan::{Plan, file};
-use crate::results::ResultSet;
+use rqps_results::ResultSet;
 
 /// The progress of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum BlockState {
     /// A host has begun with it, and it has not come to its end.
     Begun,
     /// No host has begun with it.
-    Waiting,
+    BackgroundState,
 }
 
 /// Reads the progress of the plan in this result folder.
@@ -63,7 +63,7 @@ fn of_cell(cell: &Path) -> BlockState {
     let entries = fs::read_dir(cell).into_iter().flatten().flatten();
     let starts: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     match starts.iter().any(|start| start.join("block.json").exists()) {
-        _ if starts.is_empty() => BlockState::Waiting,
+        _ if starts.is_empty() => BlockState::BackgroundState,
         true => BlockState::Returned,
         false => BlockState::Begun,
     }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::os::mark::OwnFolder;
-use crate::os::plain;
-use crate::results::{entries, replace_whole};
+use rqps_host::mark::OwnFolder;
+use rqps_host::plain;
+use rqps_results::{entries, replace_whole};
 
 /// Bytes of a reason.
 const WHY_MOST: u64 = 4096;
@@ -101,7 +101,7 @@ fn reasons(folder: &Path) -> Result<BTreeMap<String, String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::mark::MarkKey;
+    use rqps_host::mark::MarkKey;
 
     #[test]
     fn each_node_is_told_once_and_forgotten_by_the_next_sitting() {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use super::link::SshLink;
 use super::shell::shell_word;
 use crate::lab::progress::Progress;
-use crate::os::host;
+use rqps_host::host;
 
 /// A host that has this rqps.
 pub(in crate::lab) struct FarHost {

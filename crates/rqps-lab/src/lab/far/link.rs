@@ -16,10 +16,10 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use super::shell::shell_word;
 use crate::lab::take_in;
-use crate::os::answer::{end_group, gather, joined};
-use crate::os::child::{self, ChildTask};
-use crate::parallel;
-use crate::units::short_hash;
+use rqps_host::answer::{end_group, gather, joined};
+use rqps_host::child::{self, ChildTask};
+use rqps_model::units::short_hash;
+use rqps_stats::parallel;
 
 /// Seconds after the last command until the shared connection ends by itself.
 const PERSIST_SECONDS: u32 = 20;

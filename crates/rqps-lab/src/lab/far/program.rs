@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::os::answer::answer;
-use crate::os::child::{self, ChildTask};
+use rqps_host::answer::answer;
+use rqps_host::child::{self, ChildTask};
 
 /// The file name of a copy of the program with this SHA-256.
 pub(in crate::lab) fn program_name(digest: &str) -> String {

@@ -9,8 +9,8 @@ use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::os::child::{self, ChildTask};
-use crate::units::short_hash;
+use rqps_host::child::{self, ChildTask};
+use rqps_model::units::short_hash;
 
 /// The folder above it, with a short path.
 const PARENT: &str = "/tmp";

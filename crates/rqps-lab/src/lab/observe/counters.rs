@@ -1,9 +1,9 @@
 //! Counters of the host, the disk and the server's processes: over the window and in each second.
 
-use crate::dbms::ControlPlane;
-use crate::domain::run::Usage;
 use crate::lab::observe::observer::{Edge, Observed, StepObserver};
-use crate::os::sample::{CounterSampler, Sample};
+use rqps_dbms::ControlPlane;
+use rqps_host::sample::{CounterSampler, Sample};
+use rqps_model::run::Usage;
 
 /// Reads the counters at each moment of the window.
 pub(crate) struct CounterObserver {

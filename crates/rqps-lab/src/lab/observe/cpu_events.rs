@@ -1,10 +1,10 @@
 //! Instructions and cycles of the server's processes and of the driver, as the CPU counts them.
 
-use crate::dbms::ControlPlane;
-use crate::domain::run::CpuEvents;
 use crate::lab::observe::observer::{Edge, Observed, StepObserver};
-use crate::os::hardware::{CountedEvent, EventCounters};
-use crate::os::tree;
+use rqps_dbms::ControlPlane;
+use rqps_host::hardware::{CountedEvent, EventCounters};
+use rqps_host::tree;
+use rqps_model::run::CpuEvents;
 
 const EVENTS: [CountedEvent; 2] = [CountedEvent::Instructions, CountedEvent::Cycles];
 

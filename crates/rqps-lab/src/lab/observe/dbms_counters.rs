@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::dbms::ControlPlane;
-use crate::domain::run::Counter;
 use crate::lab::observe::observer::{Edge, Observed, StepObserver};
+use rqps_dbms::ControlPlane;
+use rqps_model::run::Counter;
 
 /// Reads them before the clients begin and when they are gone. Without a server there are none, and
 /// nothing is missing.

@@ -1,10 +1,10 @@
 //! Observes other activity on the host during a step.
 
-use crate::dbms::ControlPlane;
-use crate::domain::endpoint::Endpoint;
-use crate::domain::gate::Disturbance;
 use crate::lab::observe::observer::{Edge, Observed, StepObserver};
-use crate::os::noise::disturbance::Watch;
+use rqps_dbms::ControlPlane;
+use rqps_host::noise::disturbance::Watch;
+use rqps_model::endpoint::Endpoint;
+use rqps_model::gate::Disturbance;
 
 /// Watches from before the clients start until they are done.
 pub(crate) struct DisturbanceObserver {

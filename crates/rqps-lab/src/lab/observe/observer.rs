@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::dbms::ControlPlane;
-use crate::domain::gate::Disturbance;
-use crate::domain::run::{Counter, Outcome, ServerEvent, Usage};
-use crate::domain::sampled::{Profiled, Waited};
+use rqps_dbms::ControlPlane;
+use rqps_model::gate::Disturbance;
+use rqps_model::run::{Counter, Outcome, ServerEvent, Usage};
+use rqps_model::sampled::{Profiled, Waited};
 
 /// A moment of a step, in this order. A second may come after the end of the window, where work
 /// went on.

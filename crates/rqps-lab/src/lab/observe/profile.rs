@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use crate::dbms::ControlPlane;
-use crate::domain::sampled::{CallGraph, Profiled};
 use crate::lab::observe::observer::{Edge, Observed, SampledStacks, StepObserver};
-use crate::os::perf::{self, EVENT, Perf, Recorded, Recording};
-use crate::os::tree;
+use rqps_dbms::ControlPlane;
+use rqps_host::perf::{self, EVENT, Perf, Recorded, Recording};
+use rqps_host::tree;
+use rqps_model::sampled::{CallGraph, Profiled};
 
 /// So long a process must live that is to be sampled.
 const SETTLE: Duration = Duration::from_millis(100);

@@ -5,9 +5,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::dbms::{self, ControlPlane};
-use crate::domain::run::ServerEvent;
 use crate::lab::observe::observer::{Edge, Observed, StepObserver};
+use rqps_dbms::{self as dbms, ControlPlane};
+use rqps_model::run::ServerEvent;
 
 /// Reads what the server writes into its log from the start of the window on.
 pub(crate) struct ServerLogObserver {

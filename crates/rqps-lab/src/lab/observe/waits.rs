@@ -1,9 +1,9 @@
 //! Observes waits of the server's threads in the window while they are on no CPU.
 
-use crate::dbms::ControlPlane;
-use crate::domain::sampled::Waited;
 use crate::lab::observe::observer::{Edge, Observed, StepObserver};
-use crate::os::waits::{Looking, Waits};
+use rqps_dbms::ControlPlane;
+use rqps_host::waits::{Looking, Waits};
+use rqps_model::sampled::Waited;
 
 /// Looks at the threads that serve clients.
 pub(crate) struct WaitObserver {

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::dbms::ControlPlane;
-use crate::domain::answers::{StepAnswers, TableRecord};
-use crate::domain::benchmark::{Phase, Step};
-use crate::domain::dialect::Dialect;
-use crate::driver::event::DriverEvent;
-use crate::driver::request::{DriverRequest, RequestBody, StepRequest, TableRead};
 use crate::lab::execution::Execution;
 use crate::lab::fault;
 use crate::lab::progress::Progress;
 use crate::lab::step_runner::{self, Silence, StepRunner};
 use crate::lab::target_state::TargetState;
+use rqps_dbms::ControlPlane;
+use rqps_driver::event::DriverEvent;
+use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, TableRead};
+use rqps_model::answers::{StepAnswers, TableRecord};
+use rqps_model::benchmark::{Phase, Step};
+use rqps_model::dialect::Dialect;
 
 /// A driver is silent for this long only if a statement takes too long.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -14,10 +14,10 @@ use anyhow::{Context, Result, anyhow};
 
 use super::message::{ClientSide, ClientWord, ServerWord};
 use super::permit::{DRIVERS, Permit};
-use crate::json;
 use crate::lab::bounded_lines::BoundedLines;
 use crate::lab::driver_child::{DriverChild, DriverLog};
 use crate::lab::driver_hosts::DriverHosts;
+use rqps_model::json;
 
 /// Between two looks whether a driver that says nothing more has ended.
 const LOOK: Duration = Duration::from_millis(10);

@@ -10,9 +10,9 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use super::message::CarrierHost;
-use crate::domain::endpoint::{Address, Endpoint};
-use crate::driver::request::{DriverRequest, RequestBody};
-use crate::json;
+use rqps_driver::request::{DriverRequest, RequestBody};
+use rqps_model::endpoint::{Address, Endpoint};
+use rqps_model::json;
 
 /// Drivers at once: two for each of many targets.
 pub(super) const DRIVERS: usize = 256;
@@ -104,8 +104,8 @@ fn is_page(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::endpoint::Tls;
-    use crate::driver::turns::token::TurnRules;
+    use rqps_driver::turns::token::TurnRules;
+    use rqps_model::endpoint::Tls;
 
     fn request(change: &dyn Fn(&mut Value)) -> String {
         let (order, round, ns) = (vec![0, 1], 2, 1);

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::message::{ClientSide, ClientWord, ServerWord};
-use crate::json;
 use crate::lab::bounded_lines::BoundedLines;
+use rqps_model::json;
 
 /// The other end says who carries clients at once.
 const GREETING: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! Simulated searches with known answers.
 
 use super::*;
-use crate::datagen::rng::Rng;
+use rqps_model::datagen::rng::Rng;
 
 fn normal(rng: &mut Rng) -> f64 {
     (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0

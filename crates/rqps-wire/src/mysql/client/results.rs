@@ -1,10 +1,10 @@
 //! Text statements that keep the last row of each result.
 
 use super::MysqlClient;
-use crate::wire::mysql::packet::{self, HEADER};
-use crate::wire::results::{LastRow, LastRows};
-use crate::wire::rows::RowSink;
-use crate::wire::{Reply, WireError};
+use crate::mysql::packet::{self, HEADER};
+use crate::results::{LastRow, LastRows};
+use crate::rows::RowSink;
+use crate::{Reply, WireError};
 
 impl MysqlClient {
     /// Runs text (COM_QUERY) and keeps the last row of each of its results.

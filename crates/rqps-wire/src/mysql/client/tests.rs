@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
 use super::*;
-use crate::domain::endpoint::{Tls, TlsMode};
-use crate::wire::mysql::login::{Greeting, scramble};
+use crate::mysql::login::{Greeting, scramble};
+use rqps_model::endpoint::{Tls, TlsMode};
 
 const OK: &[u8] = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
 /// Reply to COM_STMT_PREPARE: statement 5, one placeholder, no column.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
 use super::*;
-use crate::wire::postgres::message::ServerError;
+use crate::postgres::message::ServerError;
 
 const READY: &[u8] = b"Z\0\0\0\x05I";
 

@@ -2,11 +2,11 @@
 //! them: prepared, parsed each time, or in a pipeline.
 
 use super::{PostgresClient, Sent, Statement};
-use crate::wire::postgres::incoming::{header, whole};
-use crate::wire::postgres::message;
-use crate::wire::results::{LastRow, LastRows};
-use crate::wire::rows::{CountRows, KeepRows};
-use crate::wire::{Prepared, Reply, RowTexts, Value, WireError};
+use crate::postgres::incoming::{header, whole};
+use crate::postgres::message;
+use crate::results::{LastRow, LastRows};
+use crate::rows::{CountRows, KeepRows};
+use crate::{Prepared, Reply, RowTexts, Value, WireError};
 
 /// Result formats: all text.
 const TEXT_RESULTS: [u8; 2] = [0, 0];
