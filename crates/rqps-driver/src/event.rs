@@ -76,7 +76,7 @@ pub enum DriverEvent {
     /// The window has ended, but the work has not; counters read now belong to the window.
     WindowEnd,
     /// Work beside the window continues.
-    BackgroundState {
+    Waiting {
         /// The work.
         what: String,
     },

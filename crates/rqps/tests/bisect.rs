@@ -378,8 +378,11 @@ fn an_end_that_does_not_build_is_built_once() {
     let commits = commits.map(|(file, subject, text)| (file, subject.to_owned(), text.to_owned()));
     begin(&path);
     commit_all(&path, &commits);
-    let check = |words: &str, expected: &[&str]| {
-        let said = run_in(&self::words(words), folder.path());
+    let mut runs = 0;
+    let mut check = |words: &str, expected: &[&str]| {
+        runs += 1;
+        let words = format!("{words} --out out-{runs}");
+        let said = run_in(&self::words(&words), folder.path());
         let complaint = text(&said.stderr);
         assert!(!said.status.success(), "{complaint}");
         for part in expected {

@@ -26,9 +26,9 @@ const ALONE: Size = Size { targets: 1, steps: 3, blocks: 2, seconds: 20 };
 /// Opens all that can be opened and draws all that is drawn late.
 const OPEN_ALL: &str = "
     for (const fold of document.querySelectorAll('details')) fold.open = true;
-    await new Resolution(done => setTimeout(done, 300));
+    await new Promise(done => setTimeout(done, 300));
     for (const plot of CHARTS.keys()) draw(plot);
-    await new Resolution(done => setTimeout(done, 300));
+    await new Promise(done => setTimeout(done, 300));
 ";
 
 fn browser(test: &str) -> Option<Browser> {

@@ -260,7 +260,7 @@ fn pages_work_in_a_browser_from_the_file_system() {
     };
     let draw = "
         for (const plot of CHARTS.keys()) draw(plot);
-        await new Resolution(done => setTimeout(done, 300));
+        await new Promise(done => setTimeout(done, 300));
         const texts = [...document.querySelectorAll('svg text')].map(text => text.textContent);
         return { texts, width: document.documentElement.scrollWidth,
           ground: getComputedStyle(document.body).backgroundColor };";

@@ -118,9 +118,8 @@ fn maintain<W: Write>(
         return Ok(());
     }
     let what = maintenance.sql.clone();
-    let mut beat = |link: &mut ControlChannel<W>| {
-        Ok(link.say(&DriverEvent::BackgroundState { what: what.clone() })?)
-    };
+    let mut beat =
+        |link: &mut ControlChannel<W>| Ok(link.say(&DriverEvent::Waiting { what: what.clone() })?);
     crew.finish(SIGN_OF_LIFE, &mut beat, link)?;
     Ok(())
 }

@@ -58,7 +58,7 @@ fn wait<W: Write>(
         link.sleep(LOOK)?;
         looks = if quiet() { looks + 1 } else { 0 };
         if told.elapsed() > HEARTBEAT {
-            link.say(&DriverEvent::BackgroundState { what: what.to_owned() })?;
+            link.say(&DriverEvent::Waiting { what: what.to_owned() })?;
             told = Instant::now();
         }
     }

@@ -67,7 +67,7 @@ impl StepRunner<'_> {
         let (mut subject, mut profile) = (None, None);
         loop {
             match self.next(&mut driver, patience)? {
-                DriverEvent::Warming | DriverEvent::BackgroundState { .. } => {}
+                DriverEvent::Warming | DriverEvent::Waiting { .. } => {}
                 DriverEvent::Prepared => driver.go_on()?,
                 DriverEvent::BeforeCount { serving } => {
                     if let Some(counted) = &mut counted {

@@ -289,7 +289,7 @@ impl StepRunner<'_> {
         let mut window: Option<Window> = None;
         loop {
             match self.next(&mut driver, patience)? {
-                DriverEvent::Warming | DriverEvent::BackgroundState { .. } => {}
+                DriverEvent::Warming | DriverEvent::Waiting { .. } => {}
                 DriverEvent::Prepared => {
                     observers.edge(Edge::Prepared, self.control);
                     driver.go_on()?;

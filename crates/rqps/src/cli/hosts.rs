@@ -246,7 +246,7 @@ pub(super) fn status(results: &Path) -> Result<u8> {
         ("measured", |state| matches!(state, BlockState::Measured(_))),
         ("measured, results not yet fetched", |state| *state == BlockState::Returned),
         ("begun", |state| *state == BlockState::Begun),
-        ("waiting", |state| *state == BlockState::BackgroundState),
+        ("waiting", |state| *state == BlockState::Waiting),
         ("discarded, to be repeated", |state| *state == BlockState::Discarded),
     ];
     out!("{}: {} of {} blocks submitted", results.display(), status.blocks.len(), status.planned);

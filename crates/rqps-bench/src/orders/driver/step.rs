@@ -63,7 +63,7 @@ pub(crate) fn step_loop(
     }
     if let Some(checks) = &mut checks {
         let what = "the checks of consistency".to_owned();
-        link.say(&DriverEvent::BackgroundState { what })?;
+        link.say(&DriverEvent::Waiting { what })?;
         outcome.notes.extend(checks.end(new_orders, clients)?);
     }
     Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)

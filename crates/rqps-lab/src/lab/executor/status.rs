@@ -33,7 +33,7 @@ pub enum BlockState {
     /// A host has begun with it, and it has not come to its end.
     Begun,
     /// No host has begun with it.
-    BackgroundState,
+    Waiting,
 }
 
 /// Reads the progress of the plan in this result folder.
@@ -63,7 +63,7 @@ fn of_cell(cell: &Path) -> BlockState {
     let entries = fs::read_dir(cell).into_iter().flatten().flatten();
     let starts: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     match starts.iter().any(|start| start.join("block.json").exists()) {
-        _ if starts.is_empty() => BlockState::BackgroundState,
+        _ if starts.is_empty() => BlockState::Waiting,
         true => BlockState::Returned,
         false => BlockState::Begun,
     }
