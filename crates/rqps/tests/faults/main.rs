@@ -117,6 +117,11 @@ fn campaign(options: &Options, room: &Room) -> Vec<Record> {
         let done = done.lock().unwrap_or_else(PoisonError::into_inner);
         done.0.iter().filter(|record| record.outcome.counts()).count() as u64
     };
+    // A scene that can never be made would be tried for ever.
+    let broken = || {
+        let done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.0.iter().filter(|record| record.outcome == Outcome::Broken).count() as u64
+    };
     let at_work = AtomicU64::new(0);
     let work = || loop {
         at_work.fetch_add(1, Ordering::SeqCst);
@@ -125,6 +130,9 @@ fn campaign(options: &Options, room: &Room) -> Vec<Record> {
         }
         let number = next.fetch_add(1, Ordering::SeqCst);
         let Some(trial) = options.draw(number) else { break };
+        if broken() > options.count {
+            break;
+        }
         let record = room.carry_out(options, &trial);
         tell(&record);
         let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);

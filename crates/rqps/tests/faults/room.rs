@@ -47,6 +47,7 @@ exit $?
 
 /// What all trials share.
 pub(crate) struct Room {
+    repository: PathBuf,
     helpers: PathBuf,
     me: PathBuf,
     /// The own memory group, below which each trial has one.
@@ -71,7 +72,9 @@ impl Room {
         made(&["cc", "-shared", "-fPIC", "-O1", "-o", &shim, &source("shim.c"), "-ldl"])?;
         made(&["cc", "-O1", "-o", &cut, &source("power_cut.c")])?;
         let me = std::env::current_exe().map_err(|error| error.to_string())?;
-        Ok(Room { helpers, me, group: memory_group() })
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let repository = repository.canonicalize().map_err(|error| error.to_string())?;
+        Ok(Room { repository, helpers, me, group: memory_group() })
     }
 
     /// One trial in namespaces of its own; all that is left in them ends with it.
@@ -85,7 +88,7 @@ impl Room {
         command.args(["--mount", "--ipc", "--pid", "--net", "--fork", "--kill-child"]);
         command.args(["--mount-proc", "bash", "-c", ENTER, "bash"]);
         command.arg(options.program.as_deref().unwrap_or(Path::new(BUILT))).arg(BUILT);
-        command.arg(env!("CARGO_MANIFEST_DIR")).arg(&self.me).arg(&self.helpers);
+        command.arg(&self.repository).arg(&self.me).arg(&self.helpers);
         command.arg(group.as_deref().unwrap_or(Path::new("")));
         command.args(options.words_inside(trial.number)).stdin(Stdio::null());
         let said = self.helpers.join(format!("{}-{}.txt", trial.seed, trial.number));
