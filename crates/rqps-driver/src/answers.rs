@@ -5,6 +5,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::attempt::{ClientEvent, StatementError, Tally};
+use crate::cancel;
 use crate::connection::{Connection, Connector};
 use crate::event::DriverEvent;
 use crate::link::{ControlChannel, LabGone};
@@ -14,6 +15,9 @@ use rqps_wire::WireError;
 
 /// Most events.
 const EVENTS: u32 = 10;
+
+/// The longest time of a statement.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// No event begins later than this.
 const LATEST: Duration = Duration::from_secs(2);
@@ -31,6 +35,7 @@ pub fn ask<W: Write, E: ClientEvent>(
         recorded.begin();
     }
     let mut note = None;
+    let _limit = cancel::limit(LONGEST);
     let began = Instant::now();
     for number in 0..EVENTS {
         let attempt = event.attempt(&mut session, &mut Tally::default());

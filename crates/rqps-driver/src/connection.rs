@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::answer_keeper::AnswerKeeper;
+use crate::answer_keeper::{AnswerKeeper, only_read};
 use crate::cancel;
 use crate::fake::Fake;
 use crate::lull::wait_until_server_sleeps;
@@ -118,6 +118,10 @@ impl Connector {
                 .map_err(|error| format!("failed to set up a session with {sql:?}: {error}"))?;
         }
         if self.asks {
+            // Behind a pooler, what a session sets outlives it and falls to others.
+            if self.mark.is_none() {
+                only_read(&mut session, self.dialect);
+            }
             session = Connection::Recorded(Box::new(AnswerKeeper::over(session, self.dialect)));
         }
         Ok(session)

@@ -160,9 +160,10 @@ pub struct AwayClients {
 
 impl DriverRequest {
     /// True if its statements on a server of others must end with it: those of a load may take
-    /// hours.
+    /// hours. Those that only ask end after a time, on any server.
     pub fn cancels(&self) -> bool {
-        self.mark.is_some() && self.task.is_load()
+        let asks = self.asks || matches!(self.task, RequestBody::ReadTables(_));
+        asks || (self.mark.is_some() && self.task.is_load())
     }
 
     /// The number, among all clients of the step, of a client (from 0) of this driver.

@@ -1,8 +1,9 @@
 //! Reads what the tables hold, as checksums.
 
 use std::io::Write;
+use std::time::Duration;
 
-use crate::answer_keeper::only_read;
+use crate::cancel;
 use crate::connection::{Connection, Connector};
 use crate::event::DriverEvent;
 use crate::link::ControlChannel;
@@ -13,6 +14,9 @@ use rqps_model::dialect::Dialect;
 use rqps_model::row_digest::RowDigest;
 use rqps_model::sql_name::{Identifier, Literal};
 use rqps_wire::RowTexts;
+
+/// The longest time for reading a table.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Most tables.
 const TABLES: usize = 200;
@@ -48,7 +52,7 @@ pub(super) fn read<W: Write>(
 ) -> Result<(), Stop> {
     let dialect = connector.dialect();
     let mut session = connector.open(0)?;
-    only_read(&mut session, dialect);
+    let _limit = cancel::limit(LONGEST);
     let failed = |error| format!("failed to list the tables: {error}");
     let mut found = list(&mut session, dialect).map_err(failed)?;
     if let Some(names) = &task.names {
@@ -56,6 +60,7 @@ pub(super) fn read<W: Write>(
     }
     found.truncate(TABLES);
     for table in &found {
+        cancel::begin();
         let record = record(&mut session, (dialect, table), task.bytes_most);
         link.say(&DriverEvent::Table(Box::new(record)))?;
     }

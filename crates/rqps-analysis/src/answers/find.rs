@@ -1,9 +1,9 @@
 //! Compares answers and data of each target with those of the baseline.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::finding::{AnswerFinding, AnswerWeight, Told};
-use super::{replies, tables};
+use super::{replies, tables, windows};
 use crate::comparison::StepComparison;
 use rqps_model::answers::StepAnswers;
 use rqps_model::run::{Dataset, Run};
@@ -16,46 +16,75 @@ pub(crate) fn find(
     (labels, rules): (&[String], &Rules),
     steps: &mut [StepComparison],
 ) -> Vec<AnswerFinding> {
+    let mut bases: HashMap<(&str, u32, u32), &Run> = HashMap::new();
+    for run in dataset.runs.iter().filter(|run| run.record.key.label == labels[0]) {
+        bases.insert(block_of(run), run);
+    }
     let mut found: Vec<AnswerFinding> = Vec::new();
-    for run in &dataset.runs {
-        let place = labels.iter().position(|label| *label == run.record.key.label);
-        let Some(place) = place.filter(|place| *place > 0) else { continue };
-        let Some(base) = dataset.runs.iter().find(|base| is_base(base, run, &labels[0])) else {
-            continue;
-        };
-        for finding in of_pair(base, run) {
-            let voids = match finding.weight {
-                AnswerWeight::Data => !rules.data_differ,
-                AnswerWeight::Answer => !rules.ignore_answers,
-                AnswerWeight::Harmless | AnswerWeight::Uncompared => false,
-            };
-            let why = match finding.weight {
-                AnswerWeight::Data => "it reads data that differ from the baseline's",
-                _ => "its answers differ from the baseline's",
-            };
-            for step in steps.iter_mut().filter(|step| finding.steps.contains(&step.name)) {
-                let reasons = &mut step.targets[place].not_comparable;
-                if voids && !reasons.iter().any(|known| known == why) {
-                    reasons.push(why.to_owned());
-                }
-            }
-            if !found.contains(&finding) {
-                found.push(finding);
+    for (place, label) in labels.iter().enumerate().skip(1) {
+        let of_target = dataset.runs.iter().filter(|run| run.record.key.label == *label);
+        let pairs: Vec<(&Run, &Run)> = of_target
+            .filter_map(|run| Some((*bases.get(&block_of(run))?, run)))
+            .filter(|(base, run)| are_alike(base, run))
+            .collect();
+        let mut of_target: Vec<AnswerFinding> = Vec::new();
+        for finding in pairs.iter().flat_map(|(base, run)| of_pair(base, run)) {
+            if !of_target.contains(&finding) {
+                of_target.push(finding);
             }
         }
+        of_target.extend(of_windows(&pairs, &of_target, (&labels[0], label)));
+        of_target.iter().for_each(|finding| note(finding, (place, rules), steps));
+        found.extend(of_target);
     }
     found.sort_by_key(|finding| finding.weight);
     found
 }
 
-/// True if `base` is the baseline's run of the same block, on the same DBMS.
-fn is_base(base: &Run, run: &Run, label: &str) -> bool {
-    let (one, other) = (&base.record, &run.record);
-    one.key.label == label
-        && base.result_set == run.result_set
-        && (one.key.block, one.key.attempt) == (other.key.block, other.key.attempt)
-        && one.target.dbms == other.target.dbms
-        && one.seed == other.seed
+/// Notes in the steps of a finding that they cannot be compared.
+fn note(finding: &AnswerFinding, (place, rules): (usize, &Rules), steps: &mut [StepComparison]) {
+    let (voids, why) = match finding.weight {
+        AnswerWeight::Data => (!rules.data_differ, "it reads data that differ from the baseline's"),
+        AnswerWeight::Answer => (!rules.ignore_answers, "its answers differ from the baseline's"),
+        AnswerWeight::Harmless | AnswerWeight::Uncompared => (false, ""),
+    };
+    for step in steps.iter_mut().filter(|step| voids && finding.steps.contains(&step.name)) {
+        let reasons = &mut step.targets[place].not_comparable;
+        if !reasons.iter().any(|known| known == why) {
+            reasons.push(why.to_owned());
+        }
+    }
+}
+
+/// Result set, block and attempt of a run.
+fn block_of(run: &Run) -> (&str, u32, u32) {
+    (&run.result_set, run.record.key.block, run.record.key.attempt)
+}
+
+/// True if both are of one DBMS and had the same values.
+fn are_alike(base: &Run, run: &Run) -> bool {
+    base.record.target.dbms == run.record.target.dbms && base.record.seed == run.record.seed
+}
+
+/// Differences over the windows, in steps of which nothing else is known.
+fn of_windows(
+    pairs: &[(&Run, &Run)],
+    known: &[AnswerFinding],
+    labels: (&str, &str),
+) -> Vec<AnswerFinding> {
+    let is_told = |name: &String| {
+        let told = [AnswerWeight::Data, AnswerWeight::Answer];
+        let mut grave = known.iter().filter(|finding| told.contains(&finding.weight));
+        grave.any(|finding| finding.steps.contains(name))
+    };
+    let first = pairs.first().map_or(&[][..], |(base, _)| &base.steps);
+    let new = first.iter().filter(|step| step.index > 0 && step.reported && !is_told(&step.name));
+    new.filter_map(|step| {
+        let (weight, text) = windows::compare(pairs, step.index, labels)?;
+        let (target, steps) = (labels.1.to_owned(), vec![step.name.clone()]);
+        Some(AnswerFinding { weight, target, steps, text })
+    })
+    .collect()
 }
 
 fn of_pair(base: &Run, run: &Run) -> Vec<AnswerFinding> {

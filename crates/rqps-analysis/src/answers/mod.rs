@@ -6,6 +6,7 @@ mod finding;
 mod replies;
 mod rows;
 mod tables;
+mod windows;
 
 pub(super) use find::find;
 pub use finding::{AnswerFinding, AnswerWeight};

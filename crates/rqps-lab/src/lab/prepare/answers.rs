@@ -20,7 +20,7 @@ use rqps_model::benchmark::{Phase, Step};
 use rqps_model::dialect::Dialect;
 
 /// A driver is silent for this long only if a statement takes too long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Bytes of a table up to which its rows are read.
 const TABLE_BYTES: u64 = 256 << 20;
