@@ -451,9 +451,8 @@ fn a_server_that_does_not_answer_is_told() {
     let dsn = "theirs=postgres://rqps@/rqps?host=/nowhere";
     let output = scene.compare(&["sqlite", dsn], &words).output().unwrap();
     let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert_eq!(output.status.code(), Some(2), "before the first block: {said}");
     assert!(said.contains("/nowhere/.s.PGSQL.5432"), "{said}");
-    assert_eq!(run_of(&scene, "sqlite").1["status"], "complete");
 }
 
 /// The VACUUM after the load comes right after its commits, whose log may not be on disk yet.
