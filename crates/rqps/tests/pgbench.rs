@@ -299,10 +299,12 @@ fn check_same(server: &Theirs, scripts: &[&str], protocol: &str) {
             let own = |sql: &String| sql != "SELECT 1" && !sql.starts_with("EXPLAIN");
             session.into_iter().filter(own).collect::<Vec<String>>()
         };
-        // The session that asks for answers before the clients come.
-        let asks = |sql: &String| sql.contains("default_transaction_read_only");
-        let all = sessions.into_iter().filter(|session| !session.iter().any(asks)).map(of_client);
+        let all = sessions.into_iter().map(of_client);
         let mut long: Vec<Vec<String>> = all.filter(|session| session.len() > 40).collect();
+        if long.len() > 2 {
+            // The session that asks for answers, before the clients come.
+            long.remove(0);
+        }
         long.sort();
         long
     };
