@@ -276,6 +276,58 @@ fn steps_on_data_that_differ_have_no_verdict() {
     assert_eq!(given["answers"].as_array().map(Vec::len), Some(5), "only what reads: {given}");
 }
 
+/// `system_user` names a column before Postgres 16 and a keyword since; `random()` draws other
+/// numbers since 15. The first counts other rows, the second loads other rows.
+#[test]
+fn another_version_of_postgres_that_answers_differently_has_no_verdict() {
+    let test = "another_version_of_postgres_that_answers_differently_has_no_verdict";
+    let roots = builds::roots("", &["postgres@12.22.0", "postgres@17.2.0"]).unwrap_or_default();
+    let [old, new] = roots.as_slice() else {
+        return skipped::note(test, "it needs Postgres 12.22.0 and 17.2.0");
+    };
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let schema = "CREATE TABLE audit (id INT PRIMARY KEY, \"system_user\" TEXT, made TIMESTAMP \
+                  DEFAULT now());\n\
+                  INSERT INTO audit SELECT id, 'clerk' || id % 25 FROM generate_series(1, 5000) id;\n\
+                  CREATE TABLE drawn (id INT PRIMARY KEY);\n\
+                  SELECT setseed(0.5);\n\
+                  INSERT INTO drawn SELECT id FROM generate_series(1, 5000) id \
+                  WHERE random() < 0.9;\n";
+    fs::write(folder.path().join("schema.sql"), schema).unwrap();
+    let step = |name: &str, sql: &str| {
+        format!(
+            "[[step]]\nname = \"{name}\"\n[[step.event]]\n[[step.event.statement]]\nsql = \"{sql}\"\n"
+        )
+    };
+    let text = [
+        "[load]\nschema = [\"schema.sql\"]\n".to_owned(),
+        step("by-user", "SELECT count(*) FROM audit WHERE system_user = 'clerk7'"),
+        step("all", "SELECT count(*), sum(sqrt(id)) FROM audit"),
+        step("drawn", "SELECT count(*) FROM drawn"),
+    ];
+    fs::write(folder.path().join("shop.toml"), text.concat()).unwrap();
+    let target = |label: &str, root: &Path| format!("{label}=postgres={}", root.display());
+    let targets = [target("old", old), target("new", new)];
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let output = compare(folder.path(), &targets, &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let report = program::text(&output.stdout);
+    let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    let answer = "new: `SELECT count(*) FROM audit WHERE system_user = 'clerk7'`: 1 row on old, (200) \
+                  only there; 1 row on new, (0) only there (by-user)";
+    assert!(report.contains(answer), "{report}");
+    assert!(report.contains("new: table drawn: "), "{report}");
+    let json = rqps_in(&["report", "out", "--format", "json"], folder.path()).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let void = json["comparison"]["steps"].as_array().unwrap().iter().filter(|step| {
+        step["targets"][1]["not_comparable"].as_array().is_some_and(|why| !why.is_empty())
+    });
+    let mut void: Vec<&str> = void.map(|step| step["name"].as_str().unwrap()).collect();
+    void.sort_unstable();
+    assert_eq!(void, ["by-user", "drawn"]);
+}
+
 #[test]
 fn a_plan_holds_the_workload_and_refuses_another_file() {
     let _turn = turn();
