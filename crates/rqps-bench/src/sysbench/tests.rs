@@ -504,7 +504,7 @@ fn the_document_says_what_the_code_does() {
     assert!(
         document(&committed) == committed,
         "docs/sysbench.md is behind the code: \
-         cargo test -p rqps-published rewrite_sysbench_md -- --ignored"
+         cargo test -p rqps-bench rewrite_sysbench_md -- --ignored"
     );
 }
 
