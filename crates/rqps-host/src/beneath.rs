@@ -26,6 +26,8 @@ const AS_FOLDER: OFlags =
 /// Folders within each other that are removed at once. Each holds a descriptor, and whoever made
 /// them may have made thousands: deeper ones are moved up first.
 const DEPTH: usize = 100;
+/// How often others may remove a folder, between its making and its use, before that is an error.
+pub const REMOVALS: u32 = 1000;
 
 /// An opened folder.
 #[derive(Debug)]
@@ -111,21 +113,33 @@ impl Folder {
         Ok(made)
     }
 
-    /// As [`Folder::make`]; a folder of this user that is there already will do.
+    /// As [`Folder::make`]; a folder of this user that is there already will do. Other processes may
+    /// remove it at any moment while it is empty.
     ///
     /// # Errors
     /// As there, or another user owns what is there.
     pub fn make_or_find(&self, name: &OsStr, mode: u32) -> io::Result<Folder> {
-        match self.make(name, mode) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let found = self.child(name)?;
-                found.check_own()?;
-                match found.facts()?.mode() & 0o002 {
-                    0 => Ok(found),
-                    _ => Err(io::Error::other("every user may write into it")),
+        let mut tries = 0;
+        loop {
+            match self.make(name, mode).or_else(|error| self.find_own(name, error)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && tries < REMOVALS => {
+                    tries += 1;
                 }
+                made => return made,
             }
-            made => made,
+        }
+    }
+
+    /// The folder of this user that kept another from being made.
+    fn find_own(&self, name: &OsStr, error: io::Error) -> io::Result<Folder> {
+        if error.kind() != io::ErrorKind::AlreadyExists {
+            return Err(error);
+        }
+        let found = self.child(name)?;
+        found.check_own()?;
+        match found.facts()?.mode() & 0o002 {
+            0 => Ok(found),
+            _ => Err(io::Error::other("every user may write into it")),
         }
     }
 
@@ -506,6 +520,23 @@ mod tests {
         fs::write(&canary, "untouched").unwrap();
         let folder = Folder::open(&work.path().join("ours")).unwrap();
         (work, folder, canary)
+    }
+
+    #[test]
+    fn a_folder_that_another_removes_meanwhile_is_made_again() {
+        let (work, ours, _) = scene();
+        let (name, path) = (OsStr::new("shared"), work.path().join("ours/shared"));
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    fs::remove_dir(&path).ok();
+                }
+            });
+            let made = (0..5000).find_map(|_| ours.make_or_find(name, 0o711).err());
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(made.is_none(), "{made:?}");
+        });
     }
 
     #[test]

@@ -2,14 +2,15 @@
 //! started it removes them, or the next block on that host.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use rqps_host::beneath::{self, Folder};
-use rqps_host::lock::Lock;
+use rqps_host::beneath::{self, Folder, REMOVALS};
+use rqps_host::lock::{Lock, LockError};
 use rqps_host::mark::{MarkKey, OwnFolder};
 use rqps_model::units::short_hash;
 
@@ -34,11 +35,21 @@ impl BlockFolder {
     /// The folder cannot be made, or another process measures the same block.
     pub(in crate::lab) fn make(work: &Path, out: &Path, key: &MarkKey) -> Result<BlockFolder> {
         let (all, path, lock_path) = paths(work, out)?;
-        make_folder_of_user(work)?;
-        remove_leftovers(&all, key);
-        let acquire = || Lock::acquire(&lock_path, &format!("rqps, block in {}", out.display()));
-        // The first time, a block that ends may remove the empty folder under it.
-        let lock = acquire().or_else(|_| acquire())?;
+        let doing = format!("rqps, block in {}", out.display());
+        let mut tries = 0;
+        let lock = loop {
+            make_folder_of_user(work)?;
+            remove_leftovers(&all, key);
+            match Lock::acquire(&lock_path, &doing) {
+                // A block that ended has removed the empty folder.
+                Err(LockError::Io { source, .. })
+                    if source.kind() == io::ErrorKind::NotFound && tries < REMOVALS =>
+                {
+                    tries += 1;
+                }
+                lock => break lock?,
+            }
+        };
         let own = key.claim(&path).context("keep data of a block")?;
         Ok(BlockFolder { own, lock_path, _lock: lock })
     }
