@@ -2,43 +2,16 @@
 //! user wants one.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use crate::error::Reason;
 use crate::progress::Progress;
-use rqps_host::answer::{gather, joined};
+use rqps_host::command_output::{CommandOutput, gather, joined};
 use rqps_model::build::Dbms;
 
 /// Time between two looks at a running client.
 const POLL: Duration = Duration::from_millis(20);
-
-/// The end of a client.
-pub(super) struct Ended {
-    /// Its exit status.
-    pub(super) status: ExitStatus,
-    /// Standard output.
-    pub(super) output: String,
-    /// Standard error.
-    pub(super) errors: String,
-}
-
-impl Ended {
-    /// Both streams, standard output first.
-    pub(super) fn said(&self) -> String {
-        format!("{}{}", self.output, self.errors)
-    }
-
-    /// "exited with 1", "was killed by signal 9".
-    pub(super) fn how(&self) -> String {
-        match (self.status.code(), self.status.signal()) {
-            (Some(code), _) => format!("exited with {code}"),
-            (None, Some(signal)) => format!("was killed by signal {signal}"),
-            (None, None) => "ended".to_string(),
-        }
-    }
-}
 
 /// Runs a client to its end; `text` says each second what it is doing. `package` is the Debian
 /// package that has the client, for the error when it is missing.
@@ -48,7 +21,7 @@ pub(super) fn run(
     dbms: Dbms,
     progress: &mut Progress<'_>,
     text: impl Fn() -> String,
-) -> Result<Ended, Reason> {
+) -> Result<CommandOutput, Reason> {
     let mut child = start(command, package, dbms)?;
     let output = gather(child.stdout.take());
     let errors = gather(child.stderr.take());
@@ -57,7 +30,7 @@ pub(super) fn run(
         // Ctrl-C reaches the client too, and it may be the first to end.
         progress.check()?;
     }
-    Ok(Ended { status, output: joined(output), errors: joined(errors) })
+    Ok(CommandOutput { status, output: joined(output), errors: joined(errors) })
 }
 
 /// Starts a client with nothing to read and both its streams piped.

@@ -12,7 +12,7 @@ use crate::error::Reason;
 use crate::libraries;
 use crate::progress::Progress;
 use rqps_dbms::spec::{self, DbmsSpec};
-use rqps_host::{answer, child};
+use rqps_host::{child, command_output};
 use rqps_model::bounded;
 use rqps_model::build::{Dbms, Version};
 use rqps_model::units;
@@ -29,8 +29,9 @@ pub(super) fn reported(binary: &Path, dbms: Dbms) -> Result<String, Reason> {
     let mut command = stranger(binary)?;
     command.args(spec::of(dbms).and_then(DbmsSpec::server).map_or(&[][..], |s| s.version_args));
     command.arg("--version");
-    let answer = answer::answer(command).map_err(|said| diagnosed(binary, said))?;
-    if !answer.success {
+    let answer =
+        command_output::run(command).map_err(|error| diagnosed(binary, error.to_string()))?;
+    if !answer.success() {
         return Err(diagnosed(binary, answer.complaint()));
     }
     let mut lines = answer.output.lines().map(str::trim);
@@ -128,10 +129,10 @@ pub(super) fn script_runs(root: &Path) -> Result<(), Reason> {
     // `BEGIN` blocks run, although the script is only compiled.
     let mut command = stranger(Path::new("perl"))?;
     command.arg("-c").arg(&script);
-    let said = match answer::answer(command) {
-        Ok(answer) if answer.success => return Ok(()),
+    let said = match command_output::run(command) {
+        Ok(answer) if answer.success() => return Ok(()),
         Ok(answer) => answer.complaint(),
-        Err(said) => said,
+        Err(error) => error.to_string(),
     };
     Err(Reason::MissingProgram {
         program: "perl",

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::elf::{self, Elf};
-use rqps_host::answer;
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output;
 
 /// The default folders of libraries; the multiarch folders are Debian's.
 const SYSTEM_FOLDERS: [&str; 8] = [
@@ -89,8 +89,8 @@ fn host_libraries() -> BTreeMap<String, Vec<PathBuf>> {
     for program in ["ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"] {
         let mut command = child::command(program, ChildTask::Work);
         command.arg("-p");
-        if let Ok(answer) = answer::answer(command)
-            && answer.success
+        if let Ok(answer) = command_output::run(command)
+            && answer.success()
         {
             return parse_ldconfig(&answer.output);
         }

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::client::{self, Ended};
+use crate::client;
 use crate::error::Reason;
 use crate::progress::Progress;
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output::CommandOutput;
 use rqps_model::build::Dbms;
 
 /// Words by which mvn says that it cannot reach a repository, the most telling first.
@@ -122,7 +123,7 @@ fn name(fetch: &Fetch<'_>) -> String {
 }
 
 /// Tells a version that does not exist from a repository that cannot be reached, by mvn's words.
-fn classify(fetch: &Fetch<'_>, ended: &Ended) -> Reason {
+fn classify(fetch: &Fetch<'_>, ended: &CommandOutput) -> Reason {
     let said = ended.said();
     let mut parts = fetch.coordinates.split(':');
     let artifact =

@@ -1,8 +1,8 @@
 //! The last lines of a server's log, and what they tell.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+
+use rqps_host::plain;
 
 /// Lines shown of a log.
 const TAIL_LINES: usize = 15;
@@ -24,7 +24,8 @@ pub(super) struct Words {
 
 /// Reads the end of `path` from byte `start` on: older lines are of an earlier start.
 pub(super) fn read(path: &Path, start: u64) -> Words {
-    let text = read_end(path, start).unwrap_or_default();
+    let text = plain::end(path, start, TAIL_BYTES).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let tail = if lines.is_empty() {
         format!("; its log {} is empty", path.display())
@@ -60,15 +61,6 @@ fn quote(lines: &[&str]) -> String {
 /// The size of a log before something is appended to it.
 pub(super) fn end(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |facts| facts.len())
-}
-
-fn read_end(path: &Path, start: u64) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
-    let from = start.max(file.metadata()?.len().saturating_sub(TAIL_BYTES));
-    file.seek(SeekFrom::Start(from))?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Messages of servers in lower case, and their meanings. The first match counts.

@@ -56,6 +56,24 @@ impl Folder {
         Ok(Folder { file, path: path.to_owned() })
     }
 
+    /// The folder that holds `path`, which the user named, and the name there.
+    ///
+    /// # Errors
+    /// The path has no last name; the folder is not there.
+    pub(super) fn above(path: &Path) -> io::Result<(Folder, &OsStr)> {
+        let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
+        Ok((Folder::open(path.parent().unwrap_or(Path::new("")))?, name))
+    }
+
+    /// As [`Folder::above`], which is made if need be.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn made_above(path: &Path) -> io::Result<(Folder, &OsStr)> {
+        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))?;
+        Folder::above(path)
+    }
+
     /// Where it was when it was opened.
     pub fn path(&self) -> &Path {
         &self.path
@@ -428,11 +446,7 @@ impl FreshFolder {
     /// # Errors
     /// It is a link, another user's, or not empty.
     pub fn take(path: &Path, mode: u32) -> io::Result<FreshFolder> {
-        let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
-        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-            std::fs::create_dir_all(above)?;
-        }
-        let above = Folder::open(path.parent().unwrap_or(Path::new("")))?;
+        let (above, name) = Folder::made_above(path)?;
         let folder = above.make_or_find(name, mode)?;
         match folder.entries()?.is_empty() {
             true => Ok(FreshFolder { folder }),
@@ -459,9 +473,8 @@ impl FreshFolder {
     /// The system refuses.
     pub fn remove(&self) -> io::Result<()> {
         self.folder.empty()?;
-        let path = self.folder.path();
-        let above = Folder::open(path.parent().unwrap_or(Path::new("")))?;
-        above.unlink_folder(path.file_name().unwrap_or_default())
+        let (above, name) = Folder::above(self.folder.path())?;
+        above.unlink_folder(name)
     }
 }
 
@@ -478,8 +491,7 @@ fn found(opened: io::Result<Folder>) -> io::Result<Option<Folder>> {
 /// # Errors
 /// Another user owns it; the system refuses.
 pub fn remove_made(path: &Path, user: Option<Identity>) -> io::Result<()> {
-    let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
-    let above = Folder::open(path.parent().unwrap_or(Path::new("")))?;
+    let (above, name) = Folder::above(path)?;
     let folder = above.below(Path::new(name))?;
     let owner = folder.facts()?.uid();
     if user.is_none_or(|user| user.uid != owner) {

@@ -252,14 +252,14 @@ fn own_group<'a>(own: &'a str, mounts: &str) -> Option<(Version, PathBuf, &'a st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_root::made_root;
+    use crate::test_support::root_with;
 
     const LIMIT: u64 = 64 << 20;
 
     /// A host with version 2 alone, this process in `/a/b.scope`. `own` and `above` are the
     /// controllers that the group and that above it pass on.
     fn version_two(own: &str, above: &str, there: &str) -> tempfile::TempDir {
-        made_root(&[
+        root_with(&[
             ("proc/self/cgroup", "0::/a/b.scope\n"),
             ("proc/self/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n"),
             ("sys/fs/cgroup/cgroup.subtree_control", "cpu io\n"),
@@ -326,7 +326,7 @@ mod tests {
         let root = version_two("", "cpu\n", "cpu io\n");
         let text = MemoryGroup::create(root.path(), "x", LIMIT).expect_err("refused").to_string();
         assert!(text.contains("no memory controller") && text.contains("b.scope may not use it"));
-        let none = made_root(&[("proc/self/cgroup", "0::/\n"), ("proc/self/mounts", "")]);
+        let none = root_with(&[("proc/self/cgroup", "0::/\n"), ("proc/self/mounts", "")]);
         let text = MemoryGroup::create(none.path(), "x", LIMIT).expect_err("refused").to_string();
         assert!(
             text.contains("no mounted controller") && text.contains("leave out the limit"),
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_container_sees_its_own_group_as_the_mounted_one() {
-        let root = made_root(&[
+        let root = root_with(&[
             ("proc/self/cgroup", "4:memory:/docker/abc\n0::/\n"),
             ("proc/self/mounts", "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n"),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", ""),

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::time::ClockId;
+
 /// A source of time.
 pub trait TimeSource: Send + Sync {
     /// Nanoseconds since the clock's start; never goes back.
@@ -108,18 +110,22 @@ impl TimeSource for FakeClock {
 
 /// The monotonic clock of the host, nanoseconds: the same in all processes.
 pub fn monotonic_ns() -> u64 {
-    nanoseconds(rustix::time::ClockId::Monotonic)
+    now(ClockId::Monotonic)
 }
 
 /// The wall clock, nanoseconds since 1970.
 pub fn unix_ns() -> u64 {
-    nanoseconds(rustix::time::ClockId::Realtime)
+    now(ClockId::Realtime)
 }
 
-fn nanoseconds(clock: rustix::time::ClockId) -> u64 {
+pub(crate) fn now(clock: ClockId) -> u64 {
     let time = rustix::time::clock_gettime(clock);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+    nanoseconds(time.tv_sec, time.tv_nsec)
+}
+
+pub(crate) fn nanoseconds(seconds: i64, more: i64) -> u64 {
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(more).unwrap_or(0))
 }
 
 /// The wall clock: RFC 3339, UTC, whole seconds: `2026-01-31T08:05:09Z`.

@@ -6,11 +6,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 
 use rustix::process::{DumpableBehavior, Signal};
+use rustix::stdio;
 
-use crate::user::{self, Identity, is_root};
+use crate::user::{Identity, is_root};
 
 /// The environment variables that such code finds, if they are set.
 const VARIABLES: [&str; 2] = ["PATH", "LANG"];
@@ -18,10 +19,8 @@ const VARIABLES: [&str; 2] = ["PATH", "LANG"];
 /// The variable with the places of Lua modules, separated by semicolons.
 const LUA_PATH: &str = "LUA_PATH";
 
-/// Numbers of the standard streams.
-const STDIN: RawFd = 0;
-const STDOUT: RawFd = 1;
-const STDERR: RawFd = 2;
+/// Their numbers are below.
+const STANDARD_STREAMS: RawFd = 3;
 
 /// The environment of a process for such code. It works in another folder, so relative places of
 /// modules become absolute.
@@ -50,10 +49,9 @@ fn absolute_places(places: &str) -> String {
 ///
 /// The process has too many open files, or a stream is closed.
 pub fn take_streams() -> io::Result<(File, File)> {
-    let (input, output) = (duplicate(STDIN)?, duplicate(STDOUT)?);
-    let nothing = File::open("/dev/null")?;
-    put(nothing.as_raw_fd(), STDIN)?;
-    put(STDERR, STDOUT)?;
+    let (input, output) = (duplicate(stdio::stdin())?, duplicate(stdio::stdout())?);
+    stdio::dup2_stdin(File::open("/dev/null")?)?;
+    stdio::dup2_stdout(stdio::stderr())?;
     Ok((input, output))
 }
 
@@ -63,35 +61,19 @@ pub fn take_streams() -> io::Result<(File, File)> {
 ///
 /// As [`take_streams`].
 pub fn log() -> io::Result<File> {
-    duplicate(STDERR)
+    duplicate(stdio::stderr())
 }
 
-fn duplicate(stream: RawFd) -> io::Result<File> {
-    // SAFETY: only a number for the kernel, which refuses it if the stream is closed.
-    let stream = unsafe { BorrowedFd::borrow_raw(stream) };
-    Ok(File::from(rustix::io::fcntl_dupfd_cloexec(stream, STDERR + 1)?))
+fn duplicate(stream: BorrowedFd<'_>) -> io::Result<File> {
+    Ok(File::from(rustix::io::fcntl_dupfd_cloexec(stream, STANDARD_STREAMS)?))
 }
 
-fn put(from: RawFd, to: RawFd) -> io::Result<()> {
-    // SAFETY: the call takes two numbers. Nothing in this process owns a standard stream.
-    succeeded(unsafe { libc::dup2(from, to) }).map(|_| ())
-}
-
-/// Becomes the unprivileged user, if rqps runs as root, before this process loads a library that is
-/// under test. A process that runs scripts has done so already.
+/// Becomes that user, if rqps runs as root, before this process loads a library that is under test.
+/// A process that runs scripts has done so already.
 ///
 /// # Errors
 ///
-/// The process may not change its user.
-pub fn load_foreign_code() -> Result<(), String> {
-    become_unprivileged(Some(user::of_libraries().identity()))
-}
-
-/// As [`load_foreign_code`], as that user.
-///
-/// # Errors
-///
-/// As there. The text is a complete message.
+/// The process may not change its user. The text is a complete message.
 pub fn become_unprivileged(user: Option<Identity>) -> Result<(), String> {
     let user = user.filter(|_| is_root());
     give_up_rights(user).map_err(|error| {

@@ -146,12 +146,7 @@ pub fn copy_tree(
         }
         Ok(())
     })?;
-    let (above, name) = (to.parent().unwrap_or(Path::new("")), to.file_name());
-    let name = name.ok_or_else(|| fault("make", to)(io::Error::other("it has no name")))?;
-    if !above.as_os_str().is_empty() {
-        fs::create_dir_all(above).map_err(fault("make", above))?;
-    }
-    let target = Folder::open(above).and_then(|above| above.make_or_find(name, 0o700));
+    let target = Folder::made_above(to).and_then(|(above, name)| above.make_or_find(name, 0o700));
     let target = target.map_err(fault("make", to))?;
     let mut copier = Copier { of, progress, copied: Copied::default() };
     copier.folder(&source, &target)?;

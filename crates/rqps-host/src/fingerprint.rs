@@ -2,16 +2,15 @@
 //! kernel shows that somebody changed it later.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use rqps_model::units;
+use crate::plain;
+use rqps_model::{bounded, units};
 
 /// Most entries of a tree. What has more is no build.
 const ENTRIES_MOST: usize = 500_000;
@@ -63,29 +62,26 @@ impl Fingerprint {
     /// Something cannot be read, changed meanwhile, or is no file.
     pub fn of(path: &Path) -> io::Result<Fingerprint> {
         let path = path.canonicalize()?;
+        let (mut sum, mut marks) = (Sha256::new(), Vec::new());
         if !path.is_dir() {
-            let (sha256, mark) = hashed(&path)?;
-            let marks = vec![(path.clone(), mark)];
-            let (bytes, keeps_links) = (mark.bytes, false);
-            return Ok(Fingerprint { path, sha256, files: 1, bytes, marks, keeps_links });
+            marks.push((path.clone(), hash_into(&mut sum, &path, bounded::plain(&path))?));
+            return Ok(Fingerprint::new(path, &sum.finalize(), marks, false));
         }
-        let mut sum = Sha256::new();
-        let mut marks = Vec::new();
-        for file in files_below(&path)? {
-            let (sha256, mark) = hashed(&file)?;
+        for file in files(&path, false)? {
+            let mut own = Sha256::new();
+            let mark = hash_into(&mut own, &file, bounded::plain(&file))?;
             let name = file.strip_prefix(&path).unwrap_or(&file);
             sum.update(name.as_os_str().as_encoded_bytes());
-            sum.update(format!("\0{sha256}\n"));
+            sum.update(format!("\0{}\n", units::hex(&own.finalize())));
             marks.push((file, mark));
         }
-        Ok(Fingerprint {
-            path,
-            sha256: units::hex(&sum.finalize()),
-            files: marks.len(),
-            bytes: marks.iter().map(|(_, mark)| mark.bytes).sum(),
-            marks,
-            keeps_links: false,
-        })
+        Ok(Fingerprint::new(path, &sum.finalize(), marks, false))
+    }
+
+    fn new(path: PathBuf, sum: &[u8], marks: Vec<(PathBuf, Mark)>, keeps_links: bool) -> Self {
+        let bytes = marks.iter().map(|(_, mark)| mark.bytes).sum();
+        let (sha256, files) = (units::hex(sum), marks.len());
+        Fingerprint { path, sha256, files, bytes, marks, keeps_links }
     }
 
     /// Reads a folder of sources as a build of it does: all files below, and links by where they
@@ -95,9 +91,8 @@ impl Fingerprint {
     /// Something cannot be read, changes meanwhile, or `each` ended it.
     pub fn of_sources(path: &Path, each: &mut dyn FnMut() -> bool) -> io::Result<Fingerprint> {
         let path = path.canonicalize()?;
-        let mut sum = Sha256::new();
-        let mut marks = Vec::new();
-        for file in sources_below(&path)? {
+        let (mut sum, mut marks) = (Sha256::new(), Vec::new());
+        for file in files(&path, true)? {
             let name = file.strip_prefix(&path).unwrap_or(&file);
             sum.update(name.as_os_str().as_encoded_bytes());
             sum.update([0]);
@@ -107,7 +102,9 @@ impl Fingerprint {
                     sum.update(fs::read_link(&file)?.as_os_str().as_encoded_bytes());
                     Mark::of(&facts)
                 }
-                false => hash_into(&mut sum, &file, open_source(&file)?)?,
+                // Others may put a link to what only root may read in the place of a file, or
+                // above it.
+                false => hash_into(&mut sum, &file, plain::open_without_links(&file))?,
             };
             sum.update([0]);
             marks.push((file, mark));
@@ -115,14 +112,7 @@ impl Fingerprint {
                 return Err(io::ErrorKind::Interrupted.into());
             }
         }
-        Ok(Fingerprint {
-            path,
-            sha256: units::hex(&sum.finalize()),
-            files: marks.len(),
-            bytes: marks.iter().map(|(_, mark)| mark.bytes).sum(),
-            marks,
-            keeps_links: true,
-        })
+        Ok(Fingerprint::new(path, &sum.finalize(), marks, true))
     }
 
     /// Checks that nobody has changed, added or removed a file since. Costs one look at each file.
@@ -132,20 +122,15 @@ impl Fingerprint {
     pub fn check(&self) -> Result<(), String> {
         let gone = |path: &Path| format!("{}: it was changed after it was allowed", path.display());
         let now = match self.path.is_dir() {
-            true if self.keeps_links => sources_below(&self.path).map_err(|_| gone(&self.path))?,
-            true => files_below(&self.path).map_err(|_| gone(&self.path))?,
+            true => files(&self.path, self.keeps_links).map_err(|_| gone(&self.path))?,
             false => vec![self.path.clone()],
         };
         if now.len() != self.marks.len() {
             return Err(gone(&self.path));
         }
         for (path, (known, mark)) in now.iter().zip(&self.marks) {
-            let now = match self.keeps_links {
-                true => fs::symlink_metadata(path),
-                false => fs::metadata(path),
-            };
-            let same = now.is_ok_and(|metadata| Mark::of(&metadata) == *mark);
-            if path != known || !same {
+            let now = look(path, self.keeps_links);
+            if path != known || !now.is_ok_and(|facts| Mark::of(&facts) == *mark) {
                 return Err(gone(path));
             }
         }
@@ -153,20 +138,13 @@ impl Fingerprint {
     }
 }
 
-/// SHA-256 of a file that is opened once, and its mark.
-fn hashed(path: &Path) -> io::Result<(String, Mark)> {
-    let mut sum = Sha256::new();
-    let file = open_file(path).map_err(|error| named(path, &error))?;
-    let mark = hash_into(&mut sum, path, file)?;
-    Ok((units::hex(&sum.finalize()), mark))
-}
-
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Adds the content of an open file to a hash. Returns its mark.
-fn hash_into(sum: &mut Sha256, path: &Path, mut file: File) -> io::Result<Mark> {
+/// Adds the content of an opened file to a hash. Returns its mark.
+fn hash_into(sum: &mut Sha256, path: &Path, file: io::Result<File>) -> io::Result<Mark> {
+    let mut file = file.map_err(|error| named(path, &error))?;
     let wrong = |what: &str| io::Error::other(format!("{}: {what}", path.display()));
     let before = Mark::of(&file.metadata()?);
     let mut bytes = 0;
@@ -188,93 +166,44 @@ fn hash_into(sum: &mut Sha256, path: &Path, mut file: File) -> io::Result<Mark> 
     }
 }
 
-/// Opens a plain file of a folder that others may change meanwhile: no link may be put in its place
-/// or above it, where rqps as root would read what they may not.
-///
-/// # Errors
-/// It is a link, lies behind one, or is no plain file.
-pub fn open_source(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        // An old kernel, or a container that does not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(path, flags, Mode::empty())?,
-        opened => opened?,
-    };
-    let file = File::from(opened);
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no plain file any more")),
-    }
-}
-
 /// Files and links of a folder of sources: its own path and that of each below it, in order.
 ///
 /// # Errors
 /// A folder cannot be read; there are too many files.
 pub fn sources_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let (mut found, mut open, mut entries) = (Vec::new(), vec![folder.to_path_buf()], 0);
-    while let Some(next) = open.pop() {
-        for entry in fs::read_dir(&next).map_err(|error| named(&next, &error))? {
-            let path = entry?.path();
-            let kind = fs::symlink_metadata(&path).map_err(|error| named(&path, &error))?;
-            if kind.is_dir() {
-                open.push(path);
-            } else if kind.is_file() || kind.is_symlink() {
-                found.push(path);
-            }
-            entries += 1;
-            if entries > ENTRIES_MOST {
-                let text = format!("{}: more than {ENTRIES_MOST} files", folder.display());
-                return Err(io::Error::other(text));
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
+    files(folder, true)
 }
 
-/// Opens what is a file, and never waits for the other end of a pipe.
-///
-/// # Errors
-/// It cannot be read, or is no file.
-pub fn open_file(path: &Path) -> io::Result<File> {
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
-    }
+fn look(path: &Path, keeps_links: bool) -> io::Result<Metadata> {
+    if keeps_links { fs::symlink_metadata(path) } else { fs::metadata(path) }
 }
 
-/// All files below a folder, in order. A folder that several links lead to counts once.
-fn files_below(root: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut folders = vec![root.to_owned()];
-    let mut entries = 0;
+/// All files below a folder, in order. Links are files of their own, or followed; then a folder
+/// that several lead to counts once.
+fn files(root: &Path, keeps_links: bool) -> io::Result<Vec<PathBuf>> {
+    let (mut files, mut folders) = (Vec::new(), vec![root.to_owned()]);
+    let (mut seen, mut entries) = (BTreeSet::new(), 0);
     while let Some(folder) = folders.pop() {
-        let metadata = fs::metadata(&folder)?;
-        if !seen.insert((metadata.dev(), metadata.ino())) {
+        let facts = fs::metadata(&folder)?;
+        if !seen.insert((facts.dev(), facts.ino())) {
             continue;
         }
-        let mut found: Vec<PathBuf> = Vec::new();
-        for entry in fs::read_dir(&folder)? {
-            found.push(entry?.path());
-        }
-        found.sort();
+        let found = fs::read_dir(&folder).map_err(|error| named(&folder, &error))?;
+        let found = found.map(|entry| Ok(entry?.path())).collect::<io::Result<BTreeSet<_>>>()?;
         entries += found.len();
         if entries > ENTRIES_MOST {
             let text = format!("{}: more than {ENTRIES_MOST} files", root.display());
             return Err(io::Error::other(text));
         }
-        // A link that leads nowhere is nothing that could be read.
-        for (path, metadata) in found.into_iter().filter_map(|path| {
-            let metadata = fs::metadata(&path).ok()?;
-            Some((path, metadata))
-        }) {
-            if metadata.is_dir() {
+        for path in found {
+            let facts = match look(&path, keeps_links) {
+                // A link that leads nowhere is nothing that could be read.
+                Err(_) if !keeps_links => continue,
+                facts => facts.map_err(|error| named(&path, &error))?,
+            };
+            if facts.is_dir() {
                 folders.push(path);
-            } else if metadata.is_file() {
+            } else if facts.is_file() || facts.is_symlink() {
                 files.push(path);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{affinity, disk, proc};
 use rqps_model::host::{Host, Tuning};
@@ -182,18 +182,24 @@ impl Facts<'_> {
     }
 
     fn mitigations(&mut self, path: &str) -> BTreeMap<String, String> {
+        let files = self.folder("mitigations", path).into_iter().filter_map(|(name, path)| {
+            Some((name, fs::read_to_string(path).ok()?.trim().to_string()))
+        });
+        files.collect()
+    }
+
+    /// Names and paths of what is in a folder.
+    fn folder(&mut self, fact: &str, path: &str) -> Vec<(String, PathBuf)> {
         let entries = match fs::read_dir(self.root.join(path)) {
             Ok(entries) => entries,
             Err(error) => {
-                self.absent("mitigations", &format!("read /{path}: {error}"));
-                return BTreeMap::new();
+                self.absent(fact, &format!("read /{path}: {error}"));
+                return Vec::new();
             }
         };
-        let files = entries.filter_map(Result::ok).filter_map(|entry| {
-            let state = fs::read_to_string(entry.path()).ok()?;
-            Some((entry.file_name().to_string_lossy().into_owned(), state.trim().to_string()))
-        });
-        files.collect()
+        let named =
+            |entry: fs::DirEntry| (entry.file_name().to_string_lossy().into_owned(), entry.path());
+        entries.flatten().map(named).collect()
     }
 
     fn tuning(&mut self, microcode: Option<String>) -> Tuning {
@@ -225,19 +231,11 @@ impl Facts<'_> {
     }
 
     fn numa(&mut self) -> BTreeMap<String, String> {
-        let path = "sys/devices/system/node";
-        let entries = match fs::read_dir(self.root.join(path)) {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.absent("numa", &format!("read /{path}: {error}"));
-                return BTreeMap::new();
-            }
-        };
-        let nodes = entries.filter_map(Result::ok).filter_map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let cpus = fs::read_to_string(entry.path().join("cpulist")).ok()?;
-            name.starts_with("node").then(|| (name, cpus.trim().to_owned()))
-        });
+        let nodes = self.folder("numa", "sys/devices/system/node").into_iter();
+        let nodes =
+            nodes.filter(|(name, _)| name.starts_with("node")).filter_map(|(name, path)| {
+                Some((name, fs::read_to_string(path.join("cpulist")).ok()?.trim().to_owned()))
+            });
         nodes.collect()
     }
 
@@ -278,11 +276,11 @@ fn hypervisor() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_root::made_root;
+    use crate::test_support::root_with;
     use rqps_model::host::fingerprint;
 
     fn tree() -> tempfile::TempDir {
-        made_root(&[
+        root_with(&[
             (
                 "proc/cpuinfo",
                 "processor: 0\nmodel name: M\nmicrocode\t: 0x2b000590\ncore id: 0\nflags: a \

@@ -8,11 +8,11 @@ compile_error!(
 );
 
 pub mod affinity;
-pub mod answer;
 pub mod beneath;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
+pub mod command_output;
 pub mod confinement;
 pub mod disk;
 pub mod fingerprint;
@@ -22,8 +22,6 @@ pub mod give;
 pub mod hardware;
 pub mod host;
 pub mod lock;
-#[cfg(test)]
-mod made_root;
 pub mod mark;
 pub mod noise;
 pub mod perf;
@@ -32,15 +30,16 @@ pub mod plain;
 mod private_folder;
 pub mod proc;
 pub mod process;
+pub mod process_freezer;
 pub mod profile_names;
 pub mod sample;
 pub mod secret;
 pub mod shared_memory;
 pub mod shared_page;
 pub mod spinner;
-pub mod standstill;
 pub mod symbols;
-pub mod tiles;
+#[cfg(test)]
+mod test_support;
 pub mod tree;
 pub mod user;
 pub mod valgrind;

@@ -99,16 +99,13 @@ impl MarkKey {
     /// Something else is there, a link for instance; the system refuses.
     pub fn claim(&self, path: &Path) -> Result<OwnFolder, MarkError> {
         let io = |source| MarkError::Io { path: path.to_owned(), source };
-        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-            std::fs::create_dir_all(above).map_err(io)?;
-        }
+        let (above, name) = Folder::made_above(path).map_err(io)?;
         if let Some(found) = self.look(path, true)? {
             return Ok(found);
         }
-        let (above, name) = place(path).map_err(io)?;
-        let folder = above.make(&name, PASSABLE).map_err(io)?;
+        let folder = above.make(name, PASSABLE).map_err(io)?;
         self.write(&folder).map_err(io)?;
-        Ok(OwnFolder { above, name, folder })
+        Ok(OwnFolder { above, name: name.to_owned(), folder })
     }
 
     /// Marks a folder that this process has just made.
@@ -117,8 +114,8 @@ impl MarkKey {
     /// A link is in its place; the system refuses.
     pub fn mark_made(&self, path: &Path) -> Result<(), MarkError> {
         let io = |source| MarkError::Io { path: path.to_owned(), source };
-        let (above, name) = place(path).map_err(io)?;
-        let folder = above.below(Path::new(&name)).map_err(io)?;
+        let (above, name) = Folder::above(path).map_err(io)?;
+        let folder = above.below(Path::new(name)).map_err(io)?;
         folder.check_own().and_then(|()| self.write(&folder)).map_err(io)
     }
 
@@ -141,8 +138,8 @@ impl MarkKey {
             Ok(facts) if !facts.is_dir() => return Err(not_ours("it is no folder")),
             Ok(_) => {}
         }
-        let (above, name) = place(path).map_err(io)?;
-        let folder = above.below(Path::new(&name)).map_err(io)?;
+        let (above, name) = Folder::above(path).map_err(io)?;
+        let folder = above.below(Path::new(name)).map_err(io)?;
         folder.check_own().map_err(|error| not_ours(&error.to_string()))?;
         let read = folder.text_of(OsStr::new(MARK), None, LENGTH as u64 + 1).unwrap_or_default();
         if read != self.mark(&folder).map_err(io)? {
@@ -156,19 +153,13 @@ impl MarkKey {
             }
             self.write(&folder).map_err(io)?;
         }
-        Ok(Some(OwnFolder { above, name, folder }))
+        Ok(Some(OwnFolder { above, name: name.to_owned(), folder }))
     }
 
     fn write(&self, folder: &Folder) -> io::Result<()> {
         // All may read it: it is good for no other folder.
         folder.replace(OsStr::new(MARK), self.mark(folder)?.as_bytes(), 0o644)
     }
-}
-
-/// Opens the folder above a path, and the name in it.
-fn place(path: &Path) -> io::Result<(Folder, OsString)> {
-    let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
-    Ok((Folder::open(path.parent().unwrap_or(Path::new(".")))?, name.to_owned()))
 }
 
 /// The key of the state folder.

@@ -1,7 +1,7 @@
 //! The program perf: samples the stacks of running processes, and names their functions.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal};
 use thiserror::Error;
 
 use crate::child::{self, ChildTask};
+use crate::command_output::{self, gather, joined};
 use crate::perf_script::{ScriptReader, Stacks};
 use rqps_model::sampled::CallGraph;
 
@@ -110,16 +111,14 @@ impl Perf {
 
     /// Runs it for a moment and returns what it wrote to standard output.
     fn say(&self, doing: &'static str, words: &[&str]) -> Result<String, PerfError> {
-        let output = child::command(&self.program, ChildTask::Work)
-            .args(words)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| self.broken(doing, error.to_string()))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(self.broken(doing, first_words(&said, &output.status.to_string())));
+        let mut command = child::command(&self.program, ChildTask::Work);
+        command.args(words);
+        let said =
+            command_output::run(command).map_err(|error| self.broken(doing, error.to_string()))?;
+        match said.success() {
+            true => Ok(said.output),
+            false => Err(self.broken(doing, first_words(&said.errors, &said.status.to_string()))),
         }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     fn broken(&self, doing: &'static str, why: String) -> PerfError {
@@ -269,13 +268,7 @@ impl Recorded {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| broken(error.to_string()))?;
-        let errors = child.stderr.take();
-        let errors = thread::spawn(move || {
-            let mut text = String::new();
-            // Unreadable output counts as no message.
-            errors.map(|mut errors| errors.read_to_string(&mut text));
-            text
-        });
+        let errors = gather(child.stderr.take());
         let mut script = ScriptReader::new(window);
         let mut lines = BufReader::new(child.stdout.take().ok_or_else(|| broken("?".to_owned()))?);
         let mut line = Vec::new();
@@ -288,7 +281,7 @@ impl Recorded {
             }
         }
         let status = child.wait().map_err(|error| broken(error.to_string()))?;
-        let said = errors.join().unwrap_or_default();
+        let said = joined(errors);
         match status.success() {
             true => Ok(script.end()),
             false => Err(broken(first_words(&said, &status.to_string()))),
@@ -313,12 +306,6 @@ fn first_words(said: &str, otherwise: &str) -> String {
     let tells = |line: &&str| line.len() > "Error:".len() && !line.starts_with("[ perf record:");
     let line = said.lines().map(str::trim).find(tells);
     line.unwrap_or(otherwise).to_owned()
-}
-
-/// Seconds of the monotonic clock, which samples have as their time.
-pub fn monotonic_seconds() -> f64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
 /// The file of the samples of NAME: `folder/NAME.perf`.

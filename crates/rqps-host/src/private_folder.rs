@@ -1,6 +1,6 @@
 //! Folders for the sockets of a server: only its user may enter them, and they go with it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
@@ -25,21 +25,20 @@ impl PrivateFolder {
     }
 
     fn made(path: &Path, user: Option<Identity>) -> io::Result<PrivateFolder> {
-        let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
         let parent = path.parent().unwrap_or(Path::new("/"));
         // The user of the folder cannot put another in its place: that is in this one's hands.
-        let made_above = match (parent.parent(), parent.file_name()) {
-            (Some(place), Some(name)) if !parent.exists() => {
-                let place = Folder::open(place)?;
+        let made_above = match parent.exists() {
+            true => None,
+            false => {
+                let (place, name) = Folder::above(parent)?;
                 place.make(name, 0o711)?;
                 Some((place, name.to_owned()))
             }
-            _ => None,
         };
-        let above = match &made_above {
-            Some((place, name)) => place.below(Path::new(name))?,
-            None => Folder::open(parent)?,
-        };
+        let (mut above, name) = Folder::above(path)?;
+        if let Some((place, name)) = &made_above {
+            above = place.below(Path::new(name))?;
+        }
         let folder = above.make(name, 0o700)?;
         let made = PrivateFolder { above, folder, made_above };
         if let Some(user) = user {
@@ -67,18 +66,8 @@ impl Drop for PrivateFolder {
 /// Removes the private folder of a warden that could not. Its name is random and only this process
 /// and its warden know it; links in it are removed, not followed.
 pub(super) fn remove_private_folder(path: &Path) {
-    let _ = in_folder(path, |above, name| above.remove(name));
-    if let Some(above) = path.parent() {
-        // Only an empty one goes, and the place for everyone is none of its own.
-        let _ = in_folder(above, |place, name| place.unlink_folder(name));
-    }
-}
-
-/// Does something in the folder of a path, with its last name.
-pub(super) fn in_folder<T>(
-    path: &Path,
-    act: impl Fn(&Folder, &OsStr) -> io::Result<T>,
-) -> io::Result<T> {
-    let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
-    act(&Folder::open(path.parent().unwrap_or(Path::new("/")))?, name)
+    let _ = Folder::above(path).and_then(|(above, name)| above.remove(name));
+    // Only an empty one goes, and the place for everyone is none of its own.
+    let above = path.parent().unwrap_or(Path::new(""));
+    let _ = Folder::above(above).and_then(|(place, name)| place.unlink_folder(name));
 }

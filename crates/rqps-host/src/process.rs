@@ -24,7 +24,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::child::{self, ChildTask};
 use crate::private_folder::remove_private_folder;
 use crate::shared_memory::{self, SharedPiece};
-use crate::tree::stat_of;
+use crate::tree::{self, stat_of};
 use crate::user::Identity;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
@@ -432,16 +432,10 @@ fn listen(output: impl Read, said: &Said) {
 /// All of /proc is read, unlike in [`crate::tree::processes`]: the kernel's lists of children
 /// may lack some while others come and go, and here none may be missed.
 pub fn tree(root: u32) -> Vec<u32> {
-    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for (pid, parent) in all_processes() {
-        children.entry(parent).or_default().push(pid);
-    }
-    let mut found = vec![root];
-    let mut next = 0;
+    let mut children = tree::children_of_all();
+    let (mut found, mut next) = (vec![root], 0);
     while let Some(pid) = found.get(next) {
-        if let Some(more) = children.remove(pid) {
-            found.extend(more);
-        }
+        found.extend(children.remove(pid).unwrap_or_default());
         next += 1;
     }
     found
@@ -462,18 +456,6 @@ pub fn owner_of_unix_socket(path: &Path) -> Option<u32> {
     let stream = UnixStream::connect(path).ok()?;
     let owner = rustix::net::sockopt::socket_peercred(&stream).ok()?;
     u32::try_from(owner.pid.as_raw_nonzero().get()).ok()
-}
-
-/// Every process with its parent.
-fn all_processes() -> Vec<(u32, u32)> {
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| Some((pid, parent_of(pid)?)))
-        .collect()
 }
 
 /// Sends a signal; a process that is gone already is no error.

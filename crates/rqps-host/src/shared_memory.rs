@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::plain;
+use crate::{plain, tree};
 
 /// The C library's folder of shared memory, one file each.
 const FOLDER: &str = "/dev/shm";
@@ -40,7 +40,7 @@ pub fn remove_abandoned(pieces: &BTreeSet<SharedPiece>, uid: u32) -> bool {
     if left.is_empty() {
         return false;
     }
-    let used = mapped_by(all_ids());
+    let used = mapped_by(tree::all_processes());
     // It may be gone already, and other errors cannot be reported here.
     left.difference(&used).for_each(SharedPiece::remove);
     !left.is_disjoint(&used)
@@ -64,7 +64,7 @@ pub fn left_since(begun: SystemTime, uid: u32) -> BTreeSet<SharedPiece> {
     if lists.is_empty() {
         return BTreeSet::new();
     }
-    let used = mapped_by(all_ids());
+    let used = mapped_by(tree::all_processes());
     let dead = lists.into_iter().filter(|(list, _)| !used.contains(list));
     dead.flat_map(|(list, listed)| listed.into_iter().chain([list])).collect()
 }
@@ -93,12 +93,6 @@ fn lists(folder: &Path, begun: SystemTime, uid: u32) -> Vec<(SharedPiece, BTreeS
             (SharedPiece::File(path), listed)
         })
         .collect()
-}
-
-/// The id of every process.
-fn all_ids() -> Vec<u32> {
-    let names = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 impl SharedPiece {

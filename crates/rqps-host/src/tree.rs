@@ -23,8 +23,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 
+use rustix::time::ClockId;
 use thiserror::Error;
 
+use crate::clock;
 use crate::proc::{self, ProcessStat};
 use rqps_model::run::CpuTime;
 
@@ -248,9 +250,12 @@ pub fn memory(root: u32) -> Result<Memory, TreeError> {
 
 /// CPU time of this process so far, all threads.
 pub fn own_cpu() -> Cpu {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let stat = stat_of(std::process::id()).unwrap_or_default();
-    Cpu { total_ns: timespec_ns(now), user_ticks: stat.user, system_ticks: stat.system }
+    Cpu {
+        total_ns: clock::now(ClockId::ProcessCPUTime),
+        user_ticks: stat.user,
+        system_ticks: stat.system,
+    }
 }
 
 /// The id of the calling thread.
@@ -260,12 +265,7 @@ pub fn thread_id() -> u32 {
 
 /// CPU time of the calling thread so far, ns.
 pub fn thread_cpu_ns() -> u64 {
-    timespec_ns(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
-}
-
-fn timespec_ns(time: rustix::time::Timespec) -> u64 {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+    clock::now(ClockId::ThreadCPUTime)
 }
 
 /// /proc/PID/stat.
@@ -293,17 +293,10 @@ pub fn process_clock_ns(pid: u32) -> io::Result<u64> {
     let mut id: libc::clockid_t = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both calls only write to the one place whose address they are given, and it is alive.
-    let failed = unsafe {
-        match libc::clock_getcpuclockid(pid, &mut id) {
-            0 if libc::clock_gettime(id, &mut time) == 0 => None,
-            0 => Some(io::Error::last_os_error()),
-            error => Some(io::Error::from_raw_os_error(error)),
-        }
-    };
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
-            + u64::try_from(time.tv_nsec).unwrap_or(0)),
+    match unsafe { (libc::clock_getcpuclockid(pid, &mut id), libc::clock_gettime(id, &mut time)) } {
+        (0, 0) => Ok(clock::nanoseconds(time.tv_sec, time.tv_nsec)),
+        (0, _) => Err(io::Error::last_os_error()),
+        (error, _) => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
@@ -348,16 +341,19 @@ fn children_by_thread(parent: &ProcessStat) -> Option<Vec<u32>> {
     Some(children)
 }
 
-fn children_of_all() -> BTreeMap<u32, Vec<u32>> {
+/// Parent → children, of all processes of the host.
+pub(crate) fn children_of_all() -> BTreeMap<u32, Vec<u32>> {
     let mut all: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    let Ok(entries) = fs::read_dir("/proc") else { return all };
-    for name in entries.filter_map(Result::ok).map(|entry| entry.file_name()) {
-        let pid = name.to_str().and_then(|name| name.parse().ok());
-        if let Some(stat) = pid.and_then(|pid| stat_of(pid).ok()) {
-            all.entry(stat.parent).or_default().push(stat.pid);
-        }
+    for stat in all_processes().filter_map(|pid| stat_of(pid).ok()) {
+        all.entry(stat.parent).or_default().push(stat.pid);
     }
     all
+}
+
+/// The numbers of all processes of the host.
+pub(crate) fn all_processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 #[cfg(test)]

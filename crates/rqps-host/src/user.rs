@@ -167,13 +167,7 @@ fn parse_line(line: &str) -> Option<User> {
 /// # Errors
 /// He owns one, or may write into one that is not sticky.
 pub fn check_alone(path: &Path, user: &User) -> Result<(), UserError> {
-    let look = |path: &Path| {
-        let look = |source| UserError::Look { path: path.to_owned(), source };
-        fs::metadata(path).map_err(look)
-    };
-    let whole = fs::canonicalize(path)
-        .map_err(|source| UserError::Look { path: path.to_owned(), source })?;
-    for folder in whole.ancestors() {
+    for folder in whole(path)?.ancestors() {
         let facts = look(folder)?;
         let may_write = facts.mode() & (class_bit(facts.uid(), facts.gid(), user) << 1) != 0;
         let is_sticky = facts.mode() & 0o1000 != 0;
@@ -184,17 +178,22 @@ pub fn check_alone(path: &Path, user: &User) -> Result<(), UserError> {
     Ok(())
 }
 
+fn whole(path: &Path) -> Result<PathBuf, UserError> {
+    fs::canonicalize(path).map_err(|source| UserError::Look { path: path.to_owned(), source })
+}
+
+fn look(path: &Path) -> Result<fs::Metadata, UserError> {
+    fs::metadata(path).map_err(|source| UserError::Look { path: path.to_owned(), source })
+}
+
 /// Checks that `user` can get to `path`: every folder above it, and itself if it is a folder, may
 /// be entered. Access control lists and supplementary groups are not considered.
 pub fn check_reachable(path: &Path, user: &User) -> Result<(), UserError> {
-    let whole = fs::canonicalize(path)
-        .map_err(|source| UserError::Look { path: path.to_owned(), source })?;
-    let mut folders: Vec<&Path> = whole.ancestors().collect();
-    folders.reverse();
-    for folder in folders {
-        let facts = fs::metadata(folder)
-            .map_err(|source| UserError::Look { path: folder.to_owned(), source })?;
-        if facts.is_dir() && !may_enter(facts.mode(), facts.uid(), facts.gid(), user) {
+    let whole = whole(path)?;
+    let folders: Vec<&Path> = whole.ancestors().collect();
+    for folder in folders.into_iter().rev() {
+        let facts = look(folder)?;
+        if facts.is_dir() && facts.mode() & class_bit(facts.uid(), facts.gid(), user) == 0 {
             return Err(UserError::Closed {
                 wanted: path.to_owned(),
                 user: user.name.clone(),
@@ -211,11 +210,6 @@ pub fn can_read(path: &Path, user: &User) -> bool {
     let is_open =
         |facts: fs::Metadata| facts.mode() & (class_bit(facts.uid(), facts.gid(), user) << 2) != 0;
     check_reachable(path, user).is_ok() && fs::metadata(path).is_ok_and(is_open)
-}
-
-/// The execute bit that counts for `user`.
-fn may_enter(mode: u32, uid: u32, gid: u32, user: &User) -> bool {
-    mode & class_bit(uid, gid, user) != 0
 }
 
 /// The execute bit of the owner, else of the group, else of others.
@@ -256,7 +250,7 @@ mod tests {
     fn the_bit_of_owner_group_or_others_counts() {
         let user = User { name: "u".to_owned(), uid: 7, gid: 8 };
         let check = |mode, uid, gid, may| {
-            assert_eq!(may_enter(mode, uid, gid, &user), may, "{mode:o} {uid} {gid}");
+            assert_eq!(mode & class_bit(uid, gid, &user) != 0, may, "{mode:o} {uid} {gid}");
         };
         check(0o700, 7, 0, true);
         check(0o077, 7, 8, false);

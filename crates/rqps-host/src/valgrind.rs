@@ -2,17 +2,17 @@
 //! instructions of every function, and switches that counting on and off.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Stdio;
+use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::beneath::Folder;
 use crate::child::{self, ChildTask};
+use crate::command_output;
 use crate::user::Identity;
 
 /// Default time that a process under valgrind may be silent.
@@ -27,9 +27,6 @@ const SIMULATE: [&str; 2] = ["--cache-sim=yes", "--branch-sim=yes"];
 
 /// Bytes that are read of what callgrind wrote of a thread.
 const LONGEST: u64 = 1 << 30;
-
-/// Between two looks at the program that passes an order on.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// An error of valgrind.
 #[derive(Debug, Error)]
@@ -96,13 +93,11 @@ impl Valgrind {
         };
         let (valgrind, vgdb) = (find("valgrind")?, find("vgdb")?);
         let broken = |why: String| ValgrindError::Broken { program: valgrind.clone(), why };
-        let said = child::command(&valgrind, ChildTask::Work)
-            .arg("--version")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| broken(error.to_string()))?;
-        let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-        if !said.status.success() || !version.starts_with("valgrind") {
+        let mut command = child::command(&valgrind, ChildTask::Work);
+        command.arg("--version");
+        let said = command_output::run(command).map_err(|error| broken(error.to_string()))?;
+        let version = said.output.trim().to_owned();
+        if !said.success() || !version.starts_with("valgrind") {
             return Err(broken(format!("it ended with {} and said `{version}`", said.status)));
         }
         Ok(Valgrind { valgrind, vgdb, version, patience })
@@ -161,8 +156,7 @@ impl Callgrind {
     }
 
     fn place(&self) -> io::Result<(Folder, &OsStr)> {
-        let name = self.folder.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
-        let above = Folder::open(self.folder.parent().unwrap_or(Path::new("")))?;
+        let (above, name) = Folder::above(&self.folder)?;
         above.check_own()?;
         Ok((above, name))
     }
@@ -279,53 +273,14 @@ impl Callgrind {
             // A process does not answer to anybody else, root included.
             command.uid(user.uid).gid(user.gid);
         }
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
+        let patience = self.programs.patience / ORDER_SHARE;
+        let said = command_output::run_with(command, Stdio::null(), patience)
             .map_err(|error| fault(format!("{}: {error}", self.programs.vgdb.display())))?;
-        let (status, said) = hear(child, self.programs.patience / ORDER_SHARE).map_err(fault)?;
-        if !status {
-            return Err(fault(said.trim().replace('\n', "; ")));
+        match said.success() {
+            true => Ok(said.said()),
+            false => Err(fault(said.said().trim().replace('\n', "; "))),
         }
-        Ok(said)
     }
-}
-
-/// Waits for a program, but not for ever, and returns whether it was content, and all that it said.
-fn hear(mut child: Child, patience: Duration) -> Result<(bool, String), String> {
-    let outputs = [
-        child.stdout.take().map(|it| Box::new(it) as Box<dyn Read + Send>),
-        child.stderr.take().map(|it| Box::new(it) as Box<dyn Read + Send>),
-    ];
-    let readers = outputs.into_iter().flatten().map(|mut output| {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            // Unreadable output counts as no message.
-            let _ = output.read_to_end(&mut bytes);
-            String::from_utf8_lossy(&bytes).into_owned()
-        })
-    });
-    let readers: Vec<_> = readers.collect();
-    let deadline = Instant::now() + patience;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < deadline => thread::sleep(LOOK),
-            other => {
-                // Both fail only for a process that is gone.
-                child.kill().ok();
-                child.wait().ok();
-                return Err(match other {
-                    Err(error) => error.to_string(),
-                    _ => format!("it does not answer within {} s", patience.as_secs_f64()),
-                });
-            }
-        }
-    };
-    let said: Vec<String> = readers.into_iter().filter_map(|it| it.join().ok()).collect();
-    Ok((status.success(), said.concat()))
 }
 
 /// The number in `Thread 12: status = VgTs_WaitSys syscall 7 (lwpid 4711)`.
@@ -339,7 +294,6 @@ fn number_of(said: &str, thread: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::process::Command;
 
     use super::*;
 
@@ -352,21 +306,6 @@ mod tests {
         check(7, Some(1));
         check(77, Some(12));
         check(1, None);
-    }
-
-    #[test]
-    fn a_process_that_does_not_answer_is_given_up() {
-        let spawn = |program: &str, word: &str| {
-            let mut command = Command::new(program);
-            command.arg(word).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            command.spawn().unwrap()
-        };
-        let silent = spawn("sleep", "1000");
-        let pid = silent.id();
-        let error = hear(silent, Duration::from_millis(20)).unwrap_err();
-        assert_eq!(error, "it does not answer within 0.02 s");
-        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it lives on");
-        assert_eq!(hear(spawn("echo", "yes"), PATIENCE), Ok((true, "yes\n".to_owned())));
     }
 
     #[test]

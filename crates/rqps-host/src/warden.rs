@@ -3,9 +3,8 @@
 #![allow(unsafe_code)] // One block: `pre_exec` in `ProcessSpec::start`.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -17,9 +16,10 @@ use rustix::process::{Resource, Signal, WaitOptions};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::private_folder::{PrivateFolder, in_folder};
+use crate::beneath::Folder;
+use crate::private_folder::PrivateFolder;
 use crate::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
-use crate::{cgroup, shared_memory};
+use crate::{cgroup, plain, shared_memory};
 use rqps_model::json;
 
 /// Time between two looks at the tree while it is being ended.
@@ -137,11 +137,12 @@ impl ProcessSpec {
             let place = format!("{what} {}", path.display());
             move |error: io::Error| io::Error::new(error.kind(), format!("{place}: {error}"))
         };
-        let log = own_log(&self.log).map_err(named("open the log", &self.log))?;
+        let log = plain::to_append(&self.log).map_err(named("open the log", &self.log))?;
         let stdin = match &self.stdin {
             Some(path) => {
-                let file = in_folder(path, |folder, name| folder.read_of(name, None));
-                Stdio::from(file.map_err(named("open", path))?)
+                let opened =
+                    Folder::above(path).and_then(|(above, name)| above.read_of(name, None));
+                Stdio::from(opened.map_err(named("open", path))?)
             }
             None => Stdio::null(),
         };
@@ -166,18 +167,6 @@ impl ProcessSpec {
             io::Error::new(error.kind(), format!("{error} (working folder {folder})"))
         };
         Ok(command.spawn().map_err(hint)?.id())
-    }
-}
-
-/// Opens a log at its end, making it if need be. A link in its place is refused.
-fn own_log(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let log = options.open(path)?;
-    let facts = log.metadata()?;
-    match facts.is_file() && facts.nlink() == 1 {
-        true => Ok(log),
-        false => Err(io::Error::other("it is no regular file, or has several names")),
     }
 }
 

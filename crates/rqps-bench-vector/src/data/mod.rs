@@ -11,6 +11,7 @@ pub mod hdf5;
 pub mod matrix;
 pub mod npy;
 mod open;
+pub mod simd;
 pub mod statistics;
 mod synthetic;
 pub mod truth;

@@ -6,7 +6,7 @@
 //! precision.
 
 use crate::data::matrix::{Matrix, Numbers};
-use rqps_host::tiles::{
+use crate::data::simd::{
     self, ByteQuad, FloatRow, Instructions, OFFSET, QUERIES, ROWS, SignedQuads, Tile,
 };
 use rqps_model::vector::{Distance, dot};
@@ -69,7 +69,7 @@ pub fn exact(
             &every
         }
     };
-    let by = tiles::instructions();
+    let by = simd::instructions();
     let search = Search { train, test, distance, ids, k, by };
     match (&train.values, &test.values, distance) {
         (Numbers::Bytes(rows), Numbers::Bytes(queries), Distance::Euclidean) => {
@@ -116,7 +116,7 @@ impl Search<'_> {
         for (number, panel) in plane.panels.chunks(plane.groups).enumerate() {
             let bases = &plane.bases[number * ROWS..][..ROWS];
             for (queries, nearest) in tiles.chunks(plane.groups).zip(nearest.chunks_mut(QUERIES)) {
-                tiles::bytes(self.by, panel, queries, &mut tile);
+                simd::bytes(self.by, panel, queries, &mut tile);
                 for (products, nearest) in tile.iter().zip(nearest) {
                     let mut keys = [0; ROWS];
                     for ((key, base), product) in keys.iter_mut().zip(bases).zip(products) {
@@ -147,7 +147,7 @@ impl Search<'_> {
         for (number, panel) in plane.panels.chunks(dims).enumerate() {
             let bases = &plane.bases[number * ROWS..][..ROWS];
             for (queries, nearest) in tiles.chunks(dims).zip(nearest.chunks_mut(QUERIES)) {
-                tiles::floats(self.by, panel, queries, &mut tile);
+                simd::floats(self.by, panel, queries, &mut tile);
                 for (products, nearest) in tile.iter().zip(nearest) {
                     let mut keys = [0.0; ROWS];
                     for ((key, base), product) in keys.iter_mut().zip(bases).zip(products) {

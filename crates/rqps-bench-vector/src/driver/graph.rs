@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 
 use crate::data::VectorSet;
 use crate::data::matrix::{Matrix, Numbers};
-use rqps_host::tiles::{self, Instructions};
+use crate::data::simd::{self, Instructions};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::vector::{Distance, PgBuild};
 
@@ -37,14 +37,14 @@ impl Points {
                 [floats(train, data.distance), floats(test, data.distance)].concat(),
             ),
         };
-        Points { dims: train.dims, rows: train.rows(), values, by: tiles::instructions() }
+        Points { dims: train.dims, rows: train.rows(), values, by: simd::instructions() }
     }
 
     /// Prefetches the values of a point.
     #[inline]
     fn fetch(&self, point: usize) {
         if let Numbers::Bytes(values) = &self.values {
-            tiles::fetch(&values[point * self.dims..(point + 1) * self.dims]);
+            simd::fetch(&values[point * self.dims..(point + 1) * self.dims]);
         }
     }
 
@@ -54,7 +54,7 @@ impl Points {
         let place = |point: usize| point * self.dims..(point + 1) * self.dims;
         match &self.values {
             Numbers::Bytes(values) => {
-                tiles::squared_bytes(self.by, &values[place(a)], &values[place(b)]) as f32
+                simd::squared_bytes(self.by, &values[place(a)], &values[place(b)]) as f32
             }
             Numbers::Floats(values) => squared(&values[place(a)], &values[place(b)]),
         }

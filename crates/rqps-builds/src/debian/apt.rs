@@ -9,13 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::client::{self, Ended};
+use crate::client;
 use crate::debian::mirror::{Mirror, PACKAGE};
 use crate::debian::words;
 use crate::error::Reason;
 use crate::progress::Progress;
 use rqps_dbms::spec::Machine;
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output::CommandOutput;
 use rqps_model::build::Dbms;
 
 /// Settings that the command line cannot undo: lists. Hooks of the host are for the host's
@@ -181,7 +182,7 @@ impl<'a> Apt<'a> {
         Err(self.failed(&ended, &packages.join(", ")))
     }
 
-    fn failed(&self, ended: &Ended, what: &str) -> Reason {
+    fn failed(&self, ended: &CommandOutput, what: &str) -> Reason {
         let context = words::Context {
             client: self.client.display().to_string(),
             suite: self.suite.to_string(),

@@ -14,8 +14,8 @@ use crate::error::Reason;
 use crate::inspect;
 use crate::progress::Progress;
 use crate::unpack::{Folder, Links};
-use rqps_host::answer;
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output::{gather, joined};
 use rqps_model::build::Dbms;
 use rqps_model::units;
 
@@ -126,7 +126,7 @@ fn unpack_one(
     let mut command = child::command(request.dpkg_deb, ChildTask::Work);
     command.arg("--fsys-tarfile").arg(package);
     let mut child = client::start(&mut command, "dpkg", request.dbms)?;
-    let errors = answer::gather(child.stderr.take());
+    let errors = gather(child.stderr.take());
     let unpacked = match child.stdout.take() {
         Some(mut tar) => {
             let done = folder.tar(&mut tar, &tree::place, progress);
@@ -144,7 +144,7 @@ fn unpack_one(
     }
     let text = || format!("unpacking {}", package.display());
     let status = client::wait(&mut child, &command, progress, &text);
-    let errors = answer::joined(errors);
+    let errors = joined(errors);
     // dpkg-deb knows more about a damaged package than the reader of its stream.
     match (status, unpacked) {
         (Ok(status), _) if !status.success() && !errors.trim().is_empty() => {

@@ -12,8 +12,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::error::Reason;
-use rqps_host::answer;
 use rqps_host::child;
+use rqps_host::command_output;
 
 /// The ending of a program that was put aside.
 pub(crate) const ASIDE: &str = ".elf";
@@ -146,7 +146,7 @@ fn loader_in(root: &Path, folder: &Path) -> Option<PathBuf> {
 fn tells_name(loader: &Path) -> bool {
     let Ok(mut command) = child::stranger(loader) else { return false };
     command.arg("--help");
-    answer::answer(command).is_ok_and(|answer| answer.output.contains("--argv0"))
+    command_output::run(command).is_ok_and(|answer| answer.output.contains("--argv0"))
 }
 
 fn is_elf(path: &Path) -> Result<bool, Reason> {

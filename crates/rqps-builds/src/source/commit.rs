@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rqps_host::fingerprint::open_file;
+use rqps_model::bounded;
 
 /// Bytes of the longest list of references that is read.
 const BYTES_MOST: u64 = 16 << 20;
@@ -63,7 +63,7 @@ fn look_up(places: &[Option<PathBuf>], name: &str, links: u32) -> Option<String>
 
 fn text(path: &Path) -> Option<String> {
     let mut text = String::new();
-    open_file(path).ok()?.take(BYTES_MOST).read_to_string(&mut text).ok()?;
+    bounded::plain(path).ok()?.take(BYTES_MOST).read_to_string(&mut text).ok()?;
     Some(text)
 }
 

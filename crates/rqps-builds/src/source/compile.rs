@@ -22,7 +22,7 @@ use crate::{installed, layout};
 use rqps_dbms::spec::{self, BuildForm, SourceOrigin};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::user::{self, User};
-use rqps_host::{answer, beneath, give, plain};
+use rqps_host::{beneath, command_output, give, plain};
 use rqps_model::build::{Dbms, Manifest};
 
 /// No header of a version is longer.
@@ -339,7 +339,7 @@ fn check_needs(recipe: &Recipe, present: &BTreeSet<String>) -> Result<(), Reason
     let is_there = |line: &str, name: &str| {
         let mut command = child::command("sh", ChildTask::Work);
         command.args(["-c", line, name]);
-        answer::answer(command).is_ok_and(|answer| answer.success)
+        command_output::run(command).is_ok_and(|answer| answer.success())
     };
     let programs = recipe.programs(present);
     let mut missing: Vec<(&str, &str)> = programs.into_iter().collect();
@@ -370,7 +370,7 @@ fn check_allocator(dbms: Dbms, toolchain: &Toolchain) -> Result<(), Reason> {
     command.arg(format!("-print-file-name={library}"));
     // A compiler that does not find the file prints the name as it is.
     let missing = |said| Reason::MissingLibrary { library, said, package };
-    let answer = answer::answer(command).map_err(missing)?;
+    let answer = command_output::run(command).map_err(|error| missing(error.to_string()))?;
     if Path::new(answer.output.trim()).is_absolute() {
         return Ok(());
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Reason;
 use crate::progress::Progress;
 use rqps_host::fingerprint::{self, Fingerprint};
+use rqps_host::plain;
 
 /// Files of a folder of sources: its own path and that of each file below it, in order.
 pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Reason> {
@@ -62,7 +63,7 @@ fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_symlink() {
         return std::os::unix::fs::symlink(fs::read_link(from)?, to);
     }
-    let mut source = fingerprint::open_source(from)?;
+    let mut source = plain::open_without_links(from)?;
     let facts = source.metadata()?;
     let mut target = File::create(to)?;
     io::copy(&mut source, &mut target)?;

@@ -14,7 +14,7 @@ use super::git_folder::{self, GitFolder};
 use crate::client::shortened;
 use crate::error::Reason;
 use crate::source_fault::SourceFault;
-use rqps_host::answer::{Answer, answer, gather, joined};
+use rqps_host::command_output::{self, CommandOutput, gather, joined};
 
 /// No commit has more files, in bytes.
 const MAX_BYTES: u64 = 32 << 30;
@@ -44,8 +44,8 @@ impl<'a> Repository<'a> {
     /// The repository of a folder; `None` if it belongs to none.
     pub(super) fn of(folder: &'a Path) -> Result<Option<Repository<'a>>, Reason> {
         // Git refuses a repository of another user whom nobody has declared safe.
-        let said = answer(git_folder::trusting(folder)).map_err(|said| missing(other(said)))?;
-        if !said.success {
+        let said = command_output::run(git_folder::trusting(folder)).map_err(missing)?;
+        if !said.success() {
             if said.errors.contains("dubious ownership") {
                 return Err(SourceFault::ForeignRepository { folder: folder.to_path_buf() }.into());
             }
@@ -71,8 +71,8 @@ impl<'a> Repository<'a> {
         }
         let wanted = format!("{reference}^{{commit}}");
         let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted];
-        let said = answer(self.own.there(&words)).map_err(|said| missing(other(said)))?;
-        if said.success {
+        let said = command_output::run(self.own.there(&words)).map_err(missing)?;
+        if said.success() {
             return Ok(said.output.trim().to_owned());
         }
         Err(unknown(self.shallow_note()))
@@ -96,9 +96,8 @@ impl<'a> Repository<'a> {
         command.arg("--work-tree").arg(self.folder);
         // Modules in it have a configuration of their own, too.
         command.args(["diff", "--name-only", "--no-ext-diff", "--ignore-submodules=dirty"]);
-        let said = answer(command_with(command, &[commit, "--"]));
-        let said = said.map_err(|said| missing(other(said)))?;
-        if !said.success {
+        let said = command_output::run(command_with(command, &[commit, "--"])).map_err(missing)?;
+        if !said.success() {
             return Err(self.failed("diff", &said.complaint()));
         }
         Ok(!said.output.trim().is_empty())
@@ -106,7 +105,7 @@ impl<'a> Repository<'a> {
 
     /// True if a commit has this file or folder.
     pub(super) fn holds(&self, commit: &str, path: &str) -> Result<bool, Reason> {
-        Ok(self.ask(&["cat-file", "-e", &format!("{commit}:{path}")])?.success)
+        Ok(self.ask(&["cat-file", "-e", &format!("{commit}:{path}")])?.success())
     }
 
     /// Puts the files of a commit into a folder.
@@ -139,14 +138,14 @@ impl<'a> Repository<'a> {
     }
 
     /// The answer of git.
-    fn ask(&self, words: &[&str]) -> Result<Answer, Reason> {
-        answer(self.command(words)).map_err(|said| missing(other(said)))
+    fn ask(&self, words: &[&str]) -> Result<CommandOutput, Reason> {
+        command_output::run(self.command(words)).map_err(missing)
     }
 
     /// The output of git, if it succeeds.
     fn checked(&self, words: &[&str]) -> Result<String, Reason> {
         let said = self.ask(words)?;
-        if said.success { Ok(said.output) } else { Err(self.failed(words[0], &said.complaint())) }
+        if said.success() { Ok(said.output) } else { Err(self.failed(words[0], &said.complaint())) }
     }
 
     fn failed(&self, what: &str, said: &str) -> Reason {
@@ -165,10 +164,6 @@ fn command_with(mut command: Command, words: &[&str]) -> Command {
     command
 }
 
-fn other(said: String) -> io::Error {
-    io::Error::other(said)
-}
-
 fn missing(error: io::Error) -> Reason {
     SourceFault::NoGit { said: error.to_string() }.into()
 }
@@ -182,8 +177,8 @@ pub fn commits(folder: &Path, first: &str, last: &str) -> Result<(String, Vec<Co
         .ok_or(SourceFault::NotARepository { folder: folder.to_path_buf() })?;
     let [first, last] = [repository.resolve(first)?, repository.resolve(last)?];
     let ancestor = repository.ask(&["merge-base", "--is-ancestor", &first, &last])?;
-    if !ancestor.success {
-        if repository.ask(&["merge-base", "--is-ancestor", &last, &first])?.success {
+    if !ancestor.success() {
+        if repository.ask(&["merge-base", "--is-ancestor", &last, &first])?.success() {
             let short = |id: &str| id.get(..12).unwrap_or(id).to_owned();
             let (first, last) = (short(&first), short(&last));
             return Err(SourceFault::SwappedEnds { first, last }.into());

@@ -2,16 +2,14 @@
 //! configuration of rqps's own.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rqps_host::answer::answer;
-use rqps_host::beneath;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::user::{self, User};
-use rqps_model::units;
+use rqps_host::{beneath, command_output, secret};
 
 /// Settings of a repository that decide whether a file was changed, and name no program.
 const KEPT: &str = "^core\\.(filemode|autocrlf|symlinks|ignorecase|eol)$";
@@ -62,7 +60,7 @@ impl GitFolder {
         };
         let words: Vec<&str> = std::iter::once("rev-parse").chain(FACTS).collect();
         // Without a work tree the last word fails, and the answers to the others are there.
-        let said = answer(made.there(&words)).map_err(io::Error::other)?;
+        let said = command_output::run(made.there(&words))?;
         let mut lines = said.output.lines();
         let mut next = || lines.next().unwrap_or_default();
         made.is_shallow = next() == "true";
@@ -90,7 +88,7 @@ impl GitFolder {
 
     /// Writes what makes a folder a repository, then gives it away.
     fn fill(&self, shallow: &Path) -> io::Result<()> {
-        let sha256 = answer(self.there(&["rev-parse", "--show-object-format"]));
+        let sha256 = command_output::run(self.there(&["rev-parse", "--show-object-format"]));
         let is_sha256 = sha256.is_ok_and(|said| said.output.trim() == "sha256");
         let format = if is_sha256 { "1\n[extensions]\n\tobjectFormat = sha256" } else { "0" };
         let config = format!(
@@ -120,8 +118,8 @@ impl GitFolder {
 
     /// Reads the settings that are kept.
     fn kept_settings(&self) -> io::Result<Vec<String>> {
-        let said = answer(self.there(&["config", "--get-regexp", KEPT]));
-        let text = said.map_err(io::Error::other)?.output;
+        let said = command_output::run(self.there(&["config", "--get-regexp", KEPT]));
+        let text = said?.output;
         let pairs = text.lines().filter_map(|line| line.split_once(' '));
         let pairs = pairs.filter(|(_, value)| VALUES.contains(value));
         Ok(pairs.map(|(name, value)| format!("{name}={value}")).collect())
@@ -194,9 +192,7 @@ fn owner_of(folder: &Path) -> io::Result<Option<User>> {
 
 /// Makes a folder that nobody else can enter or foresee.
 fn new_folder() -> io::Result<PathBuf> {
-    let mut random = [0; 12];
-    File::open("/dev/urandom")?.read_exact(&mut random)?;
-    let path = Path::new("/tmp").join(format!("rqps-git-{}", units::hex(&random)));
+    let path = Path::new("/tmp").join(format!("rqps-git-{}", secret::name()?));
     fs::DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)
 }

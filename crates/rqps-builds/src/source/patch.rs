@@ -1,12 +1,13 @@
 //! Applies patches to a copy of the sources.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::client::shortened;
 use crate::error::Reason;
 use crate::source_fault::SourceFault;
-use rqps_host::answer;
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output::{self, PATIENCE};
 use rqps_host::user::User;
 use rqps_model::bounded;
 
@@ -17,14 +18,14 @@ pub(super) fn check(patches: &[PathBuf]) -> Result<(), Reason> {
     }
     let mut command = child::command("patch", ChildTask::Work);
     command.arg("--version");
-    answer::answer(command).map(|_| ()).map_err(missing)
+    command_output::run(command).map(|_| ()).map_err(missing)
 }
 
-fn missing(said: String) -> Reason {
+fn missing(error: io::Error) -> Reason {
     Reason::MissingProgram {
         program: "patch",
         purpose: "to apply a patch to sources".to_owned(),
-        said,
+        said: error.to_string(),
         package: "the Debian package patch",
     }
 }
@@ -43,8 +44,8 @@ pub(super) fn apply(
         if let Some(user) = user {
             child::become_user(&mut command, user);
         }
-        let answer = answer::answer_to(command, text.into()).map_err(missing)?;
-        if !answer.success {
+        let answer = command_output::run_with(command, text.into(), PATIENCE).map_err(missing)?;
+        if !answer.success() {
             let said = [&answer.output, &answer.errors];
             let said = said.into_iter().flat_map(|text| text.lines()).map(str::trim);
             let told = said.filter(|line| !line.is_empty() && !line.starts_with("patching file"));

@@ -1,13 +1,11 @@
 //! One command of a recipe: its environment, its end, and why it failed. It ends with rqps.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::toolchain::Toolchain;
 use crate::client::shortened;
@@ -15,6 +13,8 @@ use crate::error::Reason;
 use crate::progress::Progress;
 use crate::source_fault::SourceFault;
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output::{self, end_group};
+use rqps_host::plain;
 use rqps_host::user::User;
 use rqps_model::units;
 
@@ -61,7 +61,7 @@ pub(super) fn run(
     let mut guard = match guard(&child) {
         Ok(guard) => guard,
         Err(error) => {
-            end(&mut child);
+            end_group(&mut child);
             return Err(Reason::io("guard", "a build")(error));
         }
     };
@@ -78,7 +78,7 @@ pub(super) fn run(
         std::thread::sleep(POLL);
     };
     if ended.is_err() {
-        end(&mut child);
+        end_group(&mut child);
     }
     // It may be gone with the whole group, which is as good.
     let _ = guard.kill();
@@ -88,7 +88,8 @@ pub(super) fn run(
 
 /// The text with the share that is done and the time left, if the command tells its share.
 fn with_share(text: &str, log: &Path, elapsed: Duration) -> String {
-    let Some(percent) = tail(log).ok().and_then(|tail| percent_done(&tail)) else {
+    let tail = plain::end(log, 0, TAIL).unwrap_or_default();
+    let Some(percent) = percent_done(&String::from_utf8_lossy(&tail)) else {
         return text.to_owned();
     };
     if matches!(percent, 0 | 100) {
@@ -97,16 +98,6 @@ fn with_share(text: &str, log: &Path, elapsed: Duration) -> String {
     let left = elapsed.as_secs_f64() * (100.0 / f64::from(percent) - 1.0);
     let left = units::duration(Duration::from_secs_f64(left.round()));
     format!("{text}, {percent} % done, about {left} left")
-}
-
-/// The end of a log. Who only wants to show progress can do without it.
-fn tail(log: &Path) -> io::Result<String> {
-    let mut file = File::open(log)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The percentage in the last line such as `[ 34%] Built target a`, which CMake's makefiles print.
@@ -121,14 +112,6 @@ fn guard(child: &Child) -> io::Result<Child> {
     let mut guard = child::command("sh", ChildTask::Work);
     guard.args(["-c", "read -r line; kill -KILL 0"]).process_group(group);
     guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
-}
-
-/// Ends a command and its children at once. They may have ended by themselves, which is as good.
-fn end(child: &mut Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    let _ = child.wait();
 }
 
 /// The reason why a build failed, from its log.
@@ -148,11 +131,7 @@ pub(super) fn failed(ended: ExitStatus, log: &Path, scratch: &Path) -> Reason {
         shown = lines[from..].to_vec();
     }
     let said = shown.into_iter().map(shortened).collect::<Vec<_>>().join("; ");
-    let ended = match (ended.code(), ended.signal()) {
-        (Some(code), _) => format!("exits with {code}"),
-        (None, Some(signal)) => format!("is killed by signal {signal}"),
-        (None, None) => "ends".to_owned(),
-    };
+    let ended = command_output::how(ended);
     SourceFault::BuildFailed { ended, said, log: log.to_owned() }.into()
 }
 

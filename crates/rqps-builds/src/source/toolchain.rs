@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::error::Reason;
 use crate::source_fault::SourceFault;
 use rqps_dbms::spec::{BuildVariant, build_variant, patch_file, recipe_name, relink_order};
-use rqps_host::answer;
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output;
 
 /// Compilers and flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,13 +63,13 @@ impl Toolchain {
         command.arg("--version");
         let package =
             if cc == "clang" { "the Debian package clang" } else { "the Debian package gcc" };
-        let missing = |said: String| Reason::MissingProgram {
+        let missing = |error: std::io::Error| Reason::MissingProgram {
             program: "a C compiler",
             purpose: format!("to build from sources ({cc})"),
-            said,
+            said: error.to_string(),
             package,
         };
-        let answer = answer::answer(command).map_err(missing)?;
+        let answer = command_output::run(command).map_err(missing)?;
         let reported = answer.output.lines().next().unwrap_or_default().trim().to_owned();
         Ok(Toolchain {
             cc: cc.to_owned(),

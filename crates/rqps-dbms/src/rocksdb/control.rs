@@ -22,7 +22,7 @@ use rqps_embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
 use rqps_host::beneath::{self, Folder, FreshFolder};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::user::{Identity, User};
-use rqps_host::{answer, confinement, secret, tree};
+use rqps_host::{command_output, confinement, secret, tree};
 use rqps_model::build::Version;
 use rqps_model::endpoint::{Endpoint, Login};
 use rqps_model::json;
@@ -114,7 +114,7 @@ impl KeyValue {
         if let Some(mut input) = child.stdin.take() {
             input.write_all(&serde_json::to_vec(probe)?)?;
         }
-        let (said, status) = answer::output_of(child, ANSWER_MAX)?;
+        let (said, status) = command_output::output_of(child, ANSWER_MAX)?;
         serde_json::from_slice(&said).map_err(|_| {
             io::Error::other(format!("the process that tests the library ended: {}", status))
         })

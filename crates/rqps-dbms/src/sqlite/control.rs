@@ -21,7 +21,7 @@ use crate::site::Site;
 use rqps_embed::sqlite::{self, SqliteConnection};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::user::{Identity, User};
-use rqps_host::{answer, confinement, host};
+use rqps_host::{command_output, confinement, host};
 use rqps_model::build::{Build, Version};
 use rqps_model::endpoint::{Endpoint, Login};
 use rqps_model::json;
@@ -112,7 +112,7 @@ impl Sqlite {
         if let Some(mut input) = child.stdin.take() {
             input.write_all(serde_json::to_string(work)?.as_bytes())?;
         }
-        let (said, status) = answer::output_of(child, ANSWER_MAX)?;
+        let (said, status) = command_output::output_of(child, ANSWER_MAX)?;
         serde_json::from_slice(&said).map_err(|_| {
             io::Error::other(format!("the process that runs it ended with {}", status))
         })

@@ -19,7 +19,7 @@ use crate::event::{DriverEvent, StepInterval};
 use crate::link::ControlChannel;
 use crate::turns::token::{TurnPhase, TurnRequest, TurnState, TurnToken};
 use rqps_host::clock;
-use rqps_host::standstill::Standstill;
+use rqps_host::process_freezer::ProcessFreezer;
 use rqps_host::tree::{self, Cpu};
 use rqps_model::run::{Outcome, Turn, TurnFacts};
 
@@ -63,7 +63,7 @@ pub struct TurnGroup {
     events: AtomicU64,
     left: AtomicU32,
     log: Mutex<Log>,
-    standstill: Mutex<Option<Standstill>>,
+    freezer: Mutex<Option<ProcessFreezer>>,
 }
 
 /// A record of the turns.
@@ -94,7 +94,7 @@ impl TurnGroup {
             events: AtomicU64::new(0),
             left: AtomicU32::new(clients),
             log: Mutex::default(),
-            standstill: Mutex::new(request.standstill.map(Standstill::of)),
+            freezer: Mutex::new(request.freezes.map(ProcessFreezer::of)),
         })
     }
 
@@ -183,11 +183,11 @@ impl TurnGroup {
                 break state;
             }
         };
-        if let Some(standstill) = self.standing().as_mut() {
+        if let Some(freezer) = self.freezer().as_mut() {
             if state.turn.is_multiple_of(LOOK_EVERY) {
-                standstill.look();
+                freezer.refresh();
             }
-            standstill.go_on();
+            freezer.thaw();
         }
         self.begun_ns.store(self.clock.now(), SeqCst);
         if self.clients > 1 {
@@ -197,8 +197,8 @@ impl TurnGroup {
         state
     }
 
-    fn standing(&self) -> MutexGuard<'_, Option<Standstill>> {
-        self.standstill.lock().unwrap_or_else(PoisonError::into_inner)
+    fn freezer(&self) -> MutexGuard<'_, Option<ProcessFreezer>> {
+        self.freezer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn follow(&self, seen: TurnState) -> TurnState {
@@ -245,8 +245,8 @@ impl TurnGroup {
         }
         let event = log.event_ns();
         drop(log);
-        if let Some(standstill) = &*self.standing() {
-            standstill.stop();
+        if let Some(freezer) = &*self.freezer() {
+            freezer.freeze();
         }
         // If the turn was taken away, the lab will end this process.
         self.token.pass(self.place, state, took, event);
@@ -278,7 +278,7 @@ impl TurnGroup {
         let facts = TurnFacts {
             targets: rules.targets() as u32,
             slice_ms: ms(self.token.slice_ns()),
-            stopped: self.standing().is_some(),
+            stopped: self.freezer().is_some(),
             turns: rows.len() as u32,
             longest_ms: rows.iter().map(|row| row.ms).fold(0.0, f64::max),
             wall_seconds: rows.last().map_or(0.0, |row| (row.start_ms + row.ms) / 1e3),

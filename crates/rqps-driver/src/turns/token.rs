@@ -45,7 +45,7 @@ pub struct TurnRequest {
     /// The rules of the turns.
     pub rules: TurnRules,
     /// Root process of the server if it is stopped during the turns of others.
-    pub standstill: Option<u32>,
+    pub freezes: Option<u32>,
 }
 
 /// The rules that all targets of a step share.

@@ -100,23 +100,15 @@ fn kept(
 fn foreign_ticks(ours: &[u32]) -> Result<u64, String> {
     let ours: BTreeSet<u32> =
         ours.iter().flat_map(|root| tree::processes(*root).unwrap_or_default()).collect();
-    let entries = fs::read_dir("/proc").map_err(|error| format!("read /proc: {error}"))?;
-    let mut ticks = 0u64;
-    for entry in entries.filter_map(Result::ok) {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
-            continue;
-        };
-        if ours.contains(&pid) || pid == KERNEL_THREADS {
-            continue;
-        }
-        // One that ended meanwhile is in its parent's account.
-        let Ok(stat) = tree::stat_of(pid) else { continue };
-        if stat.parent != KERNEL_THREADS {
-            let waited = stat.waited_user.saturating_add(stat.waited_system);
-            ticks = ticks.saturating_add(stat.user + stat.system).saturating_add(waited);
-        }
-    }
-    Ok(ticks)
+    let mut all = tree::all_processes().peekable();
+    all.peek().ok_or("read /proc: it shows no process")?;
+    let foreign = all.filter(|pid| !ours.contains(pid) && *pid != KERNEL_THREADS);
+    let stats = foreign.filter_map(|pid| tree::stat_of(pid).ok());
+    let ticks = stats.filter(|stat| stat.parent != KERNEL_THREADS).map(|stat| {
+        let waited = stat.waited_user.saturating_add(stat.waited_system);
+        waited.saturating_add(stat.user + stat.system)
+    });
+    Ok(ticks.fold(0, u64::saturating_add))
 }
 
 /// Counters since boot, by the field that they are for.
@@ -176,12 +168,12 @@ fn throttled_cgroup(root: &Path) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_root::made_root;
+    use crate::test_support::root_with;
 
     #[test]
     fn counters_come_from_their_files() {
         let pressure = "some avg10=1.00 avg60=0.00 avg300=0.00 total=123\n";
-        let root = made_root(&[
+        let root = root_with(&[
             ("proc/pressure/cpu", pressure),
             ("proc/vmstat", "nr_free_pages 5\npswpin 7\npswpout 9\n"),
             ("proc/self/cgroup", "1:name=systemd:/x\n0::/user/me\n"),

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use rqps_host::answer::answer;
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output;
 
 /// The nodes of the second part, as Slurm writes lists of nodes.
 const NODES_VARIABLE: &str = "SLURM_JOB_NODELIST_HET_GROUP_1";
@@ -100,8 +100,8 @@ fn on(node: &str) -> Command {
 
 fn asked(command: Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let said = answer(command).map_err(|why| anyhow!("start {program}: {why}"))?;
-    match said.success {
+    let said = command_output::run(command).map_err(|why| anyhow!("start {program}: {why}"))?;
+    match said.success() {
         true => Ok(said.output),
         false => bail!("{}", said.complaint()),
     }

@@ -125,7 +125,7 @@ impl DriverLog {
         // If the log cannot be read, the error stays as it is.
         let length = fs::metadata(&self.path).map_or(0, |log| log.len());
         let own = length.saturating_sub(self.start).min(WORDS_MOST);
-        let bytes = plain::end(&self.path, own).unwrap_or_default();
+        let bytes = plain::end(&self.path, 0, own).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

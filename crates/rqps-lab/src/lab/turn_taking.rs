@@ -16,20 +16,20 @@ const OF_ALL: &str = "targets took turns, and this counter covers all of them to
 pub(super) struct TurnParticipant<'a> {
     page: &'a TurnPage,
     place: usize,
-    standstill: Option<u32>,
+    freezes: Option<u32>,
     /// Signs of life of the driver, if it is on this host.
     signs: Cell<Heartbeat>,
 }
 
 impl<'a> TurnParticipant<'a> {
-    /// Takes part at this place; the process tree of `standstill` stands still in the turns of
+    /// Takes part at this place; the process tree of `freezes` stands still in the turns of
     /// others.
     pub(super) fn new(
         page: &'a TurnPage,
         place: usize,
-        standstill: Option<u32>,
+        freezes: Option<u32>,
     ) -> TurnParticipant<'a> {
-        TurnParticipant { page, place, standstill, signs: Cell::new(Heartbeat::of(place)) }
+        TurnParticipant { page, place, freezes, signs: Cell::new(Heartbeat::of(place)) }
     }
 
     /// The request to the driver.
@@ -38,7 +38,7 @@ impl<'a> TurnParticipant<'a> {
             page: self.page.path().to_owned(),
             place: self.place as u32,
             rules: self.page.rules().clone(),
-            standstill: self.standstill,
+            freezes: self.freezes,
         }
     }
 

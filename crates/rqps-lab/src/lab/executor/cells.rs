@@ -129,7 +129,7 @@ impl Cells {
         }
         let logs = self.results.folder().join(LOGS);
         bring(&taken.join("load"), &logs.join(format!("{}.load", cell.name)))?;
-        if let Ok(said) = plain::end(log, LOG_KEPT) {
+        if let Ok(said) = plain::end(log, 0, LOG_KEPT) {
             let kept = logs.join(format!("{}.log", cell.name));
             replace_whole(&kept, said)?;
         }
@@ -277,7 +277,7 @@ pub(super) fn complains(log: &Path) -> bool {
 
 /// The last message of rqps in a log, or else its last line; `None` for an empty log.
 pub(super) fn last_words(log: &Path) -> Option<String> {
-    let text = String::from_utf8_lossy(&plain::end(log, LOG_TAIL_BYTES).ok()?).into_owned();
+    let text = String::from_utf8_lossy(&plain::end(log, 0, LOG_TAIL_BYTES).ok()?).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let fault = lines.iter().rposition(|line| line.starts_with("rqps: failed"));
     let from = fault.unwrap_or(lines.len().saturating_sub(1));

@@ -7,8 +7,8 @@ use std::process::Stdio;
 use anyhow::{Context, Result};
 use thiserror::Error;
 
-use rqps_host::answer::answer;
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output;
 
 /// Slurm's default for the largest number of tasks in an array, where it does not tell.
 const ARRAY_MOST: usize = 1000;
@@ -93,10 +93,10 @@ impl QueuedTask {
 fn asked(program: &str, words: &[&str]) -> Result<String> {
     let mut command = child::command(program, ChildTask::Submit);
     command.args(words);
-    let said = answer(command).map_err(|why| {
+    let said = command_output::run(command).map_err(|why| {
         anyhow::anyhow!("start {program}: {why}\nhint: run rqps where Slurm's commands are")
     })?;
-    match said.success {
+    match said.success() {
         true => Ok(said.output),
         false => Err(failed(format!("{program}: {}", said.complaint()))),
     }

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use super::shell::shell_word;
 use crate::lab::take_in;
-use rqps_host::answer::{end_group, gather, joined};
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output::{CommandOutput, end_group, gather, joined};
 use rqps_model::units::short_hash;
 use rqps_stats::parallel;
 
@@ -165,7 +165,7 @@ impl SshLink {
                 None => thread::sleep(LOOK),
             }
         };
-        self.said(Said { status, output: joined(output), errors: joined(errors) })
+        self.said(CommandOutput { status, output: joined(output), errors: joined(errors) })
     }
 
     /// Starts a long command there; what it prints goes to `log`. It sees the end of its standard
@@ -233,7 +233,7 @@ impl SshLink {
         let what = || format!("unpack what {} sent to {}", self.host, to.display());
         unpacked.with_context(what)?;
         let status = child.wait().context("wait for ssh")?;
-        self.said(Said { status, output: String::new(), errors: joined(errors) }).map(drop)
+        self.said(CommandOutput { status, output: String::new(), errors: joined(errors) }).map(drop)
     }
 
     /// Ends the shared connection. Without an answer it ends by itself.
@@ -244,8 +244,8 @@ impl SshLink {
         command.status().ok();
     }
 
-    fn said(&self, said: Said) -> Result<String> {
-        let Said { status, output, errors } = said;
+    fn said(&self, said: CommandOutput) -> Result<String> {
+        let CommandOutput { status, output, errors } = said;
         if status.success() {
             return Ok(output);
         }
@@ -271,13 +271,6 @@ impl SshLink {
         };
         anyhow!("reach {host}: {}\nhint: {hint}", on_one_line(said))
     }
-}
-
-/// The end of a command, and what it said.
-struct Said {
-    status: ExitStatus,
-    output: String,
-    errors: String,
 }
 
 /// Has the log of a command end it that floods it.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use rqps_host::answer::answer;
 use rqps_host::child::{self, ChildTask};
+use rqps_host::command_output;
 
 /// The file name of a copy of the program with this SHA-256.
 pub(in crate::lab) fn program_name(digest: &str) -> String {
@@ -19,10 +19,10 @@ pub(in crate::lab) fn program_name(digest: &str) -> String {
 pub(in crate::lab) fn digest_of(file: &Path) -> Result<String> {
     let mut command = child::command("sha256sum", ChildTask::Work);
     command.arg(file);
-    let said = answer(command).map_err(anyhow::Error::msg).context("start sha256sum")?;
+    let said = command_output::run(command).context("start sha256sum")?;
     match said.output.split_whitespace().next() {
         // A name with a backslash in it would begin the line with one.
-        Some(digest) if said.success => Ok(digest.trim_start_matches('\\').to_owned()),
+        Some(digest) if said.success() => Ok(digest.trim_start_matches('\\').to_owned()),
         _ => bail!("read {}: {}", file.display(), said.complaint()),
     }
 }

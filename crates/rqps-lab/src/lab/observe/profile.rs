@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::lab::observe::observer::{Edge, Observed, SampledStacks, StepObserver};
 use rqps_dbms::ControlPlane;
 use rqps_host::perf::{self, EVENT, Perf, Recorded, Recording};
-use rqps_host::tree;
+use rqps_host::{clock, tree};
 use rqps_model::sampled::{CallGraph, Profiled};
 
 /// So long a process must live that is to be sampled.
@@ -31,6 +31,10 @@ pub(crate) struct ProfileObserver {
     /// Start and end of the window, seconds of the monotonic clock.
     window: (f64, f64),
     found: Option<SampledStacks>,
+}
+
+fn monotonic_seconds() -> f64 {
+    clock::monotonic_ns() as f64 / 1e9
 }
 
 impl ProfileObserver {
@@ -124,16 +128,16 @@ impl StepObserver for ProfileObserver {
                 if !self.recording.as_mut().is_some_and(Recording::is_at_work) {
                     self.begin()?;
                 }
-                self.window = (perf::monotonic_seconds(), f64::INFINITY);
+                self.window = (monotonic_seconds(), f64::INFINITY);
             }
             Edge::WindowEnd => {
-                self.window.1 = perf::monotonic_seconds();
+                self.window.1 = monotonic_seconds();
                 // Clients are still connected, and so the processes that serve them are there.
                 let now = tree::processes(self.root).map_err(|error| error.to_string())?;
                 self.processes.extend(now);
             }
             Edge::Measured(_) => {
-                self.window.1 = self.window.1.min(perf::monotonic_seconds());
+                self.window.1 = self.window.1.min(monotonic_seconds());
                 let recorded = self.recording.take().map(Recording::end).transpose();
                 self.recorded = recorded.map_err(|error| error.to_string())?;
             }

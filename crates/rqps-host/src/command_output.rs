@@ -1,7 +1,7 @@
-//! Asks a program that answers and ends.
+//! Runs a program that ends by itself, and keeps what it says.
 
 use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,23 +11,39 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Time limit for a program's answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Time limit for the rest of the output of a program that has ended.
 const AFTER_END: Duration = Duration::from_secs(2);
 /// Most bytes kept of a program's output; ldconfig lists thousands of libraries.
 const KEPT: usize = 1 << 20;
 
 /// The output and the end of a program.
-pub struct Answer {
-    /// It ended with code 0.
-    pub success: bool,
+#[derive(Debug)]
+pub struct CommandOutput {
+    /// How it ended.
+    pub status: ExitStatus,
     /// Its standard output, the first megabyte.
     pub output: String,
     /// Its standard error, likewise.
     pub errors: String,
 }
 
-impl Answer {
+impl CommandOutput {
+    /// True if it ended with code 0.
+    pub fn success(&self) -> bool {
+        self.status.success()
+    }
+
+    /// All that it said.
+    pub fn said(&self) -> String {
+        format!("{}{}", self.output, self.errors)
+    }
+
+    /// How it ended, as in "make exited with 2".
+    pub fn how(&self) -> String {
+        how(self.status)
+    }
+
     /// The error message of a failed program, or its other output, on one line.
     pub fn complaint(&self) -> String {
         let complained = !self.errors.trim().is_empty();
@@ -40,39 +56,50 @@ impl Answer {
     }
 }
 
-/// Runs a program that answers and ends.
-///
-/// # Errors
-/// The program does not start, or is not done after 30 s; the text says which.
-pub fn answer(command: Command) -> Result<Answer, String> {
-    answer_to(command, Stdio::null())
+/// How a program ended, as in "make exited with 2".
+pub fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
 }
 
-/// As [`answer`], with something to read.
+/// Runs a program that ends by itself.
 ///
 /// # Errors
-/// As [`answer`].
-pub fn answer_to(mut command: Command, input: Stdio) -> Result<Answer, String> {
+/// It does not start, or is not done after 30 s.
+pub fn run(command: Command) -> io::Result<CommandOutput> {
+    run_with(command, Stdio::null(), PATIENCE)
+}
+
+/// As [`run`], with something to read and another limit.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(
+    mut command: Command,
+    input: Stdio,
+    patience: Duration,
+) -> io::Result<CommandOutput> {
     command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own, so that all of it can be ended.
     command.process_group(0);
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let output = gather(child.stdout.take());
-    let errors = gather(child.stderr.take());
+    let mut child = command.spawn()?;
+    let (output, errors) = (gather(child.stdout.take()), gather(child.stderr.take()));
     let begun = Instant::now();
     let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if begun.elapsed() < PATIENCE => {}
-            Ok(None) => {
+        match child.try_wait()? {
+            Some(status) => break status,
+            None if begun.elapsed() < patience => thread::sleep(Duration::from_millis(2)),
+            None => {
                 end_group(&mut child);
-                return Err(format!("no answer within {} s", PATIENCE.as_secs()));
+                let what = format!("no answer within {} s", patience.as_secs_f64());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, what));
             }
-            Err(error) => return Err(error.to_string()),
         }
-        thread::sleep(Duration::from_millis(2));
     };
-    Ok(Answer { success: status.success(), output: joined(output), errors: joined(errors) })
+    Ok(CommandOutput { status, output: joined(output), errors: joined(errors) })
 }
 
 /// The standard output of a process, and how it ended. One that says more than `most` bytes is
@@ -150,14 +177,25 @@ mod tests {
     #[test]
     fn a_process_that_stays_behind_keeps_nobody_waiting() {
         let begun = Instant::now();
-        let said = answer(shell("echo yes; sleep 20 &")).unwrap();
-        assert!(said.success && said.output == "yes\n", "{}", said.output);
+        let said = run(shell("echo yes; sleep 20 &")).unwrap();
+        assert!(said.success() && said.output == "yes\n", "{}", said.output);
         assert!(begun.elapsed() < Duration::from_secs(20), "it waited for the other process");
     }
 
     #[test]
+    fn a_process_that_does_not_answer_is_ended() {
+        let line = "echo $$ >&2; exec sleep 1000";
+        let patience = Duration::from_millis(20);
+        let error = run_with(shell(line), Stdio::null(), patience).unwrap_err();
+        assert_eq!(error.to_string(), "no answer within 0.02 s");
+        let said = run_with(shell("echo yes; echo no >&2; exit 3"), Stdio::null(), PATIENCE);
+        let said = said.unwrap();
+        assert_eq!((said.said().as_str(), said.how().as_str()), ("yes\nno\n", "exited with 3"));
+    }
+
+    #[test]
     fn of_endless_output_the_beginning_is_kept() {
-        let said = answer(shell("head -c 3000000 /dev/zero")).unwrap();
+        let said = run(shell("head -c 3000000 /dev/zero")).unwrap();
         assert_eq!(said.output.len(), KEPT);
     }
 }

@@ -9,21 +9,21 @@ use crate::tree;
 
 /// The processes of one tree.
 #[derive(Debug)]
-pub struct Standstill {
+pub struct ProcessFreezer {
     root: u32,
     members: Vec<(u32, OwnedFd)>,
 }
 
-impl Standstill {
+impl ProcessFreezer {
     /// The tree below `root`, as it is now.
-    pub fn of(root: u32) -> Standstill {
-        let mut standstill = Standstill { root, members: Vec::new() };
-        standstill.look();
-        standstill
+    pub fn of(root: u32) -> ProcessFreezer {
+        let mut freezer = ProcessFreezer { root, members: Vec::new() };
+        freezer.refresh();
+        freezer
     }
 
     /// Looks again who belongs to it: a fraction of a millisecond. What has ended is left out.
-    pub fn look(&mut self) {
+    pub fn refresh(&mut self) {
         let now = tree::processes(self.root).unwrap_or_default();
         self.members.retain(|(pid, _)| now.contains(pid));
         for pid in now {
@@ -38,21 +38,21 @@ impl Standstill {
         }
     }
 
-    /// Stops all that were there at the last look, the root first.
-    pub fn stop(&self) {
+    /// Stops all that were there at the last refresh, the root first.
+    pub fn freeze(&self) {
         self.members.iter().for_each(|member| signal(member, Signal::STOP));
     }
 
     /// Lets them run again, the root last: what it waits for runs already.
-    pub fn go_on(&self) {
+    pub fn thaw(&self) {
         self.members.iter().rev().for_each(|member| signal(member, Signal::CONT));
     }
 }
 
-impl Drop for Standstill {
+impl Drop for ProcessFreezer {
     /// Nothing is left standing by a process that ends in order.
     fn drop(&mut self) {
-        self.go_on();
+        self.thaw();
     }
 }
 
@@ -87,14 +87,14 @@ mod tests {
         let mut child = command.spawn().unwrap();
         let mut line = [0];
         std::io::Read::read(child.stdout.as_mut().unwrap(), &mut line).unwrap();
-        let mut all = Standstill::of(child.id());
+        let mut all = ProcessFreezer::of(child.id());
         let pids: Vec<u32> = all.members.iter().map(|(pid, _)| *pid).collect();
         assert_eq!(pids.len(), 3);
-        all.stop();
+        all.freeze();
         pids.iter().for_each(|pid| until(*pid, true));
-        all.go_on();
+        all.thaw();
         pids.iter().for_each(|pid| until(*pid, false));
-        all.stop();
+        all.freeze();
         pids.iter().for_each(|pid| until(*pid, true));
         drop(all);
         pids.iter().for_each(|pid| until(*pid, false));
@@ -105,7 +105,7 @@ mod tests {
             );
         }
         child.wait().unwrap();
-        all = Standstill::of(pids[0]);
+        all = ProcessFreezer::of(pids[0]);
         assert!(all.members.is_empty());
     }
 }

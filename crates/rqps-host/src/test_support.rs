@@ -3,7 +3,7 @@
 use std::fs;
 
 /// The folder with these files, by their paths below it; it goes when it is dropped.
-pub(super) fn made_root(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(super) fn root_with(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a temporary folder");
     for (path, text) in files {
         let path = root.path().join(path);
