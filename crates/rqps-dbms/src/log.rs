@@ -1,5 +1,6 @@
 //! The last lines of a server's log, and what they tell.
 
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use rqps_host::plain;
@@ -9,6 +10,9 @@ const TAIL_LINES: usize = 15;
 
 /// Most of the lines that may be earlier errors.
 const ERROR_LINES: usize = 5;
+
+/// Bytes of a log in which words are searched.
+const SEARCHED_BYTES: u64 = 64 << 20;
 
 /// Bytes read from the end of a log.
 const TAIL_BYTES: u64 = 16 << 10;
@@ -61,6 +65,14 @@ fn quote(lines: &[&str]) -> String {
 /// The size of a log before something is appended to it.
 pub(super) fn end(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |facts| facts.len())
+}
+
+/// True if a line from byte `start` on holds the words.
+pub(super) fn says(path: &Path, start: u64, words: &str) -> bool {
+    let Ok(mut file) = plain::open(path) else { return false };
+    let is_there = file.seek(SeekFrom::Start(start)).is_ok();
+    let mut lines = BufReader::new(file.take(SEARCHED_BYTES)).split(b'\n').map_while(Result::ok);
+    is_there && lines.any(|line| String::from_utf8_lossy(&line).contains(words))
 }
 
 /// Messages of servers in lower case, and their meanings. The first match counts.
@@ -158,6 +170,15 @@ mod tests {
         check("FATAL:  lock file \"postmaster.pid\" already exists", Some("Another server"));
         check("mysqld: error while loading shared libraries: libaio.so.1", Some("lacks a library"));
         check("Shutdown complete", None);
+    }
+
+    #[test]
+    fn words_of_an_earlier_start_are_not_of_this_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, "LOG:  terminating any other processes\nLOG:  ready\n").unwrap();
+        assert!(says(&path, 0, "terminating any other") && !says(&path, 30, "terminating any"));
+        assert!(!says(&path, 0, "processes\nLOG") && !says(&folder.path().join("x"), 0, ""));
     }
 
     #[test]

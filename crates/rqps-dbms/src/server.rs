@@ -38,6 +38,10 @@ const STARTING_UP: &str = "57P03";
 /// Time limit for a regular shutdown: a checkpoint of a large cache onto a slow disk.
 const STOP_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// Time limit for the shutdown of a server of which a process has crashed: a Postgres that starts
+/// anew may miss the order.
+const CRASHED_STOP_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// Time limit for the end of a server under valgrind. Its data are not used afterwards.
 const VALGRIND_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -50,11 +54,14 @@ pub struct Server {
     paused: bool,
     /// The way to end it if rqps is gone.
     on_loss: StopOrder,
+    /// What its log says when one of its processes has crashed, and it goes on.
+    pub(super) crash_words: Option<&'static str>,
 }
 
 impl Server {
     pub(super) fn new(site: Site) -> Server {
-        Server { site, warden: None, log_start: 0, paused: false, on_loss: StopOrder::HARD }
+        let (warden, log_start, paused, on_loss) = (None, 0, false, StopOrder::HARD);
+        Server { site, warden, log_start, paused, on_loss, crash_words: None }
     }
 
     /// `postgres 17.2.0`.
@@ -365,13 +372,25 @@ impl Server {
             let ended = warden.stop(self.on_loss.signal, VALGRIND_STOP_TIMEOUT);
             return ended.map(drop).map_err(DbmsError::process(doing));
         }
-        let status =
-            warden.stop(signal, STOP_TIMEOUT).map_err(DbmsError::process(doing.clone()))?;
-        if status == CLEAN_EXIT {
-            return Ok(());
-        }
-        let what = format!("{}, so its data folder cannot be copied", how(&status));
-        Err(self.ended(&doing, what))
+        let has_crashed =
+            self.crash_words.is_some_and(|words| log::says(&self.log(), self.log_start, words));
+        let (patience, harder) = match has_crashed {
+            true => (CRASHED_STOP_TIMEOUT, self.on_loss),
+            false => (STOP_TIMEOUT, StopOrder::HARD),
+        };
+        let (status, is_forced) =
+            warden.stop_or(signal, patience, harder).map_err(DbmsError::process(doing.clone()))?;
+        let what = match (is_forced, status.as_str()) {
+            (false, CLEAN_EXIT) => return Ok(()),
+            (false, status) => how(status),
+            (true, _) if has_crashed => format!(
+                "after a crash of one of its processes it did not end within {} s, so rqps ended \
+                 it at once",
+                patience.as_secs()
+            ),
+            (true, _) => format!("it did not end within {} s", patience.as_secs()),
+        };
+        Err(self.ended(&doing, format!("{what}, so its data folder cannot be copied")))
     }
 }
 

@@ -336,6 +336,23 @@ impl Warden {
         self.wait_for_end(timeout + WARDEN_GRACE)
     }
 
+    /// As [`Warden::stop`], but a process that is there after `patience` gets the harder order. Tells
+    /// whether that was needed.
+    pub fn stop_or(
+        &mut self,
+        signal: StopSignal,
+        patience: Duration,
+        harder: StopOrder,
+    ) -> Result<(String, bool), ProcessError> {
+        // The warden kills nothing before the harder order comes.
+        let milliseconds = (patience + WARDEN_GRACE).as_millis();
+        let _ = self.send(&format!("stop {} {milliseconds}\n", signal.name()));
+        let is_needed = self.wait(patience).is_none();
+        let order = if is_needed { harder } else { StopOrder { signal, ..harder } };
+        let status = self.stop(order.signal, Duration::from_millis(order.timeout_ms))?;
+        Ok((status, is_needed))
+    }
+
     /// Waits until the warden says that all is over; kills what is left when it does not.
     fn wait_for_end(&mut self, limit: Duration) -> Result<String, ProcessError> {
         let state = self.said.wait(limit, State::is_over);

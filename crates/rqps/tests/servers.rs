@@ -195,6 +195,27 @@ fn a_good_end_is_told_and_its_folder_removed() {
     check("echo up; exec sleep 1000", StopSignal::Kill, "killed by signal 9");
 }
 
+/// A Postgres that starts anew after a crash may miss the order to stop.
+#[test]
+fn what_misses_an_order_gets_a_harder_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let harder = StopOrder { signal: StopSignal::Quit, timeout_ms: 60_000 };
+    let wait = "echo up; while :; do sleep 1000 & wait $!; done";
+    let deaf = format!("trap '' INT; trap 'exit 3' QUIT; {wait}");
+    let heeding = format!("trap 'exit 0' INT; {wait}");
+    for (script, patience, wanted) in [
+        (deaf, Duration::from_millis(200), ("exit status 3", true)),
+        (heeding, PATIENCE, (CLEAN_EXIT, false)),
+    ] {
+        let job = shell(&script, folder.path());
+        let mut warden = Warden::spawn(&job, Path::new(RQPS)).unwrap();
+        wait_until("it is up", || log_of(folder.path()).contains("up"));
+        let (status, was_needed) = warden.stop_or(StopSignal::Int, patience, harder).unwrap();
+        assert_eq!((status.as_str(), was_needed), wanted, "{script}");
+        fs::remove_file(folder.path().join("log")).unwrap();
+    }
+}
+
 #[test]
 fn an_end_by_itself_is_noticed_and_takes_the_children_along() {
     let folder = tempfile::tempdir().unwrap();
@@ -375,6 +396,31 @@ fn a_stopped_postgres_does_not_outlive_a_killed_lab() {
     let Some(root) = root_of(test, POSTGRES) else { return };
     // Warden, postmaster, five or more helpers, one session.
     check_server_dies(&postgres_build(&root), 8);
+}
+
+/// A Postgres that is ordered to stop while it recovers from a crash waits for ever.
+#[test]
+fn a_postgres_that_recovers_from_a_crash_stops() {
+    let test = "a_postgres_that_recovers_from_a_crash_stops";
+    let Some(root) = root_of(test, POSTGRES) else { return };
+    let folder = open_folder();
+    let build = postgres_build(&root);
+    let mut plane = control_plane(site(folder.path(), &build)).unwrap();
+    plane.init().unwrap();
+    plane.start().unwrap();
+    // Something to recover.
+    rows(&*plane, "CREATE TABLE t AS SELECT g, repeat('x', 200) FROM generate_series(1, 500000) g");
+    let (server, log) = (plane.server_pid().unwrap(), folder.path().join("logs/server.log"));
+    let is_writer = |pid: &u32| {
+        let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.contains("walwriter")
+    };
+    kill_9(tree(server).into_iter().find(is_writer).unwrap());
+    wait_until("it recovers", || fs::read_to_string(&log).unwrap().contains("redo starts at"));
+    let stopped = plane.stop().map_err(|error| error.to_string());
+    let words = "after a crash of one of its processes";
+    assert!(stopped.as_ref().err().is_none_or(|why| why.contains(words)), "{stopped:?}");
+    assert_eq!(state(server), None);
 }
 
 #[test]

@@ -30,6 +30,9 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// The shutdown if rqps is gone: an immediate one, which also frees shared memory.
 const ON_LOSS: StopOrder = StopOrder { signal: StopSignal::Quit, timeout_ms: 3000 };
 
+/// What it says before it ends all its processes and starts anew.
+const CRASHED: &str = "terminating any other active server processes";
+
 /// A Postgres that rqps runs.
 pub(super) struct Postgres {
     server: Server,
@@ -37,7 +40,9 @@ pub(super) struct Postgres {
 
 impl Postgres {
     pub(super) fn new(site: Site) -> Postgres {
-        Postgres { server: Server::new(site) }
+        let mut server = Server::new(site);
+        server.crash_words = Some(CRASHED);
+        Postgres { server }
     }
 
     fn address(&self) -> Address {
