@@ -59,14 +59,11 @@ pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
     }
 }
 
-/// The names of the steps that may write.
+/// The names of the steps that may write: all, because the name of a script says nothing of what it
+/// sends.
 pub fn writes(workload: &Workload) -> Vec<String> {
-    let Some(shape) = shape(workload) else { return Vec::new() };
-    // Commands such as `prepare` and `cleanup` make and drop tables.
-    let has_commands = !(shape.before.is_empty() && shape.after.is_empty());
-    let writing =
-        shape.declared.iter().filter(|script| has_commands || group(script) == Group::Write);
-    writing.map(|script| script.name.clone()).collect()
+    let declared = shape(workload).into_iter().flat_map(|shape| &shape.declared);
+    declared.map(|script| script.name.clone()).collect()
 }
 
 /// The hooks of counted runs: a step is counted by its events.

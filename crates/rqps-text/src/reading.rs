@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::admission::{Token, TokenKind, is_harmless_before_parenthesis, tokens};
 use crate::lexer::SqlLexer;
 use crate::references::{parts, words};
 use rqps_model::dialect::Dialect;
@@ -24,15 +25,24 @@ const WRITES: [&str; 5] = ["INTO", "INSERT", "UPDATE", "DELETE", "MERGE"];
 const FRAMES: [&str; 9] =
     ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET"];
 
-/// Words of variables that outlive the session, or that let it write.
-const LASTING: [&str; 6] = [
+/// Words of variables that outlive the session, or that let it write; of transactions of others.
+const LASTING: [&str; 8] = [
     "GLOBAL",
     "PERSIST",
     "PERSIST_ONLY",
     "WRITE",
     "DEFAULT_TRANSACTION_READ_ONLY",
     "TRANSACTION_READ_ONLY",
+    "PASSWORD",
+    "PREPARED",
 ];
+
+/// First words of queries, and of the edges of transactions.
+const READS: [&str; 7] = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE"];
+const EDGES: [&str; 5] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK"];
+
+/// Words of statements that EXPLAIN can carry out, beside [`WRITES`].
+const EXPLAINED: [&str; 5] = ["CREATE", "REFRESH", "EXECUTE", "REPLACE", "DECLARE"];
 
 /// What a statement does. Functions that it calls may write all the same.
 pub fn effect(dialect: Dialect, sql: &str) -> Effect<'_> {
@@ -44,9 +54,77 @@ pub fn effect(dialect: Dialect, sql: &str) -> Effect<'_> {
     let holds = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     let first = words.iter().find(|word| *word != "(").map_or("", String::as_str);
     match first {
+        // Some versions of MySQL execute it.
+        _ if is_executed_comment(sql) => Effect::Other,
         "SELECT" | "WITH" | "VALUES" | "TABLE" if !holds(&WRITES) => Effect::Reads(read),
+        // A variable whose name stands in quotes may be one of those, too.
+        "SET" if sql.contains(['"', '`', '(']) || sets_role(&words) => Effect::Other,
         first if FRAMES.contains(&first) && !holds(&LASTING) => Effect::Frames,
         _ => Effect::Other,
+    }
+}
+
+fn is_executed_comment(sql: &str) -> bool {
+    sql.contains("/*!") || sql.contains("/*M!")
+}
+
+/// `SET DEFAULT ROLE` of MySQL, which outlives the session.
+fn sets_role(words: &[String]) -> bool {
+    words.windows(2).any(|pair| pair == ["DEFAULT", "ROLE"])
+}
+
+/// The statements of a text, as a server of the dialect splits it; the whole where nobody can tell.
+pub fn statements(dialect: Dialect, sql: &str) -> Vec<&str> {
+    let all = tokens(dialect, sql.as_bytes()).unwrap_or_default();
+    let mut from = 0;
+    let mut found = Vec::new();
+    for end in all.iter().filter(|token| &sql[token.begin..token.end] == ";") {
+        found.push(&sql[from..end.begin]);
+        from = end.end;
+    }
+    found.push(&sql[from..]);
+    found.retain(|statement| !statement.trim().is_empty());
+    found
+}
+
+/// True unless a text, as servers of each dialect read it, only queries, and calls only functions
+/// that do nothing beside: on a server of others, the rest needs a yes.
+pub fn may_write(sql: &str) -> bool {
+    calls_unknown(sql)
+        || [Dialect::Postgres, Dialect::Mysql].into_iter().any(|dialect| {
+            statements(dialect, sql).into_iter().any(|one| !is_query(&words(dialect, one)))
+        })
+}
+
+/// True if some server may call a function that is not known to do nothing but give a value.
+pub fn calls_unknown(sql: &str) -> bool {
+    [Dialect::Postgres, Dialect::Mysql].into_iter().any(|dialect| {
+        let Ok(all) = tokens(dialect, sql.as_bytes()) else { return true };
+        let text = |token: &Token| &sql[token.begin..token.end];
+        let is_unknown = |at: usize| {
+            let before = &all[at];
+            let is_qualified = at > 0 && text(&all[at - 1]) == ".";
+            let is_plain = before.kind == TokenKind::Word && !is_qualified;
+            let may_call = matches!(before.kind, TokenKind::Word | TokenKind::Name);
+            may_call && !(is_plain && is_harmless_before_parenthesis(text(before)))
+        };
+        let calls = (1..all.len()).filter(|at| text(&all[*at]) == "(");
+        all.iter().any(|token| token.comment.is_some()) || calls.map(|at| at - 1).any(is_unknown)
+    })
+}
+
+/// True for the words of a query, or of the edge of a transaction.
+fn is_query(words: &[String]) -> bool {
+    let holds = |list: &[&str]| {
+        // `REPLACE(…)` and `INSERT(…)` are functions, too.
+        let is_call = |at: usize| words.get(at + 1).is_some_and(|next| next == "(");
+        words.iter().enumerate().any(|(at, word)| list.contains(&word.as_str()) && !is_call(at))
+    };
+    let first = words.iter().find(|word| *word != "(").map_or("", String::as_str);
+    match first {
+        "EXPLAIN" | "DESCRIBE" => !(holds(&WRITES) || holds(&EXPLAINED)),
+        first if READS.contains(&first) => !holds(&WRITES),
+        first => EDGES.contains(&first) && !holds(&["PREPARED"]),
     }
 }
 
@@ -128,11 +206,55 @@ mod tests {
         ] {
             check(Postgres, sql, Effect::Other);
         }
-        check(Mysql, "SET GLOBAL x = 1", Effect::Other);
+        for sql in [
+            "SET GLOBAL x = 1",
+            "SET @@global.x = 1",
+            "SET /*!50000 GLOBAL */ x = 1",
+            "SET PASSWORD = 'x'",
+            "SET DEFAULT ROLE r TO u",
+            "SET @a = f()",
+            "SELECT a /*! INTO OUTFILE '/tmp/x' */ FROM t",
+        ] {
+            check(Mysql, sql, Effect::Other);
+        }
+        check(Postgres, "SET \"transaction_read_only\" = off", Effect::Other);
+        check(Postgres, "COMMIT PREPARED 'theirs'", Effect::Other);
         check(Mysql, "SELECT a INTO @x FROM t", Effect::Other);
         check(Sqlite, "PRAGMA journal_mode = off", Effect::Other);
         check(Postgres, "BEGIN ISOLATION LEVEL SERIALIZABLE", Effect::Frames);
         check(Mysql, "SET autocommit = 0", Effect::Frames);
         check(Sqlite, "commit", Effect::Frames);
+    }
+
+    #[test]
+    fn what_some_server_may_write_by_needs_a_yes() {
+        for sql in [
+            "SELECT count(*), max(a) FROM t WHERE b IN (SELECT b FROM u) AND c = :c",
+            "WITH x AS (SELECT 1) SELECT * FROM x JOIN (SELECT 2) y ON (true) LIMIT (3)",
+            "EXPLAIN ANALYZE SELECT replace(a, 'b', 'c') FROM t",
+            "BEGIN; SELECT 1; END;",
+            "SELECT \"a\" FROM \"t\" -- DELETE",
+        ] {
+            assert!(!may_write(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT 1; DROP TABLE theirs",
+            "SELECT setval('theirs', 1)",
+            "SELECT \"refund\"(1)",
+            "SELECT theirs.count(1)",
+            "EXPLAIN ANALYZE CREATE TABLE x AS SELECT 1",
+            "EXPLAIN (ANALYZE) EXECUTE x",
+            "COMMIT PREPARED 'theirs'",
+            "TRUNCATE theirs",
+            // Each is a query to the other dialect.
+            "SELECT 1 --1 INTO OUTFILE '/tmp/x'",
+            "SELECT 1 /*! INTO OUTFILE '/tmp/x' */",
+            "SELECT 1 /* /* */ INTO OUTFILE '/tmp/x' -- */",
+            r"WITH y AS (SELECT '\'), x AS (DELETE FROM t WHERE a = '\' RETURNING a) SELECT 1 --'",
+            "WITH x AS (DELETE /* ' */ FROM t RETURNING $$ ' $$) SELECT 1",
+        ] {
+            assert!(may_write(sql), "{sql}");
+        }
+        assert_eq!(statements(Dialect::Postgres, "SELECT ';' ; B;"), ["SELECT ';' ", " B"]);
     }
 }

@@ -401,7 +401,14 @@ fn a_step_writes_by_what_it_begins_with_and_by_comments_that_are_executed() {
     assert!(!init("SET work_mem = '1MB'") && !init("SELECT 1"));
     assert!(init("DROP TABLE customers") && init("SET GLOBAL general_log = 1"));
     assert!(init("/*!50000 DROP TABLE customers */"));
-    assert!(writes("SELECT a::text FROM t", "SELECT a::text /*! INTO OUTFILE 'x' */ FROM t"));
+    for hidden in [
+        "SELECT a::text /*! INTO OUTFILE 'x' */ FROM t",
+        "SELECT 1 --1 INTO OUTFILE '/tmp/x'",
+        "SELECT setval('theirs', 1) FROM t",
+    ] {
+        assert!(writes("SELECT a::text FROM t", hidden), "{hidden}");
+    }
+    assert!(init("SET @a = refund(1)"));
 }
 
 #[test]

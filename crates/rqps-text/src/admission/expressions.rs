@@ -99,6 +99,37 @@ const OF_OPERATOR: &[u8] = b"+-*/<>=~!@#%^&|`?";
 /// Longest name of an operator.
 const LONGEST_OPERATOR: usize = 63;
 
+/// Further words before the parentheses of queries.
+const IN_QUERIES: [&str; 21] = [
+    "against",
+    "analyze",
+    "bernoulli",
+    "describe",
+    "except",
+    "explain",
+    "first",
+    "having",
+    "intersect",
+    "is",
+    "join",
+    "limit",
+    "match",
+    "materialized",
+    "offset",
+    "only",
+    "ordinality",
+    "straight_join",
+    "system",
+    "window",
+    "xor",
+];
+
+/// True for a word before a parenthesis that calls nothing that does more than give a value.
+pub(crate) fn is_harmless_before_parenthesis(word: &str) -> bool {
+    let word = word.to_lowercase();
+    BEFORE_PARENTHESIS.contains(&format!(" {word} ")) || IN_QUERIES.contains(&word.as_str())
+}
+
 /// What stands within one pair of parentheses.
 #[derive(Default)]
 struct Frame {
@@ -322,6 +353,9 @@ impl<'a, 'r> Expressions<'a, 'r> {
             }
         }
         if !is_call {
+            if is_type && !self.statement.is_mysql() {
+                self.rules.types.insert(name.last().to_owned());
+            }
             return Ok(());
         }
         // `AS g (i)` of FROM: no server calls a function there.

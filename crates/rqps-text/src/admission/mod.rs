@@ -16,6 +16,7 @@ mod tokens;
 
 pub use answer::Admitted;
 pub use dropped::dropped;
+pub(crate) use expressions::is_harmless_before_parenthesis;
 pub use rules::LoadRules;
 pub use settings::plain_modes;
 pub use single::is_one_statement;

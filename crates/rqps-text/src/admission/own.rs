@@ -38,6 +38,8 @@ pub(super) struct OwnObjects {
     statistics: BTreeSet<String>,
     /// Names and operators that statements call, which others may have made.
     pub(super) called: BTreeSet<String>,
+    /// Names where types may stand.
+    pub(super) types: BTreeSet<String>,
 }
 
 impl OwnObjects {
@@ -51,6 +53,7 @@ impl OwnObjects {
             belonging: BTreeSet::new(),
             statistics: BTreeSet::new(),
             called: BTreeSet::new(),
+            types: BTreeSet::new(),
         }
     }
 

@@ -43,6 +43,15 @@ impl LoadRules {
         self.own.called.iter().map(String::as_str)
     }
 
+    /// Names where types may stand, columns among them, but not those that the load made.
+    pub fn types(&self) -> impl Iterator<Item = &str> {
+        let is_own = |name: &&String| {
+            let name = TableName::try_from((*name).clone());
+            name.is_ok_and(|name| self.own.is_made_text(&name, RelationKind::Type))
+        };
+        self.own.types.iter().filter(move |name| !is_own(name)).map(String::as_str)
+    }
+
     /// A new session: nothing is saved in it.
     pub fn begin_file(&mut self) {
         self.saved.clear();

@@ -15,7 +15,7 @@ use rqps_model::sql_workload::{
 };
 use rqps_model::step_parameters::{StepParameters, StepPurpose};
 use rqps_model::value_source::Freshness;
-use rqps_text::words;
+use rqps_text::{reading, words};
 
 /// Isolation levels in SQL.
 const LEVELS: [&str; 4] = ["read uncommitted", "read committed", "repeatable read", "serializable"];
@@ -71,12 +71,16 @@ fn check_used(shape: &SqlShape, named: &NamedSources, dialect: Dialect) -> Resul
     }
 }
 
-/// The names of the steps that write, by their statements and those of `init`.
+/// The names of the steps that may write, by their statements and those of `init`.
 pub fn writes(workload: &Workload) -> Vec<String> {
     let Some(shape) = shape(workload) else { return Vec::new() };
-    let begins_writing = |step: &SqlStep| step.init.iter().any(|sql| !only_sets(sql));
-    let writing = shape.step.iter().filter(|step| is_writing(step) || begins_writing(step));
-    writing.map(|step| step.name.clone()).collect()
+    let may_write = |step: &&SqlStep| {
+        let of_events = step.event.iter().flat_map(|event| &event.statement);
+        let mut statements = of_events.flat_map(|statement| all(&statement.sql));
+        statements.any(|sql| sql_writes(sql) || reading::may_write(sql))
+            || step.init.iter().any(|sql| !only_sets(sql))
+    };
+    shape.step.iter().filter(may_write).map(|step| step.name.clone()).collect()
 }
 
 /// All phases after the load.
@@ -175,9 +179,9 @@ fn only_sets(sql: &str) -> bool {
         ["GLOBAL", "PERSIST", "PERSIST_ONLY", "PASSWORD", "ROLE", "AUTHORIZATION"];
     let words = words(Dialect::Fake, sql);
     let sets = words.first().is_some_and(|word| ["SET", "PRAGMA"].contains(&word.as_str()));
-    match sets && !is_executed_comment(sql) {
-        true => !words.iter().any(|word| BEYOND.contains(&word.as_str())),
-        false => !sql_writes(sql),
+    match sets {
+        true => !reading::calls_unknown(sql) && !words.iter().any(|word| BEYOND.contains(&&**word)),
+        false => !reading::may_write(sql),
     }
 }
 

@@ -5,10 +5,10 @@ use crate::spec::Counting;
 use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepBody, StepWork, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
-use rqps_model::pgbench::{PgbenchShape, PgbenchStep, PgbenchWork, WeightedText};
+use rqps_model::pgbench::{PgbenchProtocol, PgbenchShape, PgbenchStep, PgbenchWork, WeightedText};
 use rqps_model::step_parameters::{StepParameters, StepPurpose};
-use rqps_text::pgbench::{PgbenchAction, PgbenchProgram, PgbenchSql, VariableNames};
-use rqps_text::words;
+use rqps_text::pgbench::{PgbenchAction, PgbenchProgram, PgbenchSql, SqlPiece, VariableNames};
+use rqps_text::{reading, words};
 
 /// The built-in scripts derived from TPC-B.
 const LIKE_TPC_B: [&str; 2] = ["tpcb-like", "simple-update"];
@@ -52,13 +52,39 @@ pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     phases
 }
 
-/// The names of the steps that write, judged by their statements.
+/// The names of the steps that may write, judged by their statements.
 pub(crate) fn writes(workload: &Workload) -> Vec<String> {
     let writing = |phase| match phase {
-        Phase::Measure(step) if step.group == Group::Write => Some(step.name),
+        Phase::Measure(step)
+            if step.group == Group::Write
+                || step.own::<PgbenchWork>().is_some_and(|work| may_write(&work)) =>
+        {
+            Some(step.name)
+        }
         _ => None,
     };
     phases(Dialect::Postgres, workload).into_iter().filter_map(writing).collect()
+}
+
+/// True unless all messages only read, with the values that become a part of their text.
+fn may_write(work: &PgbenchWork) -> bool {
+    let mut names = VariableNames::default();
+    let read = |script: &WeightedText| PgbenchProgram::read(&script.text, &mut names).ok();
+    let programs: Vec<PgbenchProgram> = work.scripts.iter().filter_map(read).collect();
+    let is_text = work.protocol == PgbenchProtocol::Simple;
+    let spelled = |piece: &SqlPiece| match piece {
+        SqlPiece::Sql(sql) => sql.clone(),
+        SqlPiece::Variable(number) => {
+            let value = work.define.get(&names.all()[*number as usize]);
+            value.filter(|_| is_text).cloned().unwrap_or_else(|| "1".to_owned())
+        }
+    };
+    let mut statements = programs.iter().flat_map(PgbenchProgram::statements);
+    statements.any(|sql| {
+        // Nobody knows yet what a server will put into later messages.
+        let fills = is_text && sql.stored.is_some();
+        fills || reading::may_write(&sql.pieces.iter().map(spelled).collect::<String>())
+    })
 }
 
 /// The name of a step, made of its scripts.
@@ -164,6 +190,9 @@ fn group(programs: &[PgbenchProgram]) -> Group {
 fn reads(sql: &PgbenchSql) -> Option<bool> {
     const QUERIES: [&str; 6] = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "("];
     const BRACKETS: [&str; 5] = ["BEGIN", "START", "COMMIT", "END", "ROLLBACK"];
+    if sql.is_joined && reading::may_write(&sql.text) {
+        return None;
+    }
     const WRITES: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "MERGE", "INTO"];
     let words = words(Dialect::Postgres, &sql.text);
     let first = words.first()?.as_str();
@@ -174,5 +203,43 @@ fn reads(sql: &PgbenchSql) -> Option<bool> {
         (true, _) => Some(true),
         (false, true) => Some(false),
         (false, false) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(text: &str, define: &[(&str, &str)], protocol: PgbenchProtocol) -> PgbenchWork {
+        let (name, text) = ("a.sql".to_owned(), text.to_owned());
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        PgbenchWork {
+            scripts: vec![WeightedText { name, weight: 1, text }],
+            protocol,
+            define: define.iter().map(pair).collect(),
+            max_tries: 1,
+            continue_on_error: false,
+            connect: false,
+            vacuum: false,
+        }
+    }
+
+    #[test]
+    fn what_reaches_a_server_of_others_is_known_or_asked_about() {
+        use PgbenchProtocol::{Prepared, Simple};
+        let check = |text: &str, define: &[(&str, &str)], protocol, want| {
+            assert_eq!(may_write(&work(text, define, protocol)), want, "{text} {define:?}");
+        };
+        check("\\set a random(1, 9)\nSELECT b FROM t WHERE a = :a;", &[], Simple, false);
+        check("BEGIN;\nSELECT count(*) FROM t;\nEND;", &[], Simple, false);
+        check("SELECT 1 \\; DROP TABLE theirs;", &[], Simple, true);
+        check("SELECT 1 \\; SELECT 2;", &[], Simple, false);
+        check("SELECT :v;", &[("v", "1; DROP TABLE theirs")], Simple, true);
+        check("SELECT :v;", &[("v", "1; DROP TABLE theirs")], Prepared, false);
+        check("SELECT '1; DROP TABLE theirs' AS v \\gset\nSELECT :v;", &[], Simple, true);
+        check("COMMIT PREPARED 'theirs';", &[], Simple, true);
+        check("SELECT pg_terminate_backend(pid) FROM pg_stat_activity;", &[], Simple, true);
+        let joined = programs(&work("SELECT 1 \\; DROP TABLE theirs;", &[], Simple));
+        assert_eq!(group(&joined), Group::Write, "a step that says it only reads may be repeated");
     }
 }
