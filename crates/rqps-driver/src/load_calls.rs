@@ -1,4 +1,4 @@
-//! Functions and operators that a load calls: if somebody made one of that name on a server that
+//! Functions, operators and types that a load calls: if somebody made one of that name on a server that
 //! rqps does not run, the server may take it for its own, and it may do anything.
 
 use crate::connection::Connection;
@@ -11,15 +11,35 @@ use rqps_text::LoadRules;
 /// could have made.
 const PATH: &str = "SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))";
 
-/// Functions and operators of the schemas that follow in parentheses, if they may write. Those of
-/// extensions come from their files.
-const MAY_WRITE: &str = "SELECT p.proname, p.oid::regprocedure::text FROM pg_proc p \
-     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.provolatile = 'v' AND NOT EXISTS \
+/// Functions and operators of the schemas that follow in parentheses. Those of extensions come from
+/// their files. Whatever it says of itself, each may write: an immutable function may call one that
+/// does.
+const FUNCTIONS: &str = "SELECT p.proname, p.oid::regprocedure::text FROM pg_proc p \
+     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE NOT EXISTS \
      (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e') AND n.nspname IN ";
 const OPERATORS: &str = "SELECT o.oprname, o.oid::regoperator::text FROM pg_operator o \
-     JOIN pg_namespace n ON n.oid = o.oprnamespace JOIN pg_proc p ON p.oid = o.oprcode \
-     WHERE p.provolatile = 'v' AND NOT EXISTS \
+     JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE NOT EXISTS \
      (SELECT 1 FROM pg_depend d WHERE d.objid = o.oid AND d.deptype = 'e') AND n.nspname IN ";
+
+/// Types of these schemas whose values call functions of others: domains with checks or defaults,
+/// over others too, and types with casts.
+const TYPES: &str = "WITH RECURSIVE made AS (SELECT p.oid FROM pg_proc p \
+     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname <> 'pg_catalog' AND NOT EXISTS \
+     (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')), \
+     uses AS (SELECT d.classid, d.objid FROM pg_depend d WHERE \
+     (d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (SELECT oid FROM made)) OR \
+     (d.refclassid = 'pg_operator'::regclass AND d.refobjid IN \
+     (SELECT oid FROM pg_operator WHERE oprcode IN (SELECT oid FROM made)))), \
+     calling AS (SELECT t.oid FROM pg_type t WHERE EXISTS (SELECT 1 FROM uses u \
+     WHERE u.classid = 'pg_type'::regclass AND u.objid = t.oid) \
+     OR EXISTS (SELECT 1 FROM pg_constraint c JOIN uses u ON u.objid = c.oid \
+     AND u.classid = 'pg_constraint'::regclass WHERE c.contypid = t.oid) \
+     OR EXISTS (SELECT 1 FROM pg_cast k WHERE t.oid IN (k.castsource, k.casttarget) \
+     AND k.castfunc IN (SELECT oid FROM made)) \
+     UNION SELECT t.oid FROM pg_type t JOIN calling b ON b.oid IN (t.typbasetype, t.typelem) \
+     OR t.typrelid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.atttypid = b.oid)) \
+     SELECT t.typname, t.oid::regtype::text FROM pg_type t JOIN calling c ON c.oid = t.oid \
+     JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname IN ";
 
 /// All stored functions: MySQL does not see to it that they keep their word.
 const OF_MYSQL: &str = "SELECT LOWER(routine_name), routine_name \
@@ -36,11 +56,9 @@ pub(super) fn check(
     dialect: Dialect,
     session: &mut Connection,
 ) -> Result<(), String> {
-    if rules.called().next().is_none() {
-        return Ok(());
-    }
-    let made = match dialect {
-        Dialect::Mysql => pairs(session, OF_MYSQL)?,
+    let (made, types) = match dialect {
+        _ if rules.called().chain(rules.types()).next().is_none() => return Ok(()),
+        Dialect::Mysql => (pairs(session, OF_MYSQL)?, Vec::new()),
         _ => made_on_postgres(session)?,
     };
     // The server may read a part of some signs as an operator.
@@ -48,10 +66,12 @@ pub(super) fn check(
         true => rules.called().any(|called| called == name),
         false => rules.called().any(|called| called.contains(name)),
     };
-    match made.iter().find(|(name, _)| is_called(name)) {
+    let is_type = |name: &str| rules.types().any(|known| known == name);
+    let called = made.iter().find(|(name, _)| is_called(name));
+    match called.or_else(|| types.iter().find(|(name, _)| is_type(name))) {
         None => Ok(()),
         Some((_, shown)) => Err(format!(
-            "failed to load: its files call {}, which somebody made there, and which may do \
+            "failed to load: its files use {}, which somebody made there, and which may do \
              anything\nhint: rename it there, or leave the statement out of the files",
             escape::line(shown)
         )),
@@ -62,8 +82,7 @@ fn is_of_name(first: char) -> bool {
     first.is_alphanumeric() || first == '_'
 }
 
-/// Names, and how they are shown.
-fn pairs(session: &mut Connection, sql: &str) -> Result<Vec<(String, String)>, String> {
+fn pairs(session: &mut Connection, sql: &str) -> Result<Made, String> {
     let rows = session.rows(sql);
     let rows = rows.map_err(|error| format!("failed to look for functions: {error}"))?;
     let pair = |row: Vec<Option<String>>| {
@@ -73,21 +92,24 @@ fn pairs(session: &mut Connection, sql: &str) -> Result<Vec<(String, String)>, S
     Ok(rows.into_iter().filter_map(pair).collect())
 }
 
-fn made_on_postgres(session: &mut Connection) -> Result<Vec<(String, String)>, String> {
+/// What somebody made by names, and how it is shown.
+type Made = Vec<(String, String)>;
+
+/// Functions and operators, and types that call some.
+fn made_on_postgres(session: &mut Connection) -> Result<(Made, Made), String> {
     // Servers that are only compatible may have no such catalogue, and no such functions.
-    let Ok(path) = session.rows(PATH) else { return Ok(Vec::new()) };
+    let Ok(path) = session.rows(PATH) else { return Ok((Vec::new(), Vec::new())) };
     let path = path.into_iter().flatten().flatten();
     let path: Vec<Literal> =
         path.map(|schema| Literal::quoted(Dialect::Postgres, &schema)).collect();
     if path.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     let set = |error| format!("failed to set up a session for loading: {error}");
     session.simple(SERVER_ONLY).map_err(set)?;
-    let mut made = Vec::new();
-    for query in [MAY_WRITE, OPERATORS] {
-        made.extend(pairs(session, &format!("{query}({})", Literal::list(&path)))?);
-    }
+    let mut of_path = |query| pairs(session, &format!("{query}({})", Literal::list(&path)));
+    let (mut made, operators, types) = (of_path(FUNCTIONS)?, of_path(OPERATORS)?, of_path(TYPES)?);
+    made.extend(operators);
     session.simple("RESET search_path").map_err(set)?;
-    Ok(made)
+    Ok((made, types))
 }

@@ -273,6 +273,17 @@ fn init_executes_no_policy_of_others() {
          ALTER TABLE other.bait ENABLE ROW LEVEL SECURITY; \
          CREATE POLICY p ON other.bait USING (other.act()); \
          GRANT SELECT ON other.bait TO PUBLIC",
+        // The server makes values of texts when it prepares a statement, and checks their domains.
+        "SET ROLE evil; CREATE FUNCTION other.check(int) RETURNS bool LANGUAGE sql AS \
+         'SELECT other.act()'; CREATE DOMAIN other.dom AS int CHECK (other.check(VALUE)); \
+         CREATE TABLE other.texts (id int PRIMARY KEY, a other.dom[]); \
+         GRANT SELECT ON other.texts TO PUBLIC",
+        // As the statistics keep it once they have forgotten the first time.
+        "CREATE VIEW pg_stat_statements AS SELECT 1::oid AS userid, \
+         (SELECT oid FROM pg_database WHERE datname = current_database()) AS dbid, \
+         'SELECT id FROM other.texts WHERE a = ''{1}''' AS query, 1 AS calls, \
+         1.0 AS mean_exec_time, 1.0 AS total_exec_time; \
+         GRANT SELECT ON pg_stat_statements TO PUBLIC",
         "GRANT SELECT ON customers TO guest",
     ]);
     let folder = tempfile::tempdir().unwrap();
@@ -282,6 +293,7 @@ fn init_executes_no_policy_of_others() {
     assert_eq!(code, Some(0), "{said}");
     let draft = fs::read_to_string(folder.path().join("w.toml")).unwrap();
     assert!(draft.contains("other.bait") && draft.contains("customers"), "{draft}");
+    assert!(said.contains("it holds a text"), "{said}");
     assert!(theirs.owner_rows("SELECT who FROM caught").is_empty());
 }
 
@@ -346,12 +358,16 @@ fn a_name_of_a_load_means_nothing_else_on_the_server() {
     let failed = "SET transaction_timeout_of_later = 0;\nCOMMIT;\nINSERT INTO x VALUES (8);\n";
     let hidden = "/*!99999 CREATE TABLE x (id int) */;\n";
     let of_mariadb = "/*M! CREATE TABLE x (id int) */;\n";
-    let of_postgres: [&[&str]; 5] = [
+    let of_postgres: [&[&str]; 9] = [
         &["BEGIN;\nCREATE TABLE x (id int);\n", through, "INSERT INTO x VALUES (8);\n"],
         &[through, rolled_back, "INSERT INTO x VALUES (8);\n"],
         &[through, rolled_back, failed],
         &["INSERT INTO own VALUES (hash(1));\n"],
         &["INSERT INTO own VALUES (1 + 'x'::text);\n"],
+        &["INSERT INTO own VALUES (mod('x'::text));\n"],
+        &["CREATE TABLE x (a audited);\nINSERT INTO x VALUES (8);\n"],
+        &["INSERT INTO own SELECT 8::over_audited;\n"],
+        &["INSERT INTO own VALUES ((('x'::text)::marked).a);\n"],
     ];
     let of_mysql: [&[&str]; 4] = [
         &[hidden, through, "INSERT INTO x VALUES (8);\n"],
@@ -371,6 +387,15 @@ fn a_name_of_a_load_means_nothing_else_on_the_server() {
                 "CREATE FUNCTION plus(int, text) RETURNS int LANGUAGE sql AS \
                  'INSERT INTO public.customers VALUES (9) RETURNING 1'",
                 "CREATE OPERATOR + (LEFTARG = int, RIGHTARG = text, FUNCTION = plus)",
+                // It says that it writes nothing, and calls one that does.
+                "CREATE FUNCTION mod(text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \
+                 'BEGIN RETURN public.hash(1); END'",
+                "CREATE DOMAIN audited AS int CHECK (public.mod(VALUE::text) > 0)",
+                "CREATE DOMAIN over_audited AS audited",
+                "CREATE TYPE marked AS (a int)",
+                "CREATE FUNCTION to_marked(text) RETURNS marked LANGUAGE sql AS \
+                 'SELECT ROW(public.hash(1))::public.marked'",
+                "CREATE CAST (text AS marked) WITH FUNCTION to_marked(text)",
             ]),
             _ => theirs.owner(&[
                 "SET GLOBAL log_bin_trust_function_creators = 1",

@@ -9,7 +9,7 @@ use super::token_tree::{NodeKind, TokenTree};
 use super::values::{Meaning, Relation, RowOfValues, ValueGuess};
 use super::written::Target;
 use rqps_model::dialect::Dialect;
-use rqps_text::words;
+use rqps_text::{Token, TokenKind, tokens, words};
 
 /// A name in each statement by which a draft reads tables, so that the next draft does not take it
 /// for one of the user's. Comments do not stay in the server's statistics.
@@ -38,6 +38,20 @@ pub(super) fn is_of_tables(sql: &str) -> bool {
     let is_internal =
         ["pg_", "information_schema", "performance_schema"].iter().any(|part| lower.contains(part));
     is_dml && !is_internal && words.iter().any(|word| from.contains(&word.as_str()))
+}
+
+/// True if a statement holds a literal in quotes, but for a time. The statistics of Postgres seldom
+/// keep one. To prepare it, the server makes a value of it: for a type with a domain in it, by the
+/// checks of that domain, which may be anybody's.
+pub(super) fn holds_text(sql: &str) -> bool {
+    const OF_SERVER: [&str; 3] = ["INTERVAL", "TIME", "TIMESTAMP"];
+    let Ok(all) = tokens(Dialect::Postgres, sql.as_bytes()) else { return true };
+    let text = |token: &Token| sql[token.begin..token.end].to_ascii_uppercase();
+    let is_time = |at: usize| {
+        let before = at.checked_sub(1).map(|before| &all[before]);
+        before.is_some_and(|it| it.kind == TokenKind::Word && OF_SERVER.contains(&&*text(it)))
+    };
+    (0..all.len()).any(|at| all[at].kind == TokenKind::Text && !is_time(at))
 }
 
 /// Reads the values of the columns with which statements compare, and in which they store.
@@ -315,6 +329,22 @@ mod tests {
         assert!(is_of_tables("REPLACE INTO t VALUES (1)") && is_of_tables("(SELECT 1 FROM t)"));
         for sql in ["SELECT 1", "VACUUM t", "SELECT * FROM pg_class", "BEGIN", "SET x = 1"] {
             assert!(!is_of_tables(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_statement_with_a_text_is_not_prepared() {
+        for sql in ["SELECT a FROM t WHERE b = $1", "SELECT \"a'b\" + INTERVAL '1 day' FROM t"] {
+            assert!(!holds_text(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT a FROM t WHERE b = '{1}'",
+            "SELECT E'{1}'::evil.dom[] FROM t",
+            "SELECT $${1}$$::evil.dom[] FROM t",
+            "SELECT x.\"interval\" '{1}' FROM t",
+            "SELECT U&'{1}' FROM t",
+        ] {
+            assert!(holds_text(sql), "{sql}");
         }
     }
 }

@@ -9,7 +9,9 @@ use super::facts::{
 use super::keys;
 use super::names::plain;
 use super::pairs::with_own_key;
-use super::statements::{OWN, is_of_tables, learn_columns, meaning, prepared, with_casts};
+use super::statements::{
+    OWN, holds_text, is_of_tables, learn_columns, meaning, prepared, with_casts,
+};
 use super::token_tree::{NodeKind, TokenTree};
 use super::values::ValueGuess;
 use super::{digests, rows, typed};
@@ -279,6 +281,10 @@ fn learn_members(ask: &mut AskDatabase<'_>, found: &mut DatabaseSurvey) {
             let ValueGuess::Member(table, column) = guess else { continue };
             let facts = &found.tables[table];
             let (name, from) = (&facts.columns[column].name, &facts.name);
+            // The cast of another type may be anybody's function.
+            if !["json", "jsonb", "text"].contains(&facts.columns[column].type_name.as_str()) {
+                continue;
+            }
             let sql = format!(
                 "SELECT DISTINCT k FROM (SELECT {name}::jsonb AS d FROM {from} \
                  WHERE jsonb_typeof({name}::jsonb) = 'object' LIMIT 1000) AS {OWN}, \
@@ -470,6 +476,9 @@ fn untyped(fault: &str) -> Option<usize> {
 
 /// Has Postgres prepare a statement of the user's, which finds its tables by the login's path.
 fn prepare(ask: &mut AskDatabase<'_>, sql: &str) -> Result<(), String> {
+    if holds_text(sql) {
+        return Err("it holds a text, by whose type the server may run what others made".to_owned());
+    }
     ask("RESET search_path")?;
     let prepared = ask(&format!("PREPARE {OWN} AS {sql}"));
     ask(SERVER_ONLY)?;
