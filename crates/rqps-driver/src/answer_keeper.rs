@@ -81,6 +81,9 @@ pub struct AnswerKeeper<S> {
     found: StepAnswers,
     bytes: usize,
     is_keeping: bool,
+    /// True on a server that others run. There rqps sets nothing that outlives a transaction of
+    /// others behind a pooler, and reads in transactions that cannot write.
+    is_guest: bool,
 }
 
 /// Has a session refuse to write as far as its version can.
@@ -101,10 +104,38 @@ pub fn only_read<S: AskedSession>(session: &mut S, dialect: Dialect) {
 type Run<'a, S> = dyn FnMut(&mut S, &mut RowTexts) -> Result<Reply, WireError> + 'a;
 
 impl<S: AskedSession> AnswerKeeper<S> {
-    /// Records what `inner` answers.
-    pub fn over(inner: S, dialect: Dialect) -> AnswerKeeper<S> {
+    /// Records what `inner` answers, which `is_guest` on a server of others.
+    pub fn over(inner: S, dialect: Dialect, is_guest: bool) -> AnswerKeeper<S> {
         let (prepared, known, found) = (HashMap::new(), HashMap::new(), StepAnswers::default());
-        AnswerKeeper { inner, dialect, prepared, known, found, bytes: 0, is_keeping: false }
+        let (bytes, is_keeping) = (0, false);
+        AnswerKeeper { inner, dialect, prepared, known, found, bytes, is_keeping, is_guest }
+    }
+
+    /// Before an event: what it calls cannot write, either.
+    pub fn begin_event(&mut self) -> Result<(), WireError> {
+        match self.dialect {
+            Dialect::Postgres => self.as_guest("BEGIN READ ONLY"),
+            _ => self.as_guest("START TRANSACTION READ ONLY"),
+        }
+    }
+
+    /// After an event, whatever became of it.
+    pub fn end_event(&mut self) -> Result<(), WireError> {
+        self.as_guest("COMMIT")
+    }
+
+    fn as_guest(&mut self, sql: &str) -> Result<(), WireError> {
+        if !self.is_guest {
+            return Ok(());
+        }
+        let said = TextStatement::Simple(sql);
+        self.inner.text_rows(said, &[], &mut RowTexts::default()).map(drop)
+    }
+
+    /// True if it would begin or end the transaction around an event of a guest.
+    fn ends_reading(&self, sql: &str) -> bool {
+        let words = sql.trim_start().to_ascii_uppercase();
+        self.is_guest && (!words.starts_with("SET") || words.contains("AUTOCOMMIT"))
     }
 
     /// The session.
@@ -291,6 +322,7 @@ impl<S: AskedSession> AnswerKeeper<S> {
         match reading::effect(self.dialect, sql) {
             // A session that only reads may not begin what would write; others see no difference.
             Effect::Frames if self.dialect == Dialect::Sqlite => Ok(Reply::default()),
+            Effect::Frames if self.ends_reading(sql) => Ok(Reply::default()),
             Effect::Frames => run(&mut self.inner, &mut RowTexts::default()),
             Effect::Other => {
                 self.place(sql);
@@ -379,4 +411,81 @@ fn bytes_of(values: &[Option<String>], reply: &AnswerReply) -> usize {
         AnswerReply::Refused { message, .. } => message.len(),
     };
     200 + of(values) + rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A session that writes down what is sent.
+    #[derive(Default)]
+    struct Listener(Vec<String>);
+
+    impl AskedSession for Listener {
+        fn prepare(&mut self, _: &str, _: &[ValueType]) -> Result<Prepared, WireError> {
+            Ok(Prepared(0))
+        }
+
+        fn prepare_text(&mut self, _: &str, _: usize) -> Result<Prepared, WireError> {
+            Ok(Prepared(0))
+        }
+
+        fn prepared_rows(
+            &mut self,
+            _: Prepared,
+            _: &[Value<'_>],
+            _: &mut RowTexts,
+        ) -> Result<Reply, WireError> {
+            Ok(Reply::default())
+        }
+
+        fn text_rows(
+            &mut self,
+            text: TextStatement<'_>,
+            _: &[Value<'_>],
+            _: &mut RowTexts,
+        ) -> Result<Reply, WireError> {
+            if let TextStatement::Simple(sql) | TextStatement::Parsed(sql) = text {
+                self.0.push(sql.to_owned());
+            }
+            Ok(Reply::default())
+        }
+
+        fn text_results(
+            &mut self,
+            text: TextStatement<'_>,
+            values: &[Value<'_>],
+            _: Option<&mut LastRows>,
+        ) -> Result<Reply, WireError> {
+            self.text_rows(text, values, &mut RowTexts::default())
+        }
+    }
+
+    #[test]
+    fn what_a_guest_asks_stays_in_a_transaction_that_cannot_write() {
+        let said = |dialect, is_guest| {
+            let mut keeper = AnswerKeeper::over(Listener::default(), dialect, is_guest);
+            keeper.begin_event().unwrap();
+            for sql in [
+                "BEGIN",
+                "SET work_mem = 1",
+                "set autocommit = 1",
+                "SELECT refund(1)",
+                "UPDATE t SET a = 1",
+                "COMMIT AND CHAIN",
+            ] {
+                keeper.simple(sql).unwrap();
+            }
+            keeper.end_event().unwrap();
+            keeper.inner.0
+        };
+        let within = ["SET work_mem = 1", "SELECT refund(1)", "COMMIT"];
+        let postgres = [&["BEGIN READ ONLY"], &within[..]].concat();
+        assert_eq!(said(Dialect::Postgres, true), postgres);
+        let mysql = [&["START TRANSACTION READ ONLY"], &within[..]].concat();
+        assert_eq!(said(Dialect::Mysql, true), mysql);
+        // Own servers have been told to refuse writes.
+        let own = ["BEGIN", "SET work_mem = 1", "set autocommit = 1", "SELECT refund(1)"];
+        assert_eq!(said(Dialect::Mysql, false), [&own[..], &["COMMIT AND CHAIN"]].concat());
+    }
 }

@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use crate::answer_keeper::AnswerKeeper;
 use crate::attempt::{ClientEvent, StatementError, Tally};
 use crate::cancel;
 use crate::connection::{Connection, Connector};
@@ -30,14 +31,16 @@ pub fn ask<W: Write, E: ClientEvent>(
     link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let mut session = connector.open(0)?;
+    let _limit = cancel::limit(LONGEST);
     let mut event = make(request, 0, &mut session)?;
+    around(&mut session, AnswerKeeper::end_event).map_err(|error| error.to_string())?;
     if let Connection::Recorded(recorded) = &mut session {
         recorded.begin();
     }
     let mut note = None;
-    let _limit = cancel::limit(LONGEST);
     let began = Instant::now();
     for number in 0..EVENTS {
+        around(&mut session, AnswerKeeper::begin_event).map_err(|error| error.to_string())?;
         let attempt = event.attempt(&mut session, &mut Tally::default());
         let is_over = pass_on(&mut session, link)? || event.stopped().is_some();
         if let Err(StatementError { kind, error }) = attempt {
@@ -49,11 +52,23 @@ pub fn ask<W: Write, E: ClientEvent>(
             session.simple("ROLLBACK").ok();
             event.give_up();
         }
+        around(&mut session, AnswerKeeper::end_event).map_err(|error| error.to_string())?;
         if is_over || began.elapsed() > LATEST {
             break;
         }
     }
     Ok(link.say(&DriverEvent::Answered(note))?)
+}
+
+/// Has the session begin or end the transaction around an event.
+fn around(
+    session: &mut Connection,
+    edge: fn(&mut AnswerKeeper<Connection>) -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    match session {
+        Connection::Recorded(recorded) => edge(recorded),
+        _ => Ok(()),
+    }
 }
 
 /// Sends the answers since the last time. True if no more are kept.

@@ -118,11 +118,16 @@ impl Connector {
                 .map_err(|error| format!("failed to set up a session with {sql:?}: {error}"))?;
         }
         if self.asks {
+            let is_guest = self.mark.is_some();
             // Behind a pooler, what a session sets outlives it and falls to others.
-            if self.mark.is_none() {
+            if !is_guest {
                 only_read(&mut session, self.dialect);
             }
-            session = Connection::Recorded(Box::new(AnswerKeeper::over(session, self.dialect)));
+            let mut keeper = AnswerKeeper::over(session, self.dialect, is_guest);
+            keeper.begin_event().map_err(|error| {
+                format!("failed to begin a transaction that only reads: {error}")
+            })?;
+            session = Connection::Recorded(Box::new(keeper));
         }
         Ok(session)
     }
