@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::{plain, tree};
 
@@ -56,17 +56,46 @@ const NAME: &str = "PostgreSQL.";
 /// Longest list that is read.
 const LIST_MOST: u64 = 16 << 20;
 
-/// Files that a killed Postgres of a user has left since then: a list that no process has mapped
-/// any more, and what it lists. A process of `initdb` that is killed leaves them so soon that no
-/// look at its maps finds them.
+/// Bytes of the segment by which each Postgres knows whether it runs: its `PGShmemHeader`.
+const HEADER_MOST: u64 = 64;
+
+/// What a killed Postgres of a user has left since then: a list of files that no process has mapped
+/// any more, and what it lists; segments that nobody uses and whose maker is gone. A process of
+/// `initdb` that is killed leaves them so soon that no look at its maps finds them.
 pub fn left_since(begun: SystemTime, uid: u32) -> BTreeSet<SharedPiece> {
+    let table = plain::beginning(Path::new("/proc/sysvipc/shm"), LIST_MOST).unwrap_or_default();
+    let is_alive = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
+    let mut left: BTreeSet<SharedPiece> = segments(&table, (begun, uid), &is_alive).collect();
     let lists = lists(Path::new(FOLDER), begun, uid);
-    if lists.is_empty() {
-        return BTreeSet::new();
+    if !lists.is_empty() {
+        let used = mapped_by(tree::all_processes());
+        let dead = lists.into_iter().filter(|(list, _)| !used.contains(list));
+        left.extend(dead.flat_map(|(list, listed)| listed.into_iter().chain([list])));
     }
-    let used = mapped_by(tree::all_processes());
-    let dead = lists.into_iter().filter(|(list, _)| !used.contains(list));
-    dead.flat_map(|(list, listed)| listed.into_iter().chain([list])).collect()
+    left
+}
+
+/// Segments of a user since then, by the kernel's table of them: as small as those of Postgres, used
+/// by nobody, and made by a process that is gone.
+fn segments(
+    table: &str,
+    (begun, uid): (SystemTime, u32),
+    is_alive: &dyn Fn(u32) -> bool,
+) -> impl Iterator<Item = SharedPiece> {
+    let begun = begun.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    table.lines().filter_map(move |line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let number = |at: usize| words.get(at)?.parse::<u64>().ok();
+        let maker = u32::try_from(number(4)?).ok()?;
+        let is_left = number(3)? <= HEADER_MOST
+            && number(6)? == 0
+            && number(7)? == u64::from(uid)
+            && number(13)? >= begun
+            // 0: the maker cannot be seen from here.
+            && maker != 0
+            && !is_alive(maker);
+        is_left.then_some(SharedPiece::Segment(words.get(1)?.parse().ok()?))
+    })
 }
 
 /// Lists of a user since then, each with the files that it names.
@@ -171,6 +200,23 @@ mod tests {
         assert!(lists(folder.path(), begun, uid + 1).is_empty());
         let later = SystemTime::now() + std::time::Duration::from_secs(60);
         assert!(lists(folder.path(), later, uid).is_empty());
+    }
+
+    #[test]
+    fn segments_of_a_killed_postgres_are_found() {
+        let table = "\
+       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap
+   5432001         21   600                    56  4711  4711      0 65534 65534 65534 65534 1700000010 1700000011 1700000010                  4096                     0
+   5432002         22   600                    56  4711  4711      1 65534 65534 65534 65534 1700000010 1700000011 1700000010                  4096                     0
+   5432003         23   600                    56    12  4711      0 65534 65534 65534 65534 1700000010 1700000011 1700000010                  4096                     0
+   5432004         24   600                    56  4711  4711      0  1000  1000  1000  1000 1700000010 1700000011 1700000010                  4096                     0
+   5432005         25   600                    56  4711  4711      0 65534 65534 65534 65534 1600000010 1600000011 1600000010                  4096                     0
+   5432006         26   600               1048576  4711  4711      0 65534 65534 65534 65534 1700000010 1700000011 1700000010                  4096                     0
+   5432007         27   600                    56     0     0      0 65534 65534 65534 65534 1700000010 1700000011 1700000010                  4096                     0
+";
+        let begun = UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+        let found: Vec<_> = segments(table, (begun, 65_534), &|pid| pid == 12).collect();
+        assert_eq!(found, [SharedPiece::Segment(21)]);
     }
 
     #[test]
