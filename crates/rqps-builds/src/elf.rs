@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use rqps_host::fingerprint::open_source;
+
 /// A section that is larger is not read.
 const SECTION_BYTES: u64 = 16 << 20;
 /// A longer text of a file is none: a file may name one text of megabytes a million times.
@@ -49,7 +51,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Elf>> {
 /// Names of the sections of single functions in an object file (`-ffunction-sections`), without
 /// cold parts. Empty for another file.
 pub(super) fn functions(path: &Path) -> io::Result<Vec<String>> {
-    let file = File::open(path)?;
+    let file = open_source(path)?;
     let length = file.metadata()?.len();
     let Some((sections, names)) = sections(&mut ElfReader { file, length })? else {
         return Ok(Vec::new());

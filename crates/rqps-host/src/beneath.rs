@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
@@ -358,7 +358,15 @@ impl Folder {
             return Err(io::Error::other(format!("{} was changed meanwhile", path.display())));
         }
         let (uid, gid) = (Some(Uid::from_raw(to.uid)), Some(Gid::from_raw(to.gid)));
-        Ok(rustix::fs::chownat(&file, "", uid, gid, AtFlags::EMPTY_PATH)?)
+        rustix::fs::chownat(&file, "", uid, gid, AtFlags::EMPTY_PATH)?;
+        let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
+        if to.uid == 0 && is_file && facts.st_mode & 0o022 != 0 {
+            // A descriptor of a path alone can change no mode.
+            let same = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let mode = Mode::from_raw_mode(facts.st_mode & 0o755);
+            rustix::fs::chmodat(rustix::fs::CWD, same, mode, AtFlags::empty())?;
+        }
+        Ok(())
     }
 
     /// Removes a file, or a folder with all that is in it. Links are removed, not followed, and a

@@ -1,17 +1,20 @@
 //! Gives folders to another user, with all that is in them.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, Mode, Stat};
 
 use crate::beneath::Folder;
 use crate::user::{User, UserError};
 
 /// Gives a folder and all in it to `user`, by descriptors. Links are changed, not followed. A file
 /// that has a name outside of the folder stays whose it is, and is an error: who could write there
-/// may have given a file of others a name in it.
+/// may have given a file of others a name in it. What root gets, nobody else can write to any more,
+/// whatever its old owner allowed.
 pub fn chown_tree(path: &Path, user: &User) -> Result<(), UserError> {
     let fault = |source| {
         let (path, user) = (path.to_owned(), user.name.clone());
@@ -48,6 +51,9 @@ fn count_names(folder: &Folder, user: &User, names: &mut Names) -> io::Result<()
 /// A folder goes before what is in it, so that its old owner can put nothing in any more.
 fn give_all(folder: &Folder, user: &User, names: &Names) -> io::Result<()> {
     folder.give(user.identity())?;
+    if user.uid == 0 {
+        only_own(folder.file())?;
+    }
     for entry in folder.entries()? {
         match entry.kind {
             FileType::Directory => {
@@ -61,6 +67,15 @@ fn give_all(folder: &Folder, user: &User, names: &Names) -> io::Result<()> {
     Ok(())
 }
 
+/// Takes the right to write from all but the owner.
+fn only_own(file: &File) -> io::Result<()> {
+    let mode = file.metadata()?.mode() & 0o7777;
+    if mode & 0o022 != 0 {
+        rustix::fs::fchmod(file, Mode::from_raw_mode(mode & !0o022))?;
+    }
+    Ok(())
+}
+
 /// The file, and how many names it has.
 #[allow(clippy::useless_conversion, reason = "the types differ by architecture")]
 fn key(facts: &Stat) -> ((u64, u64), u64) {
@@ -70,7 +85,7 @@ fn key(facts: &Stat) -> ((u64, u64), u64) {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -89,6 +104,17 @@ mod tests {
             chown_tree(&tree, &stranger).unwrap();
             assert_eq!(fs::metadata(tree.join("b")).unwrap().uid(), stranger.uid);
             assert_eq!(fs::metadata(&elsewhere).unwrap().uid(), 0, "a link is not followed");
+        }
+        if root {
+            // Its owner let everybody write, and may have a process that waits for it.
+            for name in ["", "a"] {
+                fs::set_permissions(tree.join(name), fs::Permissions::from_mode(0o777)).unwrap();
+            }
+            chown_tree(&tree, &User { name: "root".to_owned(), uid: 0, gid: 0 }).unwrap();
+            for name in ["", "a"] {
+                let facts = fs::metadata(tree.join(name)).unwrap();
+                assert_eq!((facts.uid(), facts.mode() & 0o777), (0, 0o755), "{name}");
+            }
         }
         fs::hard_link(&elsewhere, tree.join("trap")).unwrap();
         let said = chown_tree(&tree, &stranger).unwrap_err().to_string();

@@ -2,17 +2,20 @@
 //! of the same build, else by the place where the function begins.
 
 use std::fmt;
-use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
+use crate::fingerprint::open_file;
 use rqps_model::units;
 
 /// The table of functions in `.eh_frame_hdr` that all linkers write: version 1, a count of 4
 /// bytes, and pairs of 4 bytes relative to the section.
 const TABLE_FORMAT: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+
+/// Most bytes of a file with symbols: debug files of MySQL have some 500 MB.
+const FILE_BYTES: u64 = 4 << 30;
 
 /// Most bytes of a function's name as it is in the source.
 const PLAIN_BYTES: usize = 8192;
@@ -37,7 +40,7 @@ impl Symbols {
     /// # Errors
     /// The file cannot be read.
     pub fn read(path: &Path, debug_folders: &[PathBuf]) -> io::Result<Symbols> {
-        let bytes = fs::read(path)?;
+        let bytes = content(path)?;
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // A file that is no ELF, such as a script, has no functions.
         let Ok(elf) = object::File::parse(&*bytes) else {
@@ -47,7 +50,7 @@ impl Symbols {
         let build_id = elf.build_id().ok().flatten();
         let debug = build_id.and_then(|id| debug_file(id, debug_folders));
         if let Some(debug) = debug {
-            let bytes = fs::read(&debug)?;
+            let bytes = content(&debug)?;
             if let Ok(elf) = object::File::parse(&*bytes) {
                 named.extend(names(&elf));
             }
@@ -71,18 +74,29 @@ impl Symbols {
     }
 }
 
-/// Named functions with a size.
+/// The bytes of a file that a process under test had mapped, which may be anything by now.
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open_file(path)?;
+    let mut bytes = Vec::new();
+    match file.metadata()?.len() {
+        length if length > FILE_BYTES => return Err(io::Error::other("it is too large")),
+        length => file.take(length).read_to_end(&mut bytes)?,
+    };
+    Ok(bytes)
+}
+
 /// Whether the ELF file `path` names a function like this.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn has_function(path: &Path, name: &str) -> io::Result<bool> {
-    let bytes = fs::read(path)?;
+    let bytes = content(path)?;
     let elf = object::File::parse(&*bytes).map_err(io::Error::other)?;
     let mut symbols = elf.symbols().chain(elf.dynamic_symbols());
     Ok(symbols.any(|symbol| symbol.kind() == SymbolKind::Text && symbol.name() == Ok(name)))
 }
 
+/// Named functions with a size.
 fn names(elf: &object::File<'_>) -> Vec<(u64, u64, String)> {
     let symbols = elf.symbols().chain(elf.dynamic_symbols());
     let function = |symbol: object::Symbol<'_, '_>| {
@@ -150,6 +164,8 @@ fn starts(elf: &object::File<'_>) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn symbols() -> Symbols {
@@ -158,6 +174,16 @@ mod tests {
             named: vec![(100, 120, "first".to_owned()), (130, 140, "second".to_owned())],
             starts: vec![100, 120, 130, 200],
         }
+    }
+
+    #[test]
+    fn what_is_mapped_may_be_no_file_by_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let [pipe, huge] = ["pipe", "huge"].map(|name| folder.path().join(name));
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, rustix::fs::Mode::RUSR, 0).unwrap();
+        fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
+        assert!(Symbols::read(&pipe, &[]).is_err() && Symbols::read(&huge, &[]).is_err());
     }
 
     #[test]

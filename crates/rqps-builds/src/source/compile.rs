@@ -100,7 +100,8 @@ pub(crate) fn link(
         return Err(SourceFault::NoRelink { dbms, reason }.into());
     };
     progress.begin(&format!("ordering the functions of {origin}"));
-    folder::mirror(objects.tree, &site.dest, progress)
+    let tree = objects.tree.canonicalize().map_err(Reason::io("find", objects.tree))?;
+    folder::mirror(&tree, &site.dest, progress)
         .map_err(|reason| disk_full(reason, work.scratch))?;
     site.give(&site.dest)?;
     relink::write_script(dbms, &site.sources, order, &site.order)?;

@@ -41,9 +41,9 @@ pub(super) fn copy(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Resul
     Ok(())
 }
 
-/// Copies a folder with all that is in it, also empty folders, with their permissions.
+/// Copies a folder with all that is in it, also empty folders, with their permissions. `from` is the
+/// path without links.
 pub(super) fn mirror(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Result<(), Reason> {
-    let from = &from.canonicalize().map_err(Reason::io("find", from))?;
     fs::create_dir_all(to).map_err(Reason::io("create", to))?;
     for entry in fs::read_dir(from).map_err(Reason::io("read", from))? {
         let path = entry.map_err(Reason::io("read", from))?.path();

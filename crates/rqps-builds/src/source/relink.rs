@@ -22,7 +22,9 @@ pub(super) fn write_script(
     script: &Path,
 ) -> Result<(), Reason> {
     let mut found = BTreeSet::new();
-    for path in folder::files(objects)? {
+    // Who built them may still change them: no link is followed below.
+    let objects = objects.canonicalize().map_err(Reason::io("find", objects))?;
+    for path in folder::files(&objects)?.into_iter().filter(|path| !path.is_symlink()) {
         if path.extension().is_some_and(|ending| ending == "o") {
             found.extend(elf::functions(&path).map_err(Reason::io("read", &path))?);
         }
