@@ -53,7 +53,7 @@ const IMPORTED: &[&str] = &["crates/rqps/tests/data/import"];
 const DUMPED: &[&str] = &["crates/rqps/tests/data/dumps"];
 
 /// All targets.
-pub(crate) static ALL: [FuzzTarget; 46] = [
+pub(crate) static ALL: [FuzzTarget; 47] = [
     seeded("sql_lexer", texts::sql_lexer, DUMPED),
     seeded("sql_splitter", texts::sql_splitter, DUMPED),
     target("sql_references", texts::sql_references),
@@ -75,6 +75,7 @@ pub(crate) static ALL: [FuzzTarget; 46] = [
     target("pgbench_options", words::pgbench_options),
     target("quantities", words::quantities),
     target("driver_lines", words::driver_lines),
+    target("relay_request", words::relay_request),
     target("dsn", words::dsn),
     target("login_files", words::login_files),
     target("postgres_replies", servers::postgres_replies),

@@ -11,6 +11,7 @@ use rqps_lab::benchmarks::{self, kv, lua, pgbench};
 use rqps_lab::lab::fuzzing as lab;
 use rqps_lab::plan::words;
 use rqps_model::build::Version;
+use rqps_model::endpoint::{Address, Endpoint};
 use rqps_model::json;
 use rqps_model::rocksdb::KvOption;
 use rqps_model::units;
@@ -109,6 +110,39 @@ pub(super) fn driver_lines(bytes: &[u8]) {
             let _ = request.task.is_load();
         }
         lab::relay_line(line);
+    }
+}
+
+/// What a server host has a driver do reaches its own servers alone, and reads no file that is not
+/// of the plan.
+pub(super) fn relay_request(bytes: &[u8]) {
+    let (file, datasets) = (Path::new("/plan/a.csv"), Path::new("/cache/datasets"));
+    for line in text(bytes).lines().filter(|line| lab::may_start(line, file, datasets)) {
+        let request: DriverRequest = json::read(line).expect("it was checked");
+        match &request.endpoint {
+            Endpoint::Server(Address::Tcp { host, .. }) => assert_eq!(host, "10.0.0.1"),
+            Endpoint::Fake { .. } => {}
+            other => panic!("a driver on {other:?}"),
+        }
+        let mut value = serde_json::to_value(&request).expect("it was read");
+        // Texts for the server.
+        let _ = ["login", "session_setup", "mark"].map(|key| value[key].take());
+        for path in paths(&value) {
+            let is_page = path.starts_with("/proc/") && path.split('/').count() == 5;
+            let is_folder = file.parent() == Some(Path::new(&path));
+            let known = [file, datasets].contains(&Path::new(&path)) || is_folder;
+            assert!(is_page || known || path.starts_with("/*"), "a driver with {path}");
+        }
+    }
+}
+
+/// All texts that begin as a path does.
+fn paths(value: &serde_json::Value) -> Vec<String> {
+    match value {
+        serde_json::Value::String(text) if text.starts_with('/') => vec![text.clone()],
+        serde_json::Value::Array(all) => all.iter().flat_map(paths).collect(),
+        serde_json::Value::Object(all) => all.values().flat_map(paths).collect(),
+        _ => Vec::new(),
     }
 }
 

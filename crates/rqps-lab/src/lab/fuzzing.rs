@@ -1,8 +1,10 @@
-//! Entries for the fuzz targets (`fuzz/`): readers of what Slurm prints and of lines of a relay,
-//! which are private otherwise. Nothing else calls them.
+//! Entries for the fuzz targets (`fuzz/`): readers of what Slurm prints, of lines of a relay and
+//! of what a server host asks for, which are private otherwise. Nothing else calls them.
+
+use std::path::{Path, PathBuf};
 
 use crate::lab::executor::queued_task;
-use crate::lab::relay::{ClientWord, ServerWord};
+use crate::lab::relay::{CarrierHost, ClientWord, Permit, ServerWord};
 use rqps_model::json;
 
 /// A line of the queue of Slurm: seconds that were left of its limit.
@@ -15,4 +17,12 @@ pub fn queue_line(line: &str) -> Option<u64> {
 /// A line of one end of a relay to the other: true if it is one.
 pub fn relay_line(line: &str) -> bool {
     json::read::<ServerWord>(line).is_ok() || json::read::<ClientWord>(line).is_ok()
+}
+
+/// True if a server host at 10.0.0.1 may have a driver carry out this request, where the plan has
+/// this file, and data sets lie in that folder.
+pub fn may_start(request: &str, file: &Path, datasets: &Path) -> bool {
+    let permit = Permit::new([10, 0, 0, 1].into(), [PathBuf::from(file)].into_iter());
+    let host = CarrierHost { name: "h".to_owned(), datasets: datasets.to_owned() };
+    permit.check(request, &host).is_ok()
 }

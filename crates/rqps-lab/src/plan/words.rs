@@ -251,16 +251,24 @@ fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, Target
         _ => (what, ""),
     };
     let mut storage_engine = None;
-    let mut variant = None;
+    let mut variant: Option<String> = None;
     for addition in additions.split('+').filter(|addition| !addition.is_empty()) {
-        match addition {
-            "innodb" => storage_engine = Some("innodb".to_owned()),
+        let named = match addition {
+            "innodb" => {
+                storage_engine = Some("innodb".to_owned());
+                continue;
+            }
             "myrocks" | "rocksdb" => {
                 storage_engine = Some("rocksdb".to_owned());
-                variant = Some("myrocks".to_owned());
+                "myrocks"
             }
-            other => variant = Some(other.to_owned()),
+            other => other,
+        };
+        if let Some(known) = variant.filter(|known| known != named) {
+            let fault = format!("it names the variants `{known}` and `{named}`");
+            return Err(error(word, &fault, "name one of them"));
         }
+        variant = Some(named.to_owned());
     }
     let source = match what.chars().next() {
         Some('@') if what.len() > 1 => {
@@ -421,6 +429,16 @@ mod tests {
     fn fails(word: &str, part: &str) {
         let error = targets(&[word.to_owned()]).expect_err(word).to_string();
         assert!(error.contains(part), "{word}: {error}");
+    }
+
+    #[test]
+    fn a_build_has_one_variant() {
+        let read = |word: &str| targets(&[word.to_owned()]);
+        for word in ["mysql@8.0.33+myrocks+debug", "mysql@8.0.33+debug+rocksdb"] {
+            let said = read(word).unwrap_err().to_string();
+            assert!(said.contains("it names the variants"), "{word}: {said}");
+        }
+        assert!(read("mysql@8.0.33+rocksdb+myrocks").is_ok() && read("mysql@8+a+innodb").is_ok());
     }
 
     #[test]

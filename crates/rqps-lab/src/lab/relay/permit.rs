@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::message::CarrierHost;
 use rqps_driver::request::{DriverRequest, RequestBody};
-use rqps_model::endpoint::{Address, Endpoint};
+use rqps_model::endpoint::{Address, Endpoint, ServerKey, Tls};
 use rqps_model::json;
 
 /// Drivers at once: two for each of many targets.
@@ -33,13 +33,13 @@ impl Permit {
     ///
     /// # Errors
     /// It asks for something else than the plan needs.
-    pub(super) fn check(&self, request: &str, host: &CarrierHost) -> Result<()> {
+    pub(in crate::lab) fn check(&self, request: &str, host: &CarrierHost) -> Result<()> {
         let value: Value = json::read(request)?;
         let request: DriverRequest = json::read(request)?;
         match (&request.endpoint, &request.task) {
             (Endpoint::Fake { .. }, _) => {}
-            (Endpoint::Server(Address::Tcp { host, .. }), _)
-                if host.parse() == Ok(self.address) => {}
+            (Endpoint::Server(Address::Tcp { host, tls, .. }), _)
+                if host.parse() == Ok(self.address) && !names_files(tls) => {}
             _ => bail!("the server host asked for a driver on {:?}", request.endpoint),
         }
         if request.scratch.is_some() {
@@ -83,13 +83,22 @@ impl Permit {
     }
 }
 
-/// True if a text may be a path from the root folder: it begins with a slash, or with a name there.
+/// True if a login would read certificates or keys, which servers that rqps runs do not need.
+fn names_files(tls: &Tls) -> bool {
+    let has_key = matches!(tls.consent.key, ServerKey::File(_));
+    tls.roots.is_some() || tls.identity.is_some() || has_key
+}
+
+/// True if a text may be a path from the root folder: it begins with a slash, or with the name of a
+/// folder there, or is that of a file there.
 fn may_be_path(text: &str) -> bool {
     const AT_ROOT: [&str; 20] = [
         "", ".", "..", "bin", "boot", "data", "dev", "etc", "home", "lib", "media", "mnt", "opt",
         "proc", "root", "run", "srv", "tmp", "usr", "var",
     ];
-    let Some((first, _)) = text.split_once('/') else { return false };
+    let Some((first, _)) = text.split_once('/') else {
+        return !text.is_empty() && Path::new("/").join(text).is_file();
+    };
     let is_comment = text.starts_with("/*");
     !is_comment && (AT_ROOT.contains(&first) || Path::new("/").join(first).is_dir())
 }
@@ -105,7 +114,6 @@ fn is_page(path: &Path) -> bool {
 mod tests {
     use super::*;
     use rqps_driver::turns::token::TurnRules;
-    use rqps_model::endpoint::Tls;
 
     fn request(change: &dyn Fn(&mut Value)) -> String {
         let (order, round, ns) = (vec![0, 1], 2, 1);
@@ -137,6 +145,13 @@ mod tests {
         );
         check(&|value| value["endpoint"]["server"]["tcp"]["host"] = "10.0.0.2".into(), false);
         check(&|value| value["scratch"] = "/home/me".into(), false);
+        for (key, files) in [
+            ("roots", serde_json::json!("/home/me/ca.pem")),
+            ("identity", serde_json::json!({"certificate": "/home/me/c.pem", "key": "/home/me/k"})),
+            ("consent", serde_json::json!({"key": {"file": "/home/me/k"}, "clear": false})),
+        ] {
+            check(&|value| value["endpoint"]["server"]["tcp"]["tls"][key] = files.clone(), false);
+        }
         for (text, fits) in [
             ("/home/me/.ssh/id_rsa", false),
             ("home/me/.ssh/id_rsa", false),
@@ -150,6 +165,10 @@ mod tests {
             let own =
                 serde_json::json!({"load_own": {"benchmark": "lua", "work": {"script": text}}});
             check(&|value| value["task"] = own.clone(), fits);
+        }
+        let at_root = std::fs::read_dir("/").unwrap().flatten().find(|it| it.path().is_file());
+        if let Some(name) = at_root.and_then(|file| file.file_name().into_string().ok()) {
+            assert!(may_be_path(&name) && !may_be_path("home"), "{name}");
         }
         assert!(is_page(Path::new("/proc/17/fd/5")));
         assert!(!is_page(Path::new("/proc/17/fd/../environ")) && !is_page(Path::new("/home/me/a")));
