@@ -40,18 +40,16 @@ pub(super) fn is_of_tables(sql: &str) -> bool {
     is_dml && !is_internal && words.iter().any(|word| from.contains(&word.as_str()))
 }
 
-/// True if a statement holds a literal in quotes, but for a time. The statistics of Postgres seldom
-/// keep one. To prepare it, the server makes a value of it: for a type with a domain in it, by the
-/// checks of that domain, which may be anybody's.
+/// True if a statement holds a text that may be an array, a row or a range. The statistics of
+/// Postgres keep texts of GROUP BY. To prepare a statement, the server makes values of them, and
+/// checks the domains in such a type, which may be anybody's.
 pub(super) fn holds_text(sql: &str) -> bool {
-    const OF_SERVER: [&str; 3] = ["INTERVAL", "TIME", "TIMESTAMP"];
     let Ok(all) = tokens(Dialect::Postgres, sql.as_bytes()) else { return true };
-    let text = |token: &Token| sql[token.begin..token.end].to_ascii_uppercase();
-    let is_time = |at: usize| {
-        let before = at.checked_sub(1).map(|before| &all[before]);
-        before.is_some_and(|it| it.kind == TokenKind::Word && OF_SERVER.contains(&&*text(it)))
+    let is_plain = |token: &Token| {
+        let text = &sql[token.begin..token.end];
+        text.starts_with('\'') && !text.contains(['{', '}', '(', ')', '[', ']'])
     };
-    (0..all.len()).any(|at| all[at].kind == TokenKind::Text && !is_time(at))
+    all.iter().any(|token| token.kind == TokenKind::Text && !is_plain(token))
 }
 
 /// Reads the values of the columns with which statements compare, and in which they store.
@@ -333,15 +331,19 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_with_a_text_is_not_prepared() {
-        for sql in ["SELECT a FROM t WHERE b = $1", "SELECT \"a'b\" + INTERVAL '1 day' FROM t"] {
+    fn a_statement_with_an_array_or_a_row_as_a_text_is_not_prepared() {
+        for sql in [
+            "SELECT a FROM t WHERE b = $1",
+            "SELECT \"{a}\" + INTERVAL '1 day' FROM t GROUP BY date_trunc('month', b)",
+        ] {
             assert!(!holds_text(sql), "{sql}");
         }
         for sql in [
             "SELECT a FROM t WHERE b = '{1}'",
-            "SELECT E'{1}'::evil.dom[] FROM t",
+            "SELECT '(1)'::evil.row FROM t",
+            "SELECT '[1,2]'::evil.range FROM t",
+            "SELECT E'\\x7b1}'::evil.dom[] FROM t",
             "SELECT $${1}$$::evil.dom[] FROM t",
-            "SELECT x.\"interval\" '{1}' FROM t",
             "SELECT U&'{1}' FROM t",
         ] {
             assert!(holds_text(sql), "{sql}");

@@ -424,6 +424,9 @@ fn described(
         ask(&format!("DEALLOCATE PREPARE {OWN}"))?;
         return Ok(statement);
     }
+    if holds_text(&statement.sql) {
+        return Err("it holds a text by whose type the server may run what others made".to_owned());
+    }
     statement.sql = typed::with_same_values(&statement);
     (statement.sql, statement.is_assumed) = typed::with_values(&statement, tables);
     prepare_any(ask, tables, &mut statement)?;
@@ -476,9 +479,6 @@ fn untyped(fault: &str) -> Option<usize> {
 
 /// Has Postgres prepare a statement of the user's, which finds its tables by the login's path.
 fn prepare(ask: &mut AskDatabase<'_>, sql: &str) -> Result<(), String> {
-    if holds_text(sql) {
-        return Err("it holds a text, by whose type the server may run what others made".to_owned());
-    }
     ask("RESET search_path")?;
     let prepared = ask(&format!("PREPARE {OWN} AS {sql}"));
     ask(SERVER_ONLY)?;
