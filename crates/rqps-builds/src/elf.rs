@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use rqps_host::fingerprint::open_source;
+use rqps_host::plain;
 
 /// A section that is larger is not read.
 const SECTION_BYTES: u64 = 16 << 20;
@@ -51,7 +51,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Elf>> {
 /// Names of the sections of single functions in an object file (`-ffunction-sections`), without
 /// cold parts. Empty for another file.
 pub(super) fn functions(path: &Path) -> io::Result<Vec<String>> {
-    let file = open_source(path)?;
+    let file = plain::open_without_links(path)?;
     let length = file.metadata()?.len();
     let Some((sections, names)) = sections(&mut ElfReader { file, length })? else {
         return Ok(Vec::new());

@@ -2,19 +2,19 @@
 //! of the same build, else by the place where the function begins.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
-use crate::fingerprint::open_file;
-use rqps_model::units;
+use rqps_model::{bounded, units};
 
 /// The table of functions in `.eh_frame_hdr` that all linkers write: version 1, a count of 4
 /// bytes, and pairs of 4 bytes relative to the section.
 const TABLE_FORMAT: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
-/// Most bytes of a file with symbols: debug files of MySQL have some 500 MB.
+/// Most bytes of a file with symbols, which a process under test had mapped and which may be anything
+/// by now: debug files of MySQL have some 500 MB.
 const FILE_BYTES: u64 = 4 << 30;
 
 /// Most bytes of a function's name as it is in the source.
@@ -40,7 +40,7 @@ impl Symbols {
     /// # Errors
     /// The file cannot be read.
     pub fn read(path: &Path, debug_folders: &[PathBuf]) -> io::Result<Symbols> {
-        let bytes = content(path)?;
+        let bytes = bounded::bytes(path, FILE_BYTES)?;
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // A file that is no ELF, such as a script, has no functions.
         let Ok(elf) = object::File::parse(&*bytes) else {
@@ -50,7 +50,7 @@ impl Symbols {
         let build_id = elf.build_id().ok().flatten();
         let debug = build_id.and_then(|id| debug_file(id, debug_folders));
         if let Some(debug) = debug {
-            let bytes = content(&debug)?;
+            let bytes = bounded::bytes(&debug, FILE_BYTES)?;
             if let Ok(elf) = object::File::parse(&*bytes) {
                 named.extend(names(&elf));
             }
@@ -74,23 +74,12 @@ impl Symbols {
     }
 }
 
-/// The bytes of a file that a process under test had mapped, which may be anything by now.
-fn content(path: &Path) -> io::Result<Vec<u8>> {
-    let file = open_file(path)?;
-    let mut bytes = Vec::new();
-    match file.metadata()?.len() {
-        length if length > FILE_BYTES => return Err(io::Error::other("it is too large")),
-        length => file.take(length).read_to_end(&mut bytes)?,
-    };
-    Ok(bytes)
-}
-
 /// Whether the ELF file `path` names a function like this.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn has_function(path: &Path, name: &str) -> io::Result<bool> {
-    let bytes = content(path)?;
+    let bytes = bounded::bytes(path, FILE_BYTES)?;
     let elf = object::File::parse(&*bytes).map_err(io::Error::other)?;
     let mut symbols = elf.symbols().chain(elf.dynamic_symbols());
     Ok(symbols.any(|symbol| symbol.kind() == SymbolKind::Text && symbol.name() == Ok(name)))
