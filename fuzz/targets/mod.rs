@@ -53,7 +53,7 @@ const IMPORTED: &[&str] = &["crates/rqps/tests/data/import"];
 const DUMPED: &[&str] = &["crates/rqps/tests/data/dumps"];
 
 /// All targets.
-pub(crate) static ALL: [FuzzTarget; 47] = [
+pub(crate) static ALL: [FuzzTarget; 46] = [
     seeded("sql_lexer", texts::sql_lexer, DUMPED),
     seeded("sql_splitter", texts::sql_splitter, DUMPED),
     target("sql_references", texts::sql_references),
@@ -63,7 +63,6 @@ pub(crate) static ALL: [FuzzTarget; 47] = [
     target("escaped", texts::escaped),
     target("pgbench_script", texts::pgbench_script),
     target("toml", texts::toml),
-    target("json", texts::json),
     target("workload_file", texts::workload_file),
     target("plan_file", texts::plan_file),
     target("block_spec", texts::block_spec),

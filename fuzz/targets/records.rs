@@ -10,7 +10,6 @@ use rqps_model::bisection::BisectionRequest;
 use rqps_model::block::BlockReport;
 use rqps_model::gate::Calibration;
 use rqps_model::host::{self, Host};
-use rqps_model::json;
 use rqps_model::layout::LayoutRates;
 use rqps_model::run::{RunRecord, StepRecord};
 use rqps_report::Format;
@@ -21,13 +20,13 @@ use super::{file, root, scratch, split, text};
 /// Every kind of record, in JSON.
 pub(super) fn records(bytes: &[u8]) {
     let source = text(bytes);
-    let _ = json::read::<RunRecord>(&source);
-    let _ = json::read_fast::<StepRecord>(&source);
-    let _ = json::read::<BlockReport>(&source);
-    let _ = json::read::<Calibration>(&source);
-    let _ = json::read::<LayoutRates>(&source);
-    let _ = json::read::<BisectionRequest>(&source);
-    if let Ok(found) = json::read::<Host>(&source) {
+    let _ = serde_json::from_str::<RunRecord>(&source);
+    let _ = serde_json::from_str::<StepRecord>(&source);
+    let _ = serde_json::from_str::<BlockReport>(&source);
+    let _ = serde_json::from_str::<Calibration>(&source);
+    let _ = serde_json::from_str::<LayoutRates>(&source);
+    let _ = serde_json::from_str::<BisectionRequest>(&source);
+    if let Ok(found) = serde_json::from_str::<Host>(&source) {
         let _ = host::fingerprint(&found);
     }
 }

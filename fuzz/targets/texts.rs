@@ -7,7 +7,6 @@ use rqps_lab::plan::{self, BlockSpec, Plan};
 use rqps_model::build::{Dbms, Version};
 use rqps_model::dialect::Dialect;
 use rqps_model::escape;
-use rqps_model::json;
 use rqps_model::sql_name::Literal;
 
 use rqps_text::pgbench::{PgbenchProgram, VariableNames};
@@ -250,9 +249,9 @@ pub(super) fn escaped(bytes: &[u8]) {
     assert!(!told.contains(|c: char| c.is_control() && c != '\t'), "{told:?}");
     let value = serde_json::Value::from(&*said);
     let toml = format!("a = {}", escape::toml(&said));
-    let kept = toml_reader::read::<serde_json::Value>(&toml, &mut |_| ()).ok();
+    let kept = toml_reader::read::<serde_json::Value>(&toml).ok();
     assert_eq!(kept.map(|kept| kept["a"].clone()).as_ref(), Some(&value));
-    let kept = json::read::<serde_json::Value>(&escape::json(&value.to_string()));
+    let kept = serde_json::from_str::<serde_json::Value>(&escape::json(&value.to_string()));
     assert_eq!(kept.ok(), Some(value));
     let row = format!("x,{}\n", escape::csv(&said, false));
     let records = records(row.as_bytes(), b',', 1).expect("a row that was written");
@@ -272,29 +271,15 @@ pub(super) fn pgbench_script(bytes: &[u8]) {
     }
 }
 
-/// TOML by the reader of JSON, with places.
+/// TOML, with places.
 pub(super) fn toml(bytes: &[u8]) {
     let source = text(bytes);
-    let mut unknown = 0;
-    let found = toml_reader::read::<serde_json::Value>(&source, &mut |_| unknown += 1);
-    match found {
-        Ok(value) => assert!(value.is_object() && unknown == 0),
+    match toml_reader::read::<serde_json::Value>(&source) {
+        Ok(value) => assert!(value.is_object()),
         Err(error) => drop(error.to_string()),
     }
     let _ = toml_reader::position(&source, source.len());
     let _ = plan::file::gate_rules(&source);
-}
-
-/// Both readers of JSON find the same, which survives being written.
-pub(super) fn json(bytes: &[u8]) {
-    let source = text(bytes);
-    let slow = json::read::<serde_json::Value>(&source);
-    let fast = json::read_fast::<serde_json::Value>(&source);
-    assert_eq!(slow.is_ok(), fast.is_ok());
-    if let (Ok(slow), Ok(fast)) = (slow, fast) {
-        assert_eq!(slow, fast);
-        assert_eq!(json::read::<serde_json::Value>(&slow.to_string()).ok(), Some(slow));
-    }
 }
 
 /// Workload files, compiled for each dialect.

@@ -12,7 +12,6 @@ use rqps_lab::lab::fuzzing as lab;
 use rqps_lab::plan::words;
 use rqps_model::build::Version;
 use rqps_model::endpoint::{Address, Endpoint};
-use rqps_model::json;
 use rqps_model::rocksdb::KvOption;
 use rqps_model::units;
 use rqps_wire::dsn::{self, Dsn};
@@ -102,11 +101,11 @@ pub(super) fn driver_lines(bytes: &[u8]) {
         if let Ok(word) = line.parse::<DriverCommand>() {
             assert_eq!(word.to_string().parse(), Ok(word));
         }
-        if let Ok(event) = json::read::<DriverEvent>(line) {
+        if let Ok(event) = serde_json::from_str::<DriverEvent>(line) {
             let written = serde_json::to_string(&event).expect("it was read");
-            assert_eq!(json::read::<DriverEvent>(&written).ok(), Some(event));
+            assert_eq!(serde_json::from_str::<DriverEvent>(&written).ok(), Some(event));
         }
-        if let Ok(request) = json::read::<DriverRequest>(line) {
+        if let Ok(request) = serde_json::from_str::<DriverRequest>(line) {
             let _ = request.task.is_load();
         }
         lab::relay_line(line);
@@ -118,7 +117,7 @@ pub(super) fn driver_lines(bytes: &[u8]) {
 pub(super) fn relay_request(bytes: &[u8]) {
     let (file, datasets) = (Path::new("/plan/a.csv"), Path::new("/cache/datasets"));
     for line in text(bytes).lines().filter(|line| lab::may_start(line, file, datasets)) {
-        let request: DriverRequest = json::read(line).expect("it was checked");
+        let request: DriverRequest = serde_json::from_str(line).expect("it was checked");
         match &request.endpoint {
             Endpoint::Server(Address::Tcp { host, .. }) => assert_eq!(host, "10.0.0.1"),
             Endpoint::Fake { .. } => {}

@@ -12,7 +12,6 @@ use super::metrics::unit_of;
 use rqps_model::benchmark::Group;
 use rqps_model::metric::Metric;
 use rqps_model::run::{Dataset, Run, Status, StepRecord};
-use rqps_model::step_parameters::StepParameters;
 use rqps_stats::summary::median;
 
 pub(super) fn run_facts(run: &Run) -> RunFacts {
@@ -175,7 +174,6 @@ pub(super) fn measured_step(
     dataset: &Dataset,
     labels: &[String],
     head: Head<'_>,
-    extensions: &[&Extension],
 ) -> StepComparison {
     let rate = head.completed().next().map_or(head.step.rate, unit_of);
     let targets = labels.iter().zip(head.times);
@@ -186,14 +184,8 @@ pub(super) fn measured_step(
         detail: head.step.detail.clone(),
         rate,
         targets: targets.map(|(label, times)| target_step(dataset, label, times)).collect(),
-        parameters: parameters(head.step, extensions),
+        parameters: head.step.parameters.clone(),
     }
-}
-
-/// The parameters of a step. Those of an older version are taken from its name.
-fn parameters(step: &StepRecord, extensions: &[&Extension]) -> StepParameters {
-    let named = || extensions.iter().find_map(|own| (own.upgrade)(&step.name)).unwrap_or_default();
-    step.parameters.clone().unwrap_or_else(named)
 }
 
 fn target_step(dataset: &Dataset, label: &str, times: Vec<Time<'_>>) -> TargetResult {

@@ -53,7 +53,7 @@ pub fn calibrate(
         .filter_map(|step| {
             let relative = step.targets.get(1)?.relative(Metric::Rate)?;
             let differences = relative.differences.clone();
-            let (name, group) = (step.name.clone(), Some(step.group));
+            let (name, group) = (step.name.clone(), step.group);
             (differences.len() > 1).then_some(StepNoise { step: name, group, differences })
         })
         .collect();
@@ -110,14 +110,13 @@ fn slot_effect(comparison: &Comparison) -> SlotEffect {
         }
     }
     let mean = |values: &Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-    SlotEffect { differences: blocks.values().map(mean).collect(), ..SlotEffect::default() }
+    SlotEffect { differences: blocks.values().map(mean).collect() }
 }
 
 /// The resolution of a host, from its calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolution {
-    /// Steps that read and steps that write, because these scatter more; those whose group the
-    /// calibration does not keep.
+    /// Steps that read and steps that write, because these scatter more.
     pub kinds: Vec<KindPromise>,
     /// Steps with a difference at [`FALSE_ALARM_ALPHA`].
     pub false_alarms: usize,
@@ -134,19 +133,16 @@ pub enum NoiseClass {
     Reads,
     /// Statements that write, and loads.
     Writes,
-    /// Steps of no known group.
-    Steps,
 }
 
 impl NoiseClass {
-    const ALL: [NoiseClass; 3] = [NoiseClass::Reads, NoiseClass::Writes, NoiseClass::Steps];
+    const ALL: [NoiseClass; 2] = [NoiseClass::Reads, NoiseClass::Writes];
 
     /// The kind of a step's group.
-    fn of(group: Option<Group>) -> NoiseClass {
+    fn of(group: Group) -> NoiseClass {
         match group {
-            Some(Group::Point | Group::Range) => NoiseClass::Reads,
-            Some(Group::Write | Group::Load) => NoiseClass::Writes,
-            Some(Group::Unknown(_)) | None => NoiseClass::Steps,
+            Group::Point | Group::Range => NoiseClass::Reads,
+            Group::Write | Group::Load => NoiseClass::Writes,
         }
     }
 
@@ -155,7 +151,6 @@ impl NoiseClass {
         match self {
             NoiseClass::Reads => "reads",
             NoiseClass::Writes => "writes",
-            NoiseClass::Steps => "steps",
         }
     }
 }
@@ -259,7 +254,14 @@ mod tests {
         let step = |differences: Vec<f64>| {
             let mean = rqps_stats::paired::mean_interval(&differences, 0.95).unwrap();
             let (mean_ln, sd_ln) = (mean.mean, mean.sd.unwrap());
-            StepSpread { step: "a".to_owned(), group: None, differences, mean_ln, sd_ln, p: 1.0 }
+            StepSpread {
+                step: "a".to_owned(),
+                group: Group::Point,
+                differences,
+                mean_ln,
+                sd_ln,
+                p: 1.0,
+            }
         };
         HostNoise { steps: steps.map(step).collect(), slot: SlotSpread::default() }
     }
@@ -317,7 +319,7 @@ mod tests {
         let sd = |place: usize| if place < 4 { 0.005 } else { 0.03 };
         let mut known = noise((0..6).map(|place| differences(12, 0.0, sd(place))));
         for (place, step) in known.steps.iter_mut().enumerate() {
-            step.group = Some([Group::Point, Group::Range, Group::Write][place / 2]);
+            step.group = [Group::Point, Group::Range, Group::Write][place / 2];
         }
         let promise = promise(&known, &Rules::default()).unwrap();
         let [reads, writes] = promise.kinds.as_slice() else { panic!("{promise:?}") };

@@ -104,14 +104,12 @@ fn with_runs<'a>(dataset: &'a Dataset, runs: &[Run]) -> Cow<'a, Dataset> {
     if runs.len() == dataset.runs.len() {
         return Cow::Borrowed(dataset);
     }
-    let Dataset { hosts, tunings, gates, unknown, left_out, .. } = dataset;
+    let Dataset { hosts, tunings, gates, .. } = dataset;
     Cow::Owned(Dataset {
         hosts: hosts.clone(),
         tunings: tunings.clone(),
         runs: runs.to_vec(),
         gates: gates.clone(),
-        unknown: unknown.clone(),
-        left_out: left_out.clone(),
     })
 }
 
@@ -131,7 +129,7 @@ fn compare_alike(
         .any(|own| dataset.runs.iter().all(|run| run.record.benchmark == own.benchmark));
     let heads = assembly::step_heads(dataset, &labels, measured, (in_sequence, extensions));
     let mut steps = parallel::map(heads, |head| {
-        let mut step = assembly::measured_step(dataset, &labels, head, extensions);
+        let mut step = assembly::measured_step(dataset, &labels, head);
         divide(&runs, &mut step);
         write_rate::note(&targets, &mut step, extensions);
         server_settings::note(&targets, &mut step);

@@ -13,7 +13,7 @@ use super::measurement::Measurement;
 use super::number::number_or_inf;
 use super::remarks::Remark;
 use super::sessions::Sessions;
-use super::verdict::{Explanation, Judgement, VerdictSummary};
+use super::verdict::{Explanation, Judgement, Test, VerdictSummary};
 use crate::counted::CountedChange;
 use crate::sampled::{Overhead, SampledChange};
 use rqps_model::benchmark::{ClientCount, Group, RateUnit, Workload};
@@ -250,13 +250,12 @@ impl Comparison {
         matches!(source, Some(BuildSource::Imported(_)))
     }
 
-    /// Groups that have steps, in the order of reports; those of a newer rqps come last.
+    /// Groups that have steps, in the order of reports.
     pub fn groups_of_steps(&self) -> BTreeSet<Group> {
         self.steps.iter().map(|step| step.group).collect()
     }
 
-    /// Metrics that any target has on any step, in the order of reports; those of a newer rqps come
-    /// last.
+    /// Metrics that any target has on any step, in the order of reports.
     pub fn metrics(&self) -> BTreeSet<Metric> {
         let targets = self.steps.iter().flat_map(|step| &step.targets);
         targets.flat_map(|target| target.metrics.keys().copied()).collect()
@@ -326,6 +325,11 @@ impl TargetResult {
         self.metrics.get(&metric).and_then(|result| result.relative.as_ref())
     }
 
+    /// The judgement of the metric.
+    pub fn judgement(&self, metric: Metric) -> Option<&Judgement> {
+        self.relative(metric)?.judgement.as_ref()
+    }
+
     /// The ratio only if target and baseline can be compared in this step: for means, and for
     /// tables without room for a reason.
     pub fn comparable(&self, metric: Metric) -> Option<&Relative> {
@@ -335,7 +339,7 @@ impl TargetResult {
     /// True if the target was measured, but cannot be compared with the baseline by this metric.
     /// Rates of the writers themselves can, also where they are what makes the rest incomparable.
     pub fn is_void(&self, metric: Metric) -> bool {
-        let of_writers = metric.spec().is_some_and(|spec| spec.of_writers);
+        let of_writers = metric.spec().of_writers;
         !self.not_comparable.is_empty() && !of_writers
     }
 
@@ -432,6 +436,16 @@ impl Relative {
         }
     }
 
+    /// The test of its verdict.
+    pub fn test(&self) -> Option<&Test> {
+        self.judgement.as_ref()?.test.as_ref()
+    }
+
+    /// The interval of its verdict, else its own.
+    pub fn shown_interval(&self) -> Option<Interval> {
+        self.test().map(|test| test.interval).or(self.interval)
+    }
+
     /// The values that the verdict uses: one for each session if there are several, else for each
     /// load if blocks share several, else for each pair.
     pub fn evidence(&self) -> &[f64] {
@@ -444,10 +458,7 @@ impl Relative {
 
     /// The standard errors of [`Relative::evidence`] inside a block; empty if unknown.
     pub fn evidence_errors(&self) -> &[f64] {
-        match self.sessions.is_none() && self.loads.is_none() {
-            true => &self.block_errors,
-            false => &[],
-        }
+        if self.sessions.is_none() && self.loads.is_none() { &self.block_errors } else { &[] }
     }
 }
 

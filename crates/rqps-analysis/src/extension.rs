@@ -9,17 +9,7 @@ use super::measurement::MetricValue;
 use super::metrics::Latencies;
 use rqps_model::benchmark::Workload;
 use rqps_model::metric::Metric;
-use rqps_model::run::{Outcome, Second, StepRecord};
-use rqps_model::step_parameters::StepParameters;
-
-/// Metrics that a benchmark computes from the seconds of a step.
-#[derive(Clone, Copy, Debug)]
-pub struct BySecond {
-    /// Computes it from the rows of the step's file.
-    pub compute: fn(&[Second]) -> SecondFigures,
-    /// Returns true for a record of an rqps that stored what is computed here.
-    pub is_stored: fn(&Outcome) -> bool,
-}
+use rqps_model::run::{Second, StepRecord};
 
 /// Figures that follow from the seconds of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,12 +30,9 @@ pub struct Extension {
     /// True if a plan cannot know whether a step writes: its group is then that of what it did.
     pub groups_by_facts: bool,
     /// Metrics from the seconds of its own steps; `None` if their files need not be read.
-    pub by_second: Option<BySecond>,
+    pub by_second: Option<fn(&[Second]) -> SecondFigures>,
     /// Returns the metrics of a step beside the common ones.
     pub measure: fn(&StepRecord, &Latencies) -> Vec<MetricValue>,
-    /// Returns what the name of a step says of its parameters, for records of older versions that
-    /// hold them nowhere else; `None` if it says nothing.
-    pub upgrade: fn(&str) -> Option<StepParameters>,
     /// Returns the write rate that a target of so many clients did not keep beside its queries.
     pub missed_rate: fn(&TargetResult, u32) -> Option<MissedRate>,
     /// Removes from a workload what makes no difference to its results.
@@ -65,7 +52,6 @@ impl Extension {
             groups_by_facts: false,
             by_second: None,
             measure: |_, _| Vec::new(),
-            upgrade: |_| None,
             missed_rate: |_, _| None,
             comparable: |_| {},
             derive: |_| Vec::new(),

@@ -64,7 +64,7 @@ pub fn by_family(
     measured: Vec<Measured>,
     baselines: &[String],
 ) -> Result<Vec<FamilyPart>, FamilyError> {
-    let Dataset { hosts, tunings, runs, gates, unknown, left_out } = dataset;
+    let Dataset { hosts, tunings, runs, gates } = dataset;
     let families = families(&runs);
     let chosen = baseline_by_family(&families, baselines)?;
     let mut names: Vec<&String> = Vec::new();
@@ -85,8 +85,6 @@ pub fn by_family(
                 tunings: tunings.clone(),
                 runs: Vec::new(),
                 gates: gates.clone(),
-                unknown: unknown.clone(),
-                left_out: left_out.clone(),
             },
             measured: Vec::new(),
         })

@@ -217,9 +217,6 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
             Status::Failed(why) => format!("the run {} failed: {}", run.folder, why.trim()),
             Status::Interrupted => format!("the run {} was interrupted", run.folder),
             Status::Running => format!("the run {} is incomplete", run.folder),
-            Status::Unknown(status) => {
-                format!("the run {} has a status unknown to this rqps: {status}", run.folder)
-            }
         };
         findings.push(plain(Level::Failure, &run.key.label, "", why));
     }

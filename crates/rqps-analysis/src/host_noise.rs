@@ -26,9 +26,8 @@ pub struct HostNoise {
 pub struct StepSpread {
     /// Name of the step.
     pub step: String,
-    /// Its group, if the calibration keeps it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<Group>,
+    /// Its group.
+    pub group: Group,
     /// d of each block.
     pub differences: Vec<f64>,
     /// Mean of d: the true value is 0.
@@ -91,11 +90,7 @@ fn spread(kept: &StepNoise) -> Option<StepSpread> {
     Some(StepSpread { step, group, differences, mean_ln, sd_ln, p })
 }
 
-/// A calibration of an older rqps keeps what it had computed of blocks that it did not keep.
 fn slot(kept: &SlotEffect) -> SlotSpread {
-    if let Some(mean_ln) = kept.mean_ln {
-        return SlotSpread { mean_ln, p: kept.p };
-    }
     match paired_t(&kept.differences) {
         Some((mean_ln, _, p)) => SlotSpread { mean_ln, p: Some(p) },
         None => SlotSpread { mean_ln: kept.differences.first().copied().unwrap_or(0.0), p: None },
@@ -138,21 +133,5 @@ pub(super) mod tests {
         assert!((p - 0.1611618).abs() < 1e-6, "{p}");
         assert_eq!(paired_t(&[0.01]), None);
         assert_eq!(paired_t(&[0.0, 0.0]).map(|told| told.2), Some(1.0));
-    }
-
-    #[test]
-    fn what_an_older_rqps_computed_of_places_stays() {
-        let json = r#"{"mean_ln": 0.02, "p": 0.5}"#;
-        let old: SlotEffect = serde_json::from_str(json).unwrap();
-        assert_eq!(slot(&old), SlotSpread { mean_ln: 0.02, p: Some(0.5) });
-        let json = r#"{"step": "scan", "differences": [0.1], "sd_ln": 0.01, "p": 1.0}"#;
-        let mut unknown = Vec::new();
-        let step: StepNoise =
-            rqps_model::json::read_with_unknown(json, &mut |field| unknown.push(field)).unwrap();
-        assert_eq!((step.differences.as_slice(), unknown.len()), (&[0.1][..], 0));
-        let new = SlotEffect { differences: differences(6, 0.02, 0.001), ..SlotEffect::default() };
-        let told = slot(&new);
-        assert!((told.mean_ln - 0.02).abs() < 1e-12 && told.p.unwrap() < 1e-6, "{told:?}");
-        assert_eq!(serde_json::to_value(&new).unwrap().as_object().unwrap().len(), 1);
     }
 }

@@ -33,7 +33,6 @@ pub mod plans;
 pub mod remarks;
 pub mod repetition;
 pub mod sampled;
-mod seconds;
 pub mod server_settings;
 pub mod sessions;
 pub mod turns;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::extension::Extension;
 use super::histogram::Histogram;
 use super::measurement::{LatencyQuantiles, Measurement, MetricValue, QUANTILES};
-use super::{counted, metrics, seconds};
+use super::{counted, metrics};
 use rqps_model::run::{ReadSeconds, Run, Status, StepRecord};
 use rqps_stats::stability::Stability;
 
@@ -30,7 +30,7 @@ pub fn digest(
     read: ReadSeconds,
     extensions: &[&Extension],
 ) -> Vec<Option<Measurement>> {
-    seconds::add(run, read, extensions);
+    add_from_seconds(run, read, extensions);
     let of = |step: &mut Arc<StepRecord>| {
         let figures = counts(step).then(|| Figures::of(step, extensions));
         let outcome = &mut Arc::make_mut(step).outcome;
@@ -81,4 +81,38 @@ impl Figures {
         measurement.put(self.values);
         measurement
     }
+}
+
+/// Key of the reason in a step's `missing` for metrics from seconds.
+const SECONDS: &str = "seconds";
+
+/// Computes a benchmark's metrics from the seconds of each step of a run that rqps measured. The
+/// record of a step whose seconds cannot be read gets the reason.
+fn add_from_seconds(run: &mut Run, seconds: ReadSeconds, extensions: &[&Extension]) {
+    let benchmark = run.record.benchmark.as_str();
+    let own = extensions.iter().find(|own| own.benchmark == benchmark);
+    let Some(hook) = own.and_then(|own| own.by_second) else { return };
+    for place in 0..run.steps.len() {
+        let step = &run.steps[place];
+        if !was_measured(step) {
+            continue;
+        }
+        let rows = seconds(run, step);
+        let step = Arc::make_mut(&mut run.steps[place]);
+        match rows {
+            Ok(rows) => {
+                let found = hook(&rows);
+                step.outcome.extra.extend(found.means);
+                step.outcome.series.extend(found.series);
+            }
+            Err(why) => {
+                step.usage.missing.insert(SECONDS.to_owned(), why);
+            }
+        }
+    }
+}
+
+/// Published means stay as they were published.
+fn was_measured(step: &StepRecord) -> bool {
+    step.imported.is_none() && step.outcome.seconds > 0.0
 }

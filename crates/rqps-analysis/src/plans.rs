@@ -23,10 +23,7 @@ pub fn normalize(plan: &str) -> String {
 
 /// Names that MySQL makes up, such as `<derived2>` and `<auto_key0>`, without their numbers.
 fn without_own_numbers(name: &str) -> String {
-    match name.starts_with('<') {
-        true => without_numbers(name),
-        false => name.to_owned(),
-    }
+    if name.starts_with('<') { without_numbers(name) } else { name.to_owned() }
 }
 
 /// The line without parentheses of estimates and measurements, and in the words of today's SQLite:
@@ -81,10 +78,7 @@ fn quoted(text: &str, quote: char) -> &str {
     let mut end = 1;
     while let Some(close) = text[end..].find(quote) {
         end += close + 1;
-        match text[end..].starts_with(quote) {
-            true => end += 1,
-            false => return &text[..end],
-        }
+        if text[end..].starts_with(quote) { end += 1 } else { return &text[..end] }
     }
     text
 }

@@ -225,15 +225,11 @@ fn repeated_step(
     second: &Relative,
     comparison: &Comparison,
 ) -> RepeatedStep {
-    let ratio = |relative: &Relative| {
-        let judgement = relative.judgement.as_ref();
-        let test = judgement.and_then(|judgement| judgement.test.as_ref());
-        RepeatedRatio {
-            ratio: relative.ratio,
-            interval: test.map(|test| test.interval).or(relative.interval),
-            pairs: relative.pairs,
-            verdict: judgement.map_or(Verdict::NoVerdict, |judgement| judgement.verdict),
-        }
+    let ratio = |relative: &Relative| RepeatedRatio {
+        ratio: relative.ratio,
+        interval: relative.shown_interval(),
+        pairs: relative.pairs,
+        verdict: relative.judgement.as_ref().map_or(Verdict::NoVerdict, |it| it.verdict),
     };
     let (before, after) = (ratio(first), ratio(second));
     let change = estimate(first)
@@ -253,7 +249,7 @@ fn repeated_step(
 
 /// The values that a verdict uses.
 fn estimate(relative: &Relative) -> Option<Estimate> {
-    let test = relative.judgement.as_ref()?.test.as_ref()?;
+    let test = relative.test()?;
     Some(Estimate { mean: relative.ratio.ln(), se: test.se, df: test.df })
 }
 

@@ -13,7 +13,6 @@ use crate::{confined, load, load_files, load_parts, measure, tables, turns};
 use rqps_host::cgroup;
 use rqps_model::benchmark::StepBody;
 use rqps_model::endpoint::Endpoint;
-use rqps_model::json;
 
 /// The end of a driver process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +100,7 @@ pub fn run_request(
 }
 
 fn parse(line: &str) -> Result<DriverRequest, String> {
-    let request: DriverRequest = json::read(line).map_err(|error| {
+    let request: DriverRequest = serde_json::from_str(line).map_err(|error| {
         format!("failed to read the request as one line of JSON: {error}; only rqps starts drivers")
     })?;
     if request.version != VERSION {

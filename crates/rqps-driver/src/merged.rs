@@ -121,15 +121,13 @@ fn extra(parts: &[Outcome]) -> Result<BTreeMap<Metric, f64>, String> {
     for (metric, value) in parts.iter().flat_map(|part| &part.extra) {
         all.entry(*metric).or_default().push(*value);
     }
-    let one = |(metric, values): (Metric, Vec<f64>)| match (metric.spec(), values.as_slice()) {
-        (Some(row), values) if row.adds_up => Ok((metric, values.iter().sum())),
-        (_, [value]) => Ok((metric, *value)),
-        (row, _) => {
-            let name = row.map_or("of another rqps", |row| row.key);
-            Err(format!(
-                "failed to add up the outcomes of several drivers: the metric {name} has no sum"
-            ))
-        }
+    let one = |(metric, values): (Metric, Vec<f64>)| match values.as_slice() {
+        values if metric.spec().adds_up => Ok((metric, values.iter().sum())),
+        [value] => Ok((metric, *value)),
+        _ => Err(format!(
+            "failed to add up the outcomes of several drivers: the metric {} has no sum",
+            metric.spec().key
+        )),
     };
     all.into_iter().map(one).collect()
 }

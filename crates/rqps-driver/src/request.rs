@@ -306,7 +306,7 @@ impl StepRequest {
         let pace = step.parameters.events_per_second;
         StepRequest {
             work: step.work.clone(),
-            clients: workload.clients_of(Some(&step.parameters), step.client_count.as_ref()),
+            clients: workload.clients_of(&step.parameters, step.client_count.as_ref()),
             warmup_seconds: step.warmup_seconds,
             seconds: step.seconds,
             pace: pace.map_or(workload.pace, |rate| Pace::Open { events_per_second: rate }),

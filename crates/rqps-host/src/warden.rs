@@ -20,7 +20,6 @@ use crate::beneath::Folder;
 use crate::private_folder::PrivateFolder;
 use crate::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
 use crate::{cgroup, plain, shared_memory};
-use rqps_model::json;
 
 /// Time between two looks at the tree while it is being ended.
 const END_POLL: Duration = Duration::from_millis(10);
@@ -35,7 +34,7 @@ pub fn main() -> ExitCode {
         Ok(_) => {}
         Err(error) => return refuse(&format!("read the job: {error}")),
     }
-    let job: ProcessSpec = match json::read(&line) {
+    let job: ProcessSpec = match serde_json::from_str(&line) {
         Ok(job) => job,
         Err(error) => return refuse(&format!("understand the job: {error}")),
     };

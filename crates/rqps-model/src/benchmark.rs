@@ -14,15 +14,12 @@ use crate::script::Script;
 use crate::sql_name::PlainName;
 use crate::sql_workload::SqlShape;
 use crate::step_parameters::StepParameters;
-use crate::unknown::Word;
 use crate::vector::VectorShape;
 use crate::ycsb::YcsbShape;
 
-pub use crate::pace::Pace;
-pub use crate::prerequisite::Prerequisite;
-
 /// The scale and the shape of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Number of tables.
     pub tables: u32,
@@ -93,9 +90,8 @@ impl Workload {
     }
 
     /// Clients of a step: its count in a sweep, else its own number, else that of the workload.
-    pub fn clients_of(&self, own: Option<&StepParameters>, count: Option<&ClientCount>) -> u32 {
-        let own = own.and_then(|own| own.clients);
-        count.map(|count| count.clients).or(own).unwrap_or(self.clients)
+    pub fn clients_of(&self, own: &StepParameters, count: Option<&ClientCount>) -> u32 {
+        count.map(|count| count.clients).or(own.clients).unwrap_or(self.clients)
     }
 
     /// The least of a shape, to be completed: one table of one row, one client, no time; closed
@@ -283,13 +279,10 @@ pub enum Group {
     Range,
     /// Whatever writes.
     Write,
-    /// A group of a newer rqps.
-    #[serde(untagged)]
-    Unknown(Word),
 }
 
 impl Group {
-    /// All that are known, in the order of reports.
+    /// All, in the order of reports.
     pub const ALL: [Group; 4] = [Group::Load, Group::Point, Group::Range, Group::Write];
 
     /// The name in reports.
@@ -299,7 +292,6 @@ impl Group {
             Group::Point => "point",
             Group::Range => "range",
             Group::Write => "write",
-            Group::Unknown(word) => word.text(),
         }
     }
 
@@ -309,7 +301,7 @@ impl Group {
     pub fn turn_ms(self) -> f64 {
         match self {
             Group::Load | Group::Write => 20.0,
-            Group::Point | Group::Range | Group::Unknown(_) => 10.0,
+            Group::Point | Group::Range => 10.0,
         }
     }
 }
@@ -442,9 +434,6 @@ pub enum RateUnit {
     /// Parts of the base's rate: all that was published of an imported step. No rate per second is
     /// known.
     Relative,
-    /// A unit of a newer rqps, by which no rate is computed.
-    #[serde(untagged)]
-    Unknown(Word),
 }
 
 /// One thing of the sequence that a benchmark is.
@@ -457,4 +446,27 @@ pub enum Phase {
     Settle,
     /// Start again on a fresh copy of the data as they were loaded: not measured.
     Restore,
+}
+
+/// The times at which a client sends events.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Pace {
+    /// After the reply to the one before.
+    Closed,
+    /// On a seeded Poisson schedule; response time counts from the intended start.
+    Open {
+        /// Events per second of all clients together.
+        events_per_second: f64,
+    },
+}
+
+/// A prerequisite that one step makes and later ones need: an index needs its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prerequisite {
+    /// The filled table.
+    Table,
+    /// The index on it.
+    Index,
 }

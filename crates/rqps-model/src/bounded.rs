@@ -67,10 +67,7 @@ pub fn data(path: &Path) -> io::Result<Vec<u8>> {
 /// It cannot be read, or is longer.
 pub fn line(from: &mut impl BufRead, to: &mut Vec<u8>, most: u64) -> io::Result<usize> {
     let length = from.take(most + 1).read_until(b'\n', to)?;
-    match length as u64 > most {
-        true => Err(too_long(most)),
-        false => Ok(length),
-    }
+    if length as u64 > most { Err(too_long(most)) } else { Ok(length) }
 }
 
 /// The content of a file.
@@ -85,10 +82,7 @@ pub fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > most {
-        true => Err(too_long(most)),
-        false => Ok(bytes),
-    }
+    if bytes.len() as u64 > most { Err(too_long(most)) } else { Ok(bytes) }
 }
 
 /// The text of a file.

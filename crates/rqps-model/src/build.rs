@@ -197,6 +197,7 @@ pub enum BuildSource {
 
 /// Facts about an obtained build. Stored beside it in the cache and in every run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The product.
     pub dbms: Dbms,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Settings as they were handed to the DBMS: a my.cnf, a postgresql.conf fragment, a list of
 /// PRAGMAs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     /// `default`, or the name after the colon of the target word.
     pub name: String,

@@ -41,10 +41,7 @@ fn significant(number: f64, digits: usize) -> String {
 }
 
 fn trim_zeros(number: &str) -> &str {
-    match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
-    }
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
 #[cfg(test)]

@@ -25,10 +25,7 @@ fn replaced(
     let mut escaped = String::with_capacity(text.len() + 16);
     escaped.push_str(&text[..first]);
     for c in text[first..].chars() {
-        match is_special(c) {
-            true => write(&mut escaped, c),
-            false => escaped.push(c),
-        }
+        if is_special(c) { write(&mut escaped, c) } else { escaped.push(c) }
     }
     Cow::Owned(escaped)
 }
@@ -101,10 +98,7 @@ pub fn json(json: &str) -> Cow<'_, str> {
             }
         },
     );
-    match shown.contains("##") {
-        true => Cow::Owned(shown.replace("##", "#\\u0023")),
-        false => shown,
-    }
+    if shown.contains("##") { Cow::Owned(shown.replace("##", "#\\u0023")) } else { shown }
 }
 
 /// A basic string of TOML, on one line: hidden characters keep their value as `\u202e`.

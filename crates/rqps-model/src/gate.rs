@@ -52,6 +52,7 @@ pub enum CanaryRule {
 
 /// One reading of the canaries: the same small work each time, so that what changes is the host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Canary {
     /// RFC 3339, UTC.
     pub at: String,
@@ -69,6 +70,7 @@ pub struct Canary {
 
 /// The reference values for the canaries of a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CanaryReference {
     /// By which rule a reading is out of range.
     pub rule: CanaryRule,
@@ -155,7 +157,6 @@ pub struct Calibration {
     /// The state of idle CPUs.
     pub idle: Idle,
     /// True if targets took turns within steps. The noise of whole steps is another one.
-    #[serde(default)]
     pub turns: bool,
     /// Length of a read step's window, seconds. Noise falls with it.
     pub read_seconds: f64,
@@ -167,9 +168,7 @@ pub struct Calibration {
     pub steps: Vec<StepNoise>,
     /// First place in a block against the second.
     pub slot: SlotEffect,
-    /// Canaries before and after each block that counted. Empty in a file of a version that kept
-    /// them otherwise: its plan goes by canaries of its own.
-    #[serde(default)]
+    /// Canaries before and after each block that counted.
     pub canary_pairs: Vec<[Canary; 2]>,
     /// Blocks that were out of range of the canaries, attempts included.
     pub out_of_range: u32,
@@ -177,51 +176,20 @@ pub struct Calibration {
 
 /// The noise of one step: d = ln(rate of a-again) − ln(rate of a) over the blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "StoredNoise")]
 pub struct StepNoise {
     /// Name of the step.
     pub step: String,
-    /// Its group; absent in the file of an older rqps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<Group>,
+    /// Its group.
+    pub group: Group,
     /// d of each block. Mean, standard deviation and p follow from them.
     pub differences: Vec<f64>,
-}
-
-/// [`StepNoise`] in any file: an older rqps stored what follows from the differences, too.
-#[derive(Deserialize)]
-struct StoredNoise {
-    step: String,
-    #[serde(default)]
-    group: Option<Group>,
-    differences: Vec<f64>,
-    #[serde(default, rename = "mean_ln")]
-    _mean_ln: Option<f64>,
-    #[serde(default, rename = "sd_ln")]
-    _sd_ln: Option<f64>,
-    #[serde(default, rename = "p")]
-    _p: Option<f64>,
-}
-
-impl From<StoredNoise> for StepNoise {
-    fn from(stored: StoredNoise) -> StepNoise {
-        let StoredNoise { step, group, differences, .. } = stored;
-        StepNoise { step, group, differences }
-    }
 }
 
 /// The effect of a target's position in a block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlotEffect {
     /// ln(first / second) of each block, the mean over its steps.
-    #[serde(default)]
     pub differences: Vec<f64>,
-    /// Their mean, in the file of an rqps that did not keep them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mean_ln: Option<f64>,
-    /// Two-sided p of its t test against 0, in such a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p: Option<f64>,
 }
 
 impl HostLog {

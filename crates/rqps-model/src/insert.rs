@@ -9,6 +9,7 @@ use crate::script::Protocol;
 
 /// Scale and shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InsertShape {
     /// The published version of the sequence.
     pub profile: Profile,
@@ -80,6 +81,7 @@ impl Profile {
 
 /// Rows per INSERT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RowsPerCommit {
     /// In l.i0 and l.x.
     pub i0: u32,

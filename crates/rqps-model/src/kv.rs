@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pace::Pace;
+use crate::benchmark::Pace;
 use crate::rocksdb::KvOption;
 
 /// Scale and shape. Keys, clients, seconds and the block cache are in the common workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KvShape {
     /// The compaction style.
     pub style: Style,

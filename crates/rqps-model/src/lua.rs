@@ -9,6 +9,7 @@ use crate::sql_workload::PinnedFile;
 
 /// The workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LuaShape {
     /// Scripts as the user named them, in the order of their steps.
     pub scripts: Vec<String>,
@@ -79,6 +80,7 @@ impl LuaRights {
 
 /// A script, and what it declares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LuaScript {
     /// Name of its step.
     pub name: String,
@@ -97,6 +99,7 @@ pub struct LuaScript {
 
 /// An option of a script.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LuaOption {
     /// Its name with underscores.
     pub name: String,
@@ -108,7 +111,7 @@ pub struct LuaOption {
 
 /// The distribution of numbers between two others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields, default)]
 pub struct LuaRandom {
     /// The default distribution.
     pub kind: RandomType,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Scale and shape. Clients and seconds are in the common workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OrdersShape {
     /// Warehouses.
     pub warehouses: u32,

@@ -8,6 +8,7 @@ use crate::sql_name::PlainName;
 
 /// The workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PgbenchShape {
     /// The standard tables have 100000 accounts times this.
     pub scale: u32,
@@ -54,6 +55,7 @@ pub enum PgbenchProtocol {
 
 /// Options of the standard tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PgbenchTables {
     /// `false` where the user's own tables are there already.
     pub made: bool,
@@ -101,6 +103,7 @@ impl Default for PgbenchTables {
 
 /// A script that is a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PgbenchFile {
     /// SHA-256 of its text, in hex.
     pub sha256: String,
@@ -110,6 +113,7 @@ pub struct PgbenchFile {
 
 /// A step: one script, or a mix of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PgbenchStep {
     /// Its scripts; a client draws one by weight for each transaction.
     pub scripts: Vec<PgbenchScript>,
@@ -117,6 +121,7 @@ pub struct PgbenchStep {
 
 /// A script of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PgbenchScript {
     /// The name of a built-in script, or of a file.
     pub name: String,

@@ -1,7 +1,7 @@
 //! The facts of one target in one block: the content of a run folder (docs/results.md). Judgements
 //! are computed from them later.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,17 @@ use crate::benchmark::{ClientCount, Group, RateUnit, Workload};
 use crate::build::Manifest;
 use crate::config::Config;
 use crate::counted::Counted;
-pub use crate::dataset::{Dataset, LeftOut};
+use crate::gate::HostLog;
+use crate::host::{Host, Tuning};
 use crate::label;
-pub use crate::load::LoadRecord;
 use crate::metric::Metric;
 use crate::sampled::Profiled;
 use crate::step_parameters::StepParameters;
 use crate::target::Target;
-pub use crate::usage::{ClientHostRecord, CpuEvents, CpuTime, DiskUsage, HostUsage, Usage};
 use crate::verdict::LookSchedule;
+
+pub use crate::load::LoadRecord;
+pub use crate::usage::{ClientHostRecord, CpuEvents, CpuTime, DiskUsage, HostUsage, Usage};
 
 /// The dimensions of a run. Its folder is named after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -58,9 +60,6 @@ pub enum Status {
     /// Only for runs: it is complete, but rqps discarded its block because the host was disturbed
     /// (the text explains it). Its steps are facts from which nothing is computed.
     Discarded(String),
-    /// A status of a newer rqps, as it was read. Nothing is computed from what is not complete.
-    #[serde(untagged)]
-    Unknown(serde_json::Value),
 }
 
 /// `run.json`.
@@ -81,8 +80,7 @@ pub struct RunRecord {
     /// The schema or database of its tables, in words, on a server that rqps does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// Settings of the running server without which its rates mean little, and how clients reach
-    /// it: name → value in the server's words. Empty in results of older versions.
+    /// Settings that decide what rates mean, and how clients reach the server: name → value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server_settings: BTreeMap<String, String>,
     /// The settings that its DBMS read.
@@ -144,10 +142,9 @@ pub struct StepRecord {
     pub reported: bool,
     /// True parameters where the name does not tell.
     pub detail: String,
-    /// Its parameters as data; `None` in records of older versions, which hold them in the name
-    /// alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parameters: Option<StepParameters>,
+    /// Its parameters as data.
+    #[serde(default)]
+    pub parameters: StepParameters,
     /// The unit of the rate.
     pub rate: RateUnit,
     /// The end of the step.
@@ -160,8 +157,7 @@ pub struct StepRecord {
     pub usage: Usage,
     /// Bytes of the data folder after the step.
     pub data_bytes: Option<u64>,
-    /// Operations per second in each interval of the window, as the rate counts them. What the CSV
-    /// beside the record tells too, here for those who need nothing else of it.
+    /// Operations per second in each interval of the window, as the rate counts them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub per_second: Vec<f64>,
     /// Seconds of the window (from 1) in which the DBMS held writes back, where it tells.
@@ -192,7 +188,7 @@ impl StepRecord {
             group,
             reported: true,
             detail: String::new(),
-            parameters: Some(StepParameters::default()),
+            parameters: StepParameters::default(),
             rate,
             status: Status::Complete,
             started: String::new(),
@@ -462,8 +458,6 @@ pub struct Run {
     pub steps: Vec<Arc<StepRecord>>,
     /// True if its folder has counters of the DBMS, `steps/*.counters.csv`.
     pub has_counters: bool,
-    /// Fields of the run's files that this rqps does not know: `outcome.joules`.
-    pub unknown: BTreeSet<String>,
 }
 
 impl Run {
@@ -489,4 +483,17 @@ impl Run {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// The content of result folders: the input of the analysis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dataset {
+    /// Fingerprint → host.
+    pub hosts: BTreeMap<String, Host>,
+    /// Settings of the host at the time of each result set, where they were recorded.
+    pub tunings: BTreeMap<String, Tuning>,
+    /// Runs in the order of the result sets given, and of their keys within each.
+    pub runs: Vec<Run>,
+    /// [`Run::result_set`] → its `gate.json`; nothing for a set without one.
+    pub gates: BTreeMap<String, HostLog>,
 }

@@ -10,6 +10,7 @@ use crate::sql_name::{PlainName, TableName};
 
 /// The workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SqlShape {
     /// Whole numbers by name, which stand for themselves in other places. `--set` changes them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -37,6 +38,7 @@ impl SqlShape {
 
 /// A file that a workload reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PinnedFile {
     /// SHA-256 of its content, in hex.
     pub sha256: String,
@@ -97,6 +99,7 @@ pub enum ByDialect<T> {
 
 /// The load of the tables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SqlLoad {
     /// The folder that files are relative to; that of the workload file if it says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,6 +136,7 @@ pub struct SqlLoad {
 
 /// The rows of a table in a CSV file with a header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CsvLoad {
     /// The file.
     pub csv: String,
@@ -157,6 +161,7 @@ pub struct CsvLoad {
 
 /// The source of the values of a name. `kind` decides which keys have a meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SqlParameter {
     /// `uniform`, `zipfian`, `list`, `text` and others.
     pub kind: String,
@@ -265,6 +270,7 @@ impl CountOrRange {
 
 /// A step: what clients do over and over for some time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SqlStep {
     /// Its name.
     pub name: String,
@@ -302,6 +308,7 @@ pub struct SqlStep {
 
 /// Statements that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SqlEvent {
     /// A name for readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -335,6 +342,7 @@ pub enum TransactionWord {
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SqlStatement {
     /// `prepared`, or `text` for literals that the server parses each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -357,6 +365,7 @@ pub struct SqlStatement {
 
 /// The required result of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SqlExpectation {
     /// Rows.
     pub rows: CountOrRange,

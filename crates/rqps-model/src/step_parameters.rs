@@ -4,8 +4,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::unknown::Word;
-
 /// The parameters of a step that analysis needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepParameters {
@@ -55,9 +53,6 @@ pub enum StepPurpose {
     BeforeWrites,
     /// To warm caches. Group summaries leave it out.
     Warming,
-    /// A purpose of a newer rqps, by which nothing is summarized.
-    #[serde(untagged)]
-    Unknown(Word),
 }
 
 impl StepPurpose {
@@ -87,11 +82,9 @@ mod tests {
         check(&own, r#"{"of_one_dbms":true,"own":{"links":16}}"#);
         assert_eq!(own.read::<Own>(), Some(Own { links: 16 }));
         assert_eq!(StepParameters::default().read::<Own>(), None);
-        for (word, purpose) in [
-            ("before_writes", StepPurpose::BeforeWrites),
-            ("warming", StepPurpose::Warming),
-            ("cooling", StepPurpose::Unknown(Word::of("cooling"))),
-        ] {
+        for (word, purpose) in
+            [("before_writes", StepPurpose::BeforeWrites), ("warming", StepPurpose::Warming)]
+        {
             let parameters = StepParameters { purpose, ..StepParameters::default() };
             check(&parameters, &format!("{{\"purpose\":\"{word}\"}}"));
         }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Scale and shape. Records, clients and seconds are in the common workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct YcsbShape {
     /// The core workloads, in the order of their steps.
     pub workloads: Vec<YcsbWorkload>,

@@ -169,9 +169,7 @@ fn how_to_read(found: &Bisection) -> Section {
     };
     let check = "The check measures the versions before and after the change in blocks that the \
                  search has not seen.";
-    let lines = vec![method.to_owned(), check.to_owned()];
-    let heading = "How to read this".to_owned();
-    Section { id: "reading", heading, blocks: vec![Block::List(lines)] }
+    Section::how_to_read("reading", vec![method.to_owned(), check.to_owned()])
 }
 
 /// A bisection with the version of this form.

@@ -2,7 +2,6 @@
 
 use super::document::{Block, Document, Section};
 use crate::ladder::Extent;
-use crate::sections::Sections;
 use crate::{
     blocks, client_hosts, counted, evenness, explain, facts, history, ladder, other_metrics,
     remarks, scaling, sessions, settings, tables, terms, turns, verdicts,
@@ -10,7 +9,7 @@ use crate::{
 use rqps_analysis::caveat::CaveatKind;
 use rqps_analysis::counted::is_counted;
 use rqps_analysis::{Caveat, Comparison};
-use rqps_model::benchmark::RateUnit;
+use rqps_model::benchmark::{RateUnit, Workload};
 use rqps_model::metric::Metric;
 
 /// Parts that a report omits.
@@ -119,7 +118,6 @@ pub(super) fn of_benchmarks(comparison: &Comparison, own: &[&Sections]) -> Vec<S
     sections.extend(scaling::section(comparison));
     sections.extend(turns::section(comparison));
     sections.extend(client_hosts::section(comparison));
-    sections.extend(other_metrics::unknown(comparison));
     sections
 }
 
@@ -187,9 +185,20 @@ pub(super) fn how_to_read(comparison: &Comparison) -> Section {
             "A rate in tps counts transactions: there, per operation (/o) means per transaction.",
         );
     }
-    Section {
-        id: "how-to-read",
-        heading: "How to read this".to_owned(),
-        blocks: vec![Block::List(rules.iter().map(|rule| (*rule).to_owned()).collect())],
-    }
+    Section::how_to_read("how-to-read", rules.into_iter().map(str::to_owned).collect())
+}
+
+/// The hooks of one benchmark. Each is asked about every comparison or workload, and returns
+/// nothing where it has nothing to say.
+#[derive(Clone, Copy, Debug)]
+pub struct Sections {
+    /// Returns the workload in one line; its caches are given in words.
+    pub workload: fn(&Workload, &str) -> Option<String>,
+    /// Returns the sections of a comparison.
+    pub sections: fn(&Comparison) -> Vec<Section>,
+}
+
+impl Sections {
+    /// A benchmark that adds nothing.
+    pub const NONE: Sections = Sections { workload: |_, _| None, sections: |_| Vec::new() };
 }

@@ -151,10 +151,7 @@ fn target_totals(comparison: &Comparison, rates: Option<&Comparison>) -> Vec<Blo
                 continue;
             }
             let pair = format!("{} relative to {}", target.label, comparison.baseline);
-            let caption = match is_main {
-                true => pair,
-                false => format!("{}: {pair}", count.of),
-            };
+            let caption = if is_main { pair } else { format!("{}: {pair}", count.of) };
             let columns = total_columns(count, rates.is_some());
             blocks.push(Block::Table(Table { caption, columns, rows }));
         }
@@ -257,7 +254,7 @@ fn total_cells(
 fn rate_verdict(rates: &Comparison, step: &str, label: &str) -> Option<Verdict> {
     let step = rates.steps.iter().find(|other| other.name == step)?;
     let target = step.targets.iter().find(|target| target.label == label)?;
-    Some(target.relative(Metric::Rate)?.judgement.as_ref()?.verdict)
+    Some(target.judgement(Metric::Rate)?.verdict)
 }
 
 /// The median over the repeats.
@@ -302,9 +299,5 @@ fn what_counts() -> Section {
          inlines into its caller is gone, and its caller costs more per call."
             .to_owned(),
     ];
-    Section {
-        id: "how-to-read",
-        heading: "How to read this".to_owned(),
-        blocks: vec![Block::List(rules.into())],
-    }
+    Section::how_to_read("how-to-read", rules.into())
 }

@@ -105,9 +105,7 @@ fn how_to_read() -> Section {
         "Changes are found by E-divisive means with Student's t test, as in Hunter and Apache \
          Otava (docs/history.md). A level is the mean of the points between two changes.",
     ];
-    let list = lines.map(str::to_owned).to_vec();
-    let heading = "How to read this".to_owned();
-    Section { id: "reading", heading, blocks: vec![Block::List(list)] }
+    Section::how_to_read("reading", lines.map(str::to_owned).to_vec())
 }
 
 /// One row for each point of each step, with a head line.

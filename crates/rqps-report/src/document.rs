@@ -139,6 +139,13 @@ impl Mark {
     pub const NO_COLOUR: &'static str = "inherit";
 }
 
+impl Section {
+    /// What a reader must know of the other sections.
+    pub fn how_to_read(id: &'static str, rules: Vec<String>) -> Section {
+        Section { id, heading: "How to read this".to_owned(), blocks: vec![Block::List(rules)] }
+    }
+}
+
 impl Column {
     /// A text column.
     pub fn words(head: impl Into<String>) -> Column {
@@ -176,34 +183,22 @@ impl Column {
 impl Cell {
     /// A text cell.
     pub fn text(text: impl Into<String>) -> Cell {
-        Cell {
-            value: CellValue::Text(text.into()),
-            unit: "",
-            interval: None,
-            runs: Arc::default(),
-            tone: None,
-            mark: None,
-            link: None,
-        }
+        Cell::of(CellValue::Text(text.into()))
     }
 
     /// A number cell.
     pub fn number(number: f64, digits: Digits, unit: &'static str) -> Cell {
-        Cell {
-            value: CellValue::Number(number, digits),
-            unit,
-            interval: None,
-            runs: Arc::default(),
-            tone: None,
-            mark: None,
-            link: None,
-        }
+        Cell { unit, ..Cell::of(CellValue::Number(number, digits)) }
     }
 
     /// A missing value and the reason.
     pub fn missing(why: impl Into<String>) -> Cell {
+        Cell::of(CellValue::Missing(why.into()))
+    }
+
+    fn of(value: CellValue) -> Cell {
         Cell {
-            value: CellValue::Missing(why.into()),
+            value,
             unit: "",
             interval: None,
             runs: Arc::default(),

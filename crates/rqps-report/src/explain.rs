@@ -169,8 +169,7 @@ fn honesty(counted: Option<&StepComparison>, samples: &str) -> String {
 fn rate(comparison: &Comparison, target: &TargetResult) -> Option<String> {
     let relative = target.relative(Metric::Rate)?;
     let judgement = relative.judgement.as_ref()?;
-    let interval = judgement.test.as_ref().map(|test| test.interval).or(relative.interval);
-    let ratio = Cell::number(relative.ratio, Digits::Fixed(3), "ratio").within(interval).plain();
+    let ratio = verdicts::ratio(relative).plain();
     let head = format!(
         "{}: {} times the rate of {}: {}",
         target.label,

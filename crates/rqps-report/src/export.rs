@@ -2,7 +2,9 @@
 //! value. Columns that link tables have the same name everywhere: `run`, `step`, `target`.
 
 use super::facts::status;
+use super::flat::unit;
 use rqps_analysis::Comparison;
+use rqps_analysis::comparison::{Relative, StepComparison};
 use rqps_analysis::counters::per_operation;
 use rqps_analysis::metrics::rate_unit;
 use rqps_model::metric::Metric;
@@ -33,111 +35,127 @@ pub const TABLES: [Flat; 6] = [RUNS, STEPS, METRICS, SECONDS, COUNTERS, RELATIVE
 
 use SqlType::{Integer, Real, Text};
 
-const RUNS: Flat = Flat {
-    name: "runs",
-    columns: &[
-        ("run", Integer),
-        ("folder", Text),
-        ("result_set", Text),
-        ("target", Text),
-        ("block", Integer),
-        ("attempt", Integer),
-        ("place", Integer),
-        ("status", Text),
-        ("benchmark", Text),
-        ("dbms", Text),
-        ("version", Text),
-        ("config", Text),
-        ("config_hash", Text),
-        ("host", Text),
-        ("seed", Integer),
-        ("plan_hash", Text),
-        ("rqps_version", Text),
-        ("started", Text),
-        ("finished", Text),
-    ],
-};
+/// A table, and the function that makes a row of it: name, type and value of each column.
+macro_rules! table {
+    ($table:ident $name:literal, fn $row:ident($($given:ident: $kind:ty),*) { $($first:stmt;)* }
+     $($column:literal $type:ident $value:expr;)*) => {
+        const $table: Flat = Flat { name: $name, columns: &[$(($column, $type)),*] };
 
-const STEPS: Flat = Flat {
-    name: "steps",
-    columns: &[
-        ("run", Integer),
-        ("step", Text),
-        ("place", Integer),
-        ("step_group", Text),
-        ("reported", Integer),
-        ("status", Text),
-        ("rate_unit", Text),
-        ("seconds_s", Real),
-        ("events", Integer),
-        ("statements", Integer),
-        ("rows_read", Integer),
-        ("errors", Integer),
-        ("no_ops", Integer),
-        ("started", Text),
-    ],
-};
+        fn $row($($given: $kind),*) -> [String; $table.columns.len()] {
+            $($first)*
+            [$($value),*]
+        }
+    };
+}
 
-const METRICS: Flat = Flat {
-    name: "metrics",
-    columns: &[("run", Integer), ("step", Text), ("metric", Text), ("unit", Text), ("value", Real)],
-};
+table! { RUNS "runs", fn of_run(at: usize, run: &Run) { let record = &run.record; }
+    "run" Integer at.to_string();
+    "folder" Text run.folder.clone();
+    "result_set" Text run.result_set.clone();
+    "target" Text record.key.label.clone();
+    "block" Integer record.key.block.to_string();
+    "attempt" Integer record.key.attempt.to_string();
+    "place" Integer record.key.order.to_string();
+    "status" Text status(&record.status);
+    "benchmark" Text record.benchmark.clone();
+    "dbms" Text record.manifest.dbms.to_string();
+    "version" Text record.manifest.version.to_string();
+    "config" Text record.config.name.clone();
+    "config_hash" Text record.config.hash.clone();
+    "host" Text record.host_fingerprint.clone();
+    "seed" Integer record.seed.to_string();
+    "plan_hash" Text record.plan_hash.clone();
+    "rqps_version" Text record.rqps_version.clone();
+    "started" Text record.started.clone();
+    "finished" Text record.finished.clone().unwrap_or_default();
+}
 
-const SECONDS: Flat = Flat {
-    name: "seconds",
-    columns: &[
-        ("run", Integer),
-        ("step", Text),
-        ("second", Integer),
-        ("seconds_s", Real),
-        ("events", Integer),
-        ("statements", Integer),
-        ("errors", Integer),
-        ("p50_us", Real),
-        ("p95_us", Real),
-        ("p99_us", Real),
-        ("max_us", Real),
-        ("host_user_s", Real),
-        ("host_system_s", Real),
-        ("host_iowait_s", Real),
-        ("context_switches", Integer),
-        ("read_kb", Real),
-        ("write_kb", Real),
-        ("server_cpu_us", Real),
-    ],
-};
+table! { STEPS "steps", fn of_step(at: usize, step: &StepRecord) { let outcome = &step.outcome; }
+    "run" Integer at.to_string();
+    "step" Text step.name.clone();
+    "place" Integer step.index.to_string();
+    "step_group" Text step.group.name().to_owned();
+    "reported" Integer u8::from(step.reported).to_string();
+    "status" Text status(&step.status);
+    "rate_unit" Text rate_unit(step.rate).to_owned();
+    "seconds_s" Real real(Some(outcome.seconds));
+    "events" Integer outcome.events.to_string();
+    "statements" Integer outcome.statements.to_string();
+    "rows_read" Integer outcome.rows.to_string();
+    "errors" Integer outcome.errors.values().sum::<u64>().to_string();
+    "no_ops" Integer outcome.no_ops.to_string();
+    "started" Text step.started.clone();
+}
 
-const COUNTERS: Flat = Flat {
-    name: "counters",
-    columns: &[
-        ("run", Integer),
-        ("step", Text),
-        ("counter", Text),
-        ("before", Real),
-        ("after", Real),
-        ("per_operation", Real),
-    ],
-};
+table! { METRICS "metrics",
+    fn of_metric(run: usize, step: &StepComparison, metric: Metric, value: f64) {}
+    "run" Integer run.to_string();
+    "step" Text step.name.clone();
+    "metric" Text metric.name().to_owned();
+    "unit" Text unit(metric, step).to_owned();
+    "value" Real real(Some(value));
+}
 
-const RELATIVE: Flat = Flat {
-    name: "relative",
-    columns: &[
-        ("step", Text),
-        ("step_group", Text),
-        ("target", Text),
-        ("base", Text),
-        ("metric", Text),
-        ("unit", Text),
-        ("absolute", Real),
-        ("ratio", Real),
-        ("low", Real),
-        ("high", Real),
-        ("pairs", Integer),
-        ("verdict", Text),
-        ("p_treat", Real),
-        ("q_treat", Real),
-    ],
-};
+table! { SECONDS "seconds", fn of_second(at: usize, step: &StepRecord, row: &Second) {
+        let usage = row.usage.as_ref();
+        let host = usage.map(|usage| usage.host).filter(|host| host.cpus > 0);
+        let disk = usage.and_then(|usage| usage.disk);
+        let server = usage.and_then(|usage| usage.server_cpu);
+    }
+    "run" Integer at.to_string();
+    "step" Text step.name.clone();
+    "second" Integer row.second.to_string();
+    "seconds_s" Real real(Some(row.seconds));
+    "events" Integer row.events.to_string();
+    "statements" Integer row.statements.to_string();
+    "errors" Integer row.errors.to_string();
+    "p50_us" Real real(Some(row.p50_us));
+    "p95_us" Real real(Some(row.p95_us));
+    "p99_us" Real real(Some(row.p99_us));
+    "max_us" Real real(Some(row.max_us));
+    "host_user_s" Real real(host.map(|host| host.user));
+    "host_system_s" Real real(host.map(|host| host.system));
+    "host_iowait_s" Real real(host.map(|host| host.iowait));
+    "context_switches" Integer
+        host.map(|host| host.context_switches.to_string()).unwrap_or_default();
+    "read_kb" Real real(disk.map(|disk| disk.read_kb));
+    "write_kb" Real real(disk.map(|disk| disk.write_kb));
+    "server_cpu_us" Real real(server.map(|server| server.total_us()));
+}
+
+table! { COUNTERS "counters", fn of_counter(at: usize, step: &StepRecord, counter: &Counter) {}
+    "run" Integer at.to_string();
+    "step" Text step.name.clone();
+    "counter" Text counter.name.clone();
+    "before" Real real(Some(counter.before));
+    "after" Real real(Some(counter.after));
+    "per_operation" Real real(per_operation(step, counter.before, counter.after));
+}
+
+table! { RELATIVE "relative",
+    fn of_ratio(
+        base: &str, step: &StepComparison, label: &str, metric: Metric, absolute: Option<f64>,
+        relative: &Relative
+    ) {
+        let judgement = relative.judgement.as_ref();
+        let test = relative.test();
+        let interval = relative.shown_interval();
+    }
+    "step" Text step.name.clone();
+    "step_group" Text step.group.name().to_owned();
+    "target" Text label.to_owned();
+    "base" Text base.to_owned();
+    "metric" Text metric.name().to_owned();
+    "unit" Text unit(metric, step).to_owned();
+    "absolute" Real real(absolute);
+    "ratio" Real real(Some(relative.ratio));
+    "low" Real real(interval.map(|interval| interval.low));
+    "high" Real real(interval.map(|interval| interval.high));
+    "pairs" Integer relative.pairs.to_string();
+    "verdict" Text judgement.map(|j| j.verdict.word(metric).to_owned()).unwrap_or_default();
+    "p_treat" Real real(test.map(|test| test.p_treat));
+    "q_treat" Real real(test.map(|test| test.q_treat));
+}
 
 /// Readers of the files beside a step's record.
 pub struct Beside<'a, E> {
@@ -196,100 +214,11 @@ fn each_step<E>(
     Ok(())
 }
 
-fn of_run(at: usize, run: &Run) -> [String; RUNS.columns.len()] {
-    let record = &run.record;
-    [
-        at.to_string(),
-        run.folder.clone(),
-        run.result_set.clone(),
-        record.key.label.clone(),
-        record.key.block.to_string(),
-        record.key.attempt.to_string(),
-        record.key.order.to_string(),
-        status(&record.status),
-        record.benchmark.clone(),
-        record.manifest.dbms.to_string(),
-        record.manifest.version.to_string(),
-        record.config.name.clone(),
-        record.config.hash.clone(),
-        record.host_fingerprint.clone(),
-        record.seed.to_string(),
-        record.plan_hash.clone(),
-        record.rqps_version.clone(),
-        record.started.clone(),
-        record.finished.clone().unwrap_or_default(),
-    ]
-}
-
-fn of_step(at: usize, step: &StepRecord) -> [String; STEPS.columns.len()] {
-    let outcome = &step.outcome;
-    [
-        at.to_string(),
-        step.name.clone(),
-        step.index.to_string(),
-        step.group.name().to_owned(),
-        u8::from(step.reported).to_string(),
-        status(&step.status),
-        rate_unit(step.rate).to_owned(),
-        real(Some(outcome.seconds)),
-        outcome.events.to_string(),
-        outcome.statements.to_string(),
-        outcome.rows.to_string(),
-        outcome.errors.values().sum::<u64>().to_string(),
-        outcome.no_ops.to_string(),
-        step.started.clone(),
-    ]
-}
-
-fn of_counter(at: usize, step: &StepRecord, counter: &Counter) -> [String; COUNTERS.columns.len()] {
-    [
-        at.to_string(),
-        step.name.clone(),
-        counter.name.clone(),
-        real(Some(counter.before)),
-        real(Some(counter.after)),
-        real(per_operation(step, counter.before, counter.after)),
-    ]
-}
-
-fn of_second(at: usize, step: &StepRecord, row: &Second) -> [String; SECONDS.columns.len()] {
-    let usage = row.usage.as_ref();
-    let host = usage.map(|usage| usage.host).filter(|host| host.cpus > 0);
-    let disk = usage.and_then(|usage| usage.disk);
-    let server = usage.and_then(|usage| usage.server_cpu);
-    [
-        at.to_string(),
-        step.name.clone(),
-        row.second.to_string(),
-        real(Some(row.seconds)),
-        row.events.to_string(),
-        row.statements.to_string(),
-        row.errors.to_string(),
-        real(Some(row.p50_us)),
-        real(Some(row.p95_us)),
-        real(Some(row.p99_us)),
-        real(Some(row.max_us)),
-        real(host.map(|host| host.user)),
-        real(host.map(|host| host.system)),
-        real(host.map(|host| host.iowait)),
-        host.map(|host| host.context_switches.to_string()).unwrap_or_default(),
-        real(disk.map(|disk| disk.read_kb)),
-        real(disk.map(|disk| disk.write_kb)),
-        real(server.map(|server| server.total_us())),
-    ]
-}
-
 fn metrics<E>(comparison: &Comparison, first_run: usize, take: &mut Take<'_, E>) -> Result<(), E> {
     for step in &comparison.steps {
         for sample in step.targets.iter().flat_map(|target| &target.samples) {
             for (metric, value) in sample.numbers() {
-                take(&[
-                    (first_run + sample.run).to_string(),
-                    step.name.clone(),
-                    metric.name().to_owned(),
-                    unit(metric, rate_unit(step.rate)).to_owned(),
-                    real(Some(value)),
-                ])?;
+                take(&of_metric(first_run + sample.run, step, metric, value))?;
             }
         }
     }
@@ -297,37 +226,17 @@ fn metrics<E>(comparison: &Comparison, first_run: usize, take: &mut Take<'_, E>)
 }
 
 fn relative<E>(comparison: &Comparison, take: &mut Take<'_, E>) -> Result<(), E> {
+    let base = &comparison.baseline;
     for step in &comparison.steps {
         for target in step.targets.iter().skip(1) {
             for (metric, result) in &target.metrics {
                 let Some(relative) = &result.relative else { continue };
-                let judgement = relative.judgement.as_ref();
-                let test = judgement.and_then(|judgement| judgement.test.as_ref());
-                let interval = test.map(|test| test.interval).or(relative.interval);
-                take(&[
-                    step.name.clone(),
-                    step.group.name().to_owned(),
-                    target.label.clone(),
-                    comparison.baseline.clone(),
-                    metric.name().to_owned(),
-                    unit(*metric, rate_unit(step.rate)).to_owned(),
-                    real(result.absolute),
-                    real(Some(relative.ratio)),
-                    real(interval.map(|interval| interval.low)),
-                    real(interval.map(|interval| interval.high)),
-                    relative.pairs.to_string(),
-                    judgement.map(|j| j.verdict.word(*metric).to_owned()).unwrap_or_default(),
-                    real(test.map(|test| test.p_treat)),
-                    real(test.map(|test| test.q_treat)),
-                ])?;
+                let (label, absolute) = (&target.label, result.absolute);
+                take(&of_ratio(base, step, label, *metric, absolute, relative))?;
             }
         }
     }
     Ok(())
-}
-
-fn unit(metric: Metric, of_rate: &'static str) -> &'static str {
-    if metric == Metric::Rate { of_rate } else { metric.unit() }
 }
 
 /// The shortest text that reads back as the same number, `inf` for a ratio to zero; empty for a

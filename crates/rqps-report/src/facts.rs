@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use super::build::Sections;
 use super::client_hosts;
 use super::document::{Block, Cell, Column, Section, Table};
-use super::sections::Sections;
 use super::turns;
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{RunFacts, TargetFacts};
@@ -393,7 +393,6 @@ pub(crate) fn status(status: &Status) -> String {
         Status::Failed(_) => "failed",
         Status::Interrupted => "interrupted",
         Status::Discarded(_) => "discarded",
-        Status::Unknown(_) => "unknown",
     }
     .to_owned()
 }

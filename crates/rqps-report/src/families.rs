@@ -5,10 +5,10 @@ use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
+use super::build::Sections;
 use super::build::{self, ReportOptions};
 use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use super::form::Format;
-use super::sections::Sections;
 use super::{flat, json, markdown, tables, text};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::StepComparison;

@@ -36,13 +36,10 @@ fn chart(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Op
         let points = steps.iter().enumerate().filter_map(|(place, step)| {
             let target = &step.targets[slot];
             let relative = target.comparable(Metric::Rate)?;
-            let judgement = relative.judgement.as_ref();
-            let test = judgement.and_then(|judgement| judgement.test.as_ref());
-            let interval = test.map(|test| test.interval).or(relative.interval);
             let runs =
                 target.samples.iter().map(|sample| comparison.runs[sample.run].folder.clone());
-            let point = Point::at(place as f64, relative.ratio).within(interval);
-            let word = judgement.map_or("", |judgement| judgement.verdict.name());
+            let point = Point::at(place as f64, relative.ratio).within(relative.shown_interval());
+            let word = relative.judgement.as_ref().map_or("", |judgement| judgement.verdict.name());
             Some(point.noted(word).from_runs(runs.collect()))
         });
         let series = Series::new(facts.label.clone(), slot, Line::None);

@@ -87,8 +87,7 @@ fn rates_section(comparison: &Comparison) -> String {
             exact(robust_interval.map(|interval| interval.low)),
             exact(robust_interval.map(|interval| interval.high)),
         ];
-        let judgement = relative.and_then(|relative| relative.judgement.as_ref());
-        push_row(&mut text, row.into_iter().chain(judged(judgement)));
+        push_row(&mut text, row.into_iter().chain(judged(target.judgement(Metric::Rate))));
     }
     text
 }
@@ -156,10 +155,12 @@ fn metrics_section(comparison: &Comparison) -> String {
                 exact(interval.map(|interval| interval.high)),
                 relative.map(|relative| relative.pairs.to_string()).unwrap_or_default(),
             ];
-            let judgement = relative.and_then(|relative| relative.judgement.as_ref());
-            let test = judgement.and_then(|judgement| judgement.test.as_ref());
+            let test = relative.and_then(|relative| relative.test());
             let verdict = [
-                judgement.map(|j| j.verdict.word(*metric).to_owned()).unwrap_or_default(),
+                target
+                    .judgement(*metric)
+                    .map(|j| j.verdict.word(*metric).to_owned())
+                    .unwrap_or_default(),
                 exact(test.map(|test| test.interval.low)),
                 exact(test.map(|test| test.interval.high)),
             ];
@@ -194,7 +195,7 @@ fn exact(number: Option<f64>) -> String {
 }
 
 /// The unit of a metric in a step.
-fn unit(metric: Metric, step: &StepComparison) -> &'static str {
+pub(super) fn unit(metric: Metric, step: &StepComparison) -> &'static str {
     if metric == Metric::Rate { rate_unit(step.rate) } else { metric.unit() }
 }
 

@@ -2,9 +2,9 @@
 
 use std::io::{self, BufWriter, Write};
 
+use super::build::Sections;
 use super::build::{self, ReportOptions};
 use super::document::Document;
-use super::sections::Sections;
 use super::{flat, json, markdown, text};
 use rqps_analysis::Comparison;
 

@@ -111,7 +111,7 @@ fn measure(metric: Metric) -> Measure {
 
 /// The rate, and the metrics of the overview that any target has a ratio of.
 fn shown_metrics(comparison: &Comparison) -> Vec<Metric> {
-    let wanted = |metric: Metric| metric.spec().is_none_or(|spec| !spec.aside);
+    let wanted = |metric: Metric| !metric.spec().aside;
     let measured = |metric: Metric| {
         let mut targets = comparison.steps.iter().flat_map(|step| step.targets.iter().skip(1));
         targets.any(|target| target.relative(metric).is_some())
@@ -141,16 +141,13 @@ fn cell(comparison: &Comparison, target: &TargetResult, metrics: &[Metric]) -> H
 }
 
 fn ratio(target: &TargetResult, metric: Metric) -> Option<Ratio> {
-    target.relative(metric).map(|relative| {
-        let judgement = relative.judgement.as_ref();
-        let test = judgement.and_then(|judgement| judgement.test.as_ref());
-        Ratio {
-            ratio: relative.ratio,
-            interval: test.map(|test| test.interval).or(relative.interval),
-            pairs: relative.pairs,
-            verdict: judgement.map(|judgement| judgement.verdict),
-            reason: judgement.map(reason).unwrap_or_default(),
-        }
+    let judgement = target.judgement(metric);
+    target.relative(metric).map(|relative| Ratio {
+        ratio: relative.ratio,
+        interval: relative.shown_interval(),
+        pairs: relative.pairs,
+        verdict: judgement.map(|judgement| judgement.verdict),
+        reason: judgement.map(reason).unwrap_or_default(),
     })
 }
 

@@ -244,7 +244,7 @@ fn points(ladder: &Ladder) -> Section {
 /// Counts repeat, so their third digit says something.
 fn digits(ladder: &Ladder) -> Digits {
     let metric = Metric::ALL.iter().find(|metric| metric.name() == ladder.metric);
-    let exact = metric.and_then(|metric| metric.spec()).is_some_and(|spec| spec.exact);
+    let exact = metric.is_some_and(|metric| metric.spec().exact);
     Digits::Fixed(if exact { 3 } else { 2 })
 }
 
@@ -273,9 +273,7 @@ fn how_to_read() -> Section {
         "[low, high] is the 95 % interval of new / old level. It does not contain that the data \
          chose the place of the change.",
     ];
-    let list = lines.into_iter().map(str::to_owned).collect();
-    let heading = "How to read this".to_owned();
-    Section { id: "reading", heading, blocks: vec![Block::List(list)] }
+    Section::how_to_read("reading", lines.map(str::to_owned).to_vec())
 }
 
 /// One row for each version of each step, with a head line.

@@ -13,39 +13,12 @@ use rqps_model::metric::{Direction, Metric};
 pub(super) fn section(comparison: &Comparison, sections: &[Section]) -> Option<Section> {
     let mut shown = BTreeSet::new();
     sections.iter().for_each(|section| add_shown(&section.blocks, &mut shown));
-    let is_left = |metric: &Metric| metric.is_known() && !shown.contains(metric);
+    let is_left = |metric: &Metric| !shown.contains(metric);
     let metrics: Vec<Metric> = with_values(comparison).into_iter().filter(is_left).collect();
     (!metrics.is_empty()).then(|| Section {
         id: "other-metrics",
         heading: "Other metrics".to_owned(),
         blocks: vec![Block::Table(meanings(&metrics)), Block::Table(values(comparison, &metrics))],
-    })
-}
-
-/// Metrics of a newer rqps, unchanged.
-pub(super) fn unknown(comparison: &Comparison) -> Option<Section> {
-    let metrics: Vec<Metric> =
-        comparison.metrics().into_iter().filter(|metric| !metric.is_known()).collect();
-    let mut rows = Vec::new();
-    for (step, metric) in
-        comparison.steps.iter().flat_map(|step| metrics.iter().map(move |metric| (step, *metric)))
-    {
-        let cells = step.targets.iter().map(|target| absolute(target, metric, metric.digits(), ""));
-        let mut row: Vec<Cell> = cells.collect();
-        row.push(Cell::text(metric.name()));
-        row.push(Cell::text(step.name.clone()));
-        if step.targets.iter().any(|target| target.absolute(metric).is_some()) {
-            rows.push(row);
-        }
-    }
-    let labels = comparison.targets.iter().map(|target| Column::numbers(target.label.clone()));
-    let mut columns: Vec<Column> = labels.collect();
-    columns.extend([Column::words("metric"), Column::words("step")]);
-    let table = Table { caption: String::new(), columns, rows };
-    (!metrics.is_empty()).then(|| Section {
-        id: "unknown",
-        heading: "Metrics unknown to this rqps".to_owned(),
-        blocks: vec![Block::Table(table)],
     })
 }
 
@@ -78,8 +51,9 @@ fn meanings(metrics: &[Metric]) -> Table {
         Direction::Neither => "-",
     };
     let row = |metric: &Metric| {
-        let meaning = metric.spec().map_or("", |spec| spec.meaning);
-        [metric.name(), metric.unit(), better(metric), meaning].map(Cell::text).to_vec()
+        [metric.name(), metric.unit(), better(metric), metric.spec().meaning]
+            .map(Cell::text)
+            .to_vec()
     };
     Table {
         caption: "Units and meanings".to_owned(),

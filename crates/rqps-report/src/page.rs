@@ -3,8 +3,8 @@
 
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use super::timeline::SecondsOf;
+use crate::build::Sections;
 use crate::ladder::Extent;
-use crate::sections::Sections;
 use crate::{
     blocks, build, counted, explain, facts, figures, heat, history, other_metrics, remarks,
     sessions, settings, tables, terms, timeline, verdicts,
@@ -191,9 +191,10 @@ fn step_fold(
     }
     blocks.push(Block::Table(tables::results_of(step)));
     let explained = explain::of_step(comparison, step);
-    match explained.is_empty() {
-        true => blocks.extend(why(step)),
-        false => blocks.extend(explained),
+    if explained.is_empty() {
+        blocks.extend(why(step))
+    } else {
+        blocks.extend(explained)
     }
     let charts = timeline::charts(comparison, dataset, step, seconds);
     blocks.extend(charts.into_iter().map(Block::Chart));

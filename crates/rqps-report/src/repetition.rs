@@ -161,8 +161,7 @@ fn how_to_read(found: &Repetition) -> Section {
         ),
         "Ratios depend on the CPU, so both can be right where they differ.".to_owned(),
     ];
-    let heading = "How to read this".to_owned();
-    Section { id: "reading", heading, blocks: vec![Block::List(lines)] }
+    Section::how_to_read("reading", lines)
 }
 
 /// A repetition with the version of this form.

@@ -23,10 +23,7 @@ pub(super) fn of_target(target: &TargetResult) -> Vec<Block> {
 /// functions differ`.
 fn sentence(label: &str, change: &SampledChange) -> String {
     let SampledChange { baseline_total: before, target_total: after, .. } = change;
-    let who = match change.facts[1].in_client {
-        true => "the client with the library",
-        false => "the server",
-    };
+    let who = if change.facts[1].in_client { "the client with the library" } else { "the server" };
     let differ = match change.functions.len() {
         0 => format!("none of {} functions is shown to differ", change.tested),
         1 => format!("1 of {} functions differs", change.tested),

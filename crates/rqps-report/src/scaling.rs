@@ -94,8 +94,7 @@ fn row(counted: &Counted<'_>, place: usize, fewest: Option<f64>) -> Vec<Cell> {
     };
     let rate = rate(counted, place);
     let scale = rate.zip(fewest).filter(|(_, fewest)| *fewest > 0.0);
-    let told = target.relative(Metric::Rate);
-    let verdict = told.and_then(|told| told.judgement.as_ref());
+    let verdict = target.judgement(Metric::Rate);
     vec![
         Cell::number(f64::from(counted.clients), Digits::Fixed(0), ""),
         absolute(target, Metric::Rate, Digits::Fixed(0), ""),

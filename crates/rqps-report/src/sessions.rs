@@ -1,8 +1,8 @@
 //! Results of each session: ratios of several result sets side by side, and their heterogeneity.
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
+use super::verdicts;
 use rqps_analysis::Comparison;
-use rqps_analysis::comparison::Relative;
 use rqps_model::metric::Metric;
 
 /// A table for each target; `None` for a single session.
@@ -54,7 +54,7 @@ fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
         let Some(relative) = step.targets[target].relative(Metric::Rate) else { continue };
         let Some(sessions) = &relative.sessions else { continue };
         let mut row = vec![
-            pooled(relative),
+            verdicts::ratio(relative),
             Cell::number(100.0 * sessions.between_sd, Digits::Fixed(2), "%"),
         ];
         row.extend(names.iter().map(|name| {
@@ -73,10 +73,4 @@ fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
     columns.push(Column::words("step"));
     let caption = format!("{label}: rQPS by session");
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
-}
-
-fn pooled(relative: &Relative) -> Cell {
-    let test = relative.judgement.as_ref().and_then(|judgement| judgement.test.as_ref());
-    let interval = test.map(|test| test.interval).or(relative.interval);
-    Cell::number(relative.ratio, Digits::Fixed(3), "ratio").within(interval)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::document::{Block, Cell, CellValue, Column, Digits, Mark, Section, Table};
 use super::ladder::{self, NarrowTables, StepRows};
 use rqps_analysis::Comparison;
-use rqps_analysis::comparison::{StepComparison, TargetResult};
+use rqps_analysis::comparison::{Relative, StepComparison, TargetResult};
 use rqps_analysis::metrics::rate_unit;
 use rqps_model::benchmark::Group;
 use rqps_model::metric::{Class, Direction, Metric, MetricSpec};
@@ -17,7 +17,7 @@ fn efficiency_metrics() -> Vec<Metric> {
     let in_table =
         |spec: &MetricSpec| spec.common && [Class::Rate, Class::Cost].contains(&spec.class);
     let mut metrics: Vec<Metric> = Metric::which(in_table).collect();
-    let place = |metric: &Metric| metric.spec().and_then(|spec| spec.place).unwrap_or(u8::MAX);
+    let place = |metric: &Metric| metric.spec().place.unwrap_or(u8::MAX);
     metrics.sort_by_key(place);
     metrics
 }
@@ -51,7 +51,7 @@ fn narrow_rates(comparison: &Comparison) -> Vec<Block> {
     let judged = comparison.summary.targets.iter().filter_map(|it| it.metrics.get(&Metric::Rate));
     let tested = judged.map(|it| it.counts).any(|counts| counts.no_verdict < counts.total());
     let sign = |step: &StepComparison, at: usize| {
-        let judgement = step.targets[at].relative(Metric::Rate)?.judgement.as_ref()?;
+        let judgement = step.targets[at].judgement(Metric::Rate)?;
         let sign = match judgement.verdict {
             Verdict::Slower => "--",
             Verdict::SlowerSmall => "- ",
@@ -95,7 +95,7 @@ pub fn effective_rates(comparison: &Comparison) -> Option<Table> {
     let mut rows = Vec::new();
     for step in &comparison.steps {
         for target in step.targets.iter().filter(|target| target.absolute(metric).is_some()) {
-            let judgement = target.relative(metric).and_then(|r| r.judgement.as_ref());
+            let judgement = target.judgement(metric);
             rows.push(vec![
                 absolute(target, Metric::Rate, Digits::Fixed(0), ""),
                 absolute(target, metric, Digits::Fixed(0), ""),
@@ -136,11 +136,8 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
         let mut cells = vec![absolute(baseline, Metric::Rate, Digits::Fixed(0), unit)];
         cells.push(Cell::text(unit));
         for target in &step.targets[1..] {
-            let judgement = target.relative(Metric::Rate).and_then(|r| r.judgement.as_ref());
-            let rate = relative(target, Metric::Rate, Digits::Fixed(3));
-            let moderated = judgement.and_then(|judgement| judgement.test.as_ref());
-            let interval = moderated.map(|test| test.interval).or(rate.interval);
-            cells.push(rate.within(interval));
+            let judgement = target.judgement(Metric::Rate);
+            cells.push(judged(target, Metric::Rate, Digits::Fixed(3)));
             let pairs = target.relative(Metric::Rate).map(|relative| relative.pairs);
             cells.push(match pairs {
                 Some(pairs) => Cell::number(pairs as f64, Digits::Fixed(0), ""),
@@ -319,13 +316,8 @@ fn without_interval(cell: Cell) -> Cell {
 
 /// Target / baseline with the interval of its verdict.
 pub fn judged(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
-    let judgement = target.relative(metric).and_then(|relative| relative.judgement.as_ref());
-    let test = judgement.and_then(|judgement| judgement.test.as_ref());
-    let cell = relative(target, metric, digits);
-    match test {
-        Some(test) => cell.within(Some(test.interval)),
-        None => cell,
-    }
+    let interval = target.relative(metric).and_then(Relative::shown_interval);
+    relative(target, metric, digits).within(interval)
 }
 
 /// One step in detail: rates with their verdicts, and latencies.
@@ -338,9 +330,8 @@ pub fn results_of(step: &StepComparison) -> Table {
     columns.extend(percentiles.iter().map(|metric| Column::of(*metric)));
     columns.push(Column::numbers("relative p99"));
     let row = |(index, target): (usize, &TargetResult)| {
-        let relative_rate = target.relative(Metric::Rate);
-        let verdict = relative_rate.and_then(|relative| relative.judgement.as_ref());
-        let pairs = relative_rate.map(|relative| relative.pairs as f64);
+        let verdict = target.judgement(Metric::Rate);
+        let pairs = target.relative(Metric::Rate).map(|relative| relative.pairs as f64);
         let rate = absolute(target, Metric::Rate, Digits::Fixed(0), "");
         let mut cells = vec![Cell::text(target.label.clone()), rate];
         cells.extend(match index {

@@ -159,7 +159,7 @@ fn rates(record: &StepRecord, rows: &[Second]) -> Vec<f64> {
     // Seconds count statements or operations; rates in other units are proportional to events.
     let whole: u64 = rows.iter().map(|row| row.events).sum();
     let per_event = match record.rate {
-        RateUnit::Relative | RateUnit::Unknown(_) => return Vec::new(),
+        RateUnit::Relative => return Vec::new(),
         RateUnit::Queries | RateUnit::Operations | RateUnit::RowsInserted => None,
         _ if whole == 0 => return Vec::new(),
         RateUnit::Transactions => Some(1.0),

@@ -4,7 +4,7 @@ use super::document::{Block, Cell, Column, Digits, Section, Table};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{Relative, StepComparison, TargetResult};
 use rqps_analysis::verdict::{
-    Explanation, Judgement, TOLD_TOGETHER, TargetVerdicts, Test, VerdictCounts,
+    Explanation, Judgement, TOLD_TOGETHER, TargetVerdicts, VerdictCounts,
 };
 use rqps_model::metric::Metric;
 use rqps_model::verdict::{Rules, Verdict};
@@ -67,9 +67,9 @@ fn judged(comparison: &Comparison, target: usize) -> impl Iterator<Item = Judged
     })
 }
 
-fn ratio(relative: &Relative, test: Option<&Test>) -> Cell {
-    let interval = test.map(|test| test.interval).or(relative.interval);
-    Cell::number(relative.ratio, Digits::Fixed(3), "ratio").within(interval)
+/// A ratio with the interval of its verdict.
+pub(super) fn ratio(relative: &Relative) -> Cell {
+    Cell::number(relative.ratio, Digits::Fixed(3), "ratio").within(relative.shown_interval())
 }
 
 /// Steps with a demonstrated difference, the largest loss first, with associated costs.
@@ -86,7 +86,7 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
         let test = judgement.test.as_ref();
         vec![
             Cell::text(judgement.verdict.name()),
-            ratio(relative, test),
+            ratio(relative),
             Cell::number(relative.pairs as f64, Digits::Fixed(0), ""),
             p_value(test.map(|test| test.q_treat)),
             p_value(test.map(|test| test.q_zero)),
@@ -144,7 +144,7 @@ fn open_table(found: &[Judged<'_>], label: &str) -> Option<Table> {
         let needed = judgement.pairs_needed;
         vec![
             Cell::text(judgement.verdict.name()),
-            ratio(relative, test),
+            ratio(relative),
             Cell::number(relative.pairs as f64, Digits::Fixed(0), ""),
             match test {
                 Some(test) => Cell::text(format!("{:.1} %", 100.0 * test.mde)),
@@ -216,7 +216,7 @@ pub(super) fn counts(targets: &[TargetVerdicts]) -> Table {
     for target in targets {
         for (metric, facts) in &target.metrics {
             let tested = facts.counts.no_verdict < facts.counts.total();
-            let beside = metric.spec().is_some_and(|spec| spec.counted) && tested;
+            let beside = metric.spec().counted && tested;
             if *metric == Metric::Rate || beside {
                 let mut row = count_cells(facts.counts);
                 row.push(Cell::text(metric.name()));

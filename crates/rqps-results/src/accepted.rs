@@ -17,14 +17,14 @@ const NAME: &str = "accepted.json";
 const FORMAT: u32 = 1;
 
 /// The file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct AcceptedSteps {
     format: u32,
     steps: Vec<AcceptedStep>,
 }
 
 /// One step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct AcceptedStep {
     step: String,
     /// RFC 3339, UTC.
@@ -40,15 +40,8 @@ pub fn read_accepted(set: &Path) -> Result<BTreeSet<String>, ResultsError> {
 }
 
 fn read(set: &Path) -> Result<AcceptedSteps, ResultsError> {
-    let path = set.join(NAME);
-    if !path.is_file() {
-        return Ok(AcceptedSteps { format: FORMAT, steps: Vec::new() });
-    }
-    let accepted: AcceptedSteps = files::json(&path)?;
-    match accepted.format > FORMAT {
-        true => Err(ResultsError::Newer { path, found: accepted.format, known: FORMAT }),
-        false => Ok(accepted),
-    }
+    let read = files::versioned(&set.join(NAME), FORMAT, |file: &AcceptedSteps| file.format)?;
+    Ok(read.unwrap_or(AcceptedSteps { format: FORMAT, steps: Vec::new() }))
 }
 
 /// Records steps as accepted in a result set, at this time.

@@ -1,11 +1,10 @@
 //! The folder of a bisection: its log, and one result folder for each measurement.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::{ResultsError, atomic, plain_set};
+use super::{ResultsError, atomic, files, plain_set};
 use rqps_model::bisection::{BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest};
-use rqps_model::bounded;
-use rqps_model::json;
 
 const LOG: &str = "bisect.json";
 
@@ -44,14 +43,8 @@ impl BisectionFolder {
     pub fn open(path: &Path) -> Result<BisectionFolder, ResultsError> {
         plain_set::check(path)?;
         let file = path.join(LOG);
-        let text =
-            bounded::text(&file, bounded::RECORD_MAX).map_err(ResultsError::io("read", &file))?;
-        let log: BisectionLog =
-            json::read(&text).map_err(|error| ResultsError::json(&file, &text, &error))?;
-        if log.format > BISECTION_FORMAT {
-            let (found, known) = (log.format, BISECTION_FORMAT);
-            return Err(ResultsError::Newer { path: file, found, known });
-        }
+        let log = files::versioned(&file, BISECTION_FORMAT, |log: &BisectionLog| log.format)?;
+        let log = log.ok_or_else(|| ResultsError::io("read", &file)(ErrorKind::NotFound.into()))?;
         let count = log.request.versions.len();
         let places = log.entries.iter().flat_map(|entry| match entry {
             BisectionEntry::Measured(measured) => measured.places.clone(),

@@ -7,6 +7,7 @@ use crate::error::ResultsError;
 use crate::store::json;
 use crate::{atomic, files};
 use rqps_model::gate::{Calibration, GATE_FORMAT};
+use rqps_model::layout::{LAYOUT_FORMAT, LayoutRates};
 
 /// Stores a calibration in `folder`, in the place of an earlier one of the same host, product and
 /// way of measuring. Returns the file.
@@ -49,19 +50,38 @@ pub fn read_calibrations(folder: &Path) -> (Vec<Calibration>, Vec<ResultsError>)
     let files = names.iter().filter(|name| name.ends_with(".json")).map(|name| folder.join(name));
     let (mut known, mut faults) = (Vec::new(), Vec::new());
     for path in files {
-        match one(&path) {
-            Ok(calibration) => known.push(calibration),
+        match files::versioned(&path, GATE_FORMAT, |known: &Calibration| known.format) {
+            Ok(calibration) => known.extend(calibration),
             Err(error) => faults.push(error),
         }
     }
     (known, faults)
 }
 
-fn one(path: &Path) -> Result<Calibration, ResultsError> {
-    let known: Calibration = files::json(path)?;
-    if known.format > GATE_FORMAT {
-        let path = path.to_owned();
-        return Err(ResultsError::Newer { path, found: known.format, known: GATE_FORMAT });
+/// Stores rates in `folder`, in the place of earlier ones of the same host and product. Returns
+/// the file.
+///
+/// # Errors
+/// The folder or the file cannot be written.
+pub fn keep_layout(folder: &Path, known: &LayoutRates) -> Result<PathBuf, ResultsError> {
+    fs::create_dir_all(folder).map_err(ResultsError::io("create", folder))?;
+    let path = folder.join(format!("{}-{}.json", known.host_fingerprint, known.dbms));
+    atomic::write(&path, &json(known, "layout noise")?)?;
+    Ok(path)
+}
+
+/// All rates in `folder`. A folder that is not there has none.
+///
+/// # Errors
+/// A file cannot be read, or is one of a newer rqps.
+pub fn read_layouts(folder: &Path) -> Result<Vec<LayoutRates>, ResultsError> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
     }
-    Ok(known)
+    let names = files::entries(folder)?;
+    let files = names.iter().filter(|name| name.ends_with(".json")).map(|name| folder.join(name));
+    let read = |path: PathBuf| {
+        files::versioned(&path, LAYOUT_FORMAT, |known: &LayoutRates| known.format).transpose()
+    };
+    files.filter_map(read).collect()
 }

@@ -1,21 +1,15 @@
 //! Files and folders as they are read: text, JSON, names.
 
-use std::any::type_name;
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, FileType};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::RwLock;
 
-use memchr::{memchr2, memchr3};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::ResultsError;
 use rqps_model::bounded;
-use rqps_model::json;
 use rqps_model::run::{FORMAT, RunRecord, StepRecord};
 
 /// A folder that holds a run.
@@ -35,7 +29,7 @@ pub(super) fn run_folders(dir: &Path) -> Result<Vec<FolderOfRun>, ResultsError> 
 
 /// Reads `run.json` of a run folder.
 pub(super) fn run_record(folder: &Path) -> Result<RunRecord, ResultsError> {
-    RecordReader::new(&KnownShapes::default()).run(folder)
+    record(&folder.join("run.json"), |run| run.format)
 }
 
 /// Names in a folder, sorted, without those that begin with a dot.
@@ -86,75 +80,43 @@ pub(super) fn with_text<R>(
 
 /// A file of JSON.
 pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
-    json_with_unknown(path, &mut BTreeSet::new())
-}
-
-/// A file of JSON. Adds the fields that this rqps does not know to `unknown`, without positions in
-/// lists.
-pub(super) fn json_with_unknown<T: DeserializeOwned>(
-    path: &Path,
-    unknown: &mut BTreeSet<String>,
-) -> Result<T, ResultsError> {
     let text = text(path)?;
-    let mut note = |field: String| {
-        let names = field.split('.').filter(|name| name.parse::<usize>().is_err());
-        unknown.insert(names.collect::<Vec<_>>().join("."));
+    serde_json::from_str(&text).map_err(|fault| ResultsError::json(path, &text, &fault))
+}
+
+/// Reads the record of a step.
+pub(super) fn step_record(path: &Path) -> Result<StepRecord, ResultsError> {
+    record(path, |step| step.format)
+}
+
+fn record<T: DeserializeOwned>(path: &Path, format: fn(&T) -> u32) -> Result<T, ResultsError> {
+    let found = versioned(path, FORMAT, format)?;
+    found.ok_or_else(|| ResultsError::io("read", path)(ErrorKind::NotFound.into()))
+}
+
+/// A file of JSON that has its format version; `None` if there is no file. The error for a later
+/// version is [`ResultsError::Newer`], whatever else is wrong with the file.
+pub(super) fn versioned<T: DeserializeOwned>(
+    path: &Path,
+    known: u32,
+    format: fn(&T) -> u32,
+) -> Result<Option<T>, ResultsError> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    let read = |text: &str| {
+        let value = serde_json::from_str::<T>(text);
+        let found = match &value {
+            Ok(value) => format(value),
+            Err(_) => serde_json::from_str::<Head>(text).map_or(known, |head| head.format),
+        };
+        match found > known {
+            true => Err(ResultsError::Newer { path: path.to_owned(), found, known }),
+            false => value.map_err(|fault| ResultsError::json(path, text, &fault)),
+        }
     };
-    json::read_with_unknown(&text, &mut note)
-        .map_err(|fault| ResultsError::json(path, &text, &fault))
-}
-
-/// Shapes of records without unknown fields. Looking for unknown fields takes longer than reading a
-/// record. The records of a dataset have few shapes, so rqps looks only in the first of each shape.
-#[derive(Default)]
-pub(super) struct KnownShapes(RwLock<HashSet<u64>>);
-
-impl KnownShapes {
-    fn has(&self, shape: u64) -> bool {
-        self.0.read().is_ok_and(|shapes| shapes.contains(&shape))
-    }
-
-    fn add(&self, shape: u64) {
-        if let Ok(mut shapes) = self.0.write() {
-            shapes.insert(shape);
-        }
-    }
-}
-
-/// A hash of the keys and braces of a JSON text, and of the type that is read from it.
-fn shape<T>(text: &str) -> u64 {
-    let bytes = text.as_bytes();
-    let mut hasher = DefaultHasher::new();
-    type_name::<T>().hash(&mut hasher);
-    let mut at = 0;
-    while let Some(next) = memchr3(b'"', b'{', b'}', &bytes[at..]) {
-        at += next;
-        if bytes[at] != b'"' {
-            hasher.write_u8(bytes[at]);
-            at += 1;
-            continue;
-        }
-        let end = string_end(bytes, at + 1);
-        let after = bytes[end..].iter().skip(1).find(|byte| !byte.is_ascii_whitespace());
-        if after == Some(&b':') {
-            hasher.write(&bytes[at..end]);
-        }
-        at = (end + 1).min(bytes.len());
-    }
-    hasher.finish()
-}
-
-/// The position of the quote that ends a string that begins at `from`.
-fn string_end(bytes: &[u8], from: usize) -> usize {
-    let mut at = from;
-    while let Some(next) = memchr2(b'"', b'\\', &bytes[at..]) {
-        at += next;
-        if bytes[at] == b'"' {
-            return at;
-        }
-        at = (at + 2).min(bytes.len());
-    }
-    bytes.len()
+    with_text(path, read)?.transpose()
 }
 
 /// Enough for most records.
@@ -182,93 +144,9 @@ fn text_in(buffer: &mut Vec<u8>, mut file: impl Read) -> io::Result<&str> {
         .map_err(|_| io::Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
 }
 
-/// Reads the records of one run folder.
-pub(super) struct RecordReader<'a> {
-    /// Fields that this rqps does not know.
-    pub unknown: BTreeSet<String>,
-    shapes: &'a KnownShapes,
-    /// Memory for the text of a file.
-    buffer: Vec<u8>,
-}
-
-impl RecordReader<'_> {
-    pub(super) fn new(shapes: &KnownShapes) -> RecordReader<'_> {
-        RecordReader { unknown: BTreeSet::new(), shapes, buffer: vec![0; BUFFER_BYTES] }
-    }
-
-    /// Reads `run.json`.
-    pub(super) fn run(&mut self, folder: &Path) -> Result<RunRecord, ResultsError> {
-        self.read(&folder.join("run.json"), |record: &RunRecord| record.format)
-    }
-
-    /// Reads the record of a step.
-    pub(super) fn step(&mut self, path: &Path) -> Result<StepRecord, ResultsError> {
-        self.read(path, |step: &StepRecord| step.format)
-    }
-
-    /// Reads a record with its format version. The error for a later version is
-    /// [`ResultsError::Newer`], whatever else is wrong with the file.
-    fn read<T: DeserializeOwned>(
-        &mut self,
-        path: &Path,
-        format: impl Fn(&T) -> u32,
-    ) -> Result<T, ResultsError> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: u32,
-        }
-        let RecordReader { unknown, shapes, buffer } = self;
-        let newer =
-            |found: u32| ResultsError::Newer { path: path.to_owned(), found, known: FORMAT };
-        let text = bounded::open(path)
-            .and_then(|file| text_in(buffer, file))
-            .map_err(ResultsError::io("read", path))?;
-        let shape = shape::<T>(text);
-        // On any failure, the second reading below gives the error.
-        if shapes.has(shape)
-            && let Ok(value) = json::read_fast::<T>(text)
-            && format(&value) <= FORMAT
-        {
-            return Ok(value);
-        }
-        let mut is_known = true;
-        let mut note = |field| {
-            is_known = false;
-            unknown.insert(field);
-        };
-        match json::read_with_unknown::<T>(text, &mut note) {
-            Ok(value) if format(&value) > FORMAT => Err(newer(format(&value))),
-            Ok(value) => {
-                if is_known {
-                    shapes.add(shape);
-                }
-                Ok(value)
-            }
-            Err(fault) => match json::read::<Head>(text) {
-                Ok(head) if head.format > FORMAT => Err(newer(head.format)),
-                _ => Err(ResultsError::json(path, text, &fault)),
-            },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn records_of_one_shape_differ_in_values_alone() {
-        let same = |a: &str, b: &str| shape::<RunRecord>(a) == shape::<RunRecord>(b);
-        let record = r#"{"a": "x", "b": [1, 2], "c": {"d": null}}"#;
-        assert!(!same(record, r#"{"a":"y:\"z\"","b":[],"c":{"d":{}}}"#));
-        assert!(same(record, r#"{"a":"\\","b":["{"],"c":{"d":3}}"#));
-        assert!(!same(record, r#"{"a": "x", "b": [1, 2], "c": {"e": null}}"#));
-        assert!(!same(record, r#"{"a": "x", "b": [1, 2], "c": {}, "d": null}"#));
-        assert!(!same(record, r#"{"a": "x", "b": [1, 2], "c": {"d": null}, "n": 1}"#));
-        assert_ne!(shape::<RunRecord>(record), shape::<u32>(record));
-        shape::<u32>("{\"a");
-        shape::<u32>("{\"a\\");
-    }
 
     #[test]
     fn a_text_fills_the_buffer_as_often_as_it_must() {

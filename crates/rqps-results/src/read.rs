@@ -1,17 +1,17 @@
 //! Reading result sets and run folders.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::files::{FolderOfRun, KnownShapes, RecordReader, entries, run_folders};
+use crate::files::{FolderOfRun, entries, run_folders, run_record, step_record};
 use crate::{ResultSet, ResultsError, callgrind, counters, folded, seconds};
 use rqps_model::benchmark::BenchmarkParameters;
 use rqps_model::gate::HostLog;
 use rqps_model::host::{Host, Tuning, fingerprint};
-use rqps_model::run::{Dataset, LeftOut, ReadSeconds, Run, StepRecord};
+use rqps_model::run::{Dataset, ReadSeconds, Run, StepRecord};
 use rqps_stats::parallel;
 
 /// The folder in a result folder that holds the runs of its counting pass: a result set of its own.
@@ -25,8 +25,7 @@ pub const PROFILES: &str = "profile";
 /// measured ones, and profiled runs last.
 ///
 /// Runs come in the order of the folders given, and by key within each. Ignores temporary files,
-/// folders without a `run.json` and files that are no steps. Leaves a run out if it has a value
-/// that only a newer rqps knows, and names it in [`Dataset::left_out`].
+/// folders without a `run.json` and files that are no steps.
 pub fn read(dirs: &[PathBuf]) -> Result<Dataset, ResultsError> {
     read_each(dirs, |_, _| ()).map(|(dataset, _)| dataset)
 }
@@ -52,29 +51,14 @@ pub fn read_each<T: Send>(
             of_dir.into_iter().filter_map(|(real, place)| known.insert(real).then_some(place));
         places.extend(new);
     }
-    let shapes = KnownShapes::default();
     let read = parallel::map(places, |place| {
-        let mut run = read_run_with(&place.shown, &place.result_set, &shapes)?;
+        let mut run = read_run(&place.shown, &place.result_set)?;
         let seconds: ReadSeconds =
             |run, step| seconds::seconds_of(run, step).map_err(|error| error.to_string());
         let taken = take(&mut run, seconds);
         Ok((run, taken))
     });
-    let mut runs: Vec<(Run, T)> = Vec::with_capacity(read.len());
-    for run in read {
-        match run {
-            Ok(run) => runs.push(run),
-            Err(fault) => sets.left_out.push(left_out(fault)?),
-        }
-    }
-    if let Some(LeftOut { file, field, value }) = sets.left_out.first().filter(|_| runs.is_empty())
-    {
-        return Err(ResultsError::UnknownValue {
-            path: PathBuf::from(file),
-            field: field.clone(),
-            value: value.clone(),
-        });
-    }
+    let mut runs = read.into_iter().collect::<Result<Vec<(Run, T)>, ResultsError>>()?;
     let mut ranks: BTreeMap<String, usize> = BTreeMap::new();
     for (run, _) in &runs {
         if !ranks.contains_key(&run.result_set) {
@@ -85,22 +69,8 @@ pub fn read_each<T: Send>(
         (run.pass(), ranks.get(&run.result_set), run.record.key.clone())
     });
     let (runs, taken) = runs.into_iter().unzip();
-    let Sets { hosts, tunings, gates, unknown, left_out, .. } = sets;
-    Ok((Dataset { hosts, tunings, runs, gates, unknown, left_out }, taken))
-}
-
-/// The note on a file that only a newer rqps can read.
-///
-/// # Errors
-///
-/// Any other fault.
-fn left_out(fault: ResultsError) -> Result<LeftOut, ResultsError> {
-    match fault {
-        ResultsError::UnknownValue { path, field, value } => {
-            Ok(LeftOut { file: path.display().to_string(), field, value })
-        }
-        fault => Err(fault),
-    }
+    let Sets { hosts, tunings, gates, .. } = sets;
+    Ok((Dataset { hosts, tunings, runs, gates }, taken))
 }
 
 /// The content of result sets besides their runs.
@@ -109,8 +79,6 @@ struct Sets {
     hosts: BTreeMap<String, Host>,
     tunings: BTreeMap<String, Tuning>,
     gates: BTreeMap<String, HostLog>,
-    unknown: BTreeSet<String>,
-    left_out: Vec<LeftOut>,
     /// First name given by the reader, by real path of a set.
     names: BTreeMap<PathBuf, String>,
 }
@@ -138,20 +106,13 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<(PathBuf, RunLocation)>,
     let shown_set = set_folder.display().to_string();
     let result_set = sets.names.entry(real(set_folder)?).or_insert(shown_set).clone();
     if let Some(set) = set {
-        let mut unknown = BTreeSet::new();
-        let hosts = set.hosts_with_unknown(&mut unknown)?;
-        sets.unknown.extend(unknown.iter().map(|field| format!("host.json: {field}")));
+        let hosts = set.hosts()?;
         // Several hosts may be tuned in several ways; no run says by which.
         if let [Host { tuning: Some(tuning), .. }] = hosts.as_slice() {
             sets.tunings.insert(result_set.clone(), tuning.clone());
         }
         sets.hosts.extend(hosts.into_iter().map(|host| (fingerprint(&host), host)));
-        unknown.clear();
-        match set.gate_with_unknown(&mut unknown) {
-            Ok(gate) => sets.gates.extend(gate.map(|gate| (result_set.clone(), gate))),
-            Err(fault) => sets.left_out.push(left_out(fault)?),
-        }
-        sets.unknown.extend(unknown.iter().map(|field| format!("gate.json: {field}")));
+        sets.gates.extend(set.gate()?.map(|gate| (result_set.clone(), gate)));
     }
     let real_dir = real(dir)?;
     if single {
@@ -169,21 +130,13 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<(PathBuf, RunLocation)>,
 
 /// Reads one run folder. `result_set` is how the set that holds it is shown.
 pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
-    read_run_with(folder, result_set, &KnownShapes::default())
-}
-
-fn read_run_with(
-    folder: &Path,
-    result_set: &str,
-    shapes: &KnownShapes,
-) -> Result<Run, ResultsError> {
-    let mut reader = RecordReader::new(shapes);
-    let record = reader.run(folder)?;
+    let record = run_record(folder)?;
     if !BenchmarkParameters::BENCHMARKS.contains(&record.benchmark.as_str()) {
-        return Err(ResultsError::UnknownValue {
+        return Err(ResultsError::Malformed {
             path: folder.join("run.json"),
-            field: "benchmark".to_owned(),
-            value: record.benchmark,
+            line: 0,
+            field: Some("benchmark".to_owned()),
+            why: format!("this rqps has no benchmark `{}`", record.benchmark),
         });
     }
     let steps_folder = folder.join("steps");
@@ -196,7 +149,7 @@ fn read_run_with(
     let mut steps: Vec<StepRecord> = Vec::with_capacity(names.len());
     for name in names {
         let path = steps_folder.join(name);
-        let mut step = reader.step(&path)?;
+        let mut step = step_record(&path)?;
         callgrind::attach(&steps_folder, &mut step)?;
         folded::attach(&steps_folder, &mut step)?;
         steps.push(step);
@@ -208,7 +161,6 @@ fn read_run_with(
         record,
         steps: steps.into_iter().map(Arc::new).collect(),
         has_counters,
-        unknown: reader.unknown,
     })
 }
 

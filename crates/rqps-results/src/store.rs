@@ -1,6 +1,6 @@
 //! Writing result sets and run folders.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -91,10 +91,7 @@ impl ResultSet {
     pub fn add_host(&self, host: &Host) -> Result<(), ResultsError> {
         let name = format!("hosts/{}.json", fingerprint(host));
         let path = self.folder.join(&name);
-        match path.exists() {
-            true => Ok(()),
-            false => atomic::write(&path, &json(host, &name)?),
-        }
+        if path.exists() { Ok(()) } else { atomic::write(&path, &json(host, &name)?) }
     }
 
     /// True if `dir` has results of this plan; false for a missing or empty folder. Creates
@@ -157,39 +154,18 @@ impl ResultSet {
         files::json(&self.host_path())
     }
 
-    /// The facts of all hosts that measured blocks; fields that this rqps does not know are added
-    /// to `unknown`.
-    pub(super) fn hosts_with_unknown(
-        &self,
-        unknown: &mut BTreeSet<String>,
-    ) -> Result<Vec<Host>, ResultsError> {
+    /// The facts of all hosts that measured blocks.
+    pub(super) fn hosts(&self) -> Result<Vec<Host>, ResultsError> {
         let folder = self.hosts_path();
         if !folder.is_dir() {
-            return Ok(vec![files::json_with_unknown(&self.host_path(), unknown)?]);
+            return Ok(vec![self.host()?]);
         }
-        let names = files::entries(&folder)?;
-        names.iter().map(|name| files::json_with_unknown(&folder.join(name), unknown)).collect()
+        files::entries(&folder)?.iter().map(|name| files::json(&folder.join(name))).collect()
     }
 
     /// `gate.json`; `None` if the set has none.
     pub fn gate(&self) -> Result<Option<HostLog>, ResultsError> {
-        self.gate_with_unknown(&mut BTreeSet::new())
-    }
-
-    /// Reads the host log and adds its unknown fields to `unknown`.
-    pub(super) fn gate_with_unknown(
-        &self,
-        unknown: &mut BTreeSet<String>,
-    ) -> Result<Option<HostLog>, ResultsError> {
-        let path = self.gate_path();
-        if !path.exists() {
-            return Ok(None);
-        }
-        let gate: HostLog = files::json_with_unknown(&path, unknown)?;
-        if gate.format > GATE_FORMAT {
-            return Err(ResultsError::Newer { path, found: gate.format, known: GATE_FORMAT });
-        }
-        Ok(Some(gate))
+        files::versioned(&self.gate_path(), GATE_FORMAT, |gate: &HostLog| gate.format)
     }
 
     /// Writes `gate.json` anew.
@@ -199,15 +175,7 @@ impl ResultSet {
 
     /// `block.json`: the report of the one block that the set was made for; `None` if it has none.
     pub fn block(&self) -> Result<Option<BlockReport>, ResultsError> {
-        let path = self.block_path();
-        if !path.exists() {
-            return Ok(None);
-        }
-        let report: BlockReport = files::json(&path)?;
-        if report.format > BLOCK_FORMAT {
-            return Err(ResultsError::Newer { path, found: report.format, known: BLOCK_FORMAT });
-        }
-        Ok(Some(report))
+        files::versioned(&self.block_path(), BLOCK_FORMAT, |report: &BlockReport| report.format)
     }
 
     /// Writes `block.json`, when all runs of the block are written.
@@ -381,7 +349,7 @@ pub(super) fn json<T: Serialize + DeserializeOwned>(
 ) -> Result<Vec<u8>, ResultsError> {
     let unwritable = |why: String| ResultsError::Unwritable { what: format!("`{what}`"), why };
     let mut text = serde_json::to_string_pretty(value).map_err(|e| unwritable(e.to_string()))?;
-    if let Err(fault) = rqps_model::json::read::<T>(&text) {
+    if let Err(fault) = serde_json::from_str::<T>(&text) {
         let line = text.lines().nth(fault.line().saturating_sub(1)).unwrap_or("").trim();
         return Err(unwritable(format!("`{line}` cannot be read back: {fault}")));
     }

@@ -2,7 +2,6 @@
 
 pub mod bisection;
 pub mod change_points;
-mod chi_square;
 pub mod gamma;
 mod interval;
 pub mod mixed;
@@ -19,7 +18,7 @@ pub mod student;
 pub mod summary;
 pub mod welch;
 
-pub use chi_square::goodness_of_fit;
+pub use gamma::goodness_of_fit;
 pub use interval::Interval;
 pub use prediction::Prediction;
 pub use proportion::clopper_pearson;

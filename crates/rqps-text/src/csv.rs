@@ -100,10 +100,7 @@ impl<R: BufRead> CsvReader<R> {
         let mut at = 0;
         loop {
             let quoted = self.text.get(at) == Some(&b'"');
-            at = match quoted {
-                true => self.quoted(at + 1, record)?,
-                false => self.plain(at, record)?,
-            };
+            at = if quoted { self.quoted(at + 1, record)? } else { self.plain(at, record)? };
             record.end_field(quoted);
             if self.text.get(at) != Some(&self.delimiter) {
                 return Ok(true);

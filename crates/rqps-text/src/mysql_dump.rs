@@ -98,10 +98,7 @@ fn name_end(text: &[u8], at: usize) -> usize {
             while let Some(byte) = text.get(end) {
                 end += 1;
                 if byte == quote {
-                    match text.get(end) == Some(quote) {
-                        true => end += 1,
-                        false => break,
-                    }
+                    if text.get(end) == Some(quote) { end += 1 } else { break }
                 }
             }
             end

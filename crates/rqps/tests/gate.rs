@@ -343,6 +343,7 @@ fn parameters_of_another_target_are_no_failure() {
         let text = fs::read_to_string(&file).unwrap();
         let mut record: Value = serde_json::from_str(&text).unwrap();
         record["name"] = json!(name);
+        record["parameters"] = json!({ "of_one_dbms": true });
         fs::write(&file, record.to_string()).unwrap();
         let file = run.join("run.json");
         let mut record: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();

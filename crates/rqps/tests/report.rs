@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use rqps_model::row_digest::RowsRecord;
 use rqps_model::run::*;
 use rqps_model::step_parameters::{StepParameters, StepPurpose};
 use rqps_model::target::Target;
-use rqps_model::unknown::Word;
+use rqps_model::vector::VectorParameters;
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_report::Format;
 use rqps_report::html::{self, Material};
@@ -297,7 +297,7 @@ fn step_record(shape: &Shape, index: u32, label: &str, block: u32) -> StepRecord
         usage: usage(shape),
         data_bytes: Some((120 + u64::from(index)) << 20),
         // As an older version wrote it: parameters are in the name.
-        parameters: None,
+        parameters: StepParameters::default(),
         ..StepRecord::empty(index, shape.name, shape.group, shape.rate)
     }
 }
@@ -333,7 +333,7 @@ fn order(block: u32) -> [&'static str; 2] {
 fn host_gate() -> HostLog {
     let canary = Canary { spin_ns: Some(5e7), ..Canary::default() };
     let differences = vec![0.01, -0.01];
-    let noise = StepNoise { step: "scan".into(), group: None, differences };
+    let noise = StepNoise { step: "scan".into(), group: Group::Point, differences };
     HostLog {
         format: GATE_FORMAT,
         canaries: CanaryRule::Calibration,
@@ -353,7 +353,7 @@ fn host_gate() -> HostLog {
             write_seconds: 10.0,
             blocks: 2,
             steps: vec![noise],
-            slot: SlotEffect { differences: vec![0.0, 0.0], ..SlotEffect::default() },
+            slot: SlotEffect { differences: vec![0.0, 0.0] },
             canary_pairs: vec![[canary.clone(), canary.clone()]],
             out_of_range: 0,
         }),
@@ -400,7 +400,6 @@ fn dataset_of(runs: &[(RunRecord, Vec<StepRecord>)]) -> Dataset {
         record: record.clone(),
         steps: steps.iter().cloned().map(Arc::new).collect(),
         has_counters: false,
-        unknown: BTreeSet::new(),
     });
     let mut runs: Vec<Run> = runs.collect();
     runs.sort_by(|a, b| a.record.key.cmp(&b.record.key));
@@ -466,74 +465,6 @@ fn the_committed_result_set_reads_back_whole() {
     assert_eq!(read_seconds(Path::new(&csv)).unwrap(), seconds(step));
 }
 
-/// The committed set as a newer rqps might have written it: with metrics, groups, statuses and
-/// fields that this one does not know.
-fn newer_set(dir: &Path) {
-    for (name, bytes) in files(Path::new(DATA)) {
-        let mut text = String::from_utf8(bytes).unwrap();
-        if name.extension().is_some_and(|it| it == "json") && text.contains("\"format\"") {
-            let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
-            json["mood"] = "good".into();
-            if json["outcome"].is_object() {
-                let energy = json["outcome"]["seconds"].as_f64().unwrap() * 3.0;
-                json["outcome"]["extra"]["joules_per_op"] = energy.into();
-                json["usage"]["rapl"] = serde_json::json!({"package": energy});
-                match json["name"].as_str() {
-                    Some("point-query") => json["group"] = "graph".into(),
-                    Some("scan") => json["rate"] = "furlongs".into(),
-                    _ => json["status"] = serde_json::json!({"postponed": "for the cat"}),
-                }
-            }
-            text = serde_json::to_string(&json).unwrap();
-        }
-        let path = dir.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-}
-
-#[test]
-fn a_set_of_a_newer_rqps_is_read_shown_and_exported() {
-    let scratch = tempfile::tempdir().unwrap();
-    newer_set(scratch.path());
-    let dataset = read(&[scratch.path().to_owned()]).unwrap();
-    let comparison = compare(&dataset, &VerdictOptions::default()).unwrap();
-    let caveats: Vec<&str> = comparison
-        .caveats
-        .iter()
-        .filter(|caveat| caveat.kind == Kind::NewerFacts)
-        .map(|caveat| caveat.text.as_str())
-        .collect();
-    assert_eq!(
-        caveats,
-        ["unknown here: metrics joules_per_op; groups graph; units of rates furlongs; fields \
-          mood, usage.rapl"]
-    );
-    for format in Format::ALL {
-        let text = render(&comparison, format);
-        for word in ["joules_per_op", "graph", "point-query"] {
-            assert!(text.contains(word), "{word} is not in {format:?}: {text}");
-        }
-    }
-    let text = render(&comparison, Format::Text);
-    assert!(text.contains("postponed"), "{text}");
-    let tables = scratch.path().join("tables");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rqps"));
-    let words = ["export", "--format", "csv", "-o"];
-    let done = command.args(words).arg(&tables).arg(scratch.path()).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let exported: String = fs::read_dir(&tables)
-        .unwrap()
-        .map(|file| fs::read_to_string(file.unwrap().path()).unwrap())
-        .collect();
-    for word in ["joules_per_op", "graph", "furlongs", "unknown"] {
-        assert!(exported.contains(word), "{word} is not in {exported}");
-    }
-    // No number is computed by what is not known.
-    let scan = comparison.steps.iter().find(|step| step.name == "scan").unwrap();
-    assert!(scan.targets.iter().all(|target| target.absolute(Metric::Rate).is_none()));
-}
-
 fn committed_report(format: Format) -> String {
     let dataset = read(&[PathBuf::from(DATA)]).unwrap();
     render(&compare(&dataset, &VerdictOptions::default()).unwrap(), format)
@@ -569,40 +500,6 @@ fn a_report_needs_no_histograms_once_runs_are_read() {
     let with_charts = page(&whole, &of_whole);
     assert!(with_charts.contains("latency by percentile"));
     assert_eq!(page(&dataset, &comparison), with_charts);
-}
-
-#[test]
-fn seconds_give_what_folders_of_older_versions_stored() {
-    let is_of_host = |outcome: &Outcome| {
-        outcome.extra.contains_key(&Metric::CpuIdle) || outcome.series.contains_key("host_iowait")
-    };
-    for set in ["kv", "insert"] {
-        let dirs = [PathBuf::from(format!("tests/data/golden/{set}"))];
-        let strip = |run: &mut Run, seconds: ReadSeconds| {
-            for step in &mut run.steps {
-                let outcome = &mut Arc::make_mut(step).outcome;
-                let means = [Metric::CpuIdle, Metric::CpuUser, Metric::DiskReadAwait];
-                outcome.extra.retain(|metric, _| !means.contains(metric));
-                let of_host = |name: &str| name.starts_with("host_") || name.starts_with("disk_");
-                outcome.series.retain(|name, _| !of_host(name));
-                assert!(!is_of_host(outcome));
-            }
-            digest(run, seconds);
-            run.steps.clone()
-        };
-        let stored = read(&dirs).unwrap();
-        let (_, computed) = read_each(&dirs, strip).unwrap();
-        let mut compared = 0;
-        for (run, computed) in stored.runs.iter().zip(computed) {
-            for (step, computed) in run.steps.iter().zip(computed) {
-                let (stored, computed) = (&step.outcome, &computed.outcome);
-                assert_eq!(computed.extra, stored.extra, "{}", step.name);
-                assert_eq!(computed.series, stored.series, "{}", step.name);
-                compared += usize::from(is_of_host(stored));
-            }
-        }
-        assert!(compared > 0, "{set} stored nothing");
-    }
 }
 
 #[test]
@@ -1225,12 +1122,13 @@ fn the_geometric_mean_is_over_the_steps_of_the_groups() {
     let with_asides = |blocks: u32| {
         let mut runs = clean_runs(blocks);
         for (record, steps) in &mut runs {
-            for (name, group) in [
-                ("point-query.pre", Group::Point),
-                ("scan.warm", Group::Range),
-                ("l.i0", Group::Load),
+            for (name, group, purpose) in [
+                ("point-query.pre", Group::Point, StepPurpose::BeforeWrites),
+                ("scan.warm", Group::Range, StepPurpose::Warming),
+                ("l.i0", Group::Load, StepPurpose::Result),
             ] {
                 let mut aside = StepRecord { group, name: name.to_owned(), ..steps[0].clone() };
+                aside.parameters.purpose = purpose;
                 set_rate(&mut aside, if record.key.label == BASE { 100.0 } else { 1.0 });
                 steps.push(aside);
             }
@@ -1451,6 +1349,14 @@ fn blocks_that_share_loads_are_pooled_by_load() {
     assert!(text.contains("Each block has a load of its own"), "{text}");
 }
 
+/// The parameters of a step that is named after a point of a curve.
+fn of_point(name: &str) -> StepParameters {
+    let value = |key: &str| name.split('.').find_map(|part| part.strip_prefix(key)?.parse().ok());
+    let (m, ef_construction, ef_search) = (value("m="), value("ec="), value("ef="));
+    let own = VectorParameters { on_curve: true, m, ef_construction, ef_search, ..Default::default() };
+    StepParameters { of_one_dbms: true, ..StepParameters::of(&own) }
+}
+
 /// The steps of `runs` become points of a curve: for each target names, recalls and rates, a rate
 /// for each block.
 fn set_points(runs: &mut [(RunRecord, Vec<StepRecord>)], points: &[(&str, &str, f64, &[f64])]) {
@@ -1462,6 +1368,7 @@ fn set_points(runs: &mut [(RunRecord, Vec<StepRecord>)], points: &[(&str, &str, 
             .map(|((_, name, recall, rates), index)| {
                 let mut step = pattern.clone();
                 (step.name, step.index) = ((*name).to_owned(), index);
+                step.parameters = of_point(name);
                 step.outcome.extra.insert(Metric::Recall, *recall);
                 set_rate(&mut step, rates[record.key.block as usize - 1]);
                 step
@@ -1667,6 +1574,7 @@ fn summaries_leave_out_what_comes_before_the_writes() {
     for (record, steps) in &mut runs {
         let mut before = steps[0].clone();
         before.name = "point-query.pre".to_owned();
+        before.parameters.purpose = StepPurpose::BeforeWrites;
         set_rate(&mut before, if record.key.label == BASE { 100.0 } else { 1.0 });
         steps.push(before);
     }
@@ -1677,26 +1585,20 @@ fn summaries_leave_out_what_comes_before_the_writes() {
     assert!((point.targets[0].summary.unwrap().min - 0.7).abs() < 1e-12);
 }
 
-/// Only records of older versions hold the parameters of a step in its name.
 #[test]
 fn parameters_of_a_step_count_and_its_name_does_not() {
     let counted = |name: &str, purpose: StepPurpose| {
         let mut runs = clean_runs(2);
         for (_, steps) in &mut runs {
-            let parameters = Some(StepParameters { purpose, ..StepParameters::default() });
+            let parameters = StepParameters { purpose, ..StepParameters::default() };
             let name = name.to_owned();
             steps.push(StepRecord { name, parameters, ..steps[0].clone() });
         }
-        let comparison = compared(&runs);
-        let newer = comparison.caveats.iter().find(|caveat| caveat.kind == Kind::NewerFacts);
-        let newer = newer.map(|caveat| caveat.text.clone());
-        (comparison.groups[0].steps, newer)
+        compared(&runs).groups[0].steps
     };
-    assert_eq!(counted("point-query.pre", StepPurpose::Result), (2, None));
-    assert_eq!(counted("second", StepPurpose::BeforeWrites), (1, None));
-    assert_eq!(counted("second", StepPurpose::Warming), (1, None));
-    let (steps, newer) = counted("second", StepPurpose::Unknown(Word::of("cooling")));
-    assert_eq!((steps, newer.as_deref()), (1, Some("unknown here: purposes of steps cooling")));
+    assert_eq!(counted("point-query.pre", StepPurpose::Result), 2);
+    assert_eq!(counted("second", StepPurpose::BeforeWrites), 1);
+    assert_eq!(counted("second", StepPurpose::Warming), 1);
 }
 
 // ---- Properties ---------------------------------------------------------------------------------
@@ -1959,9 +1861,6 @@ const CASES: &[Case] = &[
     (Kind::UnreadableLatency, |runs| runs[1].1[0].outcome.latency = "?".into(), "not base64"),
     (Kind::EmbeddedDbms, |runs| each_new_run(runs, |run| run.target.dbms = Dbms::Sqlite),
         "the DBMS runs inside the driver"),
-    (Kind::NewerFacts, |runs| each_new_step(runs, |step| {
-        step.outcome.extra.insert(Metric::Unknown(Word::of("joules_per_op")), 2.5);
-    }), "unknown here: metrics joules_per_op"),
     (Kind::Imported, |runs| {
         each_new_run(runs, |run| run.target.source = BuildSource::Imported("my8033".into()));
         each_new_step(runs, |step| {

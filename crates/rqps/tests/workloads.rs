@@ -405,7 +405,7 @@ fn what_cannot_be_used_is_refused_before_anything_starts() {
     };
     check(&["sqlite"], "customer.csv", "client.csv", "read ");
     let line = |of: &str| original.lines().position(|line| line.starts_with(of)).unwrap() + 1;
-    let unknown = format!("line {}, column 10: unknown key `wieght`", line("weight = 9"));
+    let unknown = format!("line {}, column 1: unknown key `wieght`", line("weight = 9"));
     check(&["sqlite"], "weight = 9", "wieght = 9", &unknown);
     let broken = format!("line {}, column 8: ", line("name = \"cities\""));
     check(&["sqlite"], "name = \"cities\"", "name = cities", &broken);

@@ -47,7 +47,7 @@ pub fn differing_steps(comparison: &Comparison) -> Vec<&StepComparison> {
 
 fn differs(comparison: &Comparison, step: &StepComparison) -> bool {
     let of_rate = |target: &TargetResult| {
-        let verdict = target.relative(Metric::Rate).and_then(|it| it.judgement.as_ref());
+        let verdict = target.judgement(Metric::Rate);
         verdict
             .is_some_and(|judgement| judgement.verdict.is_worse() || judgement.verdict.is_better())
     };

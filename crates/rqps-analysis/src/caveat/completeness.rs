@@ -1,8 +1,8 @@
 //! Caveats on missing data: failed and missing runs and steps, missing pairs.
 
 use super::evidence::Evidence;
+use super::evidence::PAIRS_MIN;
 use super::kind::{Caveat, CaveatKind};
-use super::limits::PAIRS_MIN;
 use rqps_model::metric::Metric;
 use rqps_model::run::Status;
 use rqps_model::units::counted;
@@ -37,7 +37,6 @@ fn spell(status: &Status) -> String {
         Status::Failed(why) => format!("failed: {}", why.trim()),
         Status::Interrupted => "interrupted by the user".to_owned(),
         Status::Discarded(why) => format!("discarded with its block: {}", why.trim()),
-        Status::Unknown(status) => format!("a status unknown to this rqps: {status}"),
     }
 }
 

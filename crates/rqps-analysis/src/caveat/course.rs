@@ -1,8 +1,8 @@
 //! Rates that were not the same from the first second to the last, or from turn to turn.
 
+use super::evidence::{CARRY_OVER_ERRORS, CARRY_OVER_MIN};
 use super::evidence::{Evidence, percent, up_to};
 use super::kind::{Caveat, CaveatKind};
-use super::limits::{CARRY_OVER_ERRORS, CARRY_OVER_MIN};
 use crate::turns;
 use rqps_stats::stability::Stability;
 use rqps_stats::summary::median;

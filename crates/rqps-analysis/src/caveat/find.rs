@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::evidence::Evidence;
 use super::kind::{Caveat, CaveatKind};
-use super::{comparability, completeness, course, measuring, newer, planning, readahead};
+use super::{comparability, completeness, course, measuring, planning, readahead};
 use crate::answers::{AnswerFinding, AnswerWeight};
 use crate::comparison::Comparison;
 use crate::counted::is_counted;
@@ -30,7 +30,6 @@ pub(crate) fn find(
     caveats.extend(course::find(&evidence));
     caveats.extend(planning::find(&evidence));
     caveats.extend(readahead::find(&evidence));
-    caveats.extend(newer::find(&evidence));
     caveats.sort_by_key(|caveat| caveat.kind);
     together(caveats)
 }
@@ -51,7 +50,6 @@ fn of_count(evidence: &Evidence<'_>, extensions: &[&Extension]) -> Vec<Caveat> {
     let mut caveats = comparability::find(evidence, extensions);
     caveats.extend(completeness::find(evidence));
     caveats.extend(planning::find(evidence));
-    caveats.extend(newer::find(evidence));
     caveats.sort_by_key(|caveat| caveat.kind);
     together(caveats)
 }

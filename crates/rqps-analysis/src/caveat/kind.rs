@@ -263,10 +263,6 @@ kinds! {
     /// No server process.
     EmbeddedDbms, false, "DBMS inside the client",
         "client_cpu_us/o covers client and DBMS together; server_cpu_us/o does not exist.";
-    /// A newer rqps wrote more than this one knows.
-    NewerFacts, false, "Facts of a newer rqps",
-        "rqps keeps and shows them unchanged but gives them no verdict: use the rqps version that \
-         measured.";
     /// Measured by others.
     Imported, false, "Imported results",
         "rqps did not measure these results: a single published run has no interval, and absent \

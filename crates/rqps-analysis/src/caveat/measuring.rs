@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::{Evidence, disagreement, distinct, most, percent, spell, up_to, worst};
-use super::kind::{Caveat, CaveatKind};
-use super::limits::{
+use super::evidence::{
     CLIENT_BUSY_MAX, CLIENT_HOST_BUSY_MAX, CLIENT_SHARE_MAX, ERROR_SHARE_MIN, FOREIGN_SHARE_MAX,
     NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, WRITE_BACK_MIN_KB,
 };
+use super::evidence::{Evidence, disagreement, distinct, most, percent, spell, up_to, worst};
+use super::kind::{Caveat, CaveatKind};
 use crate::comparison::StepComparison;
 use crate::plans;
 use rqps_model::benchmark::{Group, Placement};
@@ -257,7 +257,7 @@ fn pressure(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, PRESSURE_SHARE_MAX, |record| {
             let count = record.client_count.as_ref();
-            let clients = workload.clients_of(record.parameters.as_ref(), count);
+            let clients = workload.clients_of(&record.parameters, count);
             let room = 2 * clients <= record.usage.host.cpus;
             record.usage.disturbance.as_ref()?.pressure_cpu.filter(|_| room)
         })

@@ -6,15 +6,13 @@ mod course;
 mod evidence;
 mod find;
 mod kind;
-mod limits;
 mod measuring;
-mod newer;
 mod planning;
 mod readahead;
 
+pub use evidence::*;
 pub use evidence::{Evidence, most, percent, worst};
 pub use kind::{Caveat, CaveatKind};
-pub use limits::*;
 pub use readahead::too_large;
 
 pub(super) use find::find;

@@ -53,7 +53,7 @@ pub(crate) fn explain(comparison: &mut Comparison, counts: &Comparison) {
 }
 
 fn explanation(target: &TargetResult, counted: &StepComparison) -> Option<Explanation> {
-    let rate = target.relative(Metric::Rate)?.judgement.as_ref()?.verdict;
+    let rate = target.judgement(Metric::Rate)?.verdict;
     let counted = counted.targets.iter().find(|other| other.label == target.label)?;
     let relative = counted.relative(Metric::InstructionsPerOp)?;
     let change = counted.counted.as_ref()?;

@@ -6,8 +6,6 @@ mod difference;
 mod functions;
 mod moved;
 mod nameless;
-mod names;
-mod total;
 mod weaker;
 mod work;
 
@@ -16,7 +14,7 @@ pub use difference::{
     BackgroundChange, Change, CountedChange, FunctionChange, FunctionComparison, FunctionCost,
     TotalChange,
 };
-pub use total::{COUNTS_TAU, SAME_WITHIN};
+pub use difference::{COUNTS_TAU, SAME_WITHIN};
 pub use weaker::plain_name;
 pub use work::is_counted;
 pub(super) use work::metrics;

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::names::{all_of, file_of};
 use super::work::{Callers, ThreadWork};
 
 /// Share of a file's nameless instructions at addresses that all repeats have, by which the file
@@ -52,6 +51,24 @@ pub(super) fn roll_up(mut works: Vec<&mut ThreadWork>) {
         }
         work.callers = callers;
     }
+}
+
+const NO_SYMBOL: &str = "(no symbol) ";
+
+/// The row of all nameless functions of a file.
+pub(super) fn all_of(file: &str) -> Arc<str> {
+    Arc::from(format!("{NO_SYMBOL}{file}"))
+}
+
+/// True for the row of all nameless functions of a file.
+pub(super) fn is_all_of(name: &str) -> bool {
+    name.starts_with(NO_SYMBOL)
+}
+
+/// The file of a nameless function.
+pub(super) fn file_of(name: &str) -> Option<&str> {
+    let (file, address) = name.rsplit_once("+0x")?;
+    address.chars().all(|c| c.is_ascii_hexdigit()).then_some(file)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::names::{file_of, is_all_of};
+use super::nameless::{file_of, is_all_of};
 use super::work::{Callers, ThreadWork};
 
 /// Name in the target → name in the baseline, of functions matched by the weaker key.
@@ -102,10 +102,7 @@ pub fn plain_name(name: &str) -> String {
         };
         rest = &rest[taken..];
     }
-    match plain.is_empty() {
-        true => name.to_owned(),
-        false => plain,
-    }
+    if plain.is_empty() { name.to_owned() } else { plain }
 }
 
 const ANONYMOUS: &str = "(anonymous namespace)";

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::difference::FunctionCost;
-use super::names;
+use super::nameless;
 use crate::comparison::Comparison;
 use crate::measurement::MetricValue;
 use rqps_model::benchmark::RateUnit;
@@ -107,10 +107,7 @@ pub(super) fn work(step: &StepRecord, counted: &Counted) -> Result<CountedWork, 
     if operations <= 0.0 {
         return Err("no completed operation".to_owned());
     }
-    let client = match counted.in_client {
-        true => Some(client_object(profile)?),
-        false => None,
-    };
+    let client = if counted.in_client { Some(client_object(profile)?) } else { None };
     let mut work = CountedWork::default();
     for part in &profile.parts {
         let serves = counted.thread.is_none() || counted.thread == part.thread;
@@ -124,10 +121,7 @@ pub(super) fn work(step: &StepRecord, counted: &Counted) -> Result<CountedWork, 
             cost.inclusive = cost.inclusive.min(work.total);
         }
     }
-    match work.client.total > 0.0 {
-        true => Ok(work),
-        false => Err("no instruction was counted".to_owned()),
-    }
+    if work.client.total > 0.0 { Ok(work) } else { Err("no instruction was counted".to_owned()) }
 }
 
 /// Adds the functions of a part, each with the share of it that counts; without shares, all.
@@ -177,7 +171,7 @@ fn add(work: &mut ThreadWork, part: &ProfilePart, shares: Option<&[f64]>, operat
 fn name(function: &ProfileFunction) -> Arc<str> {
     match is_bare(function) {
         false => Arc::clone(&function.name),
-        true => names::all_of(file_name(&function.object)),
+        true => nameless::all_of(file_name(&function.object)),
     }
 }
 
@@ -229,7 +223,7 @@ fn fixed_share(function: &ProfileFunction, client: &str) -> Option<f64> {
         let rust = ["_R", "_ZN", "__rust", "__rdl", "__rg_", "rust_", "main", "_start", "("];
         let name = &*function.name;
         let is_rust = name.contains("::") || rust.iter().any(|prefix| name.starts_with(prefix));
-        let has_symbol = !is_bare(function) && names::file_of(name).is_none();
+        let has_symbol = !is_bare(function) && nameless::file_of(name).is_none();
         return has_symbol.then_some(if is_rust { 0.0 } else { 1.0 });
     }
     let file = file_name(object);

@@ -4,7 +4,6 @@
 mod difference;
 mod functions;
 mod judge;
-mod overhead;
 mod tree;
 mod waits;
 
@@ -16,5 +15,5 @@ pub use judge::{
 };
 pub use tree::{MergedNode, MergedTree};
 
+pub(super) use difference::overhead;
 pub(super) use functions::{compare, explain};
-pub(super) use overhead::overhead;

@@ -46,10 +46,7 @@ impl Merger {
             places.push(place);
             let time = node.own as f64 * of_sample;
             let merged = &mut self.tree.nodes[place as usize];
-            match is_target {
-                true => merged.target += time,
-                false => merged.baseline += time,
-            }
+            if is_target { merged.target += time } else { merged.baseline += time }
         }
     }
 

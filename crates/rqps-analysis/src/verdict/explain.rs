@@ -15,7 +15,7 @@ pub(crate) fn explanations(target: &TargetResult) -> Vec<Explanation> {
     };
     let Some((_, rate)) = verdict(Metric::Rate) else { return Vec::new() };
     let mut costs: Vec<Metric> = Metric::which(|spec| spec.explains.is_some()).collect();
-    costs.sort_by_key(|metric| metric.spec().and_then(|spec| spec.explains));
+    costs.sort_by_key(|metric| metric.spec().explains);
     let mut found: Vec<Explanation> = costs
         .into_iter()
         .filter_map(|metric| {

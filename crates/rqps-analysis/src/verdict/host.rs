@@ -226,6 +226,7 @@ mod tests {
     use super::*;
     use crate::host_noise::tests::differences;
     use crate::verdict::judge_on_host;
+    use rqps_model::benchmark::Group;
     use rqps_model::benchmark::{Idle, Placement};
     use rqps_model::gate::{BlockRecord, GATE_FORMAT, SlotEffect, StepNoise};
     use rqps_model::verdict::Rules;
@@ -234,7 +235,7 @@ mod tests {
     fn calibration(sd_ln: f64) -> Calibration {
         let step = |index: usize| StepNoise {
             step: format!("step-{index}"),
-            group: None,
+            group: Group::Point,
             differences: differences(13, 0.0, sd_ln),
         };
         Calibration {
@@ -383,7 +384,7 @@ mod tests {
         let other = |c: &mut Calibration| {
             c.dbms = Dbms::Postgres;
             let differences = differences(13, 0.02, 0.002);
-            c.slot = SlotEffect { differences, ..SlotEffect::default() };
+            c.slot = SlotEffect { differences };
         };
         let gates = BTreeMap::from([("set".to_owned(), calibrated(other, 0.03))]);
         let found = findings(&gates, &measured(false)).widening(Metric::Rate);
@@ -395,7 +396,7 @@ mod tests {
     fn a_slot_effect_is_added_to_tau() {
         let slot = |share: f64| {
             let differences = differences(13, share, share / 10.0);
-            calibrated(|c| c.slot = SlotEffect { differences, ..SlotEffect::default() }, 0.002)
+            calibrated(|c| c.slot = SlotEffect { differences }, 0.002)
         };
         assert_eq!(judged(slot(0.02), -0.3).verdict, Verdict::Slower);
         // 4 % are beyond 1 %, but not beyond 1 and 3 %; nothing up to 3 % is SAME within 2 %.

@@ -2,15 +2,15 @@
 
 use super::{caveats, metrics, stalls, write_rate};
 use rqps_analysis::Extension;
-use rqps_analysis::extension::{BySecond, SecondFigures};
+use rqps_analysis::extension::SecondFigures;
 use rqps_model::benchmark::{BenchmarkParameters, Workload};
 
 /// The hooks.
 pub(crate) const EXTENSION: Extension = Extension {
     in_sequence: true,
-    by_second: Some(BySecond {
-        compute: |rows| SecondFigures { series: stalls::host_series(rows), ..Default::default() },
-        is_stored: |outcome| outcome.series.contains_key("host_iowait"),
+    by_second: Some(|rows| SecondFigures {
+        series: stalls::host_series(rows),
+        ..Default::default()
     }),
     measure: |step, _| metrics::own_metrics(step),
     missed_rate: write_rate::missed,

@@ -38,7 +38,7 @@ fn class_table(
         let mut sums = vec![0u64; CLASSES.len()];
         let mut longest: f64 = 0.0;
         for sample in &of_target.samples {
-            // A run without the role, such as one of an older version, does not hide the others.
+            // A run without the role does not hide the others.
             let Some(buckets) = sample.record.outcome.buckets.get(role) else { continue };
             sums.iter_mut().zip(buckets).for_each(|(sum, count)| *sum += count);
             let of_step = stalls::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);

@@ -6,7 +6,7 @@ use super::caveats;
 use super::samples::averages;
 use super::stats::{self, Stats};
 use rqps_analysis::Extension;
-use rqps_analysis::extension::{BySecond, SecondFigures};
+use rqps_analysis::extension::SecondFigures;
 use rqps_analysis::histogram::Histogram;
 use rqps_analysis::measurement::MetricValue;
 use rqps_analysis::metrics::Latencies;
@@ -22,10 +22,7 @@ pub const STATS: &str = "stats";
 
 /// The hooks.
 pub(crate) const EXTENSION: Extension = Extension {
-    by_second: Some(BySecond {
-        compute: |rows| SecondFigures { means: averages(rows), ..Default::default() },
-        is_stored: |outcome| outcome.extra.contains_key(&Metric::CpuIdle),
-    }),
+    by_second: Some(|rows| SecondFigures { means: averages(rows), ..Default::default() }),
     measure: own_metrics,
     caveats: caveats::find,
     ..Extension::none("kv")

@@ -8,7 +8,6 @@ use super::keys::{found, shape_of};
 use super::values::checked;
 use rqps_bench::spec::CliContext;
 use rqps_model::benchmark::Workload;
-use rqps_model::json;
 use rqps_model::lua::{LuaDeclared, LuaOption, LuaScript, LuaShape, RandomType};
 use rqps_model::sql_workload::PinnedFile;
 
@@ -106,7 +105,7 @@ fn script(name: &str, said: &CliContext<'_>, shape: &mut LuaShape) -> Result<Loo
     }
     let path = found(name)?;
     let told = (said.look)(&path, said.options.iter().any(|word| word == HELP))?;
-    let declared: LuaDeclared = json::read(&told)
+    let declared: LuaDeclared = serde_json::from_str(&told)
         .map_err(|error| format!("read what {} declares: {error}", path.display()))?;
     for module in &declared.modules {
         let module = std::path::absolute(module).unwrap_or_else(|_| module.clone());

@@ -4,7 +4,6 @@ mod caveats;
 pub(crate) mod equal_recall;
 mod extension;
 pub mod recall;
-mod upgrade;
 pub mod verify;
 
 pub(crate) use extension::EXTENSION;

@@ -183,7 +183,7 @@ fn take_points(sources: &Sources, options: &ImportOptions, published: &mut Publi
         run.record.workload.clients = clients;
         let kind = StepKind { group: Group::Point, rate: RateUnit::Queries };
         let record = run.step(FORMAT.word, &step, kind);
-        record.parameters = Some(parameters(configuration, clients));
+        record.parameters = parameters(configuration, clients);
         add_file(record, &text.name());
         published::put(record, Metric::Rate, point.qps);
         published::put(record, Metric::Recall, point.recall);

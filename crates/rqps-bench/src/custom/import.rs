@@ -13,7 +13,6 @@ use rqps_import::text::{RATES_MAX, Text, names};
 use rqps_import::{ImportError, ImportFormat, ImportOptions, Named};
 use rqps_model::benchmark::{Group, RateUnit};
 use rqps_model::build::Dbms;
-use rqps_model::json;
 use rqps_model::metric::Metric;
 
 /// The importer.
@@ -168,7 +167,7 @@ enum SeriesDate {
 
 fn of_json(text: &Text) -> Result<Vec<SeriesPoint>, ImportError> {
     let whole: Vec<&str> = text.lines().map(|(_, line)| line).collect();
-    let rows: Vec<SeriesElement> = json::read(&whole.join("\n")).map_err(|fault| {
+    let rows: Vec<SeriesElement> = serde_json::from_str(&whole.join("\n")).map_err(|fault| {
         let why = format!("expected an array of objects with `date` and `value`: {fault}");
         text.malformed(fault.line(), why)
     })?;

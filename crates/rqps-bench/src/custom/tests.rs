@@ -189,7 +189,7 @@ fn what_is_wrong_is_said_with_its_place() {
     );
     check("to = 9,", "to = 0,", "line 7, column 7: parameter `ids`: `from` 1 is above `to` 0");
     check("to = 9,", "to = 2,", "3 distinct values do not fit from 1 to 2");
-    check("to = 9,", "too = 9,", "line 7, column 43: unknown key `too`");
+    check("to = 9,", "too = 9,", "line 7, column 37: unknown key `too`");
     check("plus = 10", "digits = 1", "`digits` is not a key of same; its keys are of, plus, each");
     check("of = \"id\"", "of = \"it\"", "parameter `next`: there is no parameter `it`");
     check("to = \"customers\"", "to = \"clients\"", "`clients` is neither a whole number nor");
@@ -208,7 +208,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check("expect.rows = [0, 3]", "protocol = \"fast\"", "`protocol` must be prepared or text");
     let empty = "[[step]]\nname = \"none\"\n[[step]]\nname = \"look\"";
     check("[[step]]\nname = \"look\"", empty, "line 10, column 1: step `none` has no event");
-    check("[variables]", "[variable]", "line 2, column 1: unknown key `variable`");
+    check("[variables]", "[variable]", "line 2, column 2: unknown key `variable`");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

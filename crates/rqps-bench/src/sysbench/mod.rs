@@ -1,6 +1,5 @@
 //! The sysbench microbenchmarks: 42 steps of one statement each, and their tables.
 
-mod analyze;
 pub mod driver;
 pub mod import;
 pub mod presets;
@@ -11,6 +10,7 @@ pub mod steps;
 mod tests;
 
 use crate::spec::BenchmarkSpec;
+use rqps_analysis::Extension;
 use rqps_driver::part::DriverPart;
 
 /// The row of the benchmark.
@@ -26,7 +26,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     driver: DriverPart { benchmark: "sysbench", rows: Some(driver::rows), ..DriverPart::NONE },
     table_name: "sbtest{table}",
     names_made: schema::names_made,
-    extension: analyze::EXTENSION,
+    extension: Extension::none("sysbench"),
     imports: &[import::MYTOOLS, import::PLAIN],
     ..BenchmarkSpec::PLAIN
 };

@@ -13,11 +13,9 @@ use rqps_model::bounded;
 use rqps_model::build::{Dbms, Version};
 use rqps_text::toml_reader;
 
-/// The keys of a recipe, for errors.
-const KEYS: &str = "lines, marks, needs, without, libraries, idle, relink, version";
-
 /// The way from a kind of source tree to a build.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Recipe {
     /// Its name in errors.
     #[serde(skip)]
@@ -57,6 +55,7 @@ pub(super) struct Recipe {
 
 /// The place of the version in the sources.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub(super) struct SourceVersion {
     /// The file, a header of C.
     pub(super) file: String,
@@ -116,12 +115,7 @@ impl Recipe {
 
     fn parse(name: &str, text: &str) -> Result<Recipe, Reason> {
         let bad = |said: String| SourceFault::BadRecipe { name: name.to_owned(), said };
-        let mut unknown = Vec::new();
-        let found = toml_reader::read(text, &mut |key| unknown.push(key));
-        let recipe: Recipe = found.map_err(|error| bad(error.to_string()))?;
-        if let Some(key) = unknown.first() {
-            return Err(bad(format!("unknown key {key}; valid keys: {KEYS}")).into());
-        }
+        let recipe: Recipe = toml_reader::read(text).map_err(|error| bad(error.to_string()))?;
         Ok(Recipe { name: name.to_owned(), ..recipe })
     }
 
@@ -248,7 +242,7 @@ mod tests {
         check("marks = []\n", &["missing field `lines`"]);
         check(
             "lines = []\nneed = []\n",
-            &["unknown key need; valid keys: lines, marks, needs, without"],
+            &["line 2, column 1: unknown key `need`, expected one of `marks`, `lines`"],
         );
         fs::remove_file(&file).unwrap();
         let word = format!("recipe={}", file.display());

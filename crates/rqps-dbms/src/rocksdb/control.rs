@@ -25,7 +25,6 @@ use rqps_host::user::{Identity, User};
 use rqps_host::{command_output, confinement, secret, tree};
 use rqps_model::build::Version;
 use rqps_model::endpoint::{Endpoint, Login};
-use rqps_model::json;
 use rqps_model::rocksdb::{DriverSettings, KvOption};
 
 /// The hidden subcommand that runs [`rocksdb_process`].
@@ -129,7 +128,9 @@ pub fn rocksdb_process(mut input: impl Read, mut output: impl Write) -> ExitCode
     let answer = input
         .read_to_string(&mut text)
         .map_err(|error| format!("read the test request: {error}"))
-        .and_then(|_| json::read(&text).map_err(|error| format!("parse the test request: {error}")))
+        .and_then(|_| {
+            serde_json::from_str(&text).map_err(|error| format!("parse the test request: {error}"))
+        })
         .and_then(|probe: Probe| carry_out(&probe));
     let answer = match answer {
         Ok(facts) => Answer::Opened(facts),

@@ -24,7 +24,6 @@ use rqps_host::user::{Identity, User};
 use rqps_host::{command_output, confinement, host};
 use rqps_model::build::{Build, Version};
 use rqps_model::endpoint::{Endpoint, Login};
-use rqps_model::json;
 
 /// The hidden subcommand that runs [`sqlite_process`].
 pub const SQLITE_COMMAND: &str = "sqlite-statements";
@@ -141,7 +140,9 @@ pub fn sqlite_process(mut input: impl Read, mut output: impl Write) -> ExitCode 
     let answer = input
         .read_to_string(&mut text)
         .map_err(|error| format!("read the request: {error}"))
-        .and_then(|_| json::read(&text).map_err(|error| format!("parse the request: {error}")))
+        .and_then(|_| {
+            serde_json::from_str(&text).map_err(|error| format!("parse the request: {error}"))
+        })
         .and_then(|work: SqliteRequest| carry_out(&work));
     let answer = match answer {
         Ok(rows) => Answer::Rows(rows),

@@ -18,7 +18,6 @@ use rqps_driver::event::DriverEvent;
 use rqps_driver::request::{DriverCommand, DriverRequest};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::valgrind::Callgrind;
-use rqps_model::json;
 
 /// The start of the process, by its DBMS.
 #[derive(Debug, Default)]
@@ -195,7 +194,9 @@ impl DriverProcess {
         match (self.messages.recv_timeout(wait), &mut self.carrier) {
             (Ok(line), _) => {
                 let line = line?;
-                json::read(&line).map(Some).with_context(|| format!("understand `{line}`"))
+                serde_json::from_str(&line)
+                    .map(Some)
+                    .with_context(|| format!("understand `{line}`"))
             }
             (Err(RecvTimeoutError::Timeout), _) => Ok(None),
             (Err(RecvTimeoutError::Disconnected), Carrier::Child { child, log, .. }) => {

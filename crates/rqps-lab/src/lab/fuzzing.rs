@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::lab::executor::queued_task;
 use crate::lab::relay::{CarrierHost, ClientWord, Permit, ServerWord};
-use rqps_model::json;
 
 /// A line of the queue of Slurm: seconds that were left of its limit.
 pub fn queue_line(line: &str) -> Option<u64> {
@@ -16,7 +15,8 @@ pub fn queue_line(line: &str) -> Option<u64> {
 
 /// A line of one end of a relay to the other: true if it is one.
 pub fn relay_line(line: &str) -> bool {
-    json::read::<ServerWord>(line).is_ok() || json::read::<ClientWord>(line).is_ok()
+    serde_json::from_str::<ServerWord>(line).is_ok()
+        || serde_json::from_str::<ClientWord>(line).is_ok()
 }
 
 /// True if a server host at 10.0.0.1 may have a driver carry out this request, where the plan has

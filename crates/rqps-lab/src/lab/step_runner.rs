@@ -478,7 +478,7 @@ pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecor
         client_count: step.client_count.clone(),
         reported: step.reported,
         detail: step.detail.clone(),
-        parameters: Some(step.parameters.clone()),
+        parameters: step.parameters.clone(),
         status,
         started: clock::now_rfc3339(),
         ..StepRecord::empty(index, &step.name, step.group, step.rate)
@@ -507,8 +507,8 @@ pub(super) fn rate(outcome: &Outcome, unit: RateUnit) -> f64 {
         RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => outcome.statements,
         RateUnit::Transactions => outcome.events,
         RateUnit::RowsScanned => outcome.rows_scanned,
-        // Only imported steps are of ratios, and only a newer rqps measures what is not known.
-        RateUnit::Relative | RateUnit::Unknown(_) => 0,
+        // Only imported steps are of ratios.
+        RateUnit::Relative => 0,
     };
     operations as f64 / outcome.seconds.max(f64::MIN_POSITIVE)
 }

@@ -11,13 +11,13 @@ use rqps_model::block::BLOCK_FORMAT;
 use rqps_model::build::Manifest;
 use rqps_model::config::Config;
 use rqps_model::gate::CanaryReference;
-use rqps_model::json;
 use rqps_model::label;
 use rqps_model::units;
 
 /// Everything that a host needs to measure one attempt at a block, but for builds and data: it
 /// obtains the builds and loads the data itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BlockSpec {
     /// [`BLOCK_FORMAT`].
     pub format: u32,
@@ -41,6 +41,7 @@ pub struct BlockSpec {
 
 /// A target in a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TargetSlot {
     /// Its label in the plan.
     #[serde(deserialize_with = "label::checked")]
@@ -65,14 +66,14 @@ pub enum SpecError {
     Plan(#[from] PlanError),
     /// It has something that only another version of rqps knows.
     #[error(
-        "read the block specification: rqps {theirs} wrote it with {what}, which this rqps \
-             {} does not know\nhint: use the same version of rqps on all hosts",
+        "read the block specification of rqps {theirs} with rqps {}: {what}\nhint: use the same \
+         version of rqps on all hosts",
         own_version()
     )]
     Foreign {
         /// Version of rqps that wrote it, if known.
         theirs: String,
-        /// The unknown thing, such as a field.
+        /// What this one does not know, such as a field.
         what: String,
     },
     /// It contradicts itself.
@@ -127,16 +128,12 @@ impl BlockSpec {
             #[serde(default)]
             rqps_version: String,
         }
-        let Head { format, rqps_version: theirs } = json::read(text)?;
+        let Head { format, rqps_version: theirs } = serde_json::from_str(text)?;
         if format != BLOCK_FORMAT {
-            return Err(SpecError::Foreign { theirs, what: format!("format {format}") });
+            return Err(SpecError::Foreign { theirs, what: format!("its format is {format}") });
         }
-        let mut unknown = BTreeSet::new();
-        let spec: BlockSpec =
-            json::read_with_unknown(text, &mut |field| _ = unknown.insert(field))?;
-        if let Some(field) = unknown.first() {
-            return Err(SpecError::Foreign { theirs, what: format!("the field `{field}`") });
-        }
+        let spec: BlockSpec = serde_json::from_str(text)
+            .map_err(|error| SpecError::Foreign { theirs, what: error.to_string() })?;
         let plan = file::parse(&spec.plan)?;
         spec.check(&plan)?;
         Ok((spec, plan))
@@ -320,18 +317,18 @@ mod tests {
             assert!(error.contains(part), "{error}");
             error
         };
-        let error = fails(&|json| json["format"] = 2.into(), "with format 2");
+        let error = fails(&|json| json["format"] = 2.into(), "its format is 2");
         assert!(error.contains("hint: use the same version of rqps on all hosts"), "{error}");
         fails(
             &|json| {
                 json["rqps_version"] = "7.1.0".into();
                 json["clients_on"] = "host-2".into();
             },
-            "rqps 7.1.0 wrote it with the field `clients_on`",
+            "rqps 7.1.0 with rqps 0.1.0: unknown field `clients_on`",
         );
         fails(
             &|json| json["targets"][0]["build"]["linker"] = "lld".into(),
-            "targets.0.build.linker",
+            "unknown field `linker`",
         );
         fails(&|json| json["block"] = 1000.into(), "its id is not that of its plan");
         fails(&|json| json["targets"] = serde_json::json!([]), "its targets are not those");

@@ -4,7 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::{Class, Direction, MetricSpec};
 use crate::digits::Digits;
-use crate::unknown::Word;
+
+macro_rules! flag {
+    ($row:ident.$flag:ident) => {
+        $row.$flag = true
+    };
+    ($row:ident.$flag:ident $place:literal) => {
+        $row.$flag = Some($place)
+    };
+}
 
 macro_rules! metrics {
     ($($owner:literal => { $(
@@ -19,20 +27,19 @@ macro_rules! metrics {
         )]
         pub enum Metric {
             $($($(#[doc = $doc])* #[serde(rename = $key)] $metric,)*)*
-            /// A metric of a newer rqps: its key. It is shown, and never judged.
-            #[serde(untagged)]
-            Unknown(Word),
         }
 
         impl Metric {
-            /// All that are known, in the order of reports.
+            /// All, in the order of reports.
             pub const ALL: &[Metric] = &[$($(Metric::$metric),*),*];
 
-            /// Its row; `None` for a metric of a newer rqps.
-            pub fn spec(self) -> Option<&'static MetricSpec> {
+            /// Its row.
+            pub fn spec(self) -> &'static MetricSpec {
                 match self {
                     $($(Metric::$metric => {
-                        const ROW: MetricSpec = MetricSpec {
+                        const ROW: MetricSpec = {
+                            #[allow(unused_mut, reason = "a metric may have no flag")]
+                            let mut row = MetricSpec {
                             key: $key,
                             head: $head,
                             unit: $unit,
@@ -49,10 +56,12 @@ macro_rules! metrics {
                             adds_up: false,
                             exact: false,
                             place: None,
-                        }$(.$flag($($place)?))*;
-                        Some(&ROW)
+                            };
+                            $(flag!(row.$flag $($place)?);)*
+                            row
+                        };
+                        &ROW
                     })*)*
-                    Metric::Unknown(_) => None,
                 }
             }
         }
@@ -367,10 +376,9 @@ metrics! {
 }
 
 impl Metric {
-    /// The known metrics with a wanted row, in the order of reports.
+    /// The metrics with a wanted row, in the order of reports.
     pub fn which(wanted: impl Fn(&MetricSpec) -> bool) -> impl Iterator<Item = Metric> {
-        let known = Metric::ALL.iter().copied();
-        known.filter(move |metric| metric.spec().is_some_and(&wanted))
+        Metric::ALL.iter().copied().filter(move |metric| wanted(metric.spec()))
     }
 
     /// Percentiles of the latency of events, the longest one last.
@@ -380,30 +388,22 @@ impl Metric {
 
     /// Its column head.
     pub fn name(self) -> &'static str {
-        match self {
-            Metric::Unknown(word) => word.text(),
-            known => known.spec().map_or("", |spec| spec.head),
-        }
+        self.spec().head
     }
 
     /// The unit of its values; that of the rate is the step's own.
     pub fn unit(self) -> &'static str {
-        self.spec().map_or("", |spec| spec.unit)
+        self.spec().unit
     }
 
     /// The digits of its values in tables.
     pub fn digits(self) -> Digits {
-        self.spec().map_or(Digits::Significant(6), |spec| spec.digits)
+        self.spec().digits
     }
 
     /// The better direction.
     pub fn better(self) -> Direction {
-        self.spec().map_or(Direction::Neither, |spec| spec.better)
-    }
-
-    /// False for a metric of a newer rqps.
-    pub fn is_known(self) -> bool {
-        !matches!(self, Metric::Unknown(_))
+        self.spec().better
     }
 }
 
@@ -416,8 +416,7 @@ mod tests {
     #[test]
     fn keys_and_heads_are_unique_and_keys_are_those_of_files() {
         let mut names = BTreeSet::new();
-        for (metric, spec) in Metric::ALL.iter().filter_map(|metric| Some((metric, metric.spec()?)))
-        {
+        for (metric, spec) in Metric::ALL.iter().map(|metric| (metric, metric.spec())) {
             assert_eq!(serde_json::to_value(metric).unwrap(), spec.key);
             assert_eq!(serde_json::from_value::<Metric>(spec.key.into()).unwrap(), *metric);
             assert!(names.insert(spec.key), "{} names two metrics", spec.key);
@@ -436,7 +435,7 @@ mod tests {
     fn places_are_in_a_row() {
         fn check(place: fn(&MetricSpec) -> Option<u8>) {
             let mut places: Vec<u8> =
-                Metric::ALL.iter().filter_map(|metric| place(metric.spec()?)).collect();
+                Metric::ALL.iter().filter_map(|metric| place(metric.spec())).collect();
             places.sort_unstable();
             assert_eq!(places, (1..=places.len() as u8).collect::<Vec<u8>>());
             assert!(!places.is_empty());

@@ -82,37 +82,3 @@ pub struct MetricSpec {
     /// Place among the published columns of costs per operation, if it is one of them.
     pub place: Option<u8>,
 }
-
-impl MetricSpec {
-    pub(super) const fn common(self) -> MetricSpec {
-        MetricSpec { common: true, ..self }
-    }
-
-    pub(super) const fn explains(self, place: u8) -> MetricSpec {
-        MetricSpec { explains: Some(place), ..self }
-    }
-
-    pub(super) const fn counted(self) -> MetricSpec {
-        MetricSpec { counted: true, ..self }
-    }
-
-    pub(super) const fn aside(self) -> MetricSpec {
-        MetricSpec { aside: true, ..self }
-    }
-
-    pub(super) const fn of_writers(self) -> MetricSpec {
-        MetricSpec { of_writers: true, ..self }
-    }
-
-    pub(super) const fn adds_up(self) -> MetricSpec {
-        MetricSpec { adds_up: true, ..self }
-    }
-
-    pub(super) const fn exact(self) -> MetricSpec {
-        MetricSpec { exact: true, ..self }
-    }
-
-    pub(super) const fn place(self, place: u8) -> MetricSpec {
-        MetricSpec { place: Some(place), ..self }
-    }
-}

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::distance::Distance;
-
 /// Scale and shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VectorShape {
     /// The source of the vectors.
     pub data: DataSource,
@@ -48,7 +47,7 @@ pub struct VectorShape {
 
 /// The source of vectors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum DataSource {
     /// The fashion-like generator.
     Fashion {
@@ -81,7 +80,7 @@ pub enum DataSource {
 
 /// The source of the user's neighbours.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Neighbours {
     /// From the file of the rows, where it has some.
     #[default]
@@ -100,7 +99,7 @@ impl Neighbours {
 
 /// A kind of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Case {
     /// Every index with every ef: the curves.
     Sweep,
@@ -208,7 +207,7 @@ impl TryFrom<String> for PgBuild {
 
 /// The form of a vector in pgvector's index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Variant {
     /// Single precision.
     #[default]
@@ -262,7 +261,7 @@ impl Variant {
 
 /// hnsw.iterative_scan: whether a scan goes on when filters leave too few rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Iterative {
     /// pgvector's default.
     #[default]
@@ -282,6 +281,34 @@ impl Iterative {
             Iterative::RelaxedOrder => "relaxed_order",
         }
     }
+}
+
+/// The distance between two vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distance {
+    /// Square root of the sum of squared differences.
+    Euclidean,
+    /// 1 − a·b / (|a| |b|), the `angular` of ann-benchmarks.
+    Cosine,
+}
+
+impl Distance {
+    /// The distance of two vectors, in double precision.
+    pub fn between(self, a: &[f32], b: &[f32]) -> f64 {
+        match self {
+            Distance::Euclidean => {
+                let square = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).powi(2);
+                a.iter().zip(b).map(square).sum::<f64>().sqrt()
+            }
+            Distance::Cosine => 1.0 - dot(a, b) / (dot(a, a) * dot(b, b)).sqrt(),
+        }
+    }
+}
+
+/// The inner product of two vectors, in double precision.
+pub fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::shape::{DataSource, Iterative, Variant};
-use crate::prerequisite::Prerequisite;
+use crate::benchmark::Prerequisite;
 
 /// The work of a step's clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,8 +8,8 @@ use super::super::document::{Block, Cell, CellValue, Column, Digits, Fold, Mark,
 use super::super::flame::Flame;
 use super::super::heat::Heat;
 use super::data;
-use super::escape::id;
-use super::links::RunLink;
+use super::data::id;
+use super::file::RunLink;
 use rqps_model::escape::{attribute, html as text};
 
 /// Cells with more characters than this may wrap.

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::io::Read;
+use std::sync::OnceLock;
+
+use flate2::read::GzDecoder;
 
 use super::blocks::Writer;
-use super::chart_library::chart_library;
 use super::data;
-use super::links::RunLink;
+use crate::build::Sections;
 use crate::document::{Block, Document, Section};
-use crate::sections::Sections;
 use crate::timeline::SecondsOf;
 use crate::{FamilyReport, facts, families, page};
 use rqps_analysis::Comparison;
@@ -279,4 +281,31 @@ fn push_footer(html: &mut String) {
         env!("CARGO_PKG_VERSION"),
         text(&notice.join(" ")),
     );
+}
+
+/// A run folder that numbers link to.
+pub(crate) struct RunLink {
+    /// Name in cells.
+    pub(crate) folder: String,
+    /// Link address.
+    pub(crate) address: String,
+    /// Displayed name.
+    pub(crate) name: String,
+}
+
+/// Apache ECharts 6.1.0, `dist/echarts.common.min.js` of its npm package, through `gzip -9n`;
+/// licence and notice are beside it and in every report.
+const PACKED: &[u8] = include_bytes!("assets/echarts.common.min.js.gz");
+
+/// The text of the library.
+///
+/// # Panics
+/// Never: a test reads it whole.
+pub(super) fn chart_library() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let mut text = String::new();
+        GzDecoder::new(PACKED).read_to_string(&mut text).expect("the library as it was packed");
+        text
+    })
 }

@@ -4,16 +4,13 @@
 //! those when they scroll into view. A policy in the head forbids every request.
 
 mod blocks;
-mod chart_library;
 mod data;
-mod escape;
 mod file;
-mod links;
 
-pub(super) use escape::id;
+pub(super) use data::id;
+pub(super) use file::RunLink;
 pub use file::{Material, SitePage, render, render_families, render_for_site, site_assets};
 pub(super) use file::{PageFrame, render_document};
-pub(super) use links::RunLink;
 
 #[cfg(test)]
 mod tests;

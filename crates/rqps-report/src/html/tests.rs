@@ -2,9 +2,9 @@
 
 use super::super::chart::{Axis, Chart, Form, Line, Point, Series};
 use super::super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
-use super::chart_library::chart_library;
+use super::file::RunLink;
+use super::file::chart_library;
 use super::file::{PageFrame, render_document};
-use super::links::RunLink;
 use rqps_stats::Interval;
 
 fn runs() -> Vec<RunLink> {

@@ -1,6 +1,6 @@
 //! Changes of all series of a site, the newest first.
 
-use super::shape::SiteMaterial;
+use super::index::SiteMaterial;
 use crate::document::Digits;
 use rqps_analysis::history::StepSeries;
 use rqps_model::metric::{Direction, Metric};

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::change::{SiteChange, headline};
+use super::index::SiteMaterial;
 use super::series::series_file;
-use super::shape::SiteMaterial;
 use rqps_model::escape::{attribute, xml};
 use rqps_model::units::short_hash;
 

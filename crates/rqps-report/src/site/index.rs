@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::change::{headline, tone};
+use serde_json::json;
+
+use super::change::{headline, of_series, tone};
 use super::series::{present, series_file};
-use super::shape::{SiteMaterial, minute, set_file};
 use crate::document::{Block, Cell, Column, Digits, Document, Section, Table};
-use crate::html::{PageFrame, render_document};
+use crate::html::{PageFrame, id, render_document};
 use rqps_analysis::history::StepSeries;
+use rqps_model::escape;
 use rqps_model::metric::Metric;
 use rqps_model::units::counted;
 
@@ -139,4 +141,89 @@ fn left_out(site: &SiteMaterial) -> Section {
     let lines = site.left_out.iter().map(|(name, why)| format!("{name}: {why}"));
     let blocks = vec![Block::List(lines.collect())];
     Section { id: "left-out", heading: "Folders that cannot be read".to_owned(), blocks }
+}
+
+/// Version of `index.json`; it grows when a reader would have to change.
+pub const SITE_SCHEMA: u32 = 1;
+
+/// Result sets and series with their pages and changes.
+///
+/// # Errors
+/// A number that JSON cannot write.
+pub fn index_json(site: &SiteMaterial) -> serde_json::Result<String> {
+    let sets = site.sets.iter().map(|set| {
+        json!({ "name": set.name, "started": set.started, "title": set.title,
+            "verdict": set.verdict, "page": set_file(&set.name) })
+    });
+    let series = site.series.iter().map(|series| {
+        let changes = of_series(series).into_iter().map(|change| {
+            json!({ "date": change.date, "result_set": change.result_set, "of": change.of,
+                "version": change.version, "ratio": change.ratio, "evidence": change.evidence })
+        });
+        let levels = present(series)
+            .into_iter()
+            .map(|(name, ratio)| json!({ "of": name, "present_to_first": ratio }));
+        json!({ "page": series_file(series), "benchmark": series.condition.benchmark,
+            "workload": series.condition.workload, "host": series.condition.host,
+            "step": series.step, "metric": series.metric.name(),
+            "levels": levels.collect::<Vec<_>>(), "changes": changes.collect::<Vec<_>>() })
+    });
+    let mut text = serde_json::to_string(&json!({
+        "schema": SITE_SCHEMA,
+        "title": site.title,
+        "sets": sets.collect::<Vec<_>>(),
+        "series": series.collect::<Vec<_>>(),
+    }))?;
+    text.push('\n');
+    Ok(escape::json(&text).into_owned())
+}
+
+/// Input of the pages that show several result sets.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteMaterial<'a> {
+    /// Title of the site.
+    pub title: &'a str,
+    /// The published address, with a slash at the end; `None` if unknown.
+    pub address: Option<&'a str>,
+    /// Its result sets, the oldest first.
+    pub sets: &'a [SiteSet],
+    /// Its series, in the order of the overview.
+    pub series: &'a [StepSeries],
+    /// Metrics whose changes the overview and the feed list.
+    pub headline: &'a [Metric],
+    /// Result sets that could not be read, and why.
+    pub left_out: &'a [(String, String)],
+}
+
+/// A result set of a site.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteSet {
+    /// Its name, unique in the site.
+    pub name: String,
+    /// Start of its first run, RFC 3339.
+    pub started: String,
+    /// Title of its report.
+    pub title: String,
+    /// First paragraph of its report.
+    pub verdict: String,
+}
+
+/// Address of the report of a result set in the site.
+pub fn set_file(name: &str) -> String {
+    format!("sets/{}.html", id(name))
+}
+
+/// Address of the values of a result set in the site.
+pub fn data_file(name: &str) -> String {
+    format!("data/{}.json", id(name))
+}
+
+/// The day of a time of RFC 3339.
+pub(super) fn day(time: &str) -> &str {
+    time.get(..10).unwrap_or(time)
+}
+
+/// Day, hour and minute of a time of RFC 3339.
+pub(super) fn minute(time: &str) -> String {
+    time.get(..16).unwrap_or(time).replace('T', " ")
 }

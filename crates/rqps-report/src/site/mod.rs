@@ -4,12 +4,10 @@
 mod change;
 mod feed;
 mod index;
-mod index_json;
 mod series;
-mod shape;
 
 pub use feed::feed;
 pub use index::index_page;
-pub use index_json::{SITE_SCHEMA, index_json};
+pub use index::{SITE_SCHEMA, index_json};
+pub use index::{SiteMaterial, SiteSet, data_file, set_file};
 pub use series::{series_file, series_page};
-pub use shape::{SiteMaterial, SiteSet, data_file, set_file};

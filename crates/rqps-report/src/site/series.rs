@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::change::{SiteChange, of_series, tone};
-use super::shape::{SiteMaterial, day, minute, set_file};
+use super::index::{SiteMaterial, day, minute, set_file};
 use crate::chart::{Axis, ChangeMark, Chart, Form, Line, Point, Series};
 use crate::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use crate::html::{PageFrame, RunLink, id, render_document};
@@ -18,8 +18,7 @@ const ROOT: &str = "../../";
 /// Address of a series in the site. It depends on nothing but the series, so that links to it last.
 pub fn series_file(series: &StepSeries) -> String {
     let step = file_name(&series.step);
-    let metric = series.metric.spec().map_or_else(|| series.metric.name(), |spec| spec.key);
-    format!("series/{}/{step}.{}.html", series.key, file_name(metric))
+    format!("series/{}/{step}.{}.html", series.key, file_name(series.metric.spec().key))
 }
 
 /// A name as a file name. One that must be altered gets a part of its hash, so that two names never
@@ -272,13 +271,12 @@ fn siblings(site: &SiteMaterial, series: &StepSeries) -> Section {
     let others =
         site.series.iter().filter(|other| other.step == series.step && other.key == series.key);
     let rows = others.map(|other| {
-        let spec = other.metric.spec();
         let ratios: Vec<String> =
             present(other).into_iter().map(|(name, ratio)| format!("{name} {ratio:.3}")).collect();
         vec![
             Cell::text(other.metric.name()).linked(format!("{ROOT}{}", series_file(other))),
             Cell::text(ratios.join(", ")),
-            Cell::text(spec.map_or("", |spec| spec.meaning)),
+            Cell::text(other.metric.spec().meaning),
         ]
     });
     let columns = vec![

@@ -13,7 +13,6 @@ use super::error::BundleError;
 use super::list::{BUNDLE_FORMAT, BundleHead, BundledFile, FOLDERS, LIST, ROOT, path_fault};
 use super::pack::Summed;
 use rqps_model::bounded;
-use rqps_model::json;
 use rqps_model::units;
 
 /// The list of a bundle is not longer than this; what claims to be is no bundle.
@@ -241,13 +240,13 @@ fn read_list(path: &Path, mut entry: Entry<'_, Stream>) -> Result<BundleHead, Bu
         .read_to_string(&mut text)
         .map_err(|error| damaged(format!("{LIST} cannot be read to its end ({error})")))?;
     let version: Version =
-        json::read(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
+        serde_json::from_str(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
     if version.format > BUNDLE_FORMAT {
         let (path, found) = (path.to_owned(), version.format);
         return Err(BundleError::Newer { path, found, known: BUNDLE_FORMAT });
     }
     let head: BundleHead =
-        json::read(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
+        serde_json::from_str(&text).map_err(|error| damaged(format!("{LIST}: {error}")))?;
     for file in &head.files {
         let elsewhere = !FOLDERS.iter().any(|folder| file.path.starts_with(folder));
         let is_long =

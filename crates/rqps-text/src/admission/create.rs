@@ -1,9 +1,9 @@
 //! CREATE and ALTER in a load: tables, views, indexes, sequences and types of its own.
 
-use crate::admission::answer::{Admitted, EXTENSIONS, NOTHING, done, routines};
 use crate::admission::dropped::dropped_kind;
 use crate::admission::expressions::{definition, query};
 use crate::admission::own::{ALL_KINDS, OwnObjects};
+use crate::admission::statement::{Admitted, EXTENSIONS, NOTHING, done, routines};
 use crate::admission::statement::{Refusal, Statement};
 use crate::admission::tokens::TokenKind;
 use crate::changes::{ChangedRelation, RelationKind};
@@ -351,10 +351,7 @@ fn actions(rules: &mut OwnObjects, statement: Statement<'_>) -> Result<(), Refus
             if !action.is_mysql() && action.take(&["IF", "NOT", "EXISTS"]) {
                 return Err("with IF NOT EXISTS nobody knows what it makes".to_owned());
             }
-            match action.is_sign(b'(') {
-                true => action.pass_parentheses()?,
-                false => action.at += 1,
-            }
+            if action.is_sign(b'(') { action.pass_parentheses()? } else { action.at += 1 }
         }
         if !action.take_sign(b',') {
             return definition(rules, statement);

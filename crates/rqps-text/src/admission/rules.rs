@@ -1,12 +1,12 @@
 //! The list of statements that a load may execute on a server that rqps does not run, and what was
 //! made so far.
 
-use crate::admission::answer::{Admitted, EXTENSIONS, NOTHING, done};
 use crate::admission::create;
 use crate::admission::dropped::dropped_kind;
 use crate::admission::expressions;
 use crate::admission::own::{OwnObjects, WITH_ROWS};
 use crate::admission::settings::{self, SavedSettings};
+use crate::admission::statement::{Admitted, EXTENSIONS, NOTHING, done};
 use crate::admission::statement::{Refusal, SaidName, Statement};
 use crate::admission::tokens::{Token, TokenKind, readings, tokens};
 use crate::changes::{ChangedRelation, RelationKind};
@@ -228,10 +228,7 @@ impl LoadRules {
             }
             _ => return Err(other.to_owned()),
         }
-        match statement.take_sign(b')') {
-            true => done(statement),
-            false => Err(other.to_owned()),
-        }
+        if statement.take_sign(b')') { done(statement) } else { Err(other.to_owned()) }
     }
 
     fn comment(&mut self, mut statement: Statement<'_>) -> Result<Admitted, Refusal> {
@@ -344,8 +341,5 @@ fn is_setting(sql: &[u8], first: &Token) -> bool {
 /// `IS 'text'` of COMMENT.
 fn is_text(mut statement: Statement<'_>) -> Result<Admitted, Refusal> {
     let is_text = statement.take(&["IS"]) && (statement.take(&["NULL"]) || statement.take_text());
-    match is_text {
-        true => done(statement),
-        false => Err("the comment is no text".to_owned()),
-    }
+    if is_text { done(statement) } else { Err("the comment is no text".to_owned()) }
 }

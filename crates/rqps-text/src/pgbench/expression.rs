@@ -1,6 +1,6 @@
 //! Expressions of `\set` and `\if`, read into trees.
 
-use super::place::ScriptFault;
+use super::tokens::ScriptFault;
 use super::tokens::{Token, Tokens};
 use super::variables::VariableNames;
 

@@ -1,7 +1,6 @@
 //! Scripts of pgbench as a user wrote them: SQL with backslash commands, and their expressions.
 
 mod expression;
-mod place;
 mod script;
 mod setrandom;
 mod tokens;
@@ -11,8 +10,8 @@ mod variables;
 mod tests;
 
 pub use expression::{PgbenchExpression, PgbenchFunction, PgbenchValue};
-pub use place::ScriptFault;
 pub use script::{
     PgbenchAction, PgbenchCommand, PgbenchProgram, PgbenchSleep, PgbenchSql, SqlPiece, StoredRow,
 };
+pub use tokens::ScriptFault;
 pub use variables::{VariableNames, is_variable_name};

@@ -1,8 +1,8 @@
 //! A script: SQL commands and backslash commands, read as pgbench reads them.
 
 use super::expression::{self, PgbenchExpression};
-use super::place::ScriptFault;
 use super::setrandom;
+use super::tokens::ScriptFault;
 use super::tokens::skip_blanks;
 use super::variables::{VariableNames, is_variable_name, next_reference};
 use crate::lexer::SqlLexer;

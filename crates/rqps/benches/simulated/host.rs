@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use rqps_analysis::verdict::{Judgement, judge_differences, judge_on_host};
-use rqps_model::benchmark::{Idle, Placement};
+use rqps_model::benchmark::{Group, Idle, Placement};
 use rqps_model::build::Dbms;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::gate::{
@@ -117,8 +117,8 @@ fn calibration(scene: &Scene, host: &Disturbing, rng: &mut Rng) -> Calibration {
         let sign = if block % 2 == 0 { -1.0 } else { 1.0 };
         sign * lists.iter().map(|list| list[block]).sum::<f64>() / AA_STEPS as f64
     });
-    let slot = SlotEffect { differences: firsts.collect(), ..SlotEffect::default() };
-    let step = |differences| StepNoise { step: String::new(), group: None, differences };
+    let slot = SlotEffect { differences: firsts.collect() };
+    let step = |differences| StepNoise { step: String::new(), group: Group::Point, differences };
     let steps = lists.into_iter().map(step);
     let gate = HostLog { blocks, ..HostLog::default() };
     Calibration {

@@ -103,7 +103,6 @@ impl Display {
                     RateUnit::RowsInserted => format!("{rate:.0} ips"),
                     RateUnit::Operations => format!("{rate:.0} ops/s"),
                     RateUnit::Relative => format!("{rate:.2} of the baseline"),
-                    RateUnit::Unknown(word) => format!("{rate:.0} {}", word.text()),
                 };
                 self.now(&format!("block {block}/{blocks}  {step}  {label}  {rate}"), false);
             }

@@ -110,7 +110,7 @@ impl Taker {
         let kind = StepKind { group: group(step), rate };
         let run = self.published.run(target, 1, &tag);
         let record = run.step(FORMAT.word, step, kind);
-        record.parameters = Some(parameters_of_name(step).unwrap_or_default());
+        record.parameters = parameters_of_name(step);
         record
     }
 

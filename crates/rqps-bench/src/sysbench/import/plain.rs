@@ -222,7 +222,7 @@ fn put(
         step,
         StepKind { group, rate: RateUnit::Queries },
     );
-    record.parameters = Some(parameters_of_name(step).unwrap_or_default());
+    record.parameters = parameters_of_name(step);
     add_file(record, &run.text.name());
     record::fill(record, output);
     let rate = output.qps.as_deref().and_then(number).filter(|rate| *rate > 0.0);

@@ -188,17 +188,16 @@ pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
     phases
 }
 
-/// The parameters that follow from a step's name alone, in published files and in records of older
-/// versions.
-pub(crate) fn parameters_of_name(name: &str) -> Option<StepParameters> {
+/// The parameters that follow from a step's name alone, in published files.
+pub(crate) fn parameters_of_name(name: &str) -> StepParameters {
     let purpose = if name.contains(WARM) {
         StepPurpose::Warming
     } else if name.contains(PRE) {
         StepPurpose::BeforeWrites
     } else {
-        return None;
+        StepPurpose::Result
     };
-    Some(StepParameters { purpose, ..StepParameters::default() })
+    StepParameters { purpose, ..StepParameters::default() }
 }
 
 /// `test` + suffix, and the range if the test type has several: the latest published labels.

@@ -14,7 +14,6 @@ use crate::plan::BlockSpec;
 use rqps_host::mark::{MarkKey, OwnFolder};
 use rqps_host::plain;
 use rqps_model::block::{BLOCK_FORMAT, BlockReport};
-use rqps_model::json;
 use rqps_model::run::RunKey;
 use rqps_model::units;
 use rqps_results::{ResultSet, replace_whole};
@@ -221,7 +220,8 @@ fn is_folder(path: &Path) -> bool {
 fn checked_report(cell: &Cell, taken: &Path) -> Result<Option<BlockReport>> {
     let file = taken.join(REPORT);
     let what = || format!("read {}", file.display());
-    let report: BlockReport = json::read(&take_in::text(&file, REPORT_MOST)?).with_context(what)?;
+    let report: BlockReport =
+        serde_json::from_str(&take_in::text(&file, REPORT_MOST)?).with_context(what)?;
     if report.format > BLOCK_FORMAT {
         bail!("{}: a newer rqps wrote it", what());
     }
@@ -240,7 +240,8 @@ fn checked_report(cell: &Cell, taken: &Path) -> Result<Option<BlockReport>> {
         let record = taken.join(run.key.folder()).join("run.json");
         if record.exists() {
             let text = take_in::text(&record, REPORT_MOST)?;
-            let found: OfRun = json::read(&text).with_context(|| record.display().to_string())?;
+            let found: OfRun =
+                serde_json::from_str(&text).with_context(|| record.display().to_string())?;
             if found.key != run.key {
                 bail!("read {}: it is of another run", record.display());
             }

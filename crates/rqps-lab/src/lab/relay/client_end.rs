@@ -17,7 +17,6 @@ use super::permit::{DRIVERS, Permit};
 use crate::lab::bounded_lines::BoundedLines;
 use crate::lab::driver_child::{DriverChild, DriverLog};
 use crate::lab::driver_hosts::DriverHosts;
-use rqps_model::json;
 
 /// Between two looks whether a driver that says nothing more has ended.
 const LOOK: Duration = Duration::from_millis(10);
@@ -120,7 +119,7 @@ impl BlockLine {
         let mut drivers: BTreeMap<u32, Running> = BTreeMap::new();
         let mut left = REST_MOST;
         for line in BoundedLines::of(output).map_while(Result::ok) {
-            match json::read(&line) {
+            match serde_json::from_str(&line) {
                 Ok(ServerWord::Start { driver, host, request }) => {
                     let started = match drivers.len() < DRIVERS {
                         true => self.start(driver, host, &request),

@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::message::CarrierHost;
 use rqps_driver::request::{DriverRequest, RequestBody};
 use rqps_model::endpoint::{Address, Endpoint, ServerKey, Tls};
-use rqps_model::json;
 
 /// Drivers at once: two for each of many targets.
 pub(super) const DRIVERS: usize = 256;
@@ -34,8 +33,8 @@ impl Permit {
     /// # Errors
     /// It asks for something else than the plan needs.
     pub(in crate::lab) fn check(&self, request: &str, host: &CarrierHost) -> Result<()> {
-        let value: Value = json::read(request)?;
-        let request: DriverRequest = json::read(request)?;
+        let value: Value = serde_json::from_str(request)?;
+        let request: DriverRequest = serde_json::from_str(request)?;
         match (&request.endpoint, &request.task) {
             (Endpoint::Fake { .. }, _) => {}
             (Endpoint::Server(Address::Tcp { host, tls, .. }), _)

@@ -13,7 +13,6 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::message::{ClientSide, ClientWord, ServerWord};
 use crate::lab::bounded_lines::BoundedLines;
-use rqps_model::json;
 
 /// The other end says who carries clients at once.
 const GREETING: Duration = Duration::from_secs(60);
@@ -157,7 +156,7 @@ impl Drivers {
         // An error is an end, too.
         for line in BoundedLines::of(input).map_while(Result::ok) {
             *self.heard() = Instant::now();
-            match json::read(&line) {
+            match serde_json::from_str(&line) {
                 // Nobody waits for it a second time.
                 Ok(ClientWord::Side(said)) => drop(side.send(said)),
                 Ok(ClientWord::Alive) => {}
@@ -243,7 +242,7 @@ mod tests {
         assert_eq!(line.side().expect("it was said"), side);
         let mut words = BufReader::new(far.try_clone().expect("clone")).lines();
         let mut next = || -> ServerWord {
-            json::read(&words.next().expect("a line").expect("text")).expect("a word")
+            serde_json::from_str(&words.next().expect("a line").expect("text")).expect("a word")
         };
         let (driver, heard) = line.start(0, "{}".to_owned()).expect("a driver");
         let request = "{}".to_owned();
