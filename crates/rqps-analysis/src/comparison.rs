@@ -84,17 +84,7 @@ pub struct Comparison {
 impl TargetFacts {
     /// A target of which nothing is known yet.
     pub fn of(label: &str) -> TargetFacts {
-        TargetFacts {
-            label: label.to_owned(),
-            target: None,
-            manifests: Vec::new(),
-            places: Vec::new(),
-            server_settings: BTreeMap::new(),
-            configs: Vec::new(),
-            workloads: Vec::new(),
-            loads: Vec::new(),
-            runs: Vec::new(),
-        }
+        TargetFacts { label: label.to_owned(), ..TargetFacts::default() }
     }
 }
 
@@ -118,7 +108,7 @@ impl Comparison {
 
 /// Facts about a target from its runs. Lists hold distinct values in the order of the runs; more
 /// than one value is a caveat.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TargetFacts {
     /// Its label.
     pub label: String,
@@ -199,7 +189,7 @@ pub struct StepComparison {
 }
 
 /// One step of one target.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TargetResult {
     /// The target.
     pub label: String,
@@ -293,19 +283,7 @@ impl StepComparison {
 impl TargetResult {
     /// A target that has nothing of a step.
     pub fn none(label: &str) -> TargetResult {
-        TargetResult {
-            label: label.to_owned(),
-            chosen: None,
-            samples: Vec::new(),
-            failures: Vec::new(),
-            folders: Arc::default(),
-            metrics: BTreeMap::new(),
-            missed_rate: None,
-            not_comparable: Vec::new(),
-            explanations: Vec::new(),
-            counted: None,
-            sampled: None,
-        }
+        TargetResult { label: label.to_owned(), ..TargetResult::default() }
     }
 
     /// The measurements for another step, without ratios.
@@ -385,7 +363,7 @@ pub struct MetricResult {
 }
 
 /// Target / baseline.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Relative {
     /// The ratio; infinite where only the baseline is 0 (in JSON: the text `inf`).
     #[serde(serialize_with = "number_or_inf")]
@@ -422,18 +400,7 @@ pub struct Relative {
 impl Relative {
     /// A ratio of medians: without pairs, or with pairs of which one has a value of 0.
     pub(super) fn of_medians(ratio: f64, pairs: usize) -> Relative {
-        Relative {
-            ratio,
-            interval: None,
-            sd_ln: None,
-            pairs,
-            robust: None,
-            differences: Vec::new(),
-            block_errors: Vec::new(),
-            sessions: None,
-            loads: None,
-            judgement: None,
-        }
+        Relative { ratio, pairs, ..Relative::default() }
     }
 
     /// The test of its verdict.

@@ -6,12 +6,13 @@ use rqps_model::metric::Metric;
 use rqps_stats::Interval;
 
 /// The weight of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Ends the gate with a regression.
     Regression,
     /// Something was not measured.
+    #[default]
     Failure,
     /// No verdict, or a difference that is not significant enough.
     Unclear,
@@ -38,7 +39,7 @@ impl Level {
 }
 
 /// One thing to look at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Finding {
     /// Its weight.
     pub level: Level,
@@ -67,17 +68,5 @@ pub struct Finding {
 
 /// A finding without a metric.
 pub(super) fn plain(level: Level, target: &str, step: &str, text: String) -> Finding {
-    Finding {
-        level,
-        target: target.to_owned(),
-        step: step.to_owned(),
-        steps: Vec::new(),
-        metric: None,
-        verdict: String::new(),
-        ratio: None,
-        interval: None,
-        pairs: 0,
-        holm: None,
-        text,
-    }
+    Finding { level, target: target.to_owned(), step: step.to_owned(), text, ..Finding::default() }
 }

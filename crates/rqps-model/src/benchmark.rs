@@ -18,7 +18,7 @@ use crate::vector::VectorShape;
 use crate::ycsb::YcsbShape;
 
 /// The scale and the shape of the load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Number of tables.
@@ -97,29 +97,7 @@ impl Workload {
     /// The least of a shape, to be completed: one table of one row, one client, no time; closed
     /// pace, processes placed by the operating system, CPUs kept awake.
     pub fn plain(shape: BenchmarkParameters) -> Workload {
-        Workload {
-            tables: 1,
-            rows: 1,
-            clients: 1,
-            client_counts: Vec::new(),
-            client_hosts: None,
-            read_seconds: 0.0,
-            write_seconds: 0.0,
-            warmup_seconds: 0.0,
-            settle_scale: 0.0,
-            pace: Pace::Closed,
-            placement: Placement::Os,
-            idle: Idle::Awake,
-            cache_bytes: None,
-            plain_statements: false,
-            memory_limit: None,
-            turn_ms: None,
-            waiting: None,
-            counted_statements: None,
-            profile_hertz: None,
-            simulated_caches: false,
-            shape,
-        }
+        Workload { tables: 1, rows: 1, clients: 1, shape, ..Workload::default() }
     }
 
     /// The client counts that steps are measured at, ascending.
@@ -246,7 +224,7 @@ impl BenchmarkParameters {
 
 /// The CPUs of client and server (see docs/measuring.md). Comparing results of different placements
 /// raises a caveat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// Client i and the server's side of its connection on CPU i mod n.
@@ -254,24 +232,29 @@ pub enum Placement {
     /// Clients and server on disjoint sets of CPUs.
     Apart,
     /// Nothing pinned.
+    #[default]
     Os,
 }
 
 /// The state of idle CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Idle {
     /// Kept from halting: /dev/cpu_dma_latency at 0 where it exists, idle-class spinners otherwise.
+    #[default]
     Awake,
     /// Whatever the operating system does.
     Os,
 }
 
 /// Groups of the relative report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
     /// Loading and indexing.
+    #[default]
     Load,
     /// Point queries.
     Point,
@@ -417,10 +400,11 @@ impl StepWork {
 }
 
 /// The unit of a step's rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateUnit {
     /// Statements per second, BEGIN and COMMIT included, as sysbench counts: qps.
+    #[default]
     Queries,
     /// Events per second that came to their end, whatever number of statements each had: tps.
     Transactions,
@@ -449,10 +433,11 @@ pub enum Phase {
 }
 
 /// The times at which a client sends events.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Pace {
     /// After the reply to the one before.
+    #[default]
     Closed,
     /// On a seeded Poisson schedule; response time counts from the intended start.
     Open {

@@ -43,6 +43,21 @@ pub enum Sign {
     Query(&'static str),
 }
 
+/// What most of them are.
+const PLAIN: CompatibleServer = CompatibleServer {
+    name: "",
+    dialect: Dialect::Mysql,
+    sign: Sign::Version(""),
+    has_locks: true,
+    has_vacuum: false,
+    isolation: "",
+    conflicts: &[],
+    refused: "",
+    limits: "",
+    source: "",
+    vendor: "",
+};
+
 /// All of them. What `version()` says comes first, since it costs nothing to look.
 pub const COMPATIBLE: [CompatibleServer; 11] = [
     CompatibleServer {
@@ -50,33 +65,26 @@ pub const COMPATIBLE: [CompatibleServer; 11] = [
         dialect: Dialect::Postgres,
         sign: Sign::Version("CockroachDB"),
         has_locks: false,
-        has_vacuum: false,
         isolation: "serializable",
-        conflicts: &[],
-        refused: "",
         limits: "sequences are not dense; fillfactor has no effect; no pg_stat_* counters",
         source: "https://www.cockroachlabs.com/docs/stable/postgresql-compatibility",
-        vendor: "",
+        ..PLAIN
     },
     CompatibleServer {
         name: "YugabyteDB",
         dialect: Dialect::Postgres,
         sign: Sign::Version("-YB-"),
         has_locks: false,
-        has_vacuum: false,
         isolation: "read committed, executed as snapshot unless the cluster enables it",
-        conflicts: &[],
-        refused: "",
         limits: "an index on a primary key is hashed unless it says ASC, so ranges scan the table",
         source: "https://docs.yugabyte.com/preview/explore/transactions/isolation-levels/",
-        vendor: "",
+        ..PLAIN
     },
     CompatibleServer {
         name: "Aurora DSQL",
         dialect: Dialect::Postgres,
         sign: Sign::Host(".on.aws"),
         has_locks: false,
-        has_vacuum: false,
         isolation: "repeatable read, and no other",
         conflicts: &["OC000", "OC001"],
         refused: "it has no sequences, no TRUNCATE and no indexes but with CREATE INDEX ASYNC",
@@ -84,34 +92,30 @@ pub const COMPATIBLE: [CompatibleServer; 11] = [
         source: "https://docs.aws.amazon.com/aurora-dsql/latest/userguide/\
                  working-with-postgresql-compatibility-unsupported-features.html",
         vendor: "Amazon Web Services",
+        ..PLAIN
     },
     CompatibleServer {
         name: "Aurora PostgreSQL",
         dialect: Dialect::Postgres,
         sign: Sign::Query("SELECT 1 FROM pg_proc WHERE proname = 'aurora_version'"),
-        has_locks: true,
         has_vacuum: true,
         isolation: "read committed",
-        conflicts: &[],
-        refused: "",
-        limits: "",
         source: "https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/\
                  AuroraPostgreSQL.Updates.Versions.html",
         vendor: "Amazon Web Services",
+        ..PLAIN
     },
     CompatibleServer {
         name: "Neon",
         dialect: Dialect::Postgres,
         sign: Sign::Query("SELECT setting FROM pg_settings WHERE name = 'neon.tenant_id'"),
-        has_locks: true,
         has_vacuum: true,
         isolation: "read committed",
-        conflicts: &[],
-        refused: "",
         limits: "compute sleeps when idle, and the first statement wakes it; a host with -pooler \
                  shares sessions, so use the one without",
         source: "https://neon.com/docs/reference/compatibility",
         vendor: "Neon",
+        ..PLAIN
     },
     CompatibleServer {
         name: "Spanner (PGAdapter)",
@@ -120,80 +124,61 @@ pub const COMPATIBLE: [CompatibleServer; 11] = [
             "SELECT 1 FROM information_schema.tables WHERE table_schema = 'spanner_sys' LIMIT 1",
         ),
         has_locks: false,
-        has_vacuum: false,
         isolation: "serializable",
-        conflicts: &[],
         refused: "its tables cannot have comments, which rqps needs to mark its own",
         limits: "no sequences but bit-reversed ones; a limit of mutations per commit",
         source: "https://cloud.google.com/spanner/docs/reference/postgresql/overview",
         vendor: "Google Cloud",
+        ..PLAIN
     },
     CompatibleServer {
         name: "TiDB",
         dialect: Dialect::Mysql,
         sign: Sign::Version("-TiDB-"),
-        has_locks: true,
-        has_vacuum: false,
         isolation: "repeatable read, executed as snapshot; serializable is refused",
         conflicts: &["8002", "8005", "8022", "8028", "9007"],
-        refused: "",
         limits: "AUTO_INCREMENT is not dense; no InnoDB counters",
         source: "https://docs.pingcap.com/tidb/stable/error-codes",
-        vendor: "",
+        ..PLAIN
     },
     CompatibleServer {
         name: "Vitess, PlanetScale",
         dialect: Dialect::Mysql,
         sign: Sign::Version("-Vitess"),
-        has_locks: true,
-        has_vacuum: false,
         isolation: "repeatable read within a shard",
-        conflicts: &[],
-        refused: "",
         limits: "no CREATE DATABASE through its gate, so the DSN names one; LOAD DATA works \
                  unsharded only",
         source: "https://vitess.io/docs/reference/compatibility/mysql-compatibility/",
-        vendor: "",
+        ..PLAIN
     },
     CompatibleServer {
         name: "Aurora MySQL",
         dialect: Dialect::Mysql,
         sign: Sign::Query("SHOW VARIABLES LIKE 'aurora_version'"),
-        has_locks: true,
-        has_vacuum: false,
         isolation: "repeatable read",
-        conflicts: &[],
-        refused: "",
-        limits: "",
         source: "https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/\
                  AuroraMySQL.Updates.Versions.html",
         vendor: "Amazon Web Services",
+        ..PLAIN
     },
     CompatibleServer {
         name: "Dolt",
         dialect: Dialect::Mysql,
         sign: Sign::Query("SHOW VARIABLES LIKE 'dolt%'"),
-        has_locks: true,
-        has_vacuum: false,
         isolation: "repeatable read; conflicts show at COMMIT",
-        conflicts: &[],
-        refused: "",
         limits: "no InnoDB counters",
         source: "https://docs.dolthub.com/sql-reference/sql-support",
-        vendor: "",
+        ..PLAIN
     },
     CompatibleServer {
         name: "SingleStore",
         dialect: Dialect::Mysql,
         sign: Sign::Query("SHOW VARIABLES LIKE 'memsql_version'"),
-        has_locks: true,
-        has_vacuum: false,
         isolation: "read committed, and no other",
-        conflicts: &[],
-        refused: "",
         limits: "unique keys must hold the shard key",
         source: "https://docs.singlestore.com/db/latest/introduction/faqs/general",
         vendor: "SingleStore",
+        ..PLAIN
     },
 ];
 

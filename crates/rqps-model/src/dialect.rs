@@ -229,20 +229,13 @@ const MYSQL: DialectSpec = DialectSpec {
 
 const SQLITE: DialectSpec = DialectSpec {
     dialect: Dialect::Sqlite,
-    server: None,
     has_sql: true,
-    placeholder: Placeholder::InOrder,
     explain: "EXPLAIN QUERY PLAN ",
     // Without the numbers of its bytecode.
     plan_columns: &[(4, &[3])],
-    begin_prepared: true,
     retryable: &["5", "6"],
-    conflicts: &[],
     codes_are_extended: true,
-    bulk: Bulk::Rows,
-    load_setup: &[],
-    splits_tables: false,
-    marks: None,
+    ..KEY_VALUE
 };
 
 const KEY_VALUE: DialectSpec = DialectSpec {

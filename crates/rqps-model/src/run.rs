@@ -46,10 +46,11 @@ impl RunKey {
 }
 
 /// The end of a run or a step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// In progress, or killed.
+    #[default]
     Running,
     /// All of it was measured.
     Complete,
@@ -125,7 +126,7 @@ pub struct RunRecord {
 pub const FORMAT: u32 = 1;
 
 /// `steps/NN-NAME.json`: one step of one run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// Format version.
     pub format: u32,
@@ -184,23 +185,11 @@ impl StepRecord {
             format: FORMAT,
             index,
             name: name.to_owned(),
-            client_count: None,
             group,
             reported: true,
-            detail: String::new(),
-            parameters: StepParameters::default(),
             rate,
             status: Status::Complete,
-            started: String::new(),
-            outcome: Outcome::default(),
-            usage: Usage::default(),
-            data_bytes: None,
-            per_second: Vec::new(),
-            stalled: Vec::new(),
-            counted: None,
-            sampled: None,
-            imported: None,
-            answers: None,
+            ..StepRecord::default()
         }
     }
 }

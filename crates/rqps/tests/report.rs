@@ -1353,7 +1353,8 @@ fn blocks_that_share_loads_are_pooled_by_load() {
 fn of_point(name: &str) -> StepParameters {
     let value = |key: &str| name.split('.').find_map(|part| part.strip_prefix(key)?.parse().ok());
     let (m, ef_construction, ef_search) = (value("m="), value("ec="), value("ef="));
-    let own = VectorParameters { on_curve: true, m, ef_construction, ef_search, ..Default::default() };
+    let own =
+        VectorParameters { on_curve: true, m, ef_construction, ef_search, ..Default::default() };
     StepParameters { of_one_dbms: true, ..StepParameters::of(&own) }
 }
 

@@ -72,11 +72,8 @@ fn debug_builds(evidence: &Evidence) -> Vec<Caveat> {
     let records = evidence.dataset.runs.iter().map(|run| &run.record);
     let said = records
         .filter_map(|record| Some((record.key.label.as_str(), record.debug_build.as_deref()?)));
-    let of_target = |(label, words): (&str, &str)| Caveat {
-        kind: CaveatKind::DebugBuild,
-        target: Some(label.to_owned()),
-        steps: Vec::new(),
-        text: format!("built with assertions ({words})"),
+    let of_target = |(label, words): (&str, &str)| {
+        Caveat::of(CaveatKind::DebugBuild, label, format!("built with assertions ({words})"))
     };
     said.collect::<BTreeSet<_>>().into_iter().map(of_target).collect()
 }
@@ -138,12 +135,7 @@ fn by_label<'a>(evidence: &Evidence<'a>, get: impl Fn(&'a RunRecord) -> &'a str)
 }
 
 fn of_all(kind: CaveatKind, name: &str, values: &[(String, Vec<String>)]) -> Option<Caveat> {
-    (!values.is_empty()).then(|| Caveat {
-        kind,
-        target: None,
-        steps: Vec::new(),
-        text: format!("{name}: {}", spell(values)),
-    })
+    (!values.is_empty()).then(|| Caveat::on_all(kind, format!("{name}: {}", spell(values))))
 }
 
 /// The fingerprints, and the facts that make the difference where the hosts are known.
@@ -201,12 +193,7 @@ fn tunings(evidence: &Evidence) -> Option<Caveat> {
     let differing = facts.into_values().flat_map(differing_fields);
     let text: Vec<String> =
         differing.map(|(fact, values)| format!("{fact}: {}", spell(&values))).collect();
-    (!text.is_empty()).then(|| Caveat {
-        kind: CaveatKind::HostChanged,
-        target: None,
-        steps: Vec::new(),
-        text: text.join("; "),
-    })
+    (!text.is_empty()).then(|| Caveat::on_all(CaveatKind::HostChanged, text.join("; ")))
 }
 
 /// Each field of the workload in which runs differ; placement and idle state have their own kind.
@@ -269,7 +256,7 @@ fn turns(evidence: &Evidence) -> Option<Caveat> {
     }
     let text = spell(&disagreement(ways));
     let kind = CaveatKind::DifferentTurns;
-    (!found.is_empty()).then_some(Caveat { kind, target: None, steps: found, text })
+    (!found.is_empty()).then_some(Caveat::on_all(kind, text).in_steps(found))
 }
 
 fn is_imported(record: &RunRecord) -> bool {
@@ -342,12 +329,10 @@ fn servers(evidence: &Evidence) -> Vec<Caveat> {
             [(CaveatKind::DifferentServers, other), (CaveatKind::AskedDurability, asked)]
         {
             if !found.is_empty() {
-                caveats.push(Caveat {
+                caveats.push(Caveat::on_all(
                     kind,
-                    target: None,
-                    steps: Vec::new(),
-                    text: spell_differences(&found, &baseline.label, &facts.label),
-                });
+                    spell_differences(&found, &baseline.label, &facts.label),
+                ));
             }
         }
     }
@@ -370,15 +355,14 @@ fn settings(evidence: &Evidence) -> Vec<Caveat> {
         let Some(((first_label, first), others)) = configs.split_first() else { continue };
         for (label, config) in others {
             if config.hash != first.hash {
-                caveats.push(Caveat {
-                    kind: CaveatKind::DifferentSettings,
-                    target: Some((*label).to_owned()),
-                    steps: Vec::new(),
-                    text: format!(
+                caveats.push(Caveat::of(
+                    CaveatKind::DifferentSettings,
+                    label,
+                    format!(
                         "config `{name}` of {dbms} differs from that of {first_label}: {}",
                         differing_lines(first, config)
                     ),
-                });
+                ));
             }
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
 }
 
 fn of(kind: CaveatKind, target: &str, steps: Vec<String>, text: String) -> Caveat {
-    Caveat { kind, target: Some(target.to_owned()), steps, text }
+    Caveat::of(kind, target, text).in_steps(steps)
 }
 
 /// The end of a run, in words.

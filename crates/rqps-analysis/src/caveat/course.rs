@@ -21,19 +21,18 @@ fn carry_over(evidence: &Evidence) -> Vec<Caveat> {
         let own = found[target]?;
         let difference = own.slower - baseline.slower;
         let limit = CARRY_OVER_ERRORS * own.error.hypot(baseline.error);
-        (difference.abs() > limit.max(CARRY_OVER_MIN)).then(|| Caveat {
-            kind: CaveatKind::CarryOver,
-            target: Some(label.to_owned()),
-            steps: Vec::new(),
-            text: format!(
+        let text = || {
+            format!(
                 "a turn after another target's is {} slower than this target's next turn, but {} \
                  with the baseline; so ratios of rates may be up to {} {} than without turns",
                 percent(own.slower),
                 percent(baseline.slower),
                 percent(difference.abs()),
                 if difference > 0.0 { "lower" } else { "higher" },
-            ),
-        })
+            )
+        };
+        let matters = difference.abs() > limit.max(CARRY_OVER_MIN);
+        matters.then(|| Caveat::of(CaveatKind::CarryOver, label, text()))
     };
     evidence.targets().skip(1).filter_map(caveat).collect()
 }
@@ -90,5 +89,5 @@ fn each<T>(
 
 fn caveat<T>(kind: CaveatKind, label: &str, found: &[(String, T)], text: String) -> Caveat {
     let steps = found.iter().map(|(step, _)| step.clone()).collect();
-    Caveat { kind, target: Some(label.to_owned()), steps, text }
+    Caveat::of(kind, label, text).in_steps(steps)
 }

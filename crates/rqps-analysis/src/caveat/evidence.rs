@@ -89,7 +89,7 @@ pub fn worst(
 ) -> Option<Caveat> {
     let worst = found.iter().map(|(_, value)| *value).max_by(f64::total_cmp)?;
     let steps = found.into_iter().map(|(step, _)| step).collect();
-    Some(Caveat { kind, target: Some(target.to_owned()), steps, text: text(worst) })
+    Some(Caveat::of(kind, target, text(worst)).in_steps(steps))
 }
 
 /// The largest of a step's runs, if it is more than `limit`.

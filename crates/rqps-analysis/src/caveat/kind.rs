@@ -15,6 +15,24 @@ pub struct Caveat {
     pub text: String,
 }
 
+impl Caveat {
+    /// A caveat on several targets, which the text names.
+    pub fn on_all(kind: CaveatKind, text: impl Into<String>) -> Caveat {
+        Caveat { kind, target: None, steps: Vec::new(), text: text.into() }
+    }
+
+    /// A caveat on one target.
+    pub fn of(kind: CaveatKind, target: &str, text: impl Into<String>) -> Caveat {
+        Caveat { target: Some(target.to_owned()), ..Caveat::on_all(kind, text) }
+    }
+
+    /// The same in these steps alone.
+    #[must_use]
+    pub fn in_steps(self, steps: Vec<String>) -> Caveat {
+        Caveat { steps, ..self }
+    }
+}
+
 macro_rules! kinds {
     ($(
         $(#[doc = $doc:literal])*

@@ -37,13 +37,11 @@ fn single_loads(evidence: &Evidence) -> Option<Caveat> {
         _ => format!("{} were", once.join(", ")),
     };
     let told = targets.len() > 1 && !once.is_empty();
-    told.then(|| Caveat {
-        kind: CaveatKind::SingleLoad,
-        target: None,
-        steps: Vec::new(),
-        text: format!(
-            "{who} loaded once: every ratio includes the difference between single loads"
-        ),
+    told.then(|| {
+        Caveat::on_all(
+            CaveatKind::SingleLoad,
+            format!("{who} loaded once: every ratio includes the difference between single loads"),
+        )
     })
 }
 
@@ -55,7 +53,7 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     } else if evidence.is_embedded(target) {
         let text = "no server process; the DBMS runs inside the driver".to_owned();
         let kind = CaveatKind::EmbeddedDbms;
-        caveats.push(Caveat { kind, target: Some(label.to_owned()), steps: vec![], text });
+        caveats.push(Caveat::of(kind, label, text));
     } else {
         caveats.extend(client_bound(evidence, target, label));
         caveats.extend(client_host_bound(evidence, target, label));
@@ -100,15 +98,17 @@ fn client_host_bound(evidence: &Evidence, target: usize, label: &str) -> Option<
     });
     let (host, share) =
         found.iter().map(|(_, busy)| busy).max_by(|one, two| one.1.total_cmp(&two.1))?;
-    Some(Caveat {
-        kind: CaveatKind::ClientBound,
-        target: Some(label.to_owned()),
-        text: format!(
-            "up to {} of the CPU time of the client host {host} was in use",
-            percent(*share)
-        ),
-        steps: found.iter().map(|(step, _)| step.clone()).collect(),
-    })
+    Some(
+        Caveat::of(
+            CaveatKind::ClientBound,
+            label,
+            format!(
+                "up to {} of the CPU time of the client host {host} was in use",
+                percent(*share)
+            ),
+        )
+        .in_steps(found.iter().map(|(step, _)| step.clone()).collect()),
+    )
 }
 
 fn client_share(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
@@ -134,11 +134,12 @@ fn imported(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
         records.filter_map(|record| Some(record.imported.as_ref()?.format.as_str())).collect();
     formats.sort_unstable();
     formats.dedup();
-    (!formats.is_empty()).then(|| Caveat {
-        kind: CaveatKind::Imported,
-        target: Some(label.to_owned()),
-        steps: Vec::new(),
-        text: format!("published by others, imported as {}", formats.join(", ")),
+    (!formats.is_empty()).then(|| {
+        Caveat::of(
+            CaveatKind::Imported,
+            label,
+            format!("published by others, imported as {}", formats.join(", ")),
+        )
     })
 }
 
@@ -147,11 +148,12 @@ fn empty_column(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
     let own = |step: &'_ StepComparison| step.targets[target].absolute(Metric::Rate);
     let mut steps = evidence.comparison.measured_steps();
     let some = steps.any(|step| own(step).is_some_and(|rate| rate > 0.0));
-    (!some).then(|| Caveat {
-        kind: CaveatKind::EmptyColumn,
-        target: Some(label.to_owned()),
-        steps: Vec::new(),
-        text: format!("no rate above 0 on any of {} steps", evidence.comparison.steps.len()),
+    (!some).then(|| {
+        Caveat::of(
+            CaveatKind::EmptyColumn,
+            label,
+            format!("no rate above 0 on any of {} steps", evidence.comparison.steps.len()),
+        )
     })
 }
 
@@ -332,11 +334,8 @@ fn unmeasured(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
             }
         }
     }
-    let caveats = counters.into_iter().map(|(counter, (reason, steps))| Caveat {
-        kind: CaveatKind::Unmeasured,
-        target: Some(label.to_owned()),
-        steps,
-        text: format!("{counter}: {reason}"),
+    let caveats = counters.into_iter().map(|(counter, (reason, steps))| {
+        Caveat::of(CaveatKind::Unmeasured, label, format!("{counter}: {reason}")).in_steps(steps)
     });
     caveats.collect()
 }
@@ -356,12 +355,7 @@ fn unreadable(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat>
             steps.push(step.name.clone());
         }
     }
-    first.map(|text| Caveat {
-        kind: CaveatKind::UnreadableLatency,
-        target: Some(label.to_owned()),
-        steps,
-        text,
-    })
+    first.map(|text| Caveat::of(CaveatKind::UnreadableLatency, label, text).in_steps(steps))
 }
 
 /// Notes that differ only in numbers are one.
@@ -381,7 +375,7 @@ fn notes(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     let caveats = alike.into_values().map(|(note, count, steps)| {
         let more = if count > 1 { format!(", and {} like it", count - 1) } else { String::new() };
         let text = format!("{note}{more}");
-        Caveat { kind: CaveatKind::DriverNote, target: Some(label.to_owned()), steps, text }
+        Caveat::of(CaveatKind::DriverNote, label, text).in_steps(steps)
     });
     caveats.collect()
 }
@@ -407,12 +401,10 @@ fn no_ops(evidence: &Evidence) -> Vec<Caveat> {
         if shares.iter().any(|(_, share)| *share >= NO_OP_SHARE_MIN) {
             let spelled =
                 shares.iter().map(|(label, share)| format!("{} of {label}", percent(*share)));
-            caveats.push(Caveat {
-                kind: CaveatKind::NoOps,
-                target: None,
-                steps: vec![step.name.clone()],
-                text: spelled.collect::<Vec<_>>().join(", "),
-            });
+            caveats.push(
+                Caveat::on_all(CaveatKind::NoOps, spelled.collect::<Vec<_>>().join(", "))
+                    .in_steps(vec![step.name.clone()]),
+            );
         }
     }
     caveats
@@ -438,12 +430,10 @@ fn sources(evidence: &Evidence) -> Vec<Caveat> {
     for (counter, pairs) in by_counter {
         let values = disagreement(pairs);
         if !values.is_empty() {
-            caveats.push(Caveat {
-                kind: CaveatKind::DifferentSource,
-                target: None,
-                steps: Vec::new(),
-                text: format!("{counter}: {}", spell(&values)),
-            });
+            caveats.push(Caveat::on_all(
+                CaveatKind::DifferentSource,
+                format!("{counter}: {}", spell(&values)),
+            ));
         }
     }
     caveats

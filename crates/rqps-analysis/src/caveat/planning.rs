@@ -30,12 +30,14 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     if target > 0 && same_dialect(evidence, target) {
         for (difference, steps) in differences(evidence, target, &mut normalized) {
-            caveats.push(Caveat {
-                kind: CaveatKind::PlanDiffers,
-                target: Some(label.to_owned()),
-                steps,
-                text: difference.spell(&evidence.comparison.baseline, label),
-            });
+            caveats.push(
+                Caveat::of(
+                    CaveatKind::PlanDiffers,
+                    label,
+                    difference.spell(&evidence.comparison.baseline, label),
+                )
+                .in_steps(steps),
+            );
         }
     }
     caveats.extend(changes(evidence, target, label, &mut normalized));
@@ -119,16 +121,18 @@ fn changes<'a>(
             let mut differing = others.filter(|other| *other != plan);
             let changed = differing.find(|other| normalized.of(other) != normalized.of(plan));
             if let Some(changed) = changed {
-                caveats.push(Caveat {
-                    kind: CaveatKind::PlanChanges,
-                    target: Some(label.to_owned()),
-                    steps: vec![step.name.clone()],
-                    text: format!(
-                        "{kind}: `{}`, then `{}`",
-                        shorten(&normalized.of(plan), PLAN_WIDTH),
-                        shorten(&normalized.of(changed), PLAN_WIDTH)
-                    ),
-                });
+                caveats.push(
+                    Caveat::of(
+                        CaveatKind::PlanChanges,
+                        label,
+                        format!(
+                            "{kind}: `{}`, then `{}`",
+                            shorten(&normalized.of(plan), PLAN_WIDTH),
+                            shorten(&normalized.of(changed), PLAN_WIDTH)
+                        ),
+                    )
+                    .in_steps(vec![step.name.clone()]),
+                );
             }
         }
     }
