@@ -136,6 +136,12 @@ pub fn each_second(reports: &[(f64, f64)]) -> bool {
     })
 }
 
+/// RFC 3339 of a date of this form (strftime) whose time zone nobody names.
+pub fn rfc3339(date: &str, form: &str) -> Option<String> {
+    let date = jiff::civil::DateTime::strptime(form, date).ok()?;
+    Some(date.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -192,5 +198,15 @@ mod tests {
         check(0.000164, "0.000172", false);
         check(0.0, "0.000", true);
         check(1.0, "x", false);
+    }
+
+    #[test]
+    fn dates_have_days_of_one_or_two_digits() {
+        let date = |text| rfc3339(text, "%Y-%m-%dT%H:%M:%S");
+        assert_eq!(date("2025-05-9T01:44:24").as_deref(), Some("2025-05-09T01:44:24Z"));
+        assert_eq!(
+            (date("2025-05-9"), date("x-y-zT00:00:00"), date("2025-05-39T00:00:00")),
+            (None, None, None)
+        );
     }
 }

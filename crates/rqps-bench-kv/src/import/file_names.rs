@@ -31,17 +31,6 @@ pub(super) fn kin(path: &Path) -> (PathBuf, String) {
     (folder, parts.join("."))
 }
 
-/// Converts a date such as `2025-05-9T01:44:24`, whose day has one or two digits.
-pub(super) fn rfc3339(date: &str) -> Option<String> {
-    let (day, time) = date.split_once('T')?;
-    let mut parts = day.split('-');
-    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
-    let number = |text: &str| text.parse::<u32>().ok();
-    let (year, month, day) = (number(year)?, number(month)?, number(day)?);
-    let whole = time.len() == 8 && time.bytes().all(|b| b.is_ascii_digit() || b == b':');
-    whole.then(|| format!("{year:04}-{month:02}-{day:02}T{time}Z"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,7 +44,5 @@ mod tests {
         assert_eq!(of("a/abs.iobuf.8x.tsv"), of("a/sum.iobuf.8x.txt"));
         assert_eq!(of("a/fmt.byrx.lru.abs0.tsv"), of("a/sum.byrx.lru.txt"));
         assert_ne!(of("a/abs.iobuf.7x.tsv"), of("a/sum.iobuf.8x.txt"));
-        assert_eq!(rfc3339("2025-05-9T01:44:24").as_deref(), Some("2025-05-09T01:44:24Z"));
-        assert_eq!((rfc3339("2025-05-9"), rfc3339("x-y-zT00:00:00")), (None, None));
     }
 }

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use crate::analyze::stats::{new_stalls, old_stalls};
 use rqps_import::ImportError;
-use rqps_import::number::number;
+use rqps_import::number::{number, rfc3339};
 use rqps_import::text::Text;
 
 /// The printed results of one benchmark; `None` for values that were not printed.
@@ -218,15 +218,7 @@ fn is_debug(line: &str) -> bool {
 
 /// Converts `Thu Nov  9 02:12:37 2023` to RFC 3339. db_bench names no time zone.
 fn date_of(date: &str) -> Option<String> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let words: Vec<&str> = date.split_whitespace().collect();
-    let [_, month, day, time, year] = words.as_slice() else { return None };
-    let month = MONTHS.iter().position(|name| name == month)? + 1;
-    let day: u32 = day.parse().ok().filter(|day| (1..=31).contains(day))?;
-    let year: u32 = year.parse().ok().filter(|year| (1970..=9999).contains(year))?;
-    let is_time = time.len() == 8 && time.bytes().all(|b| b.is_ascii_digit() || b == b':');
-    is_time.then(|| format!("{year:04}-{month:02}-{day:02}T{time}Z"))
+    rfc3339(date.trim().split_once(' ')?.1, "%b %d %H:%M:%S %Y")
 }
 
 /// Reads `(1000 of 1000 found)`.

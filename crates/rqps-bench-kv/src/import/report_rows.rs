@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::import::file_names::rfc3339;
 use crate::import::metrics::{ReportCell, known_heads, report_cell, tag_of};
 use crate::import::table::{ReportRow, ReportTable};
 use crate::import::taker::Taker;
 use rqps_import::ImportError;
 use rqps_import::cells::Kept;
 use rqps_import::notice::{Notice, NoticeKind};
-use rqps_import::number::decimals_agree;
+use rqps_import::number::{decimals_agree, rfc3339};
 use rqps_import::published::{self, add_file};
 use rqps_import::text::Text;
 use rqps_model::run::Status;
@@ -91,7 +90,7 @@ impl Taker<'_> {
         let version = row.cell("version");
         let cells = ["version", "githash", "date", "ops_sec"];
         let identity = cells.map(|name| row.cell(name).unwrap_or("")).join("|");
-        let date = row.cell("date").and_then(rfc3339);
+        let date = row.cell("date").and_then(|date| rfc3339(date, "%Y-%m-%dT%H:%M:%S"));
         let (place, again) = self.rows.place(label, &test, &identity, date.as_deref());
         let (label, block) = self.numbered(label, place);
         self.published.cells.read(text.path(), row.cells.len());

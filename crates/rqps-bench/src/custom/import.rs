@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use rqps_import::cells::Kept;
+use rqps_import::number::rfc3339;
 use rqps_import::published::{self, Published, StepKind, add_file, untagged};
 use rqps_import::text::{RATES_MAX, Text, names};
 use rqps_import::{ImportError, ImportFormat, ImportOptions, Named};
@@ -89,16 +90,10 @@ fn date_of(text: &str) -> Option<String> {
     if text.len() >= 9 && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return of_unix_seconds(text.parse().ok()?);
     }
-    let (day, time) = match text.split_once(['T', ' ']) {
-        Some((day, time)) => (day, time.trim_end_matches('Z').trim()),
-        None => (text, "00:00:00"),
-    };
-    let parts: Vec<u32> = day.split('-').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-    let [year, month @ 1..=12, day @ 1..=31] = parts.as_slice() else { return None };
-    let time = time.split_once(['.', '+']).map_or(time, |(time, _)| time);
-    let time = if time.len() == 5 { format!("{time}:00") } else { time.to_owned() };
-    let whole = time.len() == 8 && time.bytes().all(|b| b.is_ascii_digit() || b == b':');
-    (whole && *year >= 1970).then(|| format!("{year:04}-{month:02}-{day:02}T{time}Z"))
+    let text = text.trim_end_matches('Z').replace('T', " ");
+    let text = text.split(['.', '+']).next()?.trim();
+    let forms = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"];
+    forms.into_iter().find_map(|form| rfc3339(text, form))
 }
 
 fn of_csv(text: &Text) -> Result<Vec<SeriesPoint>, ImportError> {

@@ -1,7 +1,7 @@
 //! Importer `hammerdb`: results of TPROC-C as HammerDB prints and stores them, until version 6.
 
 use rqps_import::cells::Kept;
-use rqps_import::number::number;
+use rqps_import::number::{number, rfc3339};
 use rqps_import::published::{self, Published, StepKind, add_file, annotate, untagged};
 use rqps_import::text::{Text, names};
 use rqps_import::{ImportError, ImportFormat, ImportOptions, Named};
@@ -101,7 +101,10 @@ fn results(text: &Text) -> Vec<Achieved> {
             let said = before("Active").and_then(|word| word.rsplit(':').next()?.parse().ok());
             users = said.or(users);
         }
-        date = words.windows(2).find_map(|pair| date_time(pair[0], pair[1])).or(date);
+        date = words
+            .windows(2)
+            .find_map(|pair| rfc3339(&pair.join(" "), "%Y-%m-%d %H:%M:%S"))
+            .or(date);
         let achieved = row.contains("System achieved").then(|| {
             let product = before("TPM")?;
             let tpm = words.iter().position(|word| *word == "from")? + 1;
@@ -116,17 +119,6 @@ fn results(text: &Text) -> Vec<Achieved> {
         found.extend(achieved.flatten());
     }
     found
-}
-
-/// RFC 3339 of `2023-02-13 09:36:49`, whose time zone HammerDB does not name.
-fn date_time(day: &str, time: &str) -> Option<String> {
-    let form = |text: &str, like: &str| {
-        let same = |(byte, like): (u8, u8)| {
-            if like == b'0' { byte.is_ascii_digit() } else { byte == like }
-        };
-        text.len() == like.len() && text.bytes().zip(like.bytes()).all(same)
-    };
-    (form(day, "0000-00-00") && form(time, "00:00:00")).then(|| format!("{day}T{time}Z"))
 }
 
 #[cfg(test)]
