@@ -158,7 +158,10 @@ impl MarkKey {
 
     fn write(&self, folder: &Folder) -> io::Result<()> {
         // All may read it: it is good for no other folder.
-        folder.replace(OsStr::new(MARK), self.mark(folder)?.as_bytes(), 0o644)
+        folder.replace(OsStr::new(MARK), self.mark(folder)?.as_bytes(), 0o644)?;
+        // After a power cut, data without a mark would be nobody's.
+        folder.regular(OsStr::new(MARK))?.sync_all()?;
+        folder.file().sync_all()
     }
 }
 
@@ -174,7 +177,9 @@ fn kept(state: &Path) -> io::Result<String> {
     let mut file = folder.new_file(&partial, 0o600)?;
     file.write_all(secret::key()?.as_bytes())?;
     file.sync_all()?;
-    if folder.rename(&partial, OsStr::new(KEY)).is_err() {
+    let renamed = folder.rename(&partial, OsStr::new(KEY));
+    folder.file().sync_all()?;
+    if renamed.is_err() {
         // Another rqps was faster.
         folder.remove(&partial)?;
     }

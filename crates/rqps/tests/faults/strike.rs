@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rqps_model::units::short_hash;
 use rustix::process::{Resource, Rlimit, Signal};
@@ -302,7 +302,14 @@ pub(crate) fn heal(trial: &Trial, scene: &Scene) -> Result<(), String> {
             fs::write("/proc/sys/net/ipv4/ip_local_port_range", "32768 60999").map_err(io)
         }
         Kind::PowerCut => {
-            made(&["umount", &text(&scene.disk())])?;
+            // A server that is killed keeps its files until it has given back its memory.
+            let end = Instant::now() + Duration::from_secs(60);
+            while let Err(why) = made(&["umount", &text(&scene.disk())]) {
+                if Instant::now() > end {
+                    return Err(why);
+                }
+                thread::sleep(Duration::from_millis(100));
+            }
             scene.start_the_host_anew()?;
             scene.mount_image()
         }
