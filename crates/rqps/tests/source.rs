@@ -166,7 +166,7 @@ fn references_that_are_not_there_are_refused() {
 fn a_build_that_fails_leaves_only_its_log() {
     let site = Site::new();
     site.commit("sqlite3.c", "#error half done\n", "Break it");
-    site.refuses(Some("HEAD"), &["the build exits with 1", "half done", "logs/sqlite-src-"]);
+    site.refuses(Some("HEAD"), &["the build exited with 1", "half done", "logs/sqlite-src-"]);
     assert_eq!(site.cached("logs").len(), 1);
     site.commit("sqlite3.c", "#error No space left on device\n", "Fill the disk");
     site.refuses(Some("HEAD"), &["is full", "--cache"]);
@@ -332,7 +332,7 @@ fn a_script_or_a_recipe_of_the_user_builds() {
     assert_ne!(build(&word).expect("a build").root, own.root);
     fs::write(&script, "echo half; false; true\n").expect("write");
     let said = build(&word).unwrap_err();
-    assert!(said.contains("the build exits with 1: ") && said.contains("half"), "{said}");
+    assert!(said.contains("the build exited with 1: ") && said.contains("half"), "{said}");
     fs::write(&script, "true\n").expect("write");
     let said = build(&word).unwrap_err();
     assert!(said.contains("it made no files in DEST"), "{said}");
@@ -420,7 +420,7 @@ fn orders_of_linking_share_the_objects_while_the_cache_is_open() {
     let text = fs::read_to_string(&recipe).expect("read");
     fs::write(&recipe, text.replace("relink = [", "relink = ['false', ")).expect("write");
     let said = built(&site.cache, "relink3").unwrap_err();
-    assert!(said.contains("the build exits with 1"), "{said}");
+    assert!(said.contains("the build exited with 1"), "{said}");
     fs::write(&recipe, text).expect("write");
     assert_eq!(files(built(&site.cache, "relink3")).0, made);
 
