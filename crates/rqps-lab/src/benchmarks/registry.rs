@@ -7,7 +7,7 @@ use rqps_driver::request::RequestBody;
 use rqps_driver::workload::client_counts::at_each_count;
 use rqps_driver::workload::select::SelectError;
 use rqps_driver::workload::settings::SetError;
-use rqps_model::benchmark::{Phase, Step, Workload};
+use rqps_model::benchmark::{BenchmarkParameters, Phase, Step, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 
@@ -43,9 +43,17 @@ pub fn named(name: &str) -> Result<&'static BenchmarkSpec, String> {
 
 /// The benchmark of a workload.
 pub fn of(workload: &Workload) -> &'static BenchmarkSpec {
-    let name = workload.shape.benchmark();
-    // A row of the list makes each workload, or reads one of the same name.
-    ALL.into_iter().find(|spec| spec.name == name).unwrap_or(&sysbench::SPEC)
+    match workload.shape {
+        BenchmarkParameters::Sysbench => &sysbench::SPEC,
+        BenchmarkParameters::Insert(_) => &insert::SPEC,
+        BenchmarkParameters::Kv(_) => &kv::SPEC,
+        BenchmarkParameters::Vector(_) => &vector::SPEC,
+        BenchmarkParameters::Sql(_) => &custom::SQL,
+        BenchmarkParameters::Pgbench(_) => &pgbench::SPEC,
+        BenchmarkParameters::Ycsb(_) => &ycsb::SPEC,
+        BenchmarkParameters::Lua(_) => &lua::SPEC,
+        BenchmarkParameters::Orders(_) => &orders::SPEC,
+    }
 }
 
 /// The workload of a preset, and its set of steps.

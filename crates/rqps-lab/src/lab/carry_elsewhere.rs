@@ -42,7 +42,7 @@ pub fn carry_out_elsewhere(
     refuse(&options.plan, &place.way)?;
     // Calibrations are of this host, which measures nothing.
     let options = &ExecutionOptions { calibrations: Vec::new(), ..options.clone() };
-    ResultSet::is_begun(&options.out, &file::print(&options.plan))?;
+    ResultSet::is_begun(&options.out, &file::text_in(&options.out, &options.plan)?)?;
     let memory_there = executor::check(place, options, &mut progress)?;
     if let Some(memory_bytes) = memory_there {
         memory::check_together(&options.plan, memory_bytes)?;
@@ -129,7 +129,7 @@ fn begin(options: &ExecutionOptions, memory_bytes: u64) -> Result<Execution<'_>>
         true => Some(work_folders::lock_host(&options.out, &options.host_lock)?),
         false => None,
     };
-    let results = ResultSet::create_for_hosts(&options.out, &file::print(plan))?;
+    let results = ResultSet::create_for_hosts(&options.out, &file::text_in(&options.out, plan)?)?;
     keep_own_files(&results, plan)?;
     let folders = WorkFolders::elsewhere(&options.out, own)?;
     let session = Session { started: clock::now_rfc3339(), ..Session::default() };
@@ -137,7 +137,6 @@ fn begin(options: &ExecutionOptions, memory_bytes: u64) -> Result<Execution<'_>>
         options,
         folders,
         results,
-        plan_hash: file::hash(plan),
         session,
         disk: None,
         memory_bytes,

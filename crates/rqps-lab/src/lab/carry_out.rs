@@ -255,7 +255,7 @@ pub fn carry_out_block(
 /// The report of a block that was measured before, if the result folder has it.
 fn block_result(options: &ExecutionOptions, spec: &BlockSpec) -> Result<Option<BlockReport>> {
     let out = &options.out;
-    if !ResultSet::is_begun(out, &spec.plan)? {
+    if !ResultSet::is_begun(out, &file::text_in(out, &spec.plan)?)? {
         return Ok(None);
     }
     let results = ResultSet::open(out)?;
@@ -298,7 +298,7 @@ fn look_ahead(
     let ExecutionOptions { plan, out, work, .. } = options;
     let run_as = work_folders::unprivileged_user(plan)?;
     work_folders::check_alone(out, work.as_deref(), run_as.as_ref())?;
-    if !ResultSet::is_begun(out, &file::print(plan))? {
+    if !ResultSet::is_begun(out, &file::text_in(out, plan)?)? {
         let bytes = cost::estimate(plan, &[]).disk_bytes;
         work_folders::check_space_for(out, work.as_deref(), run_as.as_ref(), bytes)?;
     }
@@ -351,7 +351,7 @@ fn open(
         node: None,
     };
     // A folder that holds results of this plan already is continued.
-    let results = ResultSet::create(&options.out, &file::print(plan), &facts)?;
+    let results = ResultSet::create(&options.out, &file::text_in(&options.out, plan)?, &facts)?;
     let spinner = match plan.workload.idle {
         Idle::Awake => Some(Spinner::start(&options.program).context("keep CPUs awake")?),
         Idle::Os => None,
@@ -360,7 +360,6 @@ fn open(
         options,
         folders,
         results,
-        plan_hash: file::hash(plan),
         session,
         disk: facts.disk.clone(),
         memory_bytes: facts.memory_bytes,

@@ -81,7 +81,6 @@ pub(super) struct Execution<'a> {
     pub(super) options: &'a ExecutionOptions,
     pub(super) folders: WorkFolders,
     pub(super) results: ResultSet,
-    pub(super) plan_hash: String,
     /// This sitting on this host.
     pub(super) session: Session,
     /// The block device under the work folder.

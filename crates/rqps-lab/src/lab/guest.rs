@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
-use crate::plan::{Interleave, Plan, StepFile, file};
+use crate::plan::{Interleave, Plan, StepFile};
 use rqps_dbms::{self as dbms, DbmsError, External, Guest, Interrupt, VisitorLoad};
 use rqps_driver::load_changes::{self, LoadChanges};
 use rqps_driver::request::RequestBody;
@@ -36,7 +36,7 @@ pub(super) fn control(options: &ExecutionOptions, target: &Target) -> Result<Opt
 fn guest(options: &ExecutionOptions, target: &Target) -> Result<Guest> {
     let ExecutionOptions { plan, out, keep, replace, .. } = options;
     let results = path::absolute(out).context("find the result folder")?;
-    let (plan_hash, host) = (file::hash(plan), host::name());
+    let (plan_hash, host) = (plan.hash().to_owned(), host::name());
     let results = results.display().to_string();
     let who = [host.as_str(), &results, &plan_hash, &target.label].join("\n");
     Ok(Guest {
@@ -233,16 +233,16 @@ mod tests {
     use std::path::PathBuf;
 
     use crate::benchmarks;
-    use crate::plan::{Blocks, words};
+    use crate::plan::{Blocks, PlanDraft, words};
     use rqps_bench::sysbench::presets;
+    use rqps_model::benchmark::Placement;
     use rqps_model::client_hosts::HostsOfClients;
     use rqps_wire::password::TypedPasswords;
 
     fn options(out: &str, replace: &[&str]) -> ExecutionOptions {
         let targets = ["a=postgres://u@h/app", "b=postgres://u@h/app"].map(str::to_owned);
-        let plan = Plan {
+        let draft = PlanDraft {
             targets: words::targets(&targets).expect("words"),
-            benchmark: "sysbench".to_owned(),
             order: benchmarks::StepSet::Abbreviated,
             steps: Vec::new(),
             workload: presets::QUICK.workload(),
@@ -256,7 +256,7 @@ mod tests {
             profile: None,
         };
         ExecutionOptions {
-            plan,
+            plan: Plan::build(draft).expect("a plan"),
             out: PathBuf::from(out),
             cache: PathBuf::new(),
             configs: dbms::UserConfigs::default(),
@@ -279,6 +279,13 @@ mod tests {
         }
     }
 
+    /// Changes the plan.
+    fn change(options: &mut ExecutionOptions, change: impl FnOnce(&mut PlanDraft)) {
+        let mut draft = options.plan.draft();
+        change(&mut draft);
+        options.plan = Plan::build(draft).expect("a plan");
+    }
+
     #[test]
     fn a_tag_is_of_one_result_folder_and_one_target() {
         let tag = |options: &ExecutionOptions, target: usize| {
@@ -290,7 +297,7 @@ mod tests {
         assert_ne!(tag(&first, 0), tag(&first, 1));
         assert_ne!(tag(&first, 0), tag(&options("/results/two", &[]), 0));
         let mut other = options("/results/one", &[]);
-        other.plan.seed = 2;
+        change(&mut other, |plan| plan.seed = 2);
         assert_ne!(tag(&first, 0), tag(&other, 0));
     }
 
@@ -298,9 +305,14 @@ mod tests {
     fn an_address_of_this_host_is_none_for_client_hosts() {
         let check = |dsn: &str| {
             let mut options = options("/results", &[]);
-            options.plan.targets = words::targets(&[format!("a={dsn}")]).expect("words");
+            let targets = words::targets(&[format!("a={dsn}")]).expect("words");
+            change(&mut options, |plan| plan.targets = targets);
             assert_eq!(check_far(&options).expect("clients are here"), []);
-            options.plan.workload.client_hosts = Some(HostsOfClients::default());
+            let hosts = HostsOfClients { hosts: vec!["h".to_owned()], ..HostsOfClients::default() };
+            change(&mut options, |plan| {
+                plan.workload.placement = Placement::Os;
+                plan.workload.client_hosts = Some(hosts);
+            });
             check_far(&options).map_err(|error| error.to_string())
         };
         for near in ["u@localhost/d", "u@127.0.0.1/d", "u@[::1]/d", "u@/d?host=/tmp"] {
@@ -319,7 +331,8 @@ mod tests {
         let error = check_replace(&options("/results", &["orders"])).expect_err("another one");
         assert!(error.to_string().contains("such as sbtest1"), "{error}");
         let mut own = options("/results", &["sbtest1"]);
-        own.plan.targets = words::targets(&["sqlite".to_owned()]).expect("words");
+        let targets = words::targets(&["sqlite".to_owned()]).expect("words");
+        change(&mut own, |plan| plan.targets = targets);
         let error = check_replace(&own).expect_err("no server of somebody else's");
         assert!(error.to_string().contains("running server"), "{error}");
     }

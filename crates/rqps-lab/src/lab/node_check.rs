@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::lab::canaries::{self, CanarySource};
 use crate::lab::canary_reader::CanaryReader;
 use crate::lab::{executor, memory, work_folders};
-use crate::plan::{BlockSpec, Plan, cost};
+use crate::plan::{BlockSpec, cost};
 use rqps_host::host;
 use rqps_model::gate::Canary;
 use rqps_results::{entries, replace_whole};
@@ -23,10 +23,11 @@ const READINGS: &str = "nodes";
 /// # Errors
 /// The node is not fit; the text says why.
 pub fn check_node(
-    (spec, plan): (&BlockSpec, &Plan),
+    spec: &BlockSpec,
     node: &str,
     (work, pool): (&Path, &Path),
 ) -> Result<()> {
+    let plan = &spec.plan;
     let run_as = work_folders::unprivileged_user(plan)?;
     let bytes = cost::estimate(plan, &[]).disk_bytes;
     work_folders::check_space_for(work, Some(work), run_as.as_ref(), bytes)?;
@@ -37,7 +38,7 @@ pub fn check_node(
     }
     let readings = pool.join(READINGS);
     let others = others(&readings, node)?;
-    let mut reader = CanaryReader::new(source(spec, plan, (node, work)), 0);
+    let mut reader = CanaryReader::new(source(spec, (node, work)), 0);
     let (reading, sick) = reader.of_node(&others);
     let Some(reading) = reading else { return Ok(()) };
     if let Some(why) = sick {
@@ -77,8 +78,8 @@ fn others(readings: &Path, node: &str) -> Result<Vec<Canary>> {
 }
 
 /// The canaries of the node. The fake DBMS does no work, so a script says how its nodes are.
-fn source(spec: &BlockSpec, plan: &Plan, (node, work): (&str, &Path)) -> CanarySource {
-    if plan.targets.iter().any(|target| !target.dbms.dialect().is_scripted()) {
+fn source(spec: &BlockSpec, (node, work): (&str, &Path)) -> CanarySource {
+    if spec.plan.targets.iter().any(|target| !target.dbms.dialect().is_scripted()) {
         return CanarySource::Host(work.to_owned());
     }
     let configs = spec.targets.iter().map(|slot| slot.config.text.as_str());

@@ -21,7 +21,7 @@ use crate::lab::progress::Progress;
 use crate::lab::side_by_side::side_by_side;
 use crate::lab::step_runner::{Loaded, StepRunner, cause};
 use crate::lab::target_state::{KeptLoad, TargetState};
-use crate::plan::{Plan, cost, order};
+use crate::plan::{PlanDraft, cost, order};
 use rqps_dbms::{ControlPlane, SettleLoad};
 use rqps_host::disk;
 
@@ -143,7 +143,7 @@ fn load_or_reuse(
     let (folder, from) = execution.folders.place(&data)?;
     folder.rename(from, name(load).as_ref()).context("name the snapshot")?;
     let whole = Mark {
-        plan_hash: execution.plan_hash.clone(),
+        plan_hash: execution.options.plan.hash().to_owned(),
         config_hash: state.config.hash.clone(),
         kept: keep(execution, loaded, asked),
     };
@@ -157,7 +157,7 @@ fn load_or_reuse(
 /// The record of a load. With several loads, each is also a step with its times. A single load is
 /// not, because its variance is unknown; loads of counted runs are not, because they are not timed.
 pub(super) fn keep(execution: &Execution<'_>, loaded: Option<Loaded>, asked: Asked) -> KeptLoad {
-    let Plan { loads, workload, .. } = &execution.options.plan;
+    let PlanDraft { loads, workload, .. } = &*execution.options.plan;
     let several = *loads > 1 && workload.counted_statements.is_none();
     KeptLoad {
         step: loaded.as_ref().filter(|_| several).map(Loaded::step),
@@ -174,7 +174,7 @@ fn existing(execution: &Execution<'_>, state: &TargetState, load: u32) -> Option
     let mut text = Vec::new();
     folder.read_of(name, None).ok()?.read_to_end(&mut text).ok()?;
     let mark: Mark = serde_json::from_slice(&text).ok()?;
-    let same = mark.plan_hash == execution.plan_hash && mark.config_hash == state.config.hash;
+    let same = mark.plan_hash == execution.options.plan.hash() && mark.config_hash == state.config.hash;
     (same && snapshot(state, load).is_dir()).then_some(mark.kept)
 }
 

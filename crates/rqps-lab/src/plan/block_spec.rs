@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use crate::plan::definition::Plan;
-use crate::plan::file::{self, PlanError};
+use crate::plan::file;
 use rqps_model::block::BLOCK_FORMAT;
 use rqps_model::build::Manifest;
 use rqps_model::config::Config;
@@ -29,8 +31,8 @@ pub struct BlockSpec {
     pub block: u32,
     /// From 1; more than 1 for a repeated block.
     pub attempt: u32,
-    /// The plan as its file: workload, seed, how targets take turns. Without passwords.
-    pub plan: String,
+    /// Workload, seed, how targets take turns. Without passwords where it is written.
+    pub plan: Plan,
     /// The targets in the order of the plan.
     pub targets: Vec<TargetSlot>,
     /// Phases that are not carried out: number in the sequence, from 1 → why.
@@ -61,9 +63,6 @@ pub enum SpecError {
     /// No JSON, or a field is missing or of another type.
     #[error("read the block specification: {0}")]
     Syntax(#[from] serde_json::Error),
-    /// Its plan cannot be used.
-    #[error("use the plan in the block specification: {0}")]
-    Plan(#[from] PlanError),
     /// It has something that only another version of rqps knows.
     #[error(
         "read the block specification of rqps {theirs} with rqps {}: {what}\nhint: use the same \
@@ -84,6 +83,19 @@ pub enum SpecError {
     Inconsistent(String),
 }
 
+/// On its way to another host a plan is the text of its file.
+impl Serialize for Plan {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&file::print(self).map_err(S::Error::custom)?)
+    }
+}
+
+impl<'de> Deserialize<'de> for Plan {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Plan, D::Error> {
+        file::parse(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
 fn own_version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
@@ -100,7 +112,7 @@ impl BlockSpec {
             id: id(plan, block, attempt),
             block,
             attempt,
-            plan: file::print(plan),
+            plan: plan.clone(),
             targets,
             left_out: BTreeMap::new(),
             canaries: None,
@@ -115,13 +127,13 @@ impl BlockSpec {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Reads what [`BlockSpec::print`] wrote, and the plan in it.
+    /// Reads what [`BlockSpec::print`] wrote.
     ///
     /// A field that this rqps does not know may change what is measured, so it is refused.
     ///
     /// # Errors
     /// See [`SpecError`].
-    pub fn parse(text: &str) -> Result<(BlockSpec, Plan), SpecError> {
+    pub fn parse(text: &str) -> Result<BlockSpec, SpecError> {
         #[derive(Deserialize)]
         struct Head {
             format: u32,
@@ -134,21 +146,17 @@ impl BlockSpec {
         }
         let spec: BlockSpec = serde_json::from_str(text)
             .map_err(|error| SpecError::Foreign { theirs, what: error.to_string() })?;
-        let plan = file::parse(&spec.plan)?;
-        spec.check(&plan)?;
-        Ok((spec, plan))
+        spec.check()?;
+        Ok(spec)
     }
 
     /// Holds the block against its plan.
-    ///
-    /// # Errors
-    /// [`SpecError::Inconsistent`].
-    pub fn check(&self, plan: &Plan) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), SpecError> {
         let fault = |text: String| Err(SpecError::Inconsistent(text));
-        if self.id != id(plan, self.block, self.attempt) {
+        if self.id != id(&self.plan, self.block, self.attempt) {
             return fault("its id is not that of its plan, block and attempt".to_owned());
         }
-        let planned = plan.targets.iter().map(|target| target.label.as_str());
+        let planned = self.plan.targets.iter().map(|target| target.label.as_str());
         let slots = self.targets.iter().map(|slot| slot.label.as_str());
         if !planned.eq(slots) {
             return fault("its targets are not those of its plan".to_owned());
@@ -168,14 +176,14 @@ impl BlockSpec {
 
 /// Names one attempt at one block of one plan.
 fn id(plan: &Plan, block: u32, attempt: u32) -> String {
-    units::short_hash(format!("{}\n{block}\n{attempt}", file::hash(plan)))
+    units::short_hash(format!("{}\n{block}\n{attempt}", plan.hash()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::benchmarks::{self, StepSet};
-    use crate::plan::{Blocks, Interleave, words};
+    use crate::plan::{Blocks, Interleave, PlanDraft, words};
     use rqps_bench::sysbench::presets;
     use rqps_model::build::Version;
     use rqps_model::datagen::rng::Rng;
@@ -217,9 +225,8 @@ mod tests {
         benchmarks::set(&mut workload, &format!("rows={rows}")).expect("rows");
         workload.read_seconds = 0.1 + rng.unit();
         let all = [Interleave::Turns, Interleave::Step, Interleave::Run];
-        Plan {
+        let draft = PlanDraft {
             targets: words::targets(&words).expect("words"),
-            benchmark: "sysbench".to_owned(),
             order: StepSet::Abbreviated,
             steps: if rng.below(2) == 1 { vec!["point*".to_owned()] } else { Vec::new() },
             workload,
@@ -231,7 +238,8 @@ mod tests {
             gate: None,
             count: None,
             profile: None,
-        }
+        };
+        Plan::build(draft).expect("a plan")
     }
 
     fn slot(
@@ -255,7 +263,7 @@ mod tests {
         }
     }
 
-    fn spec(rng: &mut Rng) -> (BlockSpec, Plan) {
+    fn spec(rng: &mut Rng) -> BlockSpec {
         let plan = plan(rng);
         let turned = rng.below(2) == 1;
         let count = plan.targets.len();
@@ -265,7 +273,7 @@ mod tests {
         });
         let slots = slots.collect();
         let which = (1 + rng.below(999) as u32, 1 + rng.below(9) as u32);
-        let spec = BlockSpec {
+        BlockSpec {
             left_out: map(rng, |rng| 1 + rng.below(99) as u32),
             canaries: maybe(rng, |rng| CanaryReference {
                 rule: [CanaryRule::Own, CanaryRule::Calibration][rng.below(2) as usize],
@@ -274,19 +282,17 @@ mod tests {
                 may_discard: rng.below(2) == 1,
             }),
             ..BlockSpec::new(&plan, which, slots)
-        };
-        (spec, plan)
+        }
     }
 
     #[test]
     fn a_specification_survives_being_written_down() {
         for seed in 0..500 {
             let mut rng = Rng::new(seed);
-            let (spec, plan) = spec(&mut rng);
+            let spec = spec(&mut rng);
             let text = spec.print().expect("print");
-            let (again, plan_again) = BlockSpec::parse(&text).expect(&text);
+            let again = BlockSpec::parse(&text).expect(&text);
             assert_eq!(again, spec, "seed {seed}");
-            assert_eq!(plan_again, plan, "seed {seed}");
             assert_eq!(again.print().expect("print"), text, "seed {seed}");
             assert!((0..200).all(|phase| {
                 spec.holds(phase) != spec.left_out.contains_key(&(phase as u32 + 1))
@@ -297,8 +303,9 @@ mod tests {
     #[test]
     fn an_id_names_one_attempt_at_one_block_of_one_plan() {
         let plan = plan(&mut Rng::new(1));
-        let other = Plan { seed: plan.seed ^ 1, ..plan.clone() };
-        let judged = Plan { gate: Some(Default::default()), ..plan.clone() };
+        let built = |draft| Plan::build(draft).expect("a plan");
+        let other = built(PlanDraft { seed: plan.seed ^ 1, ..plan.draft() });
+        let judged = built(PlanDraft { gate: Some(Default::default()), ..plan.draft() });
         let made = id(&plan, 1, 12);
         assert_eq!(id(&judged, 1, 12), made, "what judges changes nothing that is measured");
         for different in [id(&plan, 11, 2), id(&plan, 1, 13), id(&plan, 2, 12), id(&other, 1, 12)] {
@@ -309,7 +316,7 @@ mod tests {
     #[test]
     fn what_another_rqps_wrote_or_a_hand_changed_is_refused() {
         let mut rng = Rng::new(3);
-        let (spec, _) = spec(&mut rng);
+        let spec = spec(&mut rng);
         let fails = |change: &dyn Fn(&mut serde_json::Value), part: &str| {
             let mut json = serde_json::to_value(&spec).expect("json");
             change(&mut json);
@@ -333,7 +340,7 @@ mod tests {
         fails(&|json| json["block"] = 1000.into(), "its id is not that of its plan");
         fails(&|json| json["targets"] = serde_json::json!([]), "its targets are not those");
         fails(&|json| json["targets"][0]["position"] = 9.into(), "positions of its targets");
-        fails(&|json| json["plan"] = "blocks = 1".into(), "use the plan in the block");
+        fails(&|json| json["plan"] = "blocks = 1".into(), "read the plan");
         let error = BlockSpec::parse("{").expect_err("half a file").to_string();
         assert!(error.starts_with("read the block specification: "), "{error}");
     }

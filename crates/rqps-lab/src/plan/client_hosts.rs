@@ -1,7 +1,7 @@
 //! Refuses plans that client hosts and a server host cannot execute.
 
 use crate::benchmarks;
-use crate::plan::definition::{Interleave, Plan};
+use crate::plan::definition::{Interleave, PlanDraft};
 use rqps_model::benchmark::{BackgroundState, Phase, Placement, Step, Workload};
 use rqps_model::build::BuildSource;
 use rqps_model::client_hosts::HostsOfClients;
@@ -18,7 +18,7 @@ pub fn shared_clients(workload: &Workload, step: &Step, clients: u32) -> Option<
 }
 
 /// Refuses a plan whose clients cannot run on the hosts that it names. The error is a sentence.
-pub(super) fn check(plan: &Plan) -> Result<(), String> {
+pub(super) fn check(plan: &PlanDraft) -> Result<(), String> {
     let Some(clients) = &plan.workload.client_hosts else { return Ok(()) };
     check_names(clients)?;
     if plan.interleave == Interleave::Turns {
@@ -54,7 +54,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
 }
 
 /// Drivers pass turns on through the memory of their host, and reach no server of another one.
-fn check_turns(plan: &Plan, clients: &HostsOfClients) -> Result<(), String> {
+fn check_turns(plan: &PlanDraft, clients: &HostsOfClients) -> Result<(), String> {
     if clients.count() > 1 {
         return Err(format!(
             "take turns within steps with clients on {} hosts: drivers pass turns on through the \
@@ -75,7 +75,7 @@ fn is_host(name: &str) -> bool {
 }
 
 /// The host of the servers measures whole blocks, without their clients.
-fn check_server(plan: &Plan, clients: &HostsOfClients) -> Result<(), String> {
+fn check_server(plan: &PlanDraft, clients: &HostsOfClients) -> Result<(), String> {
     let Some(server) = &clients.server_host else { return Ok(()) };
     if !is_host(server) {
         return Err(format!(
@@ -118,7 +118,7 @@ fn check_names(clients: &HostsOfClients) -> Result<(), String> {
 }
 
 /// Several hosts share the clients of each step.
-fn check_shares(plan: &Plan, hosts: usize) -> Result<(), String> {
+fn check_shares(plan: &PlanDraft, hosts: usize) -> Result<(), String> {
     let fewest = plan.workload.counts().iter().min().copied().unwrap_or(0);
     let share = |clients: u32| format!("share {}", counted(clients as usize, "client"));
     let benchmark = benchmarks::of(&plan.workload);
@@ -174,7 +174,7 @@ mod tests {
     use crate::plan::file;
 
     /// A plan for two targets with clients on these hosts; `workload` is more of its table.
-    fn plan(dbms: &str, interleave: &str, hosts: &str, workload: &str) -> Result<Plan, String> {
+    fn plan(dbms: &str, interleave: &str, hosts: &str, workload: &str) -> Result<PlanDraft, String> {
         let text = format!(
             "targets = [\"a={dbms}\", \"b={dbms}\"]\nbenchmark = \"sysbench\"\n\
              order = \"abbreviated\"\nsteps = [\"point-query\"]\nblocks = 2\n\
@@ -183,7 +183,7 @@ mod tests {
              settle_scale = 0.0\npace = \"closed\"\nidle = \"os\"\n{workload}\n\
              [workload.client_hosts]\nhosts = {hosts}\n"
         );
-        file::parse(&text).map_err(|error| error.to_string())
+        file::parse(&text).map(|plan| plan.draft()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         let made = plan("postgres@17.2", "step", "[\"u@h1\", \"h2\"]", os).unwrap();
         let hosts = &made.workload.client_hosts.as_ref().unwrap().hosts;
         assert_eq!(hosts, &["u@h1", "h2"]);
-        assert_eq!(file::parse(&file::print(&made)).unwrap(), made);
+        assert_eq!(file::draft(&file::print(&made).unwrap()).unwrap(), made);
         for (dbms, interleave, hosts, workload, part) in [
             ("postgres@17.2", "turns", "[\"h1\", \"h2\"]", os, "name one --client-host, or use"),
             (
@@ -226,7 +226,7 @@ mod tests {
             let made = plan("postgres@17.2", "step", &on(hosts), os).unwrap();
             let roles = made.workload.client_hosts.as_ref().unwrap();
             assert_eq!(roles.server_host.as_deref(), Some("s"));
-            assert_eq!(file::parse(&file::print(&made)).unwrap(), made);
+            assert_eq!(file::draft(&file::print(&made).unwrap()).unwrap(), made);
         }
         for hosts in ["[]", "[\"h1\"]"] {
             plan("postgres@17.2", "turns", &on(hosts), os).unwrap();
@@ -256,7 +256,6 @@ mod tests {
                     [[step.event.statement]]\nsql = \"SELECT 1\"\n";
         let own = benchmarks::named("sql").unwrap();
         (own.file.as_ref().unwrap().read)(&mut made.workload, text).unwrap();
-        "sql".clone_into(&mut made.benchmark);
         made.steps.clear();
         let fault = check(made).unwrap_err();
         let expected = "share 1 client of the step look among 2 client hosts";
@@ -273,7 +272,6 @@ mod tests {
         workload.placement = Placement::Os;
         workload.client_hosts = made.workload.client_hosts.take();
         made.workload = workload;
-        "vector".clone_into(&mut made.benchmark);
         made.steps.clear();
         benchmarks::set(&mut made.workload, "ramp=1").unwrap();
         let fault = check(&made).unwrap_err();
@@ -285,7 +283,7 @@ mod tests {
     #[test]
     fn whole_steps_alternate_by_default() {
         let mut made = plan("postgres@17.2", "step", "[\"h\"]", "placement = \"os\"").unwrap();
-        let default = |made: &Plan| Interleave::default_of(&made.targets, &made.workload, false);
+        let default = |made: &PlanDraft| Interleave::default_of(&made.targets, &made.workload, false);
         assert_eq!(default(&made), Interleave::Step);
         made.workload.client_hosts = None;
         assert_eq!(default(&made), Interleave::Turns);

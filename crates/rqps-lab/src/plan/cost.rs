@@ -1,7 +1,7 @@
 //! Estimates the time and space of a plan, from the plan alone.
 
 use crate::plan::blocks::{Auto, Blocks};
-use crate::plan::definition::Plan;
+use crate::plan::definition::PlanDraft;
 use rqps_dbms::spec::log_mb;
 use rqps_model::benchmark::{Group, Phase};
 use rqps_model::build::BuildSource;
@@ -126,7 +126,7 @@ pub fn settle_seconds(rows_total: u64, scale: f64) -> f64 {
 }
 
 /// Estimates a plan whose targets all go through `phases`.
-pub fn estimate(plan: &Plan, phases: &[Phase]) -> Cost {
+pub fn estimate(plan: &PlanDraft, phases: &[Phase]) -> Cost {
     let sum = |tasks: &[PlannedTask]| tasks.iter().map(|task| task.seconds).sum::<f64>();
     let windows = phases.iter().filter(|phase| matches!(phase, Phase::Measure(_))).count();
     let in_phases: f64 = (0..)
@@ -163,13 +163,13 @@ pub fn numbered(phases: &[Phase]) -> Vec<(usize, &Phase)> {
 }
 
 /// All loads of all targets.
-pub fn loads(plan: &Plan) -> Vec<PlannedTask> {
+pub fn loads(plan: &PlanDraft) -> Vec<PlannedTask> {
     let each = plan.targets.iter().map(|target| load(plan, target));
     each.map(|task| task.times(plan.loads.max(1) as usize)).collect()
 }
 
 /// A block of these targets and numbered phases, the parts of all targets one after another.
-pub fn block(plan: &Plan, targets: &[&Target], phases: &[(usize, &Phase)]) -> Vec<PlannedTask> {
+pub fn block(plan: &PlanDraft, targets: &[&Target], phases: &[(usize, &Phase)]) -> Vec<PlannedTask> {
     let mut tasks: Vec<PlannedTask> =
         canaries(plan).map(|task| task.times(2)).into_iter().collect();
     for target in targets {
@@ -181,7 +181,7 @@ pub fn block(plan: &Plan, targets: &[&Target], phases: &[(usize, &Phase)]) -> Ve
 }
 
 /// A block on another host, which loads for it, where so many measure at once.
-pub fn block_elsewhere(plan: &Plan, block: &[PlannedTask], hosts: usize) -> PlannedTask {
+pub fn block_elsewhere(plan: &PlanDraft, block: &[PlannedTask], hosts: usize) -> PlannedTask {
     let loads = loads(plan).iter().map(|task| task.seconds).sum::<f64>();
     let of_block: f64 = block.iter().map(|task| task.seconds).sum();
     let whole = loads / f64::from(plan.loads.max(1)) + of_block;
@@ -189,13 +189,13 @@ pub fn block_elsewhere(plan: &Plan, block: &[PlannedTask], hosts: usize) -> Plan
 }
 
 /// A reading of the canaries, if the plan has them.
-pub fn canaries(plan: &Plan) -> Option<PlannedTask> {
+pub fn canaries(plan: &PlanDraft) -> Option<PlannedTask> {
     plan.canaries.then(|| PlannedTask::one(WorkKind::Canaries, CANARIES_SECONDS / 2.0))
 }
 
 /// One load of a target, with its snapshot. A server that somebody else runs is loaded in each
 /// block.
-pub fn load(plan: &Plan, target: &Target) -> PlannedTask {
+pub fn load(plan: &PlanDraft, target: &Target) -> PlannedTask {
     let seconds = if is_external(target) { 0.0 } else { load_seconds(plan, target) };
     PlannedTask::one(WorkKind::Load, seconds)
 }
@@ -204,7 +204,7 @@ fn is_external(target: &Target) -> bool {
     matches!(target.source, BuildSource::Dsn(_))
 }
 
-fn load_seconds(plan: &Plan, target: &Target) -> f64 {
+fn load_seconds(plan: &PlanDraft, target: &Target) -> f64 {
     let rows = u64::from(plan.workload.tables) * plan.workload.rows;
     let settle = settle_seconds(rows, plan.workload.settle_scale);
     let usual = Usual::of(target);
@@ -219,7 +219,7 @@ fn load_seconds(plan: &Plan, target: &Target) -> f64 {
 }
 
 /// Seconds in which a loaded target tells what its tables hold and what it answers.
-fn asked_seconds(plan: &Plan, target: &Target, rows: u64) -> f64 {
+fn asked_seconds(plan: &PlanDraft, target: &Target, rows: u64) -> f64 {
     let dialect = target.dbms.dialect();
     let is_asked = !matches!(dialect, Dialect::KeyValue | Dialect::Fake);
     if !is_asked || plan.workload.counted_statements.is_some() {
@@ -231,7 +231,7 @@ fn asked_seconds(plan: &Plan, target: &Target, rows: u64) -> f64 {
 }
 
 /// Restoring a snapshot and starting a target; several that take turns do so at the same time.
-pub fn start(plan: &Plan, target: &Target) -> PlannedTask {
+pub fn start(plan: &PlanDraft, target: &Target) -> PlannedTask {
     if is_external(target) {
         return PlannedTask::one(WorkKind::Start, load_seconds(plan, target));
     }
@@ -246,7 +246,7 @@ pub fn start(plan: &Plan, target: &Target) -> PlannedTask {
 }
 
 /// Stopping a target at the end of a block.
-pub fn stop(plan: &Plan, target: &Target) -> PlannedTask {
+pub fn stop(plan: &PlanDraft, target: &Target) -> PlannedTask {
     if is_external(target) {
         return PlannedTask::one(WorkKind::Stop, 0.1);
     }
@@ -255,14 +255,14 @@ pub fn stop(plan: &Plan, target: &Target) -> PlannedTask {
 }
 
 /// Removing data and snapshots at the end.
-pub fn clear(plan: &Plan) -> PlannedTask {
+pub fn clear(plan: &PlanDraft) -> PlannedTask {
     let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded());
     let own = servers.filter(|target| !is_external(target)).count();
     PlannedTask::one(WorkKind::Clear, 0.2 + own as f64 * CLEAR_SECONDS)
 }
 
 /// A phase of one target, with its number.
-pub fn phase_task(plan: &Plan, target: &Target, (index, phase): (usize, &Phase)) -> PlannedTask {
+pub fn phase_task(plan: &PlanDraft, target: &Target, (index, phase): (usize, &Phase)) -> PlannedTask {
     let rows = u64::from(plan.workload.tables) * plan.workload.rows;
     let usual = Usual::of(target);
     match phase {
@@ -303,7 +303,7 @@ pub fn phase_task(plan: &Plan, target: &Target, (index, phase): (usize, &Phase))
 }
 
 /// Counted targets are measured side by side, as many as there are CPUs: two at least.
-fn counted_at_once(plan: &Plan) -> f64 {
+fn counted_at_once(plan: &PlanDraft) -> f64 {
     match plan.workload.counted_statements {
         Some(_) => plan.targets.len().clamp(1, 2) as f64,
         None => 1.0,
@@ -333,7 +333,7 @@ impl Usual {
 }
 
 /// Bytes of disk of all targets.
-fn disk_bytes(plan: &Plan) -> f64 {
+fn disk_bytes(plan: &PlanDraft) -> f64 {
     let size = plan.size().disk_bytes;
     let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded());
     let own: f64 = match plan.workload.counted_statements {
@@ -348,7 +348,7 @@ fn disk_bytes(plan: &Plan) -> f64 {
 
 /// Bytes of a server's own files in a counted run, whose steps write little: system tables, and the
 /// log. MySQL makes its log as large as it may become; that of Postgres grows with what is loaded.
-fn fresh_server_bytes(plan: &Plan, target: &Target) -> f64 {
+fn fresh_server_bytes(plan: &PlanDraft, target: &Target) -> f64 {
     let cache = plan.workload.cache_bytes.unwrap_or_else(|| plan.size().cached_bytes);
     let log = (log_mb(cache >> 20) << 20) as f64;
     let log = match target.dbms.dialect() {

@@ -1,14 +1,18 @@
 //! A plan, and what follows from it.
 //!
 //! A plan is either written by hand (a TOML file) or made from the words of `rqps compare`. Both
-//! come to the same [`Plan`], and the same plan always gives the same order of runs.
+//! are a [`PlanDraft`] first. [`Plan::build`] checks it once; nothing changes it afterwards. The
+//! same plan always gives the same order of runs.
 
 use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::benchmarks::{self, StepSet};
 use crate::plan::blocks::Blocks;
+use crate::plan::file::{self, PlanError};
 use rqps_bench::spec::{DataSize, DefaultTurns};
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::select::SelectError;
@@ -21,13 +25,74 @@ use rqps_model::gate::Calibration;
 use rqps_model::target::Target;
 use rqps_model::verdict::GateRules;
 
-/// A plan, expanded from words or a file.
+/// A plan that can be measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct Plan(Arc<BuiltPlan>);
+
+#[derive(Debug, PartialEq)]
+struct BuiltPlan {
+    draft: PlanDraft,
+    hash: String,
+}
+
+impl Deref for Plan {
+    type Target = PlanDraft;
+
+    fn deref(&self) -> &PlanDraft {
+        &self.0.draft
+    }
+}
+
+impl Plan {
+    /// Checks what words or a file ask for.
+    ///
+    /// # Errors
+    /// [`PlanError::Value`] names the field, [`PlanError::Steps`] the glob.
+    pub fn build(draft: PlanDraft) -> Result<Plan, PlanError> {
+        file::check(&draft)?;
+        let hash = file::canonical_hash(&draft)?;
+        Ok(Plan(Arc::new(BuiltPlan { draft, hash })))
+    }
+
+    /// A copy to change and to build again.
+    pub fn draft(&self) -> PlanDraft {
+        self.0.draft.clone()
+    }
+
+    /// Names what is measured: the same on every host, whatever prints plans. Rules of verdicts and
+    /// the passes after the blocks are not part of it.
+    pub fn hash(&self) -> &str {
+        &self.0.hash
+    }
+
+    /// True if `other` asks for the same, passwords of DSNs aside.
+    pub fn is_same(&self, other: &Plan) -> bool {
+        let beside = |plan: &Plan| (plan.gate.clone(), plan.count, plan.profile);
+        self.hash() == other.hash() && beside(self) == beside(other)
+    }
+
+    /// The plan of the counting pass, if there is one.
+    ///
+    /// # Errors
+    /// As [`Plan::build`].
+    pub fn counting(&self) -> Result<Option<Plan>, PlanError> {
+        self.counting_pass().map(Plan::build).transpose()
+    }
+
+    /// The plan of the profiling pass, if there is one.
+    ///
+    /// # Errors
+    /// As [`Plan::build`].
+    pub fn profiling(&self) -> Result<Option<Plan>, PlanError> {
+        self.profiling_pass().map(Plan::build).transpose()
+    }
+}
+
+/// What words or a file ask for, before it is checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanDraft {
     /// The measured targets. The first is the baseline.
     pub targets: Vec<Target>,
-    /// Name of the benchmark: `sysbench`.
-    pub benchmark: String,
     /// The sequence of steps.
     pub order: StepSet,
     /// Globs that choose steps; empty for all.
@@ -132,15 +197,25 @@ impl Interleave {
     }
 }
 
-impl Plan {
-    /// The plan of the counting pass, if there is one: the same steps on the same rows, with one
-    /// client, on the targets that rqps starts itself.
-    pub fn counting(&self) -> Option<Plan> {
-        let CountingPass { statements, repeats, simulate } = self.count?;
+impl PlanDraft {
+    /// The name of the benchmark, such as `sysbench`.
+    pub fn benchmark(&self) -> &'static str {
+        self.workload.shape.benchmark()
+    }
+
+    /// The targets that rqps starts itself.
+    fn own_targets(&self) -> Vec<Target> {
         let starts = |target: &&Target| {
             let ours = !matches!(target.source, BuildSource::Dsn(_));
             ours && target.dbms.dialect() != Dialect::Fake
         };
+        self.targets.iter().filter(starts).cloned().collect()
+    }
+
+    /// The counting pass, if there is one: the same steps on the same rows, with one client, on the
+    /// targets that rqps starts itself.
+    pub(super) fn counting_pass(&self) -> Option<PlanDraft> {
+        let CountingPass { statements, repeats, simulate } = self.count?;
         let workload = Workload {
             clients: 1,
             client_counts: Vec::new(),
@@ -160,8 +235,8 @@ impl Plan {
             simulated_caches: simulate,
             ..self.workload.clone()
         };
-        let plan = Plan {
-            targets: self.targets.iter().filter(starts).cloned().collect(),
+        let plan = PlanDraft {
+            targets: self.own_targets(),
             workload,
             blocks: Blocks::Fixed(repeats),
             interleave: Interleave::Run,
@@ -178,24 +253,20 @@ impl Plan {
     /// properties of a load, such as how full pages are, then differ between repeats, and the
     /// interval contains them.
     #[must_use]
-    pub fn with_counted_loads(self) -> Plan {
+    pub fn with_counted_loads(self) -> PlanDraft {
         let loads_once = |target: &Target| self.load_request(target).is_some();
         let loads = match self.targets.iter().all(loads_once) {
             true => self.blocks.most(),
             false => 1,
         };
-        Plan { loads, ..self }
+        PlanDraft { loads, ..self }
     }
 
-    /// The plan of the profiling pass, if there is one: the same steps on the same rows, on the
-    /// targets that rqps starts itself. A profiler of a server that others wait for would sample
-    /// their turns, so whole steps alternate.
-    pub fn profiling(&self) -> Option<Plan> {
+    /// The profiling pass, if there is one: the same steps on the same rows, on the targets that
+    /// rqps starts itself. A profiler of a server that others wait for would sample their turns, so
+    /// whole steps alternate.
+    pub(super) fn profiling_pass(&self) -> Option<PlanDraft> {
         let ProfilingPass { blocks, hertz } = self.profile?;
-        let starts = |target: &&Target| {
-            let ours = !matches!(target.source, BuildSource::Dsn(_));
-            ours && target.dbms.dialect() != Dialect::Fake
-        };
         let workload = Workload {
             turn_ms: None,
             waiting: None,
@@ -206,8 +277,8 @@ impl Plan {
             Interleave::Turns => Interleave::Step,
             other => other,
         };
-        Some(Plan {
-            targets: self.targets.iter().filter(starts).cloned().collect(),
+        Some(PlanDraft {
+            targets: self.own_targets(),
             workload,
             blocks: Blocks::Fixed(blocks),
             loads: 1,
@@ -354,11 +425,10 @@ mod tests {
     use rqps_model::build::Dbms;
     use rqps_model::gate::SlotEffect;
 
-    fn plan_in_turns() -> Plan {
+    fn plan_in_turns() -> PlanDraft {
         let words = ["mysql@8.0.33", "b=mysql@5.6.14"].map(str::to_owned);
-        Plan {
+        PlanDraft {
             targets: words::targets(&words).expect("words"),
-            benchmark: "sysbench".to_owned(),
             order: StepSet::Abbreviated,
             steps: Vec::new(),
             workload: presets::QUICK.workload(),
@@ -412,9 +482,9 @@ mod tests {
         let mut plan = plan_in_turns();
         let theirs = words::targets(&["theirs=mysql://me@host/db".to_owned()]);
         plan.targets.extend(theirs.expect("a DSN"));
-        assert_eq!(plan.counting(), None);
+        assert_eq!(plan.counting_pass(), None);
         plan.count = Some(CountingPass { statements: 100, repeats: 2, simulate: true });
-        let counting = plan.counting().expect("a pass");
+        let counting = plan.counting_pass().expect("a pass");
         let labels: Vec<&str> = counting.targets.iter().map(|it| it.label.as_str()).collect();
         assert_eq!(labels, ["mysql-8.0.33", "b"]);
         let Workload { counted_statements, simulated_caches, clients, .. } = counting.workload;

@@ -14,6 +14,6 @@ pub mod words;
 pub use block_spec::{BlockSpec, SpecError, TargetSlot};
 pub use blocks::{Auto, Blocks};
 pub use client_hosts::shared_clients;
-pub use definition::{CountingPass, Interleave, Plan, ProfilingPass};
+pub use definition::{CountingPass, Interleave, Plan, PlanDraft, ProfilingPass};
 pub use own_files::{OwnFile, StepFile, own_files, step_files};
 pub use time_left::TimeLeft;

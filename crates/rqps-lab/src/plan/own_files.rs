@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::benchmarks;
-use crate::plan::definition::Plan;
+use crate::plan::definition::PlanDraft;
 use rqps_model::benchmark::{Phase, StepBody};
 use rqps_model::value_source::SourceValues;
 
@@ -21,7 +21,7 @@ pub struct OwnFile {
 
 /// Scripts and small data files that the workload reads. Results keep copies, so that a report can
 /// be traced to them.
-pub fn own_files(plan: &Plan) -> Vec<OwnFile> {
+pub fn own_files(plan: &PlanDraft) -> Vec<OwnFile> {
     let Some(own) = &benchmarks::of(&plan.workload).file else { return Vec::new() };
     let folder = (own.folder)(&plan.workload).unwrap_or_default();
     let files = (own.files)(&plan.workload).into_iter();
@@ -44,7 +44,7 @@ pub struct StepFile {
 
 /// The user's own files that the drivers of steps read, each once: CSV files, scripts, vectors.
 /// Excludes files that only the load reads.
-pub fn step_files(plan: &Plan) -> Vec<StepFile> {
+pub fn step_files(plan: &PlanDraft) -> Vec<StepFile> {
     let spec = benchmarks::of(&plan.workload);
     let mut pinned = Vec::new();
     if let Some(own) = &spec.file {
@@ -101,7 +101,7 @@ mod tests {
                     seed = \"1\"\n[workload]\ntables = 1\nrows = 10\nclients = 1\n\
                     read_seconds = 1.0\nwrite_seconds = 1.0\nwarmup_seconds = 0.1\n\
                     settle_scale = 0.0\npace = \"closed\"\nidle = \"os\"\nplacement = \"os\"\n";
-        let mut plan = file::parse(text).unwrap();
+        let mut plan = file::draft(text).unwrap();
         let text = "[load]\ndata = [{ csv = \"rows.csv\", table = \"t\" }]\n\
                     [parameter]\nword = { kind = \"file\", csv = \"w.csv\", column = \"w\" }\n\
                     [[step]]\nname = \"look\"\n[[step.event]]\n\
@@ -111,7 +111,6 @@ mod tests {
         let known = PinnedFile { sha256: "ab".to_owned(), bytes: 1 };
         let names = ["rows.csv", "w.csv"].map(|name| (name.to_owned(), known.clone()));
         (own.pin)(&mut plan.workload, Path::new("/data"), names.into_iter().collect());
-        "sql".clone_into(&mut plan.benchmark);
         let path = PathBuf::from("/data/w.csv");
         assert_eq!(step_files(&plan), [StepFile { path, sha256: Some("ab".to_owned()) }]);
     }

@@ -13,7 +13,7 @@ use crate::cli::{brought, exit, folders, gate, hosts, layout_tau, own_workload, 
 use rqps_builds::listing::kept_releases;
 use rqps_lab::campaign::bisect::{BisectionEnd, bisect, searched, versions};
 use rqps_lab::lab::{self, ExecutionOptions};
-use rqps_lab::plan::{Plan, file, words};
+use rqps_lab::plan::{Plan, PlanDraft, file, words};
 use rqps_model::benchmark::Phase;
 use rqps_model::bisection::{BisectedVersion, BisectionRequest};
 use rqps_model::metric::Metric;
@@ -34,7 +34,7 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
     own_workload::refuse_programs(&plan)?;
     let versions = &folder.log().request.versions;
     let targets = versions.iter().map(|version| version.target.clone()).collect();
-    let all = Plan { targets, ..plan.clone() };
+    let all = Plan::build(PlanDraft { targets, ..plan.draft() })?;
     let consent = match words.resume {
         Some(_) => {
             let allow = words.allow.as_deref();
@@ -107,9 +107,9 @@ fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let rules = Rules { tau: tau.map_or(rules.tau, f64::ln_1p), ..rules };
     let ends = vec![first.target.clone(), last.target.clone()];
     let labels: Vec<String> = ends.iter().map(|target| target.label.clone()).collect();
-    let plan = Plan { targets: ends, ..plan };
+    let plan = Plan::build(PlanDraft { targets: ends, ..plan.draft() })?;
     let out = folders::results(words.folders.out.as_deref(), &labels);
-    let request = BisectionRequest { plan: file::print(&plan), step, metric, versions, rules };
+    let request = BisectionRequest { plan: file::print(&plan)?, step, metric, versions, rules };
     Ok(BisectionFolder::create(&out, request)?)
 }
 

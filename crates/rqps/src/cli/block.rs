@@ -15,20 +15,20 @@ use crate::cli::{brought, exit, folders, vector};
 use rqps_dbms as dbms;
 use rqps_host::beneath;
 use rqps_lab::lab::{self, Accepted, ClientLine, ExecutionOptions, fault};
-use rqps_lab::plan::{BlockSpec, Plan};
+use rqps_lab::plan::BlockSpec;
 use rqps_model::bounded;
 
 /// Reads the block's specification file, measures the block, and writes run folders and
 /// `block.json`.
 pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     let path = &words.spec;
-    let (spec, plan) = read(path)?;
-    vector::check_files(&plan)?;
+    let spec = read(path)?;
+    vector::check_files(&spec.plan)?;
     let is_alive_by_input = words.life_line || words.client_line;
     // Whoever started the executor was asked.
     let accepted = match is_alive_by_input || words.node.is_some() {
         true => Accepted::default(),
-        false => ask(&spec, &plan, words)?,
+        false => ask(&spec, words)?,
     };
     if is_alive_by_input {
         // Another start of the block brings its own.
@@ -38,7 +38,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         cache: folders::cache(words.cache.as_deref()),
         work: words.work.clone(),
         accepted,
-        ..execution_options(plan, words.out.clone())?
+        ..execution_options(spec.plan.clone(), words.out.clone())?
     };
     if words.client_line {
         let (input, output) = (Box::new(io::stdin()), Box::new(io::stdout()));
@@ -69,8 +69,8 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
 }
 
 /// Asks before a block is measured that no executor has started: its file may be a stranger's.
-fn ask(spec: &BlockSpec, plan: &Plan, words: &BlockArgs) -> Result<Accepted> {
-    let mut effect = Effect::of(plan, None, None);
+fn ask(spec: &BlockSpec, words: &BlockArgs) -> Result<Accepted> {
+    let mut effect = Effect::of(&spec.plan, None, None);
     for slot in &spec.targets {
         let config = &slot.config;
         if !dbms::config::is_shipped(
@@ -86,7 +86,7 @@ fn ask(spec: &BlockSpec, plan: &Plan, words: &BlockArgs) -> Result<Accepted> {
     brought::accept(effect, &Origin { file, allow, bundle: None, brings_configs: false })
 }
 
-fn read(path: &Path) -> Result<(BlockSpec, Plan)> {
+fn read(path: &Path) -> Result<BlockSpec> {
     let text = bounded::text(path, bounded::WRITTEN_MAX)
         .with_context(|| format!("read {}", path.display()))?;
     BlockSpec::parse(&text).with_context(|| format!("carry out {}", path.display()))
@@ -95,8 +95,8 @@ fn read(path: &Path) -> Result<(BlockSpec, Plan)> {
 /// Checks whether this host can measure a block. If it cannot, prints why: the job that asks tells
 /// others.
 pub(super) fn check_node(words: &CheckNodeArgs) -> Result<u8> {
-    let (spec, plan) = read(&words.spec)?;
-    match lab::check_node((&spec, &plan), &words.node, (&words.work, &words.pool)) {
+    let spec = read(&words.spec)?;
+    match lab::check_node(&spec, &words.node, (&words.work, &words.pool)) {
         Ok(()) => Ok(exit::FINE),
         Err(unfit) => {
             out!("{}", fault::text(&unfit));

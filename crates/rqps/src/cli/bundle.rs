@@ -51,7 +51,7 @@ pub(super) fn write(words: &BundleArgs) -> Result<u8> {
     let head = BundleHead {
         format: BUNDLE_FORMAT,
         rqps_version: env!("CARGO_PKG_VERSION").to_owned(),
-        plan_hash: file::hash(&plan),
+        plan_hash: plan.hash().to_owned(),
         targets,
         left_out,
         files: Vec::new(),

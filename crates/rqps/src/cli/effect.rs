@@ -13,7 +13,7 @@ use rqps_dbms::{self as dbms, UserConfig, UserConfigs};
 use rqps_host::fingerprint::Fingerprint;
 use rqps_lab::benchmarks;
 use rqps_lab::lab::Accepted;
-use rqps_lab::plan::Plan;
+use rqps_lab::plan::{Plan, PlanDraft};
 use rqps_model::benchmark::BenchmarkParameters;
 use rqps_model::build::{BuildSource, Dbms};
 use rqps_model::dialect::Dialect;
@@ -375,7 +375,7 @@ fn absolute(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The path of the first one.
-pub(super) fn refuse_brought_builds(plan: &Plan, unpacked: &Path) -> Result<()> {
+pub(super) fn refuse_brought_builds(plan: &PlanDraft, unpacked: &Path) -> Result<()> {
     let root = unpacked.canonicalize().unwrap_or_else(|_| unpacked.to_owned());
     let inside = |path: &Path| {
         let real = path.canonicalize().unwrap_or_else(|_| absolute(path));

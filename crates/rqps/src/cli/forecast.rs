@@ -63,7 +63,7 @@ pub(super) struct Pass {
 /// # Errors
 /// A glob that matches no step.
 pub(super) fn passes(plan: &Plan) -> Result<Vec<Pass>> {
-    let all = [(plan.counting(), results::COUNTS), (plan.profiling(), results::PROFILES)];
+    let all = [(plan.counting()?, results::COUNTS), (plan.profiling()?, results::PROFILES)];
     let all = all.into_iter().filter_map(|(pass, folder)| Some((pass?, folder)));
     let estimated = all.map(|(plan, folder)| {
         let phases = plan.targets.first().map(|first| plan.phases(first)).transpose()?;

@@ -6,7 +6,7 @@ use crate::cli::args::{Compare, Folders};
 use crate::cli::folders;
 use rqps_analysis::layout::layout_noise;
 use rqps_host::host;
-use rqps_lab::plan::Plan;
+use rqps_lab::plan::PlanDraft;
 use rqps_model::build::{BuildSource, Dbms};
 use rqps_model::host::fingerprint;
 use rqps_model::target::Target;
@@ -17,7 +17,7 @@ use rqps_results as results;
 ///
 /// # Errors
 /// As [`tau`].
-pub(super) fn set(plan: &mut Plan, words: &Compare) -> Result<()> {
+pub(super) fn set(plan: &mut PlanDraft, words: &Compare) -> Result<()> {
     let here = words.hosts.on.is_none() && words.shape.server_host.is_none();
     if here && words.rules.tau.is_none() {
         let delta = words.rules.delta;

@@ -27,7 +27,7 @@ use rqps_lab::benchmarks;
 use rqps_lab::campaign;
 use rqps_lab::lab::{self, ExecutionOptions, fault};
 use rqps_lab::plan::{
-    Auto, Blocks, CountingPass, Interleave, Plan, ProfilingPass, cost, file, words,
+    Auto, Blocks, CountingPass, Interleave, Plan, PlanDraft, ProfilingPass, cost, file, words,
 };
 use rqps_model::benchmark::{Idle, Placement, Workload};
 use rqps_model::bounded;
@@ -112,7 +112,7 @@ pub(super) fn compare(words: &Compare) -> Result<u8> {
 
 /// The plan of `rqps compare` and `rqps plan`.
 fn compared(words: &Compare) -> Result<Plan> {
-    let mut plan = plan_of(&words.targets, &words.shape)?;
+    let (mut plan, file) = drafted(&words.targets, &words.shape)?;
     own_workload::allow_shell(&mut plan, words.guest.allow_shell)?;
     plan.gate = gate::said(&words.rules);
     layout_tau::set(&mut plan, words)?;
@@ -122,8 +122,7 @@ fn compared(words: &Compare) -> Result<Plan> {
     if words.profile {
         plan.profile = Some(PROFILING_PASS);
     }
-    file::check(&plan).context("make a plan from these arguments")?;
-    Ok(plan)
+    built(plan, file)
 }
 
 /// The pass of `compare --profile`. An odd rate does not keep step with timers.
@@ -153,11 +152,10 @@ pub(super) fn count(words: &Count) -> Result<u8> {
         options: words.options.clone(),
         ..quickstart_shape()
     };
-    let mut plan = plan_of(&words.targets, &shape)?;
+    let (mut plan, file) = drafted(&words.targets, &shape)?;
     plan.workload.counted_statements = Some(words.statements);
     plan.workload.simulated_caches = words.simulate;
-    let plan = plan.with_counted_loads();
-    file::check(&plan).context("make a plan from these arguments")?;
+    let plan = built(plan.with_counted_loads(), file)?;
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
     let consent = brought::own(&plan, &words.folders)?;
     let place = (&words.folders, Hosts::default(), &consent);
@@ -171,7 +169,7 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let Some(first) = plan.targets.first() else { bail!("plan: no target") };
     let phases = plan.phases(first)?;
     let cost = cost::estimate(&plan, &phases);
-    print::data(&file::print(&plan));
+    print::data(&file::print(&plan)?);
     out!("# {}", forecast::time(&plan, &cost)?);
     for line in forecast::lines(&plan, &cost, &words.folders)? {
         out!("# {line}");
@@ -181,7 +179,7 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     }
     out!(
         "# plan {}; a step about {}, a run about {}",
-        file::hash(&plan),
+        plan.hash(),
         units::duration(seconds(cost.step_seconds)),
         units::duration(seconds(cost.run_seconds))
     );
@@ -228,7 +226,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     let text = bounded::text(&path, bounded::WRITTEN_MAX)
         .with_context(|| format!("read the plan {}", path.display()))?;
     let used = || format!("use the plan {}", path.display());
-    let plan = file::parse(&text).with_context(used)?;
+    let plan = file::draft(&text).with_context(used)?;
     let plan = own_workload::of_plan(plan, &path).with_context(used)?;
     let mut folders = words.folders.clone();
     let mut brings_configs = false;
@@ -253,6 +251,12 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
 
 /// Makes the plan from the command line.
 pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> {
+    let (plan, file) = drafted(targets, shape)?;
+    built(plan, file)
+}
+
+/// What words ask for, and the workload file that they name.
+fn drafted(targets: &[String], shape: &WorkloadArgs) -> Result<(PlanDraft, Option<PathBuf>)> {
     let said = own_workload::benchmark(&shape.bench)?;
     let spec = said.spec;
     let (mut workload, order) = (spec.workload)(&shape.preset).map_err(anyhow::Error::msg)?;
@@ -298,9 +302,8 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
     let preset = (spec.preset)(&shape.preset);
     let all = configured(targets, preset.config)?;
     let interleave = interleave(shape, &all, &workload, preset.is_published);
-    let plan = Plan {
+    let plan = PlanDraft {
         targets: all,
-        benchmark: spec.name.to_owned(),
         order: shape.order.map_or(order, OrderWord::steps),
         steps: shape.steps.clone(),
         workload,
@@ -313,11 +316,15 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         count: None,
         profile: None,
     };
-    file::check(&plan).with_context(|| match &said.file {
+    Ok((plan, said.file))
+}
+
+/// Checks what words ask for; `file` is the workload file that they name.
+fn built(plan: PlanDraft, file: Option<PathBuf>) -> Result<Plan> {
+    Plan::build(plan).with_context(|| match &file {
         Some(path) => format!("use the workload file {}", path.display()),
         None => "make a plan from these arguments".to_owned(),
-    })?;
-    Ok(plan)
+    })
 }
 
 /// The targets. A target without a configuration gets that of the preset.

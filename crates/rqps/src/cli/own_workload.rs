@@ -17,7 +17,7 @@ use rqps_host::child::{self, ChildTask};
 use rqps_host::confinement;
 use rqps_host::fingerprint::Fingerprint;
 use rqps_lab::benchmarks::{self, BenchmarkSpec};
-use rqps_lab::plan::{Plan, file};
+use rqps_lab::plan::{Plan, PlanDraft};
 use rqps_model::benchmark::Workload;
 use rqps_model::bounded;
 use rqps_model::build::BuildSource;
@@ -195,7 +195,7 @@ fn length_and_hash(path: &Path) -> Result<PinnedFile> {
 /// # Errors
 ///
 /// The benchmark has no such scripts.
-pub(super) fn allow_shell(plan: &mut Plan, is_allowed: bool) -> Result<()> {
+pub(super) fn allow_shell(plan: &mut PlanDraft, is_allowed: bool) -> Result<()> {
     if !is_allowed {
         return Ok(());
     }
@@ -203,7 +203,7 @@ pub(super) fn allow_shell(plan: &mut Plan, is_allowed: bool) -> Result<()> {
         bail!(
             "allow programs: --allow-shell is only for scripts for sysbench\nhint: leave it out; \
              `{}` runs no programs",
-            plan.benchmark
+            plan.benchmark()
         );
     }
     Ok(benchmarks::set(&mut plan.workload, "shell=on")?)
@@ -319,10 +319,9 @@ fn measured_steps(plan: &Plan, steps: Vec<String>) -> Vec<String> {
 /// # Errors
 ///
 /// As [`pin`].
-pub(super) fn of_plan(mut plan: Plan, path: &Path) -> Result<Plan> {
+pub(super) fn of_plan(mut plan: PlanDraft, path: &Path) -> Result<Plan> {
     if plan.is_visitor() {
         pin(&mut plan.workload, &folder_of(path)?)?;
-        file::check(&plan)?;
     }
-    Ok(plan)
+    Ok(Plan::build(plan)?)
 }

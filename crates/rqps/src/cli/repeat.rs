@@ -152,7 +152,7 @@ fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
     let path = place.join("results/plan.toml");
     let used = || format!("use the plan {}", path.display());
     let text = bounded::text(&path, bounded::WRITTEN_MAX).with_context(used)?;
-    let mut plan = file::parse(&text).with_context(used)?;
+    let mut plan = file::draft(&text).with_context(used)?;
     refuse_brought_builds(&plan, place)?;
     for target in &mut plan.targets {
         // A configuration given by its path on the first host has a name in the bundle.
@@ -188,8 +188,7 @@ fn plan_of(place: &Path, targets: &[BundledTarget]) -> Result<Plan> {
     }
     // Files outside the bundle must be unchanged too.
     own_workload::pin(&mut plan.workload, &folder).with_context(used)?;
-    file::check(&plan).with_context(used)?;
-    Ok(plan)
+    Plan::build(plan).with_context(used)
 }
 
 /// A hint for a target whose build is missing; `sums` are the checksums of its builds.

@@ -12,7 +12,8 @@ use thiserror::Error;
 use crate::benchmarks;
 use crate::campaign::stopping;
 use crate::lab::{self, Event, ExecutionOptions};
-use crate::plan::{Blocks, CountingPass, Plan, file};
+use crate::plan::file::PlanError;
+use crate::plan::{Blocks, CountingPass, Plan, PlanDraft};
 use rqps_analysis::VerdictOptions;
 use rqps_analysis::comparison::{Comparison, StepComparison};
 use rqps_builds::{self as obtain, ObtainError, PackageClients, Reason, Said};
@@ -100,11 +101,7 @@ impl<'a> Measuring<'a> {
         if self.options.valgrind.is_none() {
             return Some("valgrind is not installed".to_owned());
         }
-        let plan = self.plan(BisectionPass::Count, &[0], 1);
-        match plan.workload.counted_statements {
-            Some(_) => file::check(&plan).err().map(|error| error.to_string()),
-            None => Some("rqps does not start these targets under valgrind".to_owned()),
-        }
+        self.plan(BisectionPass::Count, &[0], 1).err().map(|error| error.to_string())
     }
 
     /// Measures versions, or finds in the log what was measured of them.
@@ -208,7 +205,7 @@ impl<'a> Measuring<'a> {
         name: &str,
     ) -> Result<Result<Values, (usize, String)>> {
         let out = self.folder.path().join(name);
-        let plan = self.plan(what, places, repeats);
+        let plan = self.plan(what, places, repeats)?;
         let valgrind = self.options.valgrind.clone().filter(|_| what == BisectionPass::Count);
         let options = ExecutionOptions { plan, out, valgrind, ..self.options.clone() };
         let summary = stopping::carry_out(&options, self.events)
@@ -229,19 +226,25 @@ impl<'a> Measuring<'a> {
     }
 
     /// The plan of a measurement: that of the request with other targets.
-    fn plan(&self, what: BisectionPass, places: &[usize], repeats: u32) -> Plan {
+    fn plan(
+        &self,
+        what: BisectionPass,
+        places: &[usize],
+        repeats: u32,
+    ) -> Result<Plan, PlanError> {
         let targets = places.iter().map(|at| self.request.versions[*at].target.clone()).collect();
-        let base = Plan { targets, gate: None, count: None, ..self.options.plan.clone() };
+        let base = PlanDraft { targets, gate: None, count: None, ..self.options.plan.draft() };
         if what == BisectionPass::Count {
             // All versions get the same statements: counts differ by the version alone.
             let count =
                 Some(CountingPass { statements: COUNTED_STATEMENTS, repeats, simulate: false });
-            let counting = Plan { count, ..base.clone() }.counting();
-            return counting.unwrap_or(base);
+            let whole = Plan::build(PlanDraft { count, ..base })?;
+            return Ok(whole.counting()?.unwrap_or(whole));
         }
         // Each measurement has another order and other keys.
         let seed = base.seed.wrapping_add(1 + self.used as u64);
-        Plan { blocks: Blocks::Fixed(repeats), seed, ..base }
+        let loads = base.loads.min(repeats);
+        Plan::build(PlanDraft { blocks: Blocks::Fixed(repeats), loads, seed, ..base })
     }
 
     /// The comparison in a result folder.
