@@ -4,23 +4,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
-use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::cli::bisect_args::{self, BisectArgs};
-use crate::cli::block_args::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
-use crate::cli::completion;
-pub(super) use crate::cli::folder_args::{CacheFolder, Folders};
-use crate::cli::global_args::{Completions, GlobalArgs, HelpWords, Man};
-use crate::cli::history_args::History;
-pub(super) use crate::cli::hosts::HostArgs;
-use crate::cli::import_args::Import;
-pub(super) use crate::cli::rule_args::RuleOptions;
-use crate::cli::rule_args::share;
-use crate::cli::run_args::{BundleArgs, RunArgs};
-pub(super) use crate::cli::run_args::{Format, GuestOptions};
-use crate::cli::site_args::SiteArgs;
-use crate::cli::workload_args::{OrderWord, WorkloadArgs, whole};
+use crate::cli::bisect::{self, BisectArgs};
+use crate::cli::block::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
+use crate::cli::completion::{self, Shell};
+use crate::cli::history::History;
+use crate::cli::hosts::HostArgs;
+use crate::cli::import::Import;
+use crate::cli::site::SiteArgs;
+use crate::cli::workload_args::{HOST, OrderWord, WorkloadArgs, whole};
+use rqps_model::verdict::{AnswersRule, DataRule};
 
 /// Headings of the help.
 const OUTPUT: &str = "Output";
@@ -68,7 +63,7 @@ pub(super) enum Command {
     /// Write a static site over many result sets: reports, series, changes, a feed
     Site(SiteArgs),
     /// Find the version or commit that changed a step, between two targets or among several
-    #[command(mut_args(bisect_args::hide_options_without_effect))]
+    #[command(mut_args(bisect::hide_options_without_effect))]
     Bisect(BisectArgs),
     /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
     Export(Export),
@@ -467,6 +462,206 @@ pub(super) struct Get {
     pub cache: CacheFolder,
 }
 
-fn at_least_1() -> RangedI64ValueParser<u32> {
+pub(super) fn at_least_1() -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..)
+}
+
+/// Folders of results, configurations, work and builds.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = OUTPUT)]
+pub(super) struct Folders {
+    /// Result folder [default: a new folder in ./rqps-results]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Your configurations: DIR/DBMS/NAME.conf, which replace shipped ones of that name [default:
+    /// ./configs, for targets that name their configuration]
+    #[arg(long, value_name = "DIR")]
+    pub configs: Option<PathBuf>,
+    /// Parent of the temporary folder for data and snapshots. rqps removes it at the end; after
+    /// Ctrl-C it stays, and --resume with the same --work uses it [default: beside the results]
+    #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
+    pub work: Option<PathBuf>,
+    /// Folder of debug files by build id (DIR/.build-id/ab/cdef.debug): names of functions of
+    /// stripped builds in counts; repeatable
+    #[arg(long = "debug-dir", value_name = "DIR")]
+    pub debug: Vec<PathBuf>,
+    #[command(flatten)]
+    pub cache: CacheFolder,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct CacheFolder {
+    /// Cache of builds and data sets [default: /var/cache/rqps as root, else the XDG cache folder]
+    #[arg(long = "cache", value_name = "DIR", env = "RQPS_CACHE")]
+    pub cache: Option<PathBuf>,
+}
+
+/// Heading of the help.
+const VERDICT: &str = "Verdict";
+
+/// Thresholds of verdicts (docs/verdicts.md).
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = VERDICT)]
+pub(super) struct RuleOptions {
+    /// Equivalence margin: smallest relative difference that matters [default: 2%]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
+    pub delta: Option<f64>,
+    /// Relative differences up to this size are attributed to code layout [default: 1%]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
+    pub tau: Option<f64>,
+    /// False discovery rate of the listed differences [default: 0.05]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
+    pub q: Option<f64>,
+    /// Give verdicts although targets answer statements differently
+    #[arg(long, value_name = "ignore", value_parser = ignore)]
+    pub answers: Option<AnswersRule>,
+    /// Give verdicts although targets hold different data
+    #[arg(long, value_name = "differ", value_parser = differ)]
+    pub data: Option<DataRule>,
+}
+
+fn ignore(word: &str) -> Result<AnswersRule, String> {
+    let known = (word == "ignore").then_some(AnswersRule::Ignore);
+    known.ok_or_else(|| "the only word is `ignore`".to_owned())
+}
+
+fn differ(word: &str) -> Result<DataRule, String> {
+    let known = (word == "differ").then_some(DataRule::Differ);
+    known.ok_or_else(|| "the only word is `differ`".to_owned())
+}
+
+/// `2%`, `2 %` or `0.02`.
+pub(super) fn share(word: &str) -> Result<f64, String> {
+    let (number, scale) = match word.trim().strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (word.trim(), 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number / scale),
+        _ => Err("write a share as 2% or 0.02".to_owned()),
+    }
+}
+
+const SCRIPTS: &str = "What others made";
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// A plan file, or a bundle (`rqps bundle`) to repeat and compare with; with --resume, the
+    /// result folder
+    #[arg(value_name = "PLAN")]
+    pub plan: PathBuf,
+    /// Resume an interrupted result folder
+    #[arg(long)]
+    pub resume: bool,
+    /// Show the state of each block in the result folder PLAN; measure nothing
+    #[arg(long, conflicts_with_all = ["resume", "on"])]
+    pub status: bool,
+    #[command(flatten)]
+    pub folders: Folders,
+    #[command(flatten)]
+    pub hosts: HostArgs,
+    #[command(flatten)]
+    pub guest: GuestOptions,
+    /// Run a plan or bundle that is new on this host if all that it would use has this hash
+    /// [default: list it with hashes, and ask on a terminal]
+    #[arg(long, value_name = "HASH", help_heading = SCRIPTS)]
+    pub allow: Option<String>,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+    /// Format of the report on stdout; the result folder also gets report.html
+    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
+    pub format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BundleArgs {
+    /// The result folder
+    #[arg(value_name = "DIR", add = ArgValueCompleter::new(completion::result_folders))]
+    pub folder: PathBuf,
+    /// The bundle to write, such as results.tar.gz
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Permissions for servers that rqps does not run.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct GuestOptions {
+    /// On a server given by a DSN: keep the tables in the schema or database that rqps made for
+    /// them [default: remove them at the end of each block]
+    #[arg(long, help_heading = HOST)]
+    pub keep: bool,
+    /// On a server given by a DSN where rqps may not make a schema or database of its own: drop
+    /// these tables because the benchmark needs their names. Their data are lost
+    #[arg(long = "replace-tables", value_name = "NAME", value_delimiter = ',')]
+    #[arg(help_heading = HOST)]
+    pub replace: Vec<String>,
+    /// On a server given by a DSN: run statements of a workload file that may change rows, without
+    /// a question
+    #[arg(long, help_heading = HOST)]
+    pub yes: bool,
+    /// Let scripts for sysbench run programs (os.execute, io.popen). A script may then do whatever
+    /// you may
+    #[arg(long, help_heading = SCRIPTS)]
+    pub allow_shell: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Format {
+    Text,
+    Tsv,
+    Csv,
+    Json,
+    Markdown,
+    Html,
+}
+
+/// Heading of the help.
+const GLOBAL: &str = "All commands";
+
+#[derive(Debug, Args)]
+pub(super) struct GlobalArgs {
+    /// Form of the progress on stderr [default: a bar on a terminal, else plain lines]
+    #[arg(long, global = true, value_enum, value_name = "FORM", help_heading = GLOBAL)]
+    pub progress: Option<ProgressForm>,
+    /// Print no progress and no notes: only the result, and errors
+    #[arg(short, long, global = true, conflicts_with = "progress", help_heading = GLOBAL)]
+    pub quiet: bool,
+    /// Colours of the text report [default: on a terminal, unless NO_COLOR is set]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", help_heading = GLOBAL)]
+    #[arg(default_value = "auto", hide_default_value = true)]
+    pub color: ColorChoice,
+}
+
+/// The form of progress messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProgressForm {
+    /// A moving line
+    Bar,
+    /// Lines
+    Plain,
+    /// One JSON object per line, for programs (docs/command_line.md)
+    Json,
+    /// Nothing
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HelpWords {
+    /// A topic or a command [default: list the topics]
+    #[arg(value_name = "TOPIC", add = ArgValueCompleter::new(completion::topics))]
+    pub topic: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Man {
+    /// The folder for the pages; it is made if it is not there
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }

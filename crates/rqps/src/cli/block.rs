@@ -1,17 +1,17 @@
 //! `rqps block`: measures one block of a specification. Executors start it; it is not for users.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
+use clap::Args;
 
-use crate::cli::block_args::{BlockArgs, CheckNodeArgs, ClearBlockArgs};
-use crate::cli::brought::Origin;
+use crate::cli::brought::{self, Origin};
 use crate::cli::effect::Effect;
-use crate::cli::execution_options::execution_options;
+use crate::cli::program::execution_options;
 use crate::cli::progress::Display;
-use crate::cli::{brought, exit, folders, vector};
+use crate::cli::{exit, folders, vector};
 use rqps_dbms as dbms;
 use rqps_host::beneath;
 use rqps_lab::lab::{self, Accepted, ClientLine, ExecutionOptions, fault};
@@ -121,4 +121,55 @@ fn remove_interrupted(out: &Path) -> Result<()> {
 /// Removes what a block left that was started with the folder `out` of a pool, once it has ended.
 pub(super) fn clear(words: &ClearBlockArgs) -> Result<u8> {
     lab::clear_block(&words.work, &words.out, &folders::mark_key()?).map(|()| exit::FINE)
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BlockArgs {
+    /// File with the block specification
+    pub spec: PathBuf,
+    /// Folder for the runs and the report
+    #[arg(long)]
+    pub out: PathBuf,
+    /// Folder for data and snapshots
+    #[arg(long)]
+    pub work: Option<PathBuf>,
+    /// Name of this host in a pool: then the folder of --work is shared with other blocks
+    #[arg(long, requires = "work")]
+    pub node: Option<String>,
+    /// Stop when standard input ends, because the process that started this one is gone
+    #[arg(long)]
+    pub life_line: bool,
+    /// The same, and ask that process for drivers on standard output
+    #[arg(long, conflicts_with = "life_line")]
+    pub client_line: bool,
+    /// Cache of builds and data sets
+    #[arg(long, env = "RQPS_CACHE")]
+    pub cache: Option<PathBuf>,
+    /// Measure it without an executor if all that it would use has this hash
+    #[arg(long, value_name = "HASH")]
+    pub allow: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckNodeArgs {
+    /// File with the block specification
+    pub spec: PathBuf,
+    /// Name of this host in the pool
+    #[arg(long)]
+    pub node: String,
+    /// Folder for data and snapshots
+    #[arg(long)]
+    pub work: PathBuf,
+    /// Folder that all hosts of the pool share
+    #[arg(long)]
+    pub pool: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ClearBlockArgs {
+    /// The block's folder for runs and report
+    pub out: PathBuf,
+    /// The block's folder for data and snapshots
+    #[arg(long)]
+    pub work: PathBuf,
 }

@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 
 use crate::cli::args::{Builds, Get};
+use crate::cli::program::stop_flag;
 use crate::cli::progress::Display;
-use crate::cli::stop::stop_flag;
 use crate::cli::{exit, folders};
 use rqps_builds::catalogue::{self, Entry};
 use rqps_builds::listing::releases;

@@ -6,9 +6,8 @@ use std::path::{Component, Path};
 
 use anyhow::{Context, Result, bail};
 
+use crate::cli::args::{BundleArgs, RuleOptions};
 use crate::cli::compared::Compared;
-use crate::cli::rule_args::RuleOptions;
-use crate::cli::run_args::BundleArgs;
 use crate::cli::{exit, folders, gate, own_workload, report};
 use rqps_dbms as dbms;
 use rqps_lab::benchmarks;

@@ -1,14 +1,14 @@
 //! `rqps doctor`: noise sources and achievable resolution of this host.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-use crate::cli::args::{Doctor, DoctorFormat};
-use crate::cli::doctor_measure::{self, Measured};
+use crate::cli::args::{Doctor, DoctorFormat, GuestOptions};
+use crate::cli::workload_args::{BlocksWord, WorkloadArgs};
 use crate::cli::{doctor_layout, exit, folders, hosts, measure};
 use rqps_analysis as analyze;
 use rqps_analysis::calibration::{FALSE_ALARM_ALPHA, KindPromise, Resolution, SLOT_ALPHA, promise};
@@ -17,7 +17,7 @@ use rqps_host::host;
 use rqps_host::noise::findings::{self, FindingLevel, HostFinding};
 use rqps_host::noise::{canary, readings};
 use rqps_lab::campaign::{self, Calibrated};
-use rqps_lab::plan::words;
+use rqps_lab::plan::{Plan, words};
 use rqps_model::escape;
 use rqps_model::gate::{Calibration, Canary};
 use rqps_model::host::{Host, fingerprint};
@@ -143,13 +143,13 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     }
     // Errors must show the target as written, which the labels would hide.
     words::targets(&[target.to_owned()])?;
-    let shape = doctor_measure::shape(said, AA_BLOCKS);
+    let shape = doctor::shape(said, AA_BLOCKS);
     let targets = [format!("a={target}"), format!("a-again={target}")];
     let plan = measure::plan_of(&targets, &shape)?;
     hosts::refuse_server(&plan, "rqps doctor --aa")?;
     let calibrations = folders::calibrations();
     let kept = ("a calibration", calibrations.as_path());
-    let (out, code) = match doctor_measure::carry_out(said, plan, kept)? {
+    let (out, code) = match doctor::carry_out(said, plan, kept)? {
         Measured::Done(out, code) => (out, code),
         Measured::Stopped => return Ok(exit::INTERRUPTED),
     };
@@ -266,4 +266,57 @@ fn calibration_text(
         let _ = writeln!(text, "The canaries found {} disturbed blocks.", known.out_of_range);
     }
     text
+}
+
+const SYSBENCH: &str = "sysbench";
+
+/// The workload as given, with defaults for what it leaves out: this number of blocks, and a few
+/// short steps of sysbench.
+pub(super) fn shape(said: &Doctor, blocks: u32) -> WorkloadArgs {
+    let mut shape = said.shape.clone();
+    shape.blocks = Some(shape.blocks.unwrap_or(BlocksWord::Number(blocks)));
+    if shape.steps.is_empty() && shape.bench == [SYSBENCH] {
+        shape.steps = measure::SHORT_STEPS.map(str::to_owned).to_vec();
+    }
+    shape
+}
+
+/// The end of a measurement.
+pub(super) enum Measured {
+    /// The result folder, and the exit code for it.
+    Done(PathBuf, u8),
+    /// The user stopped it.
+    Stopped,
+}
+
+/// Carries out `plan` and reports its faults. `finding` names what `folder` will keep.
+///
+/// # Errors
+/// The folder cannot be made, or the plan cannot be carried out.
+pub(super) fn carry_out(
+    said: &Doctor,
+    plan: Plan,
+    (finding, folder): (&str, &Path),
+) -> Result<Measured> {
+    // Known now, not after an hour of measuring.
+    std::fs::create_dir_all(folder).with_context(|| {
+        let place = folder.display();
+        format!("keep {finding} in {place}; name another folder with RQPS_STATE")
+    })?;
+    let guest = GuestOptions::default();
+    // An earlier calibration must not judge what makes the next one.
+    let (summary, out) = measure::measure(plan, &said.folders, &guest, Vec::new())?;
+    for fault in &summary.faults {
+        error!("rqps: failed: {fault}");
+    }
+    if summary.interrupted {
+        let out = out.display();
+        info!(
+            "rqps: stopped; finished runs are in {out}\nhint: give the same command again with \
+             --out {out}, and it goes on there"
+        );
+        return Ok(Measured::Stopped);
+    }
+    let code = if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED };
+    Ok(Measured::Done(out, code))
 }

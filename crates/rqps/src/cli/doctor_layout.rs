@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::{Context, Result, bail};
 
 use crate::cli::args::{Doctor, DoctorFormat};
-use crate::cli::doctor_measure::{self, Measured};
+use crate::cli::doctor::{self, Measured};
 use crate::cli::{exit, folders, hosts, measure};
 use rqps_analysis::VerdictOptions;
 use rqps_analysis::layout::{LayoutNoise, layout_noise, layout_rates};
@@ -24,11 +24,11 @@ const BLOCKS: u32 = 6;
 /// `--layout`: measures, stores and prints.
 pub(super) fn measure(said: &Doctor, target: &str) -> Result<u8> {
     let targets = relinked(target, said.relink)?;
-    let plan = measure::plan_of(&targets, &doctor_measure::shape(said, BLOCKS))?;
+    let plan = measure::plan_of(&targets, &doctor::shape(said, BLOCKS))?;
     hosts::refuse_server(&plan, "rqps doctor --layout")?;
     let layouts = folders::layouts();
     let kept = ("layout noise", layouts.as_path());
-    let (out, code) = match doctor_measure::carry_out(said, plan, kept)? {
+    let (out, code) = match doctor::carry_out(said, plan, kept)? {
         Measured::Done(out, code) => (out, code),
         Measured::Stopped => return Ok(exit::INTERRUPTED),
     };

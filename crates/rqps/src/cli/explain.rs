@@ -5,9 +5,8 @@ use anyhow::{Result, bail};
 use crate::cli::args::Explain;
 use crate::cli::compared::Compared;
 use crate::cli::{gate, report};
-use rqps_analysis::Comparison;
-use rqps_analysis::causes;
 use rqps_analysis::comparison::StepComparison;
+use rqps_analysis::{Comparison, causes};
 use rqps_report::{explanation, render_text};
 
 /// `rqps explain`.

@@ -1,6 +1,9 @@
 //! `rqps help`: topics with examples; of a command, its long help.
 
-use anyhow::{Result, bail};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
 use clap::Command;
 
 use crate::cli::exit;
@@ -50,6 +53,15 @@ pub(super) fn explain(mut all: Command, topic: Option<&str>) -> Result<u8> {
         );
     };
     out!("{}", command.render_long_help());
+    Ok(exit::FINE)
+}
+
+/// `rqps man DIR`.
+pub(super) fn write_manual(command: Command, folder: &Path) -> Result<u8> {
+    let doing = || format!("write manual pages into {}", folder.display());
+    fs::create_dir_all(folder).with_context(doing)?;
+    clap_mangen::generate_to(command, folder).with_context(doing)?;
+    info!("rqps: wrote manual pages into {}", folder.display());
     Ok(exit::FINE)
 }
 

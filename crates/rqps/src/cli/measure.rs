@@ -6,35 +6,31 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::cli::args::{
-    CacheFolder, Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions,
+    Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions, RunArgs,
 };
-use crate::cli::brought::{Consent, Origin};
-use crate::cli::execution_options::execution_options;
-use crate::cli::hosts::Hosts;
-use crate::cli::program::{perf, valgrind_for};
+use crate::cli::brought::{self, Consent, Origin};
+use crate::cli::hosts::{self, Hosts};
+use crate::cli::program::{execution_options, perf, valgrind_for};
 use crate::cli::progress::Display;
-use crate::cli::run_args::RunArgs;
 use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
 use crate::cli::{
-    ask_password, brought, exit, folders, forecast, gate, hosts, layout_tau, own_workload, print,
-    repeat, report, vector,
+    ask_password, exit, folders, forecast, gate, layout_tau, own_workload, print, repeat, report,
+    vector,
 };
 use rqps_dbms as dbms;
 use rqps_host::affinity;
-use rqps_lab::benchmarks;
-use rqps_lab::campaign;
 use rqps_lab::lab::{self, ExecutionOptions, fault};
 use rqps_lab::plan::{
     Auto, Blocks, CountingPass, Interleave, Plan, PlanDraft, ProfilingPass, cost, file, words,
 };
+use rqps_lab::{benchmarks, campaign};
 use rqps_model::benchmark::{Idle, Placement, Workload};
-use rqps_model::bounded;
 use rqps_model::build::BuildSource;
 use rqps_model::gate::Calibration;
 use rqps_model::target::Target;
-use rqps_model::units;
+use rqps_model::{bounded, units};
 use rqps_results as results;
 use rqps_results::bundle::Bundle;
 
@@ -61,11 +57,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
     let targets = QUICKSTART_TARGETS.map(str::to_owned).to_vec();
     let plan = plan_of(&targets, &quickstart_shape())?;
     let folders = Folders {
-        out: words.out.clone(),
-        configs: None,
-        work: None,
-        debug: Vec::new(),
-        cache: CacheFolder { cache: None },
+        out: words.out.clone(), ..Folders::default()
     };
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
     // Its settings are the shipped ones.
@@ -77,27 +69,11 @@ fn quickstart_shape() -> WorkloadArgs {
     WorkloadArgs {
         bench: vec!["sysbench".to_owned()],
         preset: "quick".to_owned(),
-        order: None,
         steps: SHORT_STEPS.map(str::to_owned).to_vec(),
         blocks: Some(BlocksWord::Number(3)),
-        min_blocks: None,
-        max_blocks: None,
-        budget: None,
-        loads: None,
-        canaries: Switch::On,
-        clients: None,
         settings: QUICKSTART_SETTINGS.map(str::to_owned).to_vec(),
-        memory_limit: None,
-        rate: None,
-        interleave: None,
-        placement: None,
-        client_hosts: Vec::new(),
-        client_nodes: None,
-        server_address: None,
-        server_host: None,
-        idle: None,
         seed: 1,
-        options: Vec::new(),
+        ..WorkloadArgs::default()
     }
 }
 

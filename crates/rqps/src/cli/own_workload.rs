@@ -9,15 +9,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::cli::args::GuestOptions;
 use crate::cli::brought::confirm;
+use crate::cli::folders;
 use crate::cli::program::program;
-use crate::cli::{folders, guest_load};
 use rqps_bench::spec::CliContext;
 use rqps_bench_lua as lua;
+use rqps_driver::load_changes;
+use rqps_driver::request::RequestBody;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::confinement;
 use rqps_host::fingerprint::Fingerprint;
 use rqps_lab::benchmarks::{self, BenchmarkSpec};
-use rqps_lab::plan::{Plan, PlanDraft};
+use rqps_lab::plan::{Interleave, Plan, PlanDraft};
 use rqps_model::benchmark::Workload;
 use rqps_model::bounded;
 use rqps_model::build::BuildSource;
@@ -253,7 +255,7 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
             target.label
         );
     }
-    let load = guest_load::words(plan, &guests)?;
+    let load = load_words(plan, &guests)?;
     let steps = measured_steps(plan, writes);
     if guests.is_empty() || (steps.is_empty() && load.is_none()) || guest.yes {
         return Ok(());
@@ -324,4 +326,47 @@ pub(super) fn of_plan(mut plan: PlanDraft, path: &Path) -> Result<Plan> {
         pin(&mut plan.workload, &folder_of(path)?)?;
     }
     Ok(Plan::build(plan)?)
+}
+
+/// A description of the loads on the servers of these targets; `None` if no target is loaded.
+///
+/// # Errors
+/// A file cannot be read; a later block would find tables of an earlier one; two targets would load
+/// into one database at the same time.
+fn load_words(plan: &Plan, targets: &[&Target]) -> Result<Option<String>> {
+    let mut words: Vec<String> = Vec::new();
+    let mut places: Vec<&BuildSource> = Vec::new();
+    for target in targets {
+        let Some(RequestBody::LoadFiles(load)) = plan.load_request(target) else { continue };
+        let doing = || format!("load tables on {}", target.label);
+        let dialect = target.dbms.dialect();
+        let found = load_changes::of_load(&load, dialect);
+        let changed = found.map_err(anyhow::Error::msg).with_context(doing)?.relations;
+        let kept = load_changes::undropped(&load, dialect, &changed);
+        if plan.blocks.most() > 1 && !kept.is_empty() {
+            let all: Vec<String> =
+                changed.iter().rev().map(|relation| relation.drop_entry()).collect();
+            let kept: Vec<&str> = kept.iter().map(|relation| relation.name.as_str()).collect();
+            bail!(
+                "load tables on {}: each block loads anew, and `drop` of [load] does not name {}\n\
+                 hint: if nothing else is in them, add drop = {all:?} to [load]",
+                target.label,
+                kept.join(", ")
+            );
+        }
+        if plan.interleave != Interleave::Run && places.contains(&&target.source) {
+            bail!(
+                "load tables on {}: another target loads into the same database\n\
+                 hint: give each target its own database, or use --interleave run",
+                target.label
+            );
+        }
+        places.push(&target.source);
+        let said = load_changes::words(&load, dialect, &changed);
+        if !words.contains(&said) {
+            words.push(said);
+        }
+    }
+    let all = words.join(", or ");
+    Ok((!all.is_empty()).then(|| format!("each block {all}")))
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::json;
 
-use crate::cli::global_args::ProgressForm;
+use crate::cli::args::ProgressForm;
 use rqps_model::escape;
 
 /// Prints a note on standard error, unless notes are off.

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use crate::cli::global_args::ProgressForm;
+use crate::cli::args::ProgressForm;
 use crate::cli::print;
 use rqps_lab::lab::Event;
 use rqps_model::benchmark::RateUnit;
-use rqps_model::escape;
 use rqps_model::load::LoadedFile;
-use rqps_model::units;
+use rqps_model::{escape, units};
 
 /// Minimum interval between plain lines, except for lines worth keeping.
 const PLAIN_PAUSE: Duration = Duration::from_secs(10);

@@ -5,19 +5,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cli::args::{Folders, Format};
-use crate::cli::brought::{Consent, Origin};
+use crate::cli::args::{Folders, Format, RunArgs};
+use crate::cli::brought::{self, Consent, Origin};
 use crate::cli::compared::Compared;
 use crate::cli::effect::{refuse_brought_builds, shown};
-use crate::cli::run_args::RunArgs;
-use crate::cli::{brought, colour, folders, own_workload};
+use crate::cli::{colour, folders, own_workload};
 use rqps_analysis::repetition::repeated;
 use rqps_host::beneath;
 use rqps_lab::benchmarks;
 use rqps_lab::plan::{Plan, file};
-use rqps_model::bounded;
 use rqps_model::build::BuildSource;
-use rqps_model::units;
+use rqps_model::{bounded, units};
 use rqps_report::{render_markdown, render_text, repetition_document, repetition_json};
 use rqps_results as results;
 use rqps_results::bundle::{Bundle, BundledTarget};

@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory, Parser};
 
-use crate::cli::args::{self, Arguments, Command};
-use crate::cli::global_args::ProgressForm;
+use crate::cli::args::{self, Arguments, Command, ProgressForm};
 use crate::cli::{
     bisect, block, builds, bundle, colour, completion, doctor, exit, explain, export, gate, help,
-    hidden, history, import, init, manual, measure, print, report, site, stop, vector,
+    hidden, history, import, init, measure, print, program, report, site, vector,
 };
 use rqps_host::child;
 use rqps_lab::lab::fault;
@@ -29,7 +28,7 @@ pub(crate) fn main() -> ExitCode {
     let all = &arguments.all;
     print::choose(all.progress.or(all.quiet.then_some(ProgressForm::None)));
     colour::choose(all.color);
-    match stop::outlive_file_limits().and_then(|()| run(arguments)) {
+    match program::outlive_file_limits().and_then(|()| run(arguments)) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
@@ -75,7 +74,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Get(get) => builds::get(&get),
         Command::Help(words) => help::explain(Arguments::command(), words.topic.as_deref()),
         Command::Completions(words) => completion::script(words.shell),
-        Command::Man(words) => manual::write(Arguments::command(), &words.folder),
+        Command::Man(words) => help::write_manual(Arguments::command(), &words.folder),
         Command::Driver(words) => return Ok(hidden::driver(words.memory_group.as_deref())),
         Command::SqliteProcess => return Ok(hidden::sqlite_process()),
         Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),

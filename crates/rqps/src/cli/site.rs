@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::{Deserialize, Serialize};
 
+use crate::cli::args::RuleOptions;
 use crate::cli::compared::Compared;
 use crate::cli::history::MAX_P;
 use crate::cli::report::relative;
-use crate::cli::site_args::SiteArgs;
-use crate::cli::{exit, gate};
+use crate::cli::{completion, exit, gate};
 use rqps_analysis::history::{SeriesOptions, SeriesSet, SetPoints, set_points, step_series};
 use rqps_host::beneath::Folder;
 use rqps_lab::lab::fault;
@@ -350,4 +352,33 @@ fn write_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
     }
     results::replace_whole(path, bytes)?;
     Ok(true)
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SiteArgs {
+    /// Result folders, or folders that hold result folders
+    #[arg(required = true, value_name = "DIR")]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    pub folders: Vec<PathBuf>,
+    /// Folder of the site: a new one, or that of an earlier `rqps site`
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Title of the overview and the feed
+    #[arg(long, value_name = "TEXT", default_value = "Benchmark results")]
+    pub title: String,
+    /// Address at which you publish the site, for the feed
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Metric whose changes the overview and the feed list; repeatable
+    #[arg(long = "metric", value_name = "NAME", default_value = "o/s")]
+    pub metrics: Vec<String>,
+    /// In charts by version, look for changes along the first version of each branch (10.4.8,
+    /// 10.5.6, …) and along each branch, not along all versions
+    #[arg(long)]
+    pub branches: bool,
+    /// Render all reports again, also of result sets that did not change
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub rules: RuleOptions,
 }

@@ -18,7 +18,7 @@ pub(super) const HOST: &str = "Host";
 pub(super) const HOSTS: &str = "Other hosts";
 
 /// The workload of a comparison.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct WorkloadArgs {
     /// Benchmark: sysbench, insert, kv, vector, ycsb:LETTERS, orders, sql:FILE for your own
     /// statements, pgbench:SCRIPT@WEIGHT,... for scripts of pgbench (a step for each --bench), or
@@ -173,8 +173,9 @@ pub(super) enum IdleWord {
     Os,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Switch {
+    #[default]
     On,
     Off,
 }
