@@ -1,17 +1,15 @@
 //! One target at work in a block: its server, its steps, and the run folder that they go to.
 
-mod afresh;
 mod counting;
-mod external;
+mod loads;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::lab::event::Event;
 use crate::lab::execution::Execution;
-use crate::lab::progress::Progress;
+use crate::lab::progress::{Event, Progress};
 use crate::lab::step_runner::{self, Measured, StepRunner};
 use crate::lab::target_state::{KeptLoad, TargetState};
 use crate::lab::turn_taking::TurnParticipant;

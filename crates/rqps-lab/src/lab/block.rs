@@ -4,11 +4,10 @@ use anyhow::Result;
 
 use crate::lab::active_run::{self, ActiveRun, Started};
 use crate::lab::execution::Execution;
-use crate::lab::memory;
 use crate::lab::progress::Progress;
 use crate::lab::side_by_side::side_by_side;
 use crate::lab::target_state::TargetState;
-use crate::lab::turns;
+use crate::lab::{memory, turns};
 use crate::plan::{BlockSpec, Interleave, cost};
 use rqps_model::block::BlockRun;
 use rqps_model::run::{RunKey, Status};

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::lab::bounded_lines::BoundedLines;
-use crate::lab::driver_child::{DriverChild, DriverLog};
+use crate::lab::driver_child::{BoundedLines, DriverChild, DriverLog};
 use crate::lab::relay::{ClientLine, FarDriver};
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::{DriverCommand, DriverRequest};

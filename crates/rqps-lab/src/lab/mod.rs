@@ -3,21 +3,17 @@
 
 mod active_run;
 mod block;
-mod bounded_lines;
 mod canaries;
 mod canary_reader;
 mod carry_elsewhere;
 mod carry_out;
 mod client_hosts;
 mod client_nodes;
-mod clock_offset;
 mod count;
-mod decider;
 mod driver_child;
 mod driver_hosts;
 mod driver_process;
 mod driver_team;
-mod event;
 mod execution;
 mod executor;
 mod far;
@@ -35,7 +31,6 @@ mod resolve;
 mod resume;
 mod scheduler;
 mod selection;
-mod server_address;
 mod side_by_side;
 mod step_runner;
 mod take_in;
@@ -47,14 +42,14 @@ mod work_folders;
 
 pub use carry_elsewhere::carry_out_elsewhere;
 pub use carry_out::{carry_out, carry_out_block};
-pub use decider::{Decider, Decision, UndecidedStep};
-pub use event::Event;
 pub use execution::{Accepted, ExecutionOptions, ExecutionSummary};
 pub use executor::{
     BlockState, PlanStatus, RemoteHosts, STOPPED, SlurmPartition, SshHosts, Transport, clear_block,
     preview, status, stop_with_input,
 };
 pub use node_check::check_node;
+pub use progress::Event;
 pub use relay::ClientLine;
 pub use resolve::open_cache;
+pub use scheduler::{Decider, Decision, UndecidedStep};
 pub use work_folders::{HeldHost, HostLock};

@@ -22,11 +22,7 @@ const READINGS: &str = "nodes";
 ///
 /// # Errors
 /// The node is not fit; the text says why.
-pub fn check_node(
-    spec: &BlockSpec,
-    node: &str,
-    (work, pool): (&Path, &Path),
-) -> Result<()> {
+pub fn check_node(spec: &BlockSpec, node: &str, (work, pool): (&Path, &Path)) -> Result<()> {
     let plan = &spec.plan;
     let run_as = work_folders::unprivileged_user(plan)?;
     let bytes = cost::estimate(plan, &[]).disk_bytes;

@@ -12,15 +12,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::lab::event::Event;
 use crate::lab::execution::Execution;
-use crate::lab::fault;
-use crate::lab::guest;
-use crate::lab::memory;
-use crate::lab::progress::Progress;
+use crate::lab::progress::{Event, Progress};
 use crate::lab::side_by_side::side_by_side;
 use crate::lab::step_runner::{Loaded, StepRunner, cause};
 use crate::lab::target_state::{KeptLoad, TargetState};
+use crate::lab::{fault, guest, memory};
 use crate::plan::{PlanDraft, cost, order};
 use rqps_dbms::{ControlPlane, SettleLoad};
 use rqps_host::disk;
@@ -174,7 +171,8 @@ fn existing(execution: &Execution<'_>, state: &TargetState, load: u32) -> Option
     let mut text = Vec::new();
     folder.read_of(name, None).ok()?.read_to_end(&mut text).ok()?;
     let mark: Mark = serde_json::from_slice(&text).ok()?;
-    let same = mark.plan_hash == execution.options.plan.hash() && mark.config_hash == state.config.hash;
+    let same =
+        mark.plan_hash == execution.options.plan.hash() && mark.config_hash == state.config.hash;
     (same && snapshot(state, load).is_dir()).then_some(mark.kept)
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::lab::decider::{Decider, Decision, UndecidedStep};
 use crate::lab::execution::Execution;
 use crate::lab::host_monitor::HostMonitor;
 use crate::lab::progress::Progress;
@@ -208,5 +207,47 @@ fn budget_seconds(execution: &Execution<'_>) -> Option<f64> {
     match execution.options.plan.blocks {
         Blocks::Auto(auto) => auto.budget_seconds,
         Blocks::Fixed(_) => None,
+    }
+}
+
+/// Decides which steps of a plan need more blocks.
+pub trait Decider {
+    /// The decision after a block that counts, or after the last of them when a plan is resumed (0
+    /// for none).
+    ///
+    /// # Errors
+    /// The results so far cannot be judged.
+    fn after(&mut self, block: u32) -> Result<Decision>;
+}
+
+/// The measurements of the next block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Every step.
+    All,
+    /// The steps that are not decided yet, and the steps that they build on.
+    Only {
+        /// The undecided steps.
+        open: Vec<UndecidedStep>,
+        /// All steps that were looked at.
+        steps: usize,
+    },
+    /// Nothing, for this reason.
+    Stop(String),
+}
+
+/// A step that needs more blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndecidedStep {
+    /// Name of the step.
+    pub step: String,
+    /// Pairs after which it is probably decided.
+    pub pairs_needed: u32,
+}
+
+impl UndecidedStep {
+    /// Blocks that it probably still needs after `block`.
+    pub(super) fn more(&self, block: u32) -> u32 {
+        self.pairs_needed.saturating_sub(block).max(1)
     }
 }

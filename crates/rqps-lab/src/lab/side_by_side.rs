@@ -56,7 +56,7 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use crate::lab::event::Event;
+    use crate::lab::progress::Event;
     use crate::lab::progress::TimeChange;
     use crate::plan::cost::{PlannedTask, WorkKind};
 

@@ -13,8 +13,7 @@ use rqps_model::block::BLOCK_FORMAT;
 use rqps_model::build::Manifest;
 use rqps_model::config::Config;
 use rqps_model::gate::CanaryReference;
-use rqps_model::label;
-use rqps_model::units;
+use rqps_model::{label, units};
 
 /// Everything that a host needs to measure one attempt at a block, but for builds and data: it
 /// obtains the builds and loads the data itself.

@@ -174,7 +174,12 @@ mod tests {
     use crate::plan::file;
 
     /// A plan for two targets with clients on these hosts; `workload` is more of its table.
-    fn plan(dbms: &str, interleave: &str, hosts: &str, workload: &str) -> Result<PlanDraft, String> {
+    fn plan(
+        dbms: &str,
+        interleave: &str,
+        hosts: &str,
+        workload: &str,
+    ) -> Result<PlanDraft, String> {
         let text = format!(
             "targets = [\"a={dbms}\", \"b={dbms}\"]\nbenchmark = \"sysbench\"\n\
              order = \"abbreviated\"\nsteps = [\"point-query\"]\nblocks = 2\n\
@@ -283,7 +288,8 @@ mod tests {
     #[test]
     fn whole_steps_alternate_by_default() {
         let mut made = plan("postgres@17.2", "step", "[\"h\"]", "placement = \"os\"").unwrap();
-        let default = |made: &PlanDraft| Interleave::default_of(&made.targets, &made.workload, false);
+        let default =
+            |made: &PlanDraft| Interleave::default_of(&made.targets, &made.workload, false);
         assert_eq!(default(&made), Interleave::Step);
         made.workload.client_hosts = None;
         assert_eq!(default(&made), Interleave::Turns);

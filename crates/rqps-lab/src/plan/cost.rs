@@ -169,7 +169,11 @@ pub fn loads(plan: &PlanDraft) -> Vec<PlannedTask> {
 }
 
 /// A block of these targets and numbered phases, the parts of all targets one after another.
-pub fn block(plan: &PlanDraft, targets: &[&Target], phases: &[(usize, &Phase)]) -> Vec<PlannedTask> {
+pub fn block(
+    plan: &PlanDraft,
+    targets: &[&Target],
+    phases: &[(usize, &Phase)],
+) -> Vec<PlannedTask> {
     let mut tasks: Vec<PlannedTask> =
         canaries(plan).map(|task| task.times(2)).into_iter().collect();
     for target in targets {
@@ -262,7 +266,11 @@ pub fn clear(plan: &PlanDraft) -> PlannedTask {
 }
 
 /// A phase of one target, with its number.
-pub fn phase_task(plan: &PlanDraft, target: &Target, (index, phase): (usize, &Phase)) -> PlannedTask {
+pub fn phase_task(
+    plan: &PlanDraft,
+    target: &Target,
+    (index, phase): (usize, &Phase),
+) -> PlannedTask {
     let rows = u64::from(plan.workload.tables) * plan.workload.rows;
     let usual = Usual::of(target);
     match phase {

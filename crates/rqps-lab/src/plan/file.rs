@@ -15,13 +15,12 @@ use crate::plan::words::{self, TargetParseError};
 use rqps_bench::spec::Interface;
 use rqps_driver::workload::select::SelectError;
 use rqps_model::benchmark::{BackgroundState, BenchmarkParameters, Pace, Phase, Workload};
-use rqps_model::bounded;
 use rqps_model::build::BuildSource;
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_workload::{PinnedFile, SqlLoad, SqlParameter, SqlShape, SqlStep};
 use rqps_model::target::Target;
-use rqps_model::units;
 use rqps_model::verdict::GateRules;
+use rqps_model::{bounded, units};
 use rqps_text::toml_reader::{self, TomlError};
 use rqps_wire::dsn;
 
@@ -656,7 +655,8 @@ mod tests {
         // Measured: 1,330 of three loads of MySQL and the data at work, 430 of Postgres.
         assert!((1_330..2_000).contains(&megabytes), "{megabytes}");
         let targets = words::targets(&["postgres@17.2.0".to_owned()]).expect("words");
-        let megabytes = cost::estimate(&PlanDraft { targets, ..counted }, &[]).disk_bytes / 1_000_000;
+        let megabytes =
+            cost::estimate(&PlanDraft { targets, ..counted }, &[]).disk_bytes / 1_000_000;
         assert!((430..1_330).contains(&megabytes), "{megabytes}");
     }
 
@@ -768,8 +768,11 @@ mod tests {
     #[test]
     fn an_identity_is_of_what_is_measured_and_not_of_how_it_is_written() {
         let text = print(&plan());
-        let by_hand = format!("# A note.\nseed = \"{}\"\n{}", u64::MAX, text.replace(
-            &format!("seed = \"{}\"\n", u64::MAX), ""));
+        let by_hand = format!(
+            "# A note.\nseed = \"{}\"\n{}",
+            u64::MAX,
+            text.replace(&format!("seed = \"{}\"\n", u64::MAX), "")
+        );
         let (written, again) = (parse(&text).expect("a plan"), parse(&by_hand).expect("by hand"));
         assert!(written.is_same(&again));
         let folder = tempfile::tempdir().expect("a folder");

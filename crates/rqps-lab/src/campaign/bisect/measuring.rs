@@ -226,12 +226,7 @@ impl<'a> Measuring<'a> {
     }
 
     /// The plan of a measurement: that of the request with other targets.
-    fn plan(
-        &self,
-        what: BisectionPass,
-        places: &[usize],
-        repeats: u32,
-    ) -> Result<Plan, PlanError> {
+    fn plan(&self, what: BisectionPass, places: &[usize], repeats: u32) -> Result<Plan, PlanError> {
         let targets = places.iter().map(|at| self.request.versions[*at].target.clone()).collect();
         let base = PlanDraft { targets, gate: None, count: None, ..self.options.plan.draft() };
         if what == BisectionPass::Count {

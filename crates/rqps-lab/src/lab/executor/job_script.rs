@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::elsewhere::{RemoteHosts, SlurmPartition};
 use super::unfit_nodes::{FOLDER, is_node};
+use super::{RemoteHosts, SlurmPartition};
 use crate::lab::far::quoted;
 use rqps_host::host;
 

@@ -1,11 +1,9 @@
 //! Folders for the data of blocks on a host of a pool. A block that was killed leaves its data; who
 //! started it removes them, or the next block on that host.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use anyhow::{Context, Result};
 

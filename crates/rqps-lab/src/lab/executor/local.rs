@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::lab::canary_reader::CanaryReader;
 use crate::lab::execution::Execution;
-use crate::lab::executor::seam::{BlockEnd, Executor};
+use crate::lab::executor::{BlockEnd, Executor};
 use crate::lab::progress::Progress;
 use crate::lab::target_state::TargetState;
 use crate::lab::{block, prepare};

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 
+use crate::lab::client_hosts::{self, ServersOn};
 use crate::lab::driver_hosts::DriverHosts;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::far::FarHost;
 use crate::lab::progress::Progress;
 use crate::lab::relay::{ClientSide, Permit};
-use crate::lab::server_address::{self, ServersOn};
 use crate::plan::{Plan, step_files};
 use rqps_model::client_hosts::HostsOfClients;
 
@@ -57,7 +57,7 @@ impl Clients {
                 progress,
             )?,
         };
-        let address = server_address::choose(asked, &server.link, ServersOn::ReachedHost)?;
+        let address = client_hosts::choose(asked, &server.link, ServersOn::ReachedHost)?;
         progress.doing(&server.link.host, "try the network", None);
         check_reach(server, address, &hosts)?;
         let side = ClientSide { address, hosts: hosts.carriers() };

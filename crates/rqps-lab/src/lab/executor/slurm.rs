@@ -13,13 +13,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::cells::{self, Cell, Cells};
-use super::elsewhere::{RemoteHosts, SlurmPartition};
 use super::job_script::{self, Batch};
-use super::seam::{BlockEnd, Executor};
 use super::slurm_batches::{self, Batches};
 use super::slurm_block::{self, TRIES, UnderWay};
 use super::slurm_queue::{self, QueuedTask};
 use super::unfit_nodes::UnfitNodes;
+use super::{BlockEnd, Executor, RemoteHosts, SlurmPartition};
 use crate::lab::far;
 use crate::lab::progress::Progress;
 use crate::plan::BlockSpec;

@@ -5,17 +5,16 @@
 //! finds its jobs again, and one that got no answer learns whether Slurm has taken the job.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use anyhow::{Context, Result};
 
 use super::cells::Cells;
-use super::elsewhere::{RemoteHosts, SlurmPartition};
 use super::job_script::{self, Batch};
 use super::slurm_queue::{self, NoAnswer, QueuedTask};
+use super::{RemoteHosts, SlurmPartition};
 use rqps_model::units::short_hash;
 use rqps_results::{entries, replace_whole};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use super::STOPPED;
 use super::cells::Cell;
-use super::life_line::STOPPED;
 use super::slurm_queue::{self, QueuedTask};
 
 /// Slurm sends its signal up to so many seconds before the end of a job's time limit: a minute that

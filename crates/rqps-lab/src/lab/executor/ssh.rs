@@ -15,9 +15,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::cells::{self, Cell, Cells};
-use super::elsewhere::{RemoteHosts, SshHosts};
-use super::seam::{BlockEnd, Executor};
 use super::server_host::{self, Clients};
+use super::{BlockEnd, Executor, RemoteHosts, SshHosts};
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::far::{
     self, CONNECTION_FAILED, FarHost, SocketFolder, SshLink, quoted, shell_word,

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::link::SshLink;
-use super::shell::shell_word;
+use super::shell_word;
 use crate::lab::progress::Progress;
 use rqps_host::host;
 

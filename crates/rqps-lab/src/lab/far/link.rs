@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use super::shell::shell_word;
+use super::shell_word;
 use crate::lab::take_in;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{CommandOutput, end_group, gather, joined};

@@ -1,11 +1,10 @@
 //! The folder for the sockets of ssh. It goes with the process that made it, however that ends.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
 

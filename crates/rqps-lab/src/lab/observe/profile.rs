@@ -1,16 +1,16 @@
 //! The stacks of the server's processes in the window, as perf samples them.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
-use crate::lab::observe::observer::{Edge, Observed, SampledStacks, StepObserver};
+use crate::lab::observe::{Edge, Observed, SampledStacks, StepObserver};
 use rqps_dbms::ControlPlane;
 use rqps_host::perf::{self, EVENT, Perf, Recorded, Recording};
+use rqps_host::waits::{Looking, Waits};
 use rqps_host::{clock, tree};
-use rqps_model::sampled::{CallGraph, Profiled};
+use rqps_model::sampled::{CallGraph, Profiled, Waited};
 
 /// So long a process must live that is to be sampled.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -153,5 +153,50 @@ impl StepObserver for ProfileObserver {
 
     fn end(self: Box<Self>, observed: &mut Observed) {
         observed.stacks = self.found;
+    }
+}
+
+/// Looks at the threads that serve clients.
+pub(crate) struct WaitObserver {
+    /// Until the window begins.
+    waits: Option<Waits>,
+    looking: Option<Looking>,
+    waited: Option<Waited>,
+}
+
+impl WaitObserver {
+    /// For these processes.
+    pub(crate) fn new(waits: Waits) -> WaitObserver {
+        WaitObserver { waits: Some(waits), looking: None, waited: None }
+    }
+}
+
+impl StepObserver for WaitObserver {
+    fn name(&self) -> &'static str {
+        "waits"
+    }
+
+    fn edge(&mut self, edge: Edge<'_>, _: &mut dyn ControlPlane) -> Result<(), String> {
+        match edge {
+            // All clients are connected and idle: who waits now serves them.
+            Edge::Prepared => self.waits.iter_mut().for_each(Waits::search),
+            Edge::WindowStart => {
+                if let Some(mut waits) = self.waits.take() {
+                    waits.search();
+                    self.looking = Some(Looking::begin(waits));
+                }
+            }
+            Edge::WindowEnd | Edge::Measured(_) => {
+                if let Some(looking) = self.looking.take() {
+                    self.waited = Some(looking.end()?);
+                }
+            }
+            Edge::Second | Edge::Disconnected(_) => {}
+        }
+        Ok(())
+    }
+
+    fn end(self: Box<Self>, observed: &mut Observed) {
+        observed.waited = self.waited;
     }
 }

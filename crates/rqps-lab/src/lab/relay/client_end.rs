@@ -12,10 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 
-use super::message::{ClientSide, ClientWord, ServerWord};
 use super::permit::{DRIVERS, Permit};
-use crate::lab::bounded_lines::BoundedLines;
-use crate::lab::driver_child::{DriverChild, DriverLog};
+use super::{ClientSide, ClientWord, ServerWord};
+use crate::lab::driver_child::{BoundedLines, DriverChild, DriverLog};
 use crate::lab::driver_hosts::DriverHosts;
 
 /// Between two looks whether a driver that says nothing more has ended.

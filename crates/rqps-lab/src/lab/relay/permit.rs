@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::message::CarrierHost;
+use super::CarrierHost;
 use rqps_driver::request::{DriverRequest, RequestBody};
 use rqps_model::endpoint::{Address, Endpoint, ServerKey, Tls};
 

@@ -1,18 +1,17 @@
 //! The end of a relay on the host of the servers: asks for drivers and hands out what they say.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::message::{ClientSide, ClientWord, ServerWord};
-use crate::lab::bounded_lines::BoundedLines;
+use super::{ClientSide, ClientWord, ServerWord};
+use crate::lab::driver_child::BoundedLines;
 
 /// The other end says who carries clients at once.
 const GREETING: Duration = Duration::from_secs(60);

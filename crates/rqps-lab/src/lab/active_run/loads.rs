@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::ActiveRun;
+use super::{ActiveRun, restore};
 use crate::lab::execution::Execution;
 use crate::lab::prepare::{self, Asked};
 use crate::lab::progress::Progress;
@@ -36,5 +36,31 @@ impl ActiveRun<'_> {
     /// True in the first block that starts from its load.
     pub(super) fn is_first_of_load(&self, execution: &Execution<'_>) -> bool {
         self.record.key.block <= execution.options.plan.loads
+    }
+}
+
+impl ActiveRun<'_> {
+    /// Gives the target its data back as they were loaded.
+    pub(super) fn start_afresh(
+        &mut self,
+        execution: &Execution<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let label = self.record.key.label.clone();
+        let number = execution.options.plan.load_of(self.record.key.block);
+        if self.state.is_external() {
+            let logs = self.folder.folder().join("logs");
+            let control = self.control.as_mut();
+            if prepare::load(execution, self.state, control, (&logs, number), progress)?.is_some() {
+                prepare::settle(execution, self.state, control, progress)?;
+            }
+            return Ok(());
+        }
+        progress.doing(&label, "restore the snapshot and start again", None);
+        self.control.stop()?;
+        execution.folders.remove(&self.data)?;
+        restore(execution, self.state, number, &self.data)?;
+        self.control.start()?;
+        Ok(())
     }
 }

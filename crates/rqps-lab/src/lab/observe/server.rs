@@ -1,13 +1,14 @@
 //! The server's log during a step.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::lab::observe::observer::{Edge, Observed, StepObserver};
+use crate::lab::observe::{Edge, Observed, StepObserver};
 use rqps_dbms::{self as dbms, ControlPlane};
-use rqps_model::run::ServerEvent;
+use rqps_model::run::{Counter, ServerEvent};
 
 /// Reads what the server writes into its log from the start of the window on.
 pub(crate) struct ServerLogObserver {
@@ -80,4 +81,45 @@ impl LogPart {
         events.retain(|event| (-1.0..=seconds + 1.0).contains(&event.at_seconds));
         events
     }
+}
+
+/// Reads them before the clients begin and when they are gone. Without a server there are none, and
+/// nothing is missing.
+#[derive(Default)]
+pub(crate) struct DbmsCounterObserver {
+    before: Option<BTreeMap<String, f64>>,
+    moved: Vec<Counter>,
+}
+
+impl StepObserver for DbmsCounterObserver {
+    fn name(&self) -> &'static str {
+        "dbms_counters"
+    }
+
+    fn edge(&mut self, edge: Edge<'_>, control: &mut dyn ControlPlane) -> Result<(), String> {
+        match (edge, &self.before) {
+            (Edge::Prepared, _) => self.before = Some(control.counters(false)?),
+            (Edge::Disconnected(outcome), Some(_)) if outcome.cut.is_some() => {
+                return Err("the step reached its time limit".to_owned());
+            }
+            (Edge::Disconnected(_), Some(before)) => {
+                self.moved = moved(before, control.counters(true)?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(self: Box<Self>, observed: &mut Observed) {
+        observed.counters = self.moved;
+    }
+}
+
+/// Counters that are not what they were. One that is new began at zero.
+fn moved(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>) -> Vec<Counter> {
+    let counter = |(name, after): (String, f64)| {
+        let before = before.get(&name).copied().unwrap_or(0.0);
+        (before != after).then_some(Counter { name, before, after })
+    };
+    after.into_iter().filter_map(counter).collect()
 }
