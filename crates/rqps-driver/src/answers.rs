@@ -9,9 +9,8 @@ use crate::attempt::{ClientEvent, StatementError, Tally};
 use crate::cancel;
 use crate::connection::{Connection, Connector};
 use crate::event::DriverEvent;
-use crate::link::{ControlChannel, LabGone};
+use crate::link::{ControlChannel, LabGone, Stop};
 use crate::request::DriverRequest;
-use crate::stop::Stop;
 use rqps_wire::WireError;
 
 /// Most events.

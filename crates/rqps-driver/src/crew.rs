@@ -4,8 +4,6 @@
 //! orders, cuts intervals while they work, and collects their results. A member that fails or
 //! panics ends the step at once, with its name and message.
 
-mod counting;
-
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,7 +15,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub use self::counting::Events;
 use crate::Stop;
 use crate::clock::Clock;
 use crate::event::{DriverEvent, StepInterval};
@@ -502,6 +499,44 @@ fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("no message; see the driver's log")
+}
+
+/// Events of each member of a counted step.
+#[derive(Clone, Copy, Debug)]
+pub struct Events {
+    /// Events before the count begins.
+    pub warm_up: u64,
+    /// Events that count.
+    pub counted: u64,
+}
+
+impl<T: Send + 'static> WorkerPool<T> {
+    /// Sends all members through the events of the warm-up and then the counted ones. Pauses before
+    /// and after the latter, so that the lab switches the counting on and off. `settle` runs before
+    /// each pause and completes work that the events left.
+    pub fn count_events<W: Write>(
+        &mut self,
+        Events { warm_up, counted }: Events,
+        serving: Option<u32>,
+        settle: &mut dyn FnMut(&mut ControlChannel<W>) -> Result<(), Stop>,
+        link: &mut ControlChannel<W>,
+    ) -> Result<Finished<T>, Stop> {
+        self.order(Order::WarmUpEvents(warm_up));
+        self.answers(link)?;
+        settle(link)?;
+        link.pause_at(&DriverEvent::BeforeCount { serving })?;
+        let cpu_start = tree::own_cpu();
+        self.order(Order::MeasureEvents(counted));
+        while self.is_working() {
+            self.hear(None, link)?;
+        }
+        settle(link)?;
+        let cpu = tree::own_cpu().since(cpu_start);
+        let end = self.clock.now();
+        link.pause_at(&DriverEvent::AfterCount)?;
+        self.over.store(true, Ordering::Relaxed);
+        Ok(Finished { done: std::mem::take(&mut self.done), cpu, end, limited: false })
+    }
 }
 
 #[cfg(test)]

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::connection::Connection;
-use crate::generated_columns;
 use crate::part::{FieldRow, PartRows};
 use crate::request::CsvFile;
 use crate::row_stream::{FillColumn, RowStream, TableFill};
 use crate::script::table::{self, CountedFile};
 use rqps_model::dialect::Dialect;
-use rqps_model::sql_name::Identifier;
-use rqps_text::{CsvPlace, CsvReader, CsvRecord, UTF8_HINT, cuts};
+use rqps_model::sql_name::{Identifier, TableName};
+use rqps_text::{ChangedRelation, CsvPlace, CsvReader, CsvRecord, UTF8_HINT, cuts};
 
 /// Fewest bytes of a part of a file; each part has its own session.
 const PART: u64 = 1 << 20;
@@ -58,7 +57,7 @@ pub(super) fn load(
     let CsvFile { table, hex, .. } = &part.file;
     let records = CsvRecords::open(part, dialect, read)?;
     if dialect == Dialect::Mysql {
-        generated_columns::refuse(table, &records.columns, session)?;
+        refuse_generated(table, &records.columns, session)?;
     }
     if let Some(unknown) = hex.iter().find(|name| !records.columns.contains(name)) {
         let known = records.columns.join(", ");
@@ -199,6 +198,29 @@ fn push_bytes(out: &mut Vec<u8>, digits: &[u8], dialect: Dialect) {
         }
     }
     out.extend_from_slice(digits);
+}
+
+/// Refuses a file with these columns if the server computes one of them.
+fn refuse_generated(
+    table: &TableName,
+    columns: &[String],
+    session: &mut Connection,
+) -> Result<(), String> {
+    let table = ChangedRelation::table(&table.to_string());
+    let sql = table.generated_columns_query();
+    // A server that is only compatible may not tell.
+    let Ok(rows) = session.rows(&sql) else { return Ok(()) };
+    let generated: Vec<String> = rows.into_iter().flatten().flatten().collect();
+    let is_generated =
+        |column: &&String| generated.iter().any(|name| name.eq_ignore_ascii_case(column));
+    match columns.iter().find(is_generated) {
+        None => Ok(()),
+        Some(column) => Err(format!(
+            "`{column}` of {} is a generated column\nhint: the server computes generated columns: \
+             leave the column out of the file",
+            table.name
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use crate::connection::Connector;
 use crate::event::DriverEvent;
-use crate::link::{ControlChannel, LabGone};
+use crate::link::{ControlChannel, LabGone, Stop};
 use crate::part::DriverPart;
 use crate::request::{DriverRequest, RequestBody, VERSION};
-use crate::stop::Stop;
 use crate::{confined, load, load_files, load_parts, measure, tables, turns};
 use rqps_host::cgroup;
 use rqps_model::benchmark::StepBody;

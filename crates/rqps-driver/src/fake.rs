@@ -2,14 +2,15 @@
 //! the whole program are fast and give the same bytes each time. A statement that contains `panic`
 //! panics, to test such clients.
 
-#[cfg(test)]
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Clock;
 use rqps_host::clock::FakeClock;
 use rqps_model::datagen::rng::Rng;
 use rqps_wire::{Prepared, Reply, Value, WireError};
+
+#[cfg(test)]
+use std::sync::Arc;
 
 /// A session of the fake DBMS.
 pub struct Fake {

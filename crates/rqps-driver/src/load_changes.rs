@@ -8,8 +8,7 @@ use std::sync::atomic::Ordering;
 use crate::connection::{Connection, Connector};
 use crate::load_calls;
 use crate::request::FileLoad;
-use crate::sql_file::SqlFile;
-use crate::sqlite_file;
+use crate::sql_file::{self, SqlFile};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::Literal;
 use rqps_text::mysql_dump::{self, DumpedStatement};
@@ -46,7 +45,7 @@ const LOOKED_AT: u64 = 64 << 20;
 /// complete message.
 pub fn check_files(load: &FileLoad, dialect: Dialect) -> Result<(), String> {
     for path in load.schema.iter().chain(&load.index) {
-        if sqlite_file::is_database(path)? {
+        if sql_file::is_database(path)? {
             continue;
         }
         let fault = |why: String| format!("failed to load {}: {why}", path.display());

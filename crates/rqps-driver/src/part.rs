@@ -3,9 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::link::ControlChannel;
+use crate::link::{ControlChannel, Stop};
 use crate::request::{DriverRequest, PartLoad, RequestBody, StepRequest};
-use crate::stop::Stop;
 use rqps_model::benchmark::StepWork;
 
 /// The hooks of one benchmark.

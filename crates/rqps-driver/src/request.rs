@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::script_places::ScriptPlaces;
+use crate::confined::ScriptPlaces;
 use crate::turns::token::{TurnRequest, TurnRules};
 use rqps_model::benchmark::{Pace, Placement, RateUnit, Step, StepBody, StepWork, Workload};
 use rqps_model::dialect::Dialect;

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate;
 use crate::connection::Connection;
-use crate::load_hints;
-use crate::loaders::{COPY_BYTES, send_local};
+use crate::loaders::{self, COPY_BYTES, send_local};
 use crate::part::{FieldRow, PartRows};
 use rqps_model::dialect::{Bulk, Dialect, push_literal};
 use rqps_model::sql_name::Identifier;
@@ -69,7 +69,7 @@ impl TableFill<'_> {
         }
         filled.map_err(|error| {
             let place = stream.rows.place().map(|place| format!("{place}: ")).unwrap_or_default();
-            let hint = load_hints::hint(&error);
+            let hint = loaders::hint(&error);
             format!("failed to fill {}: {place}{error}{hint}", self.name)
         })
     }

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::Stop;
 use crate::client::{Client, Counts};
 use crate::connection::{Connection, Connector};
 use crate::event::DriverEvent;
@@ -14,7 +13,7 @@ use crate::request::{DriverRequest, StepRequest};
 use crate::script::explain as plans;
 use crate::script::program::{Program, compile};
 use crate::script::sources::SharedSources;
-use crate::{outcome, window};
+use crate::{Stop, outcome, window};
 use rqps_model::run::CpuTime;
 use rqps_model::script::Script;
 

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::state::{PREAMBLE, load_script, plain_limit, tell, tell_folders};
-use rqps_driver::confined;
-use rqps_driver::script_places::ScriptPlaces;
+use rqps_driver;
+use rqps_driver::confined::{self, ScriptPlaces};
 use rqps_embed::lua::{
     Binding, LuaJit, LuaState, RandomDraw, Report, RowCells, ScriptHost, StatementEnd,
 };

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
-use rqps_model::bounded;
 
+use rqps_model::bounded;
 use rqps_model::datagen::rng::Rng;
 use rqps_text::{CsvReader, CsvRecord};
 

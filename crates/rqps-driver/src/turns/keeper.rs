@@ -11,8 +11,7 @@ use crate::Stop;
 use crate::event::DriverEvent;
 use crate::link::ControlChannel;
 use crate::request::DriverCommand;
-use crate::turns::heartbeat::Heartbeat;
-use crate::turns::token::{TurnPhase, TurnRules, TurnToken};
+use crate::turns::token::{Heartbeat, TurnPhase, TurnRules, TurnToken};
 
 /// Between two reports of the state.
 const REPORT: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -490,6 +490,36 @@ fn own_time_of(phase: TurnPhase) -> usize {
 fn slice(rules: &TurnRules, event_ns: u64) -> u64 {
     let whole = event_ns.saturating_mul(EVENTS_PER_SLICE);
     if whole > rules.window_ns / SLICES_LEAST { rules.turn_ns } else { whole.max(rules.turn_ns) }
+}
+
+/// After so long without a sign of life a driver in its turn stands still, whatever its server
+/// does.
+pub const STALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The signs of life of one target's driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Heartbeat {
+    place: usize,
+    /// Signs so far.
+    ticks: u32,
+    /// When the last one was seen, or the last turn of another target.
+    since: Instant,
+}
+
+impl Heartbeat {
+    /// The driver of the target at `place`, which lives now.
+    pub fn of(place: usize) -> Heartbeat {
+        Heartbeat { place, ticks: 0, since: Instant::now() }
+    }
+
+    /// Looks: true if the driver has the token and gave no sign of life for [`STALL_TIMEOUT`].
+    pub fn is_gone(&mut self, token: &TurnToken) -> bool {
+        let ticks = token.ticks(self.place);
+        if ticks != self.ticks || token.holder() != Some(self.place) {
+            (self.ticks, self.since) = (ticks, Instant::now());
+        }
+        self.since.elapsed() > STALL_TIMEOUT
+    }
 }
 
 #[cfg(test)]

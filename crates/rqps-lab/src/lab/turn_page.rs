@@ -10,8 +10,7 @@ use anyhow::{Result, bail};
 use crate::lab::driver_process::DriverProcess;
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::DriverCommand;
-use rqps_driver::turns::heartbeat::Heartbeat;
-use rqps_driver::turns::token::{TurnPhase, TurnRules, TurnToken};
+use rqps_driver::turns::token::{Heartbeat, TurnPhase, TurnRules, TurnToken};
 
 /// Time limit for another host to make the page.
 const ANSWER: Duration = Duration::from_secs(30);

@@ -5,8 +5,7 @@ use std::cell::Cell;
 use anyhow::{Result, bail};
 
 use crate::lab::turn_page::TurnPage;
-use rqps_driver::turns::heartbeat::{Heartbeat, STALL_TIMEOUT};
-use rqps_driver::turns::token::TurnRequest;
+use rqps_driver::turns::token::{Heartbeat, STALL_TIMEOUT, TurnRequest};
 use rqps_model::run::{HostUsage, Usage};
 
 /// The reason why figures of the whole host are missing.
