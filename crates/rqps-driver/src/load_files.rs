@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate;
 use crate::connection::{Connection, Connector};
 use crate::csv_rows::{self, CsvPart};
 use crate::event::{DriverEvent, FileProgress};
@@ -419,61 +418,47 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Smaller files are not reported: their bytes say nothing of their statements' time.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// Watches a file that is read.
-pub(super) struct FileWatch {
-    file: String,
-    bytes: u64,
-    read: Arc<AtomicU64>,
-    begun: Instant,
+/// Watches a file that one session reads.
+struct FileWatch {
+    file: SharedFile,
     told: Instant,
 }
 
 impl FileWatch {
     /// Begins now.
-    pub(super) fn over(path: &Path) -> FileWatch {
-        let now = Instant::now();
-        FileWatch {
-            file: name_of(path),
-            bytes: length_of(path),
-            read: Arc::default(),
-            begun: now,
-            told: now,
-        }
+    fn over(path: &Path) -> FileWatch {
+        let (file, now) = (SharedFile::new(path, 1), Instant::now());
+        file.begun.get_or_init(|| now);
+        FileWatch { file, told: now }
     }
 
     /// The counter of bytes for the reader of the file.
-    pub(super) fn counter(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.read)
+    fn counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.file.read)
     }
 
     /// Sends the progress if the last report is some time ago.
-    pub(super) fn tell<W: Write>(&mut self, link: &mut ControlChannel<W>) -> Result<(), LabGone> {
-        if self.bytes < LEAST_BYTES || self.told.elapsed() < PAUSE {
+    fn tell<W: Write>(&mut self, link: &mut ControlChannel<W>) -> Result<(), LabGone> {
+        if self.file.bytes < LEAST_BYTES || self.told.elapsed() < PAUSE {
             return Ok(());
         }
         self.told = Instant::now();
-        link.say(&DriverEvent::LoadingFile(FileProgress {
-            file: self.file.clone(),
-            bytes: self.read.load(Ordering::Relaxed),
-            of: self.bytes,
-            seconds: self.begun.elapsed().as_secs_f64(),
-        }))
+        link.say(&DriverEvent::LoadingFile(self.file.progress()))
     }
 
     /// The file is loaded.
-    pub(super) fn loaded(self, rows: u64) -> LoadedFile {
-        let FileWatch { file, bytes, begun, .. } = self;
-        LoadedFile { file, bytes, rows, seconds: begun.elapsed().as_secs_f64() }
+    fn loaded(self, rows: u64) -> LoadedFile {
+        LoadedFile { rows, ..self.file.loaded() }
     }
 }
 
 /// The name of a file without folders.
-pub(super) fn name_of(path: &Path) -> String {
+fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// The length of a file; 0 if it cannot be read, which its reader reports.
-pub(super) fn length_of(path: &Path) -> u64 {
+fn length_of(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |facts| facts.len())
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate;
 use crate::connection::Connection;
 use crate::loaders::{self, COPY_BYTES, send_local};
 use crate::part::{FieldRow, PartRows};

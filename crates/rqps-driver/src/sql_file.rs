@@ -200,10 +200,10 @@ mod sqlite_file_tests {
         assert!(is_database(&folder.path().join("none")).unwrap_err().contains("none"));
         let target = Endpoint::File { path: copied.clone(), library: None };
         fs::write(folder.path().join("b.db-wal"), "old").unwrap();
-        copy(&source, &target, true).unwrap();
+        copy_database(&source, &target, true).unwrap();
         assert_eq!(fs::read(&copied).unwrap(), fs::read(&source).unwrap());
         assert!(!folder.path().join("b.db-wal").exists());
-        let refused = |target: &Endpoint, is_first| copy(&source, target, is_first).unwrap_err();
+        let refused = |target: &Endpoint, is_first| copy_database(&source, target, is_first).unwrap_err();
         assert!(refused(&target, false).contains("name it first"));
         let server = Endpoint::Server(Address::Unix("/tmp/s".into()));
         assert!(refused(&server, true).contains("other targets need SQL"));

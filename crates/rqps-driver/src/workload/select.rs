@@ -184,7 +184,7 @@ fn check(pattern: &str, names: &[StepName<'_>]) -> Result<(), SelectError> {
     if glob.is_empty() {
         return malformed("it is empty");
     }
-    if !well_formed(glob) {
+    if compiled(glob).is_none() {
         return malformed("a [ without ]");
     }
     if names.iter().any(|name| name.fits(glob)) {
@@ -208,7 +208,7 @@ fn near<'a>(glob: &str, names: &[&'a str]) -> Vec<&'a str> {
         .iter()
         .map(|name| {
             let contained = !wanted.is_empty() && name.contains(&wanted);
-            (if contained { 0 } else { edit_distance(&wanted, name) }, *name)
+            (if contained { 0 } else { strsim::levenshtein(&wanted, name) }, *name)
         })
         .collect();
     ranked.sort_by_key(|(distance, _)| *distance);
@@ -222,101 +222,18 @@ fn near<'a>(glob: &str, names: &[&'a str]) -> Vec<&'a str> {
 /// Most names in the list.
 const NEAR_MAX: usize = 5;
 
-/// Levenshtein distance: insertions, deletions and replacements of one character.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 /// True if `glob` matches the whole of `name`.
 fn matches(glob: &str, name: &str) -> bool {
-    let glob: Vec<char> = glob.chars().collect();
-    let name: Vec<char> = name.chars().collect();
-    let (mut g, mut n) = (0, 0);
-    // The state to return to if the rest does not match after the last star: the star takes one
-    // more character.
-    let mut retry: Option<(usize, usize)> = None;
-    while n < name.len() {
-        if glob.get(g) == Some(&'*') {
-            retry = Some((g + 1, n));
-            g += 1;
-            continue;
-        }
-        match one(&glob, g, name[n]) {
-            Some(next) => (g, n) = (next, n + 1),
-            None => match retry {
-                Some((after, start)) => {
-                    retry = Some((after, start + 1));
-                    (g, n) = (after, start + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    glob[g..].iter().all(|c| *c == '*')
+    compiled(glob).is_some_and(|pattern| pattern.matches(name))
 }
 
-/// The position in `glob` after the item at `at`, if that item matches `c`.
-fn one(glob: &[char], at: usize, c: char) -> Option<usize> {
-    match glob.get(at)? {
-        '?' => Some(at + 1),
-        '[' => {
-            let end = class_end(glob, at)?;
-            in_class(&glob[at + 1..end], c).then_some(end + 1)
-        }
-        literal => (*literal == c).then_some(at + 1),
+/// Names have no folders: two stars are one.
+fn compiled(glob: &str) -> Option<glob::Pattern> {
+    let mut single = glob.to_owned();
+    while single.contains("**") {
+        single = single.replace("**", "*");
     }
-}
-
-/// The position of the `]` that closes the `[` at `at`. A `]` in the first place is a member.
-fn class_end(glob: &[char], at: usize) -> Option<usize> {
-    let negated = usize::from(glob.get(at + 1) == Some(&'!'));
-    let first = at + 1 + negated;
-    (first + 1..glob.len()).find(|index| glob[*index] == ']')
-}
-
-fn in_class(class: &[char], c: char) -> bool {
-    let (negated, class) = match class.split_first() {
-        Some(('!', rest)) => (true, rest),
-        _ => (false, class),
-    };
-    let mut found = false;
-    let mut index = 0;
-    while index < class.len() {
-        if class.get(index + 1) == Some(&'-') && index + 2 < class.len() {
-            found |= (class[index]..=class[index + 2]).contains(&c);
-            index += 3;
-        } else {
-            found |= class[index] == c;
-            index += 1;
-        }
-    }
-    found != negated
-}
-
-fn well_formed(glob: &str) -> bool {
-    let glob: Vec<char> = glob.chars().collect();
-    let mut at = 0;
-    while at < glob.len() {
-        at = match glob[at] {
-            '[' => match class_end(&glob, at) {
-                Some(end) => end + 1,
-                None => return false,
-            },
-            _ => at + 1,
-        };
-    }
-    true
+    glob::Pattern::new(&single).ok()
 }
 
 #[cfg(test)]

@@ -143,13 +143,13 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     }
     // Errors must show the target as written, which the labels would hide.
     words::targets(&[target.to_owned()])?;
-    let shape = doctor::shape(said, AA_BLOCKS);
+    let shape = shape(said, AA_BLOCKS);
     let targets = [format!("a={target}"), format!("a-again={target}")];
     let plan = measure::plan_of(&targets, &shape)?;
     hosts::refuse_server(&plan, "rqps doctor --aa")?;
     let calibrations = folders::calibrations();
     let kept = ("a calibration", calibrations.as_path());
-    let (out, code) = match doctor::carry_out(said, plan, kept)? {
+    let (out, code) = match carry_out(said, plan, kept)? {
         Measured::Done(out, code) => (out, code),
         Measured::Stopped => return Ok(exit::INTERRUPTED),
     };

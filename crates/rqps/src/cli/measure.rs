@@ -486,7 +486,7 @@ mod tests {
         let configs = |preset: &str| {
             let shape = WorkloadArgs { preset: preset.to_owned(), ..quickstart_shape() };
             let plan = plan_of(&words, &shape).unwrap();
-            plan.targets.into_iter().map(|target| target.config).collect::<Vec<_>>()
+            plan.targets.iter().map(|target| target.config.clone()).collect::<Vec<_>>()
         };
         assert_eq!(configs("c2s60-4g"), ["buffered", "default", "buffered", "default"]);
         assert_eq!(configs("c2s60"), ["default"; 4]);

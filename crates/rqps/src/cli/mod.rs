@@ -16,9 +16,6 @@ mod compared;
 mod completion;
 mod doctor;
 mod doctor_layout;
-
-#[cfg(test)]
-mod documented;
 mod effect;
 pub(crate) mod exit;
 mod explain;
@@ -45,3 +42,6 @@ mod vector;
 mod workload_args;
 
 pub(crate) use run::main;
+
+#[cfg(test)]
+mod tests;

@@ -196,7 +196,7 @@ fn of_nodes(batch: &Batch<'_>, slurm: &SlurmPartition, nodes: u32) -> Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::executor::elsewhere::Transport;
+    use crate::lab::executor::Transport;
 
     #[test]
     fn words_stay_one_option() {

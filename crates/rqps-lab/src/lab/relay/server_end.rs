@@ -214,7 +214,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::lab::relay::message::CarrierHost;
+    use crate::lab::relay::CarrierHost;
 
     const LONG: Duration = Duration::from_secs(3600);
 

@@ -6,7 +6,7 @@ use loom::sync::atomic::AtomicU64;
 use loom::sync::atomic::Ordering::SeqCst;
 use loom::thread;
 
-use super::*;
+use super::super::*;
 
 /// The few numbers that the model needs, and a clock that advances with each look.
 struct ModelPage {
