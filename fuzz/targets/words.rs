@@ -95,7 +95,7 @@ pub(super) fn quantities(bytes: &[u8]) {
     let _ = kv::analyze::stats::old_stalls(&text(bytes)).count();
 }
 
-/// Lines between the lab, its drivers and the other end of a relay.
+/// Lines between the lab, its drivers and the other end of the driver proxy.
 pub(super) fn driver_lines(bytes: &[u8]) {
     for line in text(bytes).lines() {
         if let Ok(word) = line.parse::<DriverCommand>() {
@@ -108,7 +108,7 @@ pub(super) fn driver_lines(bytes: &[u8]) {
         if let Ok(request) = serde_json::from_str::<DriverRequest>(line) {
             let _ = request.task.is_load();
         }
-        lab::relay_line(line);
+        lab::driver_proxy_line(line);
     }
 }
 

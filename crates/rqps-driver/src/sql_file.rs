@@ -203,7 +203,8 @@ mod sqlite_file_tests {
         copy_database(&source, &target, true).unwrap();
         assert_eq!(fs::read(&copied).unwrap(), fs::read(&source).unwrap());
         assert!(!folder.path().join("b.db-wal").exists());
-        let refused = |target: &Endpoint, is_first| copy_database(&source, target, is_first).unwrap_err();
+        let refused =
+            |target: &Endpoint, is_first| copy_database(&source, target, is_first).unwrap_err();
         assert!(refused(&target, false).contains("name it first"));
         let server = Endpoint::Server(Address::Unix("/tmp/s".into()));
         assert!(refused(&server, true).contains("other targets need SQL"));

@@ -88,7 +88,7 @@ fn a_slower_step_fails_the_job_in_one_line() {
     let text = check(set.path(), &[], 1, &["REGRESSION mysql-8.0.33 scan o/s SLOWER 0.500 [0.4"]);
     assert_eq!(text.lines().count(), 2, "{text}");
     // The other way round it is a gain.
-    check(set.path(), &["--base", NEW], 0, &["GAIN mysql-5.6.14 scan o/s FASTER 2.000"]);
+    check(set.path(), &["--baseline", NEW], 0, &["GAIN mysql-5.6.14 scan o/s FASTER 2.000"]);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn wrong_words_end_with_two() {
         (&["--delta", "much"], "write a share as 2% or 0.02"),
         (&["--metrics", "speed"], "unknown metric `speed`"),
         (&["--format", "yaml"], "yaml"),
-        (&["--base", "x"], "no such target"),
+        (&["--baseline", "x"], "no such target"),
         (&["--thresholds", "absent.toml"], "absent.toml"),
     ] {
         check(set.path(), words, 2, &[part]);

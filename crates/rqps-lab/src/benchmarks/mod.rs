@@ -1,7 +1,7 @@
 //! Benchmarks as data: which phases there are, in which order, with which SQL. Each benchmark is a
 //! folder and a row of [`ALL`].
 
-mod judging;
+mod hooks;
 mod registry;
 
 pub use rqps_bench::spec;
@@ -11,7 +11,7 @@ pub use rqps_bench_kv as kv;
 pub use rqps_bench_lua as lua;
 pub use rqps_bench_vector as vector;
 
-pub use judging::{
+pub use hooks::{
     compare, compare_measured, digest, document, import_format, import_formats, measure, render,
     sections, write_families, write_report,
 };

@@ -4,7 +4,7 @@
 pub mod bisect;
 mod stopping;
 
-pub use stopping::{carry_out, carry_out_elsewhere};
+pub use stopping::run_plan;
 
 use std::path::{Path, PathBuf};
 

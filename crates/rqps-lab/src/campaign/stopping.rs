@@ -18,29 +18,20 @@ use rqps_model::metric::Metric;
 use rqps_model::verdict::{LookSchedule, Rules};
 use rqps_results as results;
 
-/// Carries out a plan until its steps are decided or its blocks are measured.
+/// Measures a plan, here or on `hosts`, until its steps are decided or its blocks are measured.
 ///
 /// # Errors
-/// As [`lab::carry_out`]; the results so far cannot be judged.
-pub fn carry_out(
+/// As [`lab::run_plan`] and [`lab::run_plan_on`]; the results so far cannot be judged.
+pub fn run_plan(
     options: &ExecutionOptions,
+    hosts: Option<&RemoteHosts>,
     events: &mut dyn FnMut(Event),
 ) -> Result<ExecutionSummary> {
     let mut decider = StopRule::new(&options.plan, options.out.clone());
-    lab::carry_out(options, &mut decider, events)
-}
-
-/// The same on other hosts.
-///
-/// # Errors
-/// As [`lab::carry_out_elsewhere`]; the results so far cannot be judged.
-pub fn carry_out_elsewhere(
-    options: &ExecutionOptions,
-    place: &RemoteHosts,
-    events: &mut dyn FnMut(Event),
-) -> Result<ExecutionSummary> {
-    let mut decider = StopRule::new(&options.plan, options.out.clone());
-    lab::carry_out_elsewhere(options, place, &mut decider, events)
+    match hosts {
+        Some(hosts) => lab::run_plan_on(options, hosts, &mut decider, events),
+        None => lab::run_plan(options, &mut decider, events),
+    }
 }
 
 /// Looks at the verdicts so far, by the schedule that their error rates are corrected for.

@@ -189,8 +189,8 @@ impl ActiveRun<'_> {
         self.record.debug_build = self.control.debug_build()?;
         self.record.server_settings = self.control.server_settings()?;
         if !self.record.server_settings.is_empty() {
-            let far = execution.options.plan.workload.client_hosts.is_some();
-            let endpoint = match self.control.far_endpoint().filter(|_| far) {
+            let is_remote = execution.options.plan.workload.client_hosts.is_some();
+            let endpoint = match self.control.far_endpoint().filter(|_| is_remote) {
                 Some((endpoint, _)) => endpoint,
                 None => self.control.endpoint().0,
             };
@@ -290,16 +290,10 @@ impl ActiveRun<'_> {
         taking: Option<TurnParticipant<'s>>,
     ) -> StepRunner<'s> {
         let is_sampled = ProfilingPass::is_sampled(self.record.key.block);
-        StepRunner {
-            execution,
-            control: self.control.as_mut(),
-            dialect: self.state.target.dbms.dialect(),
-            storage_engine: self.state.target.storage_engine.as_deref(),
-            label: &self.record.key.label,
-            logs: self.folder.folder().join("logs"),
-            taking,
-            call_graph: is_sampled.then_some(self.state.call_graph),
-        }
+        let call_graph = is_sampled.then_some(self.state.call_graph);
+        let (logs, control) = (self.folder.folder().join("logs"), self.control.as_mut());
+        let runner = StepRunner::new(execution, &self.state.target, control, logs);
+        StepRunner { taking, call_graph, ..runner }
     }
 
     /// False, and written down, if the step rests on one that failed.

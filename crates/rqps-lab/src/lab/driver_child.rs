@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::lab::far::CONNECTION_FAILED;
+use crate::lab::ssh::CONNECTION_FAILED;
 use rqps_host::plain;
 
 /// Bytes at the end of a log in which an error looks for words.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::lab::client_nodes::ClientNodes;
-use crate::lab::far::{self, FarHost, SocketFolder, shell_word};
+use crate::lab::driver_proxy::CarrierHost;
 use crate::lab::progress::Progress;
-use crate::lab::relay::CarrierHost;
+use crate::lab::ssh::{self, PreparedHost, SocketFolder, shell_word};
 use crate::plan::StepFile;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::host;
@@ -25,7 +25,7 @@ pub(super) enum DriverHosts {
     /// This host, by this program, with this cache.
     Here { program: PathBuf, cache: PathBuf },
     /// Hosts that ssh reaches, and the folder for its sockets.
-    Ssh { hosts: Vec<FarHost>, _sockets: SocketFolder },
+    Ssh { hosts: Vec<PreparedHost>, _sockets: SocketFolder },
     /// Nodes of the job of this block.
     Slurm(ClientNodes),
 }
@@ -47,13 +47,13 @@ impl DriverHosts {
         let folder = sockets.path().to_owned();
         // Whatever fails from here on, what is open is closed.
         let mut opened = DriverHosts::Ssh { hosts: Vec::new(), _sockets: sockets };
-        let name = far::program_name(&far::digest_of(program)?);
+        let name = ssh::program_name(&ssh::digest_of(program)?);
         for host in names {
             let there = (host.as_str(), ssh_config, folder.as_path());
-            let far = FarHost::open(there, (program, name.as_str()), progress)
+            let prepared = PreparedHost::open(there, (program, name.as_str()), progress)
                 .with_context(|| format!("use the client host {host}"))?;
             if let DriverHosts::Ssh { hosts, .. } = &mut opened {
-                hosts.push(far);
+                hosts.push(prepared);
             }
         }
         for host in opened.by_ssh() {
@@ -77,7 +77,7 @@ impl DriverHosts {
     }
 
     /// The hosts that ssh reaches; empty for others.
-    pub(super) fn by_ssh(&self) -> &[FarHost] {
+    pub(super) fn by_ssh(&self) -> &[PreparedHost] {
         match self {
             DriverHosts::Here { .. } | DriverHosts::Slurm(_) => &[],
             DriverHosts::Ssh { hosts, .. } => hosts,
@@ -91,7 +91,7 @@ impl DriverHosts {
                 vec![CarrierHost { name: host::name(), datasets: cache.join(DATASETS) }]
             }
             DriverHosts::Ssh { hosts, .. } => {
-                let carrier = |host: &FarHost| CarrierHost {
+                let carrier = |host: &PreparedHost| CarrierHost {
                     name: host.link.host.clone(),
                     datasets: Path::new(&host.folder).join(DATASETS),
                 };
@@ -146,7 +146,7 @@ impl DriverHosts {
         match self {
             DriverHosts::Here { program, .. } => {
                 let mut command = child::command(program, ChildTask::Work);
-                // What a request calls a path begins in the root folder: relay/permit.rs.
+                // What a request calls a path begins in the root folder: driver_proxy/permit.rs.
                 command.arg("driver").current_dir("/");
                 Ok(command)
             }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::lab::driver_child::{BoundedLines, DriverChild, DriverLog};
-use crate::lab::relay::{ClientLine, FarDriver};
+use crate::lab::driver_proxy::{ClientLine, ProxiedDriver};
 use rqps_driver::event::DriverEvent;
 use rqps_driver::request::{DriverCommand, DriverRequest};
 use rqps_host::child::{self, ChildTask};
@@ -57,7 +57,7 @@ enum Carrier {
         cancels: bool,
     },
     /// The rqps that starts drivers for this one.
-    Line(FarDriver),
+    Line(ProxiedDriver),
 }
 
 impl DriverProcess {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, bail};
 
 use crate::lab::client_hosts::ClientHosts;
-use crate::lab::relay::ClientLine;
+use crate::lab::driver_proxy::ClientLine;
 use crate::lab::work_folders::{HostLock, WorkFolders};
 use crate::plan::Plan;
 use rqps_dbms::UserConfigs;

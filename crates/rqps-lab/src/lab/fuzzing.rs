@@ -1,10 +1,10 @@
-//! Entries for the fuzz targets (`fuzz/`): readers of what Slurm prints, of lines of a relay and
-//! of what a server host asks for, which are private otherwise. Nothing else calls them.
+//! Entries for the fuzz targets (`fuzz/`): readers of what Slurm prints, of lines of the driver
+//! proxy and of what a server host asks for, which are private otherwise. Nothing else calls them.
 
 use std::path::{Path, PathBuf};
 
+use crate::lab::driver_proxy::{CarrierHost, ClientWord, Permit, ServerWord};
 use crate::lab::executor::queued_task;
-use crate::lab::relay::{CarrierHost, ClientWord, Permit, ServerWord};
 
 /// A line of the queue of Slurm: seconds that were left of its limit.
 pub fn queue_line(line: &str) -> Option<u64> {
@@ -13,8 +13,8 @@ pub fn queue_line(line: &str) -> Option<u64> {
     task.seconds_left()
 }
 
-/// A line of one end of a relay to the other: true if it is one.
-pub fn relay_line(line: &str) -> bool {
+/// A line of one end of the proxy to the other: true if it is one.
+pub fn driver_proxy_line(line: &str) -> bool {
     serde_json::from_str::<ServerWord>(line).is_ok()
         || serde_json::from_str::<ClientWord>(line).is_ok()
 }

@@ -214,26 +214,13 @@ pub(super) fn load(
     (logs, number): (&Path, u32),
     progress: &mut Progress<'_>,
 ) -> Result<Option<Loaded>> {
-    let dialect = state.target.dbms.dialect();
-    let storage_engine = state.target.storage_engine.as_deref();
     let Some(task) = execution.options.plan.load_request(&state.target) else {
         return Ok(None);
     };
     let label = &state.target.label;
-    let logs = logs.to_owned();
     control.before_load()?;
-    let mut runner = StepRunner {
-        execution,
-        control: &mut *control,
-        dialect,
-        storage_engine,
-        label,
-        logs,
-        taking: None,
-        call_graph: None,
-    };
-    let loaded = runner.load((task, number), progress)?;
-    drop(runner);
+    let loaded = StepRunner::new(execution, &state.target, control, logs.to_owned())
+        .load((task, number), progress)?;
     progress.doing(label, "write the loaded data to disk", None);
     control.after_load()?;
     progress.event(Event::Loaded {

@@ -35,6 +35,7 @@ use rqps_model::run::{
 };
 use rqps_model::sampled::CallGraph;
 use rqps_model::sql_name::Identifier;
+use rqps_model::target::Target;
 
 /// Time between two checks whether to stop and whether the server lives.
 const LOOK: Duration = Duration::from_millis(200);
@@ -63,6 +64,27 @@ pub(super) struct StepRunner<'a> {
     pub(super) taking: Option<TurnParticipant<'a>>,
     /// The method of unwinding stacks of this build; `None` without sampling.
     pub(super) call_graph: Option<CallGraph>,
+}
+
+impl<'a> StepRunner<'a> {
+    /// Without turns and sampling.
+    pub(super) fn new(
+        execution: &'a Execution<'a>,
+        target: &'a Target,
+        control: &'a mut dyn ControlPlane,
+        logs: PathBuf,
+    ) -> StepRunner<'a> {
+        StepRunner {
+            execution,
+            control,
+            dialect: target.dbms.dialect(),
+            storage_engine: target.storage_engine.as_deref(),
+            label: &target.label,
+            logs,
+            taking: None,
+            call_graph: None,
+        }
+    }
 }
 
 /// The result of a load.

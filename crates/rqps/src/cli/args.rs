@@ -283,7 +283,7 @@ pub(super) struct Gate {
     #[arg(add = ArgValueCompleter::new(completion::steps))]
     pub accept: Vec<String>,
     /// Label of the baseline target [default: the first of the plan]
-    #[arg(long, value_name = "LABEL", alias = "base")]
+    #[arg(long, value_name = "LABEL")]
     pub baseline: Option<String>,
     /// Format of the findings
     #[arg(long, value_enum, default_value = "text")]
@@ -335,7 +335,7 @@ pub(super) struct Explain {
     #[arg(add = ArgValueCompleter::new(completion::steps))]
     pub steps: Vec<String>,
     /// Label of the baseline target [default: the first of the plan]
-    #[arg(long, value_name = "LABEL", alias = "base")]
+    #[arg(long, value_name = "LABEL")]
     pub baseline: Option<String>,
     #[command(flatten)]
     pub rules: RuleOptions,
@@ -349,7 +349,7 @@ pub(super) struct Report {
     pub folders: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]. Repeatable, one for each
     /// family (DBMS and storage engine): then each family is relative to its own
-    #[arg(long, value_name = "LABEL", alias = "base")]
+    #[arg(long, value_name = "LABEL")]
     pub baseline: Vec<String>,
     /// Compare each family (DBMS and storage engine) with its own baseline: the one that
     /// --baseline names, or its first target
@@ -408,7 +408,7 @@ pub(super) struct Export {
     #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]
-    #[arg(long, value_name = "LABEL", alias = "base")]
+    #[arg(long, value_name = "LABEL")]
     pub baseline: Option<String>,
     /// csv: a folder of tables; sqlite: one database; folded, pprof: a folder with the sampled
     /// stacks of each step and target

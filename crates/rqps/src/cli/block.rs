@@ -49,7 +49,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     }
     let mut display = Display::new();
     let node = words.node.as_deref();
-    let report = lab::carry_out_block(&options, (&spec, node), &mut |event| display.show(event));
+    let report = lab::run_block(&options, (&spec, node), &mut |event| display.show(event));
     drop(display);
     if is_alive_by_input && options.stop.load(Ordering::Relaxed) {
         remove_interrupted(&options.out)?;

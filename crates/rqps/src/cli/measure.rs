@@ -56,9 +56,7 @@ const QUICKSTART_SETTINGS: [&str; 5] =
 pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
     let targets = QUICKSTART_TARGETS.map(str::to_owned).to_vec();
     let plan = plan_of(&targets, &quickstart_shape())?;
-    let folders = Folders {
-        out: words.out.clone(), ..Folders::default()
-    };
+    let folders = Folders { out: words.out.clone(), ..Folders::default() };
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
     // Its settings are the shipped ones.
     let place = (&folders, Hosts::default(), &Consent::default());
@@ -430,12 +428,7 @@ fn measure_on(
         ..execution_options(plan, out.clone())?
     };
     let mut display = Display::before(later_seconds);
-    let summary = match hosts.on {
-        Some(place) => {
-            campaign::carry_out_elsewhere(&options, place, &mut |event| display.show(event))
-        }
-        None => campaign::carry_out(&options, &mut |event| display.show(event)),
-    };
+    let summary = campaign::run_plan(&options, hosts.on, &mut |event| display.show(event));
     drop(display);
     // Names the folder only if it exists: an early error creates none.
     let summary = summary.with_context(|| match out.is_dir() {

@@ -43,10 +43,7 @@ fn the_token_goes_round_from_gate_to_gate() {
     assert_eq!(take(&other), [0, 1, 1, 0]);
     assert_eq!(token.state(), TurnState { phase: TurnPhase::Sample, turn: 4 });
     token.arrive_at_barrier(1, TurnPhase::Sample);
-    assert_eq!(
-        token.wait(0, TurnState { phase: TurnPhase::WarmUp, turn: 3 }),
-        Some(token.state())
-    );
+    assert_eq!(token.wait(0, TurnState { phase: TurnPhase::WarmUp, turn: 3 }), Some(token.state()));
     token.arrive_at_barrier(0, TurnPhase::Sample);
     assert_eq!((token.first(), take(&token)), (4, [0, 1, 1, 0].repeat(10)));
     assert_eq!(other.state(), TurnState { phase: TurnPhase::Over, turn: 44 });
@@ -100,13 +97,9 @@ fn a_window_shorter_than_a_round_ends_when_all_had_as_many_turns() {
 #[test]
 fn slices_hold_many_events_or_one() {
     let rules = rules(&[0, 1], 2);
-    for (event, want) in [
-        (0, 20 * MS),
-        (MS / 2, 20 * MS),
-        (2 * MS, 40 * MS),
-        (3 * MS, 20 * MS),
-        (u64::MAX, 20 * MS),
-    ] {
+    for (event, want) in
+        [(0, 20 * MS), (MS / 2, 20 * MS), (2 * MS, 40 * MS), (3 * MS, 20 * MS), (u64::MAX, 20 * MS)]
+    {
         assert_eq!(slice(&rules, event), want, "{event}");
     }
 }

@@ -208,7 +208,7 @@ impl<'a> Measuring<'a> {
         let plan = self.plan(what, places, repeats)?;
         let valgrind = self.options.valgrind.clone().filter(|_| what == BisectionPass::Count);
         let options = ExecutionOptions { plan, out, valgrind, ..self.options.clone() };
-        let summary = stopping::carry_out(&options, self.events)
+        let summary = stopping::run_plan(&options, None, self.events)
             .with_context(|| format!("measure {name}"))?;
         if summary.interrupted {
             return Err(Stopped.into());

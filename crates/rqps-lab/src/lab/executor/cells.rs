@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::lab::{far, take_in};
+use crate::lab::{ssh, take_in};
 use crate::plan::BlockSpec;
 use rqps_host::mark::{MarkKey, OwnFolder};
 use rqps_host::plain;
@@ -62,7 +62,7 @@ impl Cells {
         let own = key.claim(&folder).context("keep blocks on their way")?;
         let logs = results.folder().join(LOGS);
         fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
-        let copy = folder.join(far::program_name(&far::digest_of(program)?));
+        let copy = folder.join(ssh::program_name(&ssh::digest_of(program)?));
         if !copy.exists() {
             let partial = folder.join(".program.partial");
             fs::copy(program, &partial)

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use super::unfit_nodes::{FOLDER, is_node};
 use super::{RemoteHosts, SlurmPartition};
-use crate::lab::far::quoted;
+use crate::lab::ssh::quoted;
 use rqps_host::host;
 
 /// Seconds between Slurm's warning and the end of a job's time limit: servers are stopped in that

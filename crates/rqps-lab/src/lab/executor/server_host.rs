@@ -10,10 +10,10 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::lab::client_hosts::{self, ServersOn};
 use crate::lab::driver_hosts::DriverHosts;
+use crate::lab::driver_proxy::{ClientSide, Permit};
 use crate::lab::execution::ExecutionOptions;
-use crate::lab::far::FarHost;
 use crate::lab::progress::Progress;
-use crate::lab::relay::{ClientSide, Permit};
+use crate::lab::ssh::PreparedHost;
 use crate::plan::{Plan, step_files};
 use rqps_model::client_hosts::HostsOfClients;
 
@@ -43,7 +43,7 @@ impl Clients {
     /// # Errors
     /// A client host cannot be used, or does not reach the server host.
     pub(super) fn open(
-        server: &FarHost,
+        server: &PreparedHost,
         options: &ExecutionOptions,
         progress: &mut Progress<'_>,
     ) -> Result<Option<Clients>> {
@@ -68,7 +68,7 @@ impl Clients {
 }
 
 /// Listens at the address on the server host while client hosts connect to it.
-fn check_reach(server: &FarHost, address: IpAddr, clients: &DriverHosts) -> Result<()> {
+fn check_reach(server: &PreparedHost, address: IpAddr, clients: &DriverHosts) -> Result<()> {
     let name = &server.link.host;
     let at = SocketAddr::new(address, 0);
     let mut command =

@@ -19,8 +19,8 @@ use super::slurm_block::{self, TRIES, UnderWay};
 use super::slurm_queue::{self, QueuedTask};
 use super::unfit_nodes::UnfitNodes;
 use super::{BlockEnd, Executor, RemoteHosts, SlurmPartition};
-use crate::lab::far;
 use crate::lab::progress::Progress;
+use crate::lab::ssh;
 use crate::plan::BlockSpec;
 use rqps_model::block::BlockReport;
 
@@ -430,7 +430,7 @@ pub(super) fn preview(
 ) -> Result<String> {
     let folder = cells::path_of(results)?;
     job_script::check(&folder, slurm)?;
-    let program = folder.join(far::program_name(&far::digest_of(program)?));
+    let program = folder.join(ssh::program_name(&ssh::digest_of(program)?));
     let names: Vec<String> = (1..=blocks).map(|block| format!("{block:04}-1")).collect();
     let name = format!("{}-0001", slurm_batches::prefix(&folder));
     let batch =

@@ -17,12 +17,12 @@ use anyhow::{Context, Result};
 use super::cells::{self, Cell, Cells};
 use super::server_host::{self, Clients};
 use super::{BlockEnd, Executor, RemoteHosts, SshHosts};
+use crate::lab::driver_proxy::DriverProxy;
 use crate::lab::execution::ExecutionOptions;
-use crate::lab::far::{
-    self, CONNECTION_FAILED, FarHost, SocketFolder, SshLink, quoted, shell_word,
-};
 use crate::lab::progress::Progress;
-use crate::lab::relay::Relay;
+use crate::lab::ssh::{
+    self, CONNECTION_FAILED, PreparedHost, SocketFolder, SshLink, quoted, shell_word,
+};
 use crate::plan::BlockSpec;
 use rqps_host::host;
 
@@ -59,7 +59,7 @@ struct Waiting {
 
 /// A host and the block that it measures.
 struct SshHost {
-    far: FarHost,
+    prepared: PreparedHost,
     busy: Option<Busy>,
     failures: u32,
 }
@@ -68,7 +68,7 @@ struct Busy {
     block: Waiting,
     child: Child,
     /// Drivers for it.
-    relay: Option<Relay>,
+    proxy: Option<DriverProxy>,
     /// The folder of the block there.
     folder: String,
     log: PathBuf,
@@ -101,17 +101,18 @@ impl<'e> SshExecutor<'e> {
         for host in &ssh.hosts {
             let there = (host.as_str(), ssh.config.as_deref(), executor.sockets.path());
             let program = (executor.cells.program.as_path(), executor.cells.program_name());
-            let far = FarHost::open(there, (program.0, &program.1), progress)?;
-            executor.hosts.push(SshHost { far, busy: None, failures: 0 });
+            let prepared = PreparedHost::open(there, (program.0, &program.1), progress)?;
+            executor.hosts.push(SshHost { prepared, busy: None, failures: 0 });
         }
         if let Some(server) = executor.hosts.first() {
-            executor.clients = Clients::open(&server.far, options, progress)?;
+            executor.clients = Clients::open(&server.prepared, options, progress)?;
         }
         Ok(executor)
     }
 
     fn class(&self) -> String {
-        let hosts: Vec<&str> = self.hosts.iter().map(|host| host.far.link.host.as_str()).collect();
+        let hosts: Vec<&str> =
+            self.hosts.iter().map(|host| host.prepared.link.host.as_str()).collect();
         format!("ssh:{}", hosts.join(","))
     }
 
@@ -129,12 +130,12 @@ impl<'e> SshExecutor<'e> {
             self.starts += 1;
             let start = format!("{}.{}", std::process::id(), self.starts);
             let host = &self.hosts[place];
-            let folder = format!("{}/{}", host.far.folder, block.cell.id);
+            let folder = format!("{}/{}", host.prepared.folder, block.cell.id);
             let log = self.cells.folder_of(&block.cell).join("log");
             let about = (&block.cell, folder.as_str(), start.as_str(), &log);
             match start_block(host, (self.place, self.clients.as_ref()), about) {
-                Ok((child, relay)) => {
-                    let busy = Busy { block, child, relay, folder, log, start };
+                Ok((child, proxy)) => {
+                    let busy = Busy { block, child, proxy, folder, log, start };
                     self.hosts[place].busy = Some(busy);
                 }
                 Err(error) => self.failed(place, block, format!("{error:#}"), progress),
@@ -154,9 +155,9 @@ impl<'e> SshExecutor<'e> {
         let host = &mut self.hosts[place];
         host.failures += 1;
         let number = block.cell.spec.block;
-        let fault = format!("block {number}: on {}: {why}", host.far.link.host);
+        let fault = format!("block {number}: on {}: {why}", host.prepared.link.host);
         if host.failures == HOST_TRIES {
-            progress.note(&format!("{} gets no more blocks", host.far.link.host));
+            progress.note(&format!("{} gets no more blocks", host.prepared.link.host));
         }
         block.tries += 1;
         block.failed_on.push(place);
@@ -175,7 +176,7 @@ impl<'e> SshExecutor<'e> {
         for place in 0..self.hosts.len() {
             let host = &mut self.hosts[place];
             let Some(busy) = &mut host.busy else { continue };
-            busy.relay.iter_mut().for_each(Relay::give_sign);
+            busy.proxy.iter_mut().for_each(DriverProxy::give_sign);
             let Some(status) = busy.child.try_wait().context("look at ssh")? else { continue };
             let Some(busy) = host.busy.take() else { continue };
             let fetched = match status.code() {
@@ -213,22 +214,22 @@ impl<'e> SshExecutor<'e> {
         let cell = self.cells.folder_of(&busy.block.cell);
         let partial = cell.with_extension("partial");
         let has_report = host
-            .far
+            .prepared
             .link
             .run(&format!("if [ -e {0}/block.json ]; then echo yes; fi", shell_word(&there)))?;
         if !has_report.trim().is_empty() {
             self.cells.own.remove_below(&partial)?;
-            host.far.link.fetch(&there, &partial, &self.options.stop)?;
+            host.prepared.link.fetch(&there, &partial, &self.options.stop)?;
             fs::rename(&partial, cell.join(&busy.start)).context("name what came back")?;
         }
-        host.far.link.run(&format!("rm -rf {}", shell_word(&busy.folder)))?;
+        host.prepared.link.run(&format!("rm -rf {}", shell_word(&busy.folder)))?;
         Ok(())
     }
 
     /// Has a host remove what a block left there that brought no report, once it has ended: the
     /// next one needs the host.
     fn clear_up(&self, place: usize, busy: &Busy, progress: &mut Progress<'_>) {
-        let host = &self.hosts[place].far;
+        let host = &self.hosts[place].prepared;
         progress.doing(&host.link.host, "wait for the end of the block", None);
         let out = shell_word(&format!("{}/{}", busy.folder, busy.start));
         let work = quoted(&self.place.work_folder());
@@ -244,7 +245,7 @@ impl<'e> SshExecutor<'e> {
     fn end_all(&mut self) -> Result<()> {
         for busy in self.hosts.iter_mut().filter_map(|host| host.busy.as_mut()) {
             drop(busy.child.stdin.take());
-            busy.relay.iter().for_each(Relay::hang_up);
+            busy.proxy.iter().for_each(DriverProxy::hang_up);
         }
         let until = Instant::now() + STOPPING;
         for host in &mut self.hosts {
@@ -255,7 +256,7 @@ impl<'e> SshExecutor<'e> {
             // Without its connection the block there ends by itself.
             busy.child.kill().ok();
             busy.child.wait().context("wait for ssh")?;
-            host.far.link.run(&format!("rm -rf {}", shell_word(&busy.folder))).ok();
+            host.prepared.link.run(&format!("rm -rf {}", shell_word(&busy.folder))).ok();
         }
         Ok(())
     }
@@ -266,7 +267,7 @@ impl Drop for SshExecutor<'_> {
         // On an error of the coordinator blocks may still be under way.
         self.end_all().ok();
         for host in &self.hosts {
-            host.far.link.close();
+            host.prepared.link.close();
         }
     }
 }
@@ -333,16 +334,17 @@ pub(super) fn check(
     for host in &ssh.hosts {
         if server_host::hosts_of_clients(&options.plan).is_some() {
             let there = (host.as_str(), ssh.config.as_deref(), sockets.path());
-            let name = far::program_name(&far::digest_of(&options.program)?);
-            let far = FarHost::open(there, (&options.program, &name), progress)
+            let name = ssh::program_name(&ssh::digest_of(&options.program)?);
+            let prepared = PreparedHost::open(there, (&options.program, &name), progress)
                 .with_context(|| format!("use the server host {host}"))?;
-            let checked = Clients::open(&far, options, progress).and_then(|_| memory_of(&far.link));
-            far.link.close();
+            let checked =
+                Clients::open(&prepared, options, progress).and_then(|_| memory_of(&prepared.link));
+            prepared.link.close();
             memories.push(checked?);
             continue;
         }
         let link = SshLink::open(host, ssh.config.as_deref(), sockets.path())?;
-        let checked = far::check_machine(&link).and_then(|()| memory_of(&link));
+        let checked = ssh::check_machine(&link).and_then(|()| memory_of(&link));
         link.close();
         memories.push(checked?);
     }
@@ -362,34 +364,34 @@ fn start_block(
     host: &SshHost,
     (place, clients): (&RemoteHosts, Option<&Clients>),
     (cell, folder, start, log): (&Cell, &str, &str, &PathBuf),
-) -> Result<(Child, Option<Relay>)> {
+) -> Result<(Child, Option<DriverProxy>)> {
     let spec = shell_word(&format!("{folder}/spec.json"));
     let quoted_folder = shell_word(folder);
     let script = format!("rm -rf {quoted_folder} && mkdir -p {quoted_folder} && cat > {spec}");
-    host.far.link.send(&script, cell.spec.print()?.as_bytes())?;
+    host.prepared.link.send(&script, cell.spec.print()?.as_bytes())?;
     // Several write to its end.
     let words = File::create(log).and_then(|_| File::options().append(true).open(log));
     let words = words.with_context(|| format!("make {}", log.display()))?;
-    let program = &host.far.program;
+    let program = &host.prepared.program;
     let out = shell_word(&format!("{folder}/{start}"));
     let cache = place.cache.as_deref().map(|cache| format!(" --cache {}", quoted(cache)));
     let life_line = if clients.is_some() { "--client-line" } else { "--life-line" };
     // Within a shell, because ssh reports a killed block like a cut connection.
     let script = format!(
         "{program} block {spec} --out {out} {life_line} --node {} --work {}{}; exit $?",
-        shell_word(&host.far.link.host),
+        shell_word(&host.prepared.link.host),
         quoted(&place.work_folder()),
         cache.unwrap_or_default()
     );
     let Some(clients) = clients else {
-        return Ok((host.far.link.start(&script, words)?, None));
+        return Ok((host.prepared.link.start(&script, words)?, None));
     };
-    let mut command = host.far.link.talk(&script);
+    let mut command = host.prepared.link.talk(&script);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
     let mut child = command.spawn().context("start ssh")?;
-    far::bound_files(&child)?;
+    ssh::bound_files(&child)?;
     let (input, output) = (child.stdin.take(), child.stdout.take());
     let line = input.zip(output).context("ssh has no input or output")?;
-    let relay = Relay::begin((&clients.hosts, &clients.side, &clients.permit), line, log)?;
-    Ok((child, Some(relay)))
+    let proxy = DriverProxy::begin((&clients.hosts, &clients.side, &clients.permit), line, log)?;
+    Ok((child, Some(proxy)))
 }

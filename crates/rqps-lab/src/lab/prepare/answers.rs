@@ -49,16 +49,7 @@ pub(in crate::lab) fn ask(
     if !has_answers || execution.options.valgrind.is_some() {
         return Ok(Asked::default());
     }
-    let mut runner = StepRunner {
-        execution,
-        control,
-        dialect,
-        storage_engine: state.target.storage_engine.as_deref(),
-        label: &state.target.label,
-        logs: logs.to_owned(),
-        taking: None,
-        call_graph: None,
-    };
+    let mut runner = StepRunner::new(execution, &state.target, control, logs.to_owned());
     progress.doing(&state.target.label, "read the tables to compare them", None);
     let plan = &execution.options.plan;
     let mut asked = Asked::default();

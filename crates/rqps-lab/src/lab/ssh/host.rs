@@ -10,7 +10,7 @@ use crate::lab::progress::Progress;
 use rqps_host::host;
 
 /// A host that has this rqps.
-pub(in crate::lab) struct FarHost {
+pub(in crate::lab) struct PreparedHost {
     pub(in crate::lab) link: SshLink,
     /// Folder there for rqps and what it needs, from the root.
     pub(in crate::lab) folder: String,
@@ -18,7 +18,7 @@ pub(in crate::lab) struct FarHost {
     pub(in crate::lab) program: String,
 }
 
-impl FarHost {
+impl PreparedHost {
     /// Reaches a host and brings it the program, by its name, unless it has it.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl FarHost {
         (host, config, sockets): (&str, Option<&Path>, &Path),
         (program, name): (&Path, &str),
         progress: &mut Progress<'_>,
-    ) -> Result<FarHost> {
+    ) -> Result<PreparedHost> {
         progress.doing(host, "connect", None);
         let link = SshLink::open(host, config, sockets)?;
         let prepared = check_machine(&link).and_then(|()| {
@@ -36,7 +36,7 @@ impl FarHost {
             Ok((folder, there))
         });
         match prepared {
-            Ok((folder, program)) => Ok(FarHost { link, folder, program }),
+            Ok((folder, program)) => Ok(PreparedHost { link, folder, program }),
             Err(error) => {
                 // Close it now: nobody else can, and its socket would keep the folder.
                 link.close();

@@ -1,4 +1,4 @@
-//! The end of a relay on the host of rqps: starts drivers as the rqps on the host of the servers
+//! The end of the driver proxy on the host of rqps: starts drivers as the rqps on the host of the servers
 //! asks for them, and ends them with the connection.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const REST_MOST: usize = 64 << 20;
 
 /// The drivers of a block on another host. Dropping it closes the life line of the block, and waits
 /// until its output has ended, and with it all drivers.
-pub(in crate::lab) struct Relay {
+pub(in crate::lab) struct DriverProxy {
     line: Arc<BlockLine>,
     thread: Option<JoinHandle<()>>,
     last_sign: Instant,
@@ -52,7 +52,7 @@ struct Running {
     input: ChildStdin,
 }
 
-impl Relay {
+impl DriverProxy {
     /// Begins to serve a block, by its standard input and output. What it prints beside its words
     /// goes to `log`; logs of drivers are beside that file.
     ///
@@ -62,7 +62,7 @@ impl Relay {
         (hosts, side, permit): (&Arc<DriverHosts>, &ClientSide, &Arc<Permit>),
         (input, output): (ChildStdin, ChildStdout),
         log: &Path,
-    ) -> Result<Relay> {
+    ) -> Result<DriverProxy> {
         let rest = File::options().append(true).open(log);
         let rest = rest.with_context(|| format!("open {}", log.display()))?;
         let line = Arc::new(BlockLine {
@@ -75,10 +75,10 @@ impl Relay {
         line.say(&ClientWord::Side(side.clone()));
         let served = Arc::clone(&line);
         let thread = thread::Builder::new()
-            .name("relay".to_owned())
+            .name("driver proxy".to_owned())
             .spawn(move || served.serve(output, rest))
             .context("start a thread")?;
-        Ok(Relay { line, thread: Some(thread), last_sign: Instant::now() })
+        Ok(DriverProxy { line, thread: Some(thread), last_sign: Instant::now() })
     }
 
     /// Tells the block from time to time that the connection stands.
@@ -95,7 +95,7 @@ impl Relay {
     }
 }
 
-impl Drop for Relay {
+impl Drop for DriverProxy {
     fn drop(&mut self) {
         self.hang_up();
         if let Some(thread) = self.thread.take() {

@@ -33,7 +33,7 @@ use rqps_results::ResultSet;
 /// another rqps measures on this host. If this shows before the first block, no result folder is
 /// made. A target that fails later is no error: it is a line in the summary, and the others
 /// continue.
-pub fn carry_out(
+pub fn run_plan(
     options: &ExecutionOptions,
     decider: &mut dyn Decider,
     events: &mut dyn FnMut(Event),
@@ -204,9 +204,9 @@ fn carried_out(
 /// a pool; there the work folder is one of the block's own, and nothing in it stays.
 ///
 /// # Errors
-/// As [`carry_out`]; a build on this host is not the one that was written down; the result folder
+/// As [`run_plan`]; a build on this host is not the one that was written down; the result folder
 /// has runs of this block, but no report.
-pub fn carry_out_block(
+pub fn run_block(
     options: &ExecutionOptions,
     (spec, node): (&BlockSpec, Option<&str>),
     events: &mut dyn FnMut(Event),

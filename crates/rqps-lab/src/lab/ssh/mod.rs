@@ -4,7 +4,7 @@ mod host;
 mod link;
 mod sockets;
 
-pub(super) use host::{FarHost, check_machine};
+pub(super) use host::{PreparedHost, check_machine};
 pub(super) use link::{CONNECTION_FAILED, SshLink, bound_files};
 pub(super) use sockets::SocketFolder;
 

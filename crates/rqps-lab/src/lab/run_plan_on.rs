@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 
 use crate::lab::canaries::CanarySource;
-use crate::lab::carry_out::{self, BlockTemplate, keep_own_files};
 use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
 use crate::lab::executor::{self, BlockEnd, Executor, RemoteHosts, Transport};
 use crate::lab::host_monitor::{BlockDisposition, HostMonitor};
 use crate::lab::progress::{Event, Progress};
 use crate::lab::resume::{self, History};
+use crate::lab::run_plan::{self, BlockTemplate, keep_own_files};
 use crate::lab::scheduler::Decider;
 use crate::lab::work_folders::{self, WorkFolders};
 use crate::lab::{memory, resolve, target_state};
@@ -30,7 +30,7 @@ use rqps_results::ResultSet;
 /// # Errors
 /// A build cannot be obtained, a host does not exist, or a folder cannot be written. A block that
 /// fails on its host is no error: it is a line in the summary, and the others continue.
-pub fn carry_out_elsewhere(
+pub fn run_plan_on(
     options: &ExecutionOptions,
     place: &RemoteHosts,
     decider: &mut dyn Decider,
@@ -63,13 +63,9 @@ pub fn carry_out_elsewhere(
     let (execution, executor) = (&execution, executor.as_mut());
     let found = (&mut monitor, &history);
     let faults = match options.plan.blocks {
-        Blocks::Auto(_) => carry_out::blocks(
-            (execution, &mut *executor),
-            &template,
-            decider,
-            found,
-            &mut progress,
-        )?,
+        Blocks::Auto(_) => {
+            run_plan::blocks((execution, &mut *executor), &template, decider, found, &mut progress)?
+        }
         Blocks::Fixed(_) => {
             let at_once = place.hosts_at_once(options.plan.blocks.most() as usize);
             let template = (&template, at_once);

@@ -5,10 +5,10 @@ mod client_end;
 mod permit;
 mod server_end;
 
-pub(super) use client_end::Relay;
+pub(super) use client_end::DriverProxy;
 pub(super) use permit::Permit;
 pub use server_end::ClientLine;
-pub(super) use server_end::FarDriver;
+pub(super) use server_end::ProxiedDriver;
 
 use std::net::IpAddr;
 use std::path::PathBuf;

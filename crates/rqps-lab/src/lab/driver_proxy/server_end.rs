@@ -1,4 +1,4 @@
-//! The end of a relay on the host of the servers: asks for drivers and hands out what they say.
+//! The end of the driver proxy on the host of the servers: asks for drivers and hands out what they say.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ struct Drivers {
 
 /// A driver at the other end. Dropping it ends the driver.
 #[derive(Debug)]
-pub(in crate::lab) struct FarDriver {
+pub(in crate::lab) struct ProxiedDriver {
     number: u32,
     line: Arc<ClientLine>,
 }
@@ -110,14 +110,14 @@ impl ClientLine {
         self: &Arc<Self>,
         host: usize,
         request: String,
-    ) -> Result<(FarDriver, Receiver<Result<String>>)> {
+    ) -> Result<(ProxiedDriver, Receiver<Result<String>>)> {
         let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, lines) = channel();
         match self.drivers.lock().as_mut() {
             Some(drivers) => drop(drivers.insert(number, sender)),
             None => bail!("the connection to the rqps that starts drivers was cut"),
         }
-        let driver = FarDriver { number, line: Arc::clone(self) };
+        let driver = ProxiedDriver { number, line: Arc::clone(self) };
         self.say(&ServerWord::Start { driver: number, host, request })?;
         Ok((driver, lines))
     }
@@ -181,7 +181,7 @@ impl Drivers {
     }
 }
 
-impl FarDriver {
+impl ProxiedDriver {
     /// Passes a line on to it.
     ///
     /// # Errors
@@ -191,7 +191,7 @@ impl FarDriver {
     }
 }
 
-impl Drop for FarDriver {
+impl Drop for ProxiedDriver {
     fn drop(&mut self) {
         if let Some(drivers) = self.line.drivers.lock().as_mut() {
             drivers.remove(&self.number);
@@ -214,7 +214,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::lab::relay::CarrierHost;
+    use crate::lab::driver_proxy::CarrierHost;
 
     const LONG: Duration = Duration::from_secs(3600);
 
