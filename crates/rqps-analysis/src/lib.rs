@@ -1,6 +1,8 @@
 //! From facts to judgements: metrics per operation, comparison by block, group summaries, caveats.
 //! Pure functions over a dataset; the same runs always give the same numbers.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod allowance;
 pub mod answers;
 mod assembly;

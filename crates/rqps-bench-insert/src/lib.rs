@@ -4,6 +4,8 @@
 //! places. In newer versions, as many rows leave at the other end, so that the table is a queue of
 //! constant length. Query steps query as fast as possible while writers keep a rate.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod analyze;
 mod check;
 pub(crate) mod driver;

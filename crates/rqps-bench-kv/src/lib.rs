@@ -1,5 +1,7 @@
 //! The RocksDB sequence as data: presets, settings and steps. docs/kv.md explains it.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 #[cfg(test)]
 use rqps_driver::workload;
 

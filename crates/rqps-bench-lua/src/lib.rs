@@ -3,6 +3,8 @@
 //! rqps does not use sysbench: LuaJIT runs the scripts in the driver process, and the functions
 //! that they call are written from the documented behaviour. rqps ships none of sysbench's scripts.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod analyze;
 pub mod driver;
 mod presets;

@@ -1,6 +1,8 @@
 //! Vector search: steps as data. They load a table, build indexes on it one after another, and
 //! query each with all widths; then they filter, write and restart.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 #[cfg(test)]
 use rqps_driver::workload;
 

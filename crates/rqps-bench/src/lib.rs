@@ -1,5 +1,7 @@
 //! What a benchmark is, and those that send SQL: sysbench, YCSB, orders, sql, pgbench.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod counting;
 pub mod custom;
 pub mod orders;

@@ -4,6 +4,8 @@
 //! No registry host is named here and nothing is downloaded by this program itself. Starts no
 //! server: binaries are asked for their version, nothing else.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod catalogue;
 pub mod layout;
 pub mod listing;

@@ -5,6 +5,8 @@
 //! This is the control plane: it may fail, and then says richly how. What is measured goes through
 //! the driver, never through here. Nothing here knows benchmarks.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod config;
 mod config_error;
 mod connection;

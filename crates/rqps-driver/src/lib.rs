@@ -1,6 +1,8 @@
 //! The driver process: clients, pace, recorder. It answers the lab in messages and writes nothing
 //! else. It knows no benchmark; [`main`] receives the hooks of each as a [`DriverPart`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod answer_keeper;
 pub mod answers;
 pub mod attempt;

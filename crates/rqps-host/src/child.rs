@@ -89,12 +89,14 @@ impl ChildTask {
 
 /// A program of this host, or of the user's, not started.
 pub fn command(program: impl AsRef<OsStr>, task: ChildTask) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "its environment is chosen here")]
     let mut command = Command::new(program);
     command.env_clear().envs(variables(task));
     command
 }
 
 /// The variables of this process that a child with this task gets.
+#[expect(clippy::disallowed_methods, reason = "they are chosen here")]
 fn variables(task: ChildTask) -> Vec<(OsString, OsString)> {
     let mut passed: Vec<_> = env::vars_os().filter(|(name, _)| task.passes(name)).collect();
     if !passed.iter().any(|(name, _)| name == "PATH") {
@@ -115,6 +117,7 @@ pub fn stranger(program: &Path) -> Result<Command, UserError> {
     {
         user::check_reachable(program, user)?;
     }
+    #[expect(clippy::disallowed_methods, reason = "its environment is chosen here")]
     let mut command = Command::new(program);
     command.env_clear().env("PATH", PATH).env("LC_ALL", "C").env("HOME", "/nonexistent");
     if let Some(user) = &user {

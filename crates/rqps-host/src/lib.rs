@@ -1,6 +1,8 @@
 //! The operating system: pure parsers of /proc, samples of counters, processes that die with their
 //! parent, CPUs, disks, the clock. Knows no DBMS by name.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 compile_error!(
     "rqps needs Linux with glibc: it loads database libraries, and the builds that it runs are \

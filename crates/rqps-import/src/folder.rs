@@ -65,6 +65,7 @@ pub fn write(
     });
     if written.is_err() || there {
         // The error that stopped the import says more than one of tidying up.
+        #[expect(clippy::disallowed_methods, reason = "it was made here, new")]
         let _ = fs::remove_dir_all(&temporary);
     }
     written

@@ -4,6 +4,8 @@
 //! Parsers take a [`text::Text`] and never panic; what they cannot read is an error with file and
 //! line. Nothing is invented: a metric that is not in the files stays missing.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod cells;
 mod echo;
 mod error;

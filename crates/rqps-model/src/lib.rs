@@ -1,6 +1,8 @@
 //! The words of rqps as types (docs/glossary.md). No I/O here, so nothing here can fail but
 //! parsing.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod answers;
 pub mod benchmark;
 pub mod bisection;

@@ -1,6 +1,8 @@
 //! Converts a comparison to a document, the document to text, and the comparison to tables and JSON
 //! for programs. No clock, no network, no environment: the same comparison gives the same bytes.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod bisection;
 mod blocks;
 mod build;

@@ -1,6 +1,8 @@
 //! The run folder: results as files that stay readable, copyable and mergeable (docs/results.md).
 //! Written whole or not at all; nothing is computed here.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod accepted;
 mod atomic;
 mod bisection;

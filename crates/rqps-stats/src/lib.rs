@@ -1,5 +1,7 @@
 //! Pure mathematics of comparisons: no database, no clock, no randomness.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod bisection;
 pub mod change_points;
 pub mod gamma;

@@ -1,6 +1,8 @@
 //! The texts that a user brings: SQL with references to parameters, files of statements, scripts of
 //! pgbench, CSV, TOML. They are read here without a server and without a file system.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod admission;
 mod changes;
 mod csv;

@@ -3,6 +3,8 @@
 //! count rows without decoding them, and allocate nothing per statement once their buffers have
 //! grown.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod cancel;
 mod der;
 pub mod dsn;

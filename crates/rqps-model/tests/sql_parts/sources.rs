@@ -1,13 +1,13 @@
-//! The files that rules are held against, and what rules are made with.
+//! The sources that the rule is held against.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+use proc_macro2::TokenStream;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
@@ -18,38 +18,25 @@ pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Path below the root and text, of each text file that belongs to it.
-pub(crate) fn tree_files() -> Files {
-    static FILES: OnceLock<Files> = OnceLock::new();
-    FILES.get_or_init(read_tree).clone()
-}
-
-fn read_tree() -> Files {
+/// Sources of library and program.
+fn sources() -> Files {
     let mut files = BTreeMap::new();
-    let mut waiting = vec![root().to_path_buf()];
-    let others = BTreeSet::from([".git", "target", "rqps-results", "node_modules", "dist", "book"]);
+    let mut waiting = vec![root().join("crates")];
     while let Some(folder) = waiting.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
-            let entry = entry.unwrap();
-            let name = entry.file_name().into_string().unwrap();
-            let kind = entry.file_type().unwrap();
-            if kind.is_dir() && !others.contains(name.as_str()) {
-                waiting.push(entry.path());
-            } else if kind.is_file() && name != ".git" {
-                let path = entry.path().strip_prefix(root()).unwrap().to_path_buf();
-                // A file that is no text has no words to hold against a rule.
-                if let Ok(text) = fs::read_to_string(entry.path()) {
-                    files.insert(path.into_os_string().into_string().unwrap(), text);
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let below = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+                if below.contains("/src/") {
+                    files.insert(below, fs::read_to_string(&path).unwrap());
                 }
             }
         }
     }
+    assert!(files.contains_key("crates/rqps-model/src/sql_name.rs"));
     files
-}
-
-/// Sources of library and program.
-pub(crate) fn sources() -> Files {
-    rust_files().into_iter().filter(|(path, _)| path.contains("/src/")).collect()
 }
 
 /// Sources without those that only tests see.
@@ -62,22 +49,9 @@ fn shipped_files() -> &'static Files {
     FILES.get_or_init(|| without_tests(sources()))
 }
 
-/// Sources, tests and benches.
-pub(crate) fn rust_files() -> Files {
-    let files: Files = tree_files().into_iter().filter(|(path, _)| path.ends_with(".rs")).collect();
-    assert!(files.contains_key("crates/rqps/tests/tidy/main.rs"));
-    files
-}
-
 /// A package made for a bad sample.
 pub(crate) fn made(files: &[(&str, &str)]) -> Files {
     files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect()
-}
-
-/// Holds a rule against files and shows all that it found.
-pub(crate) fn hold(files: Files, mut rule: impl FnMut(&str, &str) -> Vec<String>) {
-    let found: Vec<String> = files.iter().flat_map(|(path, text)| rule(path, text)).collect();
-    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
 pub(crate) fn parse(path: &str, text: &str) -> syn::File {
@@ -93,53 +67,6 @@ pub(crate) fn short(path: &str) -> String {
     let path = path.strip_prefix("crates/").unwrap_or(path).replacen("/src/", "/", 1);
     let path = path.strip_prefix("rqps-").unwrap_or(&path);
     path.strip_suffix(".rs").unwrap_or(path).to_owned()
-}
-
-/// Shows all that a rule found.
-pub(crate) fn hold_nothing(found: impl IntoIterator<Item = String>) {
-    let found: Vec<String> = found.into_iter().collect();
-    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
-}
-
-pub(crate) fn is_colons(tokens: &[TokenTree], at: usize) -> bool {
-    let mark = |at: usize| match tokens.get(at) {
-        Some(TokenTree::Punct(mark)) => Some((mark.as_char(), mark.spacing())),
-        _ => None,
-    };
-    mark(at) == Some((':', Spacing::Joint)) && mark(at + 1).is_some_and(|(mark, _)| mark == ':')
-}
-
-/// All words and marks with their lines, `::` as one, brackets as marks. Literals and comments are
-/// empty words, so that nothing in them is found.
-pub(crate) fn flat(stream: TokenStream) -> Vec<(String, usize)> {
-    let mut words = Vec::new();
-    let tokens: Vec<TokenTree> = stream.into_iter().collect();
-    let mut at = 0;
-    while at < tokens.len() {
-        let line = tokens[at].span().start().line;
-        match &tokens[at] {
-            TokenTree::Group(group) => {
-                let (open, close) = match group.delimiter() {
-                    Delimiter::Parenthesis => ("(", ")"),
-                    Delimiter::Brace => ("{", "}"),
-                    Delimiter::Bracket => ("[", "]"),
-                    Delimiter::None => ("", ""),
-                };
-                words.push((open.to_string(), line));
-                words.extend(flat(group.stream()));
-                words.push((close.to_string(), group.span().end().line));
-            }
-            TokenTree::Ident(ident) => words.push((ident.to_string(), line)),
-            TokenTree::Punct(_) if is_colons(&tokens, at) => {
-                words.push(("::".to_string(), line));
-                at += 1;
-            }
-            TokenTree::Punct(punct) => words.push((punct.as_char().to_string(), line)),
-            TokenTree::Literal(_) => words.push((String::new(), line)),
-        }
-        at += 1;
-    }
-    words
 }
 
 pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {

@@ -1,11 +1,15 @@
 //! SQL is put together of constants, numbers and typed parts: a name or text from outside becomes
 //! SQL as an `Identifier` or a `Literal` (crates/rqps-model/src/sql_name.rs), and in no other way.
 
+#![allow(clippy::unwrap_used)] // A test file throughout; clippy only sees the marked functions.
+
+mod sources;
+
 use std::collections::BTreeSet;
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::sources::{Files, is_test_line, shipped, short, test_lines, tokens};
+use sources::{Files, is_test_line, shipped, short, test_lines, tokens};
 
 /// Words with which a statement, or a part of one, begins.
 const BEGINNINGS: [&str; 30] = [
@@ -314,7 +318,7 @@ fn sql_is_made_of_constants_numbers_and_typed_parts() {
 #[test]
 fn a_raw_text_in_sql_is_found() {
     let check = |text: &str, known: &[(&str, &[&str])], want: &[&str]| {
-        let files = crate::sources::made(&[("crates/rqps-dbms/src/x.rs", text)]);
+        let files = sources::made(&[("crates/rqps-dbms/src/x.rs", text)]);
         assert_eq!(unknown(files, known), want, "{text}");
     };
     let raw = "fn f(name: &str) -> String { format!(\"DROP TABLE {name}\") }";
