@@ -203,14 +203,7 @@ fn of_kind(kind: NoiseClass, spread: Spread, rules: &Rules) -> KindPromise {
     };
     let needs = |share: f64| {
         let effect = share.ln_1p() - rules.tau;
-        let aim = Aim {
-            sd: sd_upper,
-            df_borrowed: 0.0,
-            df_per_pair: 1.0,
-            effect,
-            alpha,
-            power: rules.power,
-        };
+        let aim = Aim { sd: sd_upper, df_lent: 0.0, effect, alpha, power: rules.power };
         (share, (effect > 0.0).then(|| pairs_needed(&aim)).flatten())
     };
     KindPromise {

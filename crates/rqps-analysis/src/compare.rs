@@ -183,7 +183,8 @@ fn judged(mut comparison: Comparison) -> Comparison {
     for target in comparison.steps.iter_mut().flat_map(|step| step.targets.iter_mut().skip(1)) {
         target.explanations = verdict::explanations(target);
     }
-    comparison.summary = verdict::summarize(&comparison, judged.families, &judged.notes);
+    comparison.summary =
+        verdict::summarize(&comparison, judged.families, (&judged.notes, judged.widened));
     comparison
 }
 

@@ -385,6 +385,9 @@ pub struct Relative {
     /// not take turns, and for other metrics than the rate.
     #[serde(skip)]
     pub block_errors: Vec<f64>,
+    /// The run of each pair.
+    #[serde(skip)]
+    pub blocks: Vec<usize>,
     /// With pairs of several result sets: what each of them found. The ratio and its interval are
     /// then the pooled ones.
     #[serde(skip_serializing_if = "Option::is_none")]

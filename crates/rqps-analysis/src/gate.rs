@@ -13,12 +13,16 @@ use super::counted::is_counted;
 use super::finding::plain;
 pub use super::finding::{Finding, Level};
 use super::gate_history;
+use super::gate_job::Job;
 use super::history::PastSets;
-use super::verdict::{Explanation, TOLD_TOGETHER};
+use super::verdict::{Explanation, TOLD_TOGETHER, TargetVerdicts};
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::run::Status;
 use rqps_model::verdict::{GateRules, Rules, Verdict};
 use rqps_stats::Interval;
+
+/// A regression needs more values than this: two show too little of their scatter.
+const FEW: usize = 2;
 
 /// The end of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -67,8 +71,9 @@ pub struct Assessment {
 /// Assesses a comparison, which must have been made with the rules of `gate`
 /// ([`GateRules::over`]).
 ///
-/// A metric of a step is a regression if its p against τ, adjusted by Holm over the steps, is at
-/// most α, and it is worse by δ or more as measured, or by what an allowance of the step says.
+/// A metric of a step is a regression if it is worse, its p, adjusted by Holm, is at most α, and no
+/// allowance of the step says otherwise. Holm's adjustment is over everything that can fail the job:
+/// all targets, metrics and steps, the geometric means, the history and counted instructions.
 /// The exit code is that of the worst finding: a regression, then a failed run, then a missing
 /// verdict. If `past` has a history, its newest level is a second baseline ([`against_newest`]);
 /// a loss against it is none where the step is in `accepted`.
@@ -86,11 +91,15 @@ pub fn assess(
     let metrics = gate.metrics()?;
     let mut findings = failures(comparison);
     let failed = findings.iter().any(|finding| finding.level == Level::Failure);
+    let job = Job::of(comparison, past, &metrics, gate)?;
     let obstacles = incomparable(comparison);
     let void = !obstacles.is_empty();
     findings.extend(obstacles);
-    let (of_steps, mut judged, mut unclear) = verdicts(comparison, gate, &metrics, void);
+    let (of_steps, mut judged, mut unclear) = verdicts(comparison, gate, &job, void);
     findings.extend(of_steps);
+    if !void {
+        findings.extend(suites(comparison, &job, &findings));
+    }
     let allowed = gate.unclear_max.unwrap_or(GateRules::UNCLEAR_MAX);
     let unclear_max = if gate.fail_on_inconclusive { 0.0 } else { allowed };
     let too_many =
@@ -98,17 +107,18 @@ pub fn assess(
     // Each kind of verdict by itself: clear ones of one kind do not make up for those of another.
     let mut too_unclear = too_many(unclear, judged);
     let mut notes = of_builds(comparison);
-    if let Some(past) = past {
-        let (more, count) = gate_history::findings(comparison, past, accepted, &metrics, gate);
+    if past.is_some() {
+        let (more, count) = gate_history::findings(comparison, &job.history, accepted, gate);
         let open = more.iter().filter(|finding| finding.level == Level::Unclear).count();
         let alone = judged == 0;
         (judged, unclear) = (judged + count, unclear + open);
         too_unclear = (too_unclear && !alone) || (count > 0 || alone) && too_many(open, count);
-        notes.extend(gate_history::notes(comparison, past, &metrics, &more));
+        notes.extend(gate_history::notes(&job.history, &more));
         findings.extend(more);
     }
-    if let Some(share) = gate.instructions {
-        findings.extend(more_instructions(comparison, share)?);
+    if gate.instructions.is_some() {
+        findings
+            .extend(job.instructions.iter().filter_map(|count| count.finding(&comparison.rules)));
         findings.extend(comparison.counts.iter().flat_map(|counts| failures(counts)));
     }
     findings.sort_by_key(|finding| finding.level);
@@ -146,13 +156,13 @@ pub fn assess(
 fn verdicts(
     comparison: &Comparison,
     gate: &GateRules,
-    metrics: &[Metric],
+    job: &Job<'_>,
     void: bool,
 ) -> (Vec<Finding>, usize, usize) {
     let (mut findings, mut judged, mut unclear) = (Vec::new(), 0, 0);
     for target in 1..comparison.targets.len() {
-        for step in &comparison.steps {
-            for &metric in metrics {
+        for (place, step) in comparison.steps.iter().enumerate() {
+            for &metric in job.metrics {
                 let Some(relative) = step.targets[target].relative(metric) else {
                     // A step without a rate is reported as a failure elsewhere. Other metrics may
                     // be absent: not every benchmark has them, and some steps run on one target
@@ -168,7 +178,10 @@ fn verdicts(
                     Some(missed) if metric == Metric::Rate => {
                         Some(missed_rate(gate, step, target, missed))
                     }
-                    _ => finding(comparison, gate, step, target, metric, relative),
+                    _ => {
+                        let holm = job.steps.get(&(target, place, metric)).copied();
+                        finding(comparison, gate, (step, target, metric), relative, holm)
+                    }
                 };
                 if let Some(finding) = finding.as_mut().filter(|_| void) {
                     finding.level = Level::Unclear;
@@ -179,6 +192,33 @@ fn verdicts(
         }
     }
     (findings, judged, unclear)
+}
+
+/// The targets whose steps are slower as a whole, although no single one is a regression.
+fn suites(comparison: &Comparison, job: &Job<'_>, found: &[Finding]) -> Vec<Finding> {
+    let of_target = |(place, facts): (usize, &TargetVerdicts)| {
+        let (mean, holm) = (facts.geomean?, job.suites.get(&(place + 1)).copied()?);
+        let test = mean.test.filter(|test| test.blocks > FEW && mean.steps > 1)?;
+        let is_told = |it: &Finding| {
+            matches!(it.level, Level::Regression | Level::Allowed) && it.target == facts.label
+        };
+        let fails = mean.ratio < 1.0 && holm <= comparison.rules.alpha;
+        (fails && !found.iter().any(is_told)).then(|| Finding {
+            metric: Some(Metric::Rate),
+            verdict: Verdict::Slower.word(Metric::Rate).to_owned(),
+            ratio: Some(mean.ratio),
+            interval: Some(test.interval),
+            pairs: test.blocks,
+            holm: Some(holm),
+            ..plain(
+                Level::Regression,
+                &facts.label,
+                "",
+                format!("the geometric mean of {} steps, none of which fails alone", mean.steps),
+            )
+        })
+    };
+    comparison.summary.targets.iter().enumerate().filter_map(of_target).collect()
 }
 
 /// Findings without a test that say the same of a target are one, from [`TOLD_TOGETHER`] steps on.
@@ -268,10 +308,9 @@ fn incomparable(comparison: &Comparison) -> Vec<Finding> {
 fn finding(
     comparison: &Comparison,
     gate: &GateRules,
-    step: &StepComparison,
-    target: usize,
-    metric: Metric,
+    (step, target, metric): (&StepComparison, usize, Metric),
     relative: &Relative,
+    holm: Option<f64>,
 ) -> Option<Finding> {
     let judgement = relative.judgement.as_ref()?;
     let target = &step.targets[target];
@@ -279,15 +318,18 @@ fn finding(
     let test = judgement.test.as_ref();
     let verdict = judgement.verdict;
     let allowance = allowance(gate, step, &target.label, metric);
-    let delta = allowance.map_or(rules.delta, |allowance| allowance.delta);
     let loss = match metric.better() {
         Direction::Higher => 1.0 - relative.ratio,
         Direction::Lower => relative.ratio - 1.0,
         Direction::Neither => return None,
     };
-    let sure = test.is_some_and(|test| test.holm_treat <= rules.alpha);
+    let allowance = allowance.filter(|allowance| loss < allowance.delta);
+    let sure = holm.is_some_and(|p| p <= rules.alpha);
     let (level, mut text) = match verdict {
-        Verdict::Slower if loss < delta => (Level::Allowed, String::new()),
+        Verdict::Slower if allowance.is_some() => (Level::Allowed, String::new()),
+        Verdict::Slower if relative.evidence().len() <= FEW => {
+            (Level::Unclear, format!("{FEW} values fail no job: measure more blocks"))
+        }
         Verdict::Slower if sure => (Level::Regression, String::new()),
         Verdict::Slower => (Level::Unclear, "not significant enough to fail a job".to_owned()),
         Verdict::Faster => (Level::Gain, String::new()),
@@ -313,41 +355,9 @@ fn finding(
         ratio: Some(relative.ratio).filter(|ratio| ratio.is_finite() && !target.is_void(metric)),
         interval: test.map(|test| test.interval),
         pairs: relative.pairs,
-        holm: test.map(|test| test.holm_treat),
+        holm,
         text,
     })
-}
-
-/// The steps that execute more instructions per operation by more than `share`.
-fn more_instructions(comparison: &Comparison, share: f64) -> Result<Vec<Finding>, String> {
-    let counts = comparison.counts.as_deref().unwrap_or(comparison);
-    let mut findings = Vec::new();
-    let mut looked = 0;
-    for step in &counts.steps {
-        for target in step.targets.iter().skip(1) {
-            let Some(relative) = target.comparable(Metric::InstructionsPerOp) else { continue };
-            looked += 1;
-            let Some(interval) = relative.interval.filter(|it| it.low > 1.0 + share) else {
-                continue;
-            };
-            let text = "it executes more instructions per operation, which tells nothing of its \
-                        rate";
-            findings.push(Finding {
-                metric: Some(Metric::InstructionsPerOp),
-                verdict: "MORE".to_owned(),
-                ratio: Some(relative.ratio),
-                interval: Some(interval),
-                pairs: relative.pairs,
-                ..plain(Level::Regression, &target.label, &step.name, text.to_owned())
-            });
-        }
-    }
-    if looked == 0 {
-        let fault = "no counted instructions in these results; measure them with `rqps compare \
-                     --count`";
-        return Err(fault.to_owned());
-    }
-    Ok(findings)
 }
 
 /// A step beside whose queries the target did not write as much as it was asked to. A regression

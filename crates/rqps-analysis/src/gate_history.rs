@@ -5,42 +5,28 @@ use std::collections::BTreeSet;
 use super::Comparison;
 use super::allowance::allowance;
 use super::finding::{Finding, Level, plain};
-use super::history::{Newest, PastSets, against_newest};
+use super::history::Newest;
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::verdict::{GateRules, Verdict};
-use rqps_stats::multiple::holm;
 
 /// Result sets beside a level that are named at most.
 const BESIDE_MOST: usize = 6;
 
 /// Findings of the steps that stand worse than the newest level of the history, or have none, and
-/// how many were looked at.
+/// how many were looked at. The p-values of `history` are adjusted over the job.
 ///
-/// A step is a regression if its p against τ, adjusted by Holm over the steps of one target and
-/// metric, is at most α, and it is worse by δ or more.
+/// A step is a regression if its p against τ is at most α, and it is worse by δ or more.
 pub(super) fn findings(
     comparison: &Comparison,
-    past: &PastSets,
+    history: &[(Metric, Newest)],
     accepted: &BTreeSet<String>,
-    metrics: &[Metric],
     gate: &GateRules,
 ) -> (Vec<Finding>, usize) {
-    let (mut found, mut looked) = (Vec::new(), 0);
-    for &metric in metrics {
-        let all = against_newest(comparison, past, metric, &comparison.rules);
-        looked += all.len();
-        for target in &comparison.targets {
-            let own: Vec<&Newest> = all.iter().filter(|one| one.label == target.label).collect();
-            let tested: Vec<f64> = own.iter().filter_map(|one| one.p_worse).collect();
-            let mut adjusted = holm(&tested).into_iter();
-            for newest in own {
-                let holm = newest.p_worse.and_then(|_| adjusted.next());
-                let finding = finding(comparison, newest, holm, metric, gate);
-                found.extend(finding.map(|finding| accept(finding, accepted)));
-            }
-        }
-    }
-    (found, looked)
+    let found = history.iter().filter_map(|(metric, newest)| {
+        let finding = finding(comparison, newest, newest.p_worse, *metric, gate)?;
+        Some(accept(finding, accepted))
+    });
+    (found.collect(), history.len())
 }
 
 /// A loss that somebody accepts tonight is no regression.
@@ -71,29 +57,22 @@ fn beside(newest: &Newest) -> String {
 }
 
 /// Outliers of the history, and nights that are off its level, for each step without a finding.
-pub(super) fn notes(
-    comparison: &Comparison,
-    past: &PastSets,
-    metrics: &[Metric],
-    findings: &[Finding],
-) -> Vec<String> {
+pub(super) fn notes(history: &[(Metric, Newest)], findings: &[Finding]) -> Vec<String> {
     let mut notes = Vec::new();
-    for &metric in metrics {
-        for newest in against_newest(comparison, past, metric, &comparison.rules) {
-            let (said, is_told) = (beside(&newest), |finding: &Finding| {
-                finding.target == newest.label
-                    && finding.text.contains("; not in it: ")
-                    && finding.step == newest.step
-            });
-            if !said.is_empty() && !findings.iter().any(is_told) {
-                let (label, step, sets) = (&newest.label, &newest.step, newest.sets);
-                notes.push(format!(
-                    "{label} {step} {}: the newest level of the history has {sets} result sets \
-                     since {}{said}",
-                    metric.name(),
-                    newest.since
-                ));
-            }
+    for (metric, newest) in history {
+        let (said, is_told) = (beside(newest), |finding: &Finding| {
+            finding.target == newest.label
+                && finding.text.contains("; not in it: ")
+                && finding.step == newest.step
+        });
+        if !said.is_empty() && !findings.iter().any(is_told) {
+            let (label, step, sets) = (&newest.label, &newest.step, newest.sets);
+            notes.push(format!(
+                "{label} {step} {}: the newest level of the history has {sets} result sets since \
+                 {}{said}",
+                metric.name(),
+                newest.since
+            ));
         }
     }
     notes

@@ -20,6 +20,7 @@ pub mod families;
 mod finding;
 pub mod gate;
 mod gate_history;
+mod gate_job;
 pub mod groups;
 pub mod histogram;
 pub mod history;

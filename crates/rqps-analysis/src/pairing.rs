@@ -29,8 +29,7 @@ pub(super) fn divide(runs: &[RunFacts], step: &mut StepComparison) {
             .collect();
         let known: Vec<Metric> = target.metrics.keys().copied().collect();
         for metric in known {
-            let run = |place: usize| &runs[target.samples[place].run];
-            let relative = relative(metric, baseline, target, &pairs, &run);
+            let relative = relative(metric, baseline, target, &pairs, runs);
             if let Some(result) = target.metrics.get_mut(&metric) {
                 result.relative = relative;
             }
@@ -47,18 +46,17 @@ pub fn pair_key(run: &RunFacts) -> PairKey<'_> {
     (run.key.block, run.key.attempt, &run.result_set)
 }
 
-fn relative<'a>(
+fn relative(
     metric: Metric,
     baseline: &TargetResult,
     target: &TargetResult,
     places: &[(usize, usize)],
-    run: &dyn Fn(usize) -> &'a RunFacts,
+    runs: &[RunFacts],
 ) -> Option<Relative> {
     let value = |side: &TargetResult, index: usize| side.samples[index].get(metric);
-    let with_runs: Vec<(&RunFacts, (f64, f64))> = places
-        .iter()
-        .filter_map(|(b, t)| Some((run(*t), (value(baseline, *b)?, value(target, *t)?))))
-        .collect();
+    let values = |(b, t): &(usize, usize)| Some((value(baseline, *b)?, value(target, *t)?));
+    let with_runs: Vec<(usize, (f64, f64))> =
+        places.iter().filter_map(|at| Some((target.samples[at.1].run, values(at)?))).collect();
     let pairs: Vec<(f64, f64)> = with_runs.iter().map(|(_, pair)| *pair).collect();
     if pairs.is_empty() {
         let ratio = field_ratio(target.absolute(metric)?, baseline.absolute(metric)?);
@@ -82,7 +80,8 @@ fn relative<'a>(
         [(baseline, target)] => target / baseline,
         _ => mean.mean.exp(),
     };
-    let with_runs = || with_runs.iter().map(|(run, _)| *run).zip(differences.iter().copied());
+    let blocks: Vec<usize> = with_runs.iter().map(|(run, _)| *run).collect();
+    let with_runs = || blocks.iter().map(|run| &runs[*run]).zip(differences.iter().copied());
     let of_sessions: Vec<(&str, f64)> =
         with_runs().map(|(run, difference)| (run.session.as_str(), difference)).collect();
     let sessions = sessions::pool(&of_sessions, CONFIDENCE);
@@ -111,6 +110,7 @@ fn relative<'a>(
         robust: robust.filter(|_| pooled.is_none()).and_then(robust_ratio),
         differences,
         block_errors: block_errors(baseline, target, places, metric),
+        blocks,
         sessions,
         loads,
         judgement: None,

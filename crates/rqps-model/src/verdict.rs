@@ -11,13 +11,14 @@ use crate::metric::{Direction, Metric};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Significantly worse by more than τ, and the measured difference is δ or more.
+    /// Shown to be worse by more than a quarter of δ, with code layout among the errors, and not
+    /// shown to be within δ.
     Slower,
-    /// Significantly better by more than τ, and the measured difference is δ or more.
+    /// Better in the same sense.
     Faster,
-    /// Significantly worse, but by less than δ or not significantly by more than τ.
+    /// Shown to be worse, but code layout may be the cause, or it is shown to be within δ.
     SlowerSmall,
-    /// Significantly better, but by less than δ or not significantly by more than τ.
+    /// Better in the same sense.
     FasterSmall,
     /// Shown to differ by less than δ.
     Same,
@@ -140,6 +141,11 @@ impl Rules {
     /// −ln(1 − δ): both limits of SAME are this far from 0 as logarithms.
     pub fn equivalence_limit(&self) -> f64 {
         -(-self.delta).ln_1p()
+    }
+
+    /// SLOWER and FASTER are shown to be larger than this, a quarter of δ.
+    pub fn least(&self) -> f64 {
+        self.equivalence_limit() / 4.0
     }
 
     /// τ as a share: 0.01 for ln 1.01.

@@ -167,7 +167,7 @@ pub(super) fn how_to_read(comparison: &Comparison) -> Section {
         "p99.9 needs at least 10000 events: below that fewer than ten events would determine it.",
         "[low, high] is the 95 % confidence interval of the ratio, n the number of pairs. For a \
          rate with a verdict it is the moderated t interval, which pools variance over the steps; \
-         otherwise it is the plain t interval. An interval that contains 1 demonstrates no \
+         otherwise it is the plain t interval. An interval that contains 1 does not demonstrate a \
          difference; one pair gives no interval.",
         "Absolute values are medians over the runs of a target. rqps computes relative values of \
          other metrics like rQPS; if a value is 0, they are ratios of medians: 0/0 is 1, x/0 is \

@@ -244,16 +244,18 @@ pub(super) fn rule(comparison: &Comparison) -> String {
         )
     });
     format!(
-        "Rule: {}. SLOWER or FASTER: the difference exceeds tau (q(tau) <= {q}: TREAT on the \
-         moderated t over the steps of one target and metric, adjusted by Benjamini-Hochberg) and \
-         the measured difference is {} % or more. -SMALL: the difference is not 0 (q(0) <= {q}), \
-         but does not meet that. SAME: the {:.0} % interval lies within delta. INCONCLUSIVE: none \
-         of these; MDE is the minimum detectable effect of these pairs at {:.0} % power, sample \
+        "Rule: {}. SLOWER or FASTER: the difference is shown to exceed {} %, a quarter of delta, \
+         with code layout (tau is two standard deviations of it) among the errors (q(tau) <= {q}: \
+         the moderated t, adjusted over the steps of one target and metric by \
+         Benjamini-Hochberg), and it is not shown to be within delta. -SMALL: the difference is \
+         not 0 (q(0) <= {q}), but layout may explain it, or it is within delta. SAME: the {:.0} % interval lies within delta. INCONCLUSIVE: none \
+         of these; MDE is the smallest difference that these pairs find as SLOWER or FASTER with \
+         {:.0} % power if no other step differs, sample \
          size the number of pairs that detect delta. NO VERDICT: no data to judge, or a verdict \
          that does not hold with the host's noise. Other metrics use WORSE and BETTER for SLOWER \
          and FASTER. See docs/verdicts.md.{schedule}",
         rules.text(),
-        100.0 * delta,
+        100.0 * delta / 4.0,
         100.0 * (1.0 - 2.0 * equivalence_alpha),
         100.0 * power,
     )

@@ -6,7 +6,10 @@
 
 mod simulated;
 
+use anyhow::Result;
+
 use rqps_model::verdict::Rules;
+use simulated::folders::{FOLDERS, FolderScene, simulate_folders};
 use simulated::host::{Disturbing, HostScene, simulate_host};
 use simulated::turns::{TURNS, TurnScene, simulate_turns};
 use simulated::{QUIET, Scene, simulate};
@@ -14,10 +17,12 @@ use simulated::{QUIET, Scene, simulate};
 const CAMPAIGNS: u32 = 2000;
 /// Divisor of the number of campaigns on disturbing hosts; each is judged three times.
 const HOST_SHARE: u32 = 10;
+/// Divisor of the number of campaigns that are written as run folders and read again.
+const FOLDER_SHARE: u32 = 4;
 /// Divisor of the number of campaigns in turns; a row has three scenes, each judged twice.
 const TURN_SHARE: u32 = 4;
 
-fn main() {
+fn main() -> Result<()> {
     // `cargo bench` passes this option; `cargo test` needs only two campaigns.
     let campaigns = if std::env::args().any(|word| word == "--bench") { CAMPAIGNS } else { 2 };
     let head = "| scene | n | power | SAME though changed | false, per campaign | any false | \
@@ -50,6 +55,80 @@ fn main() {
     print_hosts((campaigns / HOST_SHARE).max(2), wanted.as_deref());
     println!();
     print_turns((campaigns / TURN_SHARE).max(2), wanted.as_deref());
+    println!();
+    print_folders((campaigns / FOLDER_SHARE).max(2), wanted.as_deref())
+}
+
+/// The table of campaigns that go through run folders, the comparison and the gate.
+fn print_folders(campaigns: u32, wanted: Option<&str>) -> Result<()> {
+    let heads = "| scene | steps | blocks | noise | any SLOWER or FASTER | with SMALL | gate fails \
+                 | interval holds truth | of loud or lone steps | found at -3 % |";
+    println!("{heads}\n{}", "|---".repeat(10) + "|");
+    for (name, scene) in folder_scenes() {
+        if wanted.is_some_and(|wanted| !name.contains(wanted)) {
+            continue;
+        }
+        let dir = tempfile::tempdir()?;
+        let rates = simulate_folders(&scene, campaigns, dir.path())?;
+        println!(
+            "| {name} | {} | {} | {:.1} % | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} |",
+            scene.steps,
+            scene.blocks,
+            100.0 * scene.noise,
+            rates.any_large,
+            rates.any,
+            rates.gate,
+            rates.held,
+            rates.held_odd,
+            rates.found,
+        );
+    }
+    Ok(())
+}
+
+fn folder_scenes() -> Vec<(&'static str, FolderScene)> {
+    let loud = FolderScene { loud: 5.0, ..FOLDERS };
+    let start = FolderScene { noise: 0.01, start: 0.03, ..FOLDERS };
+    let session = FolderScene { noise: 0.01, session: 0.03, sets: 2, ..FOLDERS };
+    let layout = FolderScene { noise: 0.005, layout: 0.0075, tau: 0.015, ..FOLDERS };
+    let slower = FolderScene { noise: 0.005, slower: 4, steps: 42, ..FOLDERS };
+    let mut scenes = Vec::new();
+    for noise in [0.01, 0.05, 0.1] {
+        for (steps, blocks) in [(1, 4), (6, 3), (12, 4), (42, 3), (42, 4), (42, 12)] {
+            scenes.push(("equal noise", FolderScene { noise, steps, blocks, ..FOLDERS }));
+        }
+    }
+    for (steps, blocks) in [(12, 3), (42, 3), (42, 4), (42, 6), (42, 12)] {
+        scenes.push(("loud tenth", FolderScene { steps, blocks, ..loud }));
+    }
+    for (steps, blocks) in [(6, 3), (20, 3), (42, 4)] {
+        scenes.push(("shared start", FolderScene { steps, blocks, ..start }));
+    }
+    for (steps, sets) in [(20, 2), (42, 2), (42, 3)] {
+        scenes.push(("shared session", FolderScene { steps, sets, ..session }));
+    }
+    scenes.push(("mixed sets", FolderScene { alone: 6, ..session }));
+    scenes.push(("mixed sets", FolderScene { alone: 6, session: 0.0, noise: 0.05, ..session }));
+    scenes.push(("equal pairs", FolderScene { equal: 6, ..FOLDERS }));
+    for blocks in [4, 12] {
+        scenes.push(("delta below 2 tau", FolderScene { blocks, steps: 42, ..layout }));
+    }
+    scenes.push(("eight targets", FolderScene { targets: 8, blocks: 6, ..FOLDERS }));
+    scenes.push(("eight targets", FolderScene { targets: 8, blocks: 3, noise: 0.01, ..FOLDERS }));
+    for steps in [12, 42] {
+        scenes.push(("two blocks", FolderScene { blocks: 2, steps, ..loud }));
+    }
+    for (blocks, memory) in [(6, 0.5), (12, 0.5), (12, 0.8)] {
+        scenes.push(("blocks that follow each other", FolderScene { blocks, memory, ..FOLDERS }));
+    }
+    for noise in [0.01, 0.05] {
+        let scene = FolderScene { blocks: 8, first_look: Some(4), noise, ..FOLDERS };
+        scenes.push(("optional stopping", scene));
+    }
+    scenes.push(("four steps lose 3 %", slower));
+    scenes.push(("four steps lose 3 %, turns", FolderScene { turns: true, ..slower }));
+    scenes.push(("all steps lose 3 %, turns", FolderScene { turns: true, slower: 42, ..slower }));
+    scenes
 }
 
 /// The table of disturbing hosts: a row judged by the pairs alone, and one with the facts about the

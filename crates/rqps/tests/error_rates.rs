@@ -7,6 +7,7 @@ mod simulated;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::verdict::Rules;
 use rqps_stats::sequential::Looks;
+use simulated::folders::{FOLDERS, FolderScene, simulate_folders};
 use simulated::host::{Disturbing, HostScene, simulate_host};
 use simulated::turns::{TURNS, TurnScene, simulate_turns};
 use simulated::{QUIET, Rates, Scene, campaign, simulate};
@@ -42,6 +43,57 @@ fn without_layout_even_small_differences_are_as_rare_as_promised() {
         // Measured over 2,000 campaigns: .058 and .059 at a nominal .05.
         assert!(rates.any_small <= 0.05 + slack(0.05, 300) + 0.01, "{rates:?}");
         assert!(rates.same > 0.8, "{rates:?}");
+    }
+}
+
+/// A tenth of the steps with five times the noise, and starts that all steps of a block share: no
+/// more false verdicts than promised, and intervals hold the truth, those of the loud steps, too.
+#[test]
+fn loud_steps_and_shared_starts_keep_the_promises() {
+    let loud = Scene { loud: 5.0, ..QUIET };
+    let shared = Scene { start: 0.03, ..QUIET };
+    for scene in [loud, shared] {
+        for (steps, pairs) in [(42, 3), (12, 4), (6, 3)] {
+            let scene = Scene { steps, pairs, ..scene };
+            let rates = rates(scene, 150);
+            let any = rates.any_large + rates.any_small;
+            assert!(any <= 0.05 + slack(0.05, 150), "{scene:?} {rates:?}");
+            assert!(rates.gate <= 0.05 + slack(0.05, 150), "{scene:?} {rates:?}");
+            assert!(rates.held >= 0.93, "{scene:?} {rates:?}");
+            let count = 150 * steps.div_ceil(10) as u32;
+            assert!(rates.held_loud >= 0.94 - slack(0.06, count), "{scene:?} {rates:?}");
+        }
+    }
+}
+
+/// The same through run folders, the comparison and the gate: eight targets are one job, and a step
+/// of one session has the scatter between the sessions of others.
+#[test]
+fn folders_of_equal_builds_fail_no_more_jobs_than_promised() {
+    let targets = FolderScene { targets: 8, blocks: 3, steps: 6, ..FOLDERS };
+    let mixed = FolderScene { noise: 0.01, session: 0.03, sets: 2, alone: 6, steps: 6, ..FOLDERS };
+    let equal = FolderScene { equal: 4, steps: 6, ..FOLDERS };
+    let following = FolderScene { memory: 0.5, blocks: 12, ..FOLDERS };
+    let folder = tempfile::tempdir().unwrap();
+    for (at, scene) in [targets, mixed, equal, following].into_iter().enumerate() {
+        let dir = folder.path().join(at.to_string());
+        let rates = simulate_folders(&scene, 40, &dir).unwrap();
+        assert!(rates.gate <= 0.05 + slack(0.05, 40), "{scene:?} {rates:?}");
+        // Twelve steps of 40 campaigns; correlated blocks without a model have .76.
+        assert!(rates.held >= 0.91, "{scene:?} {rates:?}");
+        assert!(scene.alone == 0 || rates.held_odd >= 0.93, "{scene:?} {rates:?}");
+    }
+}
+
+/// Layout has a variance of its own, so δ may be less than 2 τ.
+#[test]
+fn layout_makes_no_regression_where_delta_is_near_tau() {
+    let rules = Rules { tau: 0.015_f64.ln_1p(), ..Rules::default() };
+    for pairs in [4, 12] {
+        let scene = Scene { noise: 0.0035, layout: 0.0075, pairs, ..QUIET };
+        let rates = simulate(&scene, &rules, 100, 11);
+        assert!(rates.any_large <= 0.05, "{pairs}: {rates:?}");
+        assert!(rates.gate <= 0.05, "{pairs}: {rates:?}");
     }
 }
 

@@ -117,6 +117,33 @@ fn what_is_not_boring_is_not_called_so() {
     assert!(!text.contains("boring"), "{text}");
 }
 
+/// Two pairs show too little of their scatter to fail a job.
+#[test]
+fn two_pairs_fail_no_job() {
+    let set = set([SAME, HALF, SAME]);
+    check(set.path(), &[], 1, &["REGRESSION mysql-8.0.33 scan"]);
+    for run in fs::read_dir(set.path()).unwrap().map(|entry| entry.unwrap().path()) {
+        if run.file_name().unwrap().to_str().unwrap().starts_with("b03") {
+            fs::remove_dir_all(run).unwrap();
+        }
+    }
+    let line = "UNCLEAR mysql-8.0.33 scan o/s SLOWER 0.500";
+    check(set.path(), &[], 0, &[line, "2 values fail no job: measure more blocks"]);
+}
+
+/// No step loses δ, but all of them together lose more than half of it.
+#[test]
+fn a_suite_that_is_slower_as_a_whole_fails_the_job() {
+    let less = [98.2, 98.3, 98.25];
+    let set = set([less, [98.3, 98.2, 98.25], less]);
+    let line = "REGRESSION mysql-8.0.33 o/s SLOWER 0.982";
+    let why = "the geometric mean of 3 steps, none of which fails alone";
+    check(set.path(), &["--tau", "0.2%"], 1, &[line, why]);
+    // With a loss that the rules allow, the mean says nothing.
+    let text = check(set.path(), &["--tau", "0.2%", "--delta", "10%"], 0, &[]);
+    assert!(!text.contains("geometric mean"), "{text}");
+}
+
 #[test]
 fn other_compilers_are_named() {
     let set = set([SAME, SAME, SAME]);

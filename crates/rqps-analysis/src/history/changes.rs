@@ -116,7 +116,8 @@ pub(super) fn of_values(
         .collect();
     let spreads: Vec<Spread> = fits.iter().map(|(_, fit)| spread(fit, chains)).collect();
     let prior = Prior::fit(&spreads);
-    let moderated = spreads.iter().map(|own| prior.map_or(*own, |prior| prior.moderate(*own)));
+    let moderated =
+        spreads.iter().map(|own| prior.as_ref().map_or(*own, |prior| prior.moderate(*own)));
     let ladder = |((step, fit), spread): (&(StepValues, VersionFit), Spread)| {
         step_ladder(step, fit, spread, (chains, layout_sd))
     };

@@ -107,7 +107,7 @@ fn estimates(family: &FunctionFamily) -> Vec<Option<Scaled>> {
     let prior = Prior::fit(&spreads);
     let estimate = |(scale, values): (f64, Vec<f64>)| {
         let own = spread(&values);
-        let moderated = prior.map_or(own, |prior| prior.moderate(own));
+        let moderated = prior.as_ref().map_or(own, |prior| prior.moderate(own));
         // Counts scatter at least as chance would have it.
         let se = moderated.sd.max(1.0) / (count as f64).sqrt();
         Scaled {

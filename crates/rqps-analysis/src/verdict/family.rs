@@ -1,20 +1,18 @@
 //! Judging the steps of one target and metric together: they lend each other variance, and the
 //! list of differences is corrected for how many they are.
 
+use std::collections::BTreeMap;
+
 use super::host::Widening;
 use super::judgement::{Judgement, SharedVariance, Test};
-use super::member::{Member, PairList, members};
+use super::member::{Kind, Member, PairList, members};
 use rqps_model::metric::Metric;
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_stats::Interval;
-use rqps_stats::moderated;
+use rqps_stats::moderated::Prior;
 use rqps_stats::multiple::{benjamini_hochberg, holm};
 use rqps_stats::power::{self, Aim};
 use rqps_stats::sequential::Looks;
-
-/// Up to this number of pairs the borrowed variance is so uncertain that equal targets get a SMALL
-/// about twice as often as q says (docs/verdicts.md, small differences at few pairs).
-const HINT_PAIRS: usize = 4;
 
 /// Facts shared by the members of a family.
 pub(super) struct Family<'a> {
@@ -57,7 +55,8 @@ struct Adjusted {
 struct SequentialState {
     member: Option<Member>,
     look: u32,
-    settled: bool,
+    /// q(τ) and q(0) at the look that decided it: later blocks of other steps change nothing.
+    settled: Option<(f64, f64)>,
     /// Largest statistics of all looks for the three tests of [`Evidence`]. The first test has a
     /// statistic for each tail, the second has equal tails, the third has one tail.
     treat: (f64, f64),
@@ -70,7 +69,7 @@ struct SequentialState {
 pub(super) fn judge(
     family: &Family<'_>,
     lists: &[PairList<'_>],
-) -> (Vec<Judgement>, Option<SharedVariance>) {
+) -> (Vec<Judgement>, Vec<SharedVariance>) {
     match family.looks {
         None => judge_once(family, lists),
         Some(looks) => judge_looks(family, looks, lists),
@@ -80,24 +79,25 @@ pub(super) fn judge(
 fn judge_once(
     family: &Family<'_>,
     lists: &[PairList<'_>],
-) -> (Vec<Judgement>, Option<SharedVariance>) {
-    let (members, prior) = members(lists, usize::MAX, &family.host);
+) -> (Vec<Judgement>, Vec<SharedVariance>) {
+    let (members, priors) = members(lists, usize::MAX, &family.host);
     let evidence: Vec<Option<Evidence>> =
         members.iter().map(|member| member.map(|member| family.evidence(&member))).collect();
     let adjusted = adjust(&evidence);
+    let members_count = evidence.iter().flatten().count();
     let alpha = 1.0 - family.rules.confidence;
     let mut detectable = Detectable::default();
     let judgements = members.iter().enumerate().map(|(at, member)| {
         let (Some(member), Some(evidence)) = (member, evidence[at]) else {
             return without_test(vec![untested(lists[at].differences.len())]);
         };
-        let mde = detectable.share(member, family.threshold(), alpha, family.rules.power);
+        let mde = detectable.share(family, member, alpha, members_count);
         let tails = (alpha / 2.0, family.rules.equivalence_alpha);
         let test = family.test(member, evidence, (&adjusted, at), tails, mde);
-        family.finish(member, test, prior.as_ref(), alpha)
+        family.finish(member, test, alpha)
     });
     let judgements = judgements.collect();
-    (judgements, prior.map(shown))
+    (judgements, shown(&priors))
 }
 
 /// Replays the looks in order: a step decided at a look keeps that verdict, so later blocks cannot
@@ -106,23 +106,23 @@ fn judge_looks(
     family: &Family<'_>,
     looks: &Looks,
     lists: &[PairList<'_>],
-) -> (Vec<Judgement>, Option<SharedVariance>) {
+) -> (Vec<Judgement>, Vec<SharedVariance>) {
     let none = SequentialState {
         member: None,
         look: 0,
-        settled: false,
+        settled: None,
         treat: (f64::NEG_INFINITY, f64::NEG_INFINITY),
         zero: f64::NEG_INFINITY,
         within: f64::NEG_INFINITY,
     };
     let mut states = vec![none; lists.len()];
-    let mut last_prior = None;
+    let mut last_priors = Vec::new();
     let most = lists.iter().map(|list| list.differences.len()).max().unwrap_or(0) as u32;
     for look in looks.first()..=looks.last().min(most) {
-        let (members, prior) = members(lists, look as usize, &family.host);
+        let (members, priors) = members(lists, look as usize, &family.host);
         for (state, member) in states.iter_mut().zip(&members) {
             if let Some(member) = member.filter(|member| member.pairs == look as usize)
-                && !state.settled
+                && state.settled.is_none()
             {
                 state.take(family, looks, member, look);
             }
@@ -130,18 +130,18 @@ fn judge_looks(
         let evidence = evidence_of(looks, &states);
         let adjusted = adjust(&evidence);
         for (at, state) in states.iter_mut().enumerate() {
-            if let (Some(member), Some(evidence)) = (state.member, evidence[at])
-                && !state.settled
+            if let Some(evidence) = evidence[at]
+                && state.settled.is_none()
             {
-                let is_large =
-                    adjusted.q_treat[at] <= family.rules.q && family.is_large(member.mean);
-                state.settled = is_large || evidence.within <= family.rules.equivalence_alpha;
+                let q = (adjusted.q_treat[at], adjusted.q_zero[at]);
+                let within = evidence.within <= family.rules.equivalence_alpha;
+                state.settled = (q.0 <= family.rules.q || within).then_some(q);
             }
         }
-        last_prior = prior;
+        last_priors = priors;
     }
-    let judgements = finish_looks(family, looks, &states, lists, last_prior.as_ref());
-    (judgements, last_prior.map(shown))
+    let judgements = finish_looks(family, looks, &states, lists);
+    (judgements, shown(&last_priors))
 }
 
 fn evidence_of(looks: &Looks, states: &[SequentialState]) -> Vec<Option<Evidence>> {
@@ -161,11 +161,11 @@ fn finish_looks(
     looks: &Looks,
     states: &[SequentialState],
     lists: &[PairList<'_>],
-    prior: Option<&moderated::Prior>,
 ) -> Vec<Judgement> {
     let rules = family.rules;
     let evidence = evidence_of(looks, states);
     let adjusted = adjust(&evidence);
+    let members_count = evidence.iter().flatten().count();
     let both_tails = (1.0 - rules.confidence) / 2.0;
     let at_last = 2.0 * looks.level(both_tails, looks.last());
     let mut detectable = Detectable::default();
@@ -178,11 +178,13 @@ fn finish_looks(
             };
             return without_test(vec![reason]);
         };
-        let mde = detectable.share(&member, family.threshold(), at_last, rules.power);
+        let mde = detectable.share(family, &member, at_last, members_count);
         let tails = [both_tails, rules.equivalence_alpha].map(|it| looks.level(it, state.look));
         let test = family.test(&member, evidence, (&adjusted, at), tails.into(), mde);
-        let test = Test { settled: state.settled, look: Some(state.look), ..test };
-        family.finish(&member, test, prior, at_last)
+        let (q_treat, q_zero) = state.settled.unwrap_or((test.q_treat, test.q_zero));
+        let settled = state.settled.is_some();
+        let test = Test { q_treat, q_zero, settled, look: Some(state.look), ..test };
+        family.finish(&member, test, at_last)
     };
     states.iter().enumerate().map(of).collect()
 }
@@ -190,7 +192,7 @@ fn finish_looks(
 impl SequentialState {
     fn take(&mut self, family: &Family<'_>, looks: &Looks, member: Member, look: u32) {
         let evidence = family.evidence(&member);
-        let (near, far) = member.tails_beyond(family.threshold());
+        let (near, far) = family.with_layout(&member).tails_beyond(family.threshold());
         self.treat.0 = self.treat.0.max(looks.statistic(near, look));
         self.treat.1 = self.treat.1.max(looks.statistic(far, look));
         self.zero = self.zero.max(looks.statistic(evidence.zero / 2.0, look));
@@ -201,18 +203,28 @@ impl SequentialState {
 }
 
 impl Family<'_> {
-    /// Differences up to this size may come from code layout or from the host's bias.
+    /// SLOWER and FASTER are larger differences than this.
     fn threshold(&self) -> f64 {
-        self.rules.tau + self.host.bias
+        self.rules.least() + self.host.bias
     }
 
     fn evidence(&self, member: &Member) -> Evidence {
         let limit = self.rules.equivalence_limit() - self.host.bias;
+        let zero = member.p_beyond(self.host.bias);
+        let treat = self.with_layout(member).p_beyond(self.threshold());
         Evidence {
-            treat: member.p_beyond(self.threshold()),
-            zero: member.p_beyond(self.host.bias),
+            // Layout has more degrees of freedom than the pairs; a difference that layout does not
+            // explain is never surer than one from 0.
+            treat: treat.max(zero),
+            zero,
             within: member.p_within(limit),
         }
+    }
+
+    /// The step with the effect of code layout among its errors: it differs from build to build,
+    /// and no pairs lessen it.
+    fn with_layout(&self, member: &Member) -> Member {
+        member.with_error(std::f64::consts::SQRT_2 * self.rules.layout_sd())
     }
 
     /// The test of the step at this index of the list, without interim looks. `tails` are the
@@ -255,22 +267,10 @@ impl Family<'_> {
         format!("{}s", self.cluster.map_or("pair", |cluster| cluster.name))
     }
 
-    /// |r − 1| ≥ δ.
-    fn is_large(&self, ln_ratio: f64) -> bool {
-        ln_ratio.exp_m1().abs() >= self.rules.delta
-    }
-
     /// The verdict from the figures, with its reasons.
-    fn finish(
-        &self,
-        member: &Member,
-        test: Test,
-        prior: Option<&moderated::Prior>,
-        alpha: f64,
-    ) -> Judgement {
+    fn finish(&self, member: &Member, test: Test, alpha: f64) -> Judgement {
         let mean = member.mean;
-        let is_large = test.q_treat <= self.rules.q && self.is_large(mean);
-        let verdict = if is_large {
+        let verdict = if test.q_treat <= self.rules.q && !test.equivalent {
             Verdict::of_difference(self.metric, mean, false)
         } else if test.q_zero <= self.rules.q && mean != 0.0 {
             Verdict::of_difference(self.metric, mean, true)
@@ -282,7 +282,7 @@ impl Family<'_> {
         let mut reasons = Vec::new();
         let mut pairs_needed = None;
         if verdict == Verdict::Inconclusive {
-            pairs_needed = self.pairs_needed(member, prior, alpha, &mut reasons);
+            pairs_needed = self.pairs_needed(member, alpha, &mut reasons);
         }
         if member.pairs == 2 {
             let values = self.values();
@@ -290,38 +290,24 @@ impl Family<'_> {
             reasons
                 .push(format!("2 {values} give a poor estimate of the variance between {between}"));
         }
-        let small = matches!(verdict, Verdict::SlowerSmall | Verdict::FasterSmall);
-        if small && prior.is_some() && member.pairs <= HINT_PAIRS {
-            let pairs = member.pairs;
-            let values = self.values();
+        if member.memory > 0.0 {
             reasons.push(format!(
-                "only a hint: with {pairs} {values} the error rate of SMALL exceeds q"
+                "each block resembles the one before it (correlation {:.2}), which widens its \
+                 interval",
+                member.memory
             ));
         }
         Judgement { verdict, test: Some(test), pairs_needed, reasons }
     }
 
-    fn pairs_needed(
-        &self,
-        member: &Member,
-        prior: Option<&moderated::Prior>,
-        alpha: f64,
-        reasons: &mut Vec<String>,
-    ) -> Option<u32> {
-        let own = (member.pairs - 1) as f64;
-        let effect = self.rules.equivalence_limit() - self.threshold();
+    fn pairs_needed(&self, member: &Member, alpha: f64, reasons: &mut Vec<String>) -> Option<u32> {
+        let effect = self.rules.equivalence_limit() - self.host.bias;
         if effect <= 0.0 || self.host.offset_sd > 0.0 {
             reasons.push("more pairs cannot decide this step on this host".to_owned());
             return None;
         }
-        let aim = Aim {
-            sd: member.sd,
-            df_borrowed: prior.map_or(0.0, |prior| prior.df),
-            df_per_pair: prior.map_or(1.0, |prior| (prior.df_pooled / own).max(1.0)),
-            effect,
-            alpha,
-            power: self.rules.power,
-        };
+        let aim =
+            Aim { sd: member.sd, df_lent: member.df_lent, effect, alpha, power: self.rules.power };
         match power::pairs_needed(&aim) {
             Some(needed) if self.cluster.is_some() && needed as usize > member.pairs => {
                 let values = self.values();
@@ -330,7 +316,7 @@ impl Family<'_> {
             }
             Some(pairs) if pairs as usize > member.pairs => Some(pairs),
             Some(_) => {
-                reasons.push("the difference is close to delta or tau".to_owned());
+                reasons.push("the difference is close to delta or to 0".to_owned());
                 None
             }
             None => {
@@ -359,25 +345,35 @@ fn adjust(evidence: &[Option<Evidence>]) -> Adjusted {
     }
 }
 
-/// Detectable differences by degrees of freedom: members have few distinct ones.
+/// Ratio of neighbours in the table of detectable differences.
+const DF_STEP: f64 = 1.15;
+
+/// Detectable differences by degrees of freedom, each computed once.
 #[derive(Default)]
 struct Detectable {
-    known: Vec<(u64, f64)>,
+    /// By power of [`DF_STEP`].
+    known: BTreeMap<i32, f64>,
 }
 
 impl Detectable {
-    /// The smallest difference found, as a share: 1 − exp(−(threshold + detectable · se)).
-    fn share(&mut self, member: &Member, threshold: f64, alpha: f64, wanted: f64) -> f64 {
-        let mut shift = |df: f64| match self.known.iter().find(|(bits, _)| *bits == df.to_bits()) {
-            Some((_, shift)) => *shift,
-            None => {
-                let shift = power::detectable(df, alpha, wanted);
-                self.known.push((df.to_bits(), shift));
-                shift
-            }
+    /// The smallest difference found if it is the only one of so many steps, as a share:
+    /// 1 − exp(−(threshold + detectable · se)).
+    fn share(&mut self, family: &Family<'_>, member: &Member, alpha: f64, steps: usize) -> f64 {
+        let (alpha, wanted) = (alpha / steps.max(1) as f64, family.rules.power);
+        let mut at = |place: i32| {
+            let df = DF_STEP.powi(place);
+            let compute = || power::detectable(df, alpha, wanted);
+            (1.0 / df, *self.known.entry(place).or_insert_with(compute))
         };
+        // Nearly linear in 1/df.
+        let mut shift = |df: f64| {
+            let place = (df.clamp(0.5, 1e4).ln() / DF_STEP.ln()).floor() as i32;
+            let ((left, below), (right, above)) = (at(place), at(place + 1));
+            below + (above - below) * (left - 1.0 / df.min(1e4)) / (left - right)
+        };
+        let member = family.with_layout(member);
         let detectable = member.estimates().map(|it| shift(it.df) * it.se).fold(0.0, f64::max);
-        -(-(threshold + detectable)).exp_m1()
+        -(-(family.threshold() + detectable)).exp_m1()
     }
 }
 
@@ -396,8 +392,9 @@ fn untested(pairs: usize) -> String {
     }
 }
 
-fn shown(prior: moderated::Prior) -> SharedVariance {
-    SharedVariance { df: prior.df, sd: prior.sd }
+fn shown(priors: &[(Kind, Prior)]) -> Vec<SharedVariance> {
+    let of = |(kind, prior): &(Kind, Prior)| (*kind, prior.df, prior.sd);
+    priors.iter().map(of).map(|(kind, df, sd)| SharedVariance { kind, df, sd }).collect()
 }
 
 #[cfg(test)]
@@ -414,7 +411,7 @@ mod tests {
             Family { rules: &rules, metric: Metric::Rate, looks: None, cluster: None, host };
         let differences = [0.005, 0.0055, 0.0045, 0.005];
         let with = |block_errors| {
-            let list = PairList { differences: &differences, block_errors };
+            let list = PairList { block_errors, ..PairList::of(&differences) };
             let (judgements, _) = judge(&family, &[list]);
             let test = judgements[0].test.clone().unwrap();
             (judgements[0].verdict, test.se, test.df)
@@ -439,9 +436,9 @@ mod tests {
             for step in [&half, &same] {
                 // A step by itself, and among enough others to lend each other variance.
                 for count in [1, 6] {
-                    let list = PairList { differences: step, block_errors: &[] };
+                    let list = PairList::of(step);
                     let (judgements, prior) = judge(&family, &vec![list; count]);
-                    assert!(prior.is_none() && judgements.len() == count);
+                    assert!(prior.is_empty() && judgements.len() == count);
                     for judgement in judgements {
                         assert_eq!(judgement.verdict, Verdict::NoVerdict);
                         assert!(judgement.test.is_none());

@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use super::family::{self, Cluster, Family};
 use super::host::{self, HostFindings, Widening};
 use super::judgement::{FamilyFacts, Judgement, SharedVariance, VerdictCounts};
-use super::member::PairList;
+use super::member::{Kind, PairList};
 use crate::comparison::{Comparison, Relative, StepComparison};
+use rqps_model::benchmark::Group;
 use rqps_model::gate::HostLog;
 use rqps_model::metric::{Direction, Metric};
 use rqps_model::verdict::Rules;
+use rqps_stats::moderated::Spread;
 use rqps_stats::parallel;
 use rqps_stats::sequential::Looks;
+use rqps_stats::summary::{mean, stddev};
 
 /// A ratio: indexes of step and target in the comparison, and the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub(crate) struct Judged {
     pub(crate) families: Vec<BTreeMap<Metric, FamilyFacts>>,
     /// Findings about the host, each in a few words.
     pub(crate) notes: Vec<String>,
+    /// True if the host adds to the errors of rates.
+    pub(crate) widened: bool,
 }
 
 /// Judges every ratio of a comparison: the steps of a target and metric are one family.
@@ -52,12 +57,15 @@ pub(crate) fn judge(comparison: &Comparison) -> Judged {
         let place = |step| RatioPlace { step, target, metric };
         judgements.extend(of_steps.into_iter().map(|(step, said)| (place(step), said)));
     }
-    Judged { judgements, families, notes: findings.notes }
+    let widened = !findings.widening(Metric::Rate).is_none();
+    Judged { judgements, families, notes: findings.notes, widened }
 }
 
 /// A ratio to judge, and why it cannot be judged if it cannot.
 struct Ratio<'a> {
     step: usize,
+    /// The kind of its noise; `None` for a step that repeats the pairs of measured ones.
+    kind: Option<Kind>,
     relative: &'a Relative,
     void: &'a [String],
 }
@@ -68,6 +76,11 @@ type Families<'a> = BTreeMap<(usize, Metric), Vec<Ratio<'a>>>;
 fn families(steps: &[StepComparison]) -> Vec<((usize, Metric), Vec<Ratio<'_>>)> {
     let mut families = Families::new();
     for (step, of_step) in steps.iter().enumerate() {
+        let kind = (!of_step.is_choice()).then_some(match of_step.group {
+            Group::Load => Kind::Loads,
+            Group::Write => Kind::Writes,
+            _ => Kind::Reads,
+        });
         for (place, target) in of_step.targets.iter().enumerate().skip(1) {
             for (&metric, result) in &target.metrics {
                 if metric.better() == Direction::Neither {
@@ -76,7 +89,7 @@ fn families(steps: &[StepComparison]) -> Vec<((usize, Metric), Vec<Ratio<'_>>)> 
                 if let Some(relative) = &result.relative {
                     let void =
                         if target.is_void(metric) { &target.not_comparable[..] } else { &[] };
-                    let ratio = Ratio { step, relative, void };
+                    let ratio = Ratio { step, kind, relative, void };
                     families.entry((place, metric)).or_default().push(ratio);
                 }
             }
@@ -91,39 +104,71 @@ fn judge_family(
     findings: &HostFindings,
     ratios: &[Ratio<'_>],
 ) -> (Vec<(usize, Judgement)>, FamilyFacts) {
-    let lists: Vec<PairList<'_>> = ratios.iter().map(evidence).collect();
+    let offset = offset_of_clusters(ratios);
+    let lists: Vec<PairList<'_>> = ratios.iter().map(|ratio| evidence(ratio, offset)).collect();
     let clusters = ratios.iter().filter_map(|ratio| cluster(ratio.relative));
     let cluster = clusters.min_by(|a, b| a.pairs.total_cmp(&b.pairs));
     // All looks belong to one session, and plans with looks have no shared loads. So data of
     // several sessions or loads gets one test, at the end.
     let looks = family.looks.filter(|_| cluster.is_none());
     let family = &Family { looks, cluster, ..*family };
-    let (judgements, prior) = with_host(family, findings, &lists);
+    let (judgements, priors) = with_host(family, findings, &lists);
     let mut counts = VerdictCounts::default();
     let said = ratios.iter().zip(judgements).map(|(ratio, judgement)| {
-        let judgement = match ratio {
+        let mut judgement = match ratio {
             Ratio { void, .. } if !void.is_empty() => family::without_test(void.to_vec()),
             Ratio { relative, .. } if relative.pairs > 0 && relative.differences.is_empty() => {
                 family::without_test(vec!["a value is 0 and has no logarithm".to_owned()])
             }
             _ => judgement,
         };
+        if let (None, Some(clusters)) = (self::cluster(ratio.relative), cluster)
+            && judgement.test.is_some()
+        {
+            let name = clusters.name;
+            judgement.reasons.push(format!(
+                "measured in one {name} only, so it has the scatter between {name}s of other steps"
+            ));
+        }
         counts.add(judgement.verdict);
         (ratio.step, judgement)
     });
-    (said.collect(), FamilyFacts { counts, prior })
+    (said.collect(), FamilyFacts { counts, priors })
 }
 
 /// A ratio that is not comparable gives no evidence, so it changes neither the shared variance nor
 /// the correction for the number of steps.
-fn evidence<'a>(ratio: &Ratio<'a>) -> PairList<'a> {
-    match ratio.void.is_empty() {
-        true => PairList {
-            differences: ratio.relative.evidence(),
-            block_errors: ratio.relative.evidence_errors(),
-        },
-        false => PairList { differences: &[], block_errors: &[] },
+///
+/// Means of clusters stand alone: they have few degrees of freedom, share the effect of their
+/// cluster, and have another unit than pairs.
+fn evidence<'a>(ratio: &Ratio<'a>, offset: Option<Spread>) -> PairList<'a> {
+    let relative = ratio.relative;
+    if !ratio.void.is_empty() {
+        return PairList::of(&[]);
     }
+    let in_clusters = cluster(relative).is_some();
+    PairList {
+        differences: relative.evidence(),
+        block_errors: relative.evidence_errors(),
+        blocks: &relative.blocks,
+        kind: ratio.kind.filter(|_| !in_clusters && offset.is_none()),
+        offset: offset.filter(|_| !in_clusters),
+    }
+}
+
+/// The scatter of the means of clusters over the steps that have several: what a step of one
+/// cluster may be off by. `None` if no step has clusters.
+fn offset_of_clusters(ratios: &[Ratio<'_>]) -> Option<Spread> {
+    let clustered = ratios.iter().filter(|ratio| cluster(ratio.relative).is_some());
+    let spreads: Vec<(f64, usize)> = clustered
+        .filter_map(|ratio| {
+            let values = ratio.relative.evidence();
+            Some((stddev(values)?.powi(2), values.len()))
+        })
+        .collect();
+    let fewest = spreads.iter().map(|(_, count)| *count).min()?;
+    let variances: Vec<f64> = spreads.iter().map(|(variance, _)| *variance).collect();
+    Some(Spread { sd: mean(&variances).sqrt(), df: (fewest - 1) as f64 })
 }
 
 /// The clusters whose means are the values of a ratio; `None` if its values are pairs.
@@ -141,18 +186,18 @@ fn with_host(
     family: &Family<'_>,
     findings: &HostFindings,
     lists: &[PairList<'_>],
-) -> (Vec<Judgement>, Option<SharedVariance>) {
-    let (own, prior) = family::judge(family, lists);
+) -> (Vec<Judgement>, Vec<SharedVariance>) {
+    let (own, priors) = family::judge(family, lists);
     let host = findings.widening(family.metric);
     if host.is_none() {
-        return (own, prior);
+        return (own, priors);
     }
     // The host's noise is that of a pair; a cluster is the mean of several.
     let pair_sd = host.pair_sd / family.cluster.map_or(1.0, |cluster| cluster.pairs).sqrt();
     let host = Widening { pair_sd, ..host };
     let (wide, _) = family::judge(&Family { host, ..*family }, lists);
     let weighed = own.into_iter().zip(wide);
-    (weighed.map(|(own, wide)| host::weigh(own, wide, family.metric)).collect(), prior)
+    (weighed.map(|(own, wide)| host::weigh(own, wide, family.metric)).collect(), priors)
 }
 
 /// Judges lists of paired ln ratios of one target and metric that come from no run: those of
@@ -172,13 +217,22 @@ pub fn judge_differences(
 pub fn judge_in_turns(steps: &[(&[f64], &[f64])], rules: &Rules) -> Vec<Judgement> {
     let (metric, host) = (Metric::Rate, Widening::default());
     let family = Family { rules, metric, looks: None, cluster: None, host };
-    let lists =
-        steps.iter().map(|&(differences, block_errors)| PairList { differences, block_errors });
+    let lists = steps
+        .iter()
+        .map(|&(differences, block_errors)| PairList { block_errors, ..PairList::of(differences) });
+    family::judge(&family, &lists.collect::<Vec<_>>()).0
+}
+
+/// As [`judge_differences`], for rates of which each value is the mean of a session or load.
+pub fn judge_cluster_means(means: &[&[f64]], rules: &Rules) -> Vec<Judgement> {
+    let (metric, host) = (Metric::Rate, Widening::default());
+    let family = Family { rules, metric, looks: None, cluster: None, host };
+    let lists = means.iter().map(|means| PairList { kind: None, ..PairList::of(means) });
     family::judge(&family, &lists.collect::<Vec<_>>()).0
 }
 
 fn lists<'a>(differences: &[&'a [f64]]) -> Vec<PairList<'a>> {
-    differences.iter().map(|differences| PairList { differences, block_errors: &[] }).collect()
+    differences.iter().map(|differences| PairList::of(differences)).collect()
 }
 
 /// As [`judge_differences`], with the findings of host logs (`gate.json`) and no interim looks, for

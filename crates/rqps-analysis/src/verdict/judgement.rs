@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::member::Kind;
 use crate::number::number_or_inf;
 use rqps_model::metric::Metric;
 use rqps_model::verdict::{Rules, Verdict};
@@ -140,19 +141,20 @@ pub struct TargetVerdicts {
 }
 
 /// The steps of one target and metric that were judged together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FamilyFacts {
     /// Number of verdicts of each kind.
     pub counts: VerdictCounts,
-    /// The variance that the steps share; `None` if they cannot.
-    pub prior: Option<SharedVariance>,
+    /// The variance that the steps of each kind share; kinds that cannot have none.
+    pub priors: Vec<SharedVariance>,
 }
 
-/// The variance that all steps contribute to each one (Smyth 2004).
+/// The variance that the steps of one kind of noise contribute to each one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SharedVariance {
-    /// d0: its degrees of freedom; infinite where the steps do not differ in noise more than
-    /// chance would have it.
+    /// The kind.
+    pub kind: Kind,
+    /// d0: its degrees of freedom.
     #[serde(serialize_with = "number_or_inf")]
     pub df: f64,
     /// s0: its standard deviation, of ln ratios; where all steps took turns and the metric is the
@@ -170,6 +172,21 @@ pub struct SuiteMean {
     pub interval: Option<Interval>,
     /// Steps.
     pub steps: usize,
+    /// The test of the mean itself; `None` if the steps do not have the same blocks, two or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<MeanTest>,
+}
+
+/// The test of a geometric mean of these steps, by the mean over the steps in each block: what
+/// blocks share is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MeanTest {
+    /// Blocks, or sessions or loads if the steps have several.
+    pub blocks: usize,
+    /// The t interval.
+    pub interval: Interval,
+    /// Chance of a mean this far from 0 where the true one is half of δ, with code layout.
+    pub p_treat: f64,
 }
 
 /// A cost that moved with the rate, and so may be why.

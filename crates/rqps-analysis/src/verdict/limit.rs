@@ -22,10 +22,13 @@ pub(super) fn sentence(comparison: &Comparison, notes: &[String]) -> String {
     let (Some(half), Some((largest, worst))) = (median(&shares), found.last()) else {
         return untested(most).to_owned();
     };
+    let steps = comparison.measured_steps().count();
+    let alone = if steps > 1 { format!(" in one of {steps} steps") } else { String::new() };
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let published = (0..comparison.targets.len()).any(|target| comparison.is_imported(target));
     let who = if published { "These results find" } else { "This host finds" };
-    let mut text = format!("{who} differences of {} and more with {most} pairs", percent(half));
+    let mut text =
+        format!("{who} differences of {} and more{alone} with {most} pairs", percent(half));
     if percent(*largest) != percent(half) {
         text.push_str(&format!(
             " (MDE, the median of {} ratios; the largest is {}, of {worst})",

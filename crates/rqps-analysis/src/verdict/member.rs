@@ -1,6 +1,10 @@
 //! One step in its family: the mean of its paired differences and what errors that mean has. A
 //! test holds only if it holds with each of these errors.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
 use super::host::Widening;
 use rqps_stats::Interval;
 use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread};
@@ -10,15 +14,46 @@ use rqps_stats::{student, summary};
 /// better than the scatter of two or three blocks.
 const INSIDE_DF_MIN: f64 = 3.0;
 
+/// Fewer pairs do not show that blocks follow each other.
+const MEMORY_PAIRS: usize = 6;
+/// The normal quantile beyond which they are taken to.
+const MEMORY_Z: f64 = 2.326;
+/// The largest correlation that is allowed for.
+const MEMORY_MOST: f64 = 0.9;
+
 /// The paired ln ratios of one step.
 #[derive(Clone, Copy)]
 pub(super) struct PairList<'a> {
     pub differences: &'a [f64],
     /// The standard error of each difference inside its block; empty where it is not known.
     pub block_errors: &'a [f64],
+    /// The run of each difference, so that steps know what they share; empty to take the first of
+    /// all lists as one block, and so on.
+    pub blocks: &'a [usize],
+    /// The steps that share their variance; `None` for a step that stands alone.
+    pub kind: Option<Kind>,
+    /// What the step may be off by beside the scatter of its pairs.
+    pub offset: Option<Spread>,
 }
 
-impl PairList<'_> {
+/// Kinds of noise. A kind never lends its variance to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Steps that only read.
+    Reads,
+    /// Steps that write.
+    Writes,
+    /// Loads and indexing.
+    Loads,
+}
+
+impl<'a> PairList<'a> {
+    /// Differences of which nothing else is known.
+    pub(super) fn of(differences: &'a [f64]) -> PairList<'a> {
+        let kind = Some(Kind::Reads);
+        PairList { differences, block_errors: &[], blocks: &[], kind, offset: None }
+    }
     /// The root mean square of the errors inside the first `most` blocks.
     fn block_error(&self, most: usize) -> Option<f64> {
         let errors = self.block_errors.get(..self.differences.len().min(most))?;
@@ -40,6 +75,10 @@ pub(super) struct Member {
     /// Standard deviation of one pair's difference: the larger of both.
     pub sd: f64,
     pub pairs: usize,
+    /// Degrees of freedom that other steps lend.
+    pub df_lent: f64,
+    /// The correlation of a block with the next one, where it was shown; else 0.
+    pub memory: f64,
 }
 
 impl Member {
@@ -55,6 +94,13 @@ impl Member {
             .as_ref()
             .filter(|inside| half(inside) > half(&self.blocks))
             .unwrap_or(&self.blocks)
+    }
+
+    /// The step with one more error of a known standard deviation, by Satterthwaite's degrees of
+    /// freedom.
+    pub(super) fn with_error(&self, sd: f64) -> Member {
+        let add = |it: Estimate| it.with_error(sd);
+        Member { blocks: add(self.blocks), inside: self.inside.map(add), ..*self }
     }
 
     /// As [`Estimate::p_beyond`].
@@ -83,61 +129,173 @@ impl Member {
     }
 }
 
-/// Means over the first `most` pairs of each list. Their errors are moderated, and at least those
-/// of the host and those inside a block. A list with no variance, of its own or borrowed, is not a
-/// member: copies of one measurement would prove any difference.
+/// The mean and the scatter of one list, where it has two pairs or more and a scatter.
+#[derive(Clone, Copy)]
+struct Own {
+    mean: f64,
+    spread: Spread,
+    pairs: usize,
+    /// Divisor of the standard deviation before steps share it.
+    scale: f64,
+    /// As [`Member::memory`].
+    memory: f64,
+}
+
+/// Means over the first `most` pairs of each list, and the variance that each kind shares. Their
+/// errors are moderated, and at least those of the host and those inside a block. A list with no
+/// variance is not a member: copies of one measurement would prove any difference.
 ///
-/// If all steps took turns, they share the ratio of their variance to the square of their error
-/// inside a block, because this ratio varies less from step to step than the variance.
+/// If all steps of a kind took turns, they share the ratio of their variance to the square of their
+/// error inside a block, because this ratio varies less from step to step than the variance.
 pub(super) fn members(
     lists: &[PairList<'_>],
     most: usize,
     host: &Widening,
-) -> (Vec<Option<Member>>, Option<Prior>) {
-    let own = |list: &PairList<'_>| -> Option<(f64, Spread, usize)> {
-        let mut sorted = list.differences[..list.differences.len().min(most)].to_vec();
-        // Sums in sorted order: the same pairs in any order give the same bits.
-        sorted.sort_by(f64::total_cmp);
-        let sd = summary::stddev(&sorted)?;
-        let sd = if sd < SD_MIN { 0.0 } else { sd };
-        let df = (sorted.len() - 1) as f64;
-        Some((summary::mean(&sorted), Spread { sd, df }, sorted.len()))
+) -> (Vec<Option<Member>>, Vec<(Kind, Prior)>) {
+    let mut own: Vec<Option<Own>> = lists.iter().map(|list| own(list, most)).collect();
+    let memory = memory(lists, most);
+    own.iter_mut().flatten().for_each(|own| own.remember(memory));
+    // Blocks that follow each other tell less of the variance, which nothing else makes up for.
+    let lends = |list: &PairList<'_>| list.kind.filter(|_| memory == 0.0);
+    let kinds: BTreeSet<Kind> = lists.iter().filter_map(lends).collect();
+    let mut priors = Vec::new();
+    for kind in kinds {
+        let of_kind = |at: &usize| lists[*at].kind == Some(kind) && own[*at].is_some();
+        let places: Vec<usize> = (0..lists.len()).filter(of_kind).collect();
+        // A common effect moves all variances alike, so they tell nothing of each other.
+        if moves_together(&places.iter().map(|at| lists[*at]).collect::<Vec<_>>(), most) {
+            continue;
+        }
+        let errors: Option<Vec<f64>> =
+            places.iter().map(|at| lists[*at].block_error(most)).collect();
+        for (at, error) in places.iter().zip(errors.unwrap_or_default()) {
+            own[*at].iter_mut().for_each(|own| own.scale = error);
+        }
+        let spreads: Vec<Spread> =
+            places.iter().filter_map(|at| own[*at].as_ref()).map(Own::scaled).collect();
+        priors.extend(Prior::robust(&spreads).map(|prior| (kind, prior)));
+    }
+    let member = |(own, list): (Option<Own>, &PairList<'_>)| {
+        let own = own?;
+        let prior = priors.iter().find(|(kind, _)| list.kind == Some(*kind));
+        Some(own.member(prior.map(|(_, prior)| prior), list, most, host))
     };
-    let own: Vec<Option<(f64, Spread, usize)>> = lists.iter().map(own).collect();
-    let scales = scales(lists, &own, most);
-    let scaled = |(own, scale): (&Option<(f64, Spread, usize)>, &f64)| {
-        own.map(|(_, spread, _)| Spread { sd: spread.sd / scale, ..spread })
-    };
-    let spreads: Vec<Spread> = own.iter().zip(&scales).filter_map(scaled).collect();
-    let prior = Prior::fit(&spreads);
-    let member = |(own, list, scale): (Option<(f64, Spread, usize)>, &PairList<'_>, f64)| {
-        let (mean, spread, pairs) = own?;
-        let moderate = |prior: Prior| {
-            let moderated = prior.moderate(Spread { sd: spread.sd / scale, ..spread });
+    (own.into_iter().zip(lists).map(member).collect(), priors)
+}
+
+fn own(list: &PairList<'_>, most: usize) -> Option<Own> {
+    let mut sorted = list.differences[..list.differences.len().min(most)].to_vec();
+    // Sums in sorted order: the same pairs in any order give the same bits.
+    sorted.sort_by(f64::total_cmp);
+    let sd = summary::stddev(&sorted).filter(|sd| *sd >= SD_MIN)?;
+    let spread = Spread { sd, df: (sorted.len() - 1) as f64 };
+    Some(Own { mean: summary::mean(&sorted), spread, pairs: sorted.len(), scale: 1.0, memory: 0.0 })
+}
+
+impl Own {
+    fn scaled(&self) -> Spread {
+        Spread { sd: self.spread.sd / self.scale, ..self.spread }
+    }
+
+    fn member(
+        &self,
+        prior: Option<&Prior>,
+        list: &PairList<'_>,
+        most: usize,
+        host: &Widening,
+    ) -> Member {
+        let Own { mean, spread, pairs, scale, memory } = *self;
+        let moderated = prior.map_or(spread, |prior| {
+            let moderated = prior.moderate(self.scaled());
             Spread { sd: moderated.sd * scale, ..moderated }
-        };
-        let moderated = prior.map_or(spread, moderate);
+        });
         let estimate = |spread: Spread| {
             let se = host.se(spread.sd / (pairs as f64).sqrt(), pairs);
-            Estimate { mean, se, df: spread.df }
+            match list.offset {
+                Some(offset) => {
+                    Estimate { mean, se: se.hypot(offset.sd), df: spread.df.min(offset.df) }
+                }
+                None => Estimate { mean, se, df: spread.df },
+            }
         };
         let inside = list.block_error(most);
         let inside = inside.map(|sd| Spread { sd, df: moderated.df.max(INSIDE_DF_MIN) });
         let sd = moderated.sd.max(inside.map_or(0.0, |inside| inside.sd)).max(host.pair_sd);
         let (blocks, inside) = (estimate(moderated), inside.map(estimate));
-        (moderated.sd > 0.0).then_some(Member { mean, blocks, inside, sd, pairs })
-    };
-    let members = own.into_iter().zip(lists).zip(scales);
-    (members.map(|((own, list), scale)| member((own, list, scale))).collect(), prior)
+        let df_lent = moderated.df - spread.df;
+        Member { mean, blocks, inside, sd, pairs, df_lent, memory }
+    }
 }
 
-/// The divisors of standard deviations before the steps share their variance: the error inside a
-/// block if it is known for all members, else 1.
-fn scales<T>(lists: &[PairList<'_>], own: &[Option<T>], most: usize) -> Vec<f64> {
-    let scale = |(list, own): (&PairList<'_>, &Option<T>)| match own {
-        Some(_) => list.block_error(most),
-        None => Some(1.0),
+impl Own {
+    /// Widens the scatter of blocks of which each resembles the one before: a mean of n values of
+    /// an AR(1) process has f = 1 + 2 Σ (1 − k/n) ρᵏ times the variance of independent ones, and
+    /// their sample variance is too small by (n − f)/(n − 1).
+    fn remember(&mut self, memory: f64) {
+        if memory == 0.0 {
+            return;
+        }
+        let n = self.pairs as f64;
+        let sum: f64 = (1..self.pairs).map(|k| (1.0 - k as f64 / n) * memory.powi(k as i32)).sum();
+        let f = 1.0 + 2.0 * sum;
+        let times = f * (n - 1.0) / (n - f).max(0.05 * n);
+        let square = memory * memory;
+        let df = (self.spread.df * (1.0 - square) / (1.0 + square)).max(1.0);
+        self.spread = Spread { sd: self.spread.sd * times.sqrt(), df };
+        self.memory = memory;
+    }
+}
+
+/// The correlation ρ of a block's difference with the next one's, over all steps; 0 if it is not
+/// shown (one-sided p < .01). The sample correlation of lag 1 of n independent values has a mean
+/// of −1/n and a variance of (n − 2)²/(n² (n − 1)); ρ is (n r + 1)/(n − 3), without that bias.
+fn memory(lists: &[PairList<'_>], most: usize) -> f64 {
+    let long = |list: &&PairList<'_>| {
+        list.kind.is_some() && list.differences.len().min(most) >= MEMORY_PAIRS
     };
-    let known: Option<Vec<f64>> = lists.iter().zip(own).map(scale).collect();
-    known.unwrap_or_else(|| vec![1.0; lists.len()])
+    let lists: Vec<PairList<'_>> = lists.iter().filter(long).copied().collect();
+    let (mut excess, mut variance, mut estimates) = (0.0, 0.0, Vec::new());
+    for list in &lists {
+        let differences = &list.differences[..list.differences.len().min(most)];
+        let (mean, n) = (summary::mean(differences), differences.len() as f64);
+        let next = differences.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean));
+        let all: f64 = differences.iter().map(|d| (d - mean).powi(2)).sum();
+        if all > SD_MIN * SD_MIN {
+            let r = next.sum::<f64>() / all;
+            excess += r + 1.0 / n;
+            variance += (n - 2.0).powi(2) / (n * n * (n - 1.0));
+            estimates.push((n * r + 1.0) / (n - 3.0));
+        }
+    }
+    // Steps that move together show the correlation of what they share once.
+    let once = if moves_together(&lists, most) { lists.len() as f64 } else { 1.0 };
+    let shown = excess > MEMORY_Z * (variance * once).sqrt();
+    if shown { summary::mean(&estimates).clamp(0.0, MEMORY_MOST) } else { 0.0 }
+}
+
+/// True if the steps move together from block to block by more than each scatters by itself: the
+/// variance of the median step exceeds the typical variance of a step around it.
+fn moves_together(lists: &[PairList<'_>], most: usize) -> bool {
+    let mut blocks: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    let deviations = |list: &PairList<'_>| -> Vec<(usize, f64)> {
+        let differences = &list.differences[..list.differences.len().min(most)];
+        let mean = summary::mean(differences);
+        let block = |at: usize| list.blocks.get(at).copied().unwrap_or(at);
+        differences.iter().enumerate().map(|(at, d)| (block(at), d - mean)).collect()
+    };
+    let all: Vec<Vec<(usize, f64)>> = lists.iter().map(deviations).collect();
+    for (block, deviation) in all.iter().flatten() {
+        blocks.entry(*block).or_default().push(*deviation);
+    }
+    let common: BTreeMap<usize, f64> = blocks
+        .into_iter()
+        .filter_map(|(block, deviations)| Some((block, summary::median(&deviations)?)))
+        .collect();
+    let alone = all.iter().filter_map(|list| {
+        let rest: Vec<f64> = list.iter().map(|(block, d)| d - common[block]).collect();
+        Some(summary::stddev(&rest)?.powi(2))
+    });
+    let alone = summary::median(&alone.collect::<Vec<_>>()).unwrap_or(0.0);
+    let together = summary::stddev(&common.into_values().collect::<Vec<_>>()).unwrap_or(0.0);
+    lists.len() > 1 && together.powi(2) > alone
 }

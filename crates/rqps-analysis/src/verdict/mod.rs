@@ -11,11 +11,12 @@ mod member;
 mod open;
 mod summary;
 
-pub use judge::{judge_differences, judge_in_turns, judge_on_host};
+pub use judge::{judge_cluster_means, judge_differences, judge_in_turns, judge_on_host};
 pub use judgement::{
-    Explanation, FamilyFacts, Judgement, SharedVariance, SuiteMean, TOLD_TOGETHER, TargetVerdicts,
-    Test, VerdictCounts, VerdictOptions, VerdictSummary,
+    Explanation, FamilyFacts, Judgement, MeanTest, SharedVariance, SuiteMean, TOLD_TOGETHER,
+    TargetVerdicts, Test, VerdictCounts, VerdictOptions, VerdictSummary,
 };
+pub use member::Kind;
 pub use open::{OpenStep, open_steps};
 
 pub(super) use explain::explanations;

@@ -2,30 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use super::judgement::{FamilyFacts, SuiteMean, TargetVerdicts, VerdictCounts, VerdictSummary};
+use super::judgement::{
+    FamilyFacts, MeanTest, SuiteMean, TargetVerdicts, VerdictCounts, VerdictSummary,
+};
 use super::limit;
 use crate::comparison::{Comparison, Relative, StepComparison};
 use crate::groups::{is_summarized, relative_rate};
 use rqps_model::metric::Metric;
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_stats::Interval;
+use rqps_stats::moderated::{Estimate, SD_MIN};
 use rqps_stats::paired::mean_interval;
+use rqps_stats::summary::{mean, stddev};
 
 /// Up to this many targets, a sentence holds the geometric mean of each.
 const MEANS_MAX: usize = 5;
 
 /// The verdicts on all targets but the base. `families` are those of each target, `notes` what was
-/// found out about the host.
+/// found out about the host, which may widen the errors of rates.
 pub(crate) fn summarize(
     comparison: &Comparison,
     families: Vec<BTreeMap<Metric, FamilyFacts>>,
-    notes: &[String],
+    (notes, widened): (&[String], bool),
 ) -> VerdictSummary {
     let (steps, rules) = (&comparison.steps, &comparison.rules);
     let mut targets = Vec::new();
     for (index, metrics) in families.into_iter().enumerate() {
         let counts = metrics.get(&Metric::Rate).map(|facts| facts.counts).unwrap_or_default();
-        let geomean = geomean(steps, index + 1, rules);
+        let mut geomean = geomean(steps, index + 1, rules);
+        // The scatter of the blocks alone does not show what the host adds.
+        geomean.iter_mut().filter(|_| widened).for_each(|mean| mean.test = None);
         let worst = worst(steps, index + 1);
         targets.push(TargetVerdicts {
             label: comparison.targets[index + 1].label.clone(),
@@ -169,7 +175,31 @@ fn geomean(steps: &[StepComparison], target: usize, rules: &Rules) -> Option<Sui
         [one] => one.ratio,
         _ => mean.mean.exp(),
     };
-    Some(SuiteMean { ratio, interval, steps: mean.n })
+    Some(SuiteMean { ratio, interval, steps: mean.n, test: mean_test(&counted, rules) })
+}
+
+/// The test of the mean of these steps, which have different layouts. A suite of steps counts from
+/// half of δ on.
+fn mean_test(steps: &[&Relative], rules: &Rules) -> Option<MeanTest> {
+    let first = steps.first()?;
+    let alike =
+        |it: &&Relative| it.blocks == first.blocks && it.evidence().len() == first.evidence().len();
+    let blocks = first.evidence().len();
+    if blocks < 2 || !steps.iter().all(alike) {
+        return None;
+    }
+    let count = steps.len() as f64;
+    let of_block = |block| steps.iter().map(|it| it.evidence()[block]).sum::<f64>() / count;
+    let means: Vec<f64> = (0..blocks).map(of_block).collect();
+    let sd = stddev(&means).filter(|sd| *sd >= SD_MIN)?;
+    let se = sd / (blocks as f64).sqrt();
+    let estimate = Estimate { mean: mean(&means), se, df: (blocks - 1) as f64 };
+    let layout = std::f64::consts::SQRT_2 * rules.layout_sd() / count.sqrt();
+    let p_treat = estimate
+        .with_error(layout)
+        .p_beyond(rules.equivalence_limit() / 2.0)
+        .max(estimate.p_beyond(0.0));
+    Some(MeanTest { blocks, interval: estimate.interval(rules.confidence).exp(), p_treat })
 }
 
 fn trimmed(number: f64) -> String {

@@ -1,6 +1,7 @@
 //! Simulates comparisons of steps with known true ratios, judges them by rqps's rules, and counts
 //! wrong verdicts.
 
+pub(crate) mod folders;
 pub(crate) mod host;
 pub(crate) mod turns;
 
@@ -29,6 +30,10 @@ pub(crate) struct Scene {
     pub(crate) drift_memory: f64,
     /// Constant offset of a step between builds: another layout of the same code.
     pub(crate) layout: f64,
+    /// Factor of the noise of every tenth step.
+    pub(crate) loud: f64,
+    /// Effect of a start of the servers that all steps of a block share.
+    pub(crate) start: f64,
     /// Number of pairs; with interim looks, the largest.
     pub(crate) pairs: u32,
     /// Pairs at the first interim look, for a plan that measures until steps are decided.
@@ -45,9 +50,22 @@ pub(crate) const QUIET: Scene = Scene {
     drift: 0.0,
     drift_memory: 0.9,
     layout: 0.0,
+    loud: 1.0,
+    start: 0.0,
     pairs: 6,
     first_look: None,
 };
+
+impl Scene {
+    fn is_loud(&self, step: usize) -> bool {
+        step.is_multiple_of(10)
+    }
+
+    /// The true ln ratio of a step without its layout.
+    fn truth(&self, step: usize) -> f64 {
+        if step < self.changed { self.effect } else { 0.0 }
+    }
+}
 
 /// Results of many campaigns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,6 +87,10 @@ pub(crate) struct Rates {
     pub(crate) gate: f64,
     /// Share of unchanged steps called SAME.
     pub(crate) same: f64,
+    /// Share of all steps whose interval holds the truth.
+    pub(crate) held: f64,
+    /// The same of the loud steps.
+    pub(crate) held_loud: f64,
     /// Blocks per step until it was decided, or the largest number.
     pub(crate) blocks: f64,
 }
@@ -79,10 +101,11 @@ fn normal(rng: &mut Rng) -> f64 {
     radius * (2.0 * std::f64::consts::PI * rng.unit()).cos()
 }
 
-/// The paired ln ratios of one step.
-fn differences(scene: &Scene, changed: bool, rng: &mut Rng) -> Vec<f64> {
-    let noise = scene.noise * (scene.unequal * normal(rng)).exp();
-    let shift = scene.layout * normal(rng) + if changed { scene.effect } else { 0.0 };
+/// The paired ln ratios of one step, of which `starts` are parts.
+fn differences(scene: &Scene, step: usize, starts: &[f64], rng: &mut Rng) -> Vec<f64> {
+    let loud = if scene.is_loud(step) { scene.loud } else { 1.0 };
+    let noise = loud * scene.noise * (scene.unequal * normal(rng)).exp();
+    let shift = scene.layout * normal(rng) + scene.truth(step);
     let mut drift = scene.drift * normal(rng);
     let memory = scene.drift_memory;
     let mut run = |rng: &mut Rng| {
@@ -90,11 +113,12 @@ fn differences(scene: &Scene, changed: bool, rng: &mut Rng) -> Vec<f64> {
         drift + noise * normal(rng)
     };
     (0..scene.pairs)
-        .map(|block| {
+        .zip(starts)
+        .map(|(block, start)| {
             let (first, second) = (run(rng), run(rng));
             // ABBA: the baseline is first in every other block.
             let difference = if block % 2 == 0 { second - first } else { first - second };
-            shift + difference
+            shift + difference + start
         })
         .collect()
 }
@@ -106,8 +130,9 @@ pub(crate) fn campaign(
     looks: Option<&Looks>,
     rng: &mut Rng,
 ) -> Vec<Judgement> {
+    let starts: Vec<f64> = (0..scene.pairs).map(|_| scene.start * normal(rng)).collect();
     let lists: Vec<Vec<f64>> =
-        (0..scene.steps).map(|step| differences(scene, step < scene.changed, rng)).collect();
+        (0..scene.steps).map(|step| differences(scene, step, &starts, rng)).collect();
     let lists: Vec<&[f64]> = lists.iter().map(Vec::as_slice).collect();
     judge_differences(&lists, Metric::Rate, rules, looks)
 }
@@ -132,6 +157,8 @@ pub(crate) fn simulate(scene: &Scene, rules: &Rules, campaigns: u32, seed: u64) 
         any_small: rates.any_small / f64::from(campaigns),
         gate: rates.gate / f64::from(campaigns),
         same: rates.same / unchanged.max(1.0),
+        held: rates.held / f64::from(campaigns) / scene.steps as f64,
+        held_loud: rates.held_loud / f64::from(campaigns) / scene.steps.div_ceil(10) as f64,
         blocks: rates.blocks / f64::from(campaigns) / scene.steps as f64,
     }
 }
@@ -143,6 +170,10 @@ fn add(rates: &mut Rates, scene: &Scene, rules: &Rules, judgements: &[Judgement]
         if let Some(test) = &judgement.test {
             let look = test.look.filter(|_| test.settled).unwrap_or(scene.pairs);
             rates.blocks += f64::from(look);
+            let truth = scene.truth(step).exp();
+            let holds = (test.interval.low..=test.interval.high).contains(&truth);
+            rates.held += f64::from(u8::from(holds));
+            rates.held_loud += f64::from(u8::from(holds && scene.is_loud(step)));
         }
         if step < scene.changed {
             let right = if scene.effect < 0.0 { Verdict::Slower } else { Verdict::Faster };

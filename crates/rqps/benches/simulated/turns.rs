@@ -2,9 +2,8 @@
 //! with loads that differ by chance.
 
 use rqps_analysis::loads;
-use rqps_analysis::verdict::{Judgement, judge_differences, judge_in_turns};
+use rqps_analysis::verdict::{Judgement, judge_cluster_means, judge_in_turns};
 use rqps_model::datagen::rng::Rng;
-use rqps_model::metric::Metric;
 use rqps_model::verdict::{Rules, Verdict};
 use rqps_stats::paired::error_of_shares;
 
@@ -192,7 +191,10 @@ pub(crate) fn simulate_turns(scene: &TurnScene, campaigns: u32, seed: u64) -> [T
         let by_loads: Vec<&[f64]> = pooled.iter().map(Vec::as_slice).collect();
         let judged = [
             judge_in_turns(&by_pairs, &rules),
-            judge_differences(&by_loads, Metric::Rate, &rules, None),
+            match scene.loads > 1 && scene.loads < scene.blocks {
+                true => judge_cluster_means(&by_loads, &rules),
+                false => judge_in_turns(&by_pairs, &rules),
+            },
         ];
         for (rates, judgements) in rates.iter_mut().zip(judged) {
             rates.sd += lists.iter().map(|list| variance(list)).sum::<f64>();
