@@ -15,7 +15,7 @@ use rqps_host::mark::{MarkKey, OwnFolder};
 use rqps_host::plain;
 use rqps_model::block::{BLOCK_FORMAT, BlockReport};
 use rqps_model::run::RunKey;
-use rqps_model::{json, units};
+use rqps_model::units;
 use rqps_results::{ResultSet, replace_whole};
 
 /// The folder of all cells, in the result folder. Readers of results pass it over.
