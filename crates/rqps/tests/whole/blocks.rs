@@ -278,7 +278,7 @@ fn a_block_that_cannot_be_carried_out_says_what_to_do() {
         assert!(said.starts_with("rqps: failed to ") && said.contains(part), "{said}");
         assert!(!out.exists(), "nothing is made for it");
     };
-    fails(&|json| json["format"] = 9.into(), "with format 9, which this rqps");
+    fails(&|json| json["format"] = 9.into(), "with rqps 0.1.0: its format is 9");
     fails(&|json| json["cluster"] = "a".into(), "hint: use the same version of rqps on all hosts");
     fails(
         &|json| json["targets"][1]["build"]["sha256"] = "00".into(),
