@@ -4,23 +4,21 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rqps_bench::sysbench::import::{
-    met_tables, names as sysbench_names, output as sysbench_output, sb_met,
-    tables as sysbench_tables,
-};
-use rqps_bench_insert::import::{
+use rqps_import::insert::{
     client as ibench_client, histograms as ibench_histograms, raw as ibench_raw, res as ibench_res,
     summary as ibench_summary, tables as ibench_tables,
 };
-use rqps_bench_kv::import::{
-    output as dbbench_output, rates as dbbench_rates, table as dbbench_table,
+use rqps_import::kv::{output as dbbench_output, rates as dbbench_rates, table as dbbench_table};
+use rqps_import::sysbench::{
+    met_tables, names as sysbench_names, output as sysbench_output, sb_met,
+    tables as sysbench_tables,
 };
-use rqps_bench_vector::import::ann_text;
 use rqps_import::text::Text;
+use rqps_import::vector::ann_text;
 use rqps_import::{
-    self as import, ImportError, ImportFormat, ImportOptions, Named, iostat, tag, vmstat,
+    self as import, ImportError, ImportFormat, ImportOptions, Named, Published, insert, iostat, kv,
+    sysbench, tag, vector, vmstat,
 };
-use rqps_lab::benchmarks::{insert, kv, sysbench, vector};
 
 use super::{scratch, split, text};
 
@@ -59,10 +57,10 @@ pub(super) fn sysbench(bytes: &[u8]) {
         let _ = (table.is_relative(), table.width());
     }
     if let Some(blocks) = good(text, sysbench_tables::parse_blocks(text)) {
-        sysbench_tables::are_ratios(&blocks);
+        let _ = blocks.is_relative();
     }
     for block in good(text, met_tables::parse(text)).unwrap_or_default() {
-        let _ = met_tables::check(&block);
+        met_tables::check(text, &block, &mut Published::default());
     }
     for output in good(text, sysbench_output::parse(text)).unwrap_or_default() {
         let _ = (output.script(), output.option("tables"));
@@ -126,7 +124,7 @@ type Folder = (ImportFormat, &'static [(&'static str, &'static str)]);
 
 const FOLDERS: [Folder; 5] = [
     (
-        sysbench::import::MYTOOLS,
+        sysbench::MYTOOLS,
         &[
             ("qps.abs.tsv", samples::QPS_ABS),
             ("qps.rel.tsv", samples::QPS_REL),
@@ -139,9 +137,9 @@ const FOLDERS: [Folder; 5] = [
             ("x.a/sb.io.p.range1.pk1.dop4", samples::SB_IO),
         ],
     ),
-    (sysbench::import::PLAIN, &[("a.txt", samples::SB_O), ("b.txt", samples::SB_O)]),
+    (sysbench::PLAIN, &[("a.txt", samples::SB_O), ("b.txt", samples::SB_O)]),
     (
-        insert::import::MYTOOLS,
+        insert::MYTOOLS,
         &[
             ("o.sum.t.20m.pg1.c5", samples::O_SUM),
             ("res.pg/mrg.l.i0", samples::MRG),
@@ -158,7 +156,7 @@ const FOLDERS: [Folder; 5] = [
         ],
     ),
     (
-        kv::import::DB_BENCH,
+        kv::DB_BENCH,
         &[
             ("sum.txt", samples::DBB_SUM),
             ("abs.tsv", samples::DBB_RATES),
@@ -167,7 +165,7 @@ const FOLDERS: [Folder; 5] = [
         ],
     ),
     (
-        vector::import::ANN_BENCHMARKS,
+        vector::ANN_BENCHMARKS,
         &[
             ("o.plot", samples::PLOT),
             ("build.txt", samples::BUILDS),

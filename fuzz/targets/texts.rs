@@ -2,7 +2,7 @@
 
 use rqps_builds::source::IdleFiles;
 use rqps_dbms::config;
-use rqps_lab::benchmarks::{self, StepSet, custom, pgbench};
+use rqps_lab::benchmarks::{self, StepSet, pgbench, sql};
 use rqps_lab::plan::{self, BlockSpec, Plan};
 use rqps_model::build::{Dbms, Version};
 use rqps_model::dialect::Dialect;
@@ -287,7 +287,7 @@ pub(super) fn workload_file(bytes: &[u8]) {
     let Ok((mut workload, _)) = benchmarks::workload("sql", "quick") else {
         panic!("workload files have no preset `quick`");
     };
-    if custom::settings::read(&mut workload, &text(bytes)).is_err() {
+    if sql::settings::read(&mut workload, &text(bytes)).is_err() {
         return;
     }
     let spec = benchmarks::of(&workload);

@@ -91,8 +91,6 @@ pub(super) fn quantities(bytes: &[u8]) {
         let _ = version.numbers();
     }
     let _ = kv::analyze::stats::parse(&text(bytes));
-    let _ = kv::analyze::stats::new_stalls(&text(bytes)).count();
-    let _ = kv::analyze::stats::old_stalls(&text(bytes)).count();
 }
 
 /// Lines between the lab, its drivers and the other end of the driver proxy.

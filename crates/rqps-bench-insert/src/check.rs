@@ -1,26 +1,16 @@
 //! Refuses Insert Benchmark workloads that cannot be measured, before anything starts.
 
-use thiserror::Error;
-
 use crate::shape;
 use rqps_model::benchmark::{Pace, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::insert::InsertShape;
-
-/// An invalid shape.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum ShapeError {
-    /// Two settings exclude each other, or one is out of proportion.
-    #[error("run the Insert Benchmark: {0}")]
-    Impossible(String),
-}
 
 /// Refuses a workload that cannot be measured on a target of `dialect`.
 ///
 /// # Errors
 ///
 /// Names the settings and a way out.
-pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), ShapeError> {
+pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
     let Some(shape) = shape(workload) else { return Ok(()) };
     let faults = [
         tables(workload, shape),
@@ -31,7 +21,7 @@ pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), ShapeError> {
         of_dialect(workload, shape, dialect),
     ];
     match faults.into_iter().flatten().next() {
-        Some(fault) => Err(ShapeError::Impossible(fault)),
+        Some(fault) => Err(format!("run the Insert Benchmark: {fault}")),
         None => Ok(()),
     }
 }

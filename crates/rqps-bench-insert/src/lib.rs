@@ -9,7 +9,6 @@
 pub mod analyze;
 mod check;
 pub(crate) mod driver;
-pub mod import;
 mod presets;
 pub(crate) mod report;
 pub mod rows;
@@ -19,7 +18,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use check::{ShapeError, check};
+pub use check::check;
 pub use presets::{PRESETS, workload};
 pub use settings::{finish, set, shape};
 pub use steps::{choose, phases};
@@ -33,7 +32,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     workload: |preset| Ok((presets::workload(preset)?, StepSet::default())),
     set: settings::set,
     finish: settings::finish,
-    check: |workload, dialect| check(workload, dialect).map_err(|error| error.to_string()),
+    check,
     phases: |dialect, _, workload| steps::phases(dialect, workload),
     choose: steps::choose,
     single_count: Some(
@@ -52,6 +51,5 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     },
     extension: analyze::EXTENSION,
     sections: report::SECTIONS,
-    imports: &[import::MYTOOLS],
     ..BenchmarkSpec::PLAIN
 };

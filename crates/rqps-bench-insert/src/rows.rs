@@ -6,6 +6,7 @@
 //! out of 4 MiB of base64 at a uniform offset, which is the same distribution.
 
 use rqps_model::datagen::rng::Rng;
+use rqps_model::insert::PriceKind;
 
 /// Values of cashregisterid: 0..1000.
 pub const CASH_REGISTERS: u64 = 1_000;
@@ -25,20 +26,11 @@ const DATA_MAX: usize = 20;
 /// The random characters: those of base64.
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The distribution of prices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Price {
-    /// Until December 2023: (500 u + customerid) / 100 with u uniform in [0, 1), two decimals.
-    Correlated,
-    /// Since then: a whole number in 0..500, printed with two decimals.
-    Whole,
-}
-
 /// The rows of one client in order.
 #[derive(Clone, Debug)]
 pub struct Rows {
     rng: Rng,
-    price: Price,
+    price: PriceKind,
 }
 
 /// One row without its key and time.
@@ -65,7 +57,7 @@ impl PurchaseRow {
 
 impl Rows {
     /// The rows of client `client` in the step with `seed`.
-    pub fn new(seed: u64, client: u32, price: Price) -> Rows {
+    pub fn new(seed: u64, client: u32, price: PriceKind) -> Rows {
         Rows { rng: Rng::stream(seed, "iibench rows", u64::from(client)), price }
     }
 
@@ -120,18 +112,18 @@ fn random_length(length: usize) -> usize {
 
 /// Draws a price in hundredths.
 #[inline]
-fn price(rng: &mut Rng, price: Price, customer: u64) -> u64 {
+fn price(rng: &mut Rng, price: PriceKind, customer: u64) -> u64 {
     match price {
-        Price::Whole => rng.below(MAX_PRICE) * 100,
-        Price::Correlated => (rng.unit() * MAX_PRICE as f64 + customer as f64).round() as u64,
+        PriceKind::Whole => rng.below(MAX_PRICE) * 100,
+        PriceKind::Correlated => (rng.unit() * MAX_PRICE as f64 + customer as f64).round() as u64,
     }
 }
 
 /// Draws a price for a query, in hundredths, like that of a row.
-pub fn query_price(rng: &mut Rng, kind: Price) -> u64 {
+pub fn query_price(rng: &mut Rng, kind: PriceKind) -> u64 {
     let customer = match kind {
-        Price::Whole => 0,
-        Price::Correlated => rng.below(CUSTOMERS),
+        PriceKind::Whole => 0,
+        PriceKind::Correlated => rng.below(CUSTOMERS),
     };
     price(rng, kind, customer)
 }
@@ -207,7 +199,7 @@ mod tests {
         "('2026-01-31 08:05:09',934,2164,2415,26.20,'aaaaaaaaaW2BU')",
     ];
 
-    fn tuples(seed: u64, client: u32, price: Price, count: usize) -> Vec<String> {
+    fn tuples(seed: u64, client: u32, price: PriceKind, count: usize) -> Vec<String> {
         let mut rows = Rows::new(seed, client, price);
         let one = |_| {
             let mut out = Vec::new();
@@ -221,8 +213,8 @@ mod tests {
 
     #[test]
     fn rows_keep_their_text() {
-        assert_eq!(tuples(42, 0, Price::Whole, 3), GOLDEN_WHOLE);
-        assert_eq!(tuples(42, 1, Price::Correlated, 3), GOLDEN_CORRELATED);
+        assert_eq!(tuples(42, 0, PriceKind::Whole, 3), GOLDEN_WHOLE);
+        assert_eq!(tuples(42, 1, PriceKind::Correlated, 3), GOLDEN_CORRELATED);
     }
 
     #[test]
@@ -231,7 +223,7 @@ mod tests {
         for (length, want) in (10..=20).zip(want) {
             assert_eq!(random_length(length), want, "{length}");
         }
-        let mut rows = Rows::new(1, 0, Price::Whole);
+        let mut rows = Rows::new(1, 0, PriceKind::Whole);
         for _ in 0..1000 {
             let row = rows.next_row();
             let length = row.data().len();
@@ -244,7 +236,7 @@ mod tests {
 
     #[test]
     fn columns_are_uniform_and_prices_have_their_form() {
-        let mut rows = Rows::new(3, 0, Price::Whole);
+        let mut rows = Rows::new(3, 0, PriceKind::Whole);
         let (mut registers, mut products) = (vec![0u64; 1000], vec![0u64; 100]);
         let (mut customers, mut prices) = (vec![0u64; 100], vec![0u64; 500]);
         for _ in 0..200_000 {
@@ -259,7 +251,7 @@ mod tests {
             let expected = vec![1.0; counts.len()];
             assert!(rqps_stats::goodness_of_fit(&counts, &expected) > 1e-5);
         }
-        let mut rows = Rows::new(3, 0, Price::Correlated);
+        let mut rows = Rows::new(3, 0, PriceKind::Correlated);
         for _ in 0..10_000 {
             let row = rows.next_row();
             assert!((row.customer..=row.customer + 500).contains(&row.price), "{row:?}");
@@ -268,10 +260,10 @@ mod tests {
 
     #[test]
     fn clients_and_seeds_have_rows_of_their_own() {
-        let first = tuples(7, 0, Price::Whole, 50);
-        assert_eq!(first, tuples(7, 0, Price::Whole, 50));
-        assert_ne!(first, tuples(7, 1, Price::Whole, 50));
-        assert_ne!(first, tuples(8, 0, Price::Whole, 50));
+        let first = tuples(7, 0, PriceKind::Whole, 50);
+        assert_eq!(first, tuples(7, 0, PriceKind::Whole, 50));
+        assert_ne!(first, tuples(7, 1, PriceKind::Whole, 50));
+        assert_ne!(first, tuples(8, 0, PriceKind::Whole, 50));
     }
 
     #[test]

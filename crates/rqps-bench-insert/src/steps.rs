@@ -4,15 +4,12 @@ use crate::schema::{self, Partitioning};
 use crate::settings::shape;
 use rqps_bench::spec::Counting;
 use rqps_driver::workload::select::{Companions, SelectError, select};
-use rqps_model::benchmark::{
-    Group, Phase, Prerequisite, RateUnit, Step, StepBody, StepWork, Workload,
-};
+use rqps_model::benchmark::{Group, Phase, Prerequisite, RateUnit, Step, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::insert::{
     InsertShape, InsertWork, Maintenance, PriceKind, Profile, QueryKind, QueryStep, Writes,
 };
-use rqps_model::step_parameters::StepParameters;
 
 /// Statements between generator and worker: in 2021, and since.
 const QUEUES: (u32, u32) = (4, 8);
@@ -163,7 +160,7 @@ impl Maker<'_> {
             }
         };
         work.limit_seconds = self.limit(LOAD_SLOWER * seconds + LOAD_MORE_SECONDS);
-        Phase::Measure(Box::new(write_step(name.to_owned(), seconds, detail, &work)))
+        Phase::Measure(Box::new(write_step(name, seconds, detail, work)))
     }
 
     /// In 2021, the rows of l.x were over all clients.
@@ -197,7 +194,7 @@ impl Maker<'_> {
             step.kind.name()
         );
         let name = step_name(shape, index, step);
-        let step = write_step(name, shape.query_seconds, detail, &work);
+        let step = write_step(&name, shape.query_seconds, detail, work);
         Phase::Measure(Box::new(Step { group, rate: RateUnit::Queries, ..step }))
     }
 
@@ -264,23 +261,13 @@ impl Maker<'_> {
 }
 
 /// A step of writers without queries.
-fn write_step(name: String, seconds: f64, detail: String, work: &InsertWork) -> Step {
+fn write_step(name: &str, seconds: f64, detail: String, work: InsertWork) -> Step {
     Step {
-        name,
-        client_count: None,
-        group: Group::Load,
-        reported: true,
         seconds,
-        warmup_seconds: 0.0,
-        rate: RateUnit::RowsInserted,
         detail,
-        parameters: StepParameters::default(),
         makes: work.loads().then_some(Prerequisite::Table),
         needs: work.setup.is_empty().then_some(Prerequisite::Table),
-        restart_before: false,
-        takes_turns: false,
-        only_reads: false,
-        work: StepBody::Own(StepWork::new("insert", work)),
+        ..Step::new(name, Group::Load, RateUnit::RowsInserted, work)
     }
 }
 

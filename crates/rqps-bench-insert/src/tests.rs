@@ -27,7 +27,7 @@ fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {
 }
 
 fn work(step: &Step) -> InsertWork {
-    step.own().unwrap_or_else(|| panic!("{:?}", step.work))
+    step.own().cloned().unwrap_or_else(|| panic!("{:?}", step.work))
 }
 
 /// Step, rows per client, rows per commit, rate, deletes.

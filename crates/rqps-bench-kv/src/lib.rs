@@ -7,7 +7,6 @@ use rqps_driver::workload;
 
 pub mod analyze;
 pub(crate) mod driver;
-pub mod import;
 mod presets;
 pub(crate) mod report;
 pub mod rows;
@@ -38,6 +37,5 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     driver: DriverPart { benchmark: "kv", step_loop: Some(driver::step_loop), ..DriverPart::NONE },
     extension: analyze::EXTENSION,
     sections: report::SECTIONS,
-    imports: &[import::DB_BENCH],
     ..BenchmarkSpec::PLAIN
 };

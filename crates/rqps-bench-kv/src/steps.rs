@@ -2,13 +2,10 @@
 
 use rqps_bench::spec::{Counting, DataSize, all_rows};
 use rqps_driver::workload::select::{Companions, SelectError, select};
-use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Pace, Phase, RateUnit, Step, StepBody, StepWork, Workload,
-};
+use rqps_model::benchmark::{BenchmarkParameters, Group, Pace, Phase, RateUnit, Step, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::kv::{Compression, CoreMix, KvMaintenance, KvOperation, KvShape, KvWork, Style};
 use rqps_model::rocksdb::{KEY_BYTES, KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
-use rqps_model::step_parameters::StepParameters;
 
 /// Keys that the only client reads while compaction catches up.
 const DRAIN_KEYS: u64 = 100;
@@ -106,7 +103,7 @@ fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
 }
 
 fn fills(step: &Step) -> bool {
-    step.own().is_some_and(|work: KvWork| work.action == KvOperation::FillSequential)
+    step.own().is_some_and(|work: &KvWork| work.action == KvOperation::FillSequential)
 }
 
 struct Sequence<'a> {
@@ -138,21 +135,10 @@ impl Sequence<'_> {
 
     fn step(&self, name: &str, group: Group, seconds: f64, work: KvWork) -> Step {
         Step {
-            name: name.to_owned(),
-            client_count: None,
-            group,
-            reported: true,
             seconds,
-            warmup_seconds: 0.0,
-            rate: RateUnit::Operations,
             detail: detail(&work),
-            parameters: StepParameters::default(),
-            makes: None,
-            needs: None,
-            restart_before: false,
             takes_turns: work.takes_turns(),
-            only_reads: false,
-            work: StepBody::Own(StepWork::new("kv", &work)),
+            ..Step::new(name, group, RateUnit::Operations, work)
         }
     }
 
@@ -400,7 +386,9 @@ mod tests {
     }
 
     fn work(step: &Step) -> KvWork {
-        step.own().unwrap_or_else(|| panic!("{} is a step of another benchmark", step.name))
+        step.own()
+            .cloned()
+            .unwrap_or_else(|| panic!("{} is a step of another benchmark", step.name))
     }
 
     fn option(step: &Step, key: &str) -> Option<String> {

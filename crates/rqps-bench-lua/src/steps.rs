@@ -1,13 +1,10 @@
 //! Scripts as steps, in the order given.
 
 use rqps_bench::spec::Counting;
-use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, StepWork, Workload,
-};
+use rqps_model::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::lua::{LuaScript, LuaShape, LuaWork};
-use rqps_model::step_parameters::StepParameters;
 
 /// Scripts of sysbench that only read, and their groups. Any other script may write.
 const READERS: [(&str, Group); 11] = [
@@ -103,22 +100,13 @@ fn step(workload: &Workload, shape: &LuaShape, script: &LuaScript) -> Step {
     let commands = shape.before.clone();
     let work = LuaWork { seconds, ..work(workload, shape, script, commands) };
     Step {
-        name: script.name.clone(),
-        client_count: None,
-        group,
-        reported: true,
         seconds,
         warmup_seconds: workload.warmup_seconds,
-        rate: RateUnit::Queries,
         detail: detail(shape, script),
-        parameters: StepParameters::default(),
-        makes: None,
-        needs: None,
-        restart_before: false,
         // Their turns would be empty once there are no more events.
         takes_turns: shape.events.is_none(),
         only_reads: group != Group::Write,
-        work: StepBody::Own(StepWork::new("lua", &work)),
+        ..Step::new(&script.name, group, RateUnit::Queries, work)
     }
 }
 

@@ -10,7 +10,6 @@ pub mod analyze;
 mod check;
 pub mod data;
 pub mod driver;
-pub mod import;
 mod presets;
 pub(crate) mod report;
 mod settings;
@@ -52,6 +51,5 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     },
     extension: analyze::EXTENSION,
     sections: report::SECTIONS,
-    imports: &[import::ANN_BENCHMARKS],
     ..BenchmarkSpec::PLAIN
 };

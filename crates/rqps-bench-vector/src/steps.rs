@@ -5,7 +5,7 @@ mod counted;
 use rqps_bench::spec::Counting;
 use rqps_driver::workload::select::{Companions, SelectError, select};
 use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, StepWork, Workload,
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, Workload,
 };
 use rqps_model::dialect::Dialect;
 use rqps_model::step_parameters::StepParameters;
@@ -152,21 +152,15 @@ impl Steps<'_> {
             operation,
         };
         let step = Step {
-            name: name.to_owned(),
-            client_count: None,
-            group,
-            reported: true,
             seconds,
             warmup_seconds: warmup,
-            rate,
             detail,
             parameters,
             makes,
             needs,
             restart_before: work.is_cold(),
             takes_turns: work.is_warm_search(),
-            only_reads: false,
-            work: StepBody::Own(StepWork::new("vector", &work)),
+            ..Step::new(name, group, rate, work)
         };
         self.phases.push(Phase::Measure(Box::new(step)));
     }
@@ -418,23 +412,22 @@ fn detail(operation: &VectorOperation) -> String {
 pub(super) fn for_target(phases: &mut [Phase], target: &Target) {
     let Some(variant) = Variant::of_config(&target.config) else { return };
     for phase in phases {
-        if let (Some(work), Phase::Measure(step)) = (work_of(phase), &mut *phase) {
-            step.work = StepBody::Own(StepWork::new("vector", &VectorWork { variant, ..work }));
+        if let Phase::Measure(step) = phase
+            && let StepBody::Vector(work) = &mut step.work
+        {
+            work.variant = variant;
         }
     }
 }
 
 /// The work of a step's clients.
-pub(super) fn work_of(phase: &Phase) -> Option<VectorWork> {
-    match phase {
-        Phase::Measure(step) => step.own(),
-        Phase::Settle | Phase::Restore => None,
-    }
+pub(super) fn work_of(phase: &Phase) -> Option<&VectorWork> {
+    phase.step()?.own()
 }
 
 /// The clients of a search, which several hosts share; `None` for steps of one process.
 pub(super) fn shared_clients(step: &Step) -> Option<u32> {
-    match step.own::<VectorWork>()?.operation {
+    match &step.own::<VectorWork>()?.operation {
         VectorOperation::Search(search)
         | VectorOperation::Payload(search)
         | VectorOperation::Target { search, .. } => Some(search.clients),
@@ -449,10 +442,7 @@ pub(super) fn shared_clients(step: &Step) -> Option<u32> {
 /// A glob matches no step.
 pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     let chosen = select(phases.clone(), globs, &Companions::NONE)?;
-    let name = |phase: &Phase| match phase {
-        Phase::Measure(step) => step.name.clone(),
-        Phase::Settle | Phase::Restore => String::new(),
-    };
+    let name = |phase: &Phase| phase.step().map_or(String::new(), |step| step.name.clone());
     let mut wanted: Vec<String> = chosen.iter().map(name).collect();
     // Backwards: a step needs the build before it, a build the load before it, and queries after
     // deletes the deletes.
@@ -461,7 +451,7 @@ pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
         let step = name(phase);
         let is_wanted = wanted.contains(&step);
         let Some(work) = work_of(phase) else { continue };
-        let needed = match work.operation {
+        let needed = match &work.operation {
             VectorOperation::Load { .. } => std::mem::take(&mut load),
             VectorOperation::Fill { .. } => std::mem::take(&mut fill),
             VectorOperation::Build(_) => std::mem::take(&mut build),
@@ -469,7 +459,7 @@ pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
             _ => false,
         };
         if is_wanted || needed {
-            match work.operation {
+            match &work.operation {
                 VectorOperation::Load { .. } | VectorOperation::Fill { .. } => {
                     (build, load, deletes, fill) = (false, false, false, false);
                 }

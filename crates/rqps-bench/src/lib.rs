@@ -3,9 +3,9 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod counting;
-pub mod custom;
 pub mod orders;
 pub mod pgbench;
 pub mod spec;
+pub mod sql;
 pub mod sysbench;
 pub mod ycsb;

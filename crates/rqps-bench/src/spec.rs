@@ -11,7 +11,6 @@ use rqps_driver::part::DriverPart;
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::select::{Companions, SelectError, select};
 use rqps_driver::workload::settings::{self, SetError};
-use rqps_import::ImportFormat;
 use rqps_model::benchmark::{Phase, Placement, Step, Workload};
 use rqps_model::build::Dbms;
 use rqps_model::counted::StepCount;
@@ -87,8 +86,6 @@ pub struct BenchmarkSpec {
     pub extension: Extension,
     /// Hooks of the benchmark in reports.
     pub sections: Sections,
-    /// Import formats of its results.
-    pub imports: &'static [ImportFormat],
 }
 
 impl BenchmarkSpec {
@@ -124,7 +121,6 @@ impl BenchmarkSpec {
         memory_limit: |workload| workload.memory_limit,
         extension: Extension::none(""),
         sections: Sections::NONE,
-        imports: &[],
     };
 }
 

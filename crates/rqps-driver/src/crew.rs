@@ -59,6 +59,22 @@ pub struct WorkerSpec<T> {
     pub life: WorkerMain<T>,
 }
 
+impl<T> WorkerSpec<T> {
+    /// A worker with a stack for the libraries and interpreters that it may call. Only used pages
+    /// take memory.
+    pub fn new(
+        name: String,
+        life: impl FnOnce(&WorkerHandle<T>) -> Result<(), String> + Send + 'static,
+    ) -> WorkerSpec<T> {
+        WorkerSpec { name, stack: 2 << 20, background: false, life: Box::new(life) }
+    }
+
+    /// The worker beside the others.
+    pub fn in_background(self) -> WorkerSpec<T> {
+        WorkerSpec { background: true, ..self }
+    }
+}
+
 /// A connected and prepared member.
 #[derive(Debug, Default)]
 pub struct Ready {

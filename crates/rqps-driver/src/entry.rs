@@ -68,15 +68,12 @@ pub fn main(
 /// Gives up rights if the request executes code that the user brought: scripts, and the library of
 /// a DBMS.
 fn without_rights(request: DriverRequest, parts: &[&DriverPart]) -> Result<DriverRequest, String> {
-    let own = match &request.task {
-        RequestBody::LoadOwn(own) => Some(own),
-        RequestBody::Step(task) => match &task.work {
-            StepBody::Own(own) => Some(own),
-            StepBody::Script(_) => None,
-        },
+    let benchmark = match &request.task {
+        RequestBody::LoadOwn(load) => Some(load.benchmark()),
+        RequestBody::Step(task) => task.work.benchmark(),
         _ => None,
     };
-    let part = own.and_then(|own| parts.iter().find(|part| part.benchmark == own.benchmark));
+    let part = parts.iter().find(|part| Some(part.benchmark) == benchmark);
     match (part.and_then(|part| part.script), &request.endpoint) {
         (Some(script), _) => {
             let script = script(&request.task)?;
@@ -128,35 +125,39 @@ fn carry_out(
                 rows.ok_or_else(|| format!("failed to load: {} has no rows", task.rows_of))?;
             load::load(request, task, rows, Connector::new(request)?, link)
         }
-        RequestBody::LoadOwn(own) => match part(&own.benchmark)? {
-            DriverPart { own_load: Some(own_load), .. } => own_load(request, own, link),
-            DriverPart { part_rows: Some(rows), .. } => {
-                load_parts::load(request, &own.read()?, *rows, Connector::new(request)?, link)
-            }
-            _ => Err(Stop::Fault(format!("failed to load: {} has no load", own.benchmark))),
+        RequestBody::LoadParts(task) => {
+            let rows = part(&task.rows_of)?.part_rows;
+            let rows =
+                rows.ok_or_else(|| format!("failed to load: {} has no rows", task.rows_of))?;
+            load_parts::load(request, task, rows, Connector::new(request)?, link)
+        }
+        RequestBody::LoadOwn(load) => match part(load.benchmark())?.own_load {
+            Some(own_load) => own_load(request, load, link),
+            None => Err(Stop::Fault(format!("failed to load: {} has no load", load.benchmark()))),
         },
         RequestBody::LoadFiles(task) => {
             load_files::load(request, task, &Connector::new(request)?, link)
         }
         RequestBody::ReadTables(task) => tables::read(&Connector::new(request)?, task, link),
         RequestBody::KeepTurns(rules) => turns::keeper::keep(rules, link),
-        RequestBody::Step(task) => match &task.work {
-            StepBody::Script(script) => {
-                let task = task.with(script.clone());
-                measure::measure(request, &task, Connector::new(request)?, link)
-            }
-            StepBody::Own(own) if request.asks && !part(&own.benchmark)?.answers => {
-                let why = format!("answers of {} are not compared", own.benchmark);
-                Ok(link.say(&DriverEvent::Answered(Some(why)))?)
-            }
-            StepBody::Own(own) => match part(&own.benchmark)?.step_loop {
-                Some(step_loop) => step_loop(request, task, link),
-                None => {
-                    let why = format!("failed to measure: {} has no loop", own.benchmark);
-                    Err(Stop::Fault(why))
+        RequestBody::Step(task) => {
+            let benchmark = match &task.work {
+                StepBody::Script(script) => {
+                    let task = task.with(script.clone());
+                    return measure::measure(request, &task, Connector::new(request)?, link);
                 }
-            },
-        },
+                own => own.benchmark().unwrap_or_default(),
+            };
+            let part = part(benchmark)?;
+            if request.asks && !part.answers {
+                let why = format!("answers of {benchmark} are not compared");
+                return Ok(link.say(&DriverEvent::Answered(Some(why)))?);
+            }
+            match part.step_loop {
+                Some(step_loop) => step_loop(request, task, link),
+                None => Err(Stop::Fault(format!("failed to measure: {benchmark} has no loop"))),
+            }
+        }
     }
 }
 

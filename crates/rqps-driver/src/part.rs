@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::link::{ControlChannel, Stop};
 use crate::request::{DriverRequest, PartLoad, RequestBody, StepRequest};
-use rqps_model::benchmark::StepWork;
+use rqps_model::benchmark::LoadBody;
 
 /// The hooks of one benchmark.
 #[derive(Clone, Copy)]
@@ -48,7 +48,7 @@ pub type StepLoop =
 
 /// Creates and fills all tables, and sends its progress.
 pub type OwnLoad =
-    fn(&DriverRequest, &StepWork, &mut ControlChannel<&mut dyn Write>) -> Result<(), Stop>;
+    fn(&DriverRequest, &LoadBody, &mut ControlChannel<&mut dyn Write>) -> Result<(), Stop>;
 
 /// The file with the script of a request. The error is a complete message.
 pub type ScriptOf = fn(&RequestBody) -> Result<PathBuf, String>;

@@ -7,12 +7,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::confined::ScriptPlaces;
 use crate::turns::token::{TurnRequest, TurnRules};
-use rqps_model::benchmark::{Pace, Placement, RateUnit, Step, StepBody, StepWork, Workload};
+use rqps_model::benchmark::{
+    LoadBody, LoopWork, Pace, Placement, RateUnit, Step, StepBody, Workload,
+};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Endpoint, Login};
 use rqps_model::sql_name::{PlainName, TableName};
@@ -238,8 +239,10 @@ pub enum RequestBody {
     Load(LoadRequest),
     /// Create and fill the tables by files of SQL and CSV.
     LoadFiles(FileLoad),
+    /// Create and fill tables of different shapes.
+    LoadParts(PartLoad),
     /// Create and fill the tables by the benchmark's own load.
-    LoadOwn(StepWork),
+    LoadOwn(LoadBody),
     /// Measure a step.
     Step(Box<StepRequest>),
     /// Read what the tables hold.
@@ -251,7 +254,8 @@ pub enum RequestBody {
 impl RequestBody {
     /// Whether it fills tables.
     pub fn is_load(&self) -> bool {
-        matches!(self, RequestBody::Load(_) | RequestBody::LoadFiles(_) | RequestBody::LoadOwn(_))
+        use RequestBody::{Load, LoadFiles, LoadOwn, LoadParts};
+        matches!(self, Load(_) | LoadFiles(_) | LoadParts(_) | LoadOwn(_))
     }
 }
 
@@ -324,11 +328,10 @@ impl StepRequest {
     /// # Errors
     ///
     /// The work is a script, or of another benchmark.
-    pub fn own<B: DeserializeOwned>(&self) -> Result<StepRequest<B>, String> {
-        match &self.work {
-            StepBody::Own(own) => Ok(self.with(own.read()?)),
-            StepBody::Script(_) => Err("failed to measure: the work is a script".to_owned()),
-        }
+    pub fn own<B: LoopWork>(&self) -> Result<StepRequest<B>, String> {
+        let of = || self.work.benchmark().unwrap_or("a script");
+        let work = B::of(&self.work).cloned();
+        Ok(self.with(work.ok_or_else(|| format!("failed to measure: the work is of {}", of()))?))
     }
 }
 
@@ -374,6 +377,8 @@ pub struct LoadRequest {
 /// table after another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartLoad {
+    /// The benchmark that generates the rows.
+    pub rows_of: String,
     /// Parameters of the rows, beside the seed and the number of rows.
     pub shape: serde_json::Value,
     /// SQL before the rows, in order: DROP TABLE IF EXISTS, CREATE TABLE.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::ImportError;
 use super::cells::Sampled;
-use super::text::{Text, counted};
+use super::text::Text;
 
 /// One line of one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -124,11 +124,7 @@ fn sample(
     heads: &[String],
 ) -> Result<(String, Iostat), ImportError> {
     let cells: Vec<&str> = row.split_whitespace().collect();
-    if cells.len() != heads.len() {
-        let why =
-            format!("{} for {}", counted(cells.len(), "cell"), counted(heads.len(), "column"));
-        return Err(text.malformed(line, why));
-    }
+    text.check_width(line, cells.len(), heads.len())?;
     let find = |name: &str| match heads.iter().position(|head| head == name) {
         None => Ok(None),
         // Some locales write a decimal comma.

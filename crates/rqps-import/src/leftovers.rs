@@ -8,7 +8,7 @@ use super::text::Text;
 
 /// Names of files in one folder that were not taken.
 #[derive(Default)]
-pub struct Leftovers(Vec<String>);
+pub(crate) struct Leftovers(Vec<String>);
 
 impl Leftovers {
     /// Reads the file `name` in `folder` and passes its text to `take`, which returns false for an
@@ -17,7 +17,7 @@ impl Leftovers {
     /// # Errors
     ///
     /// The text of the file is damaged, or `take` fails.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         folder: &Path,
         name: &str,
@@ -37,12 +37,12 @@ impl Leftovers {
     }
 
     /// Adds a file or folder that was not taken.
-    pub fn add(&mut self, name: &str) {
+    pub(crate) fn add(&mut self, name: &str) {
         self.0.push(name.to_owned());
     }
 
     /// The notice `WHY: NAME, NAME` about the folder; `None` if all was taken.
-    pub fn notice(self, folder: &Path, why: &str) -> Option<Notice> {
+    pub(crate) fn notice(self, folder: &Path, why: &str) -> Option<Notice> {
         let text = format!("{why}: {}", self.0.join(", "));
         (!self.0.is_empty()).then(|| Notice::of(NoticeKind::Left, folder, text))
     }

@@ -6,31 +6,38 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-pub mod cells;
+mod cells;
 mod echo;
 mod error;
 mod folder;
 mod format;
+mod hammerdb;
+pub mod insert;
 pub mod iostat;
-pub mod leftovers;
+pub mod kv;
+mod leftovers;
 pub mod notice;
-pub mod number;
-pub mod one_build;
+mod number;
+mod one_build;
 mod one_set;
 mod options;
-pub mod published;
+mod published;
 mod read;
+mod series;
 mod stream;
+pub mod sysbench;
 pub mod tag;
 pub mod text;
-pub mod variants;
+mod variants;
+pub mod vector;
 pub mod vmstat;
 
+pub use cells::{Cells, Totals};
 pub use error::ImportError;
 pub use folder::{Written, write};
-pub use format::ImportFormat;
+pub use format::{FORMATS, ImportFormat};
 pub use options::{Across, ImportOptions, Named};
 pub use published::{Check, NOT_IN_FILES, Published, PublishedRun};
 pub use read::read;
 
-pub use options::unnamed;
+use options::unnamed;

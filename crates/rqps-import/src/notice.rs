@@ -37,8 +37,9 @@ impl Notice {
     }
 
     /// About a whole file or folder.
-    pub fn of(kind: NoticeKind, file: &Path, text: impl Into<String>) -> Notice {
-        Notice { kind, file: file.display().to_string(), line: None, text: text.into() }
+    pub fn of(kind: NoticeKind, file: impl AsRef<Path>, text: impl Into<String>) -> Notice {
+        let file = file.as_ref().display().to_string();
+        Notice { kind, file, line: None, text: text.into() }
     }
 }
 

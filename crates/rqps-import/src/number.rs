@@ -41,7 +41,7 @@ impl Fault {
 ///
 /// # Errors
 /// The text is no finite number from 0 to 10^18.
-pub fn parse(text: &str) -> Result<f64, Fault> {
+pub(crate) fn parse(text: &str) -> Result<f64, Fault> {
     let text = text.trim();
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     match unsigned.to_ascii_lowercase().as_str() {
@@ -61,12 +61,12 @@ pub fn parse(text: &str) -> Result<f64, Fault> {
 }
 
 /// The number; `None` for anything else.
-pub fn number(text: &str) -> Option<f64> {
+pub(crate) fn number(text: &str) -> Option<f64> {
     parse(text).ok()
 }
 
 /// A count as programs print it, at most 10^18.
-pub fn count(text: &str) -> Option<u64> {
+pub(crate) fn count(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.starts_with(|c: char| c.is_ascii_digit());
     text.parse().ok().filter(|count| digits && *count <= LARGEST as u64)
@@ -74,7 +74,7 @@ pub fn count(text: &str) -> Option<u64> {
 
 /// True for a word: neither a number nor what a program prints in place of one. `-1` and `inf` are
 /// no words, so they cannot be names.
-pub fn is_word(text: &str) -> bool {
+pub(crate) fn is_word(text: &str) -> bool {
     parse(text) == Err(Fault::Word)
 }
 
@@ -108,7 +108,7 @@ impl Text {
 }
 
 /// A cell as errors show it: a damaged one may be of any length.
-pub fn shown(cell: &str) -> String {
+pub(crate) fn shown(cell: &str) -> String {
     const MOST: usize = 40;
     match cell.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &cell[..end]),
@@ -117,7 +117,7 @@ pub fn shown(cell: &str) -> String {
 }
 
 /// True if a number is the printed one, as far as both have decimals: `24515` is `24515.07`.
-pub fn decimals_agree(number: f64, printed: &str) -> bool {
+pub(crate) fn decimals_agree(number: f64, printed: &str) -> bool {
     let Ok(other) = printed.parse::<f64>() else { return false };
     let decimals = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let places = decimals(printed).min(decimals(&number.to_string()));
@@ -127,7 +127,7 @@ pub fn decimals_agree(number: f64, printed: &str) -> bool {
 }
 
 /// True if reports, seconds since the start and a rate, come every second from the first on.
-pub fn each_second(reports: &[(f64, f64)]) -> bool {
+pub(crate) fn each_second(reports: &[(f64, f64)]) -> bool {
     let mut before = 0.0;
     reports.iter().all(|(time, _)| {
         let step = time - before;

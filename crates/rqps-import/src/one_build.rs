@@ -13,7 +13,7 @@ use rqps_model::run::{Status, StepRecord};
 const DIGITS_LEAST: usize = 6;
 
 /// Joins labels with the same rates in all steps that both have. The first label stays.
-pub fn join(published: &mut Published) {
+pub(crate) fn join(published: &mut Published) {
     let mut labels: Vec<String> = Vec::new();
     for run in &published.runs {
         if !labels.contains(&run.record.key.label) {

@@ -72,7 +72,7 @@ impl Named {
 }
 
 /// Paths of formats whose files say themselves what they are of.
-pub fn unnamed(paths: &[Named]) -> Result<Vec<PathBuf>, ImportError> {
+pub(crate) fn unnamed(paths: &[Named]) -> Result<Vec<PathBuf>, ImportError> {
     if let Some(named) = paths.iter().find(|named| named.label.is_some()) {
         let path = named.path.display();
         return Err(ImportError::Words(format!(

@@ -1,10 +1,13 @@
 //! Output of an importer: records of runs and steps with published values only.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
 
-use super::cells::Cells;
-use super::notice::Notice;
+use super::cells::{Cells, Kept};
+use super::notice::{Notice, NoticeKind};
 use super::tag::Tag;
+use super::text::Text;
 use rqps_model::benchmark::{BenchmarkParameters, Group, Idle, RateUnit, Workload};
 use rqps_model::build::{BuildSource, Dbms, Manifest, Version};
 use rqps_model::config::Config;
@@ -13,6 +16,7 @@ use rqps_model::metric::Metric;
 use rqps_model::run::{FORMAT, Imported, RunKey, RunRecord, Status, StepRecord};
 use rqps_model::target::Target;
 use rqps_model::units;
+use rqps_stats::ratio::{follows, printed_ratio};
 
 /// The reason for a missing value that rqps's own runs have.
 pub const NOT_IN_FILES: &str = "not in the imported files";
@@ -59,32 +63,33 @@ pub struct PublishedRun {
 }
 
 impl Published {
-    /// The run of a label and block; made from its tag where there is none yet.
+    /// The run of that label and block; a new one if there is none.
     pub fn run(&mut self, label: &str, block: u32, tag: &Tag) -> &mut PublishedRun {
-        let label = safe(label);
-        let key = (label.as_str(), block);
-        let found = self
-            .runs
-            .iter()
-            .position(|run| (run.record.key.label.as_str(), run.record.key.block) == key);
-        let place = found.unwrap_or_else(|| {
-            let record = run_record(self.benchmark, &label, block, tag);
-            self.runs.push(PublishedRun { record, steps: Vec::new(), logs: Vec::new() });
-            self.runs.len() - 1
-        });
-        &mut self.runs[place]
+        self.run_of(label, block, None, tag)
     }
 
-    /// The run of a label and block at a date, where each date is a result set.
+    /// The run of that label, block and date; a new one if there is none.
     pub fn run_at(&mut self, label: &str, block: u32, date: &str, tag: &Tag) -> &mut PublishedRun {
+        self.run_of(label, block, Some(date), tag)
+    }
+
+    fn run_of(
+        &mut self,
+        label: &str,
+        block: u32,
+        date: Option<&str>,
+        tag: &Tag,
+    ) -> &mut PublishedRun {
         let label = safe(label);
         let is_same = |run: &PublishedRun| {
-            let key = &run.record.key;
-            (key.label.as_str(), key.block, run.record.started.as_str()) == (&*label, block, date)
+            let key = (run.record.key.label.as_str(), run.record.key.block);
+            key == (&*label, block) && date.is_none_or(|date| run.record.started == date)
         };
         let place = self.runs.iter().position(is_same).unwrap_or_else(|| {
             let mut record = run_record(self.benchmark, &label, block, tag);
-            date.clone_into(&mut record.started);
+            if let Some(date) = date {
+                date.clone_into(&mut record.started);
+            }
             self.runs.push(PublishedRun { record, steps: Vec::new(), logs: Vec::new() });
             self.runs.len() - 1
         });
@@ -121,6 +126,61 @@ impl Published {
     }
 }
 
+impl Published {
+    /// Tells a number that contradicts what others say.
+    pub(crate) fn mismatch(&mut self, file: &Path, line: usize, what: impl Into<String>) {
+        self.notices.push(Notice::at(NoticeKind::Mismatch, file, line, what));
+    }
+
+    /// Tells something about a file, or about what is named instead of one.
+    pub(crate) fn note(&mut self, file: impl AsRef<Path>, what: impl Into<String>) {
+        self.notices.push(Notice::of(NoticeKind::Note, file, what));
+    }
+
+    /// Names what was left out of a file or folder.
+    pub(crate) fn left(&mut self, file: impl AsRef<Path>, what: impl Into<String>) {
+        self.notices.push(Notice::of(NoticeKind::Left, file, what));
+    }
+
+    /// The value that the first block of a label has of a step.
+    pub(crate) fn value(&self, label: &str, step: &str, metric: Metric) -> Option<f64> {
+        let is_first = |run: &&PublishedRun| {
+            (run.record.key.label.as_str(), run.record.key.block) == (label, 1)
+        };
+        let run = self.runs.iter().find(is_first)?;
+        let step = run.steps.iter().find(|record| record.name == step)?;
+        step.outcome.extra.get(&metric).copied()
+    }
+
+    /// True if a printed ratio follows from the printed values; tells one that does not.
+    pub(crate) fn follows(&mut self, ratio: &PrintedRatio<'_>, what: fmt::Arguments<'_>) -> bool {
+        let PrintedRatio { text, line, printed, value, baseline } = *ratio;
+        let follows = follows(printed, value, baseline);
+        if !follows {
+            let again = printed_ratio(value, baseline);
+            let what =
+                format!("{what}: published {printed}, but {value} / {baseline} gives {again}");
+            self.mismatch(text.path(), line, what);
+        }
+        follows
+    }
+}
+
+/// A ratio as it was printed, with the values that it is of.
+#[derive(Clone, Copy)]
+pub(crate) struct PrintedRatio<'a> {
+    /// The file.
+    pub text: &'a Text,
+    /// The line.
+    pub line: usize,
+    /// The cell.
+    pub printed: &'a str,
+    /// The value of the target.
+    pub value: f64,
+    /// The value of the baseline.
+    pub baseline: f64,
+}
+
 impl PublishedRun {
     /// Adds a line to a log.
     pub fn log(&mut self, name: &str, line: &str) {
@@ -151,8 +211,18 @@ pub struct StepKind {
     pub rate: RateUnit,
 }
 
+/// Takes a value that no earlier file gave. Returns the one that the step has, and what this one was
+/// good for.
+pub(crate) fn take(step: &mut StepRecord, metric: Metric, value: f64) -> (f64, Kept) {
+    let kept = match step.outcome.extra.contains_key(&metric) {
+        true => Kept::Compared,
+        false => Kept::Metric,
+    };
+    (*step.outcome.extra.entry(metric).or_insert(value), kept)
+}
+
 /// Notes that a step's numbers are from that file too.
-pub fn add_file(step: &mut StepRecord, file: &str) {
+pub(crate) fn add_file(step: &mut StepRecord, file: &str) {
     if let Some(imported) = &mut step.imported
         && !imported.files.iter().any(|other| other == file)
     {
@@ -162,7 +232,7 @@ pub fn add_file(step: &mut StepRecord, file: &str) {
 
 /// Keeps a cell for which there is no metric, by the head of its column. What another file says of
 /// the same column stands beside it.
-pub fn annotate(step: &mut StepRecord, head: &str, printed: &str) {
+pub(crate) fn annotate(step: &mut StepRecord, head: &str, printed: &str) {
     let Some(imported) = &mut step.imported else { return };
     match imported.annotations.get_mut(head) {
         Some(before) if before != printed => {
@@ -177,7 +247,7 @@ pub fn annotate(step: &mut StepRecord, head: &str, printed: &str) {
 }
 
 /// Keeps what the author of a table wrote beside the row of the step.
-pub fn remark(step: &mut StepRecord, words: &str) {
+pub(crate) fn remark(step: &mut StepRecord, words: &str) {
     if let Some(imported) = &mut step.imported
         && !imported.remarks.iter().any(|other| other == words)
     {
@@ -266,7 +336,7 @@ fn step_record(format: &str, name: &str, kind: StepKind) -> StepRecord {
 }
 
 /// Facts of the machine, where tags or outputs tell of it; the rest with its reason.
-pub fn host(cpus: Option<u32>, gigabytes: Option<u64>, kernel: Option<String>) -> Host {
+pub(crate) fn host(cpus: Option<u32>, gigabytes: Option<u64>, kernel: Option<String>) -> Host {
     let mut missing = BTreeMap::new();
     let mut note = |fact: &str, known: bool| {
         if !known {
@@ -289,7 +359,7 @@ pub fn host(cpus: Option<u32>, gigabytes: Option<u64>, kernel: Option<String>) -
 }
 
 /// A target without a tag: a label, and the product where somebody said it.
-pub fn untagged(label: &str, dbms: Dbms) -> Tag {
+pub(crate) fn untagged(label: &str, dbms: Dbms) -> Tag {
     Tag {
         text: label.to_owned(),
         dbms,
@@ -301,6 +371,6 @@ pub fn untagged(label: &str, dbms: Dbms) -> Tag {
 }
 
 /// Puts a published value; `false` if the step has another already.
-pub fn put(step: &mut StepRecord, metric: Metric, value: f64) -> bool {
+pub(crate) fn put(step: &mut StepRecord, metric: Metric, value: f64) -> bool {
     *step.outcome.extra.entry(metric).or_insert(value) == value
 }

@@ -143,12 +143,45 @@ impl Text {
         }
     }
 
+    /// Refuses a row that has other cells than its header.
+    pub fn check_width(&self, line: usize, cells: usize, heads: usize) -> Result<(), ImportError> {
+        if cells == heads {
+            return Ok(());
+        }
+        let (cells, heads) = (counted(cells, "cell"), counted(heads, "column"));
+        Err(self.malformed(line, format!("{cells} for {heads}; is the line truncated?")))
+    }
+
+    /// The cells of a row by the heads of its table.
+    pub fn by_head(&self, line: usize, heads: &[&str], cells: &[&str]) -> Result<Row, ImportError> {
+        self.check_width(line, cells.len(), heads.len())?;
+        let pairs = heads.iter().zip(cells);
+        Ok(pairs.map(|(head, cell)| ((*head).to_owned(), (*cell).to_owned())).collect())
+    }
+
+    /// The cells of a row by the heads of its table, each of which is a number.
+    pub fn numbers_by_head(
+        &self,
+        line: usize,
+        heads: &[&str],
+        cells: &[&str],
+    ) -> Result<Row, ImportError> {
+        let row = self.by_head(line, heads, cells)?;
+        for (place, (head, cell)) in row.iter().enumerate() {
+            self.number(line, place + 1, head, cell)?;
+        }
+        Ok(row)
+    }
+
     /// The error of a file that ends too early.
     pub fn cut_short(&self, expected: &str) -> ImportError {
         let why = format!("the file ends here, before {expected}");
         self.malformed(self.len().max(1), why)
     }
 }
+
+/// Cells of a row, as printed, each with its head.
+pub type Row = Vec<(String, String)>;
 
 /// Words of a table of rates, each of which is a step: the largest published one has 2000.
 pub const RATES_MAX: usize = 100_000;

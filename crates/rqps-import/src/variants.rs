@@ -16,11 +16,11 @@ const FORMS: [&str; 20] = [
 ];
 
 /// The cells of a table by target and step, as printed.
-pub type TableCells = BTreeMap<(String, String), String>;
+pub(crate) type TableCells = BTreeMap<(String, String), String>;
 
 /// Conditions that the names of files tell apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Variants {
+pub(crate) struct Variants {
     /// Words of names that tell conditions apart.
     words: BTreeSet<String>,
     /// True if the clients in names do.
@@ -46,13 +46,13 @@ fn clients_in(word: &str) -> Option<u32> {
 }
 
 /// The clients in the name of a file.
-pub fn clients_of(path: &Path) -> Option<u32> {
+pub(crate) fn clients_of(path: &Path) -> Option<u32> {
     words(path).iter().find_map(|word| clients_in(word))
 }
 
 /// What the names of a table of rates and of the ratios made of it have in common: their folder,
 /// and their words without those of the form.
-pub fn kin(path: &Path) -> (PathBuf, Vec<String>) {
+pub(crate) fn kin(path: &Path) -> (PathBuf, Vec<String>) {
     (path.parent().unwrap_or(Path::new("")).to_owned(), words(path))
 }
 
@@ -74,11 +74,11 @@ fn contradict(a: &TableCells, b: &TableCells) -> bool {
 
 impl Variants {
     /// Compares each table with each other one.
-    pub fn find(tables: &[(&Path, TableCells)]) -> Variants {
+    pub(crate) fn find<P: AsRef<Path>>(tables: &[(P, TableCells)]) -> Variants {
         let mut variants = Variants::default();
         for (place, (path, cells)) in tables.iter().enumerate() {
             for (other, of_other) in &tables[..place] {
-                variants.compare((path, cells), (other, of_other));
+                variants.compare((path.as_ref(), cells), (other.as_ref(), of_other));
             }
         }
         variants
@@ -105,27 +105,27 @@ impl Variants {
     }
 
     /// True if names tell no conditions apart.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Variants::default()
     }
 
     /// The clients of a table, if the names of the tables differ in them.
-    pub fn clients(&self, path: &Path) -> Option<u32> {
+    pub(crate) fn clients(&self, path: &Path) -> Option<u32> {
         clients_of(path).filter(|_| self.by_clients)
     }
 
     /// True if other words of names than their clients tell conditions apart.
-    pub fn by_words(&self) -> bool {
+    pub(crate) fn by_words(&self) -> bool {
         self.by_folders || !self.words.is_empty()
     }
 
     /// True if the clients in names tell conditions apart.
-    pub fn by_clients(&self) -> bool {
+    pub(crate) fn by_clients(&self) -> bool {
         self.by_clients
     }
 
     /// The end of names of steps for a file, such as `.iobound`; without its clients.
-    pub fn suffix(&self, path: &Path) -> String {
+    pub(crate) fn suffix(&self, path: &Path) -> String {
         let mut suffix = String::new();
         for word in words(path).iter().filter(|word| self.words.contains(*word)) {
             suffix.push('.');

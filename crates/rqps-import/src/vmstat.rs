@@ -2,7 +2,7 @@
 
 use super::ImportError;
 use super::cells::Sampled;
-use super::text::{Text, counted};
+use super::text::Text;
 
 /// One line of numbers, in the units of vmstat.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -94,14 +94,8 @@ pub fn parse(text: &Text) -> Result<VmstatFile, ImportError> {
         if heads.is_empty() {
             return Err(text.malformed(line, "numbers before the header (`r b swpd …`)"));
         }
-        if cells.len() < heads.len() {
-            let why = format!(
-                "{} for {}",
-                counted(cells.len(), "number"),
-                counted(heads.len(), "column")
-            );
-            return Err(text.malformed(line, why));
-        }
+        // A time stamp may follow.
+        text.check_width(line, cells.len().min(heads.len()), heads.len())?;
         let value = |name: &str| match heads.iter().position(|head| head == name) {
             Some(place) => text.number(line, place + 1, name, cells[place]),
             None => Ok(0.0),
@@ -170,7 +164,7 @@ mod tests {
             assert!(fault.contains(expected), "{fault}");
         };
         check("1 2 3\n", "line 1: numbers before");
-        check(&format!("{HEAD}1 2\n"), "line 3: 2 numbers for 11 columns");
+        check(&format!("{HEAD}1 2\n"), "line 3: 2 cells for 11 columns");
         check(&format!("{HEAD}1 0 0 9 5 x 40 10 50 0 0\n"), "line 3, column 6: `x` under `cs`");
         check("procs\n r b swpd us sy\n", "no column `cs`");
         check(HEAD, "line 2: the file ends here");

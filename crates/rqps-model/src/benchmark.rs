@@ -1,20 +1,18 @@
 //! Benchmarks: a sequence of phases on a workload.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::client_hosts::HostsOfClients;
-use crate::insert::InsertShape;
-use crate::kv::KvShape;
-use crate::lua::LuaShape;
+use crate::insert::{InsertShape, InsertWork};
+use crate::kv::{KvShape, KvWork};
+use crate::lua::{LuaShape, LuaWork};
 use crate::orders::OrdersShape;
-use crate::pgbench::PgbenchShape;
+use crate::pgbench::{PgbenchLoad, PgbenchShape, PgbenchWork};
 use crate::script::Script;
 use crate::sql_name::PlainName;
 use crate::sql_workload::SqlShape;
 use crate::step_parameters::StepParameters;
-use crate::vector::VectorShape;
+use crate::vector::{VectorShape, VectorWork};
 use crate::ycsb::YcsbShape;
 
 /// The scale and the shape of the load.
@@ -345,57 +343,126 @@ pub struct Step {
 }
 
 impl Step {
-    /// The work of a benchmark's own loop, if it is one that can be read so.
-    pub fn own<W: DeserializeOwned>(&self) -> Option<W> {
-        match &self.work {
-            StepBody::Script(_) => None,
-            StepBody::Own(own) => own.read().ok(),
+    /// A reported step that lasts no time, takes no turns and may write; the rest is for the caller.
+    pub fn new(name: &str, group: Group, rate: RateUnit, work: impl Into<StepBody>) -> Step {
+        Step {
+            name: name.to_owned(),
+            client_count: None,
+            group,
+            reported: true,
+            seconds: 0.0,
+            warmup_seconds: 0.0,
+            rate,
+            detail: String::new(),
+            parameters: StepParameters::default(),
+            makes: None,
+            needs: None,
+            restart_before: false,
+            takes_turns: false,
+            only_reads: false,
+            work: work.into(),
         }
+    }
+
+    /// The work of a benchmark's own loop, if it is that benchmark's.
+    pub fn own<W: LoopWork>(&self) -> Option<&W> {
+        W::of(&self.work)
     }
 
     /// The statements, if the step is a script.
     pub fn script(&self) -> Option<&Script> {
         match &self.work {
             StepBody::Script(script) => Some(script),
-            StepBody::Own(_) => None,
+            _ => None,
         }
     }
 }
 
-/// The work of a step's clients.
+/// Work that a benchmark's own loop carries out.
+pub trait LoopWork: Clone {
+    /// The work of a step, if it is of this kind.
+    fn of(body: &StepBody) -> Option<&Self>;
+}
+
+/// The kinds of work of loops: each with the name of its benchmark.
+macro_rules! loops {
+    ($($(#[$doc:meta])* $kind:ident($work:ty), $benchmark:literal;)+) => {
+        /// The work of a step's clients.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum StepBody {
+            /// Statements over and over.
+            Script(Script),
+            $($(#[$doc])* $kind(Box<$work>),)+
+        }
+
+        impl StepBody {
+            /// The benchmark whose loop this is; `None` for a script.
+            pub fn benchmark(&self) -> Option<&'static str> {
+                match self {
+                    StepBody::Script(_) => None,
+                    $(StepBody::$kind(_) => Some($benchmark),)+
+                }
+            }
+        }
+
+        $(
+            impl LoopWork for $work {
+                fn of(body: &StepBody) -> Option<&Self> {
+                    match body {
+                        StepBody::$kind(work) => Some(work),
+                        _ => None,
+                    }
+                }
+            }
+
+            impl From<$work> for StepBody {
+                fn from(work: $work) -> StepBody {
+                    StepBody::$kind(Box::new(work))
+                }
+            }
+        )+
+    };
+}
+
+loops! {
+    /// Inserts, deletes and queries.
+    Insert(InsertWork), "insert";
+    /// Operations of a library of keys and values.
+    Kv(KvWork), "kv";
+    /// Loads, builds and searches of vectors.
+    Vector(VectorWork), "vector";
+    /// Orders.
+    Orders(OrdersShape), "orders";
+    /// Scripts of pgbench.
+    Pgbench(PgbenchWork), "pgbench";
+    /// A script of sysbench.
+    Lua(LuaWork), "lua";
+}
+
+impl From<Script> for StepBody {
+    fn from(script: Script) -> StepBody {
+        StepBody::Script(script)
+    }
+}
+
+/// A load that only its benchmark carries out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StepBody {
-    /// Statements over and over.
-    Script(Script),
-    /// A loop that a benchmark has of its own.
-    Own(StepWork),
+pub enum LoadBody {
+    /// The tables of pgbench.
+    Pgbench(PgbenchLoad),
+    /// The commands of a script of sysbench.
+    Lua(Box<LuaWork>),
 }
 
-/// Work that only its benchmark understands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StepWork {
+impl LoadBody {
     /// The benchmark.
-    pub benchmark: String,
-    /// The work of its clients.
-    pub work: Value,
-}
-
-impl StepWork {
-    /// The work of a step of `benchmark`.
-    pub fn new(benchmark: &str, work: &impl Serialize) -> StepWork {
-        // Data structures with names for keys always become a value.
-        let work = serde_json::to_value(work).unwrap_or(Value::Null);
-        StepWork { benchmark: benchmark.to_owned(), work }
-    }
-
-    /// The work as the benchmark knows it.
-    ///
-    /// # Errors
-    /// It is the work of something else.
-    pub fn read<W: DeserializeOwned>(&self) -> Result<W, String> {
-        W::deserialize(&self.work)
-            .map_err(|error| format!("failed to read the work of {}: {error}", self.benchmark))
+    pub fn benchmark(&self) -> &'static str {
+        match self {
+            LoadBody::Pgbench(_) => "pgbench",
+            LoadBody::Lua(_) => "lua",
+        }
     }
 }
 
@@ -430,6 +497,16 @@ pub enum Phase {
     Settle,
     /// Start again on a fresh copy of the data as they were loaded: not measured.
     Restore,
+}
+
+impl Phase {
+    /// The step of a measured phase.
+    pub fn step(&self) -> Option<&Step> {
+        match self {
+            Phase::Measure(step) => Some(step),
+            Phase::Settle | Phase::Restore => None,
+        }
+    }
 }
 
 /// The times at which a client sends events.

@@ -21,7 +21,7 @@ use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps_embed::rocksdb::marker::{Marker, State, database_folder};
 use rqps_lab::benchmarks;
 use rqps_lab::lab::HostLock;
-use rqps_model::benchmark::{Phase, Step, StepBody, StepWork, Workload};
+use rqps_model::benchmark::{Phase, Step, Workload};
 use rqps_model::build::{Dbms, Version};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Endpoint, Login};
@@ -259,10 +259,11 @@ fn step(workload: &Workload, name: &str) -> Result<Step> {
         _ => None,
     });
     let mut step = step.with_context(|| format!("find the step {name} in the benchmark"))?;
-    let mut work: KvWork = step.own().with_context(|| format!("measure {name}: no step of kv"))?;
+    let mut work: KvWork =
+        step.own().cloned().with_context(|| format!("measure {name}: no step of kv"))?;
     if name != ORDER {
         work.after.clear();
-        step.work = StepBody::Own(StepWork::new("kv", &work));
+        step.work = work.into();
     }
     Ok(step)
 }

@@ -6,8 +6,9 @@
 
 use std::hint::black_box;
 
-use rqps_bench_insert::rows::{Price, Rows};
+use rqps_bench_insert::rows::Rows;
 use rqps_host::tree::own_cpu;
+use rqps_model::insert::PriceKind;
 
 /// Rows per measurement: about a second at the limit.
 const ROWS: u32 = 2_000_000;
@@ -15,7 +16,7 @@ const ROWS: u32 = 2_000_000;
 const ROUNDS: u32 = 5;
 
 fn main() {
-    for price in [Price::Whole, Price::Correlated] {
+    for price in [PriceKind::Whole, PriceKind::Correlated] {
         for rows_per_batch in [5, 50, 100] {
             let best = (0..ROUNDS).map(|round| measure(price, rows_per_batch, round));
             let best = best.fold(f64::INFINITY, f64::min);
@@ -25,7 +26,7 @@ fn main() {
 }
 
 /// User CPU time per row, microseconds.
-fn measure(price: Price, rows_per_batch: u32, round: u32) -> f64 {
+fn measure(price: PriceKind, rows_per_batch: u32, round: u32) -> f64 {
     let mut rows = Rows::new(u64::from(round), 0, price);
     let mut text = Vec::with_capacity(16 << 10);
     let mut packet = Vec::with_capacity(16 << 10);

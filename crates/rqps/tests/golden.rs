@@ -178,7 +178,7 @@ fn check(set: &str) {
 #[test]
 fn every_benchmark_has_golden_runs() {
     for spec in rqps_lab::benchmarks::ALL {
-        let set = if spec.name == "sql" { "custom" } else { spec.name };
+        let set = spec.name;
         let runs = fs::read_dir(data().join(set)).unwrap().flatten();
         assert!(runs.into_iter().any(|it| it.path().join("run.json").is_file()), "{set}");
     }
@@ -211,7 +211,7 @@ fn pgbench_reports_as_before() {
 
 #[test]
 fn own_sql_reports_as_before() {
-    check("custom");
+    check("sql");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn every_metric_is_shown_in_every_form() {
 /// A plan is known by its hash: a result folder is resumed by the plan that it was begun with.
 #[test]
 fn plans_read_as_before() {
-    let sets = ["sysbench", "insert", "kv", "vector", "pgbench", "custom", "lua", "orders", "ycsb"];
+    let sets = ["sysbench", "insert", "kv", "vector", "pgbench", "sql", "lua", "orders", "ycsb"];
     for set in sets {
         let folder = data().join(set);
         let text = fs::read_to_string(folder.join("plan.toml")).unwrap();

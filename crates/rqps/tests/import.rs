@@ -21,8 +21,11 @@ use std::process::{Command, Output};
 
 use rqps_analysis::{self as analyze, Comparison};
 use rqps_import::notice::NoticeKind;
-use rqps_import::{self as import, ImportError, ImportFormat, ImportOptions, Named, Published};
-use rqps_lab::benchmarks::{compare, import_formats, insert, kv, render, sysbench, vector};
+use rqps_import::{
+    self as import, ImportError, ImportFormat, ImportOptions, Named, Published, insert, kv,
+    sysbench, vector,
+};
+use rqps_lab::benchmarks::{compare, render};
 use rqps_model::metric::Metric;
 use rqps_model::run::Status;
 use rqps_report::Format as Form;
@@ -90,8 +93,7 @@ fn tables_of_sysbench_come_out_as_published() {
         ("v2/qps.abs.all.tsv", samples::QPS_ABS),
     ];
     let folder = folder(&files);
-    let published =
-        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (12, 12));
     assert_eq!(check(&published, "ratios of hardware"), (12, 12));
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
@@ -101,7 +103,7 @@ fn tables_of_sysbench_come_out_as_published() {
     }
     assert_eq!(value(&published, MY80, "hot-points_range=100", Metric::Rate), Some(3000.0));
     assert_eq!(value(&published, MY56, "load", Metric::WriteKbPerOp), Some(1.236));
-    let comparison = compared(sysbench::import::MYTOOLS, &published);
+    let comparison = compared(sysbench::MYTOOLS, &published);
     let tsv = render(&comparison, Form::Tsv);
     for row in ["0.75\t0.25\thot-points_range=100", "1.20\t0.00\tread-only_range=10000"] {
         assert!(tsv.contains(row), "{row}: {tsv}");
@@ -128,8 +130,7 @@ fn a_wrong_cell_is_told_with_its_line() {
     let files: Vec<(&str, &str)> =
         files.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let folder = folder(&files);
-    let published =
-        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let wrong = texts(&published, NoticeKind::Mismatch);
     assert_eq!(wrong.len(), 2, "{wrong:?}");
     assert!(wrong[0].contains("qps.rel.tsv, line 6: mismatch: hot-points_range=100"), "{wrong:?}");
@@ -141,18 +142,17 @@ fn a_wrong_cell_is_told_with_its_line() {
 fn columns_of_clients_get_their_names() {
     let files = [("o.qps.abs.pg", samples::BLOCKS), ("o.qps.rel.pg", samples::BLOCK_RATIOS)];
     let folder = folder(&files);
-    let published =
-        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (3, 3));
     let name = "point-query.pre_range=100";
     let second = format!("{name}.col2");
     assert_eq!(value(&published, "x.pg131.x5.pk1", &second, Metric::Rate), Some(49086.0));
     let options = ImportOptions { clients: vec![1, 2], ..ImportOptions::default() };
-    let published = read(sysbench::import::MYTOOLS, &[folder.path()], &options).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &options).unwrap();
     let second = format!("{name}.dop2");
     assert_eq!(value(&published, "x.pg131.x5.pk1", &second, Metric::Rate), Some(49086.0));
     let options = ImportOptions { clients: vec![1], ..ImportOptions::default() };
-    let fault = read(sysbench::import::MYTOOLS, &[folder.path()], &options).unwrap_err();
+    let fault = read(sysbench::MYTOOLS, &[folder.path()], &options).unwrap_err();
     assert!(fault.to_string().contains("2 columns of clients, but --clients names 1"), "{fault}");
 }
 
@@ -168,8 +168,7 @@ fn samples_of_a_target_give_the_published_metrics_and_better_ones() {
     ];
     let folder = folder(&files);
     let step = "point-query_range=100";
-    let published =
-        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "sb.met from sb.vm"), (5, 5));
     assert_eq!(check(&published, "sb.met from sb.io"), (9, 9));
     let of = |published: &Published, metric| value(published, "x.a", step, metric);
@@ -181,7 +180,7 @@ fn samples_of_a_target_give_the_published_metrics_and_better_ones() {
         (Some(4.1), Some(11.26))
     );
     let options = ImportOptions { compat: true, ..ImportOptions::default() };
-    let compat = read(sysbench::import::MYTOOLS, &[folder.path()], &options).unwrap();
+    let compat = read(sysbench::MYTOOLS, &[folder.path()], &options).unwrap();
     assert_eq!(of(&compat, Metric::ContextSwitchesPerOp), Some(2.5));
     assert_eq!(of(&compat, Metric::CpuPerOp), Some(0.0275));
     let record = &published.runs[0].steps[0];
@@ -198,7 +197,7 @@ fn samples_of_a_target_give_the_published_metrics_and_better_ones() {
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(left.contains("1 sb.top"), "{left}");
     // 6000 events at 3.911 ms and 4000 at 4.128.
-    let comparison = compared(sysbench::import::MYTOOLS, &published);
+    let comparison = compared(sysbench::MYTOOLS, &published);
     let p50 = comparison.steps[0].targets[0].absolute(Metric::P50).unwrap();
     assert!((p50 - 3.911).abs() < 0.01, "{p50}");
     assert_eq!(comparison.steps[0].targets[0].absolute(Metric::ClientCpuPerOp), None);
@@ -212,12 +211,11 @@ fn a_device_that_nobody_named_is_asked_for() {
         ("x.a/sb.io.point-query.range100.pk1.dop4", two.as_str()),
     ];
     let folder = folder(&files);
-    let published =
-        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(left.contains("name one of md2, sda with --device"), "{left}");
     let options = ImportOptions { device: Some("md2".to_owned()), ..ImportOptions::default() };
-    let published = read(sysbench::import::MYTOOLS, &[folder.path()], &options).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &options).unwrap();
     let reads = value(&published, "x.a", "point-query_range=100", Metric::ReadsPerOp);
     assert_eq!(reads, Some(0.2));
 }
@@ -232,10 +230,9 @@ fn plain_outputs_are_repetitions_of_a_step_or_steps() {
         label: Some(label.to_owned()),
         step: step.map(str::to_owned),
     };
-    let of =
-        |paths: &[Named]| import::read(sysbench::import::PLAIN, paths, &ImportOptions::default());
+    let of = |paths: &[Named]| import::read(sysbench::PLAIN, paths, &ImportOptions::default());
     let pair = [named("old", None, "a.txt"), named("new", None, "b.txt")];
-    let comparison = compared(sysbench::import::PLAIN, &of(&pair).unwrap());
+    let comparison = compared(sysbench::PLAIN, &of(&pair).unwrap());
     let relative = comparison.steps[0].targets[1].relative(Metric::Rate).unwrap();
     assert_eq!(comparison.steps[0].name, "oltp_point_select");
     assert!((relative.ratio - 0.9).abs() < 1e-12, "{relative:?}");
@@ -262,7 +259,7 @@ fn the_insert_benchmark_comes_out_as_published() {
     ];
     let folder = folder(&files);
     let options = ImportOptions { clients: vec![1], ..ImportOptions::default() };
-    let published = read(insert::import::MYTOOLS, &[folder.path()], &options).unwrap();
+    let published = read(insert::MYTOOLS, &[folder.path()], &options).unwrap();
     assert_eq!(check(&published, "rows of merged"), (1, 1));
     assert_eq!(check(&published, "cells of relative"), (20, 20));
     let mismatches = texts(&published, NoticeKind::Mismatch);
@@ -277,7 +274,7 @@ fn the_insert_benchmark_comes_out_as_published() {
         (None, Some(3072.0))
     );
     assert_eq!(published.runs[0].record.workload.rows, 20_000_000);
-    let comparison = compared(insert::import::MYTOOLS, &published);
+    let comparison = compared(insert::MYTOOLS, &published);
     let load = comparison.steps.iter().find(|step| step.name == "l.i0").unwrap();
     let ratio = load.targets[1].relative(Metric::Rate).unwrap().ratio;
     assert!((ratio - 0.8).abs() < 1e-12, "{ratio}");
@@ -315,8 +312,7 @@ fn raw_ibench(change: (&str, &str)) -> tempfile::TempDir {
 #[test]
 fn raw_files_of_clients_become_steps_with_their_seconds() {
     let folder = raw_ibench(("", ""));
-    let published =
-        read(insert::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
     // Two clients, inserts and deletes, 12 intervals; and two clients of 3 without deletes.
     assert_eq!(check(&published, "rates of intervals"), (2 * 2 * 12 + 2 * 3, 2 * 2 * 12 + 2 * 3));
@@ -356,7 +352,7 @@ fn raw_files_of_clients_become_steps_with_their_seconds() {
     for part in ["lines of unknown form: 4", "1 o.top", "no steps: my.cnf"] {
         assert!(left.contains(part), "{part}: {left}");
     }
-    let comparison = compared(insert::import::MYTOOLS, &published);
+    let comparison = compared(insert::MYTOOLS, &published);
     let step = comparison.steps.iter().find(|step| step.name == "q1000.1").unwrap();
     assert_eq!(step.targets[0].absolute(Metric::StalledSeconds), Some(1.0));
     // By the rule of the reports, on the seconds of both clients.
@@ -367,7 +363,7 @@ fn raw_files_of_clients_become_steps_with_their_seconds() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let options = ImportOptions { compat: true, ..ImportOptions::default() };
-    let compat = read(insert::import::MYTOOLS, &[folder.path()], &options).unwrap();
+    let compat = read(insert::MYTOOLS, &[folder.path()], &options).unwrap();
     let of = |metric| value(&compat, IB_TARGET, "q1000.1", metric);
     assert_eq!((of(Metric::CpuBusy), of(Metric::SecondsP50)), (Some(27.5), Some(1200.0)));
 }
@@ -382,10 +378,9 @@ fn steps_keep_their_order_where_a_target_lacks_some() {
     for client in [1, 2] {
         std::fs::write(first.join(format!("o.ib.dop2.{client}")), samples::IB_CLIENT).unwrap();
     }
-    let published =
-        read(insert::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(published.runs[0].record.key.label, "my5649_rel.cz_c4r16");
-    let comparison = compared(insert::import::MYTOOLS, &published);
+    let comparison = compared(insert::MYTOOLS, &published);
     let names: Vec<&str> = comparison.steps.iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["l.i0", "q1000.1"]);
 }
@@ -395,7 +390,7 @@ fn a_step_or_a_target_is_taken_by_itself() {
     let folder = raw_ibench(("", ""));
     let target = folder.path().join("2u.1tno").join(format!("1m.{IB_TARGET}"));
     let steps = |path: &Path| -> usize {
-        let published = read(insert::import::MYTOOLS, &[path], &ImportOptions::default()).unwrap();
+        let published = read(insert::MYTOOLS, &[path], &ImportOptions::default()).unwrap();
         assert_eq!(published.runs[0].record.key.label, IB_TARGET);
         published.runs[0].steps.len()
     };
@@ -406,8 +401,7 @@ fn a_step_or_a_target_is_taken_by_itself() {
 fn a_client_that_died_fails_its_step() {
     let failed = |change: (&str, &str), why: &str| {
         let folder = raw_ibench(change);
-        let published =
-            read(insert::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+        let published = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
         let step = &published.runs[0].steps[1];
         let Status::Failed(text) = &step.status else { panic!("{:?}", step.status) };
         assert!(text.contains(why), "{text}");
@@ -420,8 +414,7 @@ fn a_client_that_died_fails_its_step() {
     let folder = raw_ibench(("", ""));
     let target = folder.path().join("2u.1tno").join(format!("1m.{IB_TARGET}"));
     std::fs::remove_file(target.join("q.L1.ips1000/o.ib.dop2.1")).unwrap();
-    let published =
-        read(insert::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let status = &published.runs[0].steps[1].status;
     assert!(format!("{status:?}").contains("output of client 1 of 2 is missing"), "{status:?}");
 }
@@ -430,8 +423,7 @@ fn a_client_that_died_fails_its_step() {
 fn damage_of_a_raw_file_is_told_with_its_line() {
     let refused = |name: &str, content: &str, why: &str| {
         let folder = raw_ibench((name, content));
-        let fault =
-            read(insert::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap_err();
+        let fault = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap_err();
         let fault = fault.to_string();
         assert!(fault.contains(name) && fault.contains(why), "{fault}");
     };
@@ -447,8 +439,7 @@ fn damage_of_a_raw_file_is_told_with_its_line() {
     // What numbers say of each other is told, and does not stop the import.
     let wrong = samples::IB_CLIENT.replace("8.0\t2000\t", "8.0\t3000\t");
     let folder = raw_ibench((client, &wrong));
-    let published =
-        read(insert::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let told = texts(&published, NoticeKind::Mismatch);
     assert!(told.len() == 1 && told[0].contains("line 11: mismatch: i_ips is 3000"), "{told:?}");
 }
@@ -458,17 +449,17 @@ fn steps_that_a_table_does_not_name_are_asked_for() {
     let cut: String = samples::O_SUM.lines().take(5).map(|line| format!("{line}\n")).collect();
     let folder = folder(&[("o.sum.t", &cut)]);
     let path = folder.path().join("o.sum.t");
-    let fault = read(insert::import::MYTOOLS, &[&path], &ImportOptions::default()).unwrap_err();
+    let fault = read(insert::MYTOOLS, &[&path], &ImportOptions::default()).unwrap_err();
     assert!(fault.to_string().contains("line 5: 4 rows: the published sequences"), "{fault}");
     let steps = |names: &[&str]| ImportOptions {
         steps: names.iter().map(|name| (*name).to_owned()).collect(),
         ..ImportOptions::default()
     };
     let options = steps(&["l.i0", "l.x", "l.i1", "q100.1"]);
-    let published = read(insert::import::MYTOOLS, &[&path], &options).unwrap();
+    let published = read(insert::MYTOOLS, &[&path], &options).unwrap();
     assert_eq!(value(&published, "pg1.c5", "q100.1", Metric::Rate), Some(7000.0));
     let wrong = steps(&["l.i0", "l.x", "q50.1", "q100.1"]);
-    let fault = read(insert::import::MYTOOLS, &[&path], &wrong).unwrap_err();
+    let fault = read(insert::MYTOOLS, &[&path], &wrong).unwrap_err();
     assert!(fault.to_string().contains("line 4: this row should be step q50.1"), "{fault}");
 }
 
@@ -476,14 +467,14 @@ fn steps_that_a_table_does_not_name_are_asked_for() {
 fn reports_of_db_bench_keep_shifted_columns_apart() {
     let folder = folder(&[("sum.iobuf.txt", samples::DBB_SUM)]);
     let path = folder.path().join("sum.iobuf.txt");
-    let published = read(kv::import::DB_BENCH, &[&path], &ImportOptions::default()).unwrap();
+    let published = read(kv::DB_BENCH, &[&path], &ImportOptions::default()).unwrap();
     let of = |label, metric| value(&published, label, "fillseq.wal_disabled.v400", metric);
     assert_eq!((of("9.8", Metric::Rate), of("10.3", Metric::LsmSize)), (Some(1e6), Some(2048.0)));
     assert_eq!(of("9.8", Metric::CompactionWallSeconds), Some(69.0));
     assert_eq!(of("10.3", Metric::CompactionWallSeconds), None);
     assert_eq!(of("10.3", Metric::CompactionWallSecondsCompat), Some(177.0));
     assert_eq!((of("9.8", Metric::WriteAmp), of("9.8", Metric::WriteAmpCompat)), (None, Some(2.0)));
-    let comparison = compared(kv::import::DB_BENCH, &published);
+    let comparison = compared(kv::DB_BENCH, &published);
     let write = comparison.steps.iter().find(|step| step.name.starts_with("overwrite")).unwrap();
     assert_eq!(write.targets[1].failures.len(), 1);
     assert!(render(&comparison, Form::Text).contains("published as failed"));
@@ -496,7 +487,7 @@ fn rows_of_one_version_are_targets_or_repetitions() {
     let folder = folder(&[("sum.txt", &same)]);
     let path = folder.path().join("sum.txt");
     let labels = |options: &ImportOptions| -> Vec<(String, u32)> {
-        let published = read(kv::import::DB_BENCH, &[&path], options).unwrap();
+        let published = read(kv::DB_BENCH, &[&path], options).unwrap();
         let key = |run: &import::PublishedRun| (run.record.key.label.clone(), run.record.key.block);
         published.runs.iter().map(key).collect()
     };
@@ -513,16 +504,16 @@ fn rows_of_one_version_are_targets_or_repetitions() {
 fn ratios_of_db_bench_follow_from_its_rates() {
     let files = [("abs.tsv", samples::DBB_RATES), ("rel.csv", samples::DBB_RATIOS)];
     let both = folder(&files);
-    let published = read(kv::import::DB_BENCH, &[both.path()], &ImportOptions::default()).unwrap();
+    let published = read(kv::DB_BENCH, &[both.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (6, 6));
     let alone = folder(&files[1..]);
-    let fault = read(kv::import::DB_BENCH, &[alone.path()], &ImportOptions::default()).unwrap_err();
+    let fault = read(kv::DB_BENCH, &[alone.path()], &ImportOptions::default()).unwrap_err();
     assert!(fault.to_string().contains("ratios alone are not enough"), "{fault}");
     let log = folder(&[
         ("a.log", samples::DBB_LOG),
         ("a.log.r.csv", "secs_elapsed,interval_qps\n1,400000\n2,450000\n"),
     ]);
-    let published = read(kv::import::DB_BENCH, &[log.path()], &ImportOptions::default()).unwrap();
+    let published = read(kv::DB_BENCH, &[log.path()], &ImportOptions::default()).unwrap();
     let step = &published.runs[0].steps[0];
     assert_eq!((step.name.as_str(), step.per_second.len()), ("overwrite", 2));
     // 1.50 GB of 1.50 GB; as published, flushes count twice.
@@ -541,7 +532,7 @@ fn a_published_choice_that_is_not_the_best_is_told() {
     ];
     let folder = folder(&files);
     let published =
-        read(vector::import::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
+        read(vector::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
     let of = |label, step, metric| value(&published, label, step, metric);
     assert_eq!(of("PGVector", "search.m=16.ec=64.ef=20", Metric::Recall), Some(0.99));
     assert_eq!(of("PGVector", "search.m=16.ec=64.ef=20", Metric::BuildSeconds), Some(61.7));
@@ -564,7 +555,7 @@ fn foreign_and_broken_files_are_refused_with_their_line() {
     let folder = folder(&files);
     let binary = folder.path().join("binary");
     std::fs::write(&binary, b"col-1 : x\n\xff\xfe\n").unwrap();
-    for format in import_formats() {
+    for format in import::FORMATS {
         for name in ["readme.txt", "bytes.bin", "binary", "nothing", "empty"] {
             let path = folder.path().join(name);
             if name == "empty" {
@@ -575,7 +566,7 @@ fn foreign_and_broken_files_are_refused_with_their_line() {
         }
     }
     let cut = folder.path().join("cut.tsv");
-    let fault = read(sysbench::import::MYTOOLS, &[&cut], &ImportOptions::default()).unwrap_err();
+    let fault = read(sysbench::MYTOOLS, &[&cut], &ImportOptions::default()).unwrap_err();
     assert!(matches!(fault, ImportError::Malformed { .. }), "{fault}");
 }
 
@@ -584,12 +575,11 @@ fn a_last_line_without_an_end_is_told() {
     // Cut within the last name: every cell is there, and the name is another.
     let cut = samples::QPS_ABS.split("_range=100\t->").next().unwrap();
     let cut_folder = folder(&[("qps.abs.tsv", cut)]);
-    let fault = read(sysbench::import::MYTOOLS, &[cut_folder.path()], &ImportOptions::default());
+    let fault = read(sysbench::MYTOOLS, &[cut_folder.path()], &ImportOptions::default());
     let fault = fault.unwrap_err().to_string();
     assert!(fault.contains("qps.abs.tsv`, line 11: the file is truncated within"), "{fault}");
     let folder = folder(&[("qps.abs.tsv", samples::QPS_ABS.trim_end())]);
-    let published =
-        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let notes = texts(&published, NoticeKind::Note).join("\n");
     assert!(notes.contains("qps.abs.tsv, line 11: the last line has no newline"), "{notes}");
 }
@@ -604,7 +594,7 @@ fn packed_files_are_unpacked() {
     let mut packer = flate2::write::GzEncoder::new(file, flate2::Compression::default());
     packer.write_all(samples::QPS_ABS.replace('\n', "\r\n").as_bytes()).unwrap();
     packer.finish().unwrap();
-    let published = read(sysbench::import::MYTOOLS, &[&path], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[&path], &ImportOptions::default()).unwrap();
     assert_eq!(value(&published, MY56, "scan_range=100", Metric::Rate), Some(6500.0));
 }
 
@@ -650,9 +640,9 @@ fn a_name_too_long_for_a_file_leaves_nothing() {
     let table = format!("col-1 : a\ncol-2 : b\n\ncol-1\tcol-2\n10\t20\tscan\n1\t2\t{long}\n");
     let folder = folder(&[("qps.abs.tsv", &table), ("empty/.keep", "")]);
     let file = folder.path().join("qps.abs.tsv");
-    let published = read(sysbench::import::MYTOOLS, &[&file], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[&file], &ImportOptions::default()).unwrap();
     for out in ["new", "empty"].map(|name| folder.path().join(name)) {
-        let fault = import::write(sysbench::import::MYTOOLS, &published, &out).unwrap_err();
+        let fault = import::write(sysbench::MYTOOLS, &published, &out).unwrap_err();
         let said = fault.to_string();
         for part in ["qps.abs.tsv`: the name of a step", "has 260 bytes", "can have at most 200"] {
             assert!(said.contains(part) && said.len() < 300, "{part}: {said}");
@@ -669,13 +659,13 @@ fn a_name_too_long_for_a_file_leaves_nothing() {
     // What can be written is there whole, in a new folder and in one that was there.
     let good = table.replace(&long, "insert");
     std::fs::write(&file, good).unwrap();
-    let published = read(sysbench::import::MYTOOLS, &[&file], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[&file], &ImportOptions::default()).unwrap();
     for out in ["new", "empty"].map(|name| folder.path().join(name)) {
-        import::write(sysbench::import::MYTOOLS, &published, &out).unwrap();
+        import::write(sysbench::MYTOOLS, &published, &out).unwrap();
         let there = names(&out);
         assert!(there.ends_with(&["b01-1-a", "b01-2-b", "host.json", "plan.toml"].map(Into::into)));
         assert!(there.iter().all(|name| !name.contains("partial")), "{there:?}");
-        let again = import::write(sysbench::import::MYTOOLS, &published, &out).unwrap_err();
+        let again = import::write(sysbench::MYTOOLS, &published, &out).unwrap_err();
         assert!(again.to_string().contains("it already holds the same results"), "{again}");
     }
 }
@@ -693,13 +683,12 @@ fn gigabytes_of_blank_lines_and_long_cells_stay_small() {
         std::io::Write::write_all(&mut packer, &blank).unwrap();
     }
     packer.finish().unwrap();
-    let published = read(sysbench::import::MYTOOLS, &[&path], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[&path], &ImportOptions::default()).unwrap();
     assert_eq!(value(&published, "b", "scan", Metric::Rate), Some(20.0));
     let cell = folder.path().join("sum.txt");
     let heads = "ops_sec\tmb_sec\ttest\tversion\n";
     std::fs::write(&cell, format!("{heads}{}\t1\tx\t1.2.3\n", "z".repeat(3 << 20))).unwrap();
-    let fault =
-        read(kv::import::DB_BENCH, &[&cell], &ImportOptions::default()).unwrap_err().to_string();
+    let fault = read(kv::DB_BENCH, &[&cell], &ImportOptions::default()).unwrap_err().to_string();
     assert!(fault.contains("line 2") && fault.len() < 800, "{fault}");
 }
 
@@ -731,8 +720,7 @@ fn copies_of_a_run_are_one_measurement() {
         step: None,
     };
     let named = [of("old", "a.txt"), of("old", "copy.txt"), of("old", "b.txt"), of("new", "c.txt")];
-    let published =
-        import::read(sysbench::import::PLAIN, &named, &ImportOptions::default()).unwrap();
+    let published = import::read(sysbench::PLAIN, &named, &ImportOptions::default()).unwrap();
     let blocks =
         |label: &str| published.runs.iter().filter(|run| run.record.key.label == label).count();
     assert_eq!((blocks("old"), blocks("new")), (2, 1));
@@ -740,13 +728,12 @@ fn copies_of_a_run_are_one_measurement() {
     assert!(left.contains("copy.txt") && left.contains("imported once"), "{left}");
     // Nor can one measurement be of two targets.
     let named = [of("old", "a.txt"), of("new", "copy.txt")];
-    let fault =
-        import::read(sysbench::import::PLAIN, &named, &ImportOptions::default()).unwrap_err();
+    let fault = import::read(sysbench::PLAIN, &named, &ImportOptions::default()).unwrap_err();
     assert!(fault.to_string().contains("a measurement belongs to one target"), "{fault}");
     // Under its own name it is left out.
     let plain = ["a.txt", "copy.txt"].map(|file| folder.path().join(file));
     let paths: Vec<&Path> = plain.iter().map(|path| path.as_path()).collect();
-    let published = read(sysbench::import::PLAIN, &paths, &ImportOptions::default()).unwrap();
+    let published = read(sysbench::PLAIN, &paths, &ImportOptions::default()).unwrap();
     assert_eq!(published.runs.len(), 1);
 }
 
@@ -762,8 +749,7 @@ fn copies_of_plots_and_logs_are_one_measurement() {
     ]);
     let paths = ["o.plot", "o.plot.2"].map(|file| folder.path().join(file));
     let paths: Vec<&Path> = paths.iter().map(|path| path.as_path()).collect();
-    let published =
-        read(vector::import::ANN_BENCHMARKS, &paths, &ImportOptions::default()).unwrap();
+    let published = read(vector::ANN_BENCHMARKS, &paths, &ImportOptions::default()).unwrap();
     assert!(published.runs.iter().all(|run| run.record.key.block == 1));
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(left.contains("repeated points: "), "{left}");
@@ -771,7 +757,7 @@ fn copies_of_plots_and_logs_are_one_measurement() {
         let paths = ["a.log", "b.log"].map(|file| folder.path().join(file));
         let paths: Vec<&Path> = paths.iter().map(|path| path.as_path()).collect();
         let options = ImportOptions { repeats, ..ImportOptions::default() };
-        let published = read(kv::import::DB_BENCH, &paths, &options).unwrap();
+        let published = read(kv::DB_BENCH, &paths, &options).unwrap();
         assert_eq!(published.runs.len(), 1);
         let left = texts(&published, NoticeKind::Left).join("\n");
         assert!(left.contains("b.log: not imported: the same results as in"), "{left}");
@@ -781,8 +767,7 @@ fn copies_of_plots_and_logs_are_one_measurement() {
 #[test]
 fn imported_and_measured_steps_of_rocksdb_count_the_same() {
     let folder = folder(&[("a.log", samples::DBB_LOG)]);
-    let published =
-        read(kv::import::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(kv::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
     let steps = published.runs.iter().flat_map(|run| &run.steps);
     assert!(steps.clone().count() > 0);
     for step in steps {
@@ -797,7 +782,7 @@ fn tables_larger_than_any_published_are_refused() {
     let report = format!("ops_sec  test  {heads}\n1  x.t1\n");
     let folder = folder(&[("abs.tsv", &rows), ("sum.txt", &report)]);
     let path = folder.path().join("abs.tsv");
-    for format in [kv::import::DB_BENCH, sysbench::import::MYTOOLS] {
+    for format in [kv::DB_BENCH, sysbench::MYTOOLS] {
         let fault = read(format, &[&path], &ImportOptions::default()).unwrap_err().to_string();
         assert!(
             fault.contains("180000 words, but a table of this form can have at most 100000"),
@@ -805,7 +790,6 @@ fn tables_larger_than_any_published_are_refused() {
         );
     }
     let path = folder.path().join("sum.txt");
-    let fault =
-        read(kv::import::DB_BENCH, &[&path], &ImportOptions::default()).unwrap_err().to_string();
+    let fault = read(kv::DB_BENCH, &[&path], &ImportOptions::default()).unwrap_err().to_string();
     assert!(fault.contains("line 1: 202 columns, but a report can have at most 100"), "{fault}");
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rqps_driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps_embed::rocksdb::marker::{Marker, State};
 use rqps_host::cgroup::MemoryGroup;
-use rqps_model::benchmark::{Pace, Placement, RateUnit, StepBody, StepWork};
+use rqps_model::benchmark::{Pace, Placement, RateUnit};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Endpoint, Login};
 use rqps_model::kv::{KvOperation, KvWork};
@@ -492,7 +492,7 @@ fn job(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> Driv
         rows: 10,
         pause: false,
         task: RequestBody::Step(Box::new(StepRequest {
-            work: StepBody::Own(StepWork::new("kv", &work)),
+            work: work.into(),
             rate: RateUnit::Operations,
             plans: false,
             clients: 1,

@@ -1,5 +1,6 @@
 //! Makes the workers of a step: their roles, tables and random streams.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +9,7 @@ use crate::driver::pair::Pair;
 use crate::driver::querier::{self, Querier};
 use crate::driver::text::{Template, WallTime, for_table};
 use crate::driver::turns::{Pacer, Side, Turns};
-use crate::driver::writer::{self, Batch, Writer, price};
+use crate::driver::writer::{Batch, Notes, Writer};
 use crate::rows::Rows;
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::{Connection, Connector};
@@ -16,9 +17,6 @@ use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_model::datagen::rng::Rng;
 use rqps_model::dialect::Dialect;
 use rqps_model::insert::{InsertWork, Pacing};
-
-/// Bytes of a worker's stack: enough for SQLite's parser. Only used pages take memory.
-pub(crate) const STACK: usize = 1 << 20;
 
 /// One worker of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +132,7 @@ impl Maker<'_> {
     pub(crate) fn worker(
         &self,
         post: Post,
-        session: Connection,
+        mut session: Connection,
         clock: Clock,
         recorder: Arc<WorkerRecorder>,
         pair: &Pair,
@@ -155,31 +153,39 @@ impl Maker<'_> {
                 let rng = Rng::stream(request.seed, "iibench queries", stream);
                 let min_key = Arc::clone(&pair.min_key);
                 min_key.store(0, Ordering::Relaxed);
-                let parts = querier::QuerierParts {
+                return Ok(Worker::Querier(Box::new(Querier {
+                    kinds: querier::prepare(&mut session, queries, table)?,
                     session,
                     clock,
                     recorder,
                     dialect: request.dialect,
                     rng,
-                    price: price(work.price),
-                    queries,
-                    table,
+                    price: work.price,
                     min_key,
-                };
-                return Ok(Worker::Querier(Box::new(Querier::new(parts)?)));
+                    max_key: 0,
+                    max_sql: queries.max_sql.as_ref().map(|sql| for_table(sql, table, None)),
+                    until_refresh: 0,
+                    text: Vec::with_capacity(1024),
+                    failed_in_a_row: 0,
+                    errors: BTreeMap::new(),
+                    bytes: 0,
+                })));
             }
         };
-        let parts = writer::WriterParts {
+        let rows_per_batch = work.writes.rows_per_commit.max(1);
+        let writer = Writer {
             session,
             clock,
             recorder,
             dialect: request.dialect,
             batch: self.batch(side, post.client),
-            rows_per_batch: work.writes.rows_per_commit.max(1),
+            rows_per_batch,
             min_key: Arc::clone(&pair.min_key),
             gate: self.gate.clone(),
+            text: Vec::with_capacity(rows_per_batch as usize * 80 + 256),
+            notes: Notes::default(),
         };
-        Ok(Worker::Writer(Box::new(Writer::new(parts)), side))
+        Ok(Worker::Writer(Box::new(writer), side))
     }
 
     fn batch(&self, side: Side, client: u32) -> Batch {
@@ -194,7 +200,7 @@ impl Maker<'_> {
             },
             _ => Batch::Insert {
                 head: in_table(&task.work.writes.insert_sql).into_bytes(),
-                rows: Box::new(Rows::new(request.seed, client, price(task.work.price))),
+                rows: Box::new(Rows::new(request.seed, client, task.work.price)),
                 time: WallTime::new(self.epoch),
             },
         }

@@ -5,7 +5,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::driver::make::STACK;
 use crate::driver::text::for_table;
 use rqps_driver::Stop;
 use rqps_driver::connection::Connector;
@@ -18,6 +17,7 @@ use rqps_model::insert::{InsertWork, Maintenance};
 
 /// Time between two progress messages during maintenance.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+
 /// First number of connections that are not workers.
 pub(super) const BESIDE: u32 = 1 << 20;
 
@@ -110,7 +110,7 @@ fn maintain<W: Write>(
             Ok(())
         };
         let name = format!("the maintenance of table {table}");
-        WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
+        WorkerSpec::new(name, life)
     };
     let mut crew = WorkerPool::start(Instant::now(), tables.numbers().map(member).collect())?;
     if !maintenance.wait {

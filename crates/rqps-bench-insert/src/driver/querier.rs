@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::driver::meter::WorkerRecorder;
 use crate::driver::text::{Template, append_signed, for_table};
-use crate::rows::{self, Price, append_number, append_price};
+use crate::rows::{self, append_number, append_price};
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::Connection;
 use rqps_model::datagen::rng::Rng;
 use rqps_model::dialect::Dialect;
-use rqps_model::insert::{Draw, KEY_REFRESH, Queries, Query};
+use rqps_model::insert::{Draw, KEY_REFRESH, PriceKind, Queries, Query};
 use rqps_model::script::Protocol;
 use rqps_wire::{Prepared, Reply, Value, ValueType, WireError};
 
@@ -21,7 +21,7 @@ const PARAMETERS: usize = 16;
 const TRIES: u32 = 1000;
 
 /// A prepared kind of query.
-struct PreparedQuery {
+pub(crate) struct PreparedQuery {
     name: String,
     draws: Vec<Draw>,
     form: Form,
@@ -37,74 +37,21 @@ pub(crate) struct Querier {
     pub(crate) session: Connection,
     pub(crate) clock: Clock,
     pub(crate) recorder: Arc<WorkerRecorder>,
-    dialect: Dialect,
-    rng: Rng,
-    price: Price,
-    kinds: Vec<PreparedQuery>,
-    min_key: Arc<AtomicI64>,
-    max_key: i64,
-    max_sql: Option<String>,
-    until_refresh: u32,
-    text: Vec<u8>,
-    failed_in_a_row: u32,
+    pub(crate) dialect: Dialect,
+    pub(crate) rng: Rng,
+    pub(crate) price: PriceKind,
+    pub(crate) kinds: Vec<PreparedQuery>,
+    pub(crate) min_key: Arc<AtomicI64>,
+    pub(crate) max_key: i64,
+    pub(crate) max_sql: Option<String>,
+    pub(crate) until_refresh: u32,
+    pub(crate) text: Vec<u8>,
+    pub(crate) failed_in_a_row: u32,
     pub(crate) errors: BTreeMap<String, u64>,
     pub(crate) bytes: u64,
 }
 
-/// The parts of a query worker.
-pub(crate) struct QuerierParts<'a> {
-    pub(crate) session: Connection,
-    pub(crate) clock: Clock,
-    pub(crate) recorder: Arc<WorkerRecorder>,
-    pub(crate) dialect: Dialect,
-    pub(crate) rng: Rng,
-    pub(crate) price: Price,
-    pub(crate) queries: &'a Queries,
-    pub(crate) table: u32,
-    pub(crate) min_key: Arc<AtomicI64>,
-}
-
 impl Querier {
-    /// Prepares all kinds of queries.
-    ///
-    /// # Errors
-    ///
-    /// Complete messages.
-    pub(crate) fn new(parts: QuerierParts<'_>) -> Result<Querier, String> {
-        let QuerierParts {
-            mut session,
-            clock,
-            recorder,
-            dialect,
-            rng,
-            price,
-            queries,
-            table,
-            min_key,
-        } = parts;
-        let mut kinds = Vec::new();
-        for query in &queries.kinds {
-            kinds.push(kind(&mut session, query, table)?);
-        }
-        Ok(Querier {
-            session,
-            clock,
-            recorder,
-            dialect,
-            rng,
-            price,
-            kinds,
-            min_key,
-            max_key: 0,
-            max_sql: queries.max_sql.as_ref().map(|sql| for_table(sql, table, None)),
-            until_refresh: 0,
-            text: Vec::with_capacity(1024),
-            failed_in_a_row: 0,
-            errors: BTreeMap::new(),
-            bytes: 0,
-        })
-    }
-
     /// Executes one query. Its time begins before its text is made and ends after the last row,
     /// without the query for the largest key.
     ///
@@ -182,7 +129,7 @@ impl Querier {
 
 /// Draws a parameter; prices are in hundredths, except for [`Draw::WholePrice`].
 #[inline]
-fn drawn(rng: &mut Rng, draw: Draw, price: Price, (low, high): (i64, i64)) -> i64 {
+fn drawn(rng: &mut Rng, draw: Draw, price: PriceKind, (low, high): (i64, i64)) -> i64 {
     match draw {
         Draw::Product => rng.below(rows::PRODUCTS) as i64,
         Draw::CashRegister => rng.below(rows::CASH_REGISTERS) as i64,
@@ -192,7 +139,16 @@ fn drawn(rng: &mut Rng, draw: Draw, price: Price, (low, high): (i64, i64)) -> i6
     }
 }
 
-fn kind(session: &mut Connection, query: &Query, table: u32) -> Result<PreparedQuery, String> {
+/// Prepares all queries for a table.
+pub(crate) fn prepare(
+    session: &mut Connection,
+    queries: &Queries,
+    table: u32,
+) -> Result<Vec<PreparedQuery>, String> {
+    queries.kinds.iter().map(|query| prepared(session, query, table)).collect()
+}
+
+fn prepared(session: &mut Connection, query: &Query, table: u32) -> Result<PreparedQuery, String> {
     let fault = |error: WireError| format!("failed to prepare the query {}: {error}", query.name);
     if query.parameters.len() > PARAMETERS {
         return Err(format!("failed to prepare the query {}: too many parameters", query.name));

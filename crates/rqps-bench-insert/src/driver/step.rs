@@ -9,7 +9,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::driver::make::{Maker, Post, STACK, Worker, said};
+use crate::driver::make::{Maker, Post, Worker, said};
 use crate::driver::meter::{RoleKind, RoleMeter, WorkerCpu, WorkerRecorder};
 use crate::driver::observer::Observer;
 use crate::driver::outcome::{Ended, WindowEnd};
@@ -160,8 +160,7 @@ fn members(shared: &Arc<Shared>) -> Vec<WorkerSpec<Ended>> {
     let member = |(index, post): (usize, &Post)| {
         let shared = Arc::clone(shared);
         let life = move |stand: &WorkerHandle<Ended>| live(&shared, index, stand);
-        let (name, life) = (said(*post), Box::new(life));
-        WorkerSpec { name, stack: STACK, background: false, life }
+        WorkerSpec::new(said(*post), life)
     };
     shared.posts.iter().enumerate().map(member).collect()
 }
@@ -399,7 +398,6 @@ mod tests {
     use super::*;
 
     use rqps_driver::request::RequestBody;
-    use rqps_model::benchmark::{StepBody, StepWork};
     use rqps_model::insert::Query;
     use rqps_model::script::Protocol;
 
@@ -419,9 +417,7 @@ mod tests {
         change(&mut task.work);
         let request = DriverRequest {
             tables: 2,
-            ..DriverRequest::fake(RequestBody::Step(Box::new(
-                task.with(StepBody::Own(StepWork::new("insert", &task.work))),
-            )))
+            ..DriverRequest::fake(RequestBody::Step(Box::new(task.with(task.work.clone().into()))))
         };
         let connector = Connector::new(&request)?;
         let mut link = ControlChannel::alone(Vec::new());

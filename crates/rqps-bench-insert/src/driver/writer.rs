@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::driver::meter::WorkerRecorder;
 use crate::driver::text::{Template, WallTime, append_signed};
-use crate::rows::{Price, Rows};
+use crate::rows::Rows;
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::Connection;
 use rqps_model::dialect::Dialect;
@@ -38,14 +38,14 @@ pub(crate) struct Writer {
     pub(crate) session: Connection,
     pub(crate) clock: Clock,
     pub(crate) recorder: Arc<WorkerRecorder>,
-    dialect: Dialect,
-    batch: Batch,
-    rows_per_batch: u32,
+    pub(crate) dialect: Dialect,
+    pub(crate) batch: Batch,
+    pub(crate) rows_per_batch: u32,
     /// The guess of the smallest key, for query workers.
-    min_key: Arc<AtomicI64>,
+    pub(crate) min_key: Arc<AtomicI64>,
     /// A lock, if the DBMS has one writer at a time.
-    gate: Option<Arc<Mutex<()>>>,
-    text: Vec<u8>,
+    pub(crate) gate: Option<Arc<Mutex<()>>>,
+    pub(crate) text: Vec<u8>,
     pub(crate) notes: Notes,
 }
 
@@ -63,36 +63,7 @@ pub(crate) struct Notes {
     pub(crate) behind_ns: u64,
 }
 
-/// The parts of a writer.
-pub(crate) struct WriterParts {
-    pub(crate) session: Connection,
-    pub(crate) clock: Clock,
-    pub(crate) recorder: Arc<WorkerRecorder>,
-    pub(crate) dialect: Dialect,
-    pub(crate) batch: Batch,
-    pub(crate) rows_per_batch: u32,
-    pub(crate) min_key: Arc<AtomicI64>,
-    pub(crate) gate: Option<Arc<Mutex<()>>>,
-}
-
 impl Writer {
-    pub(crate) fn new(parts: WriterParts) -> Writer {
-        let WriterParts { session, clock, recorder, dialect, .. } = parts;
-        let WriterParts { batch, rows_per_batch, min_key, gate, .. } = parts;
-        Writer {
-            session,
-            clock,
-            recorder,
-            dialect,
-            batch,
-            rows_per_batch,
-            min_key,
-            gate,
-            text: Vec::with_capacity(rows_per_batch as usize * 80 + 256),
-            notes: Notes::default(),
-        }
-    }
-
     /// Executes the next batch, not before `ready`. Its response time counts from `intended`.
     ///
     /// # Errors
@@ -222,13 +193,5 @@ impl Writer {
         }
         self.notes.index_ns = self.clock.now() - start;
         Ok(())
-    }
-}
-
-/// The price column of rows and queries.
-pub(crate) fn price(kind: rqps_model::insert::PriceKind) -> Price {
-    match kind {
-        rqps_model::insert::PriceKind::Correlated => Price::Correlated,
-        rqps_model::insert::PriceKind::Whole => Price::Whole,
     }
 }

@@ -63,7 +63,8 @@ fn written_bytes(step: &StepRecord) -> f64 {
     clients + writer * per_put
 }
 
-fn tree(stats: &Stats, written_bytes: f64) -> Vec<(Metric, f64)> {
+/// Metrics of the tree, of which the clients wrote so many bytes.
+pub fn tree(stats: &Stats, written_bytes: f64) -> Vec<(Metric, f64)> {
     let mut values = Vec::new();
     let mut put = |metric, value: Option<f64>| {
         values.extend(value.map(|value| (metric, value)));
@@ -92,7 +93,8 @@ fn tree(stats: &Stats, written_bytes: f64) -> Vec<(Metric, f64)> {
     values
 }
 
-pub(super) fn stalls(stats: &Stats) -> Vec<(Metric, f64)> {
+/// Metrics of stalled writes.
+pub fn stalls(stats: &Stats) -> Vec<(Metric, f64)> {
     let mut values = Vec::new();
     values.extend(stats.stall_percent.map(|percent| (Metric::StallPercent, percent)));
     let counts = [

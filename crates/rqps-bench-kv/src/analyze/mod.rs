@@ -9,7 +9,7 @@ pub mod stats;
 
 pub use buckets::Buckets;
 pub(crate) use extension::EXTENSION;
-pub use extension::STATS;
+pub use extension::{STATS, stalls, tree};
 pub use samples::averages;
 pub use stats::Stats;
 

@@ -60,29 +60,33 @@ impl TreeLevel {
 
 /// Reads the text. Skips lines of an unknown form; the last line of a kind counts.
 pub fn parse(text: &str) -> Stats {
-    let mut stats = Stats::default();
-    let mut heads: Vec<String> = Vec::new();
-    for line in text.lines() {
+    let (mut stats, mut heads) = (Stats::default(), Vec::new());
+    text.lines().for_each(|line| stats.take(line, &mut heads));
+    stats
+}
+
+impl Stats {
+    /// Takes a line. `heads` are those of the table of levels that it may be of.
+    pub fn take(&mut self, line: &str, heads: &mut Vec<String>) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["Level", "Files", "Size", rest @ ..] => {
-                heads = rest.iter().map(|head| (*head).to_owned()).collect();
+                *heads = rest.iter().map(|head| (*head).to_owned()).collect();
             }
             ["Priority", ..] => heads.clear(),
             [name, files, size, unit, ..] if !heads.is_empty() && files.contains('/') => {
                 if let Some(bytes) = scaled(size, unit) {
-                    let level = level(name, files, bytes, &heads, &words);
+                    let level = level(name, files, bytes, heads, &words);
                     match *name {
-                        "Sum" => stats.sum = Some(level),
+                        "Sum" => self.sum = Some(level),
                         "Int" => {}
-                        _ => stats.levels.push(level),
+                        _ => self.levels.push(level),
                     }
                 }
             }
-            _ => facts(&mut stats, line),
+            _ => facts(self, line),
         }
     }
-    stats
 }
 
 fn level(name: &str, files: &str, bytes: f64, heads: &[String], words: &[&str]) -> TreeLevel {
@@ -127,7 +131,7 @@ fn before<'a>(text: &'a str, end: &str) -> Option<&'a str> {
 }
 
 /// Reads causes of write stalls as `name: n, name: n, …`, the form since 8.1.
-pub fn new_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
+fn new_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
     text.split(", ").filter_map(|part| {
         let (name, count) = part.split_once(": ")?;
         Some((name.trim().to_owned(), count.trim().parse().ok()?))
@@ -147,7 +151,7 @@ const OLD_STALLS: [(&str, &str); 8] = [
 ];
 
 /// Reads causes of write stalls as `n name, n name, …`, the form until 8.0.
-pub fn old_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
+fn old_stalls(text: &str) -> impl Iterator<Item = (String, u64)> {
     text.split(", ").filter_map(|part| {
         let (count, name) = part.trim().split_once(' ')?;
         let (_, new) = OLD_STALLS.iter().find(|(old, _)| *old == name)?;

@@ -36,9 +36,6 @@ use rqps_model::metric::Metric;
 use rqps_model::rocksdb::KEY_BYTES;
 use rqps_model::run::{OpenOutcome, Outcome, Role};
 
-/// Bytes of a thread's stack; RocksDB uses the stack of its callers.
-const STACK: usize = 2 << 20;
-
 /// Opens the store for a thread.
 type Open<S> = Box<dyn Fn() -> S + Send + Sync>;
 
@@ -161,16 +158,14 @@ fn members<S: Store + 'static>(shared: &Arc<Shared<S>>) -> Vec<WorkerSpec<Counts
     if let Some((recorder, mb)) = shared.writer.clone() {
         let shared = Arc::clone(shared);
         let life = move |stand: &WorkerHandle<Counts>| shared.write(thread, recorder, mb, stand);
-        let (name, life) = ("the writer".to_owned(), Box::new(life));
-        members.push(WorkerSpec { name, stack: STACK, background: true, life });
+        members.push(WorkerSpec::new("the writer".to_owned(), life).in_background());
         thread += 1;
     }
     for (client, recorder) in shared.clients.iter().cloned().enumerate() {
         let (shared, thread) = (Arc::clone(shared), thread + client as u64);
         let life =
             move |stand: &WorkerHandle<Counts>| shared.operate((thread, client), recorder, stand);
-        let (name, life) = (format!("client {client}"), Box::new(life));
-        members.push(WorkerSpec { name, stack: STACK, background: false, life });
+        members.push(WorkerSpec::new(format!("client {client}"), life));
     }
     members
 }

@@ -16,29 +16,28 @@ use rqps_driver::link::ControlChannel;
 use rqps_driver::loaders::gather_statistics;
 use rqps_driver::request::{DriverRequest, RequestBody};
 use rqps_host::tree;
-use rqps_model::benchmark::{StepWork, Workload};
+use rqps_model::benchmark::{LoadBody, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::lua::LuaWork;
-
-/// Bytes of a thread's stack: enough for LuaJIT's compiler. Only used pages take memory.
-const STACK: usize = 1 << 20;
 
 /// Time between two looks at the threads of a command.
 const BEAT: Duration = Duration::from_millis(500);
 
 /// The load by `prepare` of the first script, for all scripts.
 pub(crate) fn request(_: Dialect, workload: &Workload, _: Option<&str>) -> RequestBody {
-    RequestBody::LoadOwn(StepWork::new("lua", &steps::load_work(workload)))
+    RequestBody::LoadOwn(LoadBody::Lua(Box::new(steps::load_work(workload))))
 }
 
 /// Loads by the script's commands and sends the progress.
 pub(crate) fn own_load(
     request: &DriverRequest,
-    own: &StepWork,
+    load: &LoadBody,
     link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
-    let work: LuaWork = own.read()?;
-    let work = of_process(work, request);
+    let LoadBody::Lua(work) = load else {
+        return Err(Stop::Fault("failed to load: it is no load by a script".to_owned()));
+    };
+    let work = of_process((**work).clone(), request);
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
     let connector = Connector::new(request)?;
     let clients = work.clients;
@@ -69,7 +68,7 @@ pub(crate) fn own_load(
 /// The script that a request runs.
 pub(crate) fn script(task: &RequestBody) -> Result<PathBuf, String> {
     let work: LuaWork = match task {
-        RequestBody::LoadOwn(own) => own.read()?,
+        RequestBody::LoadOwn(LoadBody::Lua(work)) => (**work).clone(),
         RequestBody::Step(task) => task.own()?.work,
         _ => return Err("failed to find the script: the request has none".to_owned()),
     };
@@ -107,7 +106,7 @@ pub(super) fn run_command(
             stand.done((), Spent::default());
             Ok(())
         };
-        WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
+        WorkerSpec::new(name, life)
     };
     let mut crew = WorkerPool::start(Instant::now(), (0..threads).map(member).collect())?;
     let mut beat =

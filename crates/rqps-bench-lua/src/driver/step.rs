@@ -30,9 +30,6 @@ const SPECIAL: &str = "numbers were drawn with `special`, the default of sysbenc
 /// Time between two checks whether a report is due.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Bytes of the reporting thread's stack: enough for LuaJIT's compiler.
-const STACK: usize = 1 << 20;
-
 /// The loop of the benchmark's steps.
 pub(crate) fn step_loop(
     request: &DriverRequest,
@@ -130,5 +127,5 @@ fn reporter(
         Ok(())
     };
     let name = "the reports of the script".to_owned();
-    WorkerSpec { name, stack: STACK, background: true, life: Box::new(life) }
+    WorkerSpec::new(name, life).in_background()
 }

@@ -60,7 +60,7 @@ pub(super) fn build<W: Write>(
 
 /// Measures the sizes of table and index.
 pub(super) fn put_sizes(
-    sql: &Sql<'_>,
+    sql: &Sql,
     session: &mut Connection,
     outcome: &mut Outcome,
 ) -> Result<(), String> {
@@ -75,7 +75,7 @@ pub(super) fn put_sizes(
 
 /// Lets MariaDB's cache of the graph grow to `memory` bytes. On a server that rqps does not run,
 /// the current size may suffice; [`give_room`] checks.
-pub(super) fn allow(sql: &Sql<'_>, session: &mut Connection, memory: u64) {
+pub(super) fn allow(sql: &Sql, session: &mut Connection, memory: u64) {
     if sql.dialect == Dialect::Mysql && sql.mark.is_none() {
         let _ = session.simple(&format!("SET GLOBAL mhnsw_max_cache_size = {memory}"));
     }
@@ -83,7 +83,7 @@ pub(super) fn allow(sql: &Sql<'_>, session: &mut Connection, memory: u64) {
 
 /// Memory for a build, bytes, estimated generously: each vector in the index's form, its links, and
 /// half as much in addition.
-pub(super) fn memory_bytes(sql: &Sql<'_>, index: &Index, rows: u64) -> u64 {
+pub(super) fn memory_bytes(sql: &Sql, index: &Index, rows: u64) -> u64 {
     let dims = sql.dims as u64;
     let vector = match (sql.dialect, sql.work.variant) {
         (Dialect::Mysql, _)
@@ -97,7 +97,7 @@ pub(super) fn memory_bytes(sql: &Sql<'_>, index: &Index, rows: u64) -> u64 {
 }
 
 /// Settings of the session that builds the index.
-fn settings(sql: &Sql<'_>, index: &Index, memory: u64, seed: u64) -> Vec<String> {
+fn settings(sql: &Sql, index: &Index, memory: u64, seed: u64) -> Vec<String> {
     match sql.dialect {
         Dialect::Mysql => vec![
             // The session's own generator draws the layer of a node.
@@ -112,7 +112,7 @@ fn settings(sql: &Sql<'_>, index: &Index, memory: u64, seed: u64) -> Vec<String>
 
 /// Makes sure that MariaDB's cache holds the graph; otherwise each statement would drop the graph
 /// and the next read it again. Returns the setting; `None` if there is no such cache.
-pub(super) fn give_room(sql: &Sql<'_>, session: &mut Connection) -> Result<Option<String>, String> {
+pub(super) fn give_room(sql: &Sql, session: &mut Connection) -> Result<Option<String>, String> {
     if sql.dialect != Dialect::Mysql {
         return Ok(None);
     }

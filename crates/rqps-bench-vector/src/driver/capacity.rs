@@ -37,7 +37,7 @@ pub(super) fn fill<W: Write>(
     };
     let log_before = log(&mut session);
     let time = Duration::from_secs_f64(context.task.seconds);
-    let filling = Arc::new(Filling::new(context.table(), commit_rows));
+    let filling = Arc::new(Filling::new(Arc::clone(&context.table), commit_rows));
     let worker = |client| {
         let filling = Arc::clone(&filling);
         Worker {
@@ -63,12 +63,7 @@ pub(super) fn fill<W: Write>(
 }
 
 /// Creates an empty table with its index, and makes room for the graph of all rows.
-fn prepare(
-    sql: &Sql<'_>,
-    session: &mut Connection,
-    index: &Index,
-    rows: u64,
-) -> Result<(), String> {
+fn prepare(sql: &Sql, session: &mut Connection, index: &Index, rows: u64) -> Result<(), String> {
     load::create(sql, session)?;
     build::allow(sql, session, build::memory_bytes(sql, index, rows));
     run(session, &sql.create_index(index))
@@ -117,7 +112,7 @@ impl Filling {
     /// Inserts as one client until the end.
     fn insert(&self, session: &mut Connection, time: Duration) -> Result<Inserter, String> {
         let (start, cpu) = (Instant::now(), tree::thread_cpu_ns());
-        let TableContext { dialect, work, data, .. } = &*self.table;
+        let TableContext { sql: Sql { dialect, work, .. }, data } = &*self.table;
         let mut rows = RowMaker::new(data, *dialect, work.variant);
         let mut worker =
             Inserter { recorder: Recorder::new(false), retries: BTreeMap::new(), used: 0.0 };
@@ -165,7 +160,7 @@ impl Filling {
         let statement = match *kept {
             Some((count, statement)) if count == ids.len() => statement,
             _ => {
-                let (text, types) = self.table.sql().insert(ids.len());
+                let (text, types) = self.table.sql.insert(ids.len());
                 let statement = session.prepare(&text, &types)?;
                 *kept = Some((ids.len(), statement));
                 statement
@@ -175,7 +170,7 @@ impl Filling {
         let values = rows.values(ids, &vectors);
         let start = Instant::now();
         while let Err(error) = session.execute(statement, &values) {
-            let Some(code) = error.code().filter(|code| self.table.dialect.is_conflict(code))
+            let Some(code) = error.code().filter(|code| self.table.sql.dialect.is_conflict(code))
             else {
                 return Err(error);
             };

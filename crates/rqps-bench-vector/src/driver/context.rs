@@ -19,32 +19,13 @@ pub(super) struct VectorContext<'a, W> {
     pub(super) connector: Connector,
     pub(super) link: &'a mut ControlChannel<W>,
     pub(super) data: Arc<VectorSet>,
-    /// Prefix for the names of pgvector's types and operators.
-    pub(super) types: String,
+    pub(super) table: Arc<TableContext>,
 }
 
 /// Shared by the threads of a step: table and rows.
 pub(super) struct TableContext {
-    pub(super) dialect: Dialect,
-    pub(super) work: VectorWork,
-    pub(super) storage_engine: Option<String>,
+    pub(super) sql: Sql,
     pub(super) data: Arc<VectorSet>,
-    pub(super) types: String,
-    pub(super) mark: Option<String>,
-}
-
-impl TableContext {
-    pub(super) fn sql(&self) -> Sql<'_> {
-        Sql {
-            dialect: self.dialect,
-            dims: self.data.train.dims,
-            distance: self.data.distance,
-            work: &self.work,
-            storage_engine: self.storage_engine.as_deref(),
-            types: self.types.clone(),
-            mark: self.mark.as_deref(),
-        }
-    }
 }
 
 impl<'a, W: Write> VectorContext<'a, W> {
@@ -61,29 +42,8 @@ impl<'a, W: Write> VectorContext<'a, W> {
         self.task.work.k as usize
     }
 
-    pub(super) fn sql(&self) -> Sql<'a> {
-        let VectorContext { request, task, .. } = self;
-        Sql {
-            dialect: request.dialect,
-            dims: self.data.train.dims,
-            distance: self.data.distance,
-            work: &task.work,
-            storage_engine: task.storage_engine.as_deref(),
-            types: self.types.clone(),
-            mark: request.mark.as_deref(),
-        }
-    }
-
-    /// The shared part, for threads.
-    pub(super) fn table(&self) -> Arc<TableContext> {
-        Arc::new(TableContext {
-            dialect: self.request.dialect,
-            work: self.task.work.clone(),
-            storage_engine: self.task.storage_engine.clone(),
-            data: Arc::clone(&self.data),
-            types: self.types.clone(),
-            mark: self.request.mark.clone(),
-        })
+    pub(super) fn sql(&self) -> Sql {
+        self.table.sql.clone()
     }
 
     pub(super) fn note_data(&self, outcome: &mut Outcome) {
@@ -92,9 +52,28 @@ impl<'a, W: Write> VectorContext<'a, W> {
     }
 }
 
+/// The table of a step, for its threads.
+pub(super) fn table(
+    request: &DriverRequest,
+    task: &StepRequest<VectorWork>,
+    connector: &Connector,
+    data: &Arc<VectorSet>,
+) -> Result<Arc<TableContext>, String> {
+    let sql = Sql {
+        dialect: request.dialect,
+        dims: data.train.dims,
+        distance: data.distance,
+        work: task.work.clone(),
+        storage_engine: task.storage_engine.clone(),
+        types: types(request, connector)?,
+        mark: request.mark.clone(),
+    };
+    Ok(Arc::new(TableContext { sql, data: Arc::clone(data) }))
+}
+
 /// Finds the prefix for names of pgvector's types and operators. On a server that rqps does not
 /// run, the extension may be in another schema than the tables, and sessions see only the latter.
-pub(super) fn types(request: &DriverRequest, connector: &Connector) -> Result<String, String> {
+fn types(request: &DriverRequest, connector: &Connector) -> Result<String, String> {
     if request.mark.is_none() || request.dialect != Dialect::Postgres {
         return Ok(String::new());
     }

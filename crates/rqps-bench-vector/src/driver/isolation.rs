@@ -54,9 +54,9 @@ pub(super) fn isolate<W: Write>(
     let transactions = "the transactions";
     let (mut tally, mut outcome) =
         untimed(context, &connector, transactions, move |session, table, done| {
-            let (sql, data) = (table.sql(), &*table.data);
+            let (sql, data) = (&table.sql, &*table.data);
             let reader = also.open(1)?;
-            let mut pair = Pair::new(&sql, &plan, [reader, also.open(2)?], data)?;
+            let mut pair = Pair::new(sql, &plan, [reader, also.open(2)?], data)?;
             let vectors = Vectors { data, shift: shift.as_deref(), form };
             let tally = pair.cycles(level, &vectors, deadline, done)?;
             let (rows, left) = (data.train.rows() as u64, count(session)?);
@@ -153,7 +153,7 @@ struct Asker {
 }
 
 struct Pair<'a> {
-    sql: &'a Sql<'a>,
+    sql: &'a Sql,
     ready: &'a Ready,
     reader: Asker,
     writer: Asker,
@@ -174,7 +174,7 @@ enum Broken {
 
 impl<'a> Pair<'a> {
     fn new(
-        sql: &'a Sql<'a>,
+        sql: &'a Sql,
         ready: &'a Ready,
         sessions: [Connection; 2],
         data: &VectorSet,

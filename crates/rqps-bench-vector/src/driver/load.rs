@@ -101,13 +101,13 @@ pub(super) fn load<W: Write>(
         shuffled(context.data.train.rows(), Rng::stream(context.request.seed, "vector.load", 0));
     let (table_bytes, mut outcome) =
         untimed(context, &connector, "the load", move |session, table, done| {
-            let (sql, data, dialect) = (table.sql(), &*table.data, table.dialect);
-            create(&sql, session)?;
+            let (sql, data, dialect) = (&table.sql, &*table.data, table.sql.dialect);
+            create(sql, session)?;
             let present = |id: &u32| data.is_present(*id, Present::AllBut { spare });
             let ids: Vec<u32> = order.into_iter().filter(present).collect();
-            let rows = RowMaker::new(data, dialect, table.work.variant);
+            let rows = RowMaker::new(data, dialect, table.sql.work.variant);
             let loaded = match dialect {
-                Dialect::Mysql => insert(&sql, session, rows, &ids, done),
+                Dialect::Mysql => insert(sql, session, rows, &ids, done),
                 _ => copy(session, rows, &ids, done),
             };
             loaded.map_err(|error| format!("failed to load {} rows: {error}", ids.len()))?;
@@ -121,16 +121,16 @@ pub(super) fn load<W: Write>(
     Ok(outcome)
 }
 
-pub(super) fn create(sql: &Sql<'_>, session: &mut Connection) -> Result<(), String> {
+pub(super) fn create(sql: &Sql, session: &mut Connection) -> Result<(), String> {
     for statement in sql.create() {
-        guest::make(session, sql.dialect, sql.mark, &statement)
+        guest::make(session, sql.dialect, sql.mark.as_deref(), &statement)
             .map_err(|error| explain(sql, &statement, &error))?;
     }
     Ok(())
 }
 
 /// The error if the table cannot be created, with a hint.
-fn explain(sql: &Sql<'_>, statement: &str, error: &WireError) -> String {
+fn explain(sql: &Sql, statement: &str, error: &WireError) -> String {
     let hint = match (sql.dialect, error.code()) {
         (Dialect::Postgres, Some("58P01" | "0A000" | "22023"))
             if statement.contains("EXTENSION") =>
@@ -189,7 +189,7 @@ fn copy(
 
 /// Prepared multi-row INSERTs, many per transaction.
 fn insert(
-    sql: &Sql<'_>,
+    sql: &Sql,
     session: &mut Connection,
     mut rows: RowMaker<'_>,
     ids: &[u32],
@@ -228,7 +228,7 @@ fn check_count(session: &mut Connection, expected: usize) -> Result<(), String> 
 }
 
 /// Settles the server, so that the first query pays for no work of the load.
-pub(super) fn settle(sql: &Sql<'_>, session: &mut Connection) -> Result<(), String> {
+pub(super) fn settle(sql: &Sql, session: &mut Connection) -> Result<(), String> {
     match sql.dialect {
         Dialect::Mysql => run(session, &format!("ANALYZE TABLE {TABLE}")),
         _ => {

@@ -2,6 +2,7 @@
 //! that existed at the time.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -34,8 +35,6 @@ const KEPT: usize = 20_000;
 const HAND_OVER: Duration = Duration::from_secs(5);
 /// Longest sleep of the writer before it checks whether the step is over, nanoseconds.
 const NAP_NS: u64 = 50_000_000;
-/// Bytes of the writer's stack.
-const STACK: usize = 2 << 20;
 
 /// An inserted row: id, start of the transaction, and commit.
 struct Inserted {
@@ -92,7 +91,7 @@ fn member<W: Write>(
     clock: Clock,
     hand_over: Sender<Writer>,
 ) -> WorkerSpec<Counts> {
-    let (connector, table) = (context.connector.clone(), context.table());
+    let (connector, table) = (context.connector.clone(), Arc::clone(&context.table));
     let life = move |stand: &WorkerHandle<Counts>| {
         let mut session = connector.open(u32::MAX)?;
         stand.ready(Ready::default());
@@ -100,9 +99,9 @@ fn member<W: Write>(
             return Ok(());
         }
         let rows = Rows { data: &table.data, present, rate };
-        let maker = RowMaker::new(rows.data, table.dialect, table.work.variant);
+        let maker = RowMaker::new(rows.data, table.sql.dialect, table.sql.work.variant);
         let mut writer =
-            write(&table.sql(), &mut session, maker, &rows, &clock, &|| stand.is_over())?;
+            write(&table.sql, &mut session, maker, &rows, &clock, &|| stand.is_over())?;
         writer.window = stand.window().map(|window| (window.start, window.end));
         // Without a receiver the step has already failed.
         let _ = hand_over.send(writer);
@@ -110,7 +109,7 @@ fn member<W: Write>(
         Ok(())
     };
     let name = "the writer".to_owned();
-    WorkerSpec { name, stack: STACK, background: true, life: Box::new(life) }
+    WorkerSpec::new(name, life).in_background()
 }
 
 struct Rows<'a> {
@@ -121,7 +120,7 @@ struct Rows<'a> {
 
 /// Inserts the missing rows by number on a fixed schedule.
 fn write(
-    sql: &Sql<'_>,
+    sql: &Sql,
     session: &mut Connection,
     mut maker: RowMaker<'_>,
     rows: &Rows<'_>,

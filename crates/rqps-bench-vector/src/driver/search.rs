@@ -30,8 +30,6 @@ use rqps_model::vector::{Filter, Present, Search};
 
 /// Time between two progress messages while answers are collected.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
-/// Bytes of a querying thread's stack.
-const STACK: usize = 512 << 10;
 
 /// Measures one point.
 pub(super) fn search<W: Write>(
@@ -275,7 +273,7 @@ impl Asking {
     }
 
     /// Makes clients send vectors in a statement that ignores them.
-    fn send_payload(&mut self, sql: &Sql<'_>) {
+    fn send_payload(&mut self, sql: &Sql) {
         (self.statement, self.types) = sql.payload();
     }
 
@@ -303,7 +301,7 @@ impl Asking {
             Ok(())
         };
         let name = format!("asker {number}");
-        WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
+        WorkerSpec::new(name, life)
     }
 
     fn window_beside<W: Write>(
@@ -393,7 +391,7 @@ fn ids(session: &mut Connection) -> Result<Vec<u32>, String> {
 }
 
 /// Refuses widths that the DBMS does not accept, or that cannot return k rows.
-fn check_ef(sql: &Sql<'_>, search: &Search) -> Result<(), String> {
+fn check_ef(sql: &Sql, search: &Search) -> Result<(), String> {
     let (ef, k, largest) = (search.ef, sql.work.k, sql.largest_ef());
     if ef == 0 || ef > largest {
         return Err(format!("failed to search: ef_search is {ef} but must be from 1 to {largest}"));
@@ -410,7 +408,7 @@ fn check_ef(sql: &Sql<'_>, search: &Search) -> Result<(), String> {
 /// The plan of the first query, and true if it uses the index.
 fn explain<W: Write>(
     context: &VectorContext<'_, W>,
-    sql: &Sql<'_>,
+    sql: &Sql,
     search: &Search,
     filters: Option<&[i64]>,
     session: &mut Connection,

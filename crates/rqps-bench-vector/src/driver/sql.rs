@@ -14,27 +14,28 @@ pub(super) const INDEX: &str = "items_v";
 const PLAIN_DIMS: usize = 1_990;
 
 /// The facts that determine statements.
-pub(super) struct Sql<'a> {
+#[derive(Clone)]
+pub(super) struct Sql {
     pub(super) dialect: Dialect,
     pub(super) dims: usize,
     pub(super) distance: Distance,
-    pub(super) work: &'a VectorWork,
-    pub(super) storage_engine: Option<&'a str>,
+    pub(super) work: VectorWork,
+    pub(super) storage_engine: Option<String>,
     /// `public.` as prefix for names of pgvector's types, operators and functions if sessions do
     /// not see the extension's schema; otherwise empty.
     pub(super) types: String,
     /// The comment of the table on a server that rqps does not run; `None` on its own.
-    pub(super) mark: Option<&'a str>,
+    pub(super) mark: Option<String>,
 }
 
-impl Sql<'_> {
+impl Sql {
     /// Creates the empty table.
     pub(super) fn create(&self) -> Vec<String> {
         let (dims, types) = (self.dims, &self.types);
         let drop = format!("DROP TABLE IF EXISTS {TABLE}");
         match self.dialect {
             Dialect::Mysql => {
-                let storage_engine = self.storage_engine.unwrap_or("InnoDB");
+                let storage_engine = self.storage_engine.as_deref().unwrap_or("InnoDB");
                 let storage_engine = Identifier::plain(self.dialect, storage_engine);
                 let create = format!(
                     "CREATE TABLE {TABLE} (id INT PRIMARY KEY, class INT NOT NULL, u INT NOT NULL, \
@@ -389,7 +390,7 @@ mod tests {
         let work = work(variant);
         let distance = Distance::Euclidean;
         let (types, mark, storage_engine) = (String::new(), None, None);
-        let sql = Sql { dialect, dims: 3, distance, work: &work, storage_engine, types, mark };
+        let sql = Sql { dialect, dims: 3, distance, work, storage_engine, types, mark };
         let parameters = Index { m: 16, ef_construction: Some(64), workers: 0 };
         assert_eq!(sql.create_index(&parameters), index);
         assert_eq!(sql.prepared(&search(filter)).0, query);
@@ -455,7 +456,7 @@ mod tests {
             dialect,
             dims: 3,
             distance: Distance::Cosine,
-            work: &work,
+            work: work.clone(),
             storage_engine: None,
             types: String::new(),
             mark: None,

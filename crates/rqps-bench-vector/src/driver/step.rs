@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crate::data::VectorSet;
-use crate::driver::context::{VectorContext, types};
+use crate::driver::context::{VectorContext, table};
 use crate::driver::{build, capacity, churn, isolation, load, mixed, search, target};
 use rqps_driver::Stop;
 use rqps_driver::connection::Connector;
@@ -41,8 +41,9 @@ fn measure<W: Write>(
     let work = &task.work;
     let data = VectorSet::open(&work.data, work.rows, work.k as usize, task.cache.as_deref())
         .map_err(|error| format!("failed to {error}"))?;
-    let types = types(request, &connector)?;
-    let mut context = VectorContext { request, task, connector, link, data: Arc::new(data), types };
+    let data = Arc::new(data);
+    let table = table(request, task, &connector, &data)?;
+    let mut context = VectorContext { request, task, connector, link, data, table };
     let follows = !request.is_first();
     let mut outcome = match &work.operation {
         VectorOperation::Search(search) | VectorOperation::Target { search, .. } if follows => {

@@ -18,9 +18,6 @@ use rqps_driver::window::Window;
 use rqps_host::clock::RealClock;
 use rqps_model::run::Outcome;
 
-/// Bytes of a thread's stack, for making rows and reading plans.
-const STACK: usize = 2 << 20;
-
 /// Runs `work` as the measured window on a connection of `connector`. `work` adds its progress to
 /// the counter, which the lab receives each second. Returns the result of `work`, and an outcome
 /// with the counter as its statements. Faults contain `name`.
@@ -33,7 +30,7 @@ pub(super) fn untimed<W: Write, T: Send + 'static, F>(
 where
     F: FnOnce(&mut Connection, &TableContext, &AtomicU64) -> Result<T, String> + Send + 'static,
 {
-    let (table, done) = (context.table(), Arc::new(AtomicU64::new(0)));
+    let (table, done) = (Arc::clone(&context.table), Arc::new(AtomicU64::new(0)));
     let counter = Arc::clone(&done);
     let worker = Worker {
         name: name.to_owned(),
@@ -111,7 +108,7 @@ fn member<T: Send + 'static>(worker: Worker<T>, clock: Clock) -> WorkerSpec<T> {
         stand.done(result?, spent);
         Ok(())
     };
-    WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
+    WorkerSpec::new(name, life)
 }
 
 /// Reports the counter each second.

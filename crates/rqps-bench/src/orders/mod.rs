@@ -3,7 +3,6 @@
 
 mod check;
 mod driver;
-pub mod import;
 mod presets;
 mod report;
 mod schema;
@@ -38,6 +37,5 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     },
     size: settings::data_size,
     sections: report::SECTIONS,
-    imports: &[import::FORMAT],
     ..BenchmarkSpec::PLAIN
 };

@@ -1,10 +1,7 @@
 //! The only step of the order mix.
 
-use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, StepWork, Workload,
-};
+use rqps_model::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
 use rqps_model::orders::OrdersShape;
-use rqps_model::step_parameters::StepParameters;
 
 /// The note on the workload in each report.
 pub(super) const DERIVED: &str =
@@ -31,25 +28,15 @@ pub(super) fn shape(workload: &Workload) -> Option<&OrdersShape> {
 pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     let step = Step {
-        name: "orders".to_owned(),
-        client_count: None,
-        group: Group::Write,
-        reported: true,
         seconds: workload.write_seconds,
         warmup_seconds: workload.warmup_seconds,
-        rate: RateUnit::Operations,
         detail: format!(
             "operations are new orders, among five kinds of transactions{}; {DERIVED}",
             if shape.procedures { " stored in the server" } else { "" }
         ),
-        parameters: StepParameters::default(),
-        makes: None,
-        needs: None,
-        restart_before: false,
         // The waits of keying would fill the turns.
         takes_turns: !shape.keying,
-        only_reads: false,
-        work: StepBody::Own(StepWork::new("orders", shape)),
+        ..Step::new("orders", Group::Write, RateUnit::Operations, shape.clone())
     };
     vec![Phase::Measure(Box::new(step))]
 }

@@ -1,7 +1,6 @@
 //! The sysbench microbenchmarks: 42 steps of one statement each, and their tables.
 
 pub mod driver;
-pub mod import;
 pub mod presets;
 pub mod rows;
 pub mod schema;
@@ -27,6 +26,5 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     table_name: "sbtest{table}",
     names_made: schema::names_made,
     extension: Extension::none("sysbench"),
-    imports: &[import::MYTOOLS, import::PLAIN],
     ..BenchmarkSpec::PLAIN
 };

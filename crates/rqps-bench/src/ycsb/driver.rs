@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::ycsb::steps::{KEY_PREFIX, TABLE, columns, shape};
 use rqps_driver::part::{FieldRow, PartRows};
 use rqps_driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
-use rqps_model::benchmark::{StepWork, Workload};
+use rqps_model::benchmark::Workload;
 use rqps_model::datagen::hashed::{key_hash, printable};
 use rqps_model::datagen::rng::StreamKey;
 use rqps_model::dialect::Dialect;
@@ -41,6 +41,7 @@ pub(super) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
         _ => u64::from(PARALLEL).max(workload.rows.div_ceil(RECORDS_PER_PART)),
     };
     let task = PartLoad {
+        rows_of: "ycsb".to_owned(),
         shape: serde_json::to_value(&shape).unwrap_or_default(),
         setup: vec![
             format!("DROP TABLE IF EXISTS {TABLE}"),
@@ -52,7 +53,7 @@ pub(super) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
         parallel: PARALLEL,
         finish,
     };
-    RequestBody::LoadOwn(StepWork::new("ycsb", &task))
+    RequestBody::LoadParts(task)
 }
 
 /// Opens the records of a part.

@@ -1,11 +1,8 @@
 //! The core workloads of YCSB as scripts of statements.
 
-use rqps_model::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, Workload,
-};
+use rqps_model::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
 use rqps_model::dialect::{Dialect, Placeholder};
 use rqps_model::script::{Distribution, Fragment, Operation, Parameter, Script, ScriptEvent};
-use rqps_model::step_parameters::StepParameters;
 use rqps_model::value_source::{Freshness, KeyChoice, SourceValues, ValueSource, ValueSpread};
 use rqps_model::ycsb::{YcsbKeys, YcsbShape, YcsbWorkload};
 
@@ -53,25 +50,21 @@ fn step(dialect: Dialect, workload: &Workload, shape: &YcsbShape, core: YcsbWork
         _ => (Group::Write, workload.write_seconds),
     };
     Step {
-        name: core.letter().to_owned(),
-        client_count: None,
-        group,
-        reported: true,
         seconds,
         warmup_seconds: workload.warmup_seconds,
-        rate: RateUnit::Operations,
         detail: format!(
             "core workload {} of YCSB, by rqps over SQL: {}",
             core.letter(),
             mix(core, shape)
         ),
-        parameters: StepParameters::default(),
-        makes: None,
-        needs: None,
-        restart_before: false,
         takes_turns: true,
         only_reads: core == YcsbWorkload::C,
-        work: StepBody::Script(script(dialect, workload, shape, core)),
+        ..Step::new(
+            core.letter(),
+            group,
+            RateUnit::Operations,
+            script(dialect, workload, shape, core),
+        )
     }
 }
 

@@ -123,10 +123,10 @@ fn settings_change_the_table_and_the_values() {
         set(&mut workload, setting).unwrap();
     }
     let task = |dialect, engine| -> PartLoad {
-        let RequestBody::LoadOwn(own) = load(dialect, &workload, engine) else {
+        let RequestBody::LoadParts(task) = load(dialect, &workload, engine) else {
             panic!("another load")
         };
-        own.read().unwrap()
+        task
     };
     let postgres = task(Dialect::Postgres, None);
     assert_eq!(postgres.tables[0].columns, ["ycsb_key", "field0", "field1"]);

@@ -1,4 +1,4 @@
-//! Passes the hooks of all benchmarks to analysis, reports and importers, which name no benchmark.
+//! Passes the hooks of all benchmarks to analysis and reports, which name no benchmark.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::registry::ALL;
 use rqps_analysis::measurement::Measurement;
 use rqps_analysis::{self as analyze, AnalyzeError, Comparison, Extension, VerdictOptions};
-use rqps_import::{ImportError, ImportFormat};
 use rqps_model::run::{Dataset, ReadSeconds, Run, StepRecord};
 use rqps_report::{self as report, Document, FamilyReport, ReportOptions, Sections};
 
@@ -17,11 +16,6 @@ fn extensions() -> Vec<&'static Extension> {
 /// Report hooks of all benchmarks.
 pub fn sections() -> Vec<&'static Sections> {
     ALL.iter().map(|spec| &spec.sections).collect()
-}
-
-/// Import formats of all benchmarks.
-pub fn import_formats() -> Vec<ImportFormat> {
-    ALL.iter().flat_map(|spec| spec.imports).copied().collect()
 }
 
 /// [`analyze::compare`] with the hooks of all benchmarks.
@@ -90,13 +84,4 @@ pub fn write_families(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     report::write_families(parts, format, &sections(), out)
-}
-
-/// The import format with this name.
-///
-/// # Errors
-///
-/// As [`ImportFormat::named`].
-pub fn import_format(word: &str) -> Result<ImportFormat, ImportError> {
-    ImportFormat::named(word, &import_formats())
 }

@@ -5,15 +5,15 @@ mod hooks;
 mod registry;
 
 pub use rqps_bench::spec;
-pub use rqps_bench::{custom, orders, pgbench, sysbench, ycsb};
+pub use rqps_bench::{orders, pgbench, sql, sysbench, ycsb};
 pub use rqps_bench_insert as insert;
 pub use rqps_bench_kv as kv;
 pub use rqps_bench_lua as lua;
 pub use rqps_bench_vector as vector;
 
 pub use hooks::{
-    compare, compare_measured, digest, document, import_format, import_formats, measure, render,
-    sections, write_families, write_report,
+    compare, compare_measured, digest, document, measure, render, sections, write_families,
+    write_report,
 };
 pub use registry::{
     ALL, check, choose, counted, driver_parts, finish, load_task, memory_limit, named, names_made,

@@ -1,6 +1,6 @@
 //! The list of all benchmarks, and calls of their hooks by workload.
 
-use crate::benchmarks::{custom, insert, kv, lua, orders, pgbench, sysbench, vector, ycsb};
+use crate::benchmarks::{insert, kv, lua, orders, pgbench, sql, sysbench, vector, ycsb};
 use rqps_bench::spec::{BenchmarkSpec, StepSet};
 use rqps_driver::DriverPart;
 use rqps_driver::request::RequestBody;
@@ -17,7 +17,7 @@ pub static ALL: [&BenchmarkSpec; 9] = [
     &insert::SPEC,
     &kv::SPEC,
     &vector::SPEC,
-    &custom::SQL,
+    &sql::SPEC,
     &pgbench::SPEC,
     &ycsb::SPEC,
     &lua::SPEC,

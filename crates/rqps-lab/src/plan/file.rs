@@ -127,7 +127,7 @@ impl PlanFile {
             step: std::mem::take(&mut self.step),
         };
         if self.benchmark == SQL {
-            let shape = benchmarks::custom::steps::placed(text, shape);
+            let shape = benchmarks::sql::steps::placed(text, shape);
             self.workload.shape = BenchmarkParameters::Sql(Box::new(shape));
         } else if shape != SqlShape::default() {
             return Err(PlanError::Value(format!(

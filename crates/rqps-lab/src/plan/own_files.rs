@@ -64,7 +64,7 @@ pub fn step_files(plan: &PlanDraft) -> Vec<StepFile> {
                     _ => None,
                 }));
             }
-            StepBody::Own(_) => paths.extend(pinned.iter().map(|(path, _)| path.clone())),
+            _ => paths.extend(pinned.iter().map(|(path, _)| path.clone())),
         }
     }
     paths.sort();

@@ -50,13 +50,13 @@ const BEGINNINGS: [&str; 30] = [
 /// before may stand here; texts of a plan, a file, a DSN or a server may not.
 const KNOWN: &[(&str, &[&str])] = &[
     (
-        "bench/custom/driver/draft",
+        "bench/sql/driver/draft",
         &["column.name", "names.join(\",\")", "rows.join(\"OR\")", "table.name", "word"],
     ),
-    ("bench/custom/driver/pairs", &["columns", "facts.name", "overriding", "values"]),
-    ("bench/custom/driver/rows", &["from", "known", "list", "random"]),
+    ("bench/sql/driver/pairs", &["columns", "facts.name", "overriding", "values"]),
+    ("bench/sql/driver/rows", &["from", "known", "list", "random"]),
     (
-        "bench/custom/driver/survey",
+        "bench/sql/driver/survey",
         &[
             "counted",
             "from",
@@ -71,7 +71,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "view",
         ],
     ),
-    ("bench/custom/steps/sequence", &["level"]),
+    ("bench/sql/steps/sequence", &["level"]),
     (
         "bench-insert/schema",
         &[

@@ -7,12 +7,11 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::args::at_least_1;
 use crate::cli::exit;
-use rqps_import::{self as import, Across, ImportOptions, Named};
-use rqps_lab::benchmarks;
+use rqps_import::{self as import, Across, ImportFormat, ImportOptions, Named};
 
 /// `rqps import`.
 pub(super) fn import(words: &Import) -> Result<u8> {
-    let format = benchmarks::import_format(&words.format)?;
+    let format = ImportFormat::named(&words.format)?;
     let options = ImportOptions {
         compat: words.compat,
         device: words.device.clone(),

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cli::args::Init;
 use crate::cli::{ask_password, exit, folders};
-use rqps_bench::custom::driver::{AskDatabase, DatabaseSurvey, draft, survey};
+use rqps_bench::sql::driver::{AskDatabase, DatabaseSurvey, draft, survey};
 use rqps_embed::sqlite::{Sqlite, SqliteConnection};
 use rqps_model::dialect::Dialect;
 use rqps_wire::dsn::{self, Dsn};

@@ -15,7 +15,7 @@ fn told(format: ImportFormat, files: &[(&str, &str)]) -> (Published, String) {
 #[test]
 fn columns_of_unknown_heads_are_annotations() {
     let met = samples::MET.replace("wKB/o", "foo").replace("cs/o", "cs/0");
-    let (published, notices) = told(sysbench::import::MYTOOLS, &[("o.met", &met)]);
+    let (published, notices) = told(sysbench::MYTOOLS, &[("o.met", &met)]);
     let totals = published.cells.totals();
     assert_eq!(totals.left, 0, "{totals}");
     assert!(totals.annotations > 0 && totals.compared > 0, "{totals}");
@@ -37,7 +37,7 @@ fn numbers_that_nothing_can_have_are_errors_with_their_place() {
         for (name, content) in [("qps.abs.tsv", &table), ("o.met", &met)] {
             let folder = folder(&[(name, content)]);
             let path = folder.path().join(name);
-            let fault = read(sysbench::import::MYTOOLS, &[&path], &ImportOptions::default());
+            let fault = read(sysbench::MYTOOLS, &[&path], &ImportOptions::default());
             let fault = fault.unwrap_err().to_string();
             let place = format!("{name}`, line ");
             assert!(fault.contains(&place) && fault.contains(", column "), "{bad}: {fault}");
@@ -49,11 +49,11 @@ fn numbers_that_nothing_can_have_are_errors_with_their_place() {
 #[test]
 fn ratios_alone_are_facts_without_rates() {
     let files = [("qps.rel.tsv", samples::QPS_REL)];
-    let (published, notices) = told(sysbench::import::MYTOOLS, &files);
+    let (published, notices) = told(sysbench::MYTOOLS, &files);
     assert!(notices.contains("only ratios are published here"), "{notices}");
     assert_eq!(value(&published, MY80, "hot-points_range=100", Metric::Rate), Some(0.75));
     assert_eq!(value(&published, MY56, "hot-points_range=100", Metric::Rate), Some(1.0));
-    let comparison = compared(sysbench::import::MYTOOLS, &published);
+    let comparison = compared(sysbench::MYTOOLS, &published);
     let text = render(&comparison, Form::Text);
     assert!(text.contains("of the base") && !text.contains(" qps"), "{text}");
     let tsv = render(&comparison, Form::Tsv);
@@ -63,8 +63,8 @@ fn ratios_alone_are_facts_without_rates() {
 #[test]
 fn words_of_authors_are_in_the_report() {
     let files = [("qps.abs.tsv", samples::QPS_ABS)];
-    let (published, _) = told(sysbench::import::MYTOOLS, &files);
-    let text = render(&compared(sysbench::import::MYTOOLS, &published), Form::Text);
+    let (published, _) = told(sysbench::MYTOOLS, &files);
+    let text = render(&compared(sysbench::MYTOOLS, &published), Form::Text);
     // `col2` names the target.
     let remark = format!("delete_range=100: -> 8.0.44, col2 ({MY80})");
     assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(&remark), "{text}");
@@ -78,7 +78,7 @@ const SUMMARY: &str = "abs:30m.bee\tl.i0\tqr100.L1\tqp100.L2\nmy1\t1000:g\t500:y
 
 #[test]
 fn summary_tables_are_imported_with_their_colours() {
-    let (published, notices) = told(insert::import::MYTOOLS, &[("s.txt", SUMMARY)]);
+    let (published, notices) = told(insert::MYTOOLS, &[("s.txt", SUMMARY)]);
     assert_eq!(value(&published, "my1", "qr100.L1", Metric::Rate), Some(500.0));
     assert_eq!(value(&published, "my1", "qr100.L1", Metric::InsertRate), Some(300.0));
     assert_eq!(value(&published, "my2", "l.i0", Metric::Rate), Some(800.0));
@@ -91,7 +91,7 @@ fn summary_tables_are_imported_with_their_colours() {
     assert_eq!(kept["colour of the summary, insert rate"], "red");
     assert_eq!(published.cells.totals().left, 0, "{notices}");
     let (published, notices) =
-        told(insert::import::MYTOOLS, &[("s.txt", &SUMMARY.replace("0.80:y", "0.85:y"))]);
+        told(insert::MYTOOLS, &[("s.txt", &SUMMARY.replace("0.80:y", "0.85:y"))]);
     assert_eq!(check(&published, "ratios of summaries"), (5, 6));
     assert!(notices.contains("s.txt, line 6: mismatch: l.i0 of my2"), "{notices}");
 }
@@ -103,9 +103,9 @@ fn ratios_of_a_summary_or_of_metrics_alone_are_facts() {
     for (name, content, label, expected) in
         [("s.txt", alone, "my2", 0.8), ("rel.l.i0", samples::REL, "pg2.c5", 0.8)]
     {
-        let (published, _) = told(insert::import::MYTOOLS, &[(name, content)]);
+        let (published, _) = told(insert::MYTOOLS, &[(name, content)]);
         assert_eq!(value(&published, label, "l.i0", Metric::Rate), Some(expected));
-        let text = render(&compared(insert::import::MYTOOLS, &published), Form::Text);
+        let text = render(&compared(insert::MYTOOLS, &published), Form::Text);
         assert!(text.contains("of the base") && !text.contains(" ips"), "{text}");
     }
 }
@@ -126,14 +126,14 @@ fn sizes_are_not_mixed_unless_asked_for() {
     let path = |name: &str| folder.path().join(name);
     let (a, b, c) = (path("a.tsv"), path("b.30m.tsv"), path("c.tsv"));
     for (paths, size) in [([&*a, &*b], "30m"), ([&*a, &*c], "unknown size")] {
-        let fault = read(insert::import::MYTOOLS, &paths, &ImportOptions::default());
+        let fault = read(insert::MYTOOLS, &paths, &ImportOptions::default());
         let fault = fault.unwrap_err().to_string();
         assert!(fault.contains("separate imports") && fault.contains("--across sizes"), "{fault}");
         assert!(fault.contains(size), "{fault}");
     }
     let across = import::Across { sizes: true, hosts: false };
     let options = ImportOptions { across, ..ImportOptions::default() };
-    let published = read(insert::import::MYTOOLS, &[&a, &b, &c], &options).unwrap();
+    let published = read(insert::MYTOOLS, &[&a, &b, &c], &options).unwrap();
     let rows: Vec<(&str, u64)> = published
         .runs
         .iter()
@@ -142,7 +142,7 @@ fn sizes_are_not_mixed_unless_asked_for() {
     assert!(rows.contains(&("500m.my1", 500_000_000)), "{rows:?}");
     assert!(rows.contains(&("30m.my1", 30_000_000)) && rows.contains(&("pg1", 0)), "{rows:?}");
     let options = ImportOptions { size: Some("30m".to_owned()), ..ImportOptions::default() };
-    let published = read(insert::import::MYTOOLS, &[&a, &b], &options).unwrap();
+    let published = read(insert::MYTOOLS, &[&a, &b], &options).unwrap();
     assert_eq!(value(&published, "my1", "l.i0", Metric::Rate), Some(2000.0));
     assert_eq!(published.cells.totals().left, 4);
 }
@@ -153,11 +153,11 @@ fn hosts_are_not_mixed_unless_asked_for() {
     let b = metrics("", 2000).replace("my1", "my1.x_c32r128").replace("my2", "my2.x_c32r128");
     let folder = folder(&[("a.tsv", &a), ("b.tsv", &b)]);
     let options = ImportOptions::default();
-    let fault = read(insert::import::MYTOOLS, &[folder.path()], &options).unwrap_err().to_string();
+    let fault = read(insert::MYTOOLS, &[folder.path()], &options).unwrap_err().to_string();
     assert!(fault.contains("c8r32") && fault.contains("--across hosts"), "{fault}");
     let across = import::Across { sizes: false, hosts: true };
     let options = ImportOptions { across, ..ImportOptions::default() };
-    assert_eq!(read(insert::import::MYTOOLS, &[folder.path()], &options).unwrap().runs.len(), 4);
+    assert_eq!(read(insert::MYTOOLS, &[folder.path()], &options).unwrap().runs.len(), 4);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn rows_that_contradict_each_other_are_an_error_with_both_places() {
     let first = metrics("20m.", 1000);
     for files in [vec![("a.tsv", &*twice)], vec![("a.tsv", &*first), ("b.tsv", &*other)]] {
         let folder = folder(&files);
-        let fault = read(insert::import::MYTOOLS, &[folder.path()], &ImportOptions::default());
+        let fault = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default());
         let fault = fault.unwrap_err().to_string();
         assert!(fault.contains("is 999 here") || fault.contains("is 1001 here"), "{fault}");
         assert!(fault.contains("a.tsv`, line 2: one of them is wrong"), "{fault}");
@@ -178,13 +178,12 @@ fn rows_that_contradict_each_other_are_an_error_with_both_places() {
 fn a_renamed_rate_is_refused_and_other_columns_are_kept() {
     let table = samples::O_SUM.replace("\tqps\t", "\tfoo\t");
     let folder = folder(&[("o.sum.t", &table)]);
-    let fault =
-        read(insert::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap_err();
+    let fault = read(insert::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap_err();
     let fault = fault.to_string();
     assert!(fault.contains("line 5: a query step without a column `qps`"), "{fault}");
     assert!(fault.contains("`foo`"), "{fault}");
     let table = samples::O_SUM.replace("\twkbpi\t", "\twkbp1\t");
-    let (published, notices) = told(insert::import::MYTOOLS, &[("o.sum.t", &table)]);
+    let (published, notices) = told(insert::MYTOOLS, &[("o.sum.t", &table)]);
     assert!(notices.contains("no metric for column `wkbp1`"), "{notices}");
     assert!(notices.contains("6 cells; is `wkbpi` a typo?"), "{notices}");
     assert_eq!(published.cells.totals().annotations, 6);
@@ -196,8 +195,7 @@ const HEADS: &str = "ops_sec\tmb_sec\tfoo\tw_amp\ttest\tdate\tversion\n";
 fn columns_of_db_bench_that_nobody_knows_are_annotations() {
     let rows = format!("{HEADS}100\t0.5\tx 1\tNA\treadrandom.t1\t2025-05-09T01:44:24\t9.8.4\n");
     let folder = folder(&[("sum.txt", &rows), ("abs.tsv", "1\t2\treadrandom.t1\n")]);
-    let published =
-        read(kv::import::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(kv::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
     let step = &published.runs[0].steps[0];
     assert_eq!(step.imported.as_ref().unwrap().annotations["foo"], "x 1");
     let totals = published.cells.totals();
@@ -214,11 +212,9 @@ fn rows_of_db_bench_that_contradict_each_other_are_an_error() {
     let other = format!("{HEADS}{}", row("101"));
     let folder = folder(&[("a.txt", &again), ("b.txt", &again), ("c.txt", &other)]);
     let paths = ["a.txt", "b.txt", "c.txt"].map(|name| folder.path().join(name));
-    let same =
-        read(kv::import::DB_BENCH, &[&paths[0], &paths[1]], &ImportOptions::default()).unwrap();
+    let same = read(kv::DB_BENCH, &[&paths[0], &paths[1]], &ImportOptions::default()).unwrap();
     assert_eq!((same.runs.len(), same.cells.totals().compared), (1, 7));
-    let fault =
-        read(kv::import::DB_BENCH, &[&paths[0], &paths[2]], &ImportOptions::default()).unwrap_err();
+    let fault = read(kv::DB_BENCH, &[&paths[0], &paths[2]], &ImportOptions::default()).unwrap_err();
     let said = fault.to_string();
     for part in
         ["c.txt`, line 2, column 1: `101` under `ops_sec` contradicts `100`", "a.txt, line 2"]
@@ -232,7 +228,7 @@ fn cells_of_plots_and_builds_are_counted() {
     let builds = format!("{}\nOther\nM\tcons\tsecs\tsize\n8\t32\t27.0\t234\n", samples::BUILDS);
     let folder = folder(&[("o.plot", samples::PLOT), ("build.txt", &builds)]);
     let published =
-        read(vector::import::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
+        read(vector::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(
         left.contains("builds without a point") && !left.contains("this importer has a bug"),

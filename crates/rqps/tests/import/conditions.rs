@@ -34,7 +34,7 @@ fn two_workloads_in_one_folder_are_both_imported() {
     let cached = rates([1000, 2000, 3000], [1100, 2200, 3300]);
     let iobound = rates([100, 200, 300], [90, 180, 270]);
     let published = import(
-        sysbench::import::MYTOOLS,
+        sysbench::MYTOOLS,
         &[
             ("qps.abs.cached.tsv", &cached),
             ("qps.abs.iobound.tsv", &iobound),
@@ -54,7 +54,7 @@ fn two_workloads_in_one_folder_are_both_imported() {
 #[test]
 fn tables_for_several_numbers_of_clients_are_all_imported() {
     let published = import(
-        sysbench::import::MYTOOLS,
+        sysbench::MYTOOLS,
         &[
             ("qps.rel.ma106.1u.tsv", &ratios(["1.10", "1.00", "0.99"])),
             ("qps.rel.ma106.8u.tsv", &ratios(["1.05", "1.00", "0.99"])),
@@ -74,7 +74,7 @@ fn ratios_are_held_against_the_table_of_the_same_name() {
     let second = rates([1000, 2000, 3000], [1100, 2000, 3000]);
     let first = rates([1000, 2000, 3000], [1000, 2000, 3000]);
     let published = import(
-        sysbench::import::MYTOOLS,
+        sysbench::MYTOOLS,
         &[
             ("qps.abs.a.tsv", &first),
             ("qps.abs.b.tsv", &second),
@@ -99,7 +99,7 @@ fn report(rates: [u32; 2]) -> String {
 fn one_build_under_two_names_is_imported_once() {
     let table = format!("d0/9.8.clang/report.tsv\n\n{}", report([104_301, 88_412]));
     let published = import(
-        kv::import::DB_BENCH,
+        kv::DB_BENCH,
         &[
             ("sum.x.txt", &table),
             ("abs.csv", "test,9.8.4,9.9.3\nfillseq.v400,104301,99812\nreadrandom.t8,88412,91200\n"),
@@ -113,14 +113,14 @@ fn one_build_under_two_names_is_imported_once() {
     let said = "9.8.4: its rates are those of 9.8.clang in all 2 steps that both have: one build";
     assert!(notes.iter().any(|note| note.starts_with(said)), "{notes:?}");
     let other = "test,9.8.4,9.9.3\nfillseq.v400,104301,99812\nreadrandom.t8,88413,91200\n";
-    let published = import(kv::import::DB_BENCH, &[("sum.x.txt", &table), ("abs.csv", other)]);
+    let published = import(kv::DB_BENCH, &[("sum.x.txt", &table), ("abs.csv", other)]);
     assert_eq!(published.runs.len(), 3);
 }
 
 #[test]
 fn workloads_of_db_bench_become_steps() {
     let published = import(
-        kv::import::DB_BENCH,
+        kv::DB_BENCH,
         &[
             ("sum.byrx.txt", &report([104_301, 88_412])),
             ("sum.iobuf.txt", &report([94_301, 8_412])),
@@ -144,14 +144,14 @@ fn reads_that_find_nothing_are_void_and_warnings_are_caveats() {
     let said = "WARNING: Assertions are enabled; benchmarks unnecessarily slow\n\
                 WARNING: Snappy compression is not enabled\n";
     let (none, all) = (log(0, ""), log(632, said));
-    let published = import(kv::import::DB_BENCH, &[("a.log", &none), ("b.log", &all)]);
+    let published = import(kv::DB_BENCH, &[("a.log", &none), ("b.log", &all)]);
     let [none, all] = published.runs.as_slice() else { panic!("{:?}", published.runs) };
     assert_eq!(none.record.started, "2023-11-09T02:12:37Z");
     let Status::Failed(why) = &none.steps[0].status else { panic!("{:?}", none.steps[0]) };
     assert!(why.contains("found none of 1000 keys"), "{why}");
     assert_eq!(all.steps[0].status, Status::Complete);
     assert!(all.record.debug_build.as_ref().unwrap().contains("Assertions are enabled"));
-    let comparison = compared(kv::import::DB_BENCH, &published);
+    let comparison = compared(kv::DB_BENCH, &published);
     let text = render(&comparison, Form::Text).replace('\n', " ");
     for part in ["A debug build", "Snappy compression is not enabled", "found 632 of 1000 keys"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -161,13 +161,13 @@ fn reads_that_find_nothing_are_void_and_warnings_are_caveats() {
 #[test]
 fn one_impossible_size_is_left_out_and_not_the_folder() {
     let rows = report([104_301, 88_412]).replacen("20GB", "-3GB", 1);
-    let published = import(kv::import::DB_BENCH, &[("sum.x.txt", &rows)]);
+    let published = import(kv::DB_BENCH, &[("sum.x.txt", &rows)]);
     let left = texts(&published, NoticeKind::Left);
     assert!(left[0].ends_with("1 cell: sizes below zero under `lsm_sz`"), "{left:?}");
     let size = |step: &str| value(&published, "9.8.4", step, Metric::LsmSize);
     assert_eq!((size("fillseq.v400"), size("readrandom.t8")), (None, Some(20.0)));
     let sums = "ips\tqps\tdbgb1\ttag\n100\t0\t-0.4\t20m.my8033_rel.cz10a_c8r32\n";
-    let published = import(insert::import::MYTOOLS, &[("mrg.l.i0", sums)]);
+    let published = import(insert::MYTOOLS, &[("mrg.l.i0", sums)]);
     assert_eq!(texts(&published, NoticeKind::Left).len(), 1);
     assert_eq!(published.runs[0].steps[0].outcome.extra[&Metric::Rate], 100.0);
 }
@@ -176,14 +176,14 @@ fn one_impossible_size_is_left_out_and_not_the_folder() {
 fn labels_that_name_nothing_are_refused() {
     let folder = folder(&[("qps.abs.tsv", &rates([1, 2, 3], [4, 5, 6]))]);
     let options = ImportOptions { labels: vec!["old".into(), "new".into()], ..Default::default() };
-    let fault = read(sysbench::import::MYTOOLS, &[folder.path()], &options).unwrap_err();
+    let fault = read(sysbench::MYTOOLS, &[folder.path()], &options).unwrap_err();
     let said = "`old` names no row and no column, because these files name their targets (x.a.pk1";
     assert!(fault.to_string().contains(said), "{fault}");
 }
 
 #[test]
 fn a_series_becomes_a_result_set_for_each_date() {
-    let format = import_formats().into_iter().find(|format| format.word == "series").unwrap();
+    let format = import::FORMATS.into_iter().find(|format| format.word == "series").unwrap();
     let rows: Vec<String> = (1..=9).map(|day| format!("2026-01-0{day},{}", 100 + day)).collect();
     let csv = format!("date,point\n{}\n", rows.join("\n"));
     let published = import(format, &[("nightly.csv", &csv)]);

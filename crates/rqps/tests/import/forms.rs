@@ -2,8 +2,7 @@
 //! rows that somebody computed, clients of warming, several runs of one version.
 
 use rqps_import::notice::NoticeKind;
-use rqps_import::{self as import, ImportOptions, Named};
-use rqps_lab::benchmarks::{import_formats, kv, sysbench, vector};
+use rqps_import::{self as import, ImportOptions, Named, kv, sysbench, vector};
 use rqps_model::metric::Metric;
 
 use crate::{MY56, MY80, check, compared, folder, read, samples, texts, value};
@@ -17,23 +16,20 @@ fn columns_without_names_get_those_of_the_legend_or_of_the_command_line() {
          6500\t6600\tscan_range=100\n"
     );
     let both = folder(&[("qps.abs.all.csv", CSV), ("qps.abs.all.tsv", &tsv)]);
-    let published =
-        read(sysbench::import::MYTOOLS, &[both.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[both.path()], &ImportOptions::default()).unwrap();
     assert_eq!((published.runs.len(), published.notices.len()), (2, 0), "{published:?}");
     let wrong = CSV.replace("6600", "6700");
     let differ = folder(&[("qps.abs.all.csv", wrong.as_str()), ("qps.abs.all.tsv", &tsv)]);
-    let published =
-        read(sysbench::import::MYTOOLS, &[differ.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[differ.path()], &ImportOptions::default()).unwrap();
     let mismatch = texts(&published, NoticeKind::Mismatch);
     assert!(mismatch.len() == 1 && mismatch[0].contains("line 2"), "{mismatch:?}");
     let ratios = "hot-points_range=100,0.75\nscan_range=100,1.02\n";
     let alone = folder(&[("qps.abs.csv", CSV), ("qps.rel.csv", ratios)]);
-    let fault =
-        read(sysbench::import::MYTOOLS, &[alone.path()], &ImportOptions::default()).unwrap_err();
+    let fault = read(sysbench::MYTOOLS, &[alone.path()], &ImportOptions::default()).unwrap_err();
     assert!(fault.to_string().contains("name them with --labels A,B,…"), "{fault}");
     let labels = vec!["old".to_owned(), "new".to_owned()];
     let options = ImportOptions { labels, ..ImportOptions::default() };
-    let published = read(sysbench::import::MYTOOLS, &[alone.path()], &options).unwrap();
+    let published = read(sysbench::MYTOOLS, &[alone.path()], &options).unwrap();
     assert_eq!(value(&published, "new", "scan_range=100", Metric::Rate), Some(6600.0));
     assert_eq!(check(&published, "relative rates"), (2, 2));
 }
@@ -46,8 +42,7 @@ fn edited_ratios_are_held_against_the_whole_table() {
         MY80.trim_start_matches("x.").trim_end_matches(".pk1"),
     );
     let folder = folder(&[("qps.abs.tsv", samples::QPS_ABS), ("qps.rel.tsv.edit", &edited)]);
-    let published =
-        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (1, 1));
 }
 
@@ -59,8 +54,7 @@ fn clients_of_warming_are_not_those_of_the_table() {
         ("qps.abs.tsv", "col-1 : x.a\n\ncol-1\n1000\tpoint-query_range=100\n"),
     ];
     let folder = folder(&files);
-    let published =
-        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let names: Vec<&str> = published.runs[0].steps.iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["point-query_range=100", "point-query.warm_range=100"]);
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
@@ -77,8 +71,7 @@ fn a_table_of_each_number_of_clients_is_known_by_its_rates() {
     let table = |rate: u32| format!("col-1 : x.a\n\ncol-1\n{rate}\thot-points_range=100\n");
     let (met, one, ten) = (met(1, 100) + &met(10, 900), table(100), table(900));
     let folder = folder(&[("o.met", &met), ("qps.dop1.tsv", &one), ("qps.dop10.tsv", &ten)]);
-    let published =
-        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let of = |step| value(&published, "x.a", step, Metric::Rate);
     let rates = (of("hot-points_range=100.dop1"), of("hot-points_range=100.dop10"));
     assert_eq!(rates, (Some(100.0), Some(900.0)));
@@ -92,8 +85,7 @@ fn a_scan_in_millions_of_rows_becomes_thousands() {
     let met = "sb.met.scan.range100.pk1.dop1\n--- absolute\ncpu/o\t\to/s\tdbms\n\
         0.000015\t3138000\tx.a\n";
     let folder = folder(&[("qps.abs.tsv", table), ("o.met", met)]);
-    let published =
-        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let of = |label, step| value(&published, label, step, Metric::Rate);
     let scan = |label| of(label, "scan_range=100");
     assert_eq!((scan("x.a"), scan("x.b")), (Some(3138.0), Some(2000.0)));
@@ -112,9 +104,8 @@ fn runs_with_other_clients_are_no_repetitions() {
         label: Some(label.to_owned()),
         step: None,
     };
-    let of = |paths: &[Named]| {
-        import::read(sysbench::import::PLAIN, paths, &ImportOptions::default()).unwrap()
-    };
+    let of =
+        |paths: &[Named]| import::read(sysbench::PLAIN, paths, &ImportOptions::default()).unwrap();
     let one = of(&[named("x", "a.txt"), named("x", "b.txt"), named("x", "a.txt")]);
     let steps: Vec<(u32, &str)> = one
         .runs
@@ -147,8 +138,7 @@ fn tables_of_db_bench_are_known_by_their_heads_or_their_report() {
         ("abs.other.tsv", "1\t2\tfillseq.v400\n"),
     ];
     let folder = folder(&files);
-    let published =
-        read(kv::import::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(kv::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(published.runs.len(), 2, "{published:?}");
     assert_eq!(check(&published, "relative rates"), (2, 2));
     assert_eq!(check(&published, "ratios, means and deviations"), (1, 1));
@@ -165,13 +155,12 @@ fn tables_of_db_bench_are_known_by_their_heads_or_their_report() {
 fn outputs_of_one_version_are_targets_and_their_columns_are_shown() {
     let other = samples::DBB_LOG.replace(" micros/op ", "1 micros/op ");
     let folder = folder(&[("lru.log", samples::DBB_LOG), ("hcc.log", &other)]);
-    let published =
-        read(kv::import::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(kv::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
     let labels: Vec<&str> =
         published.runs.iter().map(|run| run.record.key.label.as_str()).collect();
     assert_eq!((labels.len(), labels[1]), (2, format!("{}#2", labels[0]).as_str()));
     let text = rqps_lab::benchmarks::render(
-        &compared(kv::import::DB_BENCH, &published),
+        &compared(kv::DB_BENCH, &published),
         rqps_report::Format::Text,
     );
     for part in ["usec_op", "w_amp_compat", "p99_compat"] {
@@ -189,7 +178,7 @@ fn selections_of_other_names_are_points() {
     let files = [("o.plot.all", plot), ("o.plot.some", &some), ("qr.topN.1", selected)];
     let folder = folder(&files);
     let published =
-        read(vector::import::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
+        read(vector::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
     // The same points in two plots are not two measurements.
     assert_eq!(published.runs.len(), 2, "{published:?}");
     assert_eq!(check(&published, "selected rows found"), (1, 1));
@@ -203,12 +192,11 @@ fn what_is_no_file_is_left_and_what_cannot_be_read_is_told() {
     std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
     let socket = folder.path().join("socket");
     let _listens = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    let published =
-        read(sysbench::import::PLAIN, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::PLAIN, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(left.contains("no sysbench output: b.tsv, link (no file), socket (no file)"), "{left}");
     // Text that is damaged is not passed over, if its name is one that the format reads.
-    for format in import_formats() {
+    for format in import::FORMATS {
         let name = if format.word == "series" { "b.csv" } else { "b.tsv" };
         let damaged = folder.path().join(name);
         std::fs::write(&damaged, b"one\ncaf\xe9\n").unwrap();

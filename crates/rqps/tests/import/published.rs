@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use rqps_analysis as analyze;
 use rqps_analysis::history::{LadderOptions, LevelChange, ladders};
-use rqps_bench_insert::import::tables::{self, merged, relative_rows, split_size};
-use rqps_bench_insert::import::{histograms as ibench_histograms, summary as ibench_summary};
+use rqps_import::insert::tables::{self, merged, relative_rows, split_size};
+use rqps_import::insert::{histograms as ibench_histograms, summary as ibench_summary};
 use rqps_import::text::Text;
-use rqps_import::{ImportOptions, iostat, vmstat};
-use rqps_lab::benchmarks::{insert, kv, render, sysbench, vector};
+use rqps_import::{ImportOptions, insert, iostat, kv, sysbench, vector, vmstat};
+use rqps_lab::benchmarks::render;
 use rqps_model::metric::Metric;
 use rqps_report::Format as Form;
 use rqps_stats::change_points::{Compatibility, EDivisive, e_divisive};
@@ -75,8 +75,8 @@ fn change_points_are_those_of_otava() {
 fn changes_of_a_labelled_ladder_are_where_its_author_sees_them() {
     let Some(folder) = fixtures("labelled_ladder", "statistics") else { return };
     let file = folder.join("mariadb-10.2-12.1.labelled.tsv");
-    let published = read(sysbench::import::MYTOOLS, &[&file], &ImportOptions::default()).unwrap();
-    let comparison = compared(sysbench::import::MYTOOLS, &published);
+    let published = read(sysbench::MYTOOLS, &[&file], &ImportOptions::default()).unwrap();
+    let comparison = compared(sysbench::MYTOOLS, &published);
     let options = LadderOptions { metric: Metric::Rate, order: None, branches: false };
     let ladders = ladders(&comparison, &options).unwrap();
     assert_eq!(ladders.len(), 1, "one DBMS, each version once");
@@ -149,11 +149,11 @@ fn version_in(text: &str) -> Option<String> {
 #[test]
 fn mysql_of_2025_gives_the_published_ratios_and_summaries() {
     let Some(folder) = fixtures("mysql_of_2025", "sysbench/2025-11.mysql.dop1") else { return };
-    let published = read(sysbench::import::MYTOOLS, &[&folder], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[&folder], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (231, 231));
     assert_eq!(check(&published, "ratios of hardware"), (1596, 1596));
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
-    let comparison = compared(sysbench::import::MYTOOLS, &published);
+    let comparison = compared(sysbench::MYTOOLS, &published);
     let tsv = render(&comparison, Form::Tsv);
     let rows: Vec<&str> = tsv.split("\n\ncol-1 :").next().unwrap().lines().collect();
     let rel = std::fs::read_to_string(folder.join("qps.rel.all.tsv")).unwrap();
@@ -182,7 +182,7 @@ fn mysql_of_2025_gives_the_published_ratios_and_summaries() {
 fn postgres_of_2021_gives_the_published_tables() {
     let Some(folder) = fixtures("postgres_of_2021", "sysbench/2021-01.pg.inmem.v3") else { return };
     let options = ImportOptions { clients: vec![1, 2, 3], ..ImportOptions::default() };
-    let published = read(sysbench::import::MYTOOLS, &[&folder], &options).unwrap();
+    let published = read(sysbench::MYTOOLS, &[&folder], &options).unwrap();
     assert_eq!(check(&published, "relative rates"), (248, 248));
     assert_eq!(check(&published, "ratios of hardware"), (336, 336));
     let of = |step: &str, metric| value(&published, "x.pg131.x5.pk1", step, metric);
@@ -193,7 +193,7 @@ fn postgres_of_2021_gives_the_published_tables() {
 #[test]
 fn raw_folders_of_2025_give_the_published_metrics() {
     let Some(folder) = fixtures("raw_folders_of_2025", "sysbench/2025-02.pg.dop40") else { return };
-    let published = read(sysbench::import::MYTOOLS, &[&folder], &ImportOptions::default()).unwrap();
+    let published = read(sysbench::MYTOOLS, &[&folder], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "sb.met from sb.vm"), (40, 40));
     assert_eq!(check(&published, "sb.met from sb.io"), (9, 9));
     let target = "x.pg1110_o2nofp.x10a_c32r128.pk1";
@@ -216,7 +216,7 @@ fn raw_folders_of_2025_give_the_published_metrics() {
 #[test]
 fn merged_and_relative_tables_of_2021_follow_exactly() {
     let Some(folder) = fixtures("merged_and_relative_tables", "insert/2021-01.20m") else { return };
-    let published = read(insert::import::MYTOOLS, &[&folder], &ImportOptions::default()).unwrap();
+    let published = read(insert::MYTOOLS, &[&folder], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "rows of merged"), (44, 44));
     assert_eq!(check(&published, "cells of relative"), (880, 880));
     // Not by the importer's word alone: whole lines.
@@ -234,8 +234,8 @@ fn merged_and_relative_tables_of_2021_follow_exactly() {
 fn november_2021_gives_the_published_ratios() {
     let Some(folder) = fixtures("november_2021", "insert") else { return };
     let file = folder.join("21_11_30.20m.my.metrics.tsv");
-    let published = read(insert::import::MYTOOLS, &[&file], &ImportOptions::default()).unwrap();
-    let comparison = compared(insert::import::MYTOOLS, &published);
+    let published = read(insert::MYTOOLS, &[&file], &ImportOptions::default()).unwrap();
+    let comparison = compared(insert::MYTOOLS, &published);
     let golden: [(&str, &[f64]); 6] = [
         ("l.i0", &[0.896, 0.629, 0.629, 0.637, 0.629, 0.627]),
         ("l.x", &[1.378, 1.186, 1.159, 1.077, 1.109, 1.264]),
@@ -248,7 +248,7 @@ fn november_2021_gives_the_published_ratios() {
     assert_eq!(value(&published, "my8027.cy8", "l.i0", Metric::HostCpuPerOp), Some(21.0));
     let all = [folder.join("21_11_30.20m.pg.metrics.tsv"), folder.join("21_11_30.summary.txt")];
     let all: Vec<&Path> = all.iter().map(PathBuf::as_path).collect();
-    let published = read(insert::import::MYTOOLS, &all, &ImportOptions::default()).unwrap();
+    let published = read(insert::MYTOOLS, &all, &ImportOptions::default()).unwrap();
     let longest = |label| value(&published, label, "l.i1", Metric::InsertMax);
     assert_eq!(longest("pg124.cx5").zip(longest("pg140.cx5")), Some((37.0, 696.0)));
 }
@@ -342,7 +342,7 @@ fn io_bound_november_2021_gives_the_published_ratios() {
     let Some(folder) = fixtures("io_bound_november_2021", "insert") else { return };
     let imported = |set: &str| {
         let file = folder.join(format!("21_11_30.{set}.metrics.tsv"));
-        read(insert::import::MYTOOLS, &[&file], &ImportOptions::default()).unwrap()
+        read(insert::MYTOOLS, &[&file], &ImportOptions::default()).unwrap()
     };
     let my = imported("500m.my");
     let golden: [(&str, &[f64]); 6] = [
@@ -353,7 +353,7 @@ fn io_bound_november_2021_gives_the_published_ratios() {
         ("q500.1", &[1.005, 0.855, 1.062, 1.082, 1.084, 1.079]),
         ("q1000.1", &[1.007, 0.842, 1.050, 1.084, 1.077, 1.082]),
     ];
-    check_ratios(&compared(insert::import::MYTOOLS, &my), &golden);
+    check_ratios(&compared(insert::MYTOOLS, &my), &golden);
     let of = |label, step, metric| value(&my, label, step, metric);
     let cost = |label| of(label, "l.i1", Metric::HostCpuPerOp);
     assert_eq!([cost("my5649.cy8"), cost("my8020.cy8")], [Some(152.0), Some(285.0)]);
@@ -371,7 +371,7 @@ fn io_bound_november_2021_gives_the_published_ratios() {
         ("q500.1", &[1.005]),
         ("q1000.1", &[0.997]),
     ];
-    let comparison = compared(insert::import::MYTOOLS, &pg);
+    let comparison = compared(insert::MYTOOLS, &pg);
     for (name, expected) in last {
         let step = comparison.steps.iter().find(|step| step.name == name).unwrap();
         assert_eq!(step.targets[2].label, "pg140.cx5");
@@ -402,14 +402,14 @@ fn tables_of_db_bench_are_taken_over() {
         ..ImportOptions::default()
     };
     let file = folder.join("2025-05.dell32/sum.iobuf.both.txt");
-    let published = read(kv::import::DB_BENCH, &[&file], &labels(&["lru", "hcc"])).unwrap();
+    let published = read(kv::DB_BENCH, &[&file], &labels(&["lru", "hcc"])).unwrap();
     assert_eq!(published.runs.len(), 2);
     assert_eq!(published.runs[0].steps.len(), 7);
     let names: Vec<String> = (0..11).map(|n| format!("v{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let file = folder.join("2023-11.c2/abs.iodir.8x.tsv");
-    let published = read(kv::import::DB_BENCH, &[&file], &labels(&names)).unwrap();
-    let comparison = compared(kv::import::DB_BENCH, &published);
+    let published = read(kv::DB_BENCH, &[&file], &labels(&names)).unwrap();
+    let comparison = compared(kv::DB_BENCH, &published);
     let write = comparison.steps.iter().find(|step| step.name.starts_with("overwrite")).unwrap();
     // 8.5.4 to 8.6.7 to 8.7.3 under direct IO.
     let rate = |target: usize| write.targets[target].absolute(Metric::Rate).unwrap();
@@ -420,8 +420,7 @@ fn tables_of_db_bench_are_taken_over() {
 fn vector_search_of_2025_gives_the_published_table() {
     let name = "vector_search_of_2025";
     let Some(folder) = fixtures(name, "vector/2025-01.fashion.serial") else { return };
-    let published =
-        read(vector::import::ANN_BENCHMARKS, &[&folder], &ImportOptions::default()).unwrap();
+    let published = read(vector::ANN_BENCHMARKS, &[&folder], &ImportOptions::default()).unwrap();
     let points: usize = published.runs.iter().map(|run| run.steps.len()).sum();
     assert_eq!((published.runs.len(), points), (3, 385));
     assert_eq!(check(&published, "build times of tables"), (9, 9));
@@ -431,7 +430,7 @@ fn vector_search_of_2025_gives_the_published_table() {
     let wrong = texts(&published, NoticeKind::Mismatch);
     assert!(wrong[0].contains("MariaDB(m=16, ef_search=30)"), "{wrong:?}");
     assert!(wrong[1].contains("MariaDB(m=6, ef_search=30)"), "{wrong:?}");
-    let comparison = compared(vector::import::ANN_BENCHMARKS, &published);
+    let comparison = compared(vector::ANN_BENCHMARKS, &published);
     let golden = [
         (0, [(1.0, 920, 97.4), (0.99, 2337, 70.7), (0.98, 2383, 50.4), (0.97, 3033, 42.3)]),
         (1, [(1.0, 991, 89.8), (0.99, 2558, 78.3), (0.98, 2608, 52.8), (0.97, 3185, 89.8)]),

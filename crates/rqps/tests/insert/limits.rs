@@ -1,6 +1,5 @@
 //! Steps that cannot do their work in time end at their limit.
 
-use rqps_model::benchmark::{StepBody, StepWork};
 use rqps_model::insert::InsertWork;
 
 use super::*;
@@ -22,11 +21,11 @@ fn a_query_step_ends_at_its_limit() {
         let said = run(&job);
         if step.name == "l.i2" {
             // The same for a step that loads: it ends although rows are left.
-            let mut work: InsertWork = step.own().unwrap();
+            let mut work: InsertWork = step.own().cloned().unwrap();
             work.writes.rows = 1_000_000_000;
             work.limit_seconds = Some(0.5);
             let RequestBody::Step(task) = &mut job.task else { panic!("{:?}", job.task) };
-            task.work = StepBody::Own(StepWork::new("insert", &work));
+            task.work = work.into();
             let said = run(&job);
             is_cut(&said.outcome, "of 1000000000 rows inserted");
             assert!(!said.intervals.is_empty() && said.outcome.statements > 0);

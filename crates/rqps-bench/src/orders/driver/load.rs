@@ -6,7 +6,7 @@ use crate::orders::schema::TABLES;
 use crate::orders::steps::shape;
 use rqps_driver::part::PartRows;
 use rqps_driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
-use rqps_model::benchmark::{StepWork, Workload};
+use rqps_model::benchmark::Workload;
 use rqps_model::dialect::Dialect;
 
 /// Connections that load warehouses at the same time.
@@ -27,6 +27,7 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
     // The largest table first.
     finish.reverse();
     let task = PartLoad {
+        rows_of: "orders".to_owned(),
         shape: warehouses.into(),
         setup,
         tables: TABLES
@@ -41,7 +42,7 @@ pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) 
         parallel: PARALLEL,
         finish,
     };
-    RequestBody::LoadOwn(StepWork::new("orders", &task))
+    RequestBody::LoadParts(task)
 }
 
 /// Opens the rows of a part in a table.

@@ -13,7 +13,7 @@ use rqps_driver::link::ControlChannel;
 use rqps_driver::loaders::{COPY_BYTES, speed_up};
 use rqps_driver::request::{DriverRequest, RequestBody};
 use rqps_host::tree;
-use rqps_model::benchmark::{BenchmarkParameters, StepWork, Workload};
+use rqps_model::benchmark::{BenchmarkParameters, LoadBody, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::pgbench::PgbenchLoad;
 
@@ -36,16 +36,18 @@ pub(crate) fn load(_: Dialect, workload: &Workload, storage_engine: Option<&str>
         },
         _ => PgbenchLoad::default(),
     };
-    RequestBody::LoadOwn(StepWork::new("pgbench", &load))
+    RequestBody::LoadOwn(LoadBody::Pgbench(load))
 }
 
 /// Carries out a load.
 pub(crate) fn own_load(
     request: &DriverRequest,
-    work: &StepWork,
+    load: &LoadBody,
     link: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
-    let load: PgbenchLoad = work.read()?;
+    let LoadBody::Pgbench(load) = load else {
+        return Err(Stop::Fault("failed to load: it is no load of pgbench".to_owned()));
+    };
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
     let rows = match load.tables.made {
         true => (BRANCHES + TELLERS + ACCOUNTS) * u64::from(load.scale),
@@ -56,8 +58,8 @@ pub(crate) fn own_load(
         let connector = Connector::new(request)?;
         let mut session = connector.open(0)?;
         speed_up(request.dialect, &mut session)?;
-        for step in init(request.dialect, &load) {
-            carry_out(&step, (request, &load), (&connector, &mut session), link)?;
+        for step in init(request.dialect, load) {
+            carry_out(&step, (request, load), (&connector, &mut session), link)?;
             if step == InitStep::Fill {
                 load_seconds = begun.elapsed().as_secs_f64();
             }

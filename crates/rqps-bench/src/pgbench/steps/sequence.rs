@@ -2,11 +2,10 @@
 
 use super::reading::{shape, text};
 use crate::spec::Counting;
-use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepBody, StepWork, Workload};
+use rqps_model::benchmark::{Group, Phase, RateUnit, Step, Workload};
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
 use rqps_model::pgbench::{PgbenchProtocol, PgbenchShape, PgbenchStep, PgbenchWork, WeightedText};
-use rqps_model::step_parameters::{StepParameters, StepPurpose};
 use rqps_text::pgbench::{PgbenchAction, PgbenchProgram, PgbenchSql, SqlPiece, VariableNames};
 use rqps_text::{reading, words};
 
@@ -24,7 +23,7 @@ pub(crate) const COUNTING: Counting = Counting { step: counted, ..Counting::SCRI
 const EVENTS_LEAST: u64 = 3;
 
 fn counted(step: &Step, workload: &Workload, statements: u64) -> StepCount {
-    let programs = step.own::<PgbenchWork>().map(|work| programs(&work)).unwrap_or_default();
+    let programs = step.own::<PgbenchWork>().map(programs).unwrap_or_default();
     let messages: usize = programs.iter().map(|program| program.statements().count()).sum();
     let each = messages.div_ceil(programs.len().max(1)).max(1) as u64;
     match shape(workload).is_some_and(|shape| shape.connect) {
@@ -149,22 +148,13 @@ fn measured(workload: &Workload, name: String, step: &PgbenchStep, work: Pgbench
         false => detail,
     };
     Step {
-        name,
-        client_count: None,
-        group,
-        reported: true,
         seconds,
         warmup_seconds: workload.warmup_seconds,
-        rate: RateUnit::Transactions,
         detail,
-        parameters: StepParameters { purpose: StepPurpose::Result, ..StepParameters::default() },
-        makes: None,
-        needs: None,
-        restart_before: false,
         // While a client sleeps, the other targets would wait.
         takes_turns: sleeps == 0 && !work.connect,
         only_reads: group != Group::Write,
-        work: StepBody::Own(StepWork::new("pgbench", &work)),
+        ..Step::new(&name, group, RateUnit::Transactions, work)
     }
 }
 

@@ -11,6 +11,6 @@ pub use microbenchmarks::{
     Lasts, MICROBENCHMARKS, Microbenchmark, Ranged, SbtestIndex, StatementShape, UPDATE_INLIST_IDS,
     ZIPF_EXPONENT,
 };
-pub(super) use sequence::{COUNTING, parameters_of_name};
+pub(super) use sequence::COUNTING;
 pub use sequence::{choose, phases};
 pub use statements::{COLUMN_C, COLUMN_PAD};

@@ -4,7 +4,7 @@ use super::microbenchmarks::{Lasts, MICROBENCHMARKS, Microbenchmark, StatementSh
 use super::statements::script;
 use crate::spec::{Counting, StepSet};
 use rqps_driver::workload::select::{Companions, SelectError, select};
-use rqps_model::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
+use rqps_model::benchmark::{Group, Phase, RateUnit, Step, Workload};
 use rqps_model::dialect::Dialect;
 use rqps_model::step_parameters::{StepParameters, StepPurpose};
 
@@ -188,18 +188,6 @@ pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
     phases
 }
 
-/// The parameters that follow from a step's name alone, in published files.
-pub(crate) fn parameters_of_name(name: &str) -> StepParameters {
-    let purpose = if name.contains(WARM) {
-        StepPurpose::Warming
-    } else if name.contains(PRE) {
-        StepPurpose::BeforeWrites
-    } else {
-        StepPurpose::Result
-    };
-    StepParameters { purpose, ..StepParameters::default() }
-}
-
 /// `test` + suffix, and the range if the test type has several: the latest published labels.
 fn step_name(benchmark: &Microbenchmark, suffix: &str) -> String {
     let Microbenchmark { test, range, .. } = benchmark;
@@ -220,22 +208,16 @@ fn step(
         Lasts::Read => workload.read_seconds,
         Lasts::Write => workload.write_seconds,
     };
+    let rate = if scans { RateUnit::RowsScanned } else { RateUnit::Queries };
+    let script = script(dialect, benchmark, workload.plain_statements);
     Step {
-        name,
-        client_count: None,
-        group: benchmark.group,
-        reported: true,
         seconds: if warms && scans { seconds.min(SCAN_WARM_SECONDS_MAX) } else { seconds },
         // A warm-up step needs no warm-up of its own.
         warmup_seconds: if warms { 0.0 } else { workload.warmup_seconds },
-        rate: if scans { RateUnit::RowsScanned } else { RateUnit::Queries },
         detail: detail(benchmark),
         parameters: StepParameters { purpose, ..StepParameters::default() },
-        makes: None,
-        needs: None,
-        restart_before: false,
         takes_turns: true,
         only_reads: matches!(benchmark.group, Group::Point | Group::Range),
-        work: StepBody::Script(script(dialect, benchmark, workload.plain_statements)),
+        ..Step::new(&name, benchmark.group, rate, script)
     }
 }

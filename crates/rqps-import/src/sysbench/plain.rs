@@ -1,0 +1,266 @@
+//! Importer `sysbench`: output of sysbench 1.0 and 1.1, with one or several runs per file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::leftovers::Leftovers;
+use crate::notice::{Notice, NoticeKind};
+use crate::number::number;
+use crate::published::{self, Published, StepKind, add_file, untagged};
+use crate::sysbench::names::{self, counts_rows, file_name, group};
+use crate::sysbench::output::{self, Output};
+use crate::sysbench::record;
+use crate::tag::{self, Tag};
+use crate::text::{self, Text};
+use crate::{ImportError, ImportFormat, ImportOptions, Named};
+use rqps_model::benchmark::{Group, RateUnit};
+use rqps_model::build::Dbms;
+use rqps_model::metric::Metric;
+
+/// A run with the label of its target.
+struct SysbenchOutput {
+    text: Text,
+    label: String,
+    /// True if the user named the target before the path.
+    said: bool,
+    /// The step: the user's name, that of the file, or that in the command line.
+    step: Option<String>,
+    output: Output,
+}
+
+/// The importer.
+pub const FORMAT: ImportFormat = ImportFormat { word: "sysbench", read };
+
+/// Reads files and folders.
+///
+/// # Errors
+///
+/// A file is not output of sysbench or ends before its statistics; a folder has no output.
+fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
+    let mut published = Published { benchmark: "sysbench", ..Published::default() };
+    let mut runs = Vec::new();
+    for named in paths {
+        match named.path.is_dir() {
+            true => take_folder(named, &mut runs, &mut published)?,
+            false => take_text(Text::read(&named.path)?, named, &mut runs)?,
+        }
+    }
+    leave_copies(&mut runs, &mut published)?;
+    name_steps(&mut runs);
+    name_clients(&mut runs, &mut published);
+    let mut repeats: BTreeMap<(String, String), u32> = BTreeMap::new();
+    let threads: BTreeSet<u32> = runs.iter().filter_map(|run| run.output.clients).collect();
+    for run in &runs {
+        let step = run.step.clone().unwrap_or_default();
+        let block = repeats.entry((run.label.clone(), step.clone())).or_default();
+        *block += 1;
+        put(run, &step, *block, threads.len() <= 1, &mut published);
+    }
+    let cpus = options.cpus.or_else(|| runs.iter().find_map(|run| run.output.cpus));
+    published.host = published::host(cpus, None, None);
+    Ok(published)
+}
+
+fn take_folder(
+    named: &Named,
+    runs: &mut Vec<SysbenchOutput>,
+    published: &mut Published,
+) -> Result<(), ImportError> {
+    let (mut left, before) = (Leftovers::default(), runs.len());
+    for name in text::names(&named.path)? {
+        left.take(&named.path, &name, |text| match output::is_output(&text) {
+            true => take_text(text, named, runs).map(|()| true),
+            false => Ok(false),
+        })?;
+    }
+    if runs.len() == before {
+        return Err(ImportError::foreign(&named.path, "it holds no sysbench output"));
+    }
+    published.notices.extend(left.notice(&named.path, "no sysbench output"));
+    Ok(())
+}
+
+fn take_text(text: Text, named: &Named, runs: &mut Vec<SysbenchOutput>) -> Result<(), ImportError> {
+    let path = text.path();
+    if !output::is_output(&text) {
+        let why = "it is not output of sysbench 1.0 or 1.1 (`sysbench 1.…`, `SQL statistics:`)";
+        return Err(ImportError::foreign(path, why));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let of_name = file_name(&name);
+    let folder = path.parent().and_then(Path::file_name);
+    let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
+    for output in output::parse(&text)? {
+        let label = named.label.clone().unwrap_or_else(|| match (&of_name, &folder) {
+            // The folder of a target's files has its name.
+            (Some(_), Some(folder)) => folder.clone(),
+            _ => stem(path),
+        });
+        let of_file = of_name.as_ref().map(|name| name.step.clone());
+        let said = named.step.clone().or(of_file);
+        let step = said.or_else(|| output.script().map(str::to_owned));
+        let said = named.label.is_some();
+        runs.push(SysbenchOutput { text: text.clone(), label, said, step, output });
+    }
+    Ok(())
+}
+
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let endings = [".txt", ".log", ".out"];
+    let stem = endings.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+    stem.to_owned()
+}
+
+/// Removes copies: a run that occurs twice, as a copy, a link or under another name, is one
+/// measurement.
+///
+/// # Errors
+///
+/// The user gave one measurement two targets or two steps.
+fn leave_copies(
+    runs: &mut Vec<SysbenchOutput>,
+    published: &mut Published,
+) -> Result<(), ImportError> {
+    let mut taken: BTreeMap<[u8; 32], usize> = BTreeMap::new();
+    let mut kept: Vec<SysbenchOutput> = Vec::new();
+    for run in runs.drain(..) {
+        let digest = run.output.digest();
+        let Some(first) = taken.get(&digest).map(|place| &kept[*place]) else {
+            taken.insert(digest, kept.len());
+            kept.push(run);
+            continue;
+        };
+        let (path, place) = (run.text.name(), first.output.line);
+        let other = first.text.name();
+        if run.said && first.said && (&run.label, &run.step) != (&first.label, &first.step) {
+            let of = |run: &SysbenchOutput| match &run.step {
+                Some(step) => format!("{}/{step}", run.label),
+                None => run.label.clone(),
+            };
+            return Err(ImportError::Words(format!(
+                "`{path}` as {} and `{other}`, line {place}, as {} hold the same run, but a \
+                 measurement belongs to one target; leave one out",
+                of(&run),
+                of(first)
+            )));
+        }
+        let what = format!("the same run as in {other}, line {place}: imported once");
+        let notice = Notice::at(NoticeKind::Left, run.text.path(), run.output.line, what);
+        published.notices.push(notice);
+    }
+    *runs = kept;
+    Ok(())
+}
+
+/// Runs of one target with different numbers of clients are different steps: their names end with
+/// `.dopN`. Notes targets that differ in it.
+fn name_clients(runs: &mut [SysbenchOutput], published: &mut Published) {
+    let mut clients: BTreeMap<String, BTreeMap<String, BTreeSet<u32>>> = BTreeMap::new();
+    for run in runs.iter() {
+        let labels = clients.entry(run.step.clone().unwrap_or_default()).or_default();
+        labels.entry(run.label.clone()).or_default().extend(run.output.clients);
+    }
+    let several = |step: &str| clients[step].values().any(|clients| clients.len() > 1);
+    for run in runs.iter_mut() {
+        let step = run.step.clone().unwrap_or_default();
+        if let (Some(threads), true) = (run.output.clients, several(&step)) {
+            run.step = Some(format!("{step}.dop{threads}"));
+        }
+    }
+    for (step, labels) in &clients {
+        let numbers: BTreeSet<u32> = labels.values().flatten().copied().collect();
+        let what = match (numbers.len(), several(step)) {
+            (..2, _) => continue,
+            (_, true) => "its steps have names with .dopN",
+            (_, false) => "its targets differ in that",
+        };
+        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        let text = format!("was run with {} threads: {what}", numbers.join(", "));
+        let file = step.clone();
+        published.note(file, text);
+    }
+}
+
+/// Names runs without a step: `sysbench` if each target has one file, else the file's name.
+fn name_steps(runs: &mut [SysbenchOutput]) {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.step.is_none()) {
+        let files = files.entry(run.label.clone()).or_default();
+        let stem = stem(run.text.path());
+        if !files.contains(&stem) {
+            files.push(stem);
+        }
+    }
+    let single = files.values().all(|files| files.len() == 1);
+    for run in runs.iter_mut() {
+        run.step.get_or_insert_with(|| match single {
+            true => "sysbench".to_owned(),
+            false => stem(run.text.path()),
+        });
+    }
+}
+
+fn put(
+    run: &SysbenchOutput,
+    step: &str,
+    block: u32,
+    same_clients: bool,
+    published: &mut Published,
+) {
+    let output = &run.output;
+    let tag = tag_of(run);
+    let wrote = output.statements.is_some_and(|statements| statements.writes > 0);
+    let group = match group(step) {
+        Group::Range if wrote => Group::Write,
+        group => group,
+    };
+    let record = published.run(&run.label, block, &tag).step(
+        FORMAT.word,
+        step,
+        StepKind { group, rate: RateUnit::Queries },
+    );
+    record.parameters = names::parameters(step);
+    add_file(record, &run.text.name());
+    record::fill(record, output);
+    let rate = output.qps.as_deref().and_then(number).filter(|rate| *rate > 0.0);
+    // Tests without SQL only have events.
+    let rate = rate.or(output.eps).or_else(|| {
+        let events = output.events? as f64;
+        output.seconds.filter(|seconds| *seconds > 0.0).map(|seconds| events / seconds)
+    });
+    if let Some(rate) = rate {
+        published::put(record, Metric::Rate, rate);
+    }
+    let target = published.run(&run.label, block, &tag);
+    record::fill_workload(&mut target.record.workload, output, same_clients);
+    if let Some(line) = record::command_line(step, output) {
+        target.log("commands.txt", &line);
+    }
+    for (kind, what) in record::remarks(output) {
+        published.notices.push(Notice::at(kind, run.text.path(), output.line, what));
+    }
+    if counts_rows(step) {
+        let text = "a scan counts as one query here; published tables count its rows";
+        published.note(run.text.path(), text);
+    }
+}
+
+/// The product, from the label's tag or the driver in the command line.
+fn tag_of(run: &SysbenchOutput) -> Tag {
+    let tag = tag::decode(&run.label);
+    if tag.dbms != Dbms::Other {
+        return tag;
+    }
+    let driver = run.output.option("db-driver");
+    let dbms = match driver {
+        Some("pgsql") => Some(Dbms::Postgres),
+        Some("mysql") => Some(Dbms::Mysql),
+        _ => None,
+    };
+    // `mariadb` uses MySQL's driver.
+    let label = run.label.to_lowercase();
+    let named = Dbms::ALL.into_iter().find(|dbms| label.starts_with(dbms.name()));
+    untagged(&run.label, named.or(dbms).unwrap_or(Dbms::Other))
+}

@@ -1,0 +1,540 @@
+//! Reads published tables of rates: `qps.abs` and `qps.rel` with a legend of columns (TSV and CSV),
+//! and the blocks of 2021, one per microbenchmark.
+
+use crate::ImportError;
+use crate::number::{self, Fault, is_word};
+use crate::sysbench::names::{LOAD, file_name};
+use crate::text::{RATES_MAX, Text, counted};
+
+/// A table of rates or ratios.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RateTable {
+    /// The baseline in `Relative to:` of a table of ratios.
+    pub baseline: Option<String>,
+    /// Targets in the order of columns; empty if the table does not name them, and of blocks.
+    pub targets: Vec<String>,
+    /// A row per microbenchmark; of blocks, one per microbenchmark and target.
+    pub rows: Vec<RateRow>,
+}
+
+/// A row of rates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateRow {
+    /// Line number, from 1.
+    pub line: usize,
+    /// Label of the microbenchmark: `point-query_range=100`.
+    pub step: String,
+    /// The target of a row of blocks.
+    pub target: Option<String>,
+    /// Cells as printed: one per target, in blocks one per number of clients.
+    pub cells: Vec<String>,
+    /// Column number of the first cell, from 1: the name is last in TSV, first in CSV.
+    pub first: usize,
+    /// The author's remark after the label: `-> 10.4.8, col4`.
+    pub remark: String,
+}
+
+/// A cell with all that it is of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateCell<'a> {
+    pub line: usize,
+    pub step: &'a str,
+    pub target: &'a str,
+    /// The column of blocks, from 0.
+    pub column: usize,
+    pub printed: &'a str,
+}
+
+impl RateRow {
+    /// Its cells.
+    pub(super) fn cells<'a>(&'a self, targets: &'a [String]) -> Vec<RateCell<'a>> {
+        let cell = |(place, printed): (usize, &'a String)| {
+            let (target, column) = match &self.target {
+                Some(target) => (target, place),
+                None => (targets.get(place)?, 0),
+            };
+            Some(RateCell { line: self.line, step: &self.step, target, column, printed })
+        };
+        self.cells.iter().enumerate().filter_map(cell).collect()
+    }
+}
+
+impl RateTable {
+    /// All cells.
+    pub(super) fn cells(&self) -> impl Iterator<Item = RateCell<'_>> {
+        self.rows.iter().flat_map(|row| row.cells(&self.targets))
+    }
+
+    /// True for the blocks of 2021: a row per target, a column per number of clients.
+    pub(super) fn is_blocks(&self) -> bool {
+        self.rows.first().is_some_and(|row| row.target.is_some())
+    }
+
+    /// True for ratios: the head says so, or the first target is 1.00 in all rows. In some
+    /// archives, warm-up steps have words. Blocks hold ratios if all have two decimals, unlike
+    /// rates except those of a scan.
+    pub fn is_relative(&self) -> bool {
+        match self.is_blocks() {
+            true => ratios_only(self.rows.iter().filter(|row| row.step != LOAD)),
+            false => self.baseline.is_some() || self.has_ones(),
+        }
+    }
+
+    /// True if the first target is the baseline of ratios: 1.00 in all rows.
+    pub fn has_ones(&self) -> bool {
+        let mut first = self.rows.iter().filter_map(|row| row.cells.first());
+        let ones = first.clone().filter(|cell| *cell == "1.00").count();
+        let baseline = first.all(|cell| cell == "1.00" || cell == "1" || is_word(cell));
+        ones > 0 && baseline
+    }
+
+    /// Number of columns.
+    pub fn width(&self) -> usize {
+        self.rows.iter().map(|row| row.cells.len()).max().unwrap_or(0)
+    }
+
+    /// Number of cells, and of remarks beside them.
+    pub(super) fn count(&self) -> usize {
+        let of_row = |row: &RateRow| row.cells.len() + usize::from(!row.remark.is_empty());
+        self.rows.iter().map(of_row).sum()
+    }
+}
+
+/// True if all cells have the form of ratios.
+pub(super) fn ratios_only<'a>(rows: impl Iterator<Item = &'a RateRow>) -> bool {
+    let mut cells = rows.flat_map(|row| &row.cells).peekable();
+    let ratio = |cell: &String| {
+        let decimals = cell.split_once('.').map(|(_, decimals)| decimals.len());
+        decimals == Some(2) || cell == "inf" || cell == "1"
+    };
+    cells.peek().is_some() && cells.all(ratio)
+}
+
+/// True if the text begins as a table with a legend.
+pub fn is_table(text: &Text) -> bool {
+    let first = text.first().trim_start();
+    first.starts_with("Relative to:") || legend(first).is_some()
+}
+
+/// True if the text begins with blocks of rates.
+pub fn is_blocks(text: &Text) -> bool {
+    let mut lines = text.lines().map(|(_, line)| line.trim()).filter(|line| !line.is_empty());
+    let head = lines.next().is_some_and(|line| file_name(line).is_some());
+    let of_met = ["---", "cpu/o", "base1 "];
+    head && lines.next().is_some_and(|line| !of_met.iter().any(|begin| line.starts_with(begin)))
+}
+
+/// Reads `col-1 : DIR` of tables since 2023, or the earlier `db_1 =TAB DIR`.
+fn legend(line: &str) -> Option<(usize, &str)> {
+    let (name, target) = match line.split_once(" : ") {
+        Some((name, target)) => (name.strip_prefix("col-")?, target),
+        None => {
+            let (name, target) = line.split_once('=')?;
+            (name.strip_prefix("db_")?, target)
+        }
+    };
+    let target = target.trim();
+    let number = name.trim().parse().ok()?;
+    (!target.is_empty()).then_some((number, target))
+}
+
+/// Reads a table with a legend.
+///
+/// # Errors
+///
+/// A legend with a gap, a row with a wrong number of cells, without a name or without a number, a
+/// negative rate, a repeated microbenchmark, a table without rows.
+pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
+    text.at_most(RATES_MAX)?;
+    let mut table = RateTable::default();
+    for (line, row) in text.lines() {
+        let trimmed = row.trim();
+        if trimmed.is_empty() || is_heads(trimmed) || is_heading(trimmed) {
+            continue;
+        }
+        if let Some(baseline) = trimmed.strip_prefix("Relative to:") {
+            table.baseline = Some(baseline.trim().to_owned());
+        } else if let Some((number, target)) = legend(trimmed) {
+            if number != table.targets.len() + 1 {
+                let why = format!("column {number} follows column {}", table.targets.len());
+                return Err(text.malformed(line, why));
+            }
+            if table.targets.iter().any(|other| other == target) {
+                return Err(text.malformed(line, format!("`{target}` has two columns")));
+            }
+            table.targets.push(target.to_owned());
+        } else {
+            let row = rate_row(text, line, row, table.targets.len())?;
+            push_row(text, row, &mut table)?;
+        }
+    }
+    match table.rows.is_empty() {
+        true => Err(text.cut_short("the first row of rates")),
+        false => checked(text, table),
+    }
+}
+
+/// Refuses cells that are neither a number nor a word: `-1`, `-0`, 10^24, `inf` except for a ratio
+/// to zero; and a last row with an incomplete name.
+fn checked(text: &Text, table: RateTable) -> Result<RateTable, ImportError> {
+    let relative = table.is_relative();
+    for row in &table.rows {
+        for (place, cell) in row.cells.iter().enumerate() {
+            let head = row.target.as_ref().or(table.targets.get(place)).map_or("", String::as_str);
+            check_cell(text, row.line, row.first + place, head, cell, relative)?;
+        }
+    }
+    if table.is_blocks() {
+        return Ok(table);
+    }
+    if let Some((last, others)) = table.rows.split_last() {
+        let ranges = others.iter().all(|row| row.step.contains("_range="));
+        let cut = ranges && !others.is_empty() && !last.step.contains("_range=");
+        if cut && !text.is_whole() && last.line == text.len() {
+            let why = format!(
+                "the file is truncated within a row name: `{}` has no `_range=`, unlike all others",
+                last.step
+            );
+            return Err(text.malformed(last.line, why));
+        }
+    }
+    Ok(table)
+}
+
+/// A mistyped folder gives words in published tables; a step without a number fails.
+fn check_cell(
+    text: &Text,
+    line: usize,
+    column: usize,
+    head: &str,
+    cell: &str,
+    relative: bool,
+) -> Result<(), ImportError> {
+    match number::parse(cell) {
+        Ok(_) | Err(Fault::Word) => Ok(()),
+        Err(Fault::Infinite) if relative && cell == "inf" => Ok(()),
+        Err(fault) => Err(text.cell_fault(line, column, head, cell, fault)),
+    }
+}
+
+/// True for `col-1 col-2 …`, `db_1 db_2 …`, also with a heading of the author before or after.
+fn is_heads(line: &str) -> bool {
+    let words = line.split(['\t', ',']).map(str::trim).filter(|word| !word.is_empty());
+    let head = |word: &str| {
+        let number = word.strip_prefix("col-").or_else(|| word.strip_prefix("db_"));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    words.clone().any(head) && words.clone().all(is_word)
+}
+
+/// True for the author's headings between rows: `- point queries`.
+fn is_heading(line: &str) -> bool {
+    line.starts_with("- ") || line.starts_with('#')
+}
+
+/// Reads a row; the name is last in TSV, first in CSV.
+fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateRow, ImportError> {
+    let separator = if row.contains('\t') { '\t' } else { ',' };
+    let row = row.trim_end().trim_end_matches(',');
+    let mut cells: Vec<String> = row.split(separator).map(|cell| cell.trim().to_owned()).collect();
+    if columns == 0 {
+        return Err(text.malformed(line, "a row before the legend (`col-1 : TARGET`)"));
+    }
+    // Tabs or blanks separate a remark from the name.
+    let mut remark = remarks_in(&mut cells, columns, separator);
+    if separator == '\t' && cells.len() > columns + 1 && is_word(&cells[columns]) {
+        let beside = cells.split_off(columns + 1).join(" ");
+        remark = format!("{remark} {beside}").trim().to_owned();
+    }
+    if cells.len() != columns + 1 {
+        let name = if separator == '\t' { cells.last() } else { cells.first() };
+        let named = name.is_some_and(|name| is_word(name));
+        let values = cells.len() - usize::from(named);
+        let (values, columns) = (counted(values, "value"), counted(columns, "column"));
+        let why = format!("{values} for {columns}; is the line truncated?");
+        return Err(text.malformed(line, why));
+    }
+    let name = match separator {
+        '\t' => cells.pop().unwrap_or_default(),
+        _ => cells.remove(0),
+    };
+    let (step, after) = match name.split_once(char::is_whitespace) {
+        Some((step, after)) => (step.to_owned(), after.trim()),
+        None => (name, ""),
+    };
+    if !after.is_empty() {
+        remark = format!("{after} {remark}").trim().to_owned();
+    }
+    if step.is_empty() || !is_word(&step) {
+        return Err(text.malformed(line, "the row has no name of a microbenchmark"));
+    }
+    // In some archives, warm-up steps have words.
+    let words = cells.iter().all(|cell| is_word(cell));
+    if words && !step.contains(".warm") {
+        return Err(text.malformed(line, "the row has no number"));
+    }
+    let first = if separator == '\t' { 1 } else { 2 };
+    Ok(RateRow { line, step, target: None, cells, first, remark })
+}
+
+/// Takes remarks after values off: `0.97 noisy` is 0.97, with the remark `col-2: noisy`.
+fn remarks_in(cells: &mut [String], columns: usize, separator: char) -> String {
+    let first = usize::from(separator != '\t');
+    let mut remarks = Vec::new();
+    for (place, cell) in cells.iter_mut().skip(first).take(columns).enumerate() {
+        let Some((value, words)) = cell.split_once(char::is_whitespace) else { continue };
+        if number::number(value).is_some() && is_word(words) {
+            remarks.push(format!("col-{}: {}", place + 1, words.trim()));
+            *cell = value.to_owned();
+        }
+    }
+    remarks.join("; ")
+}
+
+/// The columns that an author's remark names: 7 for `-> 10.5.29, col7`.
+pub fn columns_in(remark: &str) -> Vec<usize> {
+    let words = remark.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    words
+        .filter_map(|word| word.strip_prefix("col")?.trim_start_matches('-').parse().ok())
+        .collect()
+}
+
+/// True if the text begins with rates whose columns have no names: CSV of the published scripts, or
+/// TSV without its head.
+pub fn is_unnamed(text: &Text) -> bool {
+    let first = text.first();
+    let columns = columns_of(first);
+    columns > 0 && rate_row(text, 1, first, columns).is_ok_and(|row| row.step.contains("_range="))
+}
+
+/// The number of cells in a row besides its name.
+fn columns_of(row: &str) -> usize {
+    let row = row.trim_end().trim_end_matches(',');
+    match row.contains('\t') {
+        true => row.split('\t').take_while(|cell| !cell.contains("_range=")).count(),
+        false => row.split(',').count() - 1,
+    }
+}
+
+/// Reads such a table; its first row has the number of columns.
+///
+/// # Errors
+///
+/// As [`parse_table`].
+pub fn parse_unnamed(text: &Text) -> Result<RateTable, ImportError> {
+    text.at_most(RATES_MAX)?;
+    let mut table = RateTable::default();
+    let columns = columns_of(text.first());
+    for (line, row) in text.lines() {
+        if row.trim().is_empty() || is_heading(row.trim()) {
+            continue;
+        }
+        push_row(text, rate_row(text, line, row, columns)?, &mut table)?;
+    }
+    checked(text, table)
+}
+
+fn push_row(text: &Text, row: RateRow, table: &mut RateTable) -> Result<(), ImportError> {
+    if let Some(other) = table.rows.iter().find(|other| other.step == row.step) {
+        let why = format!("`{}` already has a row, line {}", row.step, other.line);
+        return Err(text.malformed(row.line, why));
+    }
+    table.rows.push(row);
+    Ok(())
+}
+
+/// Reads blocks: a file name, lines `v1 TAB v2 … TAB dir`, a blank line.
+///
+/// # Errors
+///
+/// A line of values before a head or without a target, a varying number of values in a block, a
+/// repeated target, a negative rate, a block without lines, a file without blocks.
+pub fn parse_blocks(text: &Text) -> Result<RateTable, ImportError> {
+    text.at_most(RATES_MAX)?;
+    let mut rows: Vec<RateRow> = Vec::new();
+    // The line and step of the last head, and the number of rows before it.
+    let mut head: Option<(usize, String, usize)> = None;
+    let mut open = false;
+    let is_empty = |head: &Option<(usize, String, usize)>, rows: &[RateRow]| {
+        head.as_ref().filter(|(_, _, before)| *before == rows.len()).map(|(line, ..)| *line)
+    };
+    for (line, row) in text.lines() {
+        let trimmed = row.trim();
+        if trimmed.is_empty() {
+            open = false;
+            continue;
+        }
+        if let Some(name) = file_name(trimmed) {
+            if let Some(line) = is_empty(&head, &rows) {
+                return Err(text.malformed(line, "a block without a line of rates"));
+            }
+            head = Some((line, name.step, rows.len()));
+            open = true;
+            continue;
+        }
+        let Some((_, step, before)) = head.as_ref().filter(|_| open) else {
+            return Err(text.malformed(line, "expected the file name of a microbenchmark (sb.…)"));
+        };
+        let row = block_row(text, line, trimmed, step)?;
+        let targets = rows.iter().filter_map(|row| row.target.as_deref());
+        text.check_label(line, row.target.as_deref().unwrap_or_default(), targets)?;
+        let block = &rows[*before..];
+        if let Some(first) = block.first().filter(|first| first.cells.len() != row.cells.len()) {
+            let rates = counted(row.cells.len(), "rate");
+            let why = format!("{rates}, but the line above has {}", first.cells.len());
+            return Err(text.malformed(line, why));
+        }
+        if let Some(target) = row.target.as_ref()
+            && block.iter().any(|other| other.target == row.target)
+        {
+            return Err(text.malformed(line, format!("`{target}` is already in this block")));
+        }
+        rows.push(row);
+    }
+    if rows.is_empty() || is_empty(&head, &rows).is_some() {
+        return Err(text.cut_short("the rates of the last block"));
+    }
+    checked(text, RateTable { rows, ..RateTable::default() })
+}
+
+/// A line of a block. In some archives, warm-up steps have a word instead of a number.
+fn block_row(text: &Text, line: usize, row: &str, step: &str) -> Result<RateRow, ImportError> {
+    let mut cells: Vec<String> = row.split('\t').map(|cell| cell.trim().to_owned()).collect();
+    let target = cells.pop().filter(|target| !target.is_empty() && is_word(target));
+    if cells.is_empty() || target.is_none() {
+        return Err(text.malformed(line, "expected rates, then the target, separated by tabs"));
+    }
+    let (step, remark) = (step.to_owned(), String::new());
+    Ok(RateRow { line, step, target, cells, first: 1, remark })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn text(text: &str) -> Text {
+        Text::of(Path::new("qps"), text)
+    }
+
+    const TABLE: &str = "col-1 : x.a.pk1\ncol-2 : x.b.pk1\n\ncol-1\tcol-2\n\
+        100\t90\tpoint-query_range=100\n\n7\tinnodb\tscan_range=100\t-> 10.4.8, col2\n";
+
+    #[test]
+    fn headings_and_remarks_of_the_author_are_no_values() {
+        let text_of = "col-1 : x.a.pk1\ncol-2 : x.b.pk1\n\ncol-1\tcol-2\tpoint queries\n\
+            100\t90 noisy disk\tpoint-query_range=100\n- scans\n7\t8\tscan_range=100\n";
+        let table = parse_table(&text(text_of)).unwrap();
+        assert_eq!(table.rows.len(), 2);
+        assert_eq!(table.rows[0].cells, ["100", "90"]);
+        assert_eq!(table.rows[0].remark, "col-2: noisy disk");
+        assert_eq!(columns_in(&table.rows[0].remark), [2]);
+    }
+
+    #[test]
+    fn tables_are_read_by_their_legend() {
+        let table = parse_table(&text(TABLE)).unwrap();
+        assert_eq!(table.targets, ["x.a.pk1", "x.b.pk1"]);
+        assert_eq!(table.rows[0].cells, ["100", "90"]);
+        assert_eq!((table.rows[1].step.as_str(), table.rows[1].line), ("scan_range=100", 7));
+        assert_eq!(table.rows[1].remark, "-> 10.4.8, col2");
+        assert_eq!(parse_table(&text(&TABLE.replace('\n', "\r\n"))).unwrap(), table);
+        let csv = "Relative to: x.a\ncol-1 : x.b\n\nscan_range=100,0.90\nhot-points_range=1,1\n";
+        let table = parse_table(&text(csv)).unwrap();
+        assert_eq!(
+            (table.baseline.as_deref(), table.rows[0].step.as_str()),
+            (Some("x.a"), "scan_range=100")
+        );
+        let old =
+            "db_1 =\tx.a\ndb_2 =\tx.b\n\ndb_1\tdb_2\n1.00\t1.02\tsb.r.qps.scan.range100.pk1\n";
+        assert_eq!(parse_table(&text(old)).unwrap().targets, ["x.a", "x.b"]);
+    }
+
+    #[test]
+    fn faults_of_tables_name_the_line() {
+        let check = |content: &str, expected: &str| {
+            let fault = parse_table(&text(content)).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        };
+        check(&TABLE[..TABLE.find("90").unwrap()], "line 5: 1 value for 2 columns");
+        check("1\t2\tx_range=1\n", "line 1: a row before the legend");
+        check("col-1 : a\ncol-3 : b\n", "line 2: column 3 follows column 1");
+        check("col-1 : a\ncol-2 : a\n", "line 2: `a` has two columns");
+        check("col-1 : a\n\nx\ty_range=1\n", "line 3: the row has no number");
+        check("col-1 : a\n\n1\t2\n", "line 3: the row has no name");
+        check("col-1 : a\n", "line 1: the file ends here");
+        check("col-1 : a\n\n-1\tx_range=1\n", "line 3, column 1: `-1` under `a` is below zero");
+        check("col-1 : a\n\n1\t2\tx_range=1\n", "line 3: 2 values for 1 column");
+        check("col-1 : a\n1\tx_range=1\n2\tx_range=1\n", "line 3: `x_range=1` already has a row");
+    }
+
+    #[test]
+    fn tables_that_somebody_edited_are_read() {
+        let edited = "Relative to: a\ncol-1 : b\ncol-2 : c\n\n- point queries\ncol-1\tcol-2\n\
+            0.99\t1.08\thot-points\n0.97\t1.01\tscan_range=100\t\t\t-> 10.5, make young\n\
+            1.00\t1.26\tread-only_range=10\t\t\n";
+        let table = parse_table(&text(edited)).unwrap();
+        let steps: Vec<&str> = table.rows.iter().map(|row| row.step.as_str()).collect();
+        assert_eq!(steps, ["hot-points", "scan_range=100", "read-only_range=10"]);
+        assert_eq!(table.rows[1].remark, "-> 10.5, make young");
+        assert_eq!((table.rows[2].line, table.rows[2].remark.as_str()), (9, ""));
+        assert!(table.is_relative());
+    }
+
+    #[test]
+    fn tables_without_names_of_columns_are_read() {
+        let csv = "hot-points_range=100,76583,78407\nscan_range=100,5.242,5504,\n";
+        assert!(is_unnamed(&text(csv)) && !is_table(&text(csv)));
+        let table = parse_unnamed(&text(csv)).unwrap();
+        assert_eq!((table.width(), table.is_relative()), (2, false));
+        assert_eq!(table.rows[1].cells, ["5.242", "5504"]);
+        let tsv = "1.00\t0.98\thot-points_range=100\t-> c\n1\tinf\tscan_range=100\n";
+        assert!(is_unnamed(&text(tsv)));
+        assert!(parse_unnamed(&text(tsv)).unwrap().is_relative());
+        for other in ["date,1,2\n", "1\t2\tname\n", "x_range=1\n", "x_range=1,y\n", ""] {
+            assert!(!is_unnamed(&text(other)), "{other}");
+        }
+        let cut = parse_unnamed(&text("a_range=1,1,2\nb_range=1,1\n")).unwrap_err().to_string();
+        assert!(cut.contains("line 2: 1 value for 2 columns"), "{cut}");
+    }
+
+    #[test]
+    fn a_word_in_a_step_that_warms_leaves_ratios_ratios() {
+        let old = "db_1 =\tx.a\ndb_2 =\tx.b\n\ndb_1\tdb_2\nin\tin\tx.warm_range=1\n\
+            1.00\t1.02\ta_range=1\n1\tinf\tb_range=1\n";
+        assert!(parse_table(&text(old)).unwrap().is_relative());
+        assert!(!parse_table(&text(TABLE)).unwrap().is_relative());
+    }
+
+    const BLOCKS: &str = "sb.prepare.o.point-query.warm.range100.pk1\n83333\tx.a\n84033\tx.b\n\n\
+        sb.r.qps.point-query.pre.range100.pk1\n23662\t47107\tx.a\n24021\t48402\tx.b\n";
+
+    #[test]
+    fn blocks_are_read() {
+        assert!(is_blocks(&text(BLOCKS)) && !is_table(&text(BLOCKS)) && is_table(&text(TABLE)));
+        let blocks = parse_blocks(&text(BLOCKS)).unwrap();
+        assert_eq!((blocks.rows.len(), blocks.rows[0].step.as_str()), (4, "load"));
+        let row = &blocks.rows[3];
+        let (line, target) = (row.line, row.target.as_deref());
+        assert_eq!((line, target, &*row.cells.join(" ")), (7, Some("x.b"), "24021 48402"));
+        assert!(!blocks.is_relative());
+        let ratios = parse_blocks(&text("sb.r.qps.x.range1.pk1\n0.99\t1.00\tx.b\n")).unwrap();
+        assert!(ratios.is_relative());
+    }
+
+    #[test]
+    fn faults_of_blocks_name_the_line() {
+        let check = |content: &str, expected: &str| {
+            let fault = parse_blocks(&text(content)).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        };
+        check("1\tx.a\n", "line 1: expected the file name");
+        check("sb.r.qps.x.range1.pk1\n1\t2\tx.a\n1\tx.b\n", "line 3: 1 rate, but the line above");
+        check("sb.r.qps.x.range1.pk1\n17\n", "line 2: expected rates");
+        check("sb.r.qps.x.range1.pk1\n\nsb.r.qps.y.range1.pk1\n1\ta\n", "line 1: a block without");
+        check("sb.r.qps.x.range1.pk1\n", "line 1: the file ends here");
+        check("sb.r.qps.x.range1.pk1\n1\ta\n2\ta\n", "line 3: `a` is already in this block");
+        check("sb.r.qps.x.range1.pk1\n-1\ta\n", "line 2, column 1: `-1` under `a` is below zero");
+    }
+}
