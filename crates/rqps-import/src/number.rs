@@ -137,7 +137,7 @@ pub(crate) fn each_second(reports: &[(f64, f64)]) -> bool {
 }
 
 /// RFC 3339 of a date of this form (strftime) whose time zone nobody names.
-pub fn rfc3339(date: &str, form: &str) -> Option<String> {
+pub(crate) fn rfc3339(date: &str, form: &str) -> Option<String> {
     let date = jiff::civil::DateTime::strptime(form, date).ok()?;
     Some(date.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }

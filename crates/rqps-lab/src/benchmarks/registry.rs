@@ -48,7 +48,7 @@ pub fn of(workload: &Workload) -> &'static BenchmarkSpec {
         BenchmarkParameters::Insert(_) => &insert::SPEC,
         BenchmarkParameters::Kv(_) => &kv::SPEC,
         BenchmarkParameters::Vector(_) => &vector::SPEC,
-        BenchmarkParameters::Sql(_) => &custom::SQL,
+        BenchmarkParameters::Sql(_) => &sql::SPEC,
         BenchmarkParameters::Pgbench(_) => &pgbench::SPEC,
         BenchmarkParameters::Ycsb(_) => &ycsb::SPEC,
         BenchmarkParameters::Lua(_) => &lua::SPEC,
