@@ -162,7 +162,11 @@ impl Cache {
         let lock = opened.map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied
             | io::ErrorKind::ReadOnlyFilesystem
-            | io::ErrorKind::NotFound => Reason::CacheReadOnly { root: self.root.clone() },
+            | io::ErrorKind::NotFound => Reason::Setup(format!(
+                "it is not in the cache {}, which is not writable; fetch it with `rqps get` as \
+                 the owner of the cache, or name another folder with RQPS_CACHE",
+                self.root.display()
+            )),
             _ => Reason::io("open the lock", &path)(error),
         })?;
         let mut waiting = false;

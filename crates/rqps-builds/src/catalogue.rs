@@ -136,7 +136,9 @@ pub(super) fn check_version(dbms: Dbms, asked: &Version) -> Result<(), Reason> {
     let digit = text.starts_with(|first: char| first.is_ascii_digit());
     match digit && text.bytes().all(allowed) {
         true => Ok(()),
-        false => Err(Reason::NotAVersion { dbms, version: text.to_string() }),
+        false => Err(Reason::Build(format!(
+            "{text:?} is not a version; `rqps builds {dbms}` lists versions"
+        ))),
     }
 }
 
@@ -244,11 +246,15 @@ pub(super) fn tried(
     }
     Err(match variant {
         Some(variant) => {
-            let known: Vec<String> = entries.iter().map(Entry::word).collect();
-            let variant = variant.to_string();
-            Reason::NoVariant { dbms, variant, known: known.join(", ") }
+            let known = words(entries.iter().map(Entry::word).collect());
+            Reason::Build(format!(
+                "no known package of that version of {dbms} with {variant}{known}; install one \
+                 and name its tree with {dbms}=PATH"
+            ))
         }
-        None if !spec.instead.is_empty() => Reason::NotByVersion { dbms, instead: spec.instead },
+        None if !spec.instead.is_empty() => {
+            Reason::Build(format!("rqps cannot fetch {dbms} by version; write {}", spec.instead))
+        }
         None => no_package(dbms, machine),
     })
 }
@@ -261,7 +267,15 @@ pub(super) fn no_package(dbms: Dbms, machine: Machine) -> Reason {
         known = known_on(None, machine).iter().map(|entry| entry.dbms.to_string()).collect();
         known.dedup();
     }
-    Reason::NoPackage { dbms, machine: machine.name(), known: known.join(", ") }
+    let (machine, known) = (machine.name(), words(known));
+    Reason::Build(format!(
+        "no known package of that version of {dbms} for {machine}{known}; install {dbms} and name \
+         its tree with {dbms}=PATH"
+    ))
+}
+
+fn words(known: Vec<String>) -> String {
+    if known.is_empty() { String::new() } else { format!(" (known: {})", known.join(", ")) }
 }
 
 fn resolved(entry: &Entry, said: Option<String>) -> Resolved {

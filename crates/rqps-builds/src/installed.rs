@@ -1,11 +1,9 @@
 //! `DBMS=PATH`: a tree that somebody installed or built, or SQLite's shared library.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::Reason;
+use crate::error::{Reason, real};
 use crate::inspect;
 use crate::layout;
 use crate::progress::Progress;
@@ -14,12 +12,9 @@ use rqps_model::build::{Build, Dbms, Manifest, Version};
 
 /// The build at a path: the root of a tree, its folder of programs, or the server itself.
 pub(super) fn build(dbms: Dbms, path: &Path, progress: &mut Progress<'_>) -> Result<Build, Reason> {
-    let real = path.canonicalize().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Reason::NoSuchPath { path: path.to_path_buf() },
-        _ => Reason::io("find", path)(error),
-    })?;
+    let real = real(path)?;
     match spec::of(dbms).map(|spec| &spec.form) {
-        Some(BuildForm::Scripted) | None => Err(Reason::NotByPath { dbms }),
+        Some(BuildForm::Scripted) | None => Err(not_by_path(dbms)),
         Some(BuildForm::Library(form)) => library(dbms, form, path, &real, progress),
         Some(BuildForm::Server(form)) => tree(dbms, form, path, &real, progress),
     }
@@ -34,7 +29,7 @@ pub fn files_of(dbms: Dbms, path: &Path) -> Result<PathBuf, Reason> {
     const SYSTEM: [&str; 3] = ["/", "/usr", "/usr/local"];
     let real = path.canonicalize().map_err(Reason::io("find", path))?;
     match spec::of(dbms).map(|spec| &spec.form) {
-        Some(BuildForm::Scripted) | None => Err(Reason::NotByPath { dbms }),
+        Some(BuildForm::Scripted) | None => Err(not_by_path(dbms)),
         Some(BuildForm::Library(_)) => Ok(real),
         Some(BuildForm::Server(form)) => {
             let (root, server) = find(dbms, form, path, &real)?;
@@ -53,23 +48,14 @@ fn tree(
 ) -> Result<Build, Reason> {
     let (root, server) = find(dbms, form, path, real)?;
     let reported = inspect::reported(&server, dbms)?;
-    let (found, version) = inspect::parse_reported(&reported).ok_or_else(|| {
+    let (reports, version) = inspect::parse_reported(&reported).ok_or_else(|| {
         let said = format!("it reports {reported:?}, which is not a server version");
-        Reason::Unrunnable { binary: server.clone(), said }
+        inspect::unrunnable(&server, &said)
     })?;
-    if found != dbms {
-        return Err(Reason::OtherDbms { path: path.to_path_buf(), dbms, found });
+    if reports != dbms {
+        return Err(Reason::other_dbms(path, dbms, reports));
     }
-    let manifest = Manifest {
-        dbms,
-        version,
-        reported,
-        origin: root.display().to_string(),
-        sha256: Some(inspect::sha256(&server, progress)?),
-        compiler: inspect::compiler(&server),
-        packages: BTreeMap::new(),
-    };
-    Ok(Build { root: Some(root), manifest })
+    found(dbms, version, reported, root, &server, progress)
 }
 
 /// Root of the tree and its server. The other servers that are there instead are named.
@@ -96,7 +82,7 @@ fn find(
         .into_iter()
         .find(|other| roots.iter().flatten().any(|root| layout::server(root, *other).is_some()));
     if let Some(found) = other {
-        return Err(Reason::OtherDbms { path: path.to_path_buf(), dbms, found });
+        return Err(Reason::other_dbms(path, dbms, found));
     }
     let names = layout::server_names(dbms).join(" or ");
     let looked = format!(
@@ -104,7 +90,7 @@ fn find(
          install` makes one, Debian's is {})",
         form.installed_at
     );
-    Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked })
+    Err(not_a_dbms(path, dbms, &looked))
 }
 
 /// A server binary was named: its tree is the folder above its folder.
@@ -113,11 +99,11 @@ fn from_binary(dbms: Dbms, path: &Path, real: &Path) -> Result<(PathBuf, PathBuf
     if !layout::server_names(dbms).contains(&name) {
         let mut all = Dbms::ALL.into_iter();
         if let Some(found) = all.find(|other| layout::server_names(*other).contains(&name)) {
-            return Err(Reason::OtherDbms { path: path.to_path_buf(), dbms, found });
+            return Err(Reason::other_dbms(path, dbms, found));
         }
         let names = layout::server_names(dbms).join(" or ");
         let looked = format!("the server program is {names}");
-        return Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked });
+        return Err(not_a_dbms(path, dbms, &looked));
     }
     let folder = real.parent().unwrap_or(real);
     match folder.parent() {
@@ -126,9 +112,17 @@ fn from_binary(dbms: Dbms, path: &Path, real: &Path) -> Result<(PathBuf, PathBuf
             let looked = "the server is not in the bin, sbin or libexec of a tree; run `make \
                           install` and name that tree"
                 .to_string();
-            Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked })
+            Err(not_a_dbms(path, dbms, &looked))
         }
     }
+}
+
+fn not_a_dbms(path: &Path, dbms: Dbms, looked: &str) -> Reason {
+    Reason::Build(format!("{} is not an installed {dbms}: {looked}", path.display()))
+}
+
+fn not_by_path(dbms: Dbms) -> Reason {
+    Reason::Build(format!("{dbms} takes no path; write {dbms}@1"))
 }
 
 fn is_program_folder(path: &Path) -> bool {
@@ -145,11 +139,7 @@ fn library(
     real: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<Build, Reason> {
-    let not = |looked: &str| Reason::NotADbms {
-        path: path.to_path_buf(),
-        dbms,
-        looked: looked.to_string(),
-    };
+    let not = |looked: &str| not_a_dbms(path, dbms, looked);
     let metadata = fs::metadata(real).map_err(Reason::io("look at", real))?;
     if !metadata.is_file() || metadata.len() > form.bytes_max {
         return Err(not(form.example));
@@ -173,16 +163,24 @@ fn library(
             (version.to_string(), UNKNOWN.to_string())
         }
     };
+    found(dbms, Version::new(version), reported, real.to_path_buf(), real, progress)
+}
+
+/// The build at a root, with the facts of its main binary.
+fn found(
+    dbms: Dbms,
+    version: Version,
+    reported: String,
+    root: PathBuf,
+    binary: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<Build, Reason> {
     let manifest = Manifest {
-        dbms,
-        version: Version::new(version),
-        reported,
-        origin: real.display().to_string(),
-        sha256: Some(inspect::sha256(real, progress)?),
-        compiler: inspect::compiler(real),
-        packages: BTreeMap::new(),
+        sha256: Some(inspect::sha256(binary, progress)?),
+        compiler: inspect::compiler(binary),
+        ..Manifest::new(dbms, version, reported, root.display().to_string())
     };
-    Ok(Build { root: Some(real.to_path_buf()), manifest })
+    Ok(Build { root: Some(root), manifest })
 }
 
 /// The reported version of a library whose file does not tell it.

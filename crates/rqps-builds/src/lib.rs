@@ -28,7 +28,6 @@ mod pins;
 mod pip;
 mod progress;
 pub mod source;
-mod source_fault;
 mod unpack;
 
 pub use cache::{Cache, closed_folder};
@@ -38,4 +37,3 @@ pub use fetch::{fetch, obtain, obtain_with};
 pub use find::{Found, Wanted, find};
 pub use installed::files_of;
 pub use progress::{Hear, Said};
-pub use source_fault::SourceFault;

@@ -1,114 +1,33 @@
 //! Finds shared libraries that a program needs and this host lacks, with their Debian packages.
 //!
-//! Asked only when a program does not start. The search is that of ld.so(8), without the
-//! environment: DT_RPATH of the file and of those that need it, DT_RUNPATH, the cache of ldconfig,
-//! the system's own folders.
+//! Asked only when a program does not start. The loader lists them, as it does for ldd(1).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 
-use crate::elf::{self, Elf};
-use rqps_host::child::{self, ChildTask};
-use rqps_host::command_output;
+use rqps_host::{child, command_output};
 
-/// The default folders of libraries; the multiarch folders are Debian's.
-const SYSTEM_FOLDERS: [&str; 8] = [
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib/aarch64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/lib64",
-    "/usr/lib64",
-    "/lib",
-    "/usr/lib",
-];
+/// The loaders of the processors that builds are made for.
+const LOADERS: [&str; 2] = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
 
 /// The libraries that the program needs, itself or through another library, and that cannot be
-/// found: name and advice. Empty if the file is no ELF file.
+/// found: name and advice. Empty if the file is no program.
 pub(super) fn missing(program: &Path) -> Vec<(String, String)> {
-    let found = search(program, &host_libraries());
-    found.into_iter().map(|name| (name.clone(), advice(&name))).collect()
+    let loader = LOADERS.iter().map(Path::new).find(|loader| loader.exists());
+    let listed = loader.and_then(|loader| {
+        let mut command = child::stranger(loader).ok()?;
+        // It maps the files and starts nothing.
+        command.env("LD_TRACE_LOADED_OBJECTS", "1").arg(program);
+        command_output::run(command).ok()
+    });
+    let listed = listed.map(|listed| listed.output).unwrap_or_default();
+    let names: BTreeSet<&str> = not_found(&listed).collect();
+    names.into_iter().map(|name| (name.to_owned(), advice(name))).collect()
 }
 
-fn search(program: &Path, host: &BTreeMap<String, Vec<PathBuf>>) -> BTreeSet<String> {
-    let mut missing = BTreeSet::new();
-    let mut seen = BTreeSet::new();
-    // A file and the RPATH folders of those through which it was reached.
-    let mut open: Vec<(PathBuf, Vec<PathBuf>)> = vec![(program.to_path_buf(), Vec::new())];
-    while let Some((path, inherited)) = open.pop() {
-        let Ok(Some(elf)) = elf::read(&path) else { continue };
-        let origin = path.parent().unwrap_or(Path::new("/"));
-        let expand = |folders: &[String]| -> Vec<PathBuf> {
-            let origin = origin.to_string_lossy();
-            let expanded = folders.iter();
-            expanded
-                .map(|f| f.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into())
-                .collect()
-        };
-        // DT_RPATH is ignored in a file that has a DT_RUNPATH.
-        let mut rpath = inherited.clone();
-        if elf.runpath.is_empty() {
-            rpath.splice(0..0, expand(&elf.rpath));
-        }
-        let mut folders = if elf.runpath.is_empty() { rpath.clone() } else { Vec::new() };
-        folders.extend(expand(&elf.runpath));
-        for name in &elf.needed {
-            // The loader is not searched for: the kernel started it by its path.
-            if name.starts_with("ld-linux") || !seen.insert(name.clone()) {
-                continue;
-            }
-            match find(name, &elf, &folders, host) {
-                Some(found) => open.push((found, rpath.clone())),
-                None => {
-                    missing.insert(name.clone());
-                }
-            }
-        }
-    }
-    missing
-}
-
-fn find(
-    name: &str,
-    by: &Elf,
-    folders: &[PathBuf],
-    host: &BTreeMap<String, Vec<PathBuf>>,
-) -> Option<PathBuf> {
-    let own = folders.iter().map(|folder| folder.join(name));
-    let cached = host.get(name).into_iter().flatten().cloned();
-    let system = SYSTEM_FOLDERS.iter().map(|folder| Path::new(folder).join(name));
-    // A library for another processor is passed over, as the loader does.
-    own.chain(cached)
-        .chain(system)
-        .find(|path| matches!(elf::read(path), Ok(Some(elf)) if elf.machine == by.machine))
-}
-
-/// Name → paths, from `ldconfig -p`; empty without it.
-fn host_libraries() -> BTreeMap<String, Vec<PathBuf>> {
-    // Debian keeps it out of the path of ordinary users.
-    for program in ["ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"] {
-        let mut command = child::command(program, ChildTask::Work);
-        command.arg("-p");
-        if let Ok(answer) = command_output::run(command)
-            && answer.success()
-        {
-            return parse_ldconfig(&answer.output);
-        }
-    }
-    BTreeMap::new()
-}
-
-/// Lines such as `libz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1`.
-pub(super) fn parse_ldconfig(text: &str) -> BTreeMap<String, Vec<PathBuf>> {
-    let mut libraries: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for line in text.lines() {
-        if let Some((left, path)) = line.split_once(" => ")
-            && let Some(name) = left.split_whitespace().next()
-        {
-            libraries.entry(name.to_string()).or_default().push(PathBuf::from(path.trim()));
-        }
-    }
-    libraries
+/// The names in lines such as `libz.so.1 => not found`.
+pub(super) fn not_found(listed: &str) -> impl Iterator<Item = &str> {
+    listed.lines().filter_map(|line| line.trim().strip_suffix(" => not found"))
 }
 
 /// Library and Debian package, where the one does not follow from the other.
@@ -178,7 +97,6 @@ fn by_rule(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::tests::made;
 
     #[test]
     fn advice_names_the_package() {
@@ -196,38 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn ldconfig_is_understood() {
-        let text = "2 libs found in cache `/etc/ld.so.cache'\n\
-                    \tlibz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1\n\
-                    \tlibz.so.1 (libc6) => /lib/i386-linux-gnu/libz.so.1\n";
-        let libraries = parse_ldconfig(text);
-        assert_eq!(libraries["libz.so.1"].len(), 2);
-        assert_eq!(libraries["libz.so.1"][0], Path::new("/lib/x86_64-linux-gnu/libz.so.1"));
-    }
-
-    #[test]
-    fn libraries_are_searched_as_the_loader_does() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        std::fs::create_dir_all(root.join("bin")).unwrap();
-        std::fs::create_dir_all(root.join("lib")).unwrap();
-        let write = |name: &str, needed: &[&str], runpath: &str| {
-            std::fs::write(root.join(name), made(b"GCC\0", needed, runpath)).unwrap();
-        };
-        let needed = ["libnear.so.1", "libhost.so.1", "libgone.so.1", "ld-linux-x86-64.so.2"];
-        write("bin/server", &needed, "$ORIGIN/../lib");
-        // RUNPATH is not inherited: what libnear needs is not searched for in lib.
-        write("lib/libnear.so.1", &["libbeside.so.1", "libgone2.so.1"], "");
-        write("lib/libbeside.so.1", &[], "");
-        write("libhost.so.1", &[], "");
-        let host = BTreeMap::from([("libhost.so.1".to_string(), vec![root.join("libhost.so.1")])]);
-        let missing: Vec<String> = search(&root.join("bin/server"), &host).into_iter().collect();
-        assert_eq!(missing, ["libbeside.so.1", "libgone.so.1", "libgone2.so.1"]);
+    fn the_list_of_the_loader_is_understood() {
+        let listed = "\tlinux-vdso.so.1 (0x00007ff288723000)\n\tlibodd.so.9 => not found\n\
+                      \tlibz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007ff28852b000)\n";
+        assert!(not_found(listed).eq(["libodd.so.9"]));
     }
 
     #[test]
     fn what_runs_lacks_nothing() {
-        assert_eq!(missing(Path::new("/proc/self/exe")), []);
+        assert_eq!(missing(&std::env::current_exe().unwrap()), []);
         assert_eq!(missing(Path::new("/etc/passwd")), []);
     }
 }

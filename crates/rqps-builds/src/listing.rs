@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::cache::Cache;
 use crate::catalogue::{self, Entry};
+use crate::client::Fetch;
 use crate::clients::PackageClients;
 use crate::error::{ObtainError, Reason};
 use crate::maven;
@@ -43,7 +44,7 @@ pub fn releases(
     let mut progress = Progress::new(progress, &clients.stop);
     let path = path_of(cache, &artifact);
     if refresh || !is_fresh(&path) {
-        match ask(clients, dbms, (&artifact, &path), cache, refresh, &mut progress) {
+        match ask(clients, dbms, &artifact, &path, cache, refresh, &mut progress) {
             Ok(()) => {}
             Err(Reason::Network { said, .. }) if path.is_file() => progress.note(&format!(
                 "the repository of {artifact} cannot be reached ({said}); this list is an older one"
@@ -116,7 +117,8 @@ fn is_fresh(path: &Path) -> bool {
 fn ask(
     clients: &PackageClients,
     dbms: Dbms,
-    (artifact, path): (&str, &Path),
+    artifact: &str,
+    path: &Path,
     cache: &Cache,
     refresh: bool,
     progress: &mut Progress<'_>,
@@ -129,7 +131,7 @@ fn ask(
     progress.begin(&format!("asking for the releases of {artifact}"));
     let coordinates = format!("{artifact}:LATEST:pom");
     let into = folder.package();
-    let fetch = maven::Fetch { client: &clients.mvn, coordinates: &coordinates, dbms, into };
+    let fetch = Fetch { client: &clients.mvn, coordinates: &coordinates, dbms, into };
     let versions = maven::versions(&fetch, refresh, progress)?;
     let made = folder.tree();
     fs::write(&made, versions.join("\n") + "\n").map_err(Reason::io("write", &made))?;

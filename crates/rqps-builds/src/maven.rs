@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::client;
+use crate::client::{self, Fetch, line_with};
 use crate::error::Reason;
 use crate::progress::Progress;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::CommandOutput;
-use rqps_model::build::Dbms;
 
 /// Words by which mvn says that it cannot reach a repository, the most telling first.
 const UNREACHABLE: [&str; 8] = [
@@ -21,18 +20,6 @@ const UNREACHABLE: [&str; 8] = [
     "Could not transfer ",
     "No plugin found for prefix",
 ];
-
-/// A file to fetch: coordinates, client, destination.
-pub(super) struct Fetch<'a> {
-    /// The program: `mvn`, or a path.
-    pub(super) client: &'a Path,
-    /// `GROUP:ARTIFACT:VERSION[:TYPE[:CLASSIFIER]]`.
-    pub(super) coordinates: &'a str,
-    /// For messages.
-    pub(super) dbms: Dbms,
-    /// An empty folder.
-    pub(super) into: &'a Path,
-}
 
 /// Has the client put the package file into the folder, and returns the file.
 pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<PathBuf, Reason> {
@@ -78,12 +65,8 @@ pub(super) fn versions(
     let said = ended.said();
     let found = lists(&said, fetch.coordinates);
     if found.is_empty() {
-        return Err(Reason::ClientFailed {
-            client: name(fetch),
-            ended: "succeeded but left no list of versions".to_string(),
-            coordinates: fetch.coordinates.to_string(),
-            said: "no maven-metadata file of it in the local repository".to_string(),
-        });
+        let said = "no maven-metadata file of it in the local repository";
+        return Err(fetch.failed("succeeded but left no list of versions", said));
     }
     Ok(found)
 }
@@ -118,10 +101,6 @@ pub(super) fn in_list(xml: &str) -> Vec<String> {
     texts.map(|(version, _)| version.trim().to_string()).collect()
 }
 
-fn name(fetch: &Fetch<'_>) -> String {
-    fetch.client.display().to_string()
-}
-
 /// Tells a version that does not exist from a repository that cannot be reached, by mvn's words.
 fn classify(fetch: &Fetch<'_>, ended: &CommandOutput) -> Reason {
     let said = ended.said();
@@ -129,34 +108,23 @@ fn classify(fetch: &Fetch<'_>, ended: &CommandOutput) -> Reason {
     let artifact =
         format!("{}:{}:", parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let about_it = |line: &str, words: &str| line.contains(words) && line.contains(&artifact);
-    let lines = || said.lines();
     // The second form is a refusal that mvn remembers from an earlier attempt.
-    if lines().any(|line| {
+    if said.lines().any(|line| {
         about_it(line, "Could not find artifact ") || about_it(line, " was not found in ")
     }) {
-        return Reason::NoSuchVersion {
-            dbms: fetch.dbms,
-            coordinates: fetch.coordinates.to_string(),
-        };
+        return fetch.no_such_version();
     }
-    let line = UNREACHABLE.iter().find_map(|words| lines().find(|line| line.contains(words)));
-    if let Some(line) = line {
-        return Reason::Network { client: name(fetch), said: shortened(line), dbms: fetch.dbms };
+    if let Some(line) = line_with(&said, &UNREACHABLE) {
+        return fetch.no_network(gist(line));
     }
-    let last = lines().find(|line| line.contains("[ERROR]")).or_else(|| lines().last());
-    Reason::ClientFailed {
-        client: name(fetch),
-        ended: ended.how(),
-        coordinates: fetch.coordinates.to_string(),
-        said: last.map_or("no message".to_string(), shortened),
-    }
+    let last = line_with(&said, &["[ERROR]"]).or_else(|| said.lines().last());
+    fetch.failed(&ended.how(), last.map_or("no message", gist))
 }
 
 /// The gist of a long line: what follows the name of the goal that failed.
-fn shortened(line: &str) -> String {
+fn gist(line: &str) -> &str {
     let line = line.split_once("[ERROR] ").map_or(line, |(_, rest)| rest).trim();
-    let gist = line.split_once("on project standalone-pom: ").map_or(line, |(_, gist)| gist);
-    client::shortened(gist)
+    line.split_once("on project standalone-pom: ").map_or(line, |(_, gist)| gist)
 }
 
 /// The one file that the client left.
@@ -171,12 +139,10 @@ fn package_file(fetch: &Fetch<'_>, said: &str) -> Result<PathBuf, Reason> {
     }
     match (files.pop(), files.is_empty()) {
         (Some(file), true) => Ok(file),
-        _ => Err(Reason::ClientFailed {
-            client: name(fetch),
-            ended: "succeeded but left no package file".to_string(),
-            coordinates: fetch.coordinates.to_string(),
-            said: said.lines().last().map_or("no message".to_string(), shortened),
-        }),
+        _ => {
+            let last = said.lines().last().map_or("no message", gist);
+            Err(fetch.failed("succeeded but left no package file", last))
+        }
     }
 }
 

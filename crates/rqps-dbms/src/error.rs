@@ -100,6 +100,10 @@ pub enum DbmsError {
 }
 
 impl DbmsError {
+    pub(super) fn ended(doing: String, what: String) -> DbmsError {
+        DbmsError::Ended { doing, what, tail: String::new(), hint: String::new() }
+    }
+
     /// For `map_err` on file operations.
     pub(super) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> DbmsError {
         let doing = doing.into();

@@ -1,28 +1,21 @@
 //! A server that somebody else runs, by its DSN. It is not started, paused or stopped, none of its
 //! settings is changed, and of its data nothing but tables that rqps made for this plan is touched.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::connection::{ControlConnection, connect, one_value};
+use crate::connection::{ControlConnection, connect, connector, one_value};
 use crate::control::ControlPlane;
 use crate::error::DbmsError;
 use crate::guest::{self, Guest, Ownership, Theirs};
-use crate::server_settings::server_settings;
-use crate::settle::SettleLoad;
 use crate::site::Interrupt;
-use crate::spec::{Connect, GuestCalls, GuestSettle, guest_calls};
+use crate::spec::guest_calls;
+use crate::sql_server::{ServerCalls, SqlServer};
 use rqps_host::process::{name_of, owner_of_unix_socket};
 use rqps_model::compatible::CompatibleServer;
 use rqps_model::dialect::{Dialect, SERVER_ONLY};
 use rqps_model::endpoint::{Address, Endpoint, Login, TlsMode};
 use rqps_model::guest::GuestPlace;
 use rqps_text::{ChangedRelation, elsewhere, place_query};
-use rqps_wire::WireError;
-
-/// Time limit for connecting.
-const CONNECT: Duration = Duration::from_secs(30);
 
 /// So often at most the server is asked whether it is there, however often the lab looks.
 const PING_PAUSE: Duration = Duration::from_millis(500);
@@ -40,7 +33,7 @@ pub struct VisitorLoad {
 /// A server that is there already, with the place of rqps's tables on it.
 pub struct External {
     dialect: Dialect,
-    calls: &'static GuestCalls,
+    calls: &'static dyn ServerCalls,
     address: Address,
     login: Login,
     guest: Guest,
@@ -128,7 +121,7 @@ impl External {
     pub fn survey_load(&mut self, load: &VisitorLoad) -> Result<String, DbmsError> {
         self.look()?;
         // It must see what the load will see.
-        let mut session = connect(self.dialect, &self.address, &self.login, CONNECT)
+        let mut session = connect(self.dialect, &self.address, &self.login)
             .map_err(DbmsError::sql(self.doing("connect to")))?;
         if let Some(place) = &load.place {
             let own = one_value(&mut *session, place_query(self.dialect));
@@ -167,7 +160,7 @@ impl External {
         if self.compatible.is_some() {
             return Ok(());
         }
-        let mut session = connect(self.dialect, &self.address, &self.login, CONNECT)
+        let mut session = connect(self.dialect, &self.address, &self.login)
             .map_err(DbmsError::sql(self.doing("connect to")))?;
         self.address = self.address.settled(session.is_encrypted());
         if self.dialect == Dialect::Postgres {
@@ -279,15 +272,10 @@ impl External {
         // Postgres takes the database of the user's name if none is named.
         let database = if database.is_empty() { user } else { database };
         let connect = || {
-            connect(self.dialect, &self.address, &self.login, CONNECT)
+            connect(self.dialect, &self.address, &self.login)
                 .map_err(DbmsError::sql(self.doing("connect to")))
         };
         work(&Theirs { dialect: self.dialect, user, database, connect: &connect })
-    }
-
-    /// A session that sees rqps's tables.
-    fn session(&self, doing: &str) -> Result<Box<dyn ControlConnection>, DbmsError> {
-        self.connector()().map_err(DbmsError::sql(self.doing(doing)))
     }
 
     fn doing(&self, what: &str) -> String {
@@ -297,25 +285,28 @@ impl External {
     /// The login of sessions that see rqps's tables.
     fn login(&self) -> Login {
         let mut login = self.login.clone();
-        if let Some(claim) = self.claim.as_ref().filter(|_| self.calls.place_is_database) {
+        if let Some(claim) = self.claim.as_ref().filter(|_| self.calls.place_is_database()) {
             claim.name().clone_into(&mut login.database);
         }
         login
     }
 
-    /// Connects again, for threads.
-    fn connector(&self) -> Connect {
-        let (dialect, address, login) = (self.dialect, self.address.clone(), self.login());
+    /// On which each session begins in the place of rqps, if it has one.
+    fn sql_server(&self) -> SqlServer {
         let mut setup = self.session_setup(false);
+        // Where no place of its own keeps others' functions out of its way.
         if setup.is_empty() && !self.open_schemas.is_empty() {
-            // The user's own statements see the user's schemas; those of rqps need none of them.
             setup.push(SERVER_ONLY.to_owned());
         }
-        Arc::new(move || {
-            let mut session = connect(dialect, &address, &login, CONNECT)?;
-            setup.iter().try_for_each(|sql| session.run(sql))?;
-            Ok(session)
-        })
+        SqlServer {
+            calls: self.calls,
+            dialect: self.dialect,
+            connect: connector(self.dialect, self.address.clone(), self.login(), setup),
+            name: format!("the server at {} as {}", self.address, self.login.user),
+            interrupt: self.interrupt.clone(),
+            is_own: false,
+            compatible: self.compatible(),
+        }
     }
 }
 
@@ -339,7 +330,7 @@ impl ControlPlane for External {
             claim.take(&self.guest)?;
             self.claim = Some(claim);
         }
-        let mut session = self.session("connect to")?;
+        let mut session = self.sql_server().session("connect to")?;
         self.pid = find_pid(self.calls, &self.address, &mut *session);
         Ok(())
     }
@@ -367,65 +358,18 @@ impl ControlPlane for External {
         Some(place)
     }
 
+    fn sql(&self) -> Option<SqlServer> {
+        Some(self.sql_server())
+    }
+
     fn server_pid(&self) -> Option<u32> {
         self.pid
-    }
-
-    fn reported_version(&mut self) -> Result<String, DbmsError> {
-        let mut session = self.session("ask the version of")?;
-        let doing = self.doing("ask the version of");
-        let version = (self.calls.reported_version)(&mut *session, &doing)?;
-        Ok(self.compatible().map_or_else(|| version.clone(), |server| server.reported(&version)))
-    }
-
-    /// A compatible server is another product, whose settings may have another meaning.
-    fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
-        if self.compatible().is_some() {
-            return Ok(None);
-        }
-        let mut session = self.session("ask the assertions of")?;
-        (self.calls.debug_build)(&mut *session, &self.doing("ask the assertions of"))
-    }
-
-    fn server_settings(&mut self) -> Result<BTreeMap<String, String>, DbmsError> {
-        let mut session = self.session("ask the settings of")?;
-        let doing = self.doing("ask the settings of");
-        server_settings(&mut *session, self.dialect).map_err(DbmsError::sql(doing))
-    }
-
-    fn settle(
-        &mut self,
-        load: &SettleLoad,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(), DbmsError> {
-        let (interrupt, doing) = (&self.interrupt, &self.doing("settle"));
-        let (connect, compatible) = (self.connector(), self.compatible());
-        let guest = GuestSettle { load, interrupt, doing, connect, compatible };
-        (self.calls.settle)(&guest, progress)
-    }
-
-    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
-        let mut session = self.session("read the status of")?;
-        let files = (self.calls.status)(&mut *session);
-        if let (Some(server), Err(error @ WireError::Server { .. })) = (self.compatible(), &files) {
-            // It has not all that the dialect's own server tells.
-            let text = format!("{} does not tell its status: {error}\n", server.name);
-            return Ok(vec![("status.txt".to_owned(), text)]);
-        }
-        files.map_err(DbmsError::sql(self.doing("read the status of")))
-    }
-
-    fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
-        let mut session =
-            self.session("read the counters of").map_err(|error| error.to_string())?;
-        let counters = (self.calls.counters)(&mut *session, quiet);
-        counters.map_err(|error| error.to_string())
     }
 
     fn check(&mut self) -> Result<(), DbmsError> {
         let Some(claim) = &mut self.claim else {
             if !self.is_visitor() || self.pinged.elapsed() >= PING_PAUSE {
-                self.session("reach")?;
+                self.sql_server().session("reach")?;
                 self.pinged = Instant::now();
             }
             return Ok(());
@@ -454,17 +398,17 @@ impl ControlPlane for External {
 /// unix socket; over loopback by what the server says of itself. A pid is only believed if a
 /// process of that id has a server's name, since a server in a container counts otherwise.
 fn find_pid(
-    calls: &GuestCalls,
+    calls: &dyn ServerCalls,
     address: &Address,
     session: &mut dyn ControlConnection,
 ) -> Option<u32> {
     let pid = match address {
         Address::Unix(path) => owner_of_unix_socket(path),
-        Address::Tcp { host, .. } if is_loopback(host) => (calls.pid)(session),
+        Address::Tcp { host, .. } if is_loopback(host) => calls.pid(session),
         Address::Tcp { .. } => None,
     }?;
     let name = name_of(pid)?;
-    calls.processes.iter().any(|known| name.starts_with(known)).then_some(pid)
+    calls.processes().iter().any(|known| name.starts_with(known)).then_some(pid)
 }
 
 /// True for a name or an address that means the local host.

@@ -18,6 +18,7 @@ mod fake;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guest;
+mod library_process;
 mod log;
 mod mariadb;
 mod mysql;
@@ -30,6 +31,7 @@ mod settle;
 mod site;
 pub mod spec;
 mod speedb;
+mod sql_server;
 mod sqlite;
 mod user_configs;
 

@@ -5,10 +5,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::connection::ControlConnection;
 use crate::error::DbmsError;
 use crate::site::Interrupt;
-use rqps_wire::WireError;
+use crate::sql_server::SqlServer;
 
 /// Sessions that do maintenance at the same time.
 const PARALLEL: usize = 16;
@@ -49,46 +48,37 @@ impl SettleLoad {
 
 /// Runs `statement(table)` for all tables, several at a time, each on a session of its own. Returns
 /// when all are done, with the first error.
-pub(super) fn on_all_tables<C, S>(
-    tables: Vec<String>,
-    interrupt: &Interrupt,
-    doing: &str,
-    connect: C,
-    statement: S,
-) -> Result<(), DbmsError>
-where
-    C: Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static,
-    S: Fn(&str) -> String + Clone + Send + 'static,
-{
+pub(super) fn on_all_tables(
+    server: &SqlServer,
+    load: &SettleLoad,
+    statement: impl Fn(&str) -> String + Clone + Send + 'static,
+) -> Result<(), DbmsError> {
+    let tables = load.names();
     let threads = tables.len().min(PARALLEL);
     let (tell, done) = mpsc::channel();
     for first in 0..threads {
         let mine: Vec<String> = tables.iter().skip(first).step_by(threads).cloned().collect();
-        let (tell, connect, statement) = (tell.clone(), connect.clone(), statement.clone());
+        let (tell, connect, statement) = (tell.clone(), server.connect.clone(), statement.clone());
         // Not joined: after Ctrl-C nobody waits for a long statement, the server is stopped.
         thread::spawn(move || {
-            let mut result = connect().map_err(|error| ("connect".to_owned(), error));
-            if let Ok(session) = &mut result {
-                let failed = mine.iter().find_map(|table| {
-                    let sql = statement(table);
-                    session.run(&sql).err().map(|error| (sql, error))
-                });
-                if let Some(failed) = failed {
-                    let _ = tell.send(Err(failed));
-                    return;
-                }
-            }
-            let _ = tell.send(result.map(|_| ()));
+            let work = || {
+                let mut session = connect().map_err(|error| ("connect".to_owned(), error))?;
+                mine.iter()
+                    .map(|table| statement(table))
+                    .try_for_each(|sql| session.run(&sql).map_err(|error| (sql, error)))
+            };
+            let _ = tell.send(work());
         });
     }
     drop(tell);
     let mut open = threads;
     while open > 0 {
-        interrupt.check()?;
+        server.interrupt.check()?;
         match done.recv_timeout(NAP) {
             Ok(Ok(())) => open -= 1,
             Ok(Err((what, source))) => {
-                return Err(DbmsError::Sql { doing: format!("{doing}: {what}"), source });
+                let doing = format!("{}: {what}", server.doing("settle"));
+                return Err(DbmsError::Sql { doing, source });
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => break,

@@ -59,9 +59,9 @@ functions! {
     sqlite3_bind_parameter_count: fn(*mut ffi::sqlite3_stmt) -> c_int;
     sqlite3_bind_null: fn(*mut ffi::sqlite3_stmt, c_int) -> c_int;
     sqlite3_bind_int64: fn(*mut ffi::sqlite3_stmt, c_int, i64) -> c_int;
-    sqlite3_bind_text: fn(
-        *mut ffi::sqlite3_stmt, c_int, *const c_char, c_int,
-        ffi::sqlite3_destructor_type
+    sqlite3_bind_text64: fn(
+        *mut ffi::sqlite3_stmt, c_int, *const c_char, u64,
+        ffi::sqlite3_destructor_type, u8
     ) -> c_int;
     sqlite3_column_count: fn(*mut ffi::sqlite3_stmt) -> c_int;
     sqlite3_column_name: fn(*mut ffi::sqlite3_stmt, c_int) -> *const c_char;
@@ -231,12 +231,13 @@ impl SqliteConnection {
                 match value {
                     SqliteValue::Null => (functions.sqlite3_bind_null)(handle, position),
                     SqliteValue::Int(int) => (functions.sqlite3_bind_int64)(handle, position, int),
-                    SqliteValue::Text(text) => (functions.sqlite3_bind_text)(
+                    SqliteValue::Text(text) => (functions.sqlite3_bind_text64)(
                         handle,
                         position,
                         text.as_ptr().cast(),
-                        text.len() as c_int,
+                        text.len() as u64,
                         ffi::SQLITE_STATIC(),
+                        ffi::SQLITE_UTF8 as u8,
                     ),
                 }
             };
@@ -262,19 +263,25 @@ impl SqliteConnection {
         keep: Option<KeepValue<'_>>,
     ) -> Result<Executed, SqliteError> {
         let prepared = self.compile(sql)?;
+        self.finish(&prepared, keep)
+    }
+
+    fn finish(
+        &self,
+        prepared: &Prepared,
+        keep: Option<KeepValue<'_>>,
+    ) -> Result<Executed, SqliteError> {
         let executed = self.run(prepared.handle, prepared.columns, keep);
-        // SAFETY: compiled above and not kept.
+        // SAFETY: compiled by the caller and not kept.
         unsafe { (self.sqlite.functions.sqlite3_finalize)(prepared.handle) };
         executed
     }
 
     /// Runs one statement given as text and returns its rows as text.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<TextRow>, SqliteError> {
-        let prepared = self.compile(sql)?;
-        let rows = self.collect(&prepared);
-        // SAFETY: compiled above and not kept.
-        unsafe { (self.sqlite.functions.sqlite3_finalize)(prepared.handle) };
-        rows
+        let mut rows = Vec::new();
+        self.run_once(sql, Some(&mut into_rows(&mut rows)))?;
+        Ok(rows)
     }
 
     /// Executes a text and returns its rows with the names of the columns.
@@ -292,10 +299,9 @@ impl SqliteConnection {
             }
         };
         let names = (0..prepared.columns).map(name).collect();
-        let rows = self.collect(&prepared);
-        // SAFETY: compiled above and not kept.
-        unsafe { (functions.sqlite3_finalize)(prepared.handle) };
-        Ok((names, rows?))
+        let mut rows = Vec::new();
+        self.finish(&prepared, Some(&mut into_rows(&mut rows)))?;
+        Ok((names, rows))
     }
 
     fn compile(&self, sql: &str) -> Result<Prepared, SqliteError> {
@@ -366,27 +372,6 @@ impl SqliteConnection {
         Ok(executed)
     }
 
-    fn collect(&self, prepared: &Prepared) -> Result<Vec<TextRow>, SqliteError> {
-        let functions = &self.sqlite.functions;
-        let mut rows = Vec::new();
-        loop {
-            // SAFETY: the statement is live and belongs to the open database.
-            let code = unsafe { (functions.sqlite3_step)(prepared.handle) };
-            if code == ffi::SQLITE_DONE {
-                return Ok(rows);
-            }
-            if code != ffi::SQLITE_ROW {
-                self.check(code)?;
-            }
-            // SAFETY: a row is there, and the text is copied before the next step.
-            rows.push(
-                (0..prepared.columns)
-                    .map(|column| unsafe { copy_text(functions, prepared.handle, column) })
-                    .collect(),
-            );
-        }
-    }
-
     fn check(&self, code: c_int) -> Result<(), SqliteError> {
         if code == ffi::SQLITE_OK {
             return Ok(());
@@ -440,6 +425,22 @@ unsafe fn text_of<'a>(
     }
 }
 
+/// Puts values into rows as they come.
+fn into_rows(rows: &mut Vec<TextRow>) -> impl FnMut(Option<&[u8]>, usize) {
+    let mut left = 0;
+    move |value, columns| {
+        if left == 0 {
+            left = columns;
+            rows.push(Vec::with_capacity(columns));
+        }
+        left -= 1;
+        let text = value.map(|text| String::from_utf8_lossy(text).into_owned());
+        if let Some(row) = rows.last_mut() {
+            row.push(text);
+        }
+    }
+}
+
 /// Reads one column as a program that wants the value would, and returns its bytes.
 ///
 /// # Safety
@@ -458,26 +459,6 @@ unsafe fn fetch(functions: &Functions, handle: *mut ffi::sqlite3_stmt, column: c
                 (functions.sqlite3_column_bytes)(handle, column) as u64
             }
         }
-    }
-}
-
-/// Copies one column as text.
-///
-/// # Safety
-/// As for [`fetch`].
-unsafe fn copy_text(
-    functions: &Functions,
-    handle: *mut ffi::sqlite3_stmt,
-    column: c_int,
-) -> Option<String> {
-    // SAFETY: as the caller promises; the pointer is valid for that many bytes until the next call.
-    unsafe {
-        let text = (functions.sqlite3_column_text)(handle, column);
-        if text.is_null() {
-            return None;
-        }
-        let length = (functions.sqlite3_column_bytes)(handle, column) as usize;
-        Some(String::from_utf8_lossy(std::slice::from_raw_parts(text, length)).into_owned())
     }
 }
 

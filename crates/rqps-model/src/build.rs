@@ -218,6 +218,14 @@ pub struct Manifest {
     pub packages: BTreeMap<String, String>,
 }
 
+impl Manifest {
+    /// Of a build that is no package, by what it says of itself.
+    pub fn new(dbms: Dbms, version: Version, reported: String, origin: String) -> Manifest {
+        let packages = BTreeMap::new();
+        Manifest { dbms, version, reported, origin, sha256: None, compiler: None, packages }
+    }
+}
+
 /// A build that can be run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {

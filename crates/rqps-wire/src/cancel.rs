@@ -56,7 +56,7 @@ impl Canceller {
     pub fn cancel(&self, limit: Duration) -> Result<(), WireError> {
         let (server, id) = match &self.session {
             Session::Postgres(encrypted, id, key) => {
-                return PostgresClient::cancel(&self.address, (*encrypted, *id, key), limit);
+                return PostgresClient::cancel(&self.address, *encrypted, *id, key, limit);
             }
             Session::Mysql(server, id) => (server, *id),
         };

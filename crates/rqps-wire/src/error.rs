@@ -37,6 +37,12 @@ pub enum WireError {
     Protocol(String),
 }
 
+impl From<String> for WireError {
+    fn from(what: String) -> WireError {
+        WireError::Protocol(what)
+    }
+}
+
 impl WireError {
     /// The server's code, if the server refused.
     pub fn code(&self) -> Option<&str> {

@@ -7,42 +7,30 @@
 /// The options of a MySQL group, in order; the last one of a name counts. An option without a value
 /// has an empty one.
 pub(super) fn group(text: &str, name: &str) -> Vec<(String, String)> {
-    let lines = lines_of(text, name).into_iter().filter(|line| !line.starts_with(';'));
-    lines
-        .map(|line| {
-            let (name, value) = line.split_once('=').unwrap_or((line, ""));
-            (name.trim().to_owned(), option_value(value.trim()))
-        })
-        .collect()
+    let options = options_of(text, name).filter(|(name, _)| !name.starts_with(';'));
+    options.map(|(name, value)| (name.to_owned(), option_value(value))).collect()
 }
 
 /// The options of a libpq service; `None` if no service has that name. Values have no quotes and no
 /// escapes.
 pub(super) fn service(text: &str, name: &str) -> Option<Vec<(String, String)>> {
-    let has = |line: &str| line.trim() == format!("[{name}]");
-    text.lines().any(has).then(|| {
-        let options = lines_of(text, name).into_iter();
-        options
-            .map(|line| {
-                let (name, value) = line.split_once('=').unwrap_or((line, ""));
-                (name.trim().to_owned(), value.trim().to_owned())
-            })
-            .collect()
-    })
+    let head = format!("[{name}]");
+    let options = options_of(text, name).map(|(name, value)| (name.to_owned(), value.to_owned()));
+    text.lines().any(|line| line.trim() == head).then(|| options.collect())
 }
 
-/// The lines of a group without empty lines and comments.
-fn lines_of<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+/// Names and values of a group, without empty lines and comments.
+fn options_of<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let mut in_group = false;
-    let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
+    text.lines().map(str::trim).filter_map(move |line| {
         if let Some(group) = line.strip_prefix('[') {
             in_group = group.split(']').next().map(str::trim) == Some(name);
-        } else if in_group && !line.is_empty() && !line.starts_with('#') {
-            found.push(line);
+            return None;
         }
-    }
-    found
+        let (name, value) = line.split_once('=').unwrap_or((line, ""));
+        let is_option = in_group && !line.is_empty() && !line.starts_with('#');
+        is_option.then(|| (name.trim(), value.trim()))
+    })
 }
 
 /// The value of a MySQL option: in quotes (' or "), or up to a comment; with backslash escapes.

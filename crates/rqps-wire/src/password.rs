@@ -184,7 +184,7 @@ fn service(name: &str, variable: Variables<'_>) -> Result<Vec<(String, String)>,
     let of_host = of_host.unwrap_or_else(|| PathBuf::from(SYSTEM_SERVICES));
     let files: Vec<PathBuf> = of_user.into_iter().chain([of_host]).collect();
     for file in &files {
-        if let Passwords::Bytes(bytes) = read(file, 0)?
+        if let Some(bytes) = read(file, 0, &mut Vec::new())?
             && let Some(options) = option_file::service(&String::from_utf8_lossy(&bytes), &name)
         {
             return Ok(options);
@@ -219,24 +219,8 @@ fn mylogin_file(variable: Variables<'_>) -> Option<PathBuf> {
 /// The decrypted text of a login-path file; `None` if there is none, or if other users can access
 /// it.
 fn mylogin_text(file: &Path, notes: &mut Vec<String>) -> Result<Option<String>, PasswordError> {
-    match read(file, 0o077)? {
-        Passwords::None => Ok(None),
-        Passwords::Open => {
-            notes.push(open_words(file));
-            Ok(None)
-        }
-        Passwords::Bytes(bytes) => {
-            let bad = |what| PasswordError::Unreadable {
-                path: file.to_owned(),
-                source: io::Error::new(io::ErrorKind::InvalidData, what),
-            };
-            mylogin::text(&bytes).map(Some).map_err(bad)
-        }
-    }
-}
-
-fn open_words(file: &Path) -> String {
-    format!("{} is not used, because others can read or write it; chmod 600 it", file.display())
+    let text = read(file, 0o077, notes)?.map(|bytes| mylogin::text(&bytes)).transpose();
+    text.map_err(|why| damaged(file, why))
 }
 
 /// Adds the password if one of the sources has it.
@@ -295,47 +279,38 @@ fn from_text(
     notes: &mut Vec<String>,
 ) -> Result<Option<String>, PasswordError> {
     let Some(file) = file else { return Ok(None) };
-    match read(&file, forbidden)? {
-        Passwords::None => Ok(None),
-        Passwords::Open => {
-            notes.push(open_words(&file));
-            Ok(None)
-        }
-        Passwords::Bytes(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) => {
-                let source = io::Error::new(io::ErrorKind::InvalidData, error.utf8_error());
-                Err(PasswordError::Unreadable { path: file, source })
-            }
-        },
-    }
+    let text = read(&file, forbidden, notes)?.map(String::from_utf8).transpose();
+    text.map_err(|error| damaged(&file, error.utf8_error()))
 }
 
-/// The content of a password file.
-enum Passwords {
-    /// There is no file.
-    None,
-    /// Other users can access the file, so rqps does not use it.
-    Open,
-    Bytes(Vec<u8>),
-}
-
-/// Reads a file. `forbidden`: permissions that other users must not have.
-fn read(path: &Path, forbidden: u32) -> Result<Passwords, PasswordError> {
-    let bad = |source| PasswordError::Unreadable { path: path.to_owned(), source };
+/// `None` if there is no file, or one that others may read or write, which is noted.
+fn read(
+    path: &Path,
+    forbidden: u32,
+    notes: &mut Vec<String>,
+) -> Result<Option<Vec<u8>>, PasswordError> {
     let facts = match fs::metadata(path) {
         Ok(facts) => facts,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Passwords::None),
-        Err(error) => return Err(bad(error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(path, error)),
     };
-    // A device, such as /dev/null, stands for a missing file.
-    if !facts.is_file() {
-        return Ok(Passwords::None);
+    if facts.permissions().mode() & forbidden != 0 && facts.is_file() {
+        notes.push(format!(
+            "{} is not used, because others can read or write it; chmod 600 it",
+            path.display()
+        ));
+        return Ok(None);
     }
-    if facts.permissions().mode() & forbidden != 0 {
-        return Ok(Passwords::Open);
-    }
-    bounded::bytes(path, bounded::WRITTEN_MAX).map(Passwords::Bytes).map_err(bad)
+    let bytes = facts.is_file().then(|| bounded::bytes(path, bounded::WRITTEN_MAX));
+    bytes.transpose().map_err(|error| unreadable(path, error))
+}
+
+fn unreadable(path: &Path, source: io::Error) -> PasswordError {
+    PasswordError::Unreadable { path: path.to_owned(), source }
+}
+
+fn damaged(path: &Path, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> PasswordError {
+    unreadable(path, io::Error::new(io::ErrorKind::InvalidData, why))
 }
 
 /// The password of the login path `client`, which all MySQL clients read; `None` if it is for

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::client;
+use crate::clients::PackageClients;
 use crate::debian::apt::{Apt, Download};
 use crate::debian::{mirror, tree};
 use crate::error::Reason;
@@ -26,12 +27,7 @@ pub(crate) struct Request<'a> {
     pub(crate) suite: &'a str,
     /// The packages asked for.
     pub(crate) packages: &'a [String],
-    /// apt-get: a name to look for on the path, or a path.
-    pub(crate) apt_get: &'a Path,
-    /// dpkg-deb, likewise.
-    pub(crate) dpkg_deb: &'a Path,
-    /// The file of Debian's keys.
-    pub(crate) keyring: &'a Path,
+    pub(crate) clients: &'a PackageClients,
 }
 
 /// The unpacked packages.
@@ -51,11 +47,16 @@ pub(crate) fn check_names(suite: &str, packages: &[String]) -> Result<(), Reason
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || more.contains(&b))
     };
     if !good(suite, b"-") {
-        return Err(Reason::NotASuite { suite: suite.to_string() });
+        return Err(Reason::Build(format!(
+            "{suite:?} is not a Debian suite: write one as in deb:trixie/PACKAGE"
+        )));
     }
     match packages.iter().find(|package| !good(package, b"+-.")) {
         None if !packages.is_empty() => Ok(()),
-        wrong => Err(Reason::NotAPackage { package: wrong.cloned().unwrap_or_default() }),
+        wrong => Err(Reason::Build(format!(
+            "{:?} is not a Debian package: write one or more as in deb:trixie/ONE,TWO",
+            wrong.map_or("", String::as_str)
+        ))),
     }
 }
 
@@ -66,20 +67,20 @@ pub(crate) fn fetch(
     tree: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<Unpacked, Reason> {
-    let Request { dbms, suite, packages, apt_get, keyring, .. } = *request;
-    let mirror = mirror::find(apt_get, keyring, suite, dbms, progress)?;
-    let apt = Apt::new(apt_get, state, suite, dbms, mirror)?;
+    let Request { dbms, suite, packages, clients } = *request;
+    let mirror = mirror::find(clients, suite, dbms, progress)?;
+    let apt = Apt::new(&clients.apt_get, state, suite, dbms, mirror)?;
     apt.update(progress)?;
     let downloads = apt.resolve(packages, progress)?;
     apt.download(packages, &downloads, progress)?;
     let unpacked = unpack(request, &apt.archives(), &downloads, tree, progress)?;
     match tree::arrange(tree, dbms)? {
         Some(()) => Ok(unpacked),
-        None => Err(Reason::NotInPackages {
-            dbms,
-            packages: packages.join(", "),
-            usual: tree::usual_packages(dbms),
-        }),
+        None => Err(Reason::Build(format!(
+            "the packages {} and their dependencies contain no {dbms}; use a package such as {}",
+            packages.join(", "),
+            tree::usual_packages(dbms)
+        ))),
     }
 }
 
@@ -123,7 +124,7 @@ fn unpack_one(
     folder: &mut Folder<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<(), Reason> {
-    let mut command = child::command(request.dpkg_deb, ChildTask::Work);
+    let mut command = child::command(&request.clients.dpkg_deb, ChildTask::Work);
     command.arg("--fsys-tarfile").arg(package);
     let mut child = client::start(&mut command, "dpkg", request.dbms)?;
     let errors = gather(child.stderr.take());
@@ -146,19 +147,17 @@ fn unpack_one(
     let status = client::wait(&mut child, &command, progress, &text);
     let errors = joined(errors);
     // dpkg-deb knows more about a damaged package than the reader of its stream.
+    let damaged = |said: &str| {
+        let file = package.file_name().unwrap_or_default().to_string_lossy();
+        Reason::Build(format!("dpkg-deb cannot unpack the package {file}: {said}; try again"))
+    };
     match (status, unpacked) {
         (Ok(status), _) if !status.success() && !errors.trim().is_empty() => {
-            Err(Reason::DamagedDebian {
-                file: package.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-                said: client::shortened(errors.lines().next().unwrap_or_default()),
-            })
+            Err(damaged(&client::shortened(errors.lines().next().unwrap_or_default())))
         }
         (_, Err(reason)) => Err(reason),
         (Err(reason), _) => Err(reason),
-        (Ok(status), Ok(())) if !status.success() => Err(Reason::DamagedDebian {
-            file: package.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            said: status.to_string(),
-        }),
+        (Ok(status), Ok(())) if !status.success() => Err(damaged(&status.to_string())),
         (Ok(_), Ok(())) => Ok(()),
     }
 }

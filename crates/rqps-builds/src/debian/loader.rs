@@ -44,7 +44,13 @@ impl Loader {
             }
         }
         let program = libraries.iter().find_map(|folder| loader_in(root, folder));
-        let program = program.ok_or_else(|| Reason::NoLoader { root: root.to_path_buf() })?;
+        let program = program.ok_or_else(|| {
+            Reason::Build(format!(
+                "{} has no loader (ld-linux-….so): its packages do not depend on libc6, so they \
+                 are not Debian programs",
+                root.display()
+            ))
+        })?;
         let tells_name = tells_name(&root.join(&program));
         Ok(Loader { root: root.to_path_buf(), program, libraries, tells_name })
     }
@@ -230,6 +236,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("packages/usr/lib/any-linux-gnu")).unwrap();
         let found = Loader::find(folder.path(), "packages");
-        assert!(matches!(found, Err(Reason::NoLoader { .. })));
+        assert!(found.err().unwrap().to_string().contains("has no loader"));
     }
 }

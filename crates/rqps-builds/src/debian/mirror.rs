@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::client;
+use crate::client::{self, Fetch};
+use crate::clients::PackageClients;
 use crate::error::Reason;
 use crate::progress::Progress;
 use rqps_host::child::{self, ChildTask};
@@ -24,28 +25,31 @@ pub(super) struct Mirror {
 /// One line for each list of packages that apt of this host uses.
 const FORMAT: &str = "$(ORIGIN)|$(LABEL)|$(CODENAME)|$(SUITE)|$(COMPONENT)|$(REPO_URI)";
 
-/// Asks apt for its mirror of Debian. `keyring` is where Debian's own package of keys puts them.
+/// Asks apt for its mirror of Debian.
 pub(super) fn find(
-    client: &Path,
-    keyring: &Path,
+    clients: &PackageClients,
     suite: &str,
     dbms: Dbms,
     progress: &mut Progress<'_>,
 ) -> Result<Mirror, Reason> {
+    let (client, keyring) = (clients.apt_get.as_path(), clients.debian_keyring.as_path());
     let mut command = child::command(client, ChildTask::Fetch);
     command.env("LC_ALL", "C").args(["indextargets", "--format", FORMAT]);
     command.arg("Created-By: Packages");
     let text = || "asking apt for its mirror".to_string();
     let ended = client::run(&mut command, PACKAGE, dbms, progress, text)?;
     if !ended.status.success() {
-        return Err(Reason::ClientFailed {
-            client: client.display().to_string(),
-            ended: ended.how(),
-            coordinates: "the list of its package sources".to_string(),
-            said: client::shortened(ended.errors.lines().last().unwrap_or("no message")),
-        });
+        let coordinates = "the list of its package sources";
+        let asked = Fetch { client, coordinates, dbms, into: Path::new("") };
+        let last = ended.errors.lines().last().unwrap_or("no message");
+        return Err(asked.failed(&ended.how(), last));
     }
-    let uri = choose(&ended.output, suite).ok_or(Reason::NoMirror { dbms })?;
+    let uri = choose(&ended.output, suite).ok_or_else(|| {
+        Reason::Setup(format!(
+            "this host's apt has no Debian package source, so rqps knows no mirror: add one and \
+             run `apt-get update`, or name an installed tree with {dbms}=PATH"
+        ))
+    })?;
     if keyring.is_file() {
         return Ok(Mirror { uri, keyring: Some(keyring.to_path_buf()) });
     }
@@ -53,7 +57,11 @@ pub(super) fn find(
     if trusts_something(client, dbms, progress)? {
         return Ok(Mirror { uri, keyring: None });
     }
-    Err(Reason::NoKeyring { keyring: keyring.to_path_buf() })
+    Err(Reason::Setup(format!(
+        "verifying packages needs Debian's keys, but there is no {}; install the Debian package \
+         debian-archive-keyring",
+        keyring.display()
+    )))
 }
 
 /// The mirror of the suite itself if the host uses that, else any of Debian's.

@@ -1,6 +1,6 @@
 //! Error messages of apt-get, and their meaning for the user.
 
-use crate::client::shortened;
+use crate::client::{line_with, shortened};
 use crate::error::Reason;
 use rqps_model::build::Dbms;
 
@@ -56,7 +56,7 @@ pub(super) fn warned_of_signature(said: &str) -> Option<String> {
 /// The reason why apt-get failed, by its English messages.
 pub(super) fn classify(context: &Context, ended: &str, said: &str) -> Reason {
     let Context { client, suite, what, dbms, mirror } = context;
-    let (client, suite, what, dbms) = (client.clone(), suite.clone(), what.clone(), *dbms);
+    let (client, dbms) = (client.clone(), *dbms);
     let with = |words: &[&str]| line_with(said, words).map(shortened);
     let no_release = said.lines().any(|line| {
         line.contains("does not have a Release file")
@@ -67,20 +67,38 @@ pub(super) fn classify(context: &Context, ended: &str, said: &str) -> Reason {
         return Reason::Network { client, said, dbms };
     }
     if no_release {
-        return Reason::NoSuchSuite { suite, mirror: mirror.clone(), dbms };
+        return Reason::Build(format!(
+            "the mirror {mirror} has no suite {suite} (any more): check its name; for a suite \
+             moved to the archive, make the archive the mirror of this host's apt; or name an \
+             installed tree with {dbms}=PATH"
+        ));
     }
     if let Some(said) = with(&SIGNATURE) {
-        return Reason::Signature { suite, said };
+        return Reason::Build(format!(
+            "apt does not trust the package list of Debian {suite}: {said}; rqps kept no files. \
+             If this host's keys are older than the suite, update the Debian package \
+             debian-archive-keyring; otherwise do not trust the mirror"
+        ));
     }
     if let Some(said) = with(&GONE) {
-        return Reason::NoDebianPackage { suite, said, dbms };
+        return Reason::Build(format!(
+            "{said}: Debian {suite} has no such package for this machine (any more); name another \
+             suite with {dbms}=deb:SUITE/PACKAGE, or an installed tree with {dbms}=PATH"
+        ));
     }
     if said.contains("unmet dependencies") || said.contains("unmet dependency") {
         let lines: Vec<&str> = said.lines().filter(|line| line.contains("Depends:")).collect();
-        return Reason::Unresolvable { suite, packages: what, said: shortened(&lines.join("; ")) };
+        let said = shortened(&lines.join("; "));
+        return Reason::Build(format!(
+            "apt cannot resolve {what} of Debian {suite}: {said}; a suite in development can stay \
+             in such a state for days: try again later, or another suite"
+        ));
     }
     if let Some(said) = with(&CHANGED).or_else(|| with(&["404  Not Found"])) {
-        return Reason::MirrorChanged { suite, said };
+        return Reason::Build(format!(
+            "the mirror of Debian {suite} does not match its package list: {said}; it is probably \
+             updating: try again in a few minutes"
+        ));
     }
     let last = said.lines().rev().find(|line| line.starts_with("E: "));
     let last = last.or_else(|| said.lines().last()).unwrap_or("no message");
@@ -90,11 +108,6 @@ pub(super) fn classify(context: &Context, ended: &str, said: &str) -> Reason {
         coordinates: format!("{what} of Debian {suite}"),
         said: shortened(last),
     }
-}
-
-/// The first line with the first of these words that occurs.
-fn line_with<'a>(said: &'a str, words: &[&str]) -> Option<&'a str> {
-    words.iter().find_map(|words| said.lines().find(|line| line.contains(words)))
 }
 
 #[cfg(test)]

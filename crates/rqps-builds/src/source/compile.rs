@@ -11,13 +11,12 @@ use rustix::fs::{Mode, OFlags};
 
 use super::locate::{present, put};
 use super::recipe::Recipe;
-use super::run::{command, failed, run};
+use super::run::{command, failed, no_space, run};
 use super::toolchain::Toolchain;
 use super::{folder, patch, relink};
 use crate::error::Reason;
 use crate::find::library_as_root;
 use crate::progress::Progress;
-use crate::source_fault::SourceFault;
 use crate::{installed, layout};
 use rqps_dbms::spec::{self, BuildForm, SourceOrigin};
 use rqps_host::child::{self, ChildTask};
@@ -28,37 +27,31 @@ use rqps_model::build::{Dbms, Manifest};
 /// No header of a version is longer.
 const HEADER_MOST: u64 = 1 << 20;
 
-/// A build to make, and its folders.
+/// What to compile.
 pub(crate) struct Compile<'a> {
     pub(crate) dbms: Dbms,
     pub(crate) origin: &'a SourceOrigin,
-    /// An empty folder for all that is needed on the way.
-    pub(crate) scratch: &'a Path,
-    /// The folder that receives the build.
-    pub(crate) tree: &'a Path,
-    /// The final folder of the build.
-    pub(crate) prefix: &'a Path,
-    /// The log of the build.
-    pub(crate) log: &'a Path,
+    pub(crate) place: Place<'a>,
 }
 
-/// Objects that builds share which are only linked in other orders.
-pub(crate) struct Objects<'a> {
-    /// The folder in which they are made and linked; empty at first.
+/// Where something is compiled.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// An empty folder for the work, or one in which objects were made.
     pub(crate) scratch: &'a Path,
-    /// The folder of what the lines of the recipe built; there once the objects are whole.
+    /// Where the result is put; it is made.
     pub(crate) tree: &'a Path,
-    /// The place of a build that was compiled into them. No build is there.
+    /// Where that will be in the end, for what a build writes into itself.
     pub(crate) prefix: &'a Path,
-    /// The log of making them.
+    /// Where the commands of the recipe write; kept.
     pub(crate) log: &'a Path,
 }
 
 /// Builds. What is in `scratch` afterwards is of no use.
 pub(crate) fn compile(work: &Compile<'_>, progress: &mut Progress<'_>) -> Result<Manifest, Reason> {
-    let Compile { dbms, origin, scratch, prefix, log, .. } = *work;
+    let Compile { dbms, origin, place } = *work;
     let (recipe, toolchain) = checked(dbms, origin, progress)?;
-    let site = Site::open((&recipe, &toolchain), (scratch, prefix, log))?;
+    let site = Site::open(&recipe, &toolchain, place)?;
     site.put_sources(origin, progress)?;
     site.run_all(&recipe.lines, &format!("building {origin}"), progress)?;
     finish(work, &site, progress)
@@ -68,7 +61,7 @@ pub(crate) fn compile(work: &Compile<'_>, progress: &mut Progress<'_>) -> Result
 /// unless they are there.
 pub(crate) fn make_objects(
     work: &Compile<'_>,
-    objects: &Objects<'_>,
+    objects: Place<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<(), Reason> {
     if objects.tree.is_dir() {
@@ -76,7 +69,7 @@ pub(crate) fn make_objects(
     }
     let Compile { dbms, origin, .. } = *work;
     let (recipe, toolchain) = checked(dbms, origin, progress)?;
-    let site = Site::open((&recipe, &toolchain), (objects.scratch, objects.prefix, objects.log))?;
+    let site = Site::open(&recipe, &toolchain, objects)?;
     site.put_sources(origin, progress)?;
     let text = format!("compiling {origin} once for all orders");
     site.run_all(&recipe.lines, &text, progress)?;
@@ -87,22 +80,23 @@ pub(crate) fn make_objects(
 /// them.
 pub(crate) fn link(
     work: &Compile<'_>,
-    objects: &Objects<'_>,
+    objects: Place<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<Manifest, Reason> {
-    let Compile { dbms, origin, log, .. } = *work;
+    let Compile { dbms, origin, place } = *work;
     let (recipe, toolchain) = checked(dbms, origin, progress)?;
-    let mut site = Site::open((&recipe, &toolchain), (objects.scratch, objects.prefix, log))?;
+    let at = Place { log: place.log, ..objects };
+    let mut site = Site::open(&recipe, &toolchain, at)?;
     // Nothing that the build left is in this folder.
-    site.order = work.scratch.join("order.ld");
+    site.order = place.scratch.join("order.ld");
     let Some(order) = toolchain.order else {
         let reason = "the target names no order";
-        return Err(SourceFault::NoRelink { dbms, reason }.into());
+        return Err(Reason::no_relink(dbms, reason));
     };
     progress.begin(&format!("ordering the functions of {origin}"));
     let tree = objects.tree.canonicalize().map_err(Reason::io("find", objects.tree))?;
     folder::mirror(&tree, &site.dest, progress)
-        .map_err(|reason| disk_full(reason, work.scratch))?;
+        .map_err(|reason| disk_full(reason, place.scratch))?;
     site.give(&site.dest)?;
     relink::write_script(dbms, &site.sources, order, &site.order)?;
     site.run_all(&recipe.relink, &format!("linking {origin}"), progress)?;
@@ -113,9 +107,7 @@ pub(crate) fn link(
 struct Site<'a> {
     recipe: &'a Recipe,
     toolchain: &'a Toolchain,
-    scratch: &'a Path,
-    prefix: &'a Path,
-    log: &'a Path,
+    place: Place<'a>,
     log_file: File,
     /// The user that builds, if rqps runs as root.
     user: Option<User>,
@@ -132,9 +124,11 @@ struct Site<'a> {
 impl<'a> Site<'a> {
     /// The log is new, and DEST is empty.
     fn open(
-        (recipe, toolchain): (&'a Recipe, &'a Toolchain),
-        (scratch, prefix, log): (&'a Path, &'a Path, &'a Path),
+        recipe: &'a Recipe,
+        toolchain: &'a Toolchain,
+        place: Place<'a>,
     ) -> Result<Site<'a>, Reason> {
+        let Place { scratch, log, .. } = place;
         let user =
             user::choose(None).map_err(|error| other("choose a user for", scratch, error))?;
         if let Some(parent) = log.parent() {
@@ -152,9 +146,7 @@ impl<'a> Site<'a> {
         let site = Site {
             recipe,
             toolchain,
-            scratch,
-            prefix,
-            log,
+            place,
             log_file,
             user,
             sources,
@@ -183,7 +175,8 @@ impl<'a> Site<'a> {
     ) -> Result<(), Reason> {
         fs::create_dir(&self.sources).map_err(Reason::io("create", &self.sources))?;
         progress.begin(&format!("copying the sources {origin}"));
-        put(origin, &self.sources, progress).map_err(|reason| disk_full(reason, self.scratch))?;
+        put(origin, &self.sources, progress)
+            .map_err(|reason| disk_full(reason, self.place.scratch))?;
         self.give(&self.sources)?;
         patch::apply(&self.toolchain.patches, &self.sources, self.user.as_ref())?;
         if let Some(text) = &self.recipe.script {
@@ -207,23 +200,22 @@ impl<'a> Site<'a> {
         let count = lines.len();
         for (at, line) in lines.iter().enumerate() {
             io::Write::write_all(&mut &self.log_file, format!("+ {line}\n").as_bytes())
-                .map_err(Reason::io("write", self.log))?;
+                .map_err(Reason::io("write", self.place.log))?;
             let mut command = command(line, &self.sources, self.toolchain, self.user.as_ref());
-            command.env("DEST", &self.dest).env("PREFIX", self.prefix);
+            command.env("DEST", &self.dest).env("PREFIX", self.place.prefix);
             command.env("TMPDIR", &self.temporary).env("HOME", &self.temporary);
             command.env("ORDER", &self.order).env("RECIPE", &self.script);
             let text = format!("{doing}, command {} of {count}", at + 1);
             progress.begin(&text);
-            let ended = run(&mut command, (self.log, &self.log_file), progress, &text)?;
+            let ended = run(&mut command, self.place.log, &self.log_file, progress, &text)?;
             if !ended.success() {
                 progress.check()?;
-                return Err(failed(ended, self.log, self.scratch));
+                return Err(failed(ended, self.place.log, self.place.scratch));
             }
         }
         let built = self.built();
         if fs::read_dir(&built).map_err(Reason::io("read", &built))?.next().is_none() {
-            let wanted = "files in DEST".to_owned();
-            return Err(SourceFault::NothingBuilt { wanted, log: self.log.to_owned() }.into());
+            return Err(nothing_built("files in DEST", self.place.log));
         }
         if self.user.is_some() {
             let root = User { name: "root".to_owned(), uid: 0, gid: 0 };
@@ -234,7 +226,7 @@ impl<'a> Site<'a> {
 
     /// The build among what is in DEST. A link in the place of a folder would lead out of it.
     fn built(&self) -> PathBuf {
-        let below_prefix = self.prefix.strip_prefix("/").unwrap_or(self.prefix);
+        let below_prefix = self.place.prefix.strip_prefix("/").unwrap_or(self.place.prefix);
         let mut folder = self.dest.clone();
         for part in below_prefix {
             folder.push(part);
@@ -252,7 +244,7 @@ fn finish(
     site: &Site<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<Manifest, Reason> {
-    let Compile { origin, tree, .. } = *work;
+    let Compile { origin, place: Place { tree, .. }, .. } = *work;
     let built = site.built();
     fs::rename(&built, tree).map_err(Reason::io("rename", &built))?;
     open_to_all(tree)?;
@@ -268,13 +260,13 @@ fn told(
     sources: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<Manifest, Reason> {
-    let Compile { dbms, tree, log, .. } = *work;
+    let Compile { dbms, place: Place { tree, log, .. }, .. } = *work;
     let root = library_as_root(dbms).map_or(tree.to_owned(), |library| tree.join(library.file));
     let in_tree = layout::library_in_tree(dbms).map(|library| tree.join(library.file));
     let wanted = in_tree.as_deref().unwrap_or(&root);
     if !wanted.exists() {
-        let wanted = wanted.strip_prefix(tree).unwrap_or(wanted).display().to_string();
-        return Err(SourceFault::NothingBuilt { wanted, log: log.to_owned() }.into());
+        let wanted = wanted.strip_prefix(tree).unwrap_or(wanted);
+        return Err(nothing_built(&wanted.to_string_lossy(), log));
     }
     let found = installed::build(dbms, wanted, progress)?.manifest;
     let Some(known) = &recipe.version else { return Ok(found) };
@@ -288,10 +280,17 @@ fn told(
 fn disk_full(reason: Reason, scratch: &Path) -> Reason {
     match reason {
         Reason::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-            SourceFault::DiskFull { folder: scratch.to_owned() }.into()
+            no_space(scratch)
         }
         other => other,
     }
+}
+
+fn nothing_built(wanted: &str, log: &Path) -> Reason {
+    let log = log.display();
+    Reason::Build(format!(
+        "the build ended without an error, but it made no {wanted}; its log is {log}"
+    ))
 }
 
 /// The first recipe whose files are among the sources, and the compiler. Nothing is copied before
@@ -315,12 +314,15 @@ fn checked(
     };
     let Some(recipe) = all.iter().find(|recipe| fits(recipe)).cloned() else {
         let lacking = all.iter().map(lacking).collect::<Vec<_>>().join(", ");
-        return Err(SourceFault::NoRecipe { dbms, lacking }.into());
+        return Err(Reason::Build(format!(
+            "these are no sources of {dbms} that rqps can build: {lacking}; add what is missing \
+             (commit it, where a commit is built), or name a recipe of your own with +recipe=FILE"
+        )));
     };
     // First what no package can mend.
     if toolchain.order.is_some() && recipe.relink.is_empty() {
         let reason = "the recipe has no lines `relink`; those of SQLite and Postgres have";
-        return Err(SourceFault::NoRelink { dbms, reason }.into());
+        return Err(Reason::no_relink(dbms, reason));
     }
     check_needs(&recipe, &present)?;
     check_allocator(dbms, &toolchain)?;
@@ -353,24 +355,30 @@ fn check_needs(recipe: &Recipe, present: &BTreeSet<String>) -> Result<(), Reason
         return Ok(());
     }
     let (names, packages): (Vec<&str>, Vec<&str>) = missing.into_iter().unzip();
-    Err(SourceFault::Needs {
-        recipe: recipe.name.clone(),
-        missing: names.join(", "),
-        packages: packages.join(" "),
-    }
-    .into())
+    Err(Reason::Setup(format!(
+        "the recipe {} needs {}, which this host lacks; install the Debian packages with `apt-get \
+         install {}`, or build it yourself and give its tree as DBMS=PATH",
+        recipe.name,
+        names.join(", "),
+        packages.join(" ")
+    )))
 }
 
 /// Refuses an allocator that this host lacks, or that could replace nothing.
 fn check_allocator(dbms: Dbms, toolchain: &Toolchain) -> Result<(), Reason> {
     let Some((library, package)) = toolchain.allocator else { return Ok(()) };
     if spec::of(dbms).is_some_and(|spec| matches!(spec.form, BuildForm::Library(_))) {
-        return Err(SourceFault::NoAllocator { dbms }.into());
+        return Err(Reason::Setup(format!(
+            "{dbms} is a library, which takes memory from the allocator of its program; leave out \
+             jemalloc and tcmalloc"
+        )));
     }
     let mut command = child::command(&toolchain.cc, ChildTask::Work);
     command.arg(format!("-print-file-name={library}"));
     // A compiler that does not find the file prints the name as it is.
-    let missing = |said| Reason::MissingLibrary { library, said, package };
+    let missing = |said: String| {
+        Reason::Build(format!("this variant links {library}, but {said}; install {package}"))
+    };
     let answer = command_output::run(command).map_err(|error| missing(error.to_string()))?;
     if Path::new(answer.output.trim()).is_absolute() {
         return Ok(());

@@ -7,13 +7,12 @@
 //! root, git runs as the owner of the repository.
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::git_folder::{self, GitFolder};
 use crate::client::shortened;
 use crate::error::Reason;
-use crate::source_fault::SourceFault;
 use rqps_host::command_output::{self, CommandOutput, gather, joined};
 
 /// No commit has more files, in bytes.
@@ -47,7 +46,11 @@ impl<'a> Repository<'a> {
         let said = command_output::run(git_folder::trusting(folder)).map_err(missing)?;
         if !said.success() {
             if said.errors.contains("dubious ownership") {
-                return Err(SourceFault::ForeignRepository { folder: folder.to_path_buf() }.into());
+                let folder = folder.display();
+                return Err(Reason::Setup(format!(
+                    "{folder} belongs to another user, so git refuses to read it; if you trust \
+                     it, run `git config --global --add safe.directory {folder}`"
+                )));
             }
             return Ok(None);
         }
@@ -60,11 +63,8 @@ impl<'a> Repository<'a> {
     /// The id of the commit that a reference means.
     pub(super) fn resolve(&self, reference: &str) -> Result<String, Reason> {
         let unknown = |note: &'static str| {
-            Reason::from(SourceFault::NoSuchReference {
-                folder: self.folder.to_path_buf(),
-                reference: reference.to_owned(),
-                note,
-            })
+            let folder = self.folder.display();
+            Reason::Setup(format!("{folder} has no commit {reference}; {note}"))
         };
         if reference.starts_with('-') {
             return Err(unknown("a reference does not begin with -"));
@@ -150,8 +150,7 @@ impl<'a> Repository<'a> {
 
     fn failed(&self, what: &str, said: &str) -> Reason {
         let said = shortened(said.trim());
-        SourceFault::GitFailed { folder: self.folder.to_path_buf(), what: what.to_owned(), said }
-            .into()
+        Reason::Setup(format!("`git {what}` fails in {}: {said}", self.folder.display()))
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -165,7 +164,7 @@ fn command_with(mut command: Command, words: &[&str]) -> Command {
 }
 
 fn missing(error: io::Error) -> Reason {
-    SourceFault::NoGit { said: error.to_string() }.into()
+    Reason::Setup(format!("git does not run: {error}; install the Debian package git"))
 }
 
 /// The commits after `first` up to `last` along first parents, the oldest first.
@@ -173,18 +172,21 @@ fn missing(error: io::Error) -> Reason {
 /// # Errors
 /// No repository, unknown references, or a `first` that `last` does not come from.
 pub fn commits(folder: &Path, first: &str, last: &str) -> Result<(String, Vec<Commit>), Reason> {
-    let repository = Repository::of(folder)?
-        .ok_or(SourceFault::NotARepository { folder: folder.to_path_buf() })?;
+    let repository = Repository::of(folder)?.ok_or_else(|| Reason::no_repository(folder))?;
     let [first, last] = [repository.resolve(first)?, repository.resolve(last)?];
     let ancestor = repository.ask(&["merge-base", "--is-ancestor", &first, &last])?;
     if !ancestor.success() {
         if repository.ask(&["merge-base", "--is-ancestor", &last, &first])?.success() {
             let short = |id: &str| id.get(..12).unwrap_or(id).to_owned();
             let (first, last) = (short(&first), short(&last));
-            return Err(SourceFault::SwappedEnds { first, last }.into());
+            return Err(Reason::Setup(format!(
+                "{first} comes from {last}: swap them, so that the older one is first (--good)"
+            )));
         }
         let note = repository.shallow_note();
-        return Err(SourceFault::NotAnAncestor { first, last, note }.into());
+        return Err(Reason::Setup(format!(
+            "{last} does not come from {first}, so no commits lie between them; {note}"
+        )));
     }
     let range = format!("{first}..{last}");
     // Records begin with 1, fields are separated by 0x1f, and the files follow line by line.
@@ -210,12 +212,4 @@ pub(crate) fn commit(record: &str) -> Option<Commit> {
     let subject = fields.next().unwrap_or_default().to_owned();
     let paths = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
     Some(Commit { id, date, subject, paths, parents })
-}
-
-/// The canonical path of a folder of sources.
-pub(super) fn real(folder: &Path) -> Result<PathBuf, Reason> {
-    folder.canonicalize().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Reason::NoSuchPath { path: folder.to_path_buf() },
-        _ => Reason::io("find", folder)(error),
-    })
 }

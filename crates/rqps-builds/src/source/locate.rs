@@ -7,12 +7,11 @@ use rqps_model::bounded;
 use sha2::{Digest, Sha256};
 
 use super::folder;
-use super::git::{Repository, real};
+use super::git::Repository;
 use super::recipe::Recipe;
 use super::toolchain::Toolchain;
-use crate::error::Reason;
+use crate::error::{Reason, real};
 use crate::progress::Progress;
-use crate::source_fault::SourceFault;
 use rqps_dbms::spec::{Origin, SourceOrigin};
 use rqps_model::build::Dbms;
 use rqps_model::units;
@@ -21,7 +20,9 @@ use rqps_model::units;
 /// only where a commit is named.
 pub(crate) fn locate(
     dbms: Dbms,
-    (path, reference, variant): (&Path, Option<&str>, Option<&str>),
+    path: &Path,
+    reference: Option<&str>,
+    variant: Option<&str>,
     progress: &mut Progress<'_>,
 ) -> Result<Origin, Reason> {
     let recipes = Recipe::candidates(dbms, variant)?;
@@ -32,11 +33,15 @@ pub(crate) fn locate(
         (Some(repository), _) => {
             let commit = repository.resolve(reference.unwrap_or("HEAD"))?;
             if reference.is_none() && repository.is_dirty(&commit)? {
-                return Err(SourceFault::DirtyTree { folder }.into());
+                return Err(Reason::Setup(format!(
+                    "{} has changes that are not committed; commit them, or write @HEAD to build \
+                     the last commit without them",
+                    folder.display()
+                )));
             }
             (Some(commit.clone()), commit)
         }
-        (None, Some(_)) => return Err(SourceFault::NotARepository { folder }.into()),
+        (None, Some(_)) => return Err(Reason::no_repository(&folder)),
         (None, None) => (None, folder::hash(&folder, progress)?),
     };
     let how = how(&recipes, &toolchain)?;
@@ -90,8 +95,7 @@ pub(super) fn present(
 
 /// The repository of an origin with a commit.
 fn repository(origin: &SourceOrigin) -> Result<Repository<'_>, Reason> {
-    let folder = || SourceFault::NotARepository { folder: origin.folder.clone() };
-    Repository::of(&origin.folder)?.ok_or_else(|| folder().into())
+    Repository::of(&origin.folder)?.ok_or_else(|| Reason::no_repository(&origin.folder))
 }
 
 /// Puts the sources of an origin into an empty folder.

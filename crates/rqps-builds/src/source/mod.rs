@@ -17,6 +17,6 @@ pub use commit::commit_of;
 pub use git::{Commit, commits};
 pub use recipe::IdleFiles;
 
-pub(super) use compile::{Compile, Objects, compile, link, make_objects};
+pub(super) use compile::{Compile, Place, compile, link, make_objects};
 pub(super) use git::commit;
 pub(super) use locate::locate;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::client::shortened;
 use crate::error::Reason;
-use crate::source_fault::SourceFault;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, PATIENCE};
 use rqps_host::user::User;
@@ -22,12 +21,8 @@ pub(super) fn check(patches: &[PathBuf]) -> Result<(), Reason> {
 }
 
 fn missing(error: io::Error) -> Reason {
-    Reason::MissingProgram {
-        program: "patch",
-        purpose: "to apply a patch to sources".to_owned(),
-        said: error.to_string(),
-        package: "the Debian package patch",
-    }
+    let purpose = "to apply a patch to sources";
+    Reason::missing_program("patch", purpose, error, "the Debian package patch")
 }
 
 /// Applies patches in their order, with paths as `git diff` writes them. A patch may have `patch`
@@ -50,7 +45,11 @@ pub(super) fn apply(
             let said = said.into_iter().flat_map(|text| text.lines()).map(str::trim);
             let told = said.filter(|line| !line.is_empty() && !line.starts_with("patching file"));
             let said = told.take(3).map(shortened).collect::<Vec<_>>().join("; ");
-            return Err(SourceFault::PatchFailed { file: file.clone(), said }.into());
+            return Err(Reason::Build(format!(
+                "the patch {} does not apply: {said}; make it against these sources with paths \
+                 as in `git diff` (patch -p1)",
+                file.display()
+            )));
         }
     }
     Ok(())

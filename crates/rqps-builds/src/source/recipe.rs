@@ -7,7 +7,6 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::error::Reason;
-use crate::source_fault::SourceFault;
 use rqps_dbms::spec::{self, is_recipe_file, recipe_name};
 use rqps_model::bounded;
 use rqps_model::build::{Dbms, Version};
@@ -85,7 +84,10 @@ impl Recipe {
         let shipped = spec::of(dbms).map_or(&[][..], |spec| spec.recipes);
         let asked = variant.into_iter().flat_map(|words| words.split('+')).find_map(recipe_name);
         match asked {
-            None if shipped.is_empty() => Err(SourceFault::NotFromSources { dbms }.into()),
+            None if shipped.is_empty() => Err(Reason::Setup(format!(
+                "rqps has no recipe to build {dbms}; name a script with +recipe=FILE, or build it \
+                 yourself and write {dbms}=PATH"
+            ))),
             None => shipped.iter().map(|(name, text)| Recipe::parse(name, text)).collect(),
             Some(asked) if is_recipe_file(asked) => Ok(vec![Recipe::read(Path::new(asked))?]),
             Some(asked) => match shipped.iter().find(|(name, _)| *name == asked) {
@@ -93,8 +95,10 @@ impl Recipe {
                 None => {
                     let known: Vec<&str> = shipped.iter().map(|(name, _)| *name).collect();
                     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                    let name = asked.to_owned();
-                    Err(SourceFault::NoSuchRecipe { dbms, name, known }.into())
+                    Err(Reason::Setup(format!(
+                        "unknown recipe {asked} of {dbms}; shipped recipes: {known}; write the \
+                         path of a file as +recipe=./{asked}"
+                    )))
                 }
             },
         }
@@ -114,7 +118,7 @@ impl Recipe {
     }
 
     fn parse(name: &str, text: &str) -> Result<Recipe, Reason> {
-        let bad = |said: String| SourceFault::BadRecipe { name: name.to_owned(), said };
+        let bad = |said: String| Reason::Setup(format!("the recipe {name}: {said}"));
         let recipe: Recipe = toml_reader::read(text).map_err(|error| bad(error.to_string()))?;
         Ok(Recipe { name: name.to_owned(), ..recipe })
     }

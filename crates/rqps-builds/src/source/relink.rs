@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 use super::folder;
 use crate::elf;
 use crate::error::Reason;
-use crate::source_fault::SourceFault;
 use rqps_model::build::Dbms;
 
 /// Writes the linker script of an order of the functions in all objects below a folder. An order
@@ -31,7 +30,7 @@ pub(super) fn write_script(
     }
     if found.len() < 2 {
         let reason = "the objects have no sections of functions; leave out lto";
-        return Err(SourceFault::NoRelink { dbms, reason }.into());
+        return Err(Reason::no_relink(dbms, reason));
     }
     let text = text(shuffled(found, order));
     fs::write(script, text).map_err(Reason::io("write", script))

@@ -11,7 +11,6 @@ use super::toolchain::Toolchain;
 use crate::client::shortened;
 use crate::error::Reason;
 use crate::progress::Progress;
-use crate::source_fault::SourceFault;
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output::{self, end_group};
 use rqps_host::plain;
@@ -51,7 +50,8 @@ pub(super) fn command(
 /// caller wants to stop.
 pub(super) fn run(
     command: &mut Command,
-    (log, log_file): (&Path, &File),
+    log: &Path,
+    log_file: &File,
     progress: &mut Progress<'_>,
     text: &str,
 ) -> Result<ExitStatus, Reason> {
@@ -119,7 +119,7 @@ pub(super) fn failed(ended: ExitStatus, log: &Path, scratch: &Path) -> Reason {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     if text.contains("No space left on device") {
-        return SourceFault::DiskFull { folder: scratch.to_owned() }.into();
+        return no_space(scratch);
     }
     // Commands themselves begin with a plus.
     let is_said = |line: &&str| !line.is_empty() && !line.starts_with("+ ");
@@ -131,8 +131,15 @@ pub(super) fn failed(ended: ExitStatus, log: &Path, scratch: &Path) -> Reason {
         shown = lines[from..].to_vec();
     }
     let said = shown.into_iter().map(shortened).collect::<Vec<_>>().join("; ");
-    let ended = command_output::how(ended);
-    SourceFault::BuildFailed { ended, said, log: log.to_owned() }.into()
+    let (ended, log) = (command_output::how(ended), log.display());
+    Reason::Build(format!("the build {ended}: {said}; the whole log is {log}"))
+}
+
+pub(super) fn no_space(folder: &Path) -> Reason {
+    Reason::Setup(format!(
+        "the disk of {} is full; make room, or name another cache with --cache",
+        folder.display()
+    ))
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use crate::error::Reason;
-use crate::source_fault::SourceFault;
-use rqps_dbms::spec::{BuildVariant, build_variant, patch_file, recipe_name, relink_order};
+use rqps_dbms::spec::{
+    BuildVariant, build_variant, build_words, patch_file, recipe_name, relink_order,
+};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::command_output;
 
@@ -47,7 +48,10 @@ impl Toolchain {
                 continue;
             }
             let Some(found) = build_variant(name) else {
-                return Err(SourceFault::NoBuildVariant { name: name.to_owned() }.into());
+                return Err(Reason::Setup(format!(
+                    "no variant of builds is called {name:?} (known: {})",
+                    build_words()
+                )));
             };
             let BuildVariant { flags: own, compilers, allocator: library, .. } = found;
             allocator = library.or(allocator);
@@ -63,13 +67,9 @@ impl Toolchain {
         command.arg("--version");
         let package =
             if cc == "clang" { "the Debian package clang" } else { "the Debian package gcc" };
-        let missing = |error: std::io::Error| Reason::MissingProgram {
-            program: "a C compiler",
-            purpose: format!("to build from sources ({cc})"),
-            said: error.to_string(),
-            package,
-        };
-        let answer = command_output::run(command).map_err(missing)?;
+        let purpose = format!("to build from sources ({cc})");
+        let answer = command_output::run(command)
+            .map_err(|error| Reason::missing_program("a C compiler", &purpose, error, package))?;
         let reported = answer.output.lines().next().unwrap_or_default().trim().to_owned();
         Ok(Toolchain {
             cc: cc.to_owned(),

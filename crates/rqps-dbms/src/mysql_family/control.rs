@@ -1,31 +1,22 @@
 //! The control plane of MySQL and MariaDB servers that rqps runs.
 
-use std::collections::BTreeMap;
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use crate::connection::{ControlConnection, connect};
+use crate::connection::connector;
 use crate::control::ControlPlane;
 use crate::error::DbmsError;
-use crate::mysql_family::flavor::Flavor;
-use crate::mysql_family::statements::{
-    NO_REDO_LOG, WHILE_LOADING, change, counters, debug_build, maintain, reported_version, restore,
-    status,
-};
+use crate::mysql_family::statements::{MysqlCalls, NO_REDO_LOG, WHILE_LOADING, change, restore};
 use crate::mysql_family::system_tables::{self, CREATE_DATABASE, DATABASE};
-use crate::mysql_family::{accounts, myrocks};
+use crate::mysql_family::{Flavor, accounts, myrocks};
 use crate::server::{Server, socket};
-use crate::server_settings::server_settings;
 use crate::settle::SettleLoad;
 use crate::site::Site;
+use crate::sql_server::SqlServer;
 use rqps_host::process::{StopOrder, StopSignal};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login};
 use rqps_model::sql_name::Identifier;
-
-/// Time limit for connecting a session of the control plane.
-const CONNECT: Duration = Duration::from_secs(30);
 
 /// A MySQL or MariaDB that rqps runs.
 pub(crate) struct MysqlFamily {
@@ -44,29 +35,32 @@ impl MysqlFamily {
         Address::Unix(self.server.site.sockets.join("mysql.sock"))
     }
 
-    fn session(&self, doing: &str) -> Result<Box<dyn ControlConnection>, DbmsError> {
-        connect(Dialect::Mysql, &self.address(), &login(), CONNECT)
-            .map_err(DbmsError::sql(format!("{doing} {}", self.server.name())))
+    fn sql_server(&self) -> SqlServer {
+        SqlServer {
+            calls: &MysqlCalls,
+            dialect: Dialect::Mysql,
+            connect: connector(Dialect::Mysql, self.address(), login(), Vec::new()),
+            name: self.server.name(),
+            interrupt: self.server.site.interrupt.clone(),
+            is_own: true,
+            compatible: None,
+        }
     }
 
     /// `--initialize` of 8.0 makes the database before it reads `character_set_server`, so its
-    /// tables
-    /// would be utf8mb4 where those of other versions are latin1, and cost conversion.
+    /// tables would be utf8mb4 where those of other versions are latin1, and cost conversion.
     fn use_character_set_of_server(&self) -> Result<(), DbmsError> {
-        let doing = format!("set the character set of {}", self.server.name());
-        let mut session = self.session("set the character set of")?;
-        let query = "SELECT @@character_set_server, default_character_set_name \
-                     FROM information_schema.schemata WHERE schema_name = 'test'";
-        let rows = session.rows(query).map_err(DbmsError::sql(doing.clone()))?;
-        match rows.first().map(Vec::as_slice) {
-            Some([Some(server), Some(database)]) if server != database => {
-                let set = Identifier::plain(Dialect::Mysql, server);
-                session
-                    .run(&format!("ALTER DATABASE test CHARACTER SET {set}"))
-                    .map_err(DbmsError::sql(doing))
+        self.sql_server().ask("set the character set of", |session| {
+            let query = "SELECT @@character_set_server, default_character_set_name \
+                         FROM information_schema.schemata WHERE schema_name = 'test'";
+            match session.rows(query)?.first().map(Vec::as_slice) {
+                Some([Some(server), Some(database)]) if server != database => {
+                    let set = Identifier::plain(Dialect::Mysql, server);
+                    session.run(&format!("ALTER DATABASE test CHARACTER SET {set}"))
+                }
+                _ => Ok(()),
             }
-            _ => Ok(()),
-        }
+        })
     }
 
     /// True if this version is `since` or later, and there is such a version.
@@ -86,11 +80,8 @@ impl MysqlFamily {
 
     /// A fault of a server that is to have RocksDB may be that it does not.
     fn explain(&self, error: DbmsError) -> DbmsError {
-        let folders = self.server.root().map(|root| PLUGIN_FOLDERS.map(|name| root.join(name)));
-        let why = match folders {
-            Ok(folders) if self.is_myrocks() => {
-                myrocks::hint(&folders.each_ref().map(PathBuf::as_path))
-            }
+        let why = match self.server.root() {
+            Ok(root) if self.is_myrocks() => myrocks::hint(root),
             _ => None,
         };
         match (error, why) {
@@ -106,10 +97,8 @@ impl MysqlFamily {
         if !self.is_myrocks() {
             return Ok(());
         }
-        let root = self.server.root()?;
-        let folders = PLUGIN_FOLDERS.map(|folder| root.join(folder));
-        let mut session = self.session("ask for the storage engines of")?;
-        myrocks::check(&mut *session, &folders.each_ref().map(PathBuf::as_path))
+        let mut session = self.sql_server().session("ask for the storage engines of")?;
+        myrocks::check(&mut *session, self.server.root()?)
     }
 
     /// Arguments for a start and for making a data folder alike: only our config, our folders.
@@ -135,8 +124,7 @@ impl MysqlFamily {
         match self.server.site.storage_engine.as_deref() {
             None | Some("innodb") => {}
             Some(name) if myrocks::NAMES.contains(&name) => {
-                let folders = PLUGIN_FOLDERS.map(|folder| root.join(folder));
-                args.extend(myrocks::args(&folders.each_ref().map(PathBuf::as_path)));
+                args.extend(myrocks::args(root));
             }
             Some(other) => args.push(format!("--default-storage-engine={other}")),
         }
@@ -167,10 +155,6 @@ impl MysqlFamily {
         self.server.run_tool(program, args, Some(&statements))
     }
 }
-
-/// Folders of plugins in packages and installed trees.
-const PLUGIN_FOLDERS: [&str; 4] =
-    ["lib/plugin", "lib/mysql/plugin", "lib/mariadb/plugin", "lib64/mysql/plugin"];
 
 fn login() -> Login {
     Login { user: "root".to_owned(), password: String::new(), database: DATABASE.to_owned() }
@@ -222,10 +206,9 @@ impl ControlPlane for MysqlFamily {
         self.check_storage_engine()?;
         self.use_character_set_of_server()?;
         let Some(listen) = &self.server.site.listen else { return Ok(()) };
-        let doing = "make the account of clients in";
-        let mut session = self.session(doing)?;
-        let doing = format!("{doing} {}", self.server.name());
-        accounts::admit(&mut *session, &listen.password).map_err(DbmsError::sql(doing))
+        self.sql_server().ask("make the account of clients in", |session| {
+            accounts::admit(session, &listen.password)
+        })
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {
@@ -247,6 +230,10 @@ impl ControlPlane for MysqlFamily {
         vec!["SET NAMES latin1".to_owned()]
     }
 
+    fn sql(&self) -> Option<SqlServer> {
+        Some(self.sql_server())
+    }
+
     fn server_pid(&self) -> Option<u32> {
         self.server.pid()
     }
@@ -256,28 +243,10 @@ impl ControlPlane for MysqlFamily {
         Some(self.server.db_folder().join(name))
     }
 
-    fn reported_version(&mut self) -> Result<String, DbmsError> {
-        let doing = "ask the version of";
-        let mut session = self.session(doing)?;
-        reported_version(&mut *session, &format!("{doing} {}", self.server.name()))
-    }
-
-    fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
-        let doing = "ask the version of";
-        let mut session = self.session(doing)?;
-        debug_build(&mut *session, &format!("{doing} {}", self.server.name()))
-    }
-
-    fn server_settings(&mut self) -> Result<BTreeMap<String, String>, DbmsError> {
-        let mut session = self.session("ask the settings of")?;
-        let doing = format!("ask the settings of {}", self.server.name());
-        server_settings(&mut *session, Dialect::Mysql).map_err(DbmsError::sql(doing))
-    }
-
     /// Old versions refuse some (before 8.0.21, MariaDB): the load is then slower, with the same
     /// result.
     fn before_load(&mut self) -> Result<(), DbmsError> {
-        let mut session = self.session("ready for a load")?;
+        let mut session = self.sql_server().session("ready for a load")?;
         self.changed = change(&mut *session, &WHILE_LOADING);
         match session.run(NO_REDO_LOG) {
             Err(error) if error.code().is_none() => {
@@ -289,7 +258,7 @@ impl ControlPlane for MysqlFamily {
     }
 
     fn after_load(&mut self) -> Result<(), DbmsError> {
-        let mut session = self.session("end the load of")?;
+        let mut session = self.sql_server().session("end the load of")?;
         let doing = format!("end the load of {}", self.server.name());
         restore(&mut *session, &mem::take(&mut self.changed), &doing)?;
         // Only the server knows for certain what it is without.
@@ -303,42 +272,14 @@ impl ControlPlane for MysqlFamily {
         }
     }
 
-    fn settle(
-        &mut self,
-        load: &SettleLoad,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(), DbmsError> {
-        let address = self.address();
-        let connect = move || connect(Dialect::Mysql, &address, &login(), CONNECT);
-        let doing = format!("settle {}", self.server.name());
-        maintain(load, &self.server.site.interrupt, &doing, connect, progress)
-    }
-
     /// A checksum reads the whole table, and a count one of its indexes.
     fn read_all(&mut self, tables: &SettleLoad) -> Result<(), DbmsError> {
-        let mut session = self.session("read all tables of")?;
-        for table in tables.names() {
-            for sql in [format!("CHECKSUM TABLE {table}"), format!("SELECT COUNT(*) FROM {table}")]
-            {
-                let doing = format!("read all tables of {}", self.server.name());
-                session.rows(&sql).map_err(DbmsError::sql(doing))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
-        let mut session = self.session("read the status of")?;
-        let doing = format!("read the status of {}", self.server.name());
-        status(&mut *session).map_err(DbmsError::sql(doing))
-    }
-
-    fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
-        // A status variable is the sum of all sessions at any moment.
-        let _ = quiet;
-        let mut session =
-            self.session("read the counters of").map_err(|error| error.to_string())?;
-        counters(&mut *session).map_err(|error| error.to_string())
+        self.sql_server().ask("read all tables of", |session| {
+            tables.names().iter().try_for_each(|table| {
+                session.rows(&format!("CHECKSUM TABLE {table}"))?;
+                session.rows(&format!("SELECT COUNT(*) FROM {table}")).map(drop)
+            })
+        })
     }
 
     /// Valgrind does not know all system calls of native asynchronous I/O, and cannot map the 8 TiB

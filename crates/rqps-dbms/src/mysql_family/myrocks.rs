@@ -1,7 +1,7 @@
 //! MyRocks: RocksDB as a storage engine of MariaDB or MySQL, in a plugin or compiled into the
 //! server, as FB MySQL has it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::connection::{ControlConnection, one_value};
@@ -26,11 +26,19 @@ const LOOK: Duration = Duration::from_secs(10);
 const IS_THERE: &str = "SELECT 1 FROM information_schema.ENGINES \
                           WHERE ENGINE = 'ROCKSDB' AND SUPPORT IN ('YES', 'DEFAULT')";
 
-/// Arguments that make its tables the usual ones, and load the plugin where there is one. `plugins`
-/// are the folders of a build that may hold plugins. Without a plugin it may be compiled in, which
-/// [`check`] asks the server.
-pub(super) fn args(plugins: &[&Path]) -> Vec<String> {
-    let mut args = match plugins.iter().find(|folder| folder.join(PLUGIN).is_file()) {
+/// Folders of plugins in packages and installed trees.
+const PLUGIN_FOLDERS: [&str; 4] =
+    ["lib/plugin", "lib/mysql/plugin", "lib/mariadb/plugin", "lib64/mysql/plugin"];
+
+fn plugin_folder(root: &Path) -> Option<PathBuf> {
+    let mut folders = PLUGIN_FOLDERS.iter().map(|folder| root.join(folder));
+    folders.find(|folder| folder.join(PLUGIN).is_file())
+}
+
+/// Arguments that make its tables the usual ones, and load the plugin where there is one. Without
+/// a plugin it may be compiled in, which [`check`] asks the server.
+pub(super) fn args(root: &Path) -> Vec<String> {
+    let mut args = match plugin_folder(root) {
         Some(folder) => vec![
             format!("--plugin-dir={}", folder.display()),
             format!("--plugin-load-add={PLUGIN}"),
@@ -44,28 +52,25 @@ pub(super) fn args(plugins: &[&Path]) -> Vec<String> {
 }
 
 /// A hint if a server does not start or has no such engine.
-pub(super) fn hint(plugins: &[&Path]) -> Option<String> {
-    if plugins.iter().any(|folder| folder.join(PLUGIN).is_file()) {
+pub(super) fn hint(root: &Path) -> Option<String> {
+    if plugin_folder(root).is_some() {
         return None;
     }
-    let looked: Vec<String> = plugins.iter().map(|f| f.display().to_string()).collect();
-    let looked = if looked.is_empty() { "no folder".to_owned() } else { looked.join(", ") };
+    let looked = PLUGIN_FOLDERS.join(", ");
     Some(format!(
-        "no {PLUGIN} in {looked}, so RocksDB must be compiled into the server; use a build with \
-         either, such as mariadb@11.8+myrocks"
+        "no {PLUGIN} in {looked} of {}, so RocksDB must be compiled into the server; use a build \
+         with either, such as mariadb@11.8+myrocks",
+        root.display()
     ))
 }
 
 /// Asks a server that has started for the engine.
-pub(super) fn check(
-    session: &mut dyn ControlConnection,
-    plugins: &[&Path],
-) -> Result<(), DbmsError> {
+pub(super) fn check(session: &mut dyn ControlConnection, root: &Path) -> Result<(), DbmsError> {
     let doing = "ask for the storage engine RocksDB";
     match one_value(session, IS_THERE).map_err(DbmsError::sql(doing.to_owned()))? {
         Some(_) => Ok(()),
         None => {
-            let hint = hint(plugins).unwrap_or_else(|| "see its log".to_owned());
+            let hint = hint(root).unwrap_or_else(|| "see its log".to_owned());
             let what = "use the storage engine RocksDB: the server does not have it";
             Err(DbmsError::Unsupported(format!("{what}\nhint: {hint}")))
         }
@@ -259,19 +264,21 @@ mod tests {
     #[test]
     fn a_plugin_is_loaded_and_without_one_it_may_be_compiled_in() {
         let folder = tempfile::tempdir().unwrap();
-        let plugins = [folder.path()];
-        let compiled_in = args(&plugins);
+        let root = folder.path();
+        let compiled_in = args(root);
         assert_eq!(compiled_in, ["--loose-rocksdb=ON", "--default-storage-engine=rocksdb"]);
         let there = &mut Engines(vec![vec![Some("1".to_owned())]]);
-        check(there, &plugins).unwrap();
-        let said = check(&mut Engines(vec![]), &plugins).unwrap_err().to_string();
+        check(there, root).unwrap();
+        let said = check(&mut Engines(vec![]), root).unwrap_err().to_string();
         assert!(said.contains("the server does not have it"), "{said}");
         let place = folder.path().display().to_string();
         assert!(said.contains(&place) && said.contains("mariadb@11.8+myrocks"), "{said}");
-        std::fs::write(folder.path().join(PLUGIN), "").unwrap();
-        let loaded = args(&plugins);
+        let plugins = root.join(PLUGIN_FOLDERS[0]);
+        std::fs::create_dir_all(&plugins).unwrap();
+        std::fs::write(plugins.join(PLUGIN), "").unwrap();
+        let loaded = args(root);
         assert!(loaded.contains(&"--plugin-load-add=ha_rocksdb.so".to_owned()), "{loaded:?}");
         assert!(loaded.contains(&"--default-storage-engine=rocksdb".to_owned()), "{loaded:?}");
-        assert_eq!(hint(&plugins), None);
+        assert_eq!(hint(root), None);
     }
 }

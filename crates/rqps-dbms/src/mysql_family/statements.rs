@@ -1,38 +1,25 @@
 //! Statements of the control plane on MySQL and MariaDB.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use crate::connection::{ControlConnection, ControlRow, numbers, one_value, table};
 use crate::error::DbmsError;
 use crate::mysql_family::myrocks;
 use crate::settle::{SettleLoad, on_all_tables, rest};
-use crate::site::Interrupt;
+use crate::sql_server::{ServerCalls, SqlServer, StatusFiles, Tell};
+use rqps_host::plain;
 use rqps_wire::WireError;
 
 /// Dirty pages of the buffer pool that count as none.
 const FEW_PAGES: u64 = 50;
 
+/// More than the digits of any process.
+const PID_BYTES: u64 = 32;
+
 /// Undo records not yet purged that count as none.
 const SHORT_HISTORY: u64 = 1000;
-
-/// `VERSION()` of a session.
-pub(crate) fn reported_version(
-    session: &mut dyn ControlConnection,
-    doing: &str,
-) -> Result<String, DbmsError> {
-    let version = one_value(session, "SELECT VERSION()").map_err(DbmsError::sql(doing))?;
-    Ok(version.unwrap_or_default())
-}
-
-/// A server with assertions and dbug ends its version with `-debug`.
-pub(crate) fn debug_build(
-    session: &mut dyn ControlConnection,
-    doing: &str,
-) -> Result<Option<String>, DbmsError> {
-    let version = reported_version(session, doing)?;
-    Ok(version.split('-').any(|part| part == "debug").then(|| format!("version {version}")))
-}
 
 /// While tables are loaded: two connections that fill one table meet less if they find the page of
 /// the last row without going down the tree; and a file that grows is not filled with zeros first.
@@ -55,45 +42,77 @@ const FLUSH_NOW: [(&str, &str); 3] = [
     ("innodb_idle_flush_pct", "100"),
 ];
 
-/// ANALYZE TABLE of all tables at the same time while dirty pages are written; then waits until
-/// they are, or the time is over. Settings are as before when it returns, also with an error.
-pub(crate) fn maintain<C>(
-    load: &SettleLoad,
-    interrupt: &Interrupt,
-    doing: &str,
-    connect: C,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(), DbmsError>
-where
-    C: Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static,
-{
-    let end = Instant::now() + load.wait();
-    let mut session = connect().map_err(DbmsError::sql(doing))?;
-    let changed = change(&mut *session, &FLUSH_NOW);
-    let analyzed = analyze(load, interrupt, doing, connect, progress);
-    let rested = analyzed
-        .and_then(|()| myrocks::settle(&mut *session, load, interrupt, progress))
-        .and_then(|rocks| {
-            let mut quiet = || !rocks && all_is_written(&mut *session);
-            rest(end, interrupt, progress, &mut quiet)
-        });
-    restore(&mut *session, &changed, doing)?;
-    rested
-}
+/// Statements of MySQL and MariaDB.
+pub(crate) struct MysqlCalls;
 
-/// ANALYZE TABLE of all tables at the same time.
-pub(crate) fn analyze<C>(
-    load: &SettleLoad,
-    interrupt: &Interrupt,
-    doing: &str,
-    connect: C,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(), DbmsError>
-where
-    C: Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static,
-{
-    progress(&format!("analyze of {} tables", load.tables));
-    on_all_tables(load.names(), interrupt, doing, connect, |table| format!("ANALYZE TABLE {table}"))
+impl ServerCalls for MysqlCalls {
+    fn version_query(&self) -> &'static str {
+        "SELECT VERSION()"
+    }
+
+    fn debug_build(
+        &self,
+        session: &mut dyn ControlConnection,
+    ) -> Result<Option<String>, WireError> {
+        let version = one_value(session, self.version_query())?.unwrap_or_default();
+        Ok(version.split('-').any(|part| part == "debug").then(|| format!("version {version}")))
+    }
+
+    /// ANALYZE of the tables, then waits until pages are written, or the time is over. Only an own
+    /// server is hastened by its settings, and by compactions of MyRocks.
+    fn settle(
+        &self,
+        server: &SqlServer,
+        load: &SettleLoad,
+        progress: &mut Tell<'_>,
+    ) -> Result<(), DbmsError> {
+        let end = Instant::now() + load.wait();
+        let mut session = server.session("settle")?;
+        let settings: &[_] = if server.is_own { &FLUSH_NOW } else { &[] };
+        let changed = change(&mut *session, settings);
+        progress(&format!("analyze of {} tables", load.tables));
+        let analyzed = on_all_tables(server, load, |table| format!("ANALYZE TABLE {table}"));
+        let interrupt = &server.interrupt;
+        let rested = analyzed
+            .and_then(|()| match server.is_own {
+                true => myrocks::settle(&mut *session, load, interrupt, progress),
+                false => Ok(false),
+            })
+            .and_then(|rocks| {
+                let mut quiet = || !rocks && all_is_written(&mut *session);
+                rest(end, interrupt, progress, &mut quiet)
+            });
+        restore(&mut *session, &changed, &server.doing("settle"))?;
+        rested
+    }
+
+    fn status(&self, session: &mut dyn ControlConnection) -> Result<StatusFiles, WireError> {
+        status(session)
+    }
+
+    /// A status variable is the sum of all sessions at any moment.
+    fn counters(
+        &self,
+        session: &mut dyn ControlConnection,
+        _quiet: bool,
+    ) -> Result<BTreeMap<String, f64>, WireError> {
+        Ok(numbers(session.rows("SHOW GLOBAL STATUS")?))
+    }
+
+    /// By the file that the server writes its process into, which is on the server's host.
+    fn pid(&self, session: &mut dyn ControlConnection) -> Option<u32> {
+        let path = one_value(session, "SELECT @@GLOBAL.pid_file").ok()??;
+        // Whoever answers names the file.
+        plain::beginning(Path::new(&path), PID_BYTES).ok()?.trim().parse().ok()
+    }
+
+    fn processes(&self) -> &'static [&'static str] {
+        &["mysqld", "mariadbd"]
+    }
+
+    fn place_is_database(&self) -> bool {
+        true
+    }
 }
 
 /// Changes those of the settings that this version has; returns them with their old values.
@@ -126,7 +145,7 @@ pub(crate) fn restore(
 }
 
 /// True if hardly a page is dirty and purge has caught up.
-pub(crate) fn all_is_written(session: &mut dyn ControlConnection) -> bool {
+fn all_is_written(session: &mut dyn ControlConnection) -> bool {
     let number = |rows: Result<Vec<ControlRow>, WireError>, column: usize| {
         rows.ok()?.first()?.get(column)?.as_ref()?.parse::<u64>().ok()
     };
@@ -141,17 +160,8 @@ pub(crate) fn all_is_written(session: &mut dyn ControlConnection) -> bool {
     dirty.is_some_and(|pages| pages <= FEW_PAGES) && history.unwrap_or(0) <= SHORT_HISTORY
 }
 
-/// All status variables that are numbers.
-pub(crate) fn counters(
-    session: &mut dyn ControlConnection,
-) -> Result<BTreeMap<String, f64>, WireError> {
-    Ok(numbers(session.rows("SHOW GLOBAL STATUS")?))
-}
-
 /// Settings and counters.
-pub(crate) fn status(
-    session: &mut dyn ControlConnection,
-) -> Result<Vec<(String, String)>, WireError> {
+fn status(session: &mut dyn ControlConnection) -> Result<StatusFiles, WireError> {
     let mut files = Vec::new();
     let variables = session.rows("SHOW GLOBAL VARIABLES")?;
     files.push(("variables.tsv".to_owned(), table("name\tvalue", &variables)));
@@ -180,10 +190,10 @@ pub(crate) fn status(
 mod tests {
     use super::*;
 
-    /// A server of this version.
-    struct Reports(&'static str);
+    /// A server that answers this to everything.
+    struct Reports<'a>(&'a str);
 
-    impl ControlConnection for Reports {
+    impl ControlConnection for Reports<'_> {
         fn rows(&mut self, _: &str) -> Result<Vec<ControlRow>, WireError> {
             Ok(vec![vec![Some(self.0.to_owned())]])
         }
@@ -196,11 +206,24 @@ mod tests {
     #[test]
     fn servers_with_assertions_say_so_in_their_version() {
         for version in ["8.0.33-debug", "11.4.5-MariaDB-debug-log"] {
-            let said = debug_build(&mut Reports(version), "ask").unwrap();
+            let said = MysqlCalls.debug_build(&mut Reports(version)).unwrap();
             assert_eq!(said, Some(format!("version {version}")));
         }
         for version in ["9.7.2", "10.11.18-MariaDB-0+deb12u1", "8.0.33-debugger"] {
-            assert_eq!(debug_build(&mut Reports(version), "ask").unwrap(), None);
+            assert_eq!(MysqlCalls.debug_build(&mut Reports(version)).unwrap(), None);
         }
+    }
+
+    /// From a pipe no answer would come, and from the device one without end.
+    #[test]
+    fn a_server_names_no_file_that_does_not_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, pipe] = ["file", "pipe"].map(|name| folder.path().join(name));
+        std::fs::write(&file, "4711\n").unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let pid = |path: &Path| MysqlCalls.pid(&mut Reports(path.to_str().unwrap()));
+        assert_eq!(pid(&file), Some(4711));
+        assert_eq!((pid(&pipe), pid(Path::new("/dev/zero"))), (None, None));
     }
 }

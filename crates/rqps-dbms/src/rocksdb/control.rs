@@ -7,22 +7,22 @@
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::control::ControlPlane;
 use crate::error::DbmsError;
+use crate::library_process;
 use crate::server::{check_library, hand_over_data};
-use crate::settle::SettleLoad;
 use crate::site::Site;
 use rqps_embed::rocksdb::marker::{DATABASE, FILE as MARKER, Marker, State};
 use rqps_embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
 use rqps_host::beneath::{self, Folder, FreshFolder};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::user::{Identity, User};
-use rqps_host::{command_output, confinement, secret, tree};
+use rqps_host::{confinement, secret, tree};
 use rqps_model::build::Version;
 use rqps_model::endpoint::{Endpoint, Login};
 use rqps_model::rocksdb::{DriverSettings, KvOption};
@@ -55,16 +55,6 @@ struct Probe {
     lines: Vec<String>,
 }
 
-/// Its answer: one JSON value on standard output.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Answer {
-    /// The library opens databases, and says this of itself.
-    Opened(Facts),
-    /// The reason why it fails.
-    Failed(String),
-}
-
 impl KeyValue {
     pub(crate) fn new(site: Site, file: &'static str) -> KeyValue {
         KeyValue { site, file, facts: None }
@@ -94,52 +84,21 @@ impl KeyValue {
         let lines = self.site.config.text.lines().map(str::to_owned).collect();
         let run_as = self.site.run_as.as_ref().map(User::identity);
         let probe = Probe { library: self.library()?, run_as, folder, lines };
-        match self.ask(&probe).map_err(DbmsError::io(doing.clone()))? {
-            Answer::Opened(facts) => Ok(facts),
-            Answer::Failed(what) => {
-                Err(DbmsError::Ended { doing, what, tail: String::new(), hint: String::new() })
-            }
-        }
+        let answer = self.ask(&probe).map_err(DbmsError::io(doing.clone()))?;
+        answer.map_err(|what| DbmsError::ended(doing, what))
     }
 
-    fn ask(&self, probe: &Probe) -> io::Result<Answer> {
+    fn ask(&self, probe: &Probe) -> io::Result<Result<Facts, String>> {
         self.site.check_build()?;
-        let mut child = child::command(&self.site.warden_program, ChildTask::Work)
-            .arg(ROCKSDB_COMMAND)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        if let Some(mut input) = child.stdin.take() {
-            input.write_all(&serde_json::to_vec(probe)?)?;
-        }
-        let (said, status) = command_output::output_of(child, ANSWER_MAX)?;
-        serde_json::from_slice(&said).map_err(|_| {
-            io::Error::other(format!("the process that tests the library ended: {}", status))
-        })
+        let mut command = child::command(&self.site.warden_program, ChildTask::Work);
+        command.arg(ROCKSDB_COMMAND);
+        library_process::ask(command, probe, ANSWER_MAX)
     }
 }
 
 /// The whole of the hidden subcommand.
-pub fn rocksdb_process(mut input: impl Read, mut output: impl Write) -> ExitCode {
-    let signal = rustix::process::Signal::KILL;
-    let _ = rustix::process::set_parent_process_death_signal(Some(signal));
-    let mut text = String::new();
-    let answer = input
-        .read_to_string(&mut text)
-        .map_err(|error| format!("read the test request: {error}"))
-        .and_then(|_| {
-            serde_json::from_str(&text).map_err(|error| format!("parse the test request: {error}"))
-        })
-        .and_then(|probe: Probe| carry_out(&probe));
-    let answer = match answer {
-        Ok(facts) => Answer::Opened(facts),
-        Err(why) => Answer::Failed(why),
-    };
-    match serde_json::to_writer(&mut output, &answer).map(|()| output.flush()) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    }
+pub fn rocksdb_process(input: impl Read, output: impl Write) -> ExitCode {
+    library_process::answer(input, output, carry_out)
 }
 
 fn carry_out(probe: &Probe) -> Result<Facts, String> {
@@ -207,10 +166,6 @@ impl ControlPlane for KeyValue {
         lines
     }
 
-    fn server_pid(&self) -> Option<u32> {
-        None
-    }
-
     fn reported_version(&mut self) -> Result<String, DbmsError> {
         let line = self.facts.as_ref().map(Facts::line).unwrap_or_default();
         let manifest = &self.site.build.manifest;
@@ -228,15 +183,6 @@ impl ControlPlane for KeyValue {
         Ok(line)
     }
 
-    /// Putting the tree in order is a step of the benchmark.
-    fn settle(
-        &mut self,
-        _load: &SettleLoad,
-        _progress: &mut dyn FnMut(&str),
-    ) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
     /// The library's own log and the options that took effect.
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
         let Ok(folder) =
@@ -250,14 +196,6 @@ impl ControlPlane for KeyValue {
         let options = latest_options(&folder).and_then(|name| read(&name));
         let options = options.map(|text| ("rocksdb-options.ini".to_owned(), text));
         Ok(log.into_iter().chain(options).collect())
-    }
-
-    fn pause(&mut self) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
-    fn resume(&mut self) -> Result<(), DbmsError> {
-        Ok(())
     }
 
     /// There is no process of its own; but without its keys a database is as good as gone.
@@ -274,12 +212,7 @@ impl ControlPlane for KeyValue {
             }
             _ => return Ok(()),
         };
-        Err(DbmsError::Ended {
-            doing: format!("fill {}", self.name()),
-            what: why,
-            tail: String::new(),
-            hint: String::new(),
-        })
+        Err(DbmsError::ended(format!("fill {}", self.name()), why))
     }
 
     fn stop(&mut self) -> Result<(), DbmsError> {

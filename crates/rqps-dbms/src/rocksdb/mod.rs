@@ -1,10 +1,8 @@
 //! RocksDB, loaded from a shared library.
 
 mod control;
-mod library;
 mod spec;
 
 pub(super) use self::control::KeyValue;
 pub use self::control::{ROCKSDB_COMMAND, rocksdb_process};
-pub(super) use self::library::{library_form, place_of};
-pub(super) use self::spec::SPEC;
+pub(super) use self::spec::{SPEC, library_form, place_of};

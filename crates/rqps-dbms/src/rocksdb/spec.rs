@@ -1,12 +1,14 @@
 //! RocksDB, loaded from a shared library.
 
 use crate::spec::{
-    BuildForm, BuildRow, DbmsSpec, Machine, Numbering, Origin, Package, PackageFormat,
+    BuildForm, BuildRow, DbmsSpec, LibraryForm, LibraryVersion, Machine, Origin, Package,
+    PackageFormat,
 };
+use std::path::{Path, PathBuf};
+
 use rqps_model::build::{Dbms, Version};
 
 use super::control::KeyValue;
-use super::library::{library_form, place_of};
 
 const FILE: &str = "lib/librocksdb.so";
 
@@ -25,14 +27,11 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         BuildRow::package("10.10.1", ""),
     ],
     scheme,
-    instead: "",
-    numbering: Numbering::PLAIN,
     package: Some(Package {
         format: PackageFormat::Zip,
         place: |path| place_of(path, "librocksdbjni", FILE),
         second_name: None,
     }),
-    debian: None,
     configs: &[
         ("default", include_str!("../../../../configs/rocksdb/default.conf")),
         ("published", include_str!("../../../../configs/rocksdb/published.conf")),
@@ -49,9 +48,8 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ("readahead-0", include_str!("../../../../configs/rocksdb/readahead-0.conf")),
     ],
     recipes: &[("make", include_str!("../../../../configs/build/rocksdb/make.toml"))],
-    tags: None,
     control: |site| Ok(Box::new(KeyValue::new(site, FILE))),
-    guest: None,
+    ..DbmsSpec::NONE
 };
 
 fn scheme(version: &Version, machine: Machine) -> Option<Origin> {
@@ -59,4 +57,26 @@ fn scheme(version: &Version, machine: Machine) -> Option<Origin> {
     let kind = if version.at_least(&[11]) { "" } else { ":jar:linux64" };
     let coordinates = format!("org.rocksdb:rocksdbjni:{version}{kind}");
     (machine != Machine::Other).then_some(Origin::Maven { coordinates })
+}
+
+/// A library with RocksDB's C API, at this path of a build's tree.
+pub(crate) const fn library_form(file: &'static str) -> LibraryForm {
+    LibraryForm {
+        file,
+        is_root: false,
+        example: "name the shared library itself, such as librocksdb.so",
+        // Up to 100 MB; with debug symbols several hundred.
+        bytes_max: 2 << 30,
+        symbol: b"rocksdb_open_column_families\0",
+        api: "RocksDB's C API",
+        version: LibraryVersion::FileName,
+        compiled_in: None,
+    }
+}
+
+/// The library for this processor, out of a Java package that has one for many.
+pub(crate) fn place_of(path: &Path, prefix: &str, file: &str) -> Option<PathBuf> {
+    let machine = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
+    let wanted = format!("{prefix}-{machine}.so");
+    (path.file_name()?.to_str()? == wanted).then(|| PathBuf::from(file))
 }

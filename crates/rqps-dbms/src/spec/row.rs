@@ -1,18 +1,13 @@
 //! The facts about one DBMS: the row that its folder gives to the table of all.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::connection::ControlConnection;
 use crate::control::ControlPlane;
 use crate::error::DbmsError;
-use crate::settle::SettleLoad;
-use crate::site::{Interrupt, Site};
+use crate::site::Site;
+use crate::sql_server::ServerCalls;
 use rqps_model::build::{Dbms, Version};
-use rqps_model::compatible::CompatibleServer;
-use rqps_wire::WireError;
 
 /// All that rqps knows about one DBMS, besides what `Dbms` itself says: its name and dialect.
 pub struct DbmsSpec {
@@ -43,10 +38,27 @@ pub struct DbmsSpec {
     /// Makes the control plane of a target that rqps runs itself.
     pub control: fn(Site) -> Result<Box<dyn ControlPlane>, DbmsError>,
     /// Queries on a server that rqps does not run; `None` without servers.
-    pub guest: Option<&'static GuestCalls>,
+    pub(crate) guest: Option<&'static dyn ServerCalls>,
 }
 
 impl DbmsSpec {
+    /// What a row leaves out.
+    pub(crate) const NONE: DbmsSpec = DbmsSpec {
+        dbms: Dbms::Fake,
+        form: BuildForm::Scripted,
+        builds: &[],
+        scheme: |_, _| None,
+        instead: "",
+        numbering: Numbering::PLAIN,
+        package: None,
+        debian: None,
+        configs: &[],
+        recipes: &[],
+        tags: None,
+        control: |_| Err(DbmsError::Unknown),
+        guest: None,
+    };
+
     /// The form of a server, if it is one.
     pub fn server(&self) -> Option<&ServerForm> {
         match &self.form {
@@ -360,52 +372,4 @@ pub struct TagScheme {
     /// The version that the digits after it stand for, if they are of a known scheme; what follows
     /// the digits is not handed over.
     pub version: fn(&str) -> Option<String>,
-}
-
-/// Told what is being done.
-pub type Tell<'a> = dyn FnMut(&str) + 'a;
-
-/// Texts for the logs of a run: file name and text.
-pub type StatusFiles = Vec<(String, String)>;
-
-/// A server's own counters, by name.
-pub type ServerCounters = BTreeMap<String, f64>;
-
-/// Opens one more session of the control plane.
-pub type Connect = Arc<dyn Fn() -> Result<Box<dyn ControlConnection>, WireError> + Send + Sync>;
-
-/// Settles tables on a server that somebody else runs, and waits for `SettleLoad::wait`.
-pub struct GuestSettle<'a> {
-    /// The data that were written.
-    pub load: &'a SettleLoad,
-    /// Ends the waiting.
-    pub interrupt: &'a Interrupt,
-    /// "settle the server at … as …", for errors.
-    pub doing: &'a str,
-    /// Sessions that see the tables of rqps.
-    pub connect: Connect,
-    /// The kind of server, if it is not the dialect's own.
-    pub compatible: Option<&'static CompatibleServer>,
-}
-
-/// rqps's queries on a server that it does not run. None changes a setting or touches objects of
-/// others.
-pub struct GuestCalls {
-    /// The version of the server. The text says what is being done, for errors.
-    pub reported_version: fn(&mut dyn ControlConnection, &str) -> Result<String, DbmsError>,
-    /// What makes it a build for debugging, in its own words; `None` for a release.
-    pub debug_build: fn(&mut dyn ControlConnection, &str) -> Result<Option<String>, DbmsError>,
-    /// Brings the tables of rqps to rest, and reports progress.
-    pub settle: fn(&GuestSettle<'_>, &mut Tell<'_>) -> Result<(), DbmsError>,
-    /// Settings and counters: file name → text.
-    pub status: fn(&mut dyn ControlConnection) -> Result<StatusFiles, WireError>,
-    /// The server's own counters; true waits for sessions that have just ended.
-    pub counters: fn(&mut dyn ControlConnection, bool) -> Result<ServerCounters, WireError>,
-    /// The process of the server as it tells it itself, if it does.
-    pub pid: fn(&mut dyn ControlConnection) -> Option<u32>,
-    /// Names under which the server runs.
-    pub processes: &'static [&'static str],
-    /// True if a session enters the place of rqps's tables when it logs in, false if a statement
-    /// does it.
-    pub place_is_database: bool,
 }

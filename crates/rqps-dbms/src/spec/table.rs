@@ -3,7 +3,8 @@
 use crate::control::ControlPlane;
 use crate::error::DbmsError;
 use crate::site::Site;
-use crate::spec::row::{DbmsSpec, GuestCalls};
+use crate::spec::row::DbmsSpec;
+use crate::sql_server::ServerCalls;
 use crate::{fake, mariadb, mysql, postgres, rocksdb, speedb, sqlite};
 use rqps_model::build::Dbms;
 use rqps_model::dialect::Dialect;
@@ -25,7 +26,7 @@ pub fn of(dbms: Dbms) -> Option<&'static DbmsSpec> {
 }
 
 /// The queries on a server of this dialect that rqps does not run.
-pub(crate) fn guest_calls(dialect: Dialect) -> Option<&'static GuestCalls> {
+pub(crate) fn guest_calls(dialect: Dialect) -> Option<&'static dyn ServerCalls> {
     ALL.iter().filter(|spec| spec.dbms.dialect() == dialect).find_map(|spec| spec.guest)
 }
 

@@ -7,7 +7,7 @@
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -15,13 +15,14 @@ use serde::{Deserialize, Serialize};
 use crate::connection::{ControlRow, table};
 use crate::control::ControlPlane;
 use crate::error::DbmsError;
+use crate::library_process;
 use crate::server::{check_library, hand_over_data};
 use crate::settle::SettleLoad;
 use crate::site::Site;
 use rqps_embed::sqlite::{self, SqliteConnection};
 use rqps_host::child::{self, ChildTask};
 use rqps_host::user::{Identity, User};
-use rqps_host::{command_output, confinement, host};
+use rqps_host::{confinement, host};
 use rqps_model::build::{Build, Version};
 use rqps_model::endpoint::{Endpoint, Login};
 
@@ -47,16 +48,6 @@ struct SqliteRequest {
     statements: Vec<String>,
 }
 
-/// Its answer: one JSON value on standard output.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Answer {
-    /// The rows of each statement.
-    Rows(Vec<Vec<ControlRow>>),
-    /// The reason why it fails.
-    Failed(String),
-}
-
 impl Sqlite {
     pub(super) fn new(site: Site) -> Sqlite {
         Sqlite { site }
@@ -79,15 +70,11 @@ impl Sqlite {
             statements: setup.into_iter().chain(statements.iter().map(|s| s.to_string())).collect(),
         };
         let answer = self.run(&work).map_err(DbmsError::io(doing.clone()))?;
-        match answer {
-            Answer::Rows(mut rows) => Ok(rows.split_off(first.min(rows.len()))),
-            Answer::Failed(what) => {
-                Err(DbmsError::Ended { doing, what, tail: String::new(), hint: String::new() })
-            }
-        }
+        let mut rows = answer.map_err(|what| DbmsError::ended(doing, what))?;
+        Ok(rows.split_off(first.min(rows.len())))
     }
 
-    fn run(&self, work: &SqliteRequest) -> io::Result<Answer> {
+    fn run(&self, work: &SqliteRequest) -> io::Result<Result<Vec<Vec<ControlRow>>, String>> {
         self.site.check_build()?;
         let program = &self.site.warden_program;
         let mut command = match self.launcher() {
@@ -102,19 +89,8 @@ impl Sqlite {
             }
             None => child::command(program, ChildTask::Work),
         };
-        let mut child = command
-            .arg(SQLITE_COMMAND)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        if let Some(mut input) = child.stdin.take() {
-            input.write_all(serde_json::to_string(work)?.as_bytes())?;
-        }
-        let (said, status) = command_output::output_of(child, ANSWER_MAX)?;
-        serde_json::from_slice(&said).map_err(|_| {
-            io::Error::other(format!("the process that runs it ended with {}", status))
-        })
+        command.arg(SQLITE_COMMAND);
+        library_process::ask(command, work, ANSWER_MAX)
     }
 }
 
@@ -132,26 +108,8 @@ fn launcher(build: &Build, host_libc: Option<&str>) -> Option<PathBuf> {
 }
 
 /// The whole of the hidden subcommand: opens the database, runs the statements, answers.
-pub fn sqlite_process(mut input: impl Read, mut output: impl Write) -> ExitCode {
-    // It ends with the lab: SQLite's files bear that.
-    let signal = rustix::process::Signal::KILL;
-    let _ = rustix::process::set_parent_process_death_signal(Some(signal));
-    let mut text = String::new();
-    let answer = input
-        .read_to_string(&mut text)
-        .map_err(|error| format!("read the request: {error}"))
-        .and_then(|_| {
-            serde_json::from_str(&text).map_err(|error| format!("parse the request: {error}"))
-        })
-        .and_then(|work: SqliteRequest| carry_out(&work));
-    let answer = match answer {
-        Ok(rows) => Answer::Rows(rows),
-        Err(why) => Answer::Failed(why),
-    };
-    match serde_json::to_writer(&mut output, &answer).map(|()| output.flush()) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    }
+pub fn sqlite_process(input: impl Read, output: impl Write) -> ExitCode {
+    library_process::answer(input, output, carry_out)
 }
 
 fn carry_out(work: &SqliteRequest) -> Result<Vec<Vec<ControlRow>>, String> {
@@ -213,10 +171,6 @@ impl ControlPlane for Sqlite {
         self.site.config.text.lines().map(|line| format!("PRAGMA {line}")).collect()
     }
 
-    fn server_pid(&self) -> Option<u32> {
-        None
-    }
-
     fn reported_version(&mut self) -> Result<String, DbmsError> {
         let rows = self.ask("ask the version of", &["SELECT sqlite_version()"])?;
         let first = rows.into_iter().flatten().flatten().next();
@@ -268,8 +222,6 @@ impl ControlPlane for Sqlite {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use rqps_model::build::{Dbms, Manifest};
 
@@ -280,16 +232,8 @@ mod tests {
         let build = |libc: Option<&str>| Build {
             root: Some(folder.path().join("libsqlite3.so")),
             manifest: Manifest {
-                dbms: Dbms::Sqlite,
-                version: Version::new("3.46.1"),
-                reported: String::new(),
-                origin: String::new(),
-                sha256: None,
-                compiler: None,
-                packages: libc
-                    .iter()
-                    .map(|v| ("libc6".to_owned(), v.to_string()))
-                    .collect::<BTreeMap<String, String>>(),
+                packages: libc.iter().map(|v| ("libc6".to_owned(), v.to_string())).collect(),
+                ..Manifest::new(Dbms::Sqlite, Version::new("3.46.1"), String::new(), String::new())
             },
         };
         let newer = build(Some("2.41-12+deb13u4"));

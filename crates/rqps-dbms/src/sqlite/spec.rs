@@ -2,7 +2,6 @@
 
 use crate::spec::{
     Arrangement, BuildForm, BuildRow, DbmsSpec, DebianLayout, LibraryForm, LibraryVersion,
-    Numbering,
 };
 use rqps_model::build::Dbms;
 
@@ -26,12 +25,9 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         BuildRow::debian("3.40", "", "bookworm", &["libsqlite3-0"]),
         BuildRow::debian("3.46", "", "trixie", &["libsqlite3-0"]),
     ],
-    scheme: |_, _| None,
     instead: "sqlite for the compiled-in version, a version from `rqps builds sqlite`, \
               sqlite=deb:SUITE/libsqlite3-0 for a Debian suite, or sqlite=PATH with the path of a \
               libsqlite3.so",
-    numbering: Numbering::PLAIN,
-    package: None,
     debian: Some(DebianLayout {
         usual_package: "libsqlite3-0",
         arrangement: Arrangement::Library { file: "libsqlite3.so.0" },
@@ -44,9 +40,8 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ("amalgamation", include_str!("../../../../configs/build/sqlite/amalgamation.toml")),
         ("sources", include_str!("../../../../configs/build/sqlite/sources.toml")),
     ],
-    tags: None,
     control: |site| Ok(Box::new(Sqlite::new(site))),
-    guest: None,
+    ..DbmsSpec::NONE
 };
 
 fn compiled_in() -> (String, String) {

@@ -7,6 +7,7 @@
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::slice;
 
 use super::host::{Binding, RandomDraw, Report, RowCells, ScriptHost, StatementEnd};
@@ -90,10 +91,11 @@ impl<H: ScriptHost> Bridge<H> {
         sleep,
     };
 
-    pub(super) fn of(host: H) -> Box<Bridge<H>> {
+    pub(super) fn of(host: H) -> NonNull<Bridge<H>> {
         let cells = RowCells(Vec::new());
         let (parameters, bound) = (Vec::new(), Vec::new());
-        Box::new(Bridge { report: Report::new(), host, cells, parameters, bound })
+        let bridge = Bridge { report: Report::new(), host, cells, parameters, bound };
+        NonNull::from(Box::leak(Box::new(bridge)))
     }
 
     pub(super) fn calls() -> *const c_void {
@@ -162,7 +164,7 @@ fn place(found: Option<u32>) -> i32 {
 fn values<'a>(bound: &'a [*mut Parameter]) -> impl ExactSizeIterator<Item = Binding<'a>> {
     bound.iter().map(|parameter| {
         // SAFETY: parameters live as long as the bridge; Lua does not write during a call.
-        let parameter = unsafe { &**parameter };
+        let Some(parameter) = (unsafe { parameter.as_ref() }) else { return Binding::Null };
         match parameter.kind {
             _ if parameter.is_null != 0 => Binding::Null,
             WHOLE => Binding::Whole(parameter.whole),
@@ -238,8 +240,11 @@ extern "C" fn bind<H: ScriptHost>(
     count: usize,
 ) -> i32 {
     guarded(bridge, 2, |bridge| {
-        // SAFETY: the preamble passes an array of so many addresses that `parameter` gave.
-        let parameters = unsafe { slice::from_raw_parts(parameters, count) };
+        let parameters = match parameters.is_null() {
+            true => &[],
+            // SAFETY: the preamble passes an array of so many addresses that `parameter` gave.
+            false => unsafe { slice::from_raw_parts(parameters, count) },
+        };
         let statement = statement as usize;
         if bridge.bound.len() <= statement {
             bridge.bound.resize_with(statement + 1, Vec::new);
@@ -324,9 +329,11 @@ extern "C" fn fill<H: ScriptHost>(
     output: *mut u8,
 ) {
     guarded(bridge, (), |bridge| {
-        // SAFETY: the preamble passes room for as many bytes as the template has.
-        let output = unsafe { slice::from_raw_parts_mut(output, length) };
-        bridge.host.fill(bytes(template, length), output);
+        if !output.is_null() {
+            // SAFETY: the preamble passes room for as many bytes as the template has.
+            let output = unsafe { slice::from_raw_parts_mut(output, length) };
+            bridge.host.fill(bytes(template, length), output);
+        }
     });
 }
 

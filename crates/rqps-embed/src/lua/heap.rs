@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use super::library::{Allocate, Functions, RawState};
 
@@ -25,21 +25,31 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// Limits the memory of a state. The box must outlive the state, or [`Heap::release`] it.
-    pub(super) fn limit(functions: &Functions, state: *mut RawState, limit: usize) -> Box<Heap> {
+    /// Limits the memory of a state until [`Heap::release`].
+    pub(super) fn limit(
+        functions: &Functions,
+        state: *mut RawState,
+        limit: usize,
+    ) -> NonNull<Heap> {
         let mut data = ptr::null_mut();
-        // SAFETY: the state is open; the library writes one pointer.
+        // SAFETY: a live state; the call writes to `data`.
         let allocate = unsafe { (functions.lua_getallocf)(state, &raw mut data) };
-        let mut heap = Box::new(Heap { allocate, data, used: 0, limit });
-        // SAFETY: `limited` keeps to the contract of an allocator, and the box does not move.
-        unsafe { (functions.lua_setallocf)(state, limited, (&raw mut *heap).cast()) };
+        let heap = NonNull::from(Box::leak(Box::new(Heap { allocate, data, used: 0, limit })));
+        // SAFETY: a live state; the heap lives until `release`, and only `limited` uses it.
+        unsafe { (functions.lua_setallocf)(state, limited, heap.as_ptr().cast()) };
         heap
     }
 
     /// Gives a state its own allocator back, which frees what it has as a whole when it closes.
-    pub(super) fn release(&self, functions: &Functions, state: *mut RawState) {
-        // SAFETY: both are what the state began with.
-        unsafe { (functions.lua_setallocf)(state, self.allocate, self.data) };
+    ///
+    /// # Safety
+    /// `limit` has made this heap for this state, and it was not released yet.
+    pub(super) unsafe fn release(heap: NonNull<Heap>, functions: &Functions, state: *mut RawState) {
+        // SAFETY: `limit` made it as a box, and the state does not use it after this.
+        unsafe {
+            let heap = Box::from_raw(heap.as_ptr());
+            (functions.lua_setallocf)(state, heap.allocate, heap.data);
+        }
     }
 }
 
@@ -51,7 +61,7 @@ unsafe extern "C" fn limited(
     old: usize,
     new: usize,
 ) -> *mut c_void {
-    // SAFETY: the state was given this box; the library uses a state on one thread at a time.
+    // SAFETY: the state was given this heap; the library uses a state on one thread at a time.
     let heap = unsafe { &mut *heap.cast::<Heap>() };
     // Memory from before the limit may be returned too.
     let used = heap.used.saturating_sub(old).saturating_add(new);

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_int, c_void};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::rc::Rc;
 use std::slice;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ const EVENT: c_int = 3;
 pub struct LuaState<H: ScriptHost> {
     jit: Arc<LuaJit>,
     raw: *mut RawState,
-    heap: Box<Heap>,
+    heap: NonNull<Heap>,
     limit: HeapLimit,
-    bridge: Box<Bridge<H>>,
+    bridge: NonNull<Bridge<H>>,
     /// A state belongs to one thread.
     _local: Rc<()>,
 }
@@ -80,7 +80,8 @@ impl<H: ScriptHost> LuaState<H> {
 
     /// The functions that the script can call.
     pub fn host(&mut self) -> &mut H {
-        &mut self.bridge.host
+        // SAFETY: it lives as long as the state, and no function of it runs meanwhile.
+        unsafe { &mut (*self.bridge.as_ptr()).host }
     }
 
     /// Gives a command. The text that comes back is empty if it is nil.
@@ -150,7 +151,7 @@ impl<H: ScriptHost> LuaState<H> {
     fn begin(&mut self, preamble: &str) -> Result<(), String> {
         let functions = &self.jit.functions;
         let name = CString::from(c"=rqps");
-        let bridge: *mut Bridge<H> = &raw mut *self.bridge;
+        let bridge = self.bridge.as_ptr();
         // SAFETY: buffer and name live through the call; the bridge is boxed, and lives as long as
         // the state.
         let end = unsafe {
@@ -226,8 +227,11 @@ impl<H: ScriptHost> LuaState<H> {
 
 impl<H: ScriptHost> Drop for LuaState<H> {
     fn drop(&mut self) {
-        self.heap.release(&self.jit.functions, self.raw);
-        // SAFETY: nothing uses the state after this.
-        unsafe { (self.jit.functions.lua_close)(self.raw) };
+        // SAFETY: nothing uses the state after this, and nothing but the state used the bridge.
+        unsafe {
+            Heap::release(self.heap, &self.jit.functions, self.raw);
+            (self.jit.functions.lua_close)(self.raw);
+            drop(Box::from_raw(self.bridge.as_ptr()));
+        }
     }
 }

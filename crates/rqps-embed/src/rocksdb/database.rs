@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::error::RocksdbError;
-use super::functions::Object;
+use super::functions::{Db, Family};
 use super::options::RocksdbOptions;
 use super::version::{Rocksdb, c_text};
 
@@ -14,8 +14,8 @@ use super::version::{Rocksdb, c_text};
 /// reference to it ensures.
 pub struct Database {
     pub(super) rocksdb: Arc<Rocksdb>,
-    pub(super) database: Object,
-    pub(super) default_family: Object,
+    pub(super) database: *mut Db,
+    pub(super) default_family: *mut Family,
     /// The options own the block cache.
     _options: RocksdbOptions,
 }

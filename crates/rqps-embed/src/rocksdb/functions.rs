@@ -4,8 +4,19 @@ use std::ffi::{c_char, c_int, c_uchar, c_void};
 
 use crate::library::{Library, LibraryError};
 
-/// An object of the library. What kind it is, is in the names of the functions.
-pub(super) type Object = *mut c_void;
+macro_rules! opaque {
+    ($($name:ident)*) => { $(
+        /// An object of the library, by its pointer.
+        #[repr(C)]
+        pub(super) struct $name([u8; 0]);
+    )* };
+}
+
+opaque! {
+    Db Family Options TableOptions Cache CacheOptions ReadOptions
+    WriteOptions FlushOptions Batch Slice Cursor
+}
+
 type Fault = *mut *mut c_char;
 type Bytes = *const c_char;
 
@@ -62,69 +73,70 @@ macro_rules! functions {
 
 functions! {
     all {
-        rocksdb_options_create: fn() -> Object;
-        rocksdb_options_destroy: fn(Object);
-        rocksdb_get_options_from_string: fn(Object, *const c_char, Object, Fault);
-        rocksdb_options_set_block_based_table_factory: fn(Object, Object);
-        rocksdb_block_based_options_create: fn() -> Object;
-        rocksdb_block_based_options_destroy: fn(Object);
-        rocksdb_block_based_options_set_block_cache: fn(Object, Object);
-        rocksdb_cache_destroy: fn(Object);
+        rocksdb_options_create: fn() -> *mut Options;
+        rocksdb_options_destroy: fn(*mut Options);
+        rocksdb_get_options_from_string: fn(*mut Options, *const c_char, *mut Options, Fault);
+        rocksdb_options_set_block_based_table_factory: fn(*mut Options, *mut TableOptions);
+        rocksdb_block_based_options_create: fn() -> *mut TableOptions;
+        rocksdb_block_based_options_destroy: fn(*mut TableOptions);
+        rocksdb_block_based_options_set_block_cache: fn(*mut TableOptions, *mut Cache);
+        rocksdb_cache_destroy: fn(*mut Cache);
         rocksdb_open_column_families: fn(
-            Object, *const c_char, c_int, *const *const c_char, *const Object, *mut Object, Fault
-        ) -> Object;
-        rocksdb_column_family_handle_destroy: fn(Object);
-        rocksdb_close: fn(Object);
-        rocksdb_put: fn(Object, Object, Bytes, usize, Bytes, usize, Fault);
-        rocksdb_writebatch_create: fn() -> Object;
-        rocksdb_writebatch_destroy: fn(Object);
-        rocksdb_writebatch_clear: fn(Object);
-        rocksdb_writebatch_put: fn(Object, Bytes, usize, Bytes, usize);
-        rocksdb_write: fn(Object, Object, Object, Fault);
-        rocksdb_writeoptions_create: fn() -> Object;
-        rocksdb_writeoptions_destroy: fn(Object);
-        rocksdb_writeoptions_set_sync: fn(Object, c_uchar);
-        rocksdb_writeoptions_disable_WAL: fn(Object, c_int);
-        rocksdb_readoptions_create: fn() -> Object;
-        rocksdb_readoptions_destroy: fn(Object);
-        rocksdb_readoptions_set_verify_checksums: fn(Object, c_uchar);
+            *mut Options, *const c_char, c_int, *const *const c_char, *const *mut Options,
+            *mut *mut Family, Fault
+        ) -> *mut Db;
+        rocksdb_column_family_handle_destroy: fn(*mut Family);
+        rocksdb_close: fn(*mut Db);
+        rocksdb_put: fn(*mut Db, *mut WriteOptions, Bytes, usize, Bytes, usize, Fault);
+        rocksdb_writebatch_create: fn() -> *mut Batch;
+        rocksdb_writebatch_destroy: fn(*mut Batch);
+        rocksdb_writebatch_clear: fn(*mut Batch);
+        rocksdb_writebatch_put: fn(*mut Batch, Bytes, usize, Bytes, usize);
+        rocksdb_write: fn(*mut Db, *mut WriteOptions, *mut Batch, Fault);
+        rocksdb_writeoptions_create: fn() -> *mut WriteOptions;
+        rocksdb_writeoptions_destroy: fn(*mut WriteOptions);
+        rocksdb_writeoptions_set_sync: fn(*mut WriteOptions, c_uchar);
+        rocksdb_writeoptions_disable_WAL: fn(*mut WriteOptions, c_int);
+        rocksdb_readoptions_create: fn() -> *mut ReadOptions;
+        rocksdb_readoptions_destroy: fn(*mut ReadOptions);
+        rocksdb_readoptions_set_verify_checksums: fn(*mut ReadOptions, c_uchar);
         rocksdb_set_perf_level: fn(c_int);
-        rocksdb_get_pinned: fn(Object, Object, Bytes, usize, Fault) -> Object;
-        rocksdb_pinnableslice_value: fn(Object, *mut usize) -> Bytes;
-        rocksdb_pinnableslice_destroy: fn(Object);
+        rocksdb_get_pinned: fn(*mut Db, *mut ReadOptions, Bytes, usize, Fault) -> *mut Slice;
+        rocksdb_pinnableslice_value: fn(*mut Slice, *mut usize) -> Bytes;
+        rocksdb_pinnableslice_destroy: fn(*mut Slice);
         rocksdb_multi_get: fn(
-            Object, Object, usize, *const Bytes, *const usize,
+            *mut Db, *mut ReadOptions, usize, *const Bytes, *const usize,
             *mut *mut c_char, *mut usize, *mut *mut c_char
         );
-        rocksdb_create_iterator: fn(Object, Object) -> Object;
-        rocksdb_iter_destroy: fn(Object);
-        rocksdb_iter_seek: fn(Object, Bytes, usize);
-        rocksdb_iter_valid: fn(Object) -> c_uchar;
-        rocksdb_iter_next: fn(Object);
-        rocksdb_iter_prev: fn(Object);
-        rocksdb_iter_key: fn(Object, *mut usize) -> Bytes;
-        rocksdb_iter_value: fn(Object, *mut usize) -> Bytes;
-        rocksdb_iter_get_error: fn(Object, Fault);
-        rocksdb_flushoptions_create: fn() -> Object;
-        rocksdb_flushoptions_destroy: fn(Object);
-        rocksdb_flushoptions_set_wait: fn(Object, c_uchar);
-        rocksdb_flush: fn(Object, Object, Fault);
-        rocksdb_set_options: fn(Object, c_int, *const *const c_char, *const *const c_char, Fault);
-        rocksdb_property_value: fn(Object, *const c_char) -> *mut c_char;
-        rocksdb_property_int: fn(Object, *const c_char, *mut u64) -> c_int;
+        rocksdb_create_iterator: fn(*mut Db, *mut ReadOptions) -> *mut Cursor;
+        rocksdb_iter_destroy: fn(*mut Cursor);
+        rocksdb_iter_seek: fn(*mut Cursor, Bytes, usize);
+        rocksdb_iter_valid: fn(*mut Cursor) -> c_uchar;
+        rocksdb_iter_next: fn(*mut Cursor);
+        rocksdb_iter_prev: fn(*mut Cursor);
+        rocksdb_iter_key: fn(*mut Cursor, *mut usize) -> Bytes;
+        rocksdb_iter_value: fn(*mut Cursor, *mut usize) -> Bytes;
+        rocksdb_iter_get_error: fn(*mut Cursor, Fault);
+        rocksdb_flushoptions_create: fn() -> *mut FlushOptions;
+        rocksdb_flushoptions_destroy: fn(*mut FlushOptions);
+        rocksdb_flushoptions_set_wait: fn(*mut FlushOptions, c_uchar);
+        rocksdb_flush: fn(*mut Db, *mut FlushOptions, Fault);
+        rocksdb_set_options: fn(*mut Db, c_int, *const *const c_char, *const *const c_char, Fault);
+        rocksdb_property_value: fn(*mut Db, *const c_char) -> *mut c_char;
+        rocksdb_property_int: fn(*mut Db, *const c_char, *mut u64) -> c_int;
         rocksdb_free: fn(*mut c_void);
     }
     some {
         rocksdb_batched_multi_get_cf, "RocksDB 7.3 and later", "no batched reads":
-            fn(Object, Object, Object, usize, *const Bytes, *const usize,
-                *mut Object, *mut *mut c_char, c_uchar);
+            fn(*mut Db, *mut ReadOptions, *mut Family, usize, *const Bytes, *const usize,
+                *mut *mut Slice, *mut *mut c_char, c_uchar);
         rocksdb_hyper_clock_cache_options_create, "RocksDB 8.1 and later",
-            "no hyper clock cache": fn(usize, usize) -> Object;
+            "no hyper clock cache": fn(usize, usize) -> *mut CacheOptions;
         rocksdb_hyper_clock_cache_options_destroy, "RocksDB 8.1 and later",
-            "no hyper clock cache": fn(Object);
+            "no hyper clock cache": fn(*mut CacheOptions);
         rocksdb_hyper_clock_cache_options_set_num_shard_bits, "RocksDB 8.1 and later",
-            "no hyper clock cache": fn(Object, c_int);
+            "no hyper clock cache": fn(*mut CacheOptions, c_int);
         rocksdb_cache_create_hyper_clock_opts, "RocksDB 8.1 and later",
-            "no hyper clock cache": fn(Object) -> Object;
+            "no hyper clock cache": fn(*mut CacheOptions) -> *mut Cache;
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::database::Database;
 use super::error::RocksdbError;
-use super::functions::Object;
+use super::functions::{Batch, ReadOptions, Slice, WriteOptions};
 use rqps_model::rocksdb::KEY_BYTES;
 
 /// Keys of one call of [`Handle::multi_get`] at most.
@@ -39,9 +39,9 @@ pub struct EntryCounts {
 /// One thread's access to a database.
 pub struct Handle {
     database: Arc<Database>,
-    read: Object,
-    write: Object,
-    batch: Object,
+    read: *mut ReadOptions,
+    write: *mut WriteOptions,
+    batch: *mut Batch,
     scratch: [u8; READ_MAX],
 }
 
@@ -166,7 +166,7 @@ impl Handle {
             found.bytes += (KEY_BYTES + length) as u64;
         };
         if let Ok(batched) = functions.rocksdb_batched_multi_get_cf {
-            let mut slices: [Object; BATCH_MAX] = [ptr::null_mut(); BATCH_MAX];
+            let mut slices: [*mut Slice; BATCH_MAX] = [ptr::null_mut(); BATCH_MAX];
             // SAFETY: `count` elements of each array are valid; each slice is released once.
             unsafe {
                 batched(

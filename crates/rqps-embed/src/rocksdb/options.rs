@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::error::RocksdbError;
-use super::functions::Object;
+use super::functions::Options;
 use super::version::{Rocksdb, c_text};
 use rqps_model::rocksdb::KvOption;
 
@@ -36,7 +36,7 @@ pub struct Rejected {
 /// Options of a database that is to be opened.
 pub struct RocksdbOptions {
     rocksdb: Arc<Rocksdb>,
-    handle: Object,
+    handle: *mut Options,
 }
 
 impl RocksdbOptions {
@@ -51,7 +51,7 @@ impl RocksdbOptions {
         &self.rocksdb
     }
 
-    pub(super) fn handle(&self) -> Object {
+    pub(super) fn handle(&self) -> *mut Options {
         self.handle
     }
 

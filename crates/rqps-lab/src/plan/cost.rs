@@ -2,7 +2,7 @@
 
 use crate::plan::blocks::{Auto, Blocks};
 use crate::plan::definition::PlanDraft;
-use rqps_dbms::spec::log_mb;
+use rqps_dbms::config::log_mb;
 use rqps_model::benchmark::{Group, Phase};
 use rqps_model::build::BuildSource;
 use rqps_model::counted::StepCount;

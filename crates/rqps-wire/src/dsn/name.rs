@@ -46,45 +46,44 @@ impl fmt::Display for Dsn {
 
 /// Writes the TLS options that differ from the defaults.
 fn write_tls(f: &mut fmt::Formatter<'_>, tls: &Tls) -> fmt::Result {
-    let files = [
-        ("sslrootcert", tls.roots.as_ref()),
-        ("sslcert", tls.identity.as_ref().map(|identity| &identity.certificate)),
-        ("sslkey", tls.identity.as_ref().map(|identity| &identity.key)),
-    ];
-    let mut before = '?';
+    let mut options = Vec::new();
+    let mut add = |name: &str, value: &dyn fmt::Display| options.push(format!("{name}={value}"));
     if tls.mode != TlsMode::Prefer {
-        write!(f, "{before}sslmode={}", tls.mode.word())?;
-        before = '&';
+        add("sslmode", &tls.mode.word());
     }
-    for (name, file) in files {
+    let (certificate, key) = tls.identity.as_ref().map(|it| (&it.certificate, &it.key)).unzip();
+    let key_of_server = match &tls.consent.key {
+        ServerKey::File(path) => Some(path),
+        ServerKey::Refused | ServerKey::Asked => None,
+    };
+    for (name, file) in [
+        ("sslrootcert", tls.roots.as_ref()),
+        ("sslcert", certificate),
+        ("sslkey", key),
+        ("server-public-key-path", key_of_server),
+    ] {
         if let Some(file) = file {
-            write!(f, "{before}{name}={}", Encoded(&file.to_string_lossy(), "/"))?;
-            before = '&';
+            add(name, &Encoded(&file.to_string_lossy(), "/"));
         }
     }
-    let mut more = Vec::new();
     match tls.binding {
         ChannelBinding::Prefer => {}
-        ChannelBinding::Require => more.push("channel_binding=require".to_owned()),
-        ChannelBinding::Disable => more.push("channel_binding=disable".to_owned()),
+        ChannelBinding::Require => add("channel_binding", &"require"),
+        ChannelBinding::Disable => add("channel_binding", &"disable"),
     }
-    match &tls.consent.key {
-        ServerKey::Refused => {}
-        ServerKey::Asked => more.push("get-server-public-key=true".to_owned()),
-        ServerKey::File(path) => {
-            let path = path.to_string_lossy();
-            more.push(format!("server-public-key-path={}", Encoded(&path, "/")));
-        }
+    if tls.consent.key == ServerKey::Asked {
+        add("get-server-public-key", &true);
     }
     if tls.consent.clear {
-        more.push("enable-cleartext-plugin=true".to_owned());
+        add("enable-cleartext-plugin", &true);
     }
-    more.extend(tls.consent.methods.iter().map(|methods| format!("require_auth={methods}")));
-    for option in more {
-        write!(f, "{before}{option}")?;
-        before = '&';
+    if let Some(methods) = &tls.consent.methods {
+        add("require_auth", methods);
     }
-    Ok(())
+    match options.is_empty() {
+        true => Ok(()),
+        false => write!(f, "?{}", options.join("&")),
+    }
 }
 
 /// Percent-encodes all characters that have a meaning in a URL, except those of the second text.

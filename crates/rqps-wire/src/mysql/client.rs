@@ -202,8 +202,7 @@ impl MysqlClient {
         let bound = statement.bound;
         let beginning = if bound { &statement.later } else { &statement.first };
         self.output.clear();
-        packet::execute(&mut self.output, beginning, &statement.types, values)
-            .map_err(WireError::Protocol)?;
+        packet::execute(&mut self.output, beginning, &statement.types, values)?;
         self.channel.send(&self.output)?;
         let reply = self.finish(sink)?;
         if !bound {

@@ -134,7 +134,9 @@ impl PostgresClient {
     /// The server does not answer.
     pub(crate) fn cancel(
         address: &Address,
-        (is_encrypted, id, key): (bool, u32, &[u8]),
+        is_encrypted: bool,
+        id: u32,
+        key: &[u8],
         timeout: Duration,
     ) -> Result<(), WireError> {
         let mut channel = Channel::connect(address, timeout)?;
@@ -178,8 +180,7 @@ impl PostgresClient {
         let number = self.statements.len();
         self.output.clear();
         message::parse(&mut self.output, number, sql, types)
-            .and_then(|()| message::describe(&mut self.output, number))
-            .map_err(WireError::Protocol)?;
+            .and_then(|()| message::describe(&mut self.output, number))?;
         message::sync(&mut self.output);
         self.channel.send(&self.output)?;
         let described = self.finish_prepare()?;
@@ -268,8 +269,7 @@ impl PostgresClient {
             )));
         };
         self.output.clear();
-        message::bind_and_execute(&mut self.output, &statement.bind, &statement.forms, values)
-            .map_err(WireError::Protocol)?;
+        message::bind_and_execute(&mut self.output, &statement.bind, &statement.forms, values)?;
         Ok(statement.result_set)
     }
 
@@ -333,7 +333,7 @@ impl PostgresClient {
         while more {
             let beginning = message::begin_copy_data(&mut self.output);
             more = fill(&mut self.output);
-            message::end_copy_data(&mut self.output, beginning).map_err(WireError::Protocol)?;
+            message::end_copy_data(&mut self.output, beginning)?;
             if !more {
                 message::copy_done(&mut self.output);
             }
@@ -364,10 +364,10 @@ impl PostgresClient {
     fn ask(&mut self, sql: &str) -> Result<Sent, WireError> {
         self.output.clear();
         if self.is_single {
-            message::one_statement(&mut self.output, sql).map_err(WireError::Protocol)?;
+            message::one_statement(&mut self.output, sql)?;
             return Ok(Sent::Extended);
         }
-        message::query(&mut self.output, sql).map_err(WireError::Protocol)?;
+        message::query(&mut self.output, sql)?;
         Ok(Sent::Simple)
     }
 

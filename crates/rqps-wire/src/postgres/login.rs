@@ -52,7 +52,7 @@ pub(super) fn log_in(
     binding: ChannelBinding,
 ) -> Result<Welcome, WireError> {
     let mut output = Vec::new();
-    startup(&mut output, login).map_err(WireError::Protocol)?;
+    startup(&mut output, login)?;
     channel.send(&output)?;
     let end_point = channel.server_end_point();
     let (methods, trusted) = (channel.consent().methods.clone(), channel.is_trusted());
@@ -245,7 +245,7 @@ impl Exchange<'_> {
         self.bound = mechanism == SCRAM_SHA_256_PLUS;
         let scram = ScramSha256::new(self.login.password.as_bytes(), binding);
         let position = begin(output, b'p');
-        text(output, mechanism).map_err(WireError::Protocol)?;
+        text(output, mechanism)?;
         output.extend_from_slice(&(scram.message().len() as u32).to_be_bytes());
         output.extend_from_slice(scram.message());
         self.scram = Some(scram);

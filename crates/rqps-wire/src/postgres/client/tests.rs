@@ -90,8 +90,8 @@ fn a_statement_is_cancelled_by_number_and_key() {
         stream.read_exact(&mut request).unwrap();
         request
     });
-    let session = (false, 258, &b"\x01\x02\x03\x04"[..]);
-    PostgresClient::cancel(&Address::Unix(path), session, Duration::from_secs(5)).unwrap();
+    let (address, limit) = (Address::Unix(path), Duration::from_secs(5));
+    PostgresClient::cancel(&address, false, 258, b"\x01\x02\x03\x04", limit).unwrap();
     let request = server.join().unwrap();
     assert_eq!(&request, b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\x01\x02\x01\x02\x03\x04");
 }

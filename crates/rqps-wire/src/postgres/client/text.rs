@@ -30,8 +30,7 @@ impl PostgresClient {
         let number = self.statements.len();
         self.output.clear();
         message::parse(&mut self.output, number, sql, &[])
-            .and_then(|()| message::describe(&mut self.output, number))
-            .map_err(WireError::Protocol)?;
+            .and_then(|()| message::describe(&mut self.output, number))?;
         message::sync(&mut self.output);
         self.channel.send(&self.output)?;
         let described = self.finish_prepare()?;
@@ -169,14 +168,14 @@ impl PostgresClient {
             TextCall::Parsed(sql) => {
                 let position = message::begin(output, b'P');
                 output.push(0);
-                message::text(output, sql).map_err(WireError::Protocol)?;
+                message::text(output, sql)?;
                 output.extend_from_slice(&[0, 0]);
-                message::end(output, position).map_err(WireError::Protocol)?;
+                message::end(output, position)?;
                 // The tag or the rows of the reply show whether it returns rows.
                 (&[0, 0], starts_like_a_query(sql))
             }
         };
-        bind(output, names, values).map_err(WireError::Protocol)?;
+        bind(output, names, values)?;
         if describe {
             output.extend_from_slice(&DESCRIBE);
         }

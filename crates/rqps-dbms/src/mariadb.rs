@@ -1,13 +1,12 @@
 //! MariaDB 10.1 and later: a MySQL whose data folder is made by reading SQL files.
 
-use std::path::{Path, PathBuf};
-
-use crate::mysql_family::{ARRANGEMENT, Flavor, GUEST, MysqlFamily, version_in};
+use crate::mysql_family::{ARRANGEMENT, Flavor, MysqlCalls, MysqlFamily, version_in};
 use crate::spec::{
-    BuildForm, BuildRow, DbmsSpec, DebianLayout, Machine, Numbering, Origin, Package,
-    PackageFormat, ServerForm, TagScheme,
+    BuildForm, BuildRow, DbmsSpec, DebianLayout, Machine, Origin, Package, PackageFormat,
+    ServerForm, TagScheme,
 };
 use rqps_model::build::{Dbms, Version};
+use std::path::{Path, PathBuf};
 
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Mariadb,
@@ -35,8 +34,6 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ),
     ],
     scheme,
-    instead: "",
-    numbering: Numbering::PLAIN,
     // Until 10.3 its server was called mysqld only.
     package: Some(Package {
         format: PackageFormat::Zip,
@@ -49,7 +46,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         (
             "binlog",
             concat!(
-                include_str!("../../../../configs/mariadb/default.conf"),
+                include_str!("../../../configs/mariadb/default.conf"),
                 "\n# With a binary log of rows, as the published insert benchmarks have it.\n",
                 "log_bin = binlog\nbinlog_format = ROW\nserver_id = 1\n",
             ),
@@ -58,20 +55,21 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         (
             "buffered",
             concat!(
-                include_str!("../../../../configs/mariadb/default.conf"),
+                include_str!("../../../configs/mariadb/default.conf"),
                 "\n# Through the page cache: the last setting of a name counts.\n",
                 "innodb_flush_method = fsync\n",
             ),
         ),
-        ("myrocks", include_str!("../../../../configs/mariadb/myrocks.conf")),
+        ("myrocks", include_str!("../../../configs/mariadb/myrocks.conf")),
     ],
-    recipes: &[("cmake", include_str!("../../../../configs/build/mariadb/cmake.toml"))],
+    recipes: &[("cmake", include_str!("../../../configs/build/mariadb/cmake.toml"))],
     tags: Some(TagScheme { prefixes: &[("ma", None)], version: tagged }),
     control: |site| Ok(Box::new(MysqlFamily::new(site, FLAVOR))),
-    guest: Some(&GUEST),
+    guest: Some(&MysqlCalls),
+    ..DbmsSpec::NONE
 };
 
-const DEFAULT: &str = include_str!("../../../../configs/mariadb/default.conf");
+const DEFAULT: &str = include_str!("../../../configs/mariadb/default.conf");
 
 const FLAVOR: Flavor = Flavor {
     name: "mariadb",

@@ -1,13 +1,12 @@
 //! MySQL 5.5 to 9.x by Oracle, and forks that keep the name.
 
-use std::path::{Path, PathBuf};
-
-use crate::mysql_family::{ARRANGEMENT, Flavor, GUEST, MysqlFamily, version_in};
+use crate::mysql_family::{ARRANGEMENT, Flavor, MysqlCalls, MysqlFamily, version_in};
 use crate::spec::{
-    BuildForm, BuildRow, DbmsSpec, DebianLayout, Machine, Numbering, Origin, Package,
-    PackageFormat, ServerForm, TagScheme,
+    BuildForm, BuildRow, DbmsSpec, DebianLayout, Machine, Origin, Package, PackageFormat,
+    ServerForm, TagScheme,
 };
 use rqps_model::build::{Dbms, Version};
+use std::path::{Path, PathBuf};
 
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Mysql,
@@ -28,8 +27,6 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         BuildRow::debian("9.7", "", "sid", &["mysql-server-core"]),
     ],
     scheme,
-    instead: "",
-    numbering: Numbering::PLAIN,
     package: Some(Package {
         format: PackageFormat::ZipOrJarOf("mysql-Linux-amd64.tar.gz"),
         place,
@@ -41,7 +38,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         (
             "binlog",
             concat!(
-                include_str!("../../../../configs/mysql/default.conf"),
+                include_str!("../../../configs/mysql/default.conf"),
                 "\n# With a binary log of rows, as the published insert benchmarks have it.\n",
                 "log_bin = binlog\nbinlog_format = ROW\nserver_id = 1\n",
             ),
@@ -50,22 +47,22 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         (
             "buffered",
             concat!(
-                include_str!("../../../../configs/mysql/default.conf"),
+                include_str!("../../../configs/mysql/default.conf"),
                 "\n# Through the page cache: the last setting of a name counts.\n",
                 "innodb_flush_method = fsync\n",
             ),
         ),
-        ("myrocks", include_str!("../../../../configs/mysql/myrocks.conf")),
+        ("myrocks", include_str!("../../../configs/mysql/myrocks.conf")),
         (
             "myrocks-hyperclock",
             concat!(
-                include_str!("../../../../configs/mysql/myrocks.conf"),
+                include_str!("../../../configs/mysql/myrocks.conf"),
                 "\n# The other block cache: FB MySQL 8.0.28 and later, Percona Server 8.0.33-25.\n",
                 "rocksdb_use_hyper_clock_cache = ON  # needs 8.0.28\n",
             ),
         ),
     ],
-    recipes: &[("cmake", include_str!("../../../../configs/build/mysql/cmake.toml"))],
+    recipes: &[("cmake", include_str!("../../../configs/build/mysql/cmake.toml"))],
     tags: Some(TagScheme {
         prefixes: &[
             ("fbmy", None),
@@ -78,10 +75,11 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         version: tagged,
     }),
     control: |site| Ok(Box::new(MysqlFamily::new(site, FLAVOR))),
-    guest: Some(&GUEST),
+    guest: Some(&MysqlCalls),
+    ..DbmsSpec::NONE
 };
 
-const DEFAULT: &str = include_str!("../../../../configs/mysql/default.conf");
+const DEFAULT: &str = include_str!("../../../configs/mysql/default.conf");
 
 const FLAVOR: Flavor = Flavor {
     name: "mysql",

@@ -7,26 +7,27 @@
 //! block), `real_time = true` (sleep through steps as a real run would), `process = true` (a server
 //! process under a warden), `fail = init|start|settle|check|stop` (that call fails).
 
-use std::path::Path;
-
 use crate::control::ControlPlane;
 use crate::error::DbmsError;
 use crate::server::Server;
 use crate::settle::SettleLoad;
 use crate::site::Site;
+use crate::spec::DbmsSpec;
 use rqps_host::process::{StopOrder, StopSignal};
+use rqps_model::build::Dbms;
 use rqps_model::endpoint::{Endpoint, Login};
+use std::path::Path;
 
 /// Service time when the config names none, microseconds.
 const DEFAULT_MEAN_US: u64 = 100;
 
 /// The fake one.
-pub(super) struct Fake {
+struct Fake {
     server: Server,
 }
 
 impl Fake {
-    pub(super) fn new(site: Site) -> Fake {
+    fn new(site: Site) -> Fake {
         Fake { server: Server::new(site) }
     }
 
@@ -43,12 +44,8 @@ impl Fake {
 
     fn fail_at(&self, place: &str) -> Result<(), DbmsError> {
         if self.setting("fail") == Some(place) {
-            return Err(DbmsError::Ended {
-                doing: format!("{place} {}", self.server.name()),
-                what: "its config says so (fail)".to_owned(),
-                tail: String::new(),
-                hint: String::new(),
-            });
+            let doing = format!("{place} {}", self.server.name());
+            return Err(DbmsError::ended(doing, "its config says so (fail)".to_owned()));
         }
         Ok(())
     }
@@ -130,3 +127,10 @@ impl ControlPlane for Fake {
         self.server.stop(StopSignal::Term)
     }
 }
+
+pub(crate) const SPEC: DbmsSpec = DbmsSpec {
+    dbms: Dbms::Fake,
+    configs: &[("default", include_str!("../../../configs/fake/default.conf"))],
+    control: |site| Ok(Box::new(Fake::new(site))),
+    ..DbmsSpec::NONE
+};

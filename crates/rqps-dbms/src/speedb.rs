@@ -1,9 +1,7 @@
 //! Speedb, a fork of RocksDB with the same C API.
 
 use crate::rocksdb::{KeyValue, library_form, place_of};
-use crate::spec::{
-    BuildForm, BuildRow, DbmsSpec, Machine, Numbering, Origin, Package, PackageFormat,
-};
+use crate::spec::{BuildForm, BuildRow, DbmsSpec, Machine, Origin, Package, PackageFormat};
 use rqps_model::build::{Dbms, Version};
 
 const FILE: &str = "lib/libspeedb.so";
@@ -13,24 +11,19 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     form: BuildForm::Library(library_form(FILE)),
     builds: &[BuildRow::package("2.8.0", "")],
     scheme,
-    instead: "",
-    numbering: Numbering::PLAIN,
     package: Some(Package {
         format: PackageFormat::Zip,
         place: |path| place_of(path, "libspeedbjni", FILE),
         second_name: None,
     }),
-    debian: None,
     configs: &[
-        ("default", include_str!("../../../../configs/speedb/default.conf")),
-        ("published", include_str!("../../../../configs/speedb/published.conf")),
-        ("static-delay", include_str!("../../../../configs/speedb/static-delay.conf")),
-        ("hyperclock", include_str!("../../../../configs/speedb/hyperclock.conf")),
+        ("default", include_str!("../../../configs/speedb/default.conf")),
+        ("published", include_str!("../../../configs/speedb/published.conf")),
+        ("static-delay", include_str!("../../../configs/speedb/static-delay.conf")),
+        ("hyperclock", include_str!("../../../configs/speedb/hyperclock.conf")),
     ],
-    recipes: &[],
-    tags: None,
     control: |site| Ok(Box::new(KeyValue::new(site, FILE))),
-    guest: None,
+    ..DbmsSpec::NONE
 };
 
 fn scheme(version: &Version, machine: Machine) -> Option<Origin> {

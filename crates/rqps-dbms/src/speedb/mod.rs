@@ -1,5 +1,0 @@
-//! Speedb, a fork of RocksDB with the same C API.
-
-mod spec;
-
-pub(super) use self::spec::SPEC;
