@@ -135,7 +135,7 @@ fn compare_alike(
         server_settings::note(&targets, &mut step);
         step
     });
-    let answers = answers::find(dataset, (&labels, &options.rules), &mut steps);
+    let answers = answers::find(dataset, &labels, &options.rules, &mut steps);
     let groups = summarize_groups(&steps);
     let comparison = Comparison {
         baseline: labels[0].clone(),

@@ -5,10 +5,14 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::cancel;
+use crate::connection::Connection;
+use crate::text_statements::Call;
 use rqps_model::answers::{AnswerReply, StatementAnswer, StepAnswers};
 use rqps_model::dialect::Dialect;
+use rqps_model::order_digest::{OrderDigest, OrderRecord};
 use rqps_model::row_digest::{RowDigest, RowsRecord};
 use rqps_text::reading::{self, Effect};
+use rqps_text::{KeyedQuery, RowLimit, keyed};
 use rqps_wire::{LastRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 /// Numbers of statements that were not prepared because they write.
@@ -27,55 +31,22 @@ const KEPT_BYTES: usize = 48 << 10;
 const TEXT_BYTES: usize = 8 << 10;
 const VALUE_BYTES: usize = 200;
 
+/// Most warnings of an answer.
+const WARNINGS: usize = 5;
+
+/// What asks Postgres for the work of a statement, and most bytes of the answer.
+const EXPLAIN: &str = "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF)";
+const PLAN_BYTES: usize = 2 << 10;
+
 /// A faster statement is executed a second time, which tells whether it repeats itself.
 const FAST: Duration = Duration::from_millis(100);
 
-/// A session by which statements are executed.
-pub trait AskedSession {
-    /// Prepares a statement.
-    fn prepare(&mut self, sql: &str, types: &[ValueType]) -> Result<Prepared, WireError>;
-    /// Prepares a statement with this number of values that are text.
-    fn prepare_text(&mut self, sql: &str, values: usize) -> Result<Prepared, WireError>;
-    /// Executes a prepared statement; its rows replace those in `rows`.
-    fn prepared_rows(
-        &mut self,
-        statement: Prepared,
-        values: &[Value<'_>],
-        rows: &mut RowTexts,
-    ) -> Result<Reply, WireError>;
-    /// Executes a statement with values that are text; its rows replace those in `rows`.
-    fn text_rows(
-        &mut self,
-        text: TextStatement<'_>,
-        values: &[Value<'_>],
-        rows: &mut RowTexts,
-    ) -> Result<Reply, WireError>;
-    /// Executes a statement with values that are text, and keeps the last row of each result.
-    fn text_results(
-        &mut self,
-        text: TextStatement<'_>,
-        values: &[Value<'_>],
-        results: Option<&mut LastRows>,
-    ) -> Result<Reply, WireError>;
-}
-
-/// A statement whose values are text.
-#[derive(Clone, Copy, Debug)]
-pub enum TextStatement<'a> {
-    /// Without values.
-    Simple(&'a str),
-    /// Prepared by [`AskedSession::prepare_text`].
-    Prepared(Prepared),
-    /// Parsed and executed in one round trip.
-    Parsed(&'a str),
-}
-
 /// A session whose reads are kept.
-pub struct AnswerKeeper<S> {
-    inner: S,
+pub struct AnswerKeeper {
+    inner: Connection,
     dialect: Dialect,
-    /// Number → text.
-    prepared: HashMap<usize, String>,
+    /// By number.
+    prepared: HashMap<usize, Statement>,
     /// Text → its place in the answers, and how often it was answered.
     known: HashMap<String, (u32, usize)>,
     found: StepAnswers,
@@ -86,8 +57,34 @@ pub struct AnswerKeeper<S> {
     is_guest: bool,
 }
 
+/// A prepared statement.
+struct Statement {
+    sql: String,
+    /// The same with its sort keys.
+    keyed: Option<(Prepared, KeyedQuery)>,
+    /// With [`EXPLAIN`].
+    explained: Option<Prepared>,
+}
+
+/// The place of a text in the answers.
+struct Place {
+    statement: u32,
+    /// True if it has no answer yet.
+    is_first: bool,
+}
+
+/// What a caller wants of the rows.
+pub enum Wanted<'a> {
+    /// Nothing.
+    Nothing,
+    /// All rows.
+    Rows(&'a mut RowTexts),
+    /// The last row of each result.
+    Results(&'a mut LastRows),
+}
+
 /// Has a session refuse to write as far as its version can.
-pub fn only_read<S: AskedSession>(session: &mut S, dialect: Dialect) {
+pub fn only_read(session: &mut Connection, dialect: Dialect) {
     let setup: &[&str] = match dialect {
         Dialect::Postgres => &["SET default_transaction_read_only = on"],
         Dialect::Mysql => &["SET SESSION TRANSACTION READ ONLY"],
@@ -96,16 +93,24 @@ pub fn only_read<S: AskedSession>(session: &mut S, dialect: Dialect) {
     };
     for sql in setup {
         // Old versions do not know it.
-        drop(session.text_rows(TextStatement::Simple(sql), &[], &mut RowTexts::default()));
+        session.simple(sql).ok();
     }
 }
 
-/// Executes a statement and hands its rows over.
-type Run<'a, S> = dyn FnMut(&mut S, &mut RowTexts) -> Result<Reply, WireError> + 'a;
+/// What begins a transaction that cannot write.
+fn begin_reading(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => "BEGIN READ ONLY",
+        _ => "START TRANSACTION READ ONLY",
+    }
+}
 
-impl<S: AskedSession> AnswerKeeper<S> {
+/// Prepares a statement.
+type Prepare<'a> = dyn FnMut(&mut Connection, &str) -> Result<Prepared, WireError> + 'a;
+
+impl AnswerKeeper {
     /// Records what `inner` answers, which `is_guest` on a server of others.
-    pub fn over(inner: S, dialect: Dialect, is_guest: bool) -> AnswerKeeper<S> {
+    pub fn over(inner: Connection, dialect: Dialect, is_guest: bool) -> AnswerKeeper {
         let (prepared, known, found) = (HashMap::new(), HashMap::new(), StepAnswers::default());
         let (bytes, is_keeping) = (0, false);
         AnswerKeeper { inner, dialect, prepared, known, found, bytes, is_keeping, is_guest }
@@ -113,10 +118,7 @@ impl<S: AskedSession> AnswerKeeper<S> {
 
     /// Before an event: what it calls cannot write, either.
     pub fn begin_event(&mut self) -> Result<(), WireError> {
-        match self.dialect {
-            Dialect::Postgres => self.as_guest("BEGIN READ ONLY"),
-            _ => self.as_guest("START TRANSACTION READ ONLY"),
-        }
+        self.as_guest(begin_reading(self.dialect))
     }
 
     /// After an event, whatever became of it.
@@ -128,8 +130,7 @@ impl<S: AskedSession> AnswerKeeper<S> {
         if !self.is_guest {
             return Ok(());
         }
-        let said = TextStatement::Simple(sql);
-        self.inner.text_rows(said, &[], &mut RowTexts::default()).map(drop)
+        self.inner.simple(sql).map(drop)
     }
 
     /// True if it would begin or end the transaction around an event of a guest.
@@ -139,7 +140,7 @@ impl<S: AskedSession> AnswerKeeper<S> {
     }
 
     /// The session.
-    pub fn inner(&self) -> &S {
+    pub fn inner(&self) -> &Connection {
         &self.inner
     }
 
@@ -159,12 +160,12 @@ impl<S: AskedSession> AnswerKeeper<S> {
         self.bytes >= KEPT_BYTES || answers >= ANSWERS
     }
 
-    /// As [`AskedSession::prepare`].
+    /// As [`Connection::prepare`].
     pub fn prepare(&mut self, sql: &str, types: &[ValueType]) -> Result<Prepared, WireError> {
         self.prepare_with(sql, &mut |session, sql| session.prepare(sql, types))
     }
 
-    /// As [`AskedSession::prepare_text`].
+    /// As [`Connection::prepare_text`].
     pub fn prepare_text(&mut self, sql: &str, values: usize) -> Result<Prepared, WireError> {
         self.prepare_with(sql, &mut |session, sql| session.prepare_text(sql, values))
     }
@@ -172,206 +173,178 @@ impl<S: AskedSession> AnswerKeeper<S> {
     fn prepare_with(
         &mut self,
         sql: &str,
-        prepare: &mut dyn FnMut(&mut S, &str) -> Result<Prepared, WireError>,
+        prepare: &mut Prepare<'_>,
     ) -> Result<Prepared, WireError> {
+        let (mut keyed, mut explained) = (None, None);
         let statement = match reading::effect(self.dialect, sql) {
-            Effect::Reads(sql) => prepare(&mut self.inner, &sql)?,
+            Effect::Reads(sql) => {
+                let statement = prepare(&mut self.inner, &sql)?;
+                keyed = rqps_text::keyed(self.dialect, &sql).and_then(|query| {
+                    let prepared = self.aside(&mut |session| prepare(session, &query.sql))?;
+                    Some((prepared, query))
+                });
+                if self.dialect == Dialect::Postgres {
+                    let sql = format!("{EXPLAIN} {sql}");
+                    explained = self.aside(&mut |session| prepare(session, &sql));
+                }
+                statement
+            }
             Effect::Frames => prepare(&mut self.inner, sql)?,
             Effect::Other => Prepared(UNPREPARED + self.prepared.len()),
         };
-        self.prepared.insert(statement.0, sql.to_owned());
+        self.prepared.insert(statement.0, Statement { sql: sql.to_owned(), keyed, explained });
         Ok(statement)
+    }
+
+    /// Does what may fail without harm to an open transaction.
+    fn aside<T>(
+        &mut self,
+        act: &mut dyn FnMut(&mut Connection) -> Result<T, WireError>,
+    ) -> Option<T> {
+        let is_within = self.inner.is_in_transaction() == Some(true);
+        if is_within {
+            self.inner.simple("SAVEPOINT rqps_aside").ok()?;
+        }
+        let done = act(&mut self.inner);
+        if is_within {
+            let end = if done.is_ok() { "RELEASE" } else { "ROLLBACK TO" };
+            self.inner.simple(&format!("{end} SAVEPOINT rqps_aside")).ok()?;
+        }
+        done.ok()
     }
 
     /// Executes a prepared statement.
     pub fn execute(
         &mut self,
-        statement: Prepared,
+        call: Call<'_>,
         values: &[Value<'_>],
+        wanted: Wanted<'_>,
     ) -> Result<Reply, WireError> {
-        let sql = self.text_of(statement);
-        self.carry_out(&sql, values, &mut |session, rows| {
-            session.prepared_rows(statement, values, rows)
-        })
-    }
-
-    /// Executes a prepared statement; its rows replace those in `rows`.
-    pub fn execute_rows(
-        &mut self,
-        statement: Prepared,
-        values: &[Value<'_>],
-        rows: &mut RowTexts,
-    ) -> Result<Reply, WireError> {
-        rows.clear();
-        let reply = self.execute(statement, values)?;
-        match reply.result_set && statement.0 < UNPREPARED {
-            true => self.inner.prepared_rows(statement, values, rows),
-            false => Ok(reply),
-        }
-    }
-
-    /// Executes one text.
-    pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
-        match reading::effect(self.dialect, sql) {
-            Effect::Reads(read) => self.carry_out(sql, &[], &mut |session, rows| {
-                session.text_rows(TextStatement::Simple(&read), &[], rows)
-            }),
-            _ => self.carry_out(sql, &[], &mut |session, rows| {
-                session.text_rows(TextStatement::Simple(sql), &[], rows)
-            }),
-        }
-    }
-
-    /// Executes one text; its rows replace those in `rows`.
-    pub fn simple_rows(&mut self, sql: &str, rows: &mut RowTexts) -> Result<Reply, WireError> {
-        rows.clear();
-        let reply = self.simple(sql)?;
-        match (reply.result_set, reading::effect(self.dialect, sql)) {
-            (true, Effect::Reads(sql)) => {
-                self.inner.text_rows(TextStatement::Simple(&sql), &[], rows)
+        let sql = match call {
+            Call::Simple(sql) | Call::Parsed(sql) => sql.to_owned(),
+            Call::Prepared(statement) | Call::PreparedText(statement) => {
+                self.prepared.get(&statement.0).map(|it| it.sql.clone()).unwrap_or_default()
             }
-            _ => Ok(reply),
-        }
-    }
-
-    /// Executes one text; returns its rows.
-    pub fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, WireError> {
-        let mut rows = RowTexts::default();
-        self.simple_rows(sql, &mut rows)?;
-        let text = |value: Option<&[u8]>| value.map(|it| String::from_utf8_lossy(it).into_owned());
-        let all = (0..rows.rows()).filter_map(|row| rows.row(row));
-        Ok(all.map(|row| row.map(text).collect()).collect())
-    }
-
-    /// Executes one text, and keeps the last row of each of its results.
-    pub fn simple_results(
-        &mut self,
-        sql: &str,
-        results: &mut LastRows,
-    ) -> Result<Reply, WireError> {
-        results.clear();
-        let reply = self.simple(sql)?;
-        match (reply.result_set, reading::effect(self.dialect, sql)) {
-            (true, Effect::Reads(sql)) => {
-                self.inner.text_results(TextStatement::Simple(&sql), &[], Some(results))
+        };
+        let effect = reading::effect(self.dialect, &sql);
+        let call = match (call, &effect) {
+            (Call::Simple(_), Effect::Reads(read)) => Call::Simple(read),
+            (Call::Parsed(_), Effect::Reads(read)) => Call::Parsed(read),
+            (call, _) => call,
+        };
+        let reply = self.carry_out(&sql, &effect, (call, values))?;
+        match wanted {
+            Wanted::Nothing => Ok(reply),
+            Wanted::Rows(rows) => {
+                rows.clear();
+                match reply.result_set {
+                    true => self.inner.call_rows(call, values, rows),
+                    false => Ok(reply),
+                }
             }
-            _ => {
-                results.begin();
-                Ok(reply)
-            }
-        }
-    }
-
-    /// Executes a statement of [`AnswerKeeper::prepare_text`].
-    pub fn execute_text(
-        &mut self,
-        statement: Prepared,
-        values: &[Value<'_>],
-        results: Option<&mut LastRows>,
-    ) -> Result<Reply, WireError> {
-        let sql = self.text_of(statement);
-        self.text(&sql, (TextStatement::Prepared(statement), values), results)
-    }
-
-    /// Parses and executes a statement in one round trip.
-    pub fn parse_and_execute(
-        &mut self,
-        sql: &str,
-        values: &[Value<'_>],
-        results: Option<&mut LastRows>,
-    ) -> Result<Reply, WireError> {
-        match reading::effect(self.dialect, sql) {
-            Effect::Reads(read) => self.text(sql, (TextStatement::Parsed(&read), values), results),
-            _ => self.text(sql, (TextStatement::Parsed(sql), values), results),
-        }
-    }
-
-    fn text(
-        &mut self,
-        sql: &str,
-        (text, values): (TextStatement<'_>, &[Value<'_>]),
-        results: Option<&mut LastRows>,
-    ) -> Result<Reply, WireError> {
-        let reply = self
-            .carry_out(sql, values, &mut |session, rows| session.text_rows(text, values, rows))?;
-        match results {
-            Some(results) if reply.result_set => {
-                self.inner.text_results(text, values, Some(results))
-            }
-            Some(results) => {
+            Wanted::Results(results) => {
                 results.clear();
-                results.begin();
-                Ok(reply)
+                match (reply.result_set, call) {
+                    (true, Call::Simple(sql)) => self.inner.simple_results(sql, results),
+                    (true, Call::Parsed(sql)) => {
+                        self.inner.parse_and_execute(sql, values, Some(results))
+                    }
+                    (true, Call::Prepared(statement) | Call::PreparedText(statement)) => {
+                        self.inner.execute_text(statement, values, Some(results))
+                    }
+                    (false, _) => {
+                        results.begin();
+                        Ok(reply)
+                    }
+                }
             }
-            None => Ok(reply),
         }
-    }
-
-    fn text_of(&self, statement: Prepared) -> String {
-        self.prepared.get(&statement.0).cloned().unwrap_or_default()
     }
 
     /// Executes a statement unless it writes, and keeps its answer.
     fn carry_out(
         &mut self,
         sql: &str,
-        values: &[Value<'_>],
-        run: &mut Run<'_, S>,
+        effect: &Effect<'_>,
+        (call, values): (Call<'_>, &[Value<'_>]),
     ) -> Result<Reply, WireError> {
         cancel::begin();
-        match reading::effect(self.dialect, sql) {
+        match effect {
             // A session that only reads may not begin what would write; others see no difference.
             Effect::Frames if self.dialect == Dialect::Sqlite => Ok(Reply::default()),
             Effect::Frames if self.ends_reading(sql) => Ok(Reply::default()),
-            Effect::Frames => run(&mut self.inner, &mut RowTexts::default()),
+            Effect::Frames => self.inner.call_rows(call, values, &mut RowTexts::default()),
             Effect::Other => {
                 self.place(sql);
                 Ok(Reply { affected: 1, ..Reply::default() })
             }
-            Effect::Reads(_) => match self.place(sql) {
-                Some(place) => self.answer(sql, (place, values), run),
-                None => run(&mut self.inner, &mut RowTexts::digesting(RowDigest::default())),
+            Effect::Reads(read) => match self.place(sql) {
+                Some(place) => {
+                    let known = self.found.answers.len();
+                    let result = self.answer((place, read), (call, values));
+                    self.count(sql, known);
+                    result
+                }
+                None => {
+                    let mut rows = RowTexts::digesting(RowDigest::default());
+                    self.inner.call_rows(call, values, &mut rows)
+                }
             },
         }
     }
 
+    /// Counts the last answer, if there is one more than these.
+    fn count(&mut self, sql: &str, known: usize) {
+        let Some(last) = self.found.answers.get(known) else { return };
+        self.bytes +=
+            bytes_of(&last.values, &last.reply) + last.plan.as_ref().map_or(0, String::len);
+        if let Some((_, answers)) = self.known.get_mut(sql) {
+            *answers += 1;
+        }
+    }
+
     /// The place of a text; `None` if it, or its next answer, is not kept.
-    fn place(&mut self, sql: &str) -> Option<u32> {
+    fn place(&mut self, sql: &str) -> Option<Place> {
         if !self.is_keeping || self.is_full() || sql.len() > TEXT_BYTES {
             return None;
         }
         if let Some((place, answers)) = self.known.get(sql) {
-            return (*answers < OF_ONE_TEXT).then_some(*place);
+            let place = Place { statement: *place, is_first: *answers == 0 };
+            return (*answers < OF_ONE_TEXT).then_some(place);
         }
         let place = self.known.len() as u32;
         self.known.insert(sql.to_owned(), (place, 0));
         self.found.statements.push(sql.to_owned());
         self.bytes += sql.len();
-        Some(place)
+        Some(Place { statement: place, is_first: true })
     }
 
     fn answer(
         &mut self,
-        sql: &str,
-        (statement, values): (u32, &[Value<'_>]),
-        run: &mut Run<'_, S>,
+        (place, read): (Place, &str),
+        (call, values): (Call<'_>, &[Value<'_>]),
     ) -> Result<Reply, WireError> {
         let began = Instant::now();
         let mut rows = RowTexts::digesting(RowDigest::default());
-        let result = run(&mut self.inner, &mut rows);
+        self.inner.take_warnings();
+        let result = self.inner.call_rows(call, values, &mut rows);
         let is_fast = began.elapsed() < FAST;
         let reply = match &result {
             Ok(_) => {
+                let mut warnings = self.inner.take_warnings();
+                warnings.truncate(WARNINGS);
+                let warnings = warnings.iter().map(|text| shortened(text.as_bytes())).collect();
                 let record = record(&rows);
+                let order = self.order((read, record.rows), (call, values)).map(Box::new);
                 let repeats = match is_fast {
                     true => {
                         let mut again = RowTexts::digesting(RowDigest::default());
-                        run(&mut self.inner, &mut again)?;
+                        self.inner.call_rows(call, values, &mut again)?;
                         Some(self::record(&again).any_order == record.any_order)
                     }
                     false => None,
                 };
-                AnswerReply::Rows { rows: record, repeats }
+                AnswerReply::Rows { rows: record, repeats, order, warnings }
             }
             Err(WireError::Server { code, message }) => {
                 AnswerReply::Refused { code: code.clone(), message: shortened(message.as_bytes()) }
@@ -383,14 +356,94 @@ impl<S: AskedSession> AnswerKeeper<S> {
             Value::Int(number) => Some(number.to_string()),
             Value::Text(text) | Value::Bytes(text) => Some(shortened(text)),
         };
-        let values: Vec<Option<String>> = values.iter().map(text).collect();
-        self.bytes += bytes_of(&values, &reply);
-        if let Some((_, answers)) = self.known.get_mut(sql) {
-            *answers += 1;
-        }
-        self.found.answers.push(StatementAnswer { statement, values, reply });
+        let (bound, values) = (values, values.iter().map(text).collect());
+        let is_asked = is_fast && place.is_first && result.is_ok();
+        let plan = if is_asked { self.plan(read, call, bound) } else { None };
+        let statement = place.statement;
+        self.found.answers.push(StatementAnswer { statement, values, reply, plan });
         result
     }
+
+    /// The plan of a statement with the work that it did, on Postgres.
+    fn plan(&mut self, read: &str, call: Call<'_>, values: &[Value<'_>]) -> Option<String> {
+        if self.dialect != Dialect::Postgres {
+            return None;
+        }
+        let explained = self.statement(call).and_then(|it| it.explained);
+        let sql = format!("{EXPLAIN} {read}");
+        let call = instead(call, &sql, explained)?;
+        cancel::begin();
+        let rows = self.aside(&mut |session| {
+            let mut rows = RowTexts::default();
+            session.call_rows(call, values, &mut rows).map(|_| rows)
+        })?;
+        let lines: Vec<String> = rows.into_texts().into_iter().flatten().flatten().collect();
+        let plan = lines.join("\n");
+        let most = plan.floor_char_boundary(PLAN_BYTES);
+        Some(plan[..most].to_owned())
+    }
+
+    /// What is prepared of a call.
+    fn statement(&self, call: Call<'_>) -> Option<&Statement> {
+        match call {
+            Call::Prepared(number) | Call::PreparedText(number) => self.prepared.get(&number.0),
+            Call::Simple(_) | Call::Parsed(_) => None,
+        }
+    }
+
+    /// The sort keys of a statement that returned this number of rows.
+    fn order(
+        &mut self,
+        (read, rows): (&str, u64),
+        (call, values): (Call<'_>, &[Value<'_>]),
+    ) -> Option<OrderRecord> {
+        let known = self.statement(call).and_then(|it| it.keyed.clone());
+        let (prepared, query) = match known {
+            Some((prepared, query)) => (Some(prepared), query),
+            None => (None, keyed(self.dialect, read)?),
+        };
+        let call = instead(call, &query.sql, prepared)?;
+        let mut values = values.to_vec();
+        let more: String;
+        if let RowLimit::Value(place) = query.limit {
+            match values.get_mut(place)? {
+                Value::Int(limit) => *limit = limit.checked_add(1)?,
+                Value::Text(text) => {
+                    more = std::str::from_utf8(text)
+                        .ok()?
+                        .parse::<u32>()
+                        .ok()?
+                        .checked_add(1)?
+                        .to_string();
+                    *text = more.as_bytes();
+                }
+                _ => return None,
+            }
+        }
+        let order = OrderRecord {
+            descending: query.descending.clone(),
+            is_limited: query.limit != RowLimit::All,
+            skips: query.skips,
+            ..OrderRecord::default()
+        };
+        let digest = OrderDigest::new(order, rows, query.limit != RowLimit::Same);
+        cancel::begin();
+        self.aside(&mut |session| {
+            let mut keyed = RowTexts::digesting(RowDigest::of_order(digest.clone()));
+            session.call_rows(call, &values, &mut keyed)?;
+            Ok(keyed.digest().and_then(RowDigest::order).and_then(OrderDigest::record))
+        })?
+    }
+}
+
+/// The call of another statement in the same way.
+fn instead<'a>(call: Call<'_>, sql: &'a str, prepared: Option<Prepared>) -> Option<Call<'a>> {
+    Some(match call {
+        Call::Simple(_) => Call::Simple(sql),
+        Call::Parsed(_) => Call::Parsed(sql),
+        Call::Prepared(_) => Call::Prepared(prepared?),
+        Call::PreparedText(_) => Call::PreparedText(prepared?),
+    })
 }
 
 fn record(rows: &RowTexts) -> RowsRecord {
@@ -407,7 +460,12 @@ fn bytes_of(values: &[Option<String>], reply: &AnswerReply) -> usize {
         values.iter().flatten().map(|value| value.len() + 8).sum()
     };
     let rows = match reply {
-        AnswerReply::Rows { rows, .. } => rows.sample.iter().map(|row| 48 + of(&row.values)).sum(),
+        AnswerReply::Rows { rows, order, warnings, .. } => {
+            let keys =
+                order.iter().flat_map(|order| &order.keys).map(|keys| of(keys)).sum::<usize>();
+            let rows = rows.sample.iter().map(|row| 48 + of(&row.values)).sum::<usize>();
+            rows + keys + warnings.iter().map(String::len).sum::<usize>()
+        }
         AnswerReply::Refused { message, .. } => message.len(),
     };
     200 + of(values) + rows
@@ -416,76 +474,24 @@ fn bytes_of(values: &[Option<String>], reply: &AnswerReply) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A session that writes down what is sent.
-    #[derive(Default)]
-    struct Listener(Vec<String>);
-
-    impl AskedSession for Listener {
-        fn prepare(&mut self, _: &str, _: &[ValueType]) -> Result<Prepared, WireError> {
-            Ok(Prepared(0))
-        }
-
-        fn prepare_text(&mut self, _: &str, _: usize) -> Result<Prepared, WireError> {
-            Ok(Prepared(0))
-        }
-
-        fn prepared_rows(
-            &mut self,
-            _: Prepared,
-            _: &[Value<'_>],
-            _: &mut RowTexts,
-        ) -> Result<Reply, WireError> {
-            Ok(Reply::default())
-        }
-
-        fn text_rows(
-            &mut self,
-            text: TextStatement<'_>,
-            _: &[Value<'_>],
-            _: &mut RowTexts,
-        ) -> Result<Reply, WireError> {
-            if let TextStatement::Simple(sql) | TextStatement::Parsed(sql) = text {
-                self.0.push(sql.to_owned());
-            }
-            Ok(Reply::default())
-        }
-
-        fn text_results(
-            &mut self,
-            text: TextStatement<'_>,
-            values: &[Value<'_>],
-            _: Option<&mut LastRows>,
-        ) -> Result<Reply, WireError> {
-            self.text_rows(text, values, &mut RowTexts::default())
-        }
-    }
+    use crate::fake::Fake;
 
     #[test]
     fn what_a_guest_asks_stays_in_a_transaction_that_cannot_write() {
-        let said = |dialect, is_guest| {
-            let mut keeper = AnswerKeeper::over(Listener::default(), dialect, is_guest);
-            keeper.begin_event().unwrap();
-            for sql in [
-                "BEGIN",
-                "SET work_mem = 1",
-                "set autocommit = 1",
-                "SELECT refund(1)",
-                "UPDATE t SET a = 1",
-                "COMMIT AND CHAIN",
-            ] {
-                keeper.simple(sql).unwrap();
-            }
-            keeper.end_event().unwrap();
-            keeper.inner.0
+        let sent = |dialect, is_guest| -> Vec<&str> {
+            let fake = Connection::Fake(Box::new(Fake::new(1, 0, 1)));
+            let keeper = AnswerKeeper::over(fake, dialect, is_guest);
+            let frames = ["BEGIN", "SET work_mem = 1", "set autocommit = 1", "COMMIT AND CHAIN"];
+            let all = frames.into_iter();
+            all.inspect(|sql| assert_eq!(reading::effect(dialect, sql), Effect::Frames))
+                .filter(|sql| !keeper.ends_reading(sql))
+                .collect()
         };
-        let within = ["SET work_mem = 1", "SELECT refund(1)", "COMMIT"];
-        let postgres = [&["BEGIN READ ONLY"], &within[..]].concat();
-        assert_eq!(said(Dialect::Postgres, true), postgres);
-        let mysql = [&["START TRANSACTION READ ONLY"], &within[..]].concat();
-        assert_eq!(said(Dialect::Mysql, true), mysql);
+        assert_eq!(sent(Dialect::Postgres, true), ["SET work_mem = 1"]);
+        assert_eq!(sent(Dialect::Mysql, true), ["SET work_mem = 1"]);
+        assert_eq!(begin_reading(Dialect::Postgres), "BEGIN READ ONLY");
+        assert_eq!(begin_reading(Dialect::Mysql), "START TRANSACTION READ ONLY");
         // Own servers have been told to refuse writes.
-        let own = ["BEGIN", "SET work_mem = 1", "set autocommit = 1", "SELECT refund(1)"];
-        assert_eq!(said(Dialect::Mysql, false), [&own[..], &["COMMIT AND CHAIN"]].concat());
+        assert_eq!(sent(Dialect::Mysql, false).len(), 4);
     }
 }

@@ -62,7 +62,7 @@ pub fn ask<W: Write, E: ClientEvent>(
 /// Has the session begin or end the transaction around an event.
 fn around(
     session: &mut Connection,
-    edge: fn(&mut AnswerKeeper<Connection>) -> Result<(), WireError>,
+    edge: fn(&mut AnswerKeeper) -> Result<(), WireError>,
 ) -> Result<(), WireError> {
     match session {
         Connection::Recorded(recorded) => edge(recorded),

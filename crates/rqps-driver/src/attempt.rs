@@ -86,6 +86,8 @@ pub struct Tally {
     pub no_ops: u64,
     /// Rows returned.
     pub rows: u64,
+    /// Rows changed.
+    pub affected: u64,
     /// Bytes of the values returned.
     pub bytes: u64,
 }
@@ -105,6 +107,7 @@ impl Tally {
     pub fn count(&mut self, reply: Reply) {
         self.statements += 1;
         self.rows += reply.rows;
+        self.affected += reply.affected;
         self.bytes += reply.bytes;
         if reply.result_set {
             self.reads += 1;
@@ -125,6 +128,7 @@ impl Tally {
         self.others += more.others;
         self.no_ops += more.no_ops;
         self.rows += more.rows;
+        self.affected += more.affected;
         self.bytes += more.bytes;
     }
 }

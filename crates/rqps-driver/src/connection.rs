@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::answer_keeper::{AnswerKeeper, only_read};
+use crate::answer_keeper::{AnswerKeeper, Wanted, only_read};
 use crate::cancel;
 use crate::fake::Fake;
 use crate::request::DriverRequest;
+use crate::text_statements::Call;
 use rqps_embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use rqps_host::tree;
 use rqps_model::dialect::Dialect;
@@ -46,7 +47,7 @@ pub enum Connection {
     /// The fake DBMS.
     Fake(Box<Fake>),
     /// One of the others that only reads, and keeps the answers.
-    Recorded(Box<AnswerKeeper<Connection>>),
+    Recorded(Box<AnswerKeeper>),
 }
 
 /// Opens connections to an endpoint. Clients share its library, which is loaded once.
@@ -154,14 +155,7 @@ impl Connector {
             }
             _ => PostgresClient::connect(address, &self.login, CONNECT).map(Connection::Postgres),
         };
-        let mut session = session.map_err(|error| match error.code() {
-            Some(code) if FULL.contains(&code) => format!(
-                "failed to connect: {error}\nhint: raise max_connections of the server, or measure \
-                 with fewer --clients"
-            ),
-            Some(_) => format!("failed to connect: {error}"),
-            None => format!("failed to {error}"),
-        })?;
+        let mut session = session.map_err(|error| not_connected(&error))?;
         if self.cancels {
             let canceller = match &mut session {
                 Connection::Postgres(client) => {
@@ -180,6 +174,18 @@ impl Connector {
         sqlite::SqliteConnection::open(sqlite, path, SQLITE_BUSY_MS)
             .map(Connection::Sqlite)
             .map_err(|error| format!("failed to open the database {}: {error}", path.display()))
+    }
+}
+
+/// The error of a session that was not opened, in words.
+fn not_connected(error: &WireError) -> String {
+    match error.code() {
+        Some(code) if FULL.contains(&code) => format!(
+            "failed to connect: {error}\nhint: raise max_connections of the server, or measure \
+             with fewer --clients"
+        ),
+        Some(_) => format!("failed to connect: {error}"),
+        None => format!("failed to {error}"),
     }
 }
 
@@ -212,7 +218,9 @@ impl Connection {
                 .map(reply)
                 .map_err(refused),
             Connection::Fake(fake) => fake.execute(statement, values),
-            Connection::Recorded(recorded) => recorded.execute(statement, values),
+            Connection::Recorded(recorded) => {
+                recorded.execute(Call::Prepared(statement), values, Wanted::Nothing)
+            }
         }
     }
 
@@ -237,7 +245,9 @@ impl Connection {
                 rows.clear();
                 fake.execute(statement, values)
             }
-            Connection::Recorded(recorded) => recorded.execute_rows(statement, values, rows),
+            Connection::Recorded(recorded) => {
+                recorded.execute(Call::Prepared(statement), values, Wanted::Rows(rows))
+            }
         }
     }
 
@@ -267,14 +277,22 @@ impl Connection {
         }
     }
 
-    /// Notices and warnings of the server since the last call.
-    pub fn take_notices(&mut self) -> Vec<String> {
+    /// Notices and warnings of the server: on Postgres since the last call, on MySQL of the last
+    /// statement.
+    pub fn take_warnings(&mut self) -> Vec<String> {
         match self {
             Connection::Postgres(client) => client.take_notices(),
-            Connection::Mysql(_)
-            | Connection::Sqlite(_)
-            | Connection::Fake(_)
-            | Connection::Recorded(_) => Vec::new(),
+            Connection::Mysql(client) if client.warnings() > 0 => {
+                let rows = client.rows("SHOW WARNINGS").unwrap_or_default();
+                let text = |row: Vec<Option<String>>| match <[_; 3]>::try_from(row).ok()? {
+                    [Some(level), Some(code), Some(text)] => {
+                        Some(format!("{level} {code}: {text}"))
+                    }
+                    _ => None,
+                };
+                rows.into_iter().filter_map(text).collect()
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -324,6 +342,19 @@ impl Connection {
         matches!(self, Connection::Postgres(client) if client.has_failed())
     }
 
+    /// True if a transaction is open, whose rows would be lost with the session.
+    pub(super) fn has_open_transaction(&mut self) -> bool {
+        match self {
+            Connection::Postgres(client) => client.is_in_transaction(),
+            Connection::Mysql(client) => client.is_in_transaction(),
+            // It does not begin a transaction within another.
+            Connection::Sqlite(_) => {
+                self.simple("BEGIN").and_then(|_| self.simple("ROLLBACK")).is_err()
+            }
+            Connection::Fake(_) | Connection::Recorded(_) => false,
+        }
+    }
+
     /// From now on, the server refuses a text that holds several statements.
     pub(super) fn one_statement_each(&mut self) -> Result<(), WireError> {
         match self {
@@ -341,7 +372,9 @@ impl Connection {
             Connection::Mysql(client) => client.simple(sql),
             Connection::Sqlite(connection) => connection.simple(sql).map(reply).map_err(refused),
             Connection::Fake(fake) => fake.simple(sql),
-            Connection::Recorded(recorded) => recorded.simple(sql),
+            Connection::Recorded(recorded) => {
+                recorded.execute(Call::Simple(sql), &[], Wanted::Nothing)
+            }
         }
     }
 
@@ -370,7 +403,9 @@ impl Connection {
                 rows.clear();
                 fake.simple(sql)
             }
-            Connection::Recorded(recorded) => recorded.simple_rows(sql, rows),
+            Connection::Recorded(recorded) => {
+                recorded.execute(Call::Simple(sql), &[], Wanted::Rows(rows))
+            }
         }
     }
 
@@ -390,7 +425,11 @@ impl Connection {
             Connection::Mysql(client) => client.rows(sql),
             Connection::Sqlite(connection) => connection.rows(sql).map_err(refused),
             Connection::Fake(_) => Ok(vec![vec![Some(sql.to_owned())]]),
-            Connection::Recorded(recorded) => recorded.rows(sql),
+            Connection::Recorded(_) => {
+                let mut rows = RowTexts::default();
+                self.simple_rows(sql, &mut rows)?;
+                Ok(rows.into_texts())
+            }
         }
     }
 }
@@ -519,5 +558,19 @@ mod tests {
         server.wait().unwrap();
         wait_until_server_sleeps(Some(server.id()))();
         wait_until_server_sleeps(None)();
+    }
+
+    #[test]
+    fn a_full_server_is_answered_with_what_to_change() {
+        let said = |code: &str, message: &str| {
+            let (code, message) = (code.to_owned(), message.to_owned());
+            not_connected(&WireError::Server { code, message })
+        };
+        for code in FULL {
+            let text = said(code, "Too many connections");
+            assert!(text.starts_with("failed to connect: "), "{text}");
+            assert!(text.contains("Too many connections") && text.contains("--clients"), "{text}");
+        }
+        assert!(!said("28P01", "wrong password").contains("hint"));
     }
 }

@@ -296,7 +296,7 @@ fn execute<W: Write>(
             }
         }
     }
-    if session.is_in_transaction() == Some(true) {
+    if session.has_open_transaction() {
         let what = "its end comes before that of a transaction\nhint: add COMMIT; to it";
         return Err(Stop::Fault(fault(what.to_owned())));
     }

@@ -94,6 +94,7 @@ pub fn outcome(parts: &[Outcome]) -> Result<Outcome, String> {
         others: sum(|part| part.others),
         no_ops: sum(|part| part.no_ops),
         rows: sum(|part| part.rows),
+        affected: sum(|part| part.affected),
         rows_scanned: sum(|part| part.rows_scanned),
         bytes: sum(|part| part.bytes),
         outside: sum(|part| part.outside),

@@ -34,6 +34,7 @@ pub fn outcome<B>(
         outcome.others += client.tally.others;
         outcome.no_ops += client.tally.no_ops;
         outcome.rows += client.tally.rows;
+        outcome.affected += client.tally.affected;
         outcome.bytes += client.tally.bytes;
         outcome.outside += client.outside;
         for (code, count) in &client.errors {

@@ -1,7 +1,7 @@
 //! Statements whose values are text with types that the server infers, and replies that keep the
 //! last row.
 
-use crate::answer_keeper::{AskedSession, TextStatement};
+use crate::answer_keeper::Wanted;
 use crate::connection::{Connection, refused};
 use rqps_wire::postgres::{PostgresClient, TextCall};
 use rqps_wire::{LastRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
@@ -24,7 +24,9 @@ impl Connection {
                 Ok(keep_last(&named, results))
             }
             Connection::Fake(fake) => fake.simple(sql),
-            Connection::Recorded(recorded) => recorded.simple_results(sql, results),
+            Connection::Recorded(recorded) => {
+                recorded.execute(Call::Simple(sql), &[], Wanted::Results(results))
+            }
         }
     }
 
@@ -50,7 +52,8 @@ impl Connection {
                 client.call_text(TextCall::Prepared(statement), values, results)
             }
             (Connection::Recorded(recorded), results) => {
-                recorded.execute_text(statement, values, results)
+                let wanted = results.map_or(Wanted::Nothing, Wanted::Results);
+                recorded.execute(Call::PreparedText(statement), values, wanted)
             }
             (other, None) => other.execute(statement, values),
             (other, Some(_)) => {
@@ -68,10 +71,16 @@ impl Connection {
         results: Option<&mut LastRows>,
     ) -> Result<Reply, WireError> {
         if let Connection::Recorded(recorded) = self {
-            return recorded.parse_and_execute(sql, values, results);
+            let wanted = results.map_or(Wanted::Nothing, Wanted::Results);
+            return recorded.execute(Call::Parsed(sql), values, wanted);
         }
         let client = self.postgres("parses a statement with values each time")?;
         client.call_text(TextCall::Parsed(sql), values, results)
+    }
+
+    /// True if it only reads, and keeps the answers.
+    pub fn is_asked(&self) -> bool {
+        matches!(self, Connection::Recorded(_))
     }
 
     /// True inside a transaction; `None` if the protocol does not tell.
@@ -96,61 +105,39 @@ impl Connection {
     }
 }
 
-impl AskedSession for Connection {
-    fn prepare(&mut self, sql: &str, types: &[ValueType]) -> Result<Prepared, WireError> {
-        Connection::prepare(self, sql, types)
-    }
+/// A way to execute a statement.
+#[derive(Clone, Copy, Debug)]
+pub enum Call<'a> {
+    /// Without values.
+    Simple(&'a str),
+    /// Prepared by [`Connection::prepare`].
+    Prepared(Prepared),
+    /// Prepared by [`Connection::prepare_text`].
+    PreparedText(Prepared),
+    /// Parsed and executed in one round trip.
+    Parsed(&'a str),
+}
 
-    fn prepare_text(&mut self, sql: &str, values: usize) -> Result<Prepared, WireError> {
-        Connection::prepare_text(self, sql, values)
-    }
-
-    fn prepared_rows(
+impl Connection {
+    /// Executes a statement; its rows, as text, replace those in `rows`.
+    pub(super) fn call_rows(
         &mut self,
-        statement: Prepared,
+        call: Call<'_>,
         values: &[Value<'_>],
         rows: &mut RowTexts,
     ) -> Result<Reply, WireError> {
-        self.execute_rows(statement, values, rows)
-    }
-
-    fn text_rows(
-        &mut self,
-        text: TextStatement<'_>,
-        values: &[Value<'_>],
-        rows: &mut RowTexts,
-    ) -> Result<Reply, WireError> {
-        match (self, text) {
-            (other, TextStatement::Simple(sql)) => other.simple_rows(sql, rows),
-            (Connection::Postgres(client), TextStatement::Prepared(statement)) => {
+        match (self, call) {
+            (session, Call::Simple(sql)) => session.simple_rows(sql, rows),
+            (Connection::Postgres(client), Call::PreparedText(statement)) => {
                 client.text_rows(TextCall::Prepared(statement), values, rows)
             }
-            (Connection::Postgres(client), TextStatement::Parsed(sql)) => {
+            (session, Call::Prepared(statement) | Call::PreparedText(statement)) => {
+                session.execute_rows(statement, values, rows)
+            }
+            (session, Call::Parsed(sql)) => {
+                let client = session.postgres("parses a statement with values each time")?;
                 client.text_rows(TextCall::Parsed(sql), values, rows)
             }
-            (other, TextStatement::Prepared(statement)) => {
-                other.execute_rows(statement, values, rows)
-            }
-            (other, TextStatement::Parsed(_)) => {
-                let client = other.postgres("parses a statement with values each time");
-                client.map(|_| Reply::default())
-            }
-        }
-    }
-
-    fn text_results(
-        &mut self,
-        text: TextStatement<'_>,
-        values: &[Value<'_>],
-        results: Option<&mut LastRows>,
-    ) -> Result<Reply, WireError> {
-        match (text, results) {
-            (TextStatement::Simple(sql), Some(results)) => self.simple_results(sql, results),
-            (TextStatement::Simple(sql), None) => self.simple(sql),
-            (TextStatement::Prepared(statement), results) => {
-                self.execute_text(statement, values, results)
-            }
-            (TextStatement::Parsed(sql), results) => self.parse_and_execute(sql, values, results),
         }
     }
 }

@@ -305,6 +305,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
         status: Status::Complete,
         load: None,
         tables: Vec::new(),
+        answers_after: Default::default(),
         schedule: None,
     }
 }

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::order_digest::OrderRecord;
 use crate::row_digest::RowsRecord;
 
 /// The answers to the first events of a step, with the same values on every target.
@@ -29,6 +30,10 @@ pub struct StatementAnswer {
     pub values: Vec<Option<String>>,
     /// What came back.
     pub reply: AnswerReply,
+    /// The plan with the work that it did (EXPLAIN (ANALYZE, BUFFERS)), of a fast statement on
+    /// Postgres, after the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
 }
 
 /// What a server replied.
@@ -43,6 +48,12 @@ pub enum AnswerReply {
         /// Whether a second execution gave the same rows; `None` if there was none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repeats: Option<bool>,
+        /// Their sort keys, where the statement orders them by some.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        order: Option<Box<OrderRecord>>,
+        /// Warnings and notices, up to a number: kind and code, a colon, the text.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
     },
     /// An error.
     Refused {

@@ -28,6 +28,7 @@ pub mod layout;
 pub mod load;
 pub mod lua;
 pub mod metric;
+pub mod order_digest;
 pub mod orders;
 pub mod pgbench;
 pub mod rocksdb;

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::order_digest::OrderDigest;
+
 /// Most rows of a sample.
 const SAMPLE_ROWS: usize = 20;
 
@@ -88,11 +90,11 @@ impl RowsRecord {
 }
 
 impl FloatSums {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    fn add(&mut self, number: f64) {
+    pub(super) fn add(&mut self, number: f64) {
         let (sum, absolute) = (self.sum + number, self.absolute + number.abs());
         // JSON has no infinity.
         if absolute.is_finite() {
@@ -124,7 +126,7 @@ pub fn is_near(one: &str, other: &str) -> bool {
 }
 
 /// The number if the text is one with a fraction or an exponent.
-fn float(text: &[u8]) -> Option<f64> {
+pub(super) fn float(text: &[u8]) -> Option<f64> {
     let is_of_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
     let has_mark = text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
     if !has_mark || text.len() > 400 || !text.iter().all(is_of_number) {
@@ -144,6 +146,8 @@ pub struct RowDigest {
     sample: Vec<(u128, Vec<Option<String>>)>,
     /// By column, where columns are added up, too.
     columns: Vec<ColumnSums>,
+    /// Takes the rows, where they have their sort keys.
+    order: Option<Box<OrderDigest>>,
     /// The values of a row with their lengths, with and without floats.
     whole: Vec<u8>,
     rest: Vec<u8>,
@@ -165,8 +169,21 @@ impl RowDigest {
         RowDigest { columns: columns.into_iter().map(sums).collect(), ..RowDigest::default() }
     }
 
+    /// A digest of rows with their sort keys.
+    pub fn of_order(order: OrderDigest) -> RowDigest {
+        RowDigest { order: Some(Box::new(order)), ..RowDigest::default() }
+    }
+
+    /// What the sort keys are.
+    pub fn order(&self) -> Option<&OrderDigest> {
+        self.order.as_deref()
+    }
+
     /// Adds a row.
     pub fn add<'a>(&mut self, row: impl Iterator<Item = Option<&'a [u8]>> + Clone) {
+        if let Some(order) = &mut self.order {
+            return order.add(row);
+        }
         self.whole.clear();
         self.rest.clear();
         let mut has_floats = false;
@@ -188,7 +205,7 @@ impl RowDigest {
         let checksum = checksum(&self.whole);
         let without = if has_floats { self::checksum(&self.rest) } else { checksum };
         self.rows += 1;
-        self.in_order = self.in_order.wrapping_mul(ORDER).wrapping_add(checksum);
+        self.in_order = follow(self.in_order, checksum);
         self.any_order = self.any_order.wrapping_add(checksum);
         self.without_floats = self.without_floats.wrapping_add(without);
         self.keep(checksum, row);
@@ -265,8 +282,13 @@ impl ColumnSums {
     }
 }
 
+/// The checksum of what is in an order, with one more.
+pub(super) fn follow(sum: u128, checksum: u128) -> u128 {
+    sum.wrapping_mul(ORDER).wrapping_add(checksum)
+}
+
 /// Appends a value with its length, so that no two rows look the same.
-fn push(buffer: &mut Vec<u8>, value: Option<&[u8]>) {
+pub(super) fn push(buffer: &mut Vec<u8>, value: Option<&[u8]>) {
     match value {
         None => buffer.extend_from_slice(&u64::MAX.to_le_bytes()),
         Some(value) => {
@@ -276,14 +298,14 @@ fn push(buffer: &mut Vec<u8>, value: Option<&[u8]>) {
     }
 }
 
-fn checksum(bytes: &[u8]) -> u128 {
+pub(super) fn checksum(bytes: &[u8]) -> u128 {
     let hash = Sha256::digest(bytes);
     let mut half = [0; 16];
     half.copy_from_slice(&hash[..16]);
     u128::from_le_bytes(half)
 }
 
-fn shortened(value: &[u8], most: usize) -> &[u8] {
+pub(super) fn shortened(value: &[u8], most: usize) -> &[u8] {
     &value[..value.len().min(most)]
 }
 

@@ -120,6 +120,11 @@ pub struct RunRecord {
     /// The tables after the load, in the first block of a load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<TableRecord>,
+    /// The answers to the first events of steps at the end of the first block of a load, by number
+    /// of the step, where they are not those of its beginning: after a write, where other
+    /// statements fail.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub answers_after: BTreeMap<u32, StepAnswers>,
 }
 
 /// The format version that this program writes.
@@ -229,6 +234,9 @@ pub struct Outcome {
     pub no_ops: u64,
     /// Rows returned.
     pub rows: u64,
+    /// Rows changed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub affected: u64,
     /// Rows that the DBMS looked at, where the step counts those (scan): table rows × scans.
     pub rows_scanned: u64,
     /// Bytes of replies.

@@ -30,9 +30,7 @@ impl ValueSource {
             | SourceValues::Same { .. }
             | SourceValues::Latest { .. }
             | SourceValues::Client => true,
-            SourceValues::List { texts, .. } => {
-                texts.iter().all(|text| text.parse::<i64>().is_ok_and(|n| n.to_string() == *text))
-            }
+            SourceValues::List { whole, .. } => *whole,
             _ => false,
         }
     }
@@ -80,6 +78,10 @@ pub enum SourceValues {
         texts: Vec<String>,
         /// A weight for each; empty for all alike.
         weights: Vec<f64>,
+        /// True if all are whole numbers without quotes. MySQL finds a text by its index only if
+        /// it is compared with a text.
+        #[serde(default)]
+        whole: bool,
     },
     /// A field of a CSV file with a header.
     File {

@@ -10,6 +10,7 @@ use rqps_analysis::causes::{Causes, SettingsOfTarget};
 use rqps_analysis::comparison::{StepComparison, TargetResult};
 use rqps_analysis::counters::MovedCounter;
 use rqps_analysis::plans::normalize;
+use rqps_model::answers::StepAnswers;
 use rqps_model::metric::Metric;
 
 /// Counters that are listed at most.
@@ -18,6 +19,8 @@ const COUNTERS_MOST: usize = 15;
 const OTHER_WORK_LEAST: f64 = 1.5;
 /// Counters that tell of it at most.
 const OTHER_WORK_MOST: usize = 6;
+/// Statements whose plans are shown with their work.
+const ANALYZED_MOST: usize = 3;
 /// Settings of a single target that are named at most; JSON has all.
 const UNKNOWN_MOST: usize = 12;
 /// Settings that a step names at most; a section has all of them.
@@ -239,15 +242,47 @@ fn other_work(targets: &[TargetResult], counters: &[Vec<MovedCounter>]) -> Vec<B
         };
         let found: Vec<String> = moved.iter().filter(far).map(spell).collect();
         if !found.is_empty() && plans(target).as_ref() == Some(&baseline) {
+            let analyzed = analyzed(&targets[0], target);
+            let hint = match analyzed.is_empty() {
+                true => "EXPLAIN (ANALYZE, BUFFERS) of the statement on both servers shows where.",
+                false => "EXPLAIN (ANALYZE, BUFFERS) after the load:",
+            };
             blocks.push(Block::Paragraph(format!(
-                "{} does other work with the same plans. Per operation: {}. EXPLAIN (ANALYZE, \
-                 BUFFERS) of the statement on both servers shows where.",
+                "{} does other work with the same plans. Per operation: {}. {hint}",
                 target.label,
                 found[..found.len().min(OTHER_WORK_MOST)].join(", "),
             )));
+            blocks.extend(analyzed);
         }
     }
     blocks
+}
+
+/// The plans of both with the work that they did, of the first statements of which that differs.
+fn analyzed(baseline: &TargetResult, target: &TargetResult) -> Vec<Block> {
+    let answers = |target: &TargetResult| -> Vec<(String, String)> {
+        let found = target.samples.iter().find_map(|sample| sample.record.answers.clone());
+        let StepAnswers { answers, statements, .. } = found.unwrap_or_default();
+        let named = answers.into_iter().filter_map(|answer| {
+            Some((statements.get(answer.statement as usize)?.clone(), answer.plan?))
+        });
+        named.collect()
+    };
+    let (of_baseline, of_target) = (answers(baseline), answers(target));
+    let pairs = of_baseline.iter().zip(&of_target);
+    let differing = pairs.filter(|((sql, one), (same, other))| sql == same && one != other);
+    let fold = |((sql, one), (_, other)): (&(String, String), &(String, String))| {
+        let lines = |plan: &str| Block::Lines(plan.lines().map(str::to_owned).collect());
+        let sides = [(baseline, one), (target, other)];
+        Block::Fold(Fold {
+            summary: sql.split_whitespace().collect::<Vec<&str>>().join(" "),
+            blocks: sides
+                .into_iter()
+                .flat_map(|(of, plan)| [Block::Paragraph(of.label.clone()), lines(plan)])
+                .collect(),
+        })
+    };
+    differing.take(ANALYZED_MOST).map(fold).collect()
 }
 
 fn counters(label: &str, moved: &[MovedCounter]) -> Option<Block> {
@@ -317,7 +352,9 @@ mod tests {
 
     use super::*;
     use rqps_analysis::measurement::Measurement;
+    use rqps_model::answers::{AnswerReply, StatementAnswer};
     use rqps_model::benchmark::{Group, RateUnit};
+    use rqps_model::row_digest::RowsRecord;
     use rqps_model::run::StepRecord;
 
     #[test]
@@ -353,6 +390,30 @@ mod tests {
         check("Index Scan using i2 on t", &counters, &[]);
         check("Index Scan using i1 on t", &counters[1..], &[]);
         check("Index Scan using i1 on t", &[moved(blocks, 10.0, 14.0)], &[]);
+    }
+
+    #[test]
+    fn other_work_is_shown_where_both_sides_explained_it() {
+        let target = |label: &str, plan: Option<&str>| {
+            let mut record = StepRecord::empty(1, "range", Group::Range, RateUnit::Queries);
+            let (rows, warnings) = (RowsRecord::default(), Vec::new());
+            let reply = AnswerReply::Rows { rows, repeats: None, order: None, warnings };
+            let plan = plan.map(str::to_owned);
+            let answer = StatementAnswer { statement: 0, values: Vec::new(), reply, plan };
+            let (answers, statements) = (vec![answer], vec!["SELECT\n 1".to_owned()]);
+            record.answers = Some(StepAnswers { answers, statements, note: None });
+            let samples = vec![Measurement::of(Arc::new(record))];
+            TargetResult { samples, ..TargetResult::none(label) }
+        };
+        let (one, other) = ("Scan\n  Buffers: shared hit=9", "Scan\n  Buffers: shared hit=2");
+        let shown = analyzed(&target("A", Some(one)), &target("B", Some(other)));
+        let [Block::Fold(fold)] = &shown[..] else { panic!("{shown:?}") };
+        let lines = |plan: &str| Block::Lines(plan.lines().map(str::to_owned).collect());
+        let label = |text: &str| Block::Paragraph(text.to_owned());
+        assert_eq!(fold.summary, "SELECT 1");
+        assert_eq!(fold.blocks, [label("A"), lines(one), label("B"), lines(other)]);
+        assert_eq!(analyzed(&target("A", Some(one)), &target("B", Some(one))), []);
+        assert_eq!(analyzed(&target("A", Some(one)), &target("B", None)), []);
     }
 
     #[test]

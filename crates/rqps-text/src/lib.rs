@@ -8,6 +8,7 @@ mod changes;
 mod csv;
 mod lexer;
 pub mod mysql_dump;
+mod ordering;
 pub mod pgbench;
 pub mod reading;
 mod references;
@@ -22,6 +23,7 @@ pub use admission::{
 pub use changes::{ChangedRelation, RelationKind, elsewhere, place_query};
 pub use csv::{CsvError, CsvPlace, CsvReader, CsvRecord, cuts};
 pub use lexer::SqlLexer;
+pub use ordering::{KeyedQuery, RowLimit, keyed};
 pub use references::{SqlPart, parts, words};
 pub use splitter::{SplitError, SqlChunk, SqlSplitter};
 pub use utf8::UTF8_HINT;

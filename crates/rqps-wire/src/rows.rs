@@ -104,7 +104,7 @@ impl RowTexts {
     }
 
     /// Copies the rows.
-    pub(super) fn into_texts(self) -> TextRows {
+    pub fn into_texts(self) -> TextRows {
         let text = |value: Option<&[u8]>| value.map(|it| String::from_utf8_lossy(it).into_owned());
         (0..self.rows()).filter_map(|row| Some(self.row(row)?.map(text).collect())).collect()
     }

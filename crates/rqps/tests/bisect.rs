@@ -106,6 +106,7 @@ fn what_cannot_be_searched_is_refused() {
     );
     check("bisect sqlite@3.34 sqlite@3.46 --step nothing", "nothing");
     check("bisect sqlite@3.34 sqlite@3.46 --step scan --metric qps", "instr_bg/o");
+    check("bisect sqlite", "needs the older and the newer end");
     check("bisect sqlite@3.34 sqlite@3.46", "--step");
     check("bisect --repo . --good a --bad b --step scan", "--recipe");
     check("bisect --repo . --good a --bad b --recipe db9 --step scan", "db9");

@@ -287,12 +287,14 @@ fn a_draft_from_mysql_keeps_foreign_keys() {
     ];
     let (text, _) = drafted(&server, &parts);
     assert!(!text.contains("(...)") && !text.contains("cannot infer"), "{text}");
-    // What the first draft read is not among the statements of the second.
+    // What the first draft read is not among the statements of the second. Hints stay.
+    server.owner(&["SELECT /*+ MAX_EXECUTION_TIME(1000) */ name FROM employee WHERE id = 777"]);
     let again = tempfile::tempdir().unwrap();
     let output = init(server.dsn("a").strip_prefix("a=").unwrap(), again.path());
     assert!(output.status.success(), "{}", said(&output));
     let text = fs::read_to_string(again.path().join("shop.toml")).unwrap();
     assert!(text.contains("INSERT INTO orders"), "{text}");
+    assert!(text.contains("SELECT /*+ MAX_EXECUTION_TIME(1000) */ name"), "{text}");
     assert!(!text.contains("DISTINCT") && !text.contains("rqps_draft"), "{text}");
 }
 

@@ -129,6 +129,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
         }),
         schedule: None,
         tables: Vec::new(),
+        answers_after: Default::default(),
     }
 }
 
@@ -1717,7 +1718,7 @@ const CASES: &[Case] = &[
         "not compared: it takes longer than 10 s"),
     (Kind::HarmlessAnswers, |runs| runs.iter_mut().take(2).for_each(|run| {
         let rows = RowsRecord { in_order: run.0.key.label.clone(), ..RowsRecord::default() };
-        let reply = AnswerReply::Rows { rows, repeats: None };
+        let reply = AnswerReply::Rows { rows, repeats: None, order: None, warnings: Vec::new() };
         run.1[1].answers = Some(answered("SELECT a FROM t ORDER BY b", reply));
     }), "the same rows in another order"),
     (Kind::DifferentHost, |runs| each_new_run(runs, |run| run.host_fingerprint = "cafe".into()),
@@ -1887,7 +1888,7 @@ fn answer(runs: &mut [(RunRecord, Vec<StepRecord>)], codes: [&str; 2]) {
 }
 
 fn answered(sql: &str, reply: AnswerReply) -> StepAnswers {
-    let answer = StatementAnswer { statement: 0, values: Vec::new(), reply };
+    let answer = StatementAnswer { statement: 0, values: Vec::new(), reply, plan: None };
     StepAnswers { answers: vec![answer], statements: vec![sql.to_owned()], note: None }
 }
 

@@ -3,6 +3,7 @@
 
 mod find;
 mod finding;
+mod order;
 mod replies;
 mod rows;
 mod tables;

@@ -1,9 +1,11 @@
 //! Compares the replies to one statement, and tells apart what may differ.
 
-use super::finding::{AnswerWeight, Told};
+use super::finding::{Sides, Told};
+use super::order;
 use super::rows::{are_excused, are_near, count, difference, row};
 use rqps_model::answers::{AnswerReply, StatementAnswer, StepAnswers};
 use rqps_model::dialect::Dialect;
+use rqps_model::order_digest::OrderRecord;
 use rqps_model::row_digest::RowsRecord;
 use rqps_text as user_text;
 
@@ -37,13 +39,19 @@ const WRITES: [&str; 3] = ["25006", "1792", "8"];
 /// Most characters of a statement.
 const STATEMENT: usize = 200;
 
-/// The first difference of each weight in the answers of a step. With `own_values`, its tables hold
-/// values that differ on any two servers.
-pub(super) fn compare(
-    (dialect, own_values): (Dialect, bool),
-    (one, other): (&StepAnswers, &StepAnswers),
-    labels: (&str, &str),
-) -> Vec<Told> {
+/// What is known of the statements of a step.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) dialect: Dialect,
+    /// Their tables hold values that differ on any two servers.
+    pub(super) own_values: bool,
+    /// Each target wrote to their tables at its own rate, so that only errors are compared.
+    pub(super) is_changed: bool,
+}
+
+/// The first difference of each weight in the answers of a step.
+pub(super) fn compare(sides: &Sides<'_, StepAnswers>, asked: &Asked) -> Vec<Told> {
+    let (one, other) = (sides.base, sides.target);
     let text = |answers: &StepAnswers, answer: &StatementAnswer| {
         answers.statements.get(answer.statement as usize).cloned().unwrap_or_default()
     };
@@ -54,18 +62,23 @@ pub(super) fn compare(
             // After another answer, a script may go another way.
             break;
         }
-        let words = Words { words: user_text::words(dialect, &sql), own_values };
-        let told = reply(&words, (&a.reply, &b.reply), labels);
-        if let Some((weight, difference)) = told
-            && !found.iter().any(|(known, _)| *known == weight)
-        {
-            found.push((weight, format!("{}: {difference}", statement(&sql, &a.values))));
+        let pair = sides.with(&a.reply, &b.reply);
+        let is_refused = |reply: &AnswerReply| matches!(reply, AnswerReply::Refused { .. });
+        if asked.is_changed && !is_refused(pair.base) && !is_refused(pair.target) {
+            continue;
+        }
+        let words = user_text::words(asked.dialect, &sql);
+        let words = Words { words, own_values: asked.own_values };
+        for Told { weight, text } in reply(&words, &pair).into_iter().chain(warnings(&pair)) {
+            if !found.iter().any(|known| known.weight == weight) {
+                let text = format!("{}: {text}", statement(&sql, &a.values));
+                found.push(Told { weight, text });
+            }
         }
     }
-    let notes = [(labels.0, one), (labels.1, other)];
-    for (label, answers) in notes {
+    for (label, answers) in sides.labels.iter().zip([one, other]) {
         if let Some(note) = answers.note.as_ref().filter(|_| one.note != other.note) {
-            found.push((AnswerWeight::Uncompared, format!("on {label}: {note}")));
+            found.push(Told::uncompared(format!("on {label}: {note}")));
         }
     }
     found
@@ -84,11 +97,8 @@ fn statement(sql: &str, values: &[Option<String>]) -> String {
 }
 
 /// How two replies differ; `None` if they do not.
-fn reply(
-    words: &Words,
-    (one, other): (&AnswerReply, &AnswerReply),
-    labels: (&str, &str),
-) -> Option<Told> {
+fn reply(words: &Words, replies: &Sides<'_, AnswerReply>) -> Option<Told> {
+    let (one, other) = (replies.base, replies.target);
     let code = |reply: &AnswerReply| match reply {
         AnswerReply::Refused { code, .. } => Some(code.clone()),
         AnswerReply::Rows { .. } => None,
@@ -97,19 +107,20 @@ fn reply(
     let is_of = |list: &[&str]| codes.iter().flatten().any(|code| list.contains(&code.as_str()));
     match (one, other) {
         _ if is_of(&TOO_LONG) => {
-            let what = "not compared: it takes longer than 10 s";
-            return Some((AnswerWeight::Uncompared, what.to_owned()));
+            return Some(Told::uncompared("not compared: it takes longer than 10 s"));
         }
         _ if is_of(&WRITES) => {
-            return Some((AnswerWeight::Uncompared, "not compared: it writes".to_owned()));
+            return Some(Told::uncompared("not compared: it writes"));
         }
         _ if codes[0] == codes[1] && codes[0].is_some() => return None,
         (
-            AnswerReply::Rows { rows: one, repeats: first },
-            AnswerReply::Rows { rows: other, repeats: second },
+            AnswerReply::Rows { rows: one, repeats: first, order: by, .. },
+            AnswerReply::Rows { rows: other, repeats: second, order: other_by, .. },
         ) => {
             let changes = [first, second].into_iter().any(|repeats| *repeats == Some(false));
-            return rows(words, (one, other), (changes, labels));
+            let orders = by.as_deref().zip(other_by.as_deref());
+            let orders = orders.map(|(by, other_by)| replies.with(by, other_by));
+            return rows(words, &replies.with(one, other), orders.as_ref(), changes);
         }
         _ => {}
     }
@@ -117,8 +128,38 @@ fn reply(
         AnswerReply::Refused { code, message } => format!("error {code} on {label} ({message})"),
         AnswerReply::Rows { rows, .. } => format!("{} on {label}", count(rows.rows)),
     };
-    let text = format!("{}, {}", said(labels.0, one), said(labels.1, other));
-    Some((AnswerWeight::Answer, text))
+    Some(Told::answer(replies.told(said).join(", ")))
+}
+
+/// How the warnings of two replies with rows differ; `None` if they do not. Versions add notes and
+/// say that something will go; other warnings mean that values were read otherwise.
+fn warnings(replies: &Sides<'_, AnswerReply>) -> Option<Told> {
+    let (AnswerReply::Rows { warnings: one, .. }, AnswerReply::Rows { warnings: other, .. }) =
+        (replies.base, replies.target)
+    else {
+        return None;
+    };
+    // Versions word them differently.
+    let code = |text: &String| text.split(':').next().unwrap_or_default().to_owned();
+    let only = |of: &[String], against: &[String]| -> Vec<String> {
+        let is_new = |text: &&String| !against.iter().any(|known| code(known) == code(text));
+        of.iter().filter(is_new).cloned().collect()
+    };
+    let only = [only(one, other), only(other, one)];
+    let said: Vec<String> = only
+        .iter()
+        .zip(replies.labels)
+        .filter_map(|(texts, label)| Some(format!("`{}` only on {label}", texts.first()?)))
+        .collect();
+    let is_grave = |text: &String| {
+        text.to_ascii_lowercase().starts_with("warning") && !text.contains("deprecated")
+    };
+    let text = said.join(", ");
+    match only.iter().flatten().any(is_grave) {
+        _ if said.is_empty() => None,
+        true => Some(Told::answer(text)),
+        false => Some(Told::harmless(text)),
+    }
 }
 
 /// The words of a statement.
@@ -134,6 +175,11 @@ impl Words {
         self.words.iter().find(is_listed).map(|it| it.to_lowercase())
     }
 
+    /// True if a query within the statement may have a limit, too.
+    fn limits_within(&self) -> bool {
+        self.words.iter().filter(|word| ["LIMIT", "FETCH"].contains(&word.as_str())).count() > 1
+    }
+
     fn has(&self, word: &str, next: &str) -> bool {
         let mut pairs = self.words.iter().zip(self.words.iter().skip(1));
         pairs.any(|(one, other)| one == word && other == next)
@@ -143,16 +189,15 @@ impl Words {
 /// How two results differ; `None` if they do not.
 fn rows(
     words: &Words,
-    (one, other): (&RowsRecord, &RowsRecord),
-    (changes, labels): (bool, (&str, &str)),
+    sides: &Sides<'_, RowsRecord>,
+    orders: Option<&Sides<'_, OrderRecord>>,
+    changes: bool,
 ) -> Option<Told> {
-    let harmless = |text: String| Some((AnswerWeight::Harmless, text));
-    if one.any_order == other.any_order && one.rows == other.rows {
-        let is_ordered = one.in_order == other.in_order || !words.has("ORDER", "BY");
-        return match is_ordered {
-            true => None,
-            false => harmless("the same rows in another order".to_owned()),
-        };
+    let (one, other) = (sides.base, sides.target);
+    let harmless = |text: String| Some(Told::harmless(text));
+    let same_rows = one.any_order == other.any_order && one.rows == other.rows;
+    if same_rows && (one.in_order == other.in_order || !words.has("ORDER", "BY")) {
+        return None;
     }
     if changes {
         return harmless("its rows change from one execution to the next".to_owned());
@@ -160,30 +205,40 @@ fn rows(
     if let Some(word) = words.first_of(OF_THE_MOMENT) {
         return harmless(format!("its rows depend on `{word}`"));
     }
+    if same_rows {
+        let told = orders.map(|orders| order::compare(orders, one.rows, true));
+        return told.or_else(|| harmless("the same rows in another order".to_owned()));
+    }
     if let Some(word) = words.first_of(OF_THE_PLACE) {
         return harmless(format!("its rows hold `{word}`, which says where a row lies"));
     }
     if one.rows == other.rows {
-        if are_near(one, other) {
+        if are_near(sides) {
             return harmless("numbers differ in their last digits".to_owned());
         }
-        if words.own_values && are_excused(one, other) {
+        if words.own_values && are_excused(sides) {
             return harmless("it returns values that each load makes for itself".to_owned());
         }
         if let Some(word) = words.first_of(OF_THE_ORDER) {
             return harmless(format!("the order of rows decides what `{word}` gives"));
         }
+        if let Some(orders) = orders.filter(|it| it.base.is_limited && !words.limits_within()) {
+            return Some(order::compare(orders, one.rows, false));
+        }
         if words.has("DISTINCT", "ON") || words.first_of("LIMIT FETCH").is_some() {
             return harmless("the order of rows decides which of them it returns".to_owned());
         }
     }
-    Some((AnswerWeight::Answer, difference((one, other), labels)))
+    Some(Told::answer(difference(sides)))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::AnswerWeight;
     use super::*;
     use rqps_model::row_digest::RowDigest;
+
+    const ASKED: Asked = Asked { dialect: Dialect::Postgres, own_values: false, is_changed: false };
 
     /// Rows of columns with `|` between them.
     fn record(rows: &[&str]) -> RowsRecord {
@@ -195,17 +250,22 @@ mod tests {
     }
 
     fn given(sql: &str, reply: AnswerReply) -> StepAnswers {
-        let answer = StatementAnswer { statement: 0, values: Vec::new(), reply };
+        let answer = StatementAnswer { statement: 0, values: Vec::new(), reply, plan: None };
         StepAnswers { answers: vec![answer], statements: vec![sql.to_owned()], note: None }
     }
 
     fn of_rows(sql: &str, rows: &[&str]) -> StepAnswers {
-        given(sql, AnswerReply::Rows { rows: record(rows), repeats: Some(true) })
+        given(sql, reply_of(rows, &[]))
+    }
+
+    fn reply_of(rows: &[&str], warnings: &[&str]) -> AnswerReply {
+        let warnings = warnings.iter().map(|text| (*text).to_owned()).collect();
+        AnswerReply::Rows { rows: record(rows), repeats: Some(true), order: None, warnings }
     }
 
     fn weights(one: &StepAnswers, other: &StepAnswers) -> Vec<AnswerWeight> {
-        let told = compare((Dialect::Postgres, false), (one, other), ("a", "b"));
-        told.into_iter().map(|(weight, _)| weight).collect()
+        let sides = Sides { base: one, target: other, labels: ["a", "b"] };
+        compare(&sides, &ASKED).into_iter().map(|told| told.weight).collect()
     }
 
     #[test]
@@ -250,13 +310,26 @@ mod tests {
 
     #[test]
     fn the_text_holds_a_row_of_each_side() {
-        let told = compare(
-            (Dialect::Postgres, false),
-            (&of_rows("SELECT\n a", &["1", "2"]), &of_rows("SELECT\n a", &["2", "3"])),
-            ("old", "new"),
-        );
+        let (base, target) =
+            (of_rows("SELECT\n a", &["1", "2"]), of_rows("SELECT\n a", &["2", "3"]));
+        let sides = Sides { base: &base, target: &target, labels: ["old", "new"] };
+        let told = compare(&sides, &ASKED);
         let want = "`SELECT a`: 2 rows on old, (1) only there; 2 rows on new, (3) only there";
-        assert_eq!(told, [(AnswerWeight::Answer, want.to_owned())]);
+        assert_eq!(told, [Told::answer(want.to_owned())]);
+    }
+
+    #[test]
+    fn other_warnings_are_another_answer_but_notes_are_not() {
+        use AnswerWeight::{Answer, Harmless};
+        let check = |one: &[&str], other: &[&str], want: &[AnswerWeight]| {
+            let of = |warnings: &[&str]| given("SELECT 1", reply_of(&["1"], warnings));
+            assert_eq!(weights(&of(one), &of(other)), want, "{one:?} {other:?}");
+        };
+        check(&["Warning 1292: Truncated 'a'"], &["Warning 1292: truncated a"], &[]);
+        check(&["Warning 1292: Truncated 'a'"], &[], &[Answer]);
+        check(&[], &["Warning 1287: 'x' is deprecated"], &[Harmless]);
+        check(&["NOTICE: no such thing"], &[], &[Harmless]);
+        check(&["WARNING: odd"], &["NOTICE: no such thing"], &[Answer]);
     }
 
     #[test]
@@ -266,8 +339,9 @@ mod tests {
         one.statements.push("SELECT 2".to_owned());
         other.statements.push("SELECT 3".to_owned());
         for (answers, rows) in [(&mut one, "2"), (&mut other, "3")] {
-            let reply = AnswerReply::Rows { rows: record(&[rows]), repeats: None };
-            answers.answers.push(StatementAnswer { statement: 1, values: Vec::new(), reply });
+            let reply = reply_of(&[rows], &[]);
+            let plan = None;
+            answers.answers.push(StatementAnswer { statement: 1, values: Vec::new(), reply, plan });
         }
         assert_eq!(weights(&one, &other), []);
     }

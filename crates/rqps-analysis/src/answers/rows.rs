@@ -1,5 +1,6 @@
 //! Rows in words, and rows that are alike.
 
+use super::finding::Sides;
 use rqps_model::row_digest::{RowsRecord, SampleRow, is_near};
 
 /// Most characters of a row.
@@ -21,7 +22,8 @@ pub(super) fn count(rows: u64) -> String {
 }
 
 /// True if only digits of numbers differ.
-pub(super) fn are_near(one: &RowsRecord, other: &RowsRecord) -> bool {
+pub(super) fn are_near(sides: &Sides<'_, RowsRecord>) -> bool {
+    let (one, other) = (sides.base, sides.target);
     if one.without_floats != other.without_floats || !one.floats.is_near(&other.floats) {
         return false;
     }
@@ -32,7 +34,8 @@ pub(super) fn are_near(one: &RowsRecord, other: &RowsRecord) -> bool {
 }
 
 /// True if only values differ that each load makes for itself: its time, random identifiers.
-pub(super) fn are_excused(one: &RowsRecord, other: &RowsRecord) -> bool {
+pub(super) fn are_excused(sides: &Sides<'_, RowsRecord>) -> bool {
+    let (one, other) = (sides.base, sides.target);
     let is_excused = |a: &str, b: &str| {
         is_near(a, b) || [begins_with_date, is_uuid].iter().any(|is_of| is_of(a) && is_of(b))
     };
@@ -52,7 +55,8 @@ fn match_up(one: &RowsRecord, other: &RowsRecord, alike: impl Fn(&str, &str) -> 
 }
 
 /// Numbers of rows, and the first row that only one of both has.
-pub(super) fn difference((one, other): (&RowsRecord, &RowsRecord), labels: (&str, &str)) -> String {
+pub(super) fn difference(sides: &Sides<'_, RowsRecord>) -> String {
+    let (one, other) = (sides.base, sides.target);
     let first = |of: &RowsRecord, against: &RowsRecord| {
         // Beyond its last checksum, the other sample tells nothing.
         let end = against.sample.last().map(|row| row.checksum.as_str());
@@ -67,7 +71,7 @@ pub(super) fn difference((one, other): (&RowsRecord, &RowsRecord), labels: (&str
         let only = first(of, against).map(|row| format!(", {row} only there"));
         format!("{} on {label}{}", count(of.rows), only.unwrap_or_default())
     };
-    format!("{}; {}", said(labels.0, one, other), said(labels.1, other, one))
+    format!("{}; {}", said(sides.labels[0], one, other), said(sides.labels[1], other, one))
 }
 
 /// `2026-01-31…`.

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::finding::{AnswerWeight, Told};
+use super::finding::{AnswerWeight, Sides, Told};
 use super::rows::{begins_with_date, count, difference, is_uuid};
 use rqps_model::answers::TableRecord;
 use rqps_model::row_digest::ColumnDigest;
 use rqps_model::run::Run;
 
 /// Tables that differ, by name.
-pub(super) fn compare((base, run): (&Run, &Run), labels: (&str, &str)) -> Vec<(String, Told)> {
-    let (one, other) = (&base.record.tables, &run.record.tables);
+pub(super) fn compare(runs: &Sides<'_, Run>) -> Vec<(String, Told)> {
+    let (one, other) = (&runs.base.record.tables, &runs.target.record.tables);
     if one.is_empty() || other.is_empty() {
         return Vec::new();
     }
@@ -20,10 +20,11 @@ pub(super) fn compare((base, run): (&Run, &Run), labels: (&str, &str)) -> Vec<(S
     let mut found = Vec::new();
     for name in names {
         let told = match (find(one, name), find(other, name)) {
-            (Some(one), Some(other)) => table((&one, &other), labels),
+            (Some(one), Some(other)) => table(&runs.with(&one, &other)),
             (one, _) => {
-                let there = if one.is_some() { labels.0 } else { labels.1 };
-                Some((AnswerWeight::Data, format!("table {name} is only on {there}")))
+                let there = runs.labels[usize::from(one.is_none())];
+                let text = format!("table {name} is only on {there}");
+                Some(Told { weight: AnswerWeight::Data, text })
             }
         };
         found.extend(told.map(|told| (name.clone(), told)));
@@ -31,51 +32,50 @@ pub(super) fn compare((base, run): (&Run, &Run), labels: (&str, &str)) -> Vec<(S
     found
 }
 
-fn table((one, other): (&TableRecord, &TableRecord), labels: (&str, &str)) -> Option<Told> {
+fn table(tables: &Sides<'_, TableRecord>) -> Option<Told> {
+    let (one, other) = (tables.base, tables.target);
     let name = &one.name;
-    let data = |text: String| Some((AnswerWeight::Data, format!("table {name}: {text}")));
+    let data = |text: String| {
+        Some(Told { weight: AnswerWeight::Data, text: format!("table {name}: {text}") })
+    };
     match (&one.content, &other.content) {
         (Some(one), Some(other)) if one.any_order == other.any_order => None,
         (Some(one), Some(other)) if one.rows != other.rows => {
-            data(difference((one, other), labels))
+            data(difference(&tables.with(one, other)))
         }
         (Some(one), Some(other)) => {
+            let rows = tables.with(one, other);
             let pairs = one.columns.iter().zip(&other.columns);
             let differing: Vec<(&ColumnDigest, &ColumnDigest)> =
                 pairs.filter(|(one, other)| one.any_order != other.any_order).collect();
             let whys: Vec<Option<&str>> =
-                differing.iter().map(|pair| harmless_column(*pair, one.rows)).collect();
+                differing.iter().map(|(a, b)| harmless_column(a, b, one.rows)).collect();
             let named: Vec<&str> = differing.iter().map(|(it, _)| it.name.as_str()).collect();
             let named = match named.as_slice() {
                 [one] => format!("column {one} differs"),
                 many => format!("columns {} differ", many.join(", ")),
             };
             match (whys.iter().any(Option::is_none), whys.first().copied().flatten()) {
-                (false, Some(why)) => {
-                    Some((AnswerWeight::Harmless, format!("table {name}: {named}: {why}")))
-                }
-                _ if differing.is_empty() => data(difference((one, other), labels)),
-                _ => data(format!("{named}: {}", difference((one, other), labels))),
+                (false, Some(why)) => Some(Told::harmless(format!("table {name}: {named}: {why}"))),
+                _ if differing.is_empty() => data(difference(&rows)),
+                _ => data(format!("{named}: {}", difference(&rows))),
             }
         }
         _ => match (one.rows, other.rows) {
             (Some(first), Some(second)) if first != second => {
-                let text = format!("{} on {}, {} on {}", count(first), labels.0, second, labels.1);
-                data(text)
+                let [a, b] = tables.labels;
+                data(format!("{} on {a}, {second} on {b}", count(first)))
             }
             _ => {
                 let note = one.note.as_ref().or(other.note.as_ref())?;
-                Some((AnswerWeight::Uncompared, format!("table {name}: {note}")))
+                Some(Told::uncompared(format!("table {name}: {note}")))
             }
         },
     }
 }
 
 /// Why values of a column differ on any two servers; `None` if they should not.
-fn harmless_column(
-    (one, other): (&ColumnDigest, &ColumnDigest),
-    rows: u64,
-) -> Option<&'static str> {
+fn harmless_column(one: &ColumnDigest, other: &ColumnDigest, rows: u64) -> Option<&'static str> {
     if one.floats.count == rows && one.floats.is_near(&other.floats) {
         return Some("numbers differ in their last digits");
     }
@@ -112,8 +112,10 @@ mod tests {
             TableRecord { name, rows, content: Some(content), note: None }
         };
         let check = |one: &[&str], other: &[&str], want: Option<AnswerWeight>| {
-            let told = super::table((&table(one), &table(other)), ("a", "b"));
-            assert_eq!(told.map(|(weight, _)| weight), want, "{one:?} {other:?}");
+            let (base, target) = (table(one), table(other));
+            let sides = Sides { base: &base, target: &target, labels: ["a", "b"] };
+            let told = super::table(&sides);
+            assert_eq!(told.map(|told| told.weight), want, "{one:?} {other:?}");
         };
         check(&["1|x", "2|y"], &["2|y", "1|x"], None);
         check(&["1|x", "2|y"], &["1|x"], Some(AnswerWeight::Data));

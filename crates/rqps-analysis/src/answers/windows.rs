@@ -1,7 +1,7 @@
 //! Rows per statement over the windows of a step that only reads: the first answers may be the
 //! same, and later ones not.
 
-use super::finding::{AnswerWeight, Told};
+use super::finding::Told;
 use rqps_model::run::{Run, Status, StepRecord};
 use rqps_stats::paired::mean_interval;
 
@@ -18,47 +18,82 @@ const STATEMENTS: u64 = 1000;
 const CONFIDENCE: f64 = 0.999;
 
 /// Rows per statement of both sides differ in these blocks of a step, by index.
-pub(super) fn compare(pairs: &[(&Run, &Run)], index: u32, labels: (&str, &str)) -> Option<Told> {
-    let found: Vec<(&StepRecord, &StepRecord)> = pairs
-        .iter()
-        .filter_map(|(base, run)| Some((read_only(base, index)?, read_only(run, index)?)))
-        .collect();
-    let all = |of: fn(&(&StepRecord, &StepRecord)) -> f64| found.iter().map(of).sum::<f64>();
-    let reads = (all(|pair| pair.0.outcome.reads as f64), all(|pair| pair.1.outcome.reads as f64));
-    let rows = (all(|pair| pair.0.outcome.rows as f64), all(|pair| pair.1.outcome.rows as f64));
-    let each = (rows.0 / reads.0, rows.1 / reads.1);
-    let differs = match (exact(found.iter().map(|it| it.0)), exact(found.iter().map(|it| it.1))) {
-        // Always as many rows on each side.
-        (Some(one), Some(other)) => one != other,
-        _ => is_beyond(&found),
+pub(super) fn compare(pairs: &[(&Run, &Run)], index: u32, labels: [&str; 2]) -> Option<Told> {
+    let of = |step: fn(&Run, u32) -> Option<&StepRecord>, count: Count| -> Vec<(Rows, Rows)> {
+        let rows = |run| step(run, index).map(count).filter(|rows| rows.statements > 0);
+        pairs.iter().filter_map(|(base, run)| Some((rows(base)?, rows(run)?))).collect()
     };
-    let text = |label: &str, rows: f64| format!("{rows:.3} rows per statement on {label}");
-    differs.then(|| {
-        let text = format!("{}, {}", text(labels.0, each.0), text(labels.1, each.1));
-        (AnswerWeight::Answer, format!("over the window: {text}"))
-    })
+    let text = |found: &[(Rows, Rows)], what: &str| {
+        let each = |of: fn(&(Rows, Rows)) -> Rows, label: &str| {
+            let rows = found.iter().map(|it| of(it).rows as f64).sum::<f64>();
+            let each = rows / found.iter().map(|it| of(it).statements as f64).sum::<f64>();
+            format!("{each:.3} {what} on {label}")
+        };
+        let sides = [each(|it| it.0, labels[0]), each(|it| it.1, labels[1])];
+        Some(Told::answer(format!("over the window: {}", sides.join(", "))))
+    };
+    let returned = of(read_only, returned);
+    if differ(&returned).unwrap_or_else(|| is_beyond(&returned)) {
+        return text(&returned, "rows per statement");
+    }
+    // Rows that random values meet are those that the target left before.
+    let changed = of(whole, changed);
+    let has_counts = changed.iter().all(|(one, other)| one.rows > 0 && other.rows > 0);
+    let is_other = has_counts && differ(&changed) == Some(true);
+    is_other.then(|| text(&changed, "rows changed per write"))?
+}
+
+/// Statements of a window, and the rows that they returned or changed.
+#[derive(Clone, Copy)]
+struct Rows {
+    statements: u64,
+    rows: u64,
+}
+
+type Count = fn(&StepRecord) -> Rows;
+
+fn returned(step: &StepRecord) -> Rows {
+    Rows { statements: step.outcome.reads, rows: step.outcome.rows }
+}
+
+fn changed(step: &StepRecord) -> Rows {
+    Rows { statements: step.outcome.writes, rows: step.outcome.affected }
+}
+
+/// Whether both sides have another number of rows for each statement; `None` if not each has one.
+fn differ(found: &[(Rows, Rows)]) -> Option<bool> {
+    let one = exact(found.iter().map(|it| it.0))?;
+    exact(found.iter().map(|it| it.1)).map(|other| one != other)
 }
 
 /// The step, if it came to its end and neither it nor one before it wrote: rows that are written at
 /// a rate of the target's own change what later statements return.
 fn read_only(run: &Run, index: u32) -> Option<&StepRecord> {
-    let writes = |step: &&StepRecord| step.outcome.writes > 0 || step.outcome.no_ops > 0;
     let before = run.steps.iter().map(AsRef::as_ref).filter(|step| step.index <= index);
-    if before.filter(|step: &&StepRecord| step.index > 0).any(|step| writes(&step)) {
+    if before.filter(|step: &&StepRecord| step.index > 0).any(writes) {
         return None;
     }
+    whole(run, index)
+}
+
+/// The step, if it came to its end without errors.
+fn whole(run: &Run, index: u32) -> Option<&StepRecord> {
     let step = run.steps.iter().find(|step| step.index == index)?;
-    let is_whole = step.status == Status::Complete && step.outcome.errors.is_empty();
-    (is_whole && step.outcome.reads > 0).then_some(step)
+    (step.status == Status::Complete && step.outcome.errors.is_empty()).then_some(step)
+}
+
+/// True if statements of a step wrote, or tried to.
+pub(super) fn writes(step: &StepRecord) -> bool {
+    step.outcome.writes > 0 || step.outcome.no_ops > 0
 }
 
 /// Rows of each statement, if it is the same whole number in all windows.
-fn exact<'a>(steps: impl Iterator<Item = &'a StepRecord>) -> Option<u64> {
+fn exact(windows: impl Iterator<Item = Rows>) -> Option<u64> {
     let mut each: Option<u64> = None;
-    for step in steps {
-        let (rows, reads) = (step.outcome.rows, step.outcome.reads);
-        let of_step = (reads >= STATEMENTS && rows % reads == 0).then(|| rows / reads)?;
-        if *each.get_or_insert(of_step) != of_step {
+    for Rows { statements, rows } in windows {
+        let is_whole = statements >= STATEMENTS && rows % statements == 0;
+        let of_window = is_whole.then(|| rows / statements)?;
+        if *each.get_or_insert(of_window) != of_window {
             return None;
         }
     }
@@ -66,9 +101,9 @@ fn exact<'a>(steps: impl Iterator<Item = &'a StepRecord>) -> Option<u64> {
 }
 
 /// True if the interval of the ratio lies beyond 1 %.
-fn is_beyond(found: &[(&StepRecord, &StepRecord)]) -> bool {
-    let ratio = |(one, other): &(&StepRecord, &StepRecord)| {
-        let each = |step: &StepRecord| step.outcome.rows as f64 / step.outcome.reads as f64;
+fn is_beyond(found: &[(Rows, Rows)]) -> bool {
+    let ratio = |(one, other): &(Rows, Rows)| {
+        let each = |it: &Rows| it.rows as f64 / it.statements as f64;
         (each(other) / each(one)).ln()
     };
     let differences: Vec<f64> = found.iter().map(ratio).collect();
@@ -83,20 +118,14 @@ fn is_beyond(found: &[(&StepRecord, &StepRecord)]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rqps_model::benchmark::{Group, RateUnit};
-
-    fn step(index: u32, reads: u64, rows: u64, writes: u64) -> StepRecord {
-        let mut step = StepRecord::empty(index, "s", Group::Range, RateUnit::Queries);
-        (step.outcome.reads, step.outcome.rows, step.outcome.writes) = (reads, rows, writes);
-        step
-    }
 
     #[test]
     fn rows_are_exact_only_over_many_statements() {
         let check = |windows: &[(u64, u64)], want: Option<u64>| {
-            let steps: Vec<StepRecord> =
-                windows.iter().map(|(reads, rows)| step(1, *reads, *rows, 0)).collect();
-            assert_eq!(exact(steps.iter()), want, "{windows:?}");
+            let windows = windows
+                .iter()
+                .map(|(statements, rows)| Rows { statements: *statements, rows: *rows });
+            assert_eq!(exact(windows), want);
         };
         check(&[(1000, 2000), (3000, 6000)], Some(2));
         check(&[(1000, 0)], Some(0));
@@ -108,12 +137,9 @@ mod tests {
     #[test]
     fn the_luck_of_the_draw_is_no_difference() {
         let beyond = |windows: &[(u64, u64)]| {
-            let steps: Vec<(StepRecord, StepRecord)> = windows
-                .iter()
-                .map(|(one, other)| (step(1, 1000, *one, 0), step(1, 1000, *other, 0)))
-                .collect();
-            let pairs: Vec<(&StepRecord, &StepRecord)> =
-                steps.iter().map(|(one, other)| (one, other)).collect();
+            let of = |rows: u64| Rows { statements: 1000, rows };
+            let pairs: Vec<(Rows, Rows)> =
+                windows.iter().map(|(one, other)| (of(*one), of(*other))).collect();
             is_beyond(&pairs)
         };
         assert!(!beyond(&[(5000, 5200), (5100, 4900), (5050, 5060)]));

@@ -22,5 +22,5 @@ pub use points::{Condition, PointRun, PointTarget, SetPoints, StepPoints, set_po
 pub use rung::{Rung, family_of};
 pub use series::{
     FamilyLadder, FirstSet, LabelDates, LevelLine, SeriesOptions, SeriesSet, StepSeries,
-    step_series,
+    join_hosts, step_series,
 };

@@ -132,6 +132,19 @@ struct SeriesValue {
 /// Values of all result sets by the key of their series: condition, metric, step.
 type Values<'a> = HashMap<(usize, Metric, &'a str), (Group, Vec<SeriesValue>)>;
 
+/// Takes all hosts for the one of the newest set.
+pub fn join_hosts(sets: &mut [SeriesSet]) {
+    let newest = sets.iter().max_by(|a, b| a.points.started.cmp(&b.points.started));
+    let known = newest.map(|set| set.points.conditions.clone()).unwrap_or_default();
+    let Some(host) = known.first().map(|condition| condition.host.clone()) else { return };
+    for condition in sets.iter_mut().flat_map(|set| &mut set.points.conditions) {
+        condition.host.clone_from(&host);
+        if let Some(same) = known.iter().find(|known| known.identity() == condition.identity()) {
+            condition.words.clone_from(&same.words);
+        }
+    }
+}
+
 /// All series with at least two points, ordered by condition, group, step and metric.
 pub fn step_series(sets: &[SeriesSet], of: &SeriesOptions) -> Vec<StepSeries> {
     let sets = Sets::of(sets);
@@ -491,5 +504,16 @@ mod tests {
         assert_eq!(first_days("a"), ["day01", "day02", "day03"]);
         assert_eq!(first_days("b"), ["day11", "day12", "day13"]);
         assert_ne!(found[0].key, found[1].key);
+    }
+
+    #[test]
+    fn joined_hosts_are_the_newest() {
+        let mut sets = [set(1, "17.0", "old", 100.0), set(2, "17.0", "new", 100.0)];
+        assert_eq!(series(&sets), []);
+        join_hosts(&mut sets);
+        let [joined] = &series(&sets)[..] else { panic!("not one series") };
+        let Condition { host, words, .. } = &joined.condition;
+        assert_eq!((host.as_str(), words.as_str()), ("new", "new"));
+        assert_eq!(joined.dates[0].dates.points.len(), 2);
     }
 }

@@ -37,11 +37,11 @@ pub(super) fn build<W: Write>(
     let statement = sql.create_index(index);
     let (notices, mut outcome) =
         untimed(context, &connector, "the build", move |session, _, done| {
-            session.take_notices();
+            session.take_warnings();
             let built = session.simple(&statement);
             built.map_err(|error| format!("failed to build the index ({statement}): {error}"))?;
             done.store(rows, Ordering::Relaxed);
-            Ok(session.take_notices())
+            Ok(session.take_warnings())
         })?;
     put_sizes(&sql, &mut session, &mut outcome)?;
     outcome.extra.insert(Metric::IndexSeconds, outcome.seconds);

@@ -108,6 +108,23 @@ fn events_have_weights_transactions_and_draws_in_the_order_of_names() {
     assert_eq!(sqlite.events[1].operations[0].sql, "UPDATE t SET d = ? WHERE id = ?");
 }
 
+/// MySQL finds a text by its index only if it is compared with a text.
+#[test]
+fn texts_that_look_like_numbers_are_sent_as_texts() {
+    let list = "day = { kind = \"date\", from = \"2024-01-01\", to = \"2024-12-31\", type = \"date\", \
+                each = \"use\" }";
+    let check = |values: &str, want: bool| {
+        let text = SHOP.replace(list, &format!("day = {{ kind = \"list\", values = [{values}] }}"));
+        assert_ne!(text, SHOP);
+        let pay = &script(&text, Dialect::Mysql, 1).events[1];
+        let Parameter::Value { whole, .. } = pay.operations[0].parameters[0] else { panic!() };
+        assert_eq!(whole, want, "{values}");
+    };
+    check("1, -2", true);
+    check("\"1\", \"22\"", false);
+    check("1, \"2\"", false);
+}
+
 #[test]
 fn all_dialects_draw_the_same_sources() {
     let draws = |dialect| {

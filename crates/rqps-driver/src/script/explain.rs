@@ -212,9 +212,46 @@ fn samples(parameters: &[Parameter], rows: u64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rqps_model::script::Distribution;
+    use rqps_model::value_source::{Freshness, SourceValues, ValueSource};
 
     fn row(cells: &[&str]) -> Vec<Option<String>> {
         cells.iter().map(|cell| Some((*cell).to_owned())).collect()
+    }
+
+    /// A column of text has no operator for a number.
+    #[test]
+    fn postgres_takes_the_type_of_a_value_from_its_place() {
+        let list = |texts: &[&str]| SourceValues::List {
+            texts: texts.iter().map(|text| (*text).to_owned()).collect(),
+            weights: Vec::new(),
+            whole: texts == ["7"],
+        };
+        let spelled = |values: SourceValues, dialect: Dialect| {
+            let source = ValueSource {
+                name: "v".to_owned(),
+                values,
+                freshness: Freshness::Event,
+                count: 1,
+                distinct: false,
+                nulls: 0.0,
+            };
+            let whole = source.is_whole();
+            let plain = Script::of(false, Vec::new(), Distribution::Uniform);
+            let script = Script { sources: vec![source], ..plain };
+            let sources = SharedSources::open(&script, 1).unwrap();
+            let operation = Operation {
+                protocol: Protocol::Prepared,
+                parameters: vec![Parameter::Value { slot: 0, whole }],
+                fragments: vec![Fragment::Sql("a = ".to_owned()), Fragment::Literal(0)],
+                ..Operation::PLAIN
+            };
+            SourceSamples::new(&script, &sources).spell(&operation, dialect, false)
+        };
+        assert_eq!(spelled(list(&["7"]), Dialect::Postgres), "a = '7'");
+        assert_eq!(spelled(list(&["7"]), Dialect::Mysql), "a = 7");
+        assert_eq!(spelled(list(&["007"]), Dialect::Postgres), "a = '007'");
+        assert_eq!(spelled(list(&["007"]), Dialect::Mysql), "a = '007'");
     }
 
     #[test]

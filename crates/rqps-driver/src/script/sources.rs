@@ -416,7 +416,7 @@ impl Draws {
                 let values = span(*from, *to).saturating_add(1);
                 Draws::Sequential { from: *from, values, wrap: *wrap }
             }
-            SourceValues::List { texts, weights } => {
+            SourceValues::List { texts, weights, .. } => {
                 let choices = Choices::new(texts.clone(), weights, source.is_whole())?;
                 Draws::Choice { choices, sequential: false, group: None, leads: true }
             }

@@ -41,11 +41,13 @@ impl Companions {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SelectError {
     /// No step has such a name.
-    #[error("choose steps: no step matches `{glob}`; {known}")]
+    #[error(
+        "choose steps: no step matches `{glob}`; {known}\nhint: `rqps plan` with the same words lists all steps"
+    )]
     NoMatch {
         /// The pattern.
         glob: String,
-        /// Similar names, or all if none is similar.
+        /// Similar names, or the first ones if none is similar.
         known: String,
     },
     /// A `[` without its `]`, or an empty pattern.
@@ -194,7 +196,11 @@ fn check(pattern: &str, names: &[StepName<'_>]) -> Result<(), SelectError> {
     all.dedup();
     all.extend(names.iter().map(|name| name.full));
     let known = match near(glob, &all) {
-        close if close.is_empty() => format!("steps: {}", all.join(", ")),
+        close if close.is_empty() => {
+            let more = all.len().saturating_sub(NEAR_MAX);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("steps: {}{more}", all[..all.len().min(NEAR_MAX)].join(", "))
+        }
         close => format!("similar names: {}", close.join(", ")),
     };
     Err(SelectError::NoMatch { glob: pattern.to_string(), known })

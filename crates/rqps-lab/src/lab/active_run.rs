@@ -51,6 +51,8 @@ pub(super) struct ActiveRun<'a> {
     is_under: bool,
     /// Names of functions that valgrind does not know.
     names: ProfileNames,
+    /// True once a step wrote, at the target's own rate.
+    wrote: bool,
 }
 
 /// The result of a start.
@@ -121,6 +123,7 @@ pub(super) fn start<'a>(
         callgrind,
         is_under,
         names,
+        wrote: false,
     };
     if let Err(error) = run.settle_in(execution, &logs, progress) {
         run.fail(execution, &error, progress);
@@ -168,6 +171,7 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
         load: None,
         schedule: plan.blocks.schedule(),
         tables: Vec::new(),
+        answers_after: Default::default(),
     }
 }
 
@@ -359,6 +363,7 @@ impl ActiveRun<'_> {
         if self.is_first_of_load(execution) {
             record.answers = self.load.answers.get(&number).cloned();
         }
+        self.wrote |= record.outcome.writes + record.outcome.no_ops > 0;
         self.choose_call_graph(&record);
         if self.callgrind.is_some()
             && let Some(why) = execution.options.plan.counted(step).reason()
@@ -461,6 +466,7 @@ impl ActiveRun<'_> {
         if self.record.status == Status::Running {
             self.record.status = Status::Complete;
             self.write_load(execution)?;
+            self.ask_again(execution, progress);
             match self.control.resume().and_then(|()| self.control.status()) {
                 Ok(texts) => {
                     for (name, text) in texts {

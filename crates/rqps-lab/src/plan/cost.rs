@@ -58,6 +58,8 @@ pub enum WorkKind {
     Settle,
     /// Stopping, restoring the snapshot and starting again.
     Restore,
+    /// Asking the first statements once more at the end of a block.
+    Ask,
     /// Reading the last counters and stopping a server.
     Stop,
     /// Removing data and snapshots at the end.
@@ -162,9 +164,9 @@ pub fn numbered(phases: &[Phase]) -> Vec<(usize, &Phase)> {
     phases.iter().enumerate().collect()
 }
 
-/// All loads of all targets.
+/// All loads of all targets, and what comes once for each of them.
 pub fn loads(plan: &PlanDraft) -> Vec<PlannedTask> {
-    let each = plan.targets.iter().map(|target| load(plan, target));
+    let each = plan.targets.iter().flat_map(|target| [load(plan, target), ask(plan, target)]);
     each.map(|task| task.times(plan.loads.max(1) as usize)).collect()
 }
 
@@ -202,6 +204,13 @@ pub fn canaries(plan: &PlanDraft) -> Option<PlannedTask> {
 pub fn load(plan: &PlanDraft, target: &Target) -> PlannedTask {
     let seconds = if is_external(target) { 0.0 } else { load_seconds(plan, target) };
     PlannedTask::one(WorkKind::Load, seconds)
+}
+
+/// Asking the first statements of all steps.
+pub fn ask(plan: &PlanDraft, target: &Target) -> PlannedTask {
+    let is_loaded = plan.load_request(target).is_some();
+    let seconds = if is_loaded { asked_seconds(plan, target, 0) } else { 0.0 };
+    PlannedTask::one(WorkKind::Ask, seconds)
 }
 
 fn is_external(target: &Target) -> bool {

@@ -1,7 +1,7 @@
 //! Statements that drop something.
 
 use crate::admission::statement::Statement;
-use crate::admission::tokens::tokens;
+use crate::admission::tokens::without_hints;
 use crate::changes::{ChangedRelation, RelationKind};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::TableName;
@@ -39,7 +39,7 @@ pub fn dropped(dialect: Dialect, entry: &str) -> Result<Vec<ChangedRelation>, St
              {why}"
         ))
     };
-    let all = match tokens(dialect, entry.as_bytes()) {
+    let all = match without_hints(dialect, entry.as_bytes()) {
         Ok(all) if all.iter().all(|token| token.comment.is_none()) => all,
         Ok(_) => return wrong("it has a comment that is executed"),
         Err(why) => return wrong(why),

@@ -8,7 +8,7 @@ use crate::admission::own::{OwnObjects, WITH_ROWS};
 use crate::admission::settings::{self, SavedSettings};
 use crate::admission::statement::{Admitted, EXTENSIONS, NOTHING, done};
 use crate::admission::statement::{Refusal, SaidName, Statement};
-use crate::admission::tokens::{Token, TokenKind, readings, tokens};
+use crate::admission::tokens::{Token, TokenKind, readings, without_hints};
 use crate::changes::{ChangedRelation, RelationKind};
 use rqps_model::dialect::Dialect;
 use rqps_model::sql_name::TableName;
@@ -62,7 +62,7 @@ impl LoadRules {
     /// # Errors
     /// It is not on the list. The text says why.
     pub fn judge(&mut self, sql: &[u8]) -> Result<Admitted, String> {
-        let all = tokens(self.own.dialect, sql).map_err(str::to_owned)?;
+        let all = without_hints(self.own.dialect, sql).map_err(str::to_owned)?;
         // MySQL has `{fn name()}`, and names that begin with `$`.
         let is_odd = |token: &Token| {
             token.kind == TokenKind::Sign && matches!(sql[token.begin], b'{' | b'}' | b'$')
@@ -93,7 +93,7 @@ impl LoadRules {
     /// # Errors
     /// As for [`LoadRules::judge`].
     pub fn judge_copy(&mut self, sql: &str) -> Result<(), String> {
-        let all = tokens(self.own.dialect, sql.as_bytes()).map_err(str::to_owned)?;
+        let all = without_hints(self.own.dialect, sql.as_bytes()).map_err(str::to_owned)?;
         let mut statement =
             Statement { dialect: self.own.dialect, sql: sql.as_bytes(), tokens: &all, at: 0 };
         statement.at += usize::from(statement.word() == "COPY");

@@ -10,6 +10,7 @@ use crate::socket::Channel;
 use crate::{Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 use rqps_model::endpoint::{Address, Login};
 
+const SERVER_STATUS_IN_TRANS: u16 = 0x0001;
 const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
 
 /// Errors that end the connection: shutdown, killed, killed (MariaDB), idle too long, forced to
@@ -30,6 +31,9 @@ pub struct MysqlClient {
     server_version: String,
     /// SQLSTATE of the last error.
     sql_state: String,
+    /// Warnings of the last statement, and the server's status flags after it.
+    warnings: u16,
+    status: u16,
     /// True if an OK packet ends result sets and nothing ends columns (MySQL 5.7, MariaDB 10.2 and
     /// later); false if an EOF packet ends both.
     deprecate_eof: bool,
@@ -80,6 +84,8 @@ impl MysqlClient {
             connection_id: 0,
             server_version: String::new(),
             sql_state: String::new(),
+            warnings: 0,
+            status: 0,
             deprecate_eof,
         }
     }
@@ -108,6 +114,16 @@ impl MysqlClient {
     /// SQLSTATE of the last error; empty before the first error.
     pub fn sql_state(&self) -> &str {
         &self.sql_state
+    }
+
+    /// True inside a transaction.
+    pub fn is_in_transaction(&self) -> bool {
+        self.status & SERVER_STATUS_IN_TRANS != 0
+    }
+
+    /// Number of warnings of the last statement.
+    pub fn warnings(&self) -> u16 {
+        self.warnings
     }
 
     /// Time limit of each whole answer from now on; `None` means no limit. An answer that exceeds it
@@ -387,6 +403,7 @@ impl MysqlClient {
         };
         self.channel.consume(HEADER + length);
         reply.affected = reply.affected.saturating_add(ended.affected);
+        (self.warnings, self.status) = (ended.warnings, ended.status);
         Ok(ended.status & SERVER_MORE_RESULTS_EXISTS != 0)
     }
 

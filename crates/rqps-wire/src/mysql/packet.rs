@@ -254,6 +254,8 @@ pub(super) struct Ended {
     pub(super) affected: u64,
     /// SERVER_STATUS flags.
     pub(super) status: u16,
+    /// Number of warnings.
+    pub(super) warnings: u16,
 }
 
 impl Ended {
@@ -264,7 +266,7 @@ impl Ended {
         reader.u8()?;
         let affected = reader.length()?;
         let _last_insert_id = reader.length()?;
-        Some(Ended { affected, status: reader.u16()? })
+        Some(Ended { affected, status: reader.u16()?, warnings: reader.u16().unwrap_or(0) })
     }
 
     /// Reads an EOF packet.
@@ -272,8 +274,8 @@ impl Ended {
     pub(super) fn by_eof(body: &[u8]) -> Option<Ended> {
         let mut reader = Reader(body);
         reader.u8()?;
-        let _warnings = reader.u16()?;
-        Some(Ended { affected: 0, status: reader.u16()? })
+        let warnings = reader.u16()?;
+        Some(Ended { affected: 0, status: reader.u16()?, warnings })
     }
 }
 

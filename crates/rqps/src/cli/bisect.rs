@@ -84,7 +84,19 @@ pub(super) fn search(words: &BisectArgs) -> Result<u8> {
 fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
     let rules = gate::rules(&[], &words.rules)?;
     let metric = words.metric.as_deref().map(metric).transpose()?;
-    let Some(step) = words.step.clone() else { bail!("bisect: name the step with --step") };
+    if let [only] = words.targets.as_slice() {
+        bail!(
+            "bisect: {only} is one target, and a bisection needs the older and the newer end\n\
+             hint: rqps bisect DBMS@OLD DBMS@NEW --step NAME; `rqps builds` lists the versions. For \
+             commits: --repo DIR --good REF --bad REF --recipe DBMS"
+        );
+    }
+    let Some(step) = words.step.clone() else {
+        bail!(
+            "bisect: name the step that changed with --step NAME\nhint: `rqps compare` of both ends \
+             shows which it is; `rqps plan` lists the steps"
+        );
+    };
     let cache = lab::open_cache(&folders::cache(words.folders.cache.cache.as_deref()))?;
     let known = |dbms| kept_releases(dbms, &cache);
     let versions = versions(&words::targets(&words.target_words())?, &known)?;
@@ -164,7 +176,7 @@ pub(super) struct BisectArgs {
     #[arg(long, value_name = "DBMS+VARIANT", requires = "repo")]
     pub recipe: Option<String>,
     /// Step that changed
-    #[arg(long, value_name = "NAME", required_unless_present = "resume")]
+    #[arg(long, value_name = "NAME")]
     pub step: Option<String>,
     /// Metric to search by: instr/o, instr_bg/o, o/s, server_cpu_us/o or client_cpu_us/o [default:
     /// the one that shows the difference best]

@@ -15,7 +15,9 @@ use crate::cli::compared::Compared;
 use crate::cli::history::MAX_P;
 use crate::cli::report::relative;
 use crate::cli::{completion, exit, gate};
-use rqps_analysis::history::{SeriesOptions, SeriesSet, SetPoints, set_points, step_series};
+use rqps_analysis::history::{
+    SeriesOptions, SeriesSet, SetPoints, join_hosts, set_points, step_series,
+};
 use rqps_host::beneath::Folder;
 use rqps_lab::lab::fault;
 use rqps_model::bounded;
@@ -86,7 +88,10 @@ pub(super) fn write(words: &SiteArgs) -> Result<u8> {
         outcome
     });
     let rendered = outcomes.iter().filter(|outcome| outcome.rendered).count();
-    let (sets, series_sets, left_out) = sorted(outcomes);
+    let (sets, mut series_sets, left_out) = sorted(outcomes);
+    if words.same_host {
+        join_hosts(&mut series_sets);
+    }
     if sets.is_empty() {
         let whys: Vec<String> =
             left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
@@ -376,6 +381,9 @@ pub(super) struct SiteArgs {
     /// 10.5.6, …) and along each branch, not along all versions
     #[arg(long)]
     pub branches: bool,
+    /// Take all hosts for one in charts, such as before and after a new kernel
+    #[arg(long)]
+    pub same_host: bool,
     /// Render all reports again, also of result sets that did not change
     #[arg(long)]
     pub force: bool,

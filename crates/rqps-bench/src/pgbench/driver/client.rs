@@ -367,7 +367,8 @@ impl Run<'_> {
                 for number in &message.values {
                     self.client.variables.spell(*number);
                 }
-                if self.pipeline.is_some() {
+                // A session that keeps answers waits for each.
+                if self.pipeline.is_some() && !self.session.is_asked() {
                     return self.queue(message);
                 }
                 self.call(message, sql)?
@@ -445,7 +446,9 @@ impl Run<'_> {
                 self.prepared(at, message)?;
             }
         }
-        self.session.postgres("has pipelines")?.begin_pipeline();
+        if !self.session.is_asked() {
+            self.session.postgres("has pipelines")?.begin_pipeline();
+        }
         self.pipeline = Some(0);
         Ok(())
     }
@@ -465,12 +468,18 @@ impl Run<'_> {
             return Err(protocol("a pipeline must begin first"));
         };
         *syncs += 1;
+        if self.session.is_asked() {
+            return Ok(());
+        }
         self.session.postgres("has pipelines")?.sync_pipeline()
     }
 
     fn end_pipeline(&mut self) -> Result<(), WireError> {
         self.sync_pipeline()?;
         let syncs = self.pipeline.take().unwrap_or_default();
+        if self.session.is_asked() {
+            return Ok(());
+        }
         let session = self.session.postgres("has pipelines")?;
         session.end_pipeline(syncs, &mut |reply| self.tally.count(reply))
     }

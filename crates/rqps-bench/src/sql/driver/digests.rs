@@ -56,7 +56,7 @@ pub(super) fn spellings(
     all
 }
 
-/// A statement as one line without comments; `None` if it was cut, or if MySQL executes comments.
+/// A statement as one line without comments but hints; `None` if it was cut, or if MySQL executes comments.
 fn without_comments(sample: &str) -> Option<String> {
     let sample = sample.trim_end().trim_end_matches(';');
     let all = tokens(Dialect::Mysql, sample.as_bytes()).ok()?;
@@ -66,6 +66,11 @@ fn without_comments(sample: &str) -> Option<String> {
     for token in all.iter().filter(|_| !is_cut) {
         if token.begin > before && before > 0 {
             sql.push(' ');
+            let gap = sample.get(before..token.begin)?.trim();
+            if gap.starts_with("/*+") && gap.find("*/") == gap.len().checked_sub(2) {
+                sql.push_str(gap);
+                sql.push(' ');
+            }
         }
         sql.push_str(sample.get(token.begin..token.end)?);
         before = token.end;
@@ -347,6 +352,11 @@ mod tests {
              '2024-01-02'",
             "SELECT IF(city = 'Oslo', 1, 2) FROM customer WHERE id IN (?...) AND day >= ?",
             &["1", "DATE '2024-01-02'"],
+        );
+        check(
+            "SELECT /*+ MAX_EXECUTION_TIME(1000) */ day FROM customer WHERE id = 5",
+            "SELECT /*+ MAX_EXECUTION_TIME(1000) */ day FROM customer WHERE id = ?",
+            &["5"],
         );
         check(
             "INSERT INTO customer VALUES (1, x'41', '2024-01-02'), (2, NULL, NOW())",

@@ -304,7 +304,8 @@ impl ParameterReader<'_> {
             Amount::Decimal(number) => number.to_string(),
             Amount::Text(text) => text.clone(),
         };
-        Ok(SourceValues::List { texts: values.iter().map(text).collect(), weights })
+        let whole = values.iter().all(|value| matches!(value, Amount::Whole(_)));
+        Ok(SourceValues::List { texts: values.iter().map(text).collect(), weights, whole })
     }
 
     fn file(&self) -> Result<SourceValues, String> {

@@ -1,4 +1,5 @@
-//! The data of a server that somebody else runs: each block loads its own.
+//! The data of a server that somebody else runs: each block loads its own. What a target is asked
+//! at the end of a block.
 
 use std::path::Path;
 
@@ -6,8 +7,11 @@ use anyhow::Result;
 
 use super::{ActiveRun, restore};
 use crate::lab::execution::Execution;
+use crate::lab::fault;
 use crate::lab::prepare::{self, Asked};
 use crate::lab::progress::Progress;
+use crate::plan::cost;
+use rqps_model::answers::{AnswerReply, StepAnswers};
 
 impl ActiveRun<'_> {
     /// Creates the tables, and asks what they hold in the first block of a load.
@@ -36,6 +40,47 @@ impl ActiveRun<'_> {
     /// True in the first block that starts from its load.
     pub(super) fn is_first_of_load(&self, execution: &Execution<'_>) -> bool {
         self.record.key.block <= execution.options.plan.loads
+    }
+
+    /// Asks the first statements of each step once more, in the first block of a load: every block
+    /// begins with the same data.
+    pub(super) fn ask_again(&mut self, execution: &Execution<'_>, progress: &mut Progress<'_>) {
+        let load = execution.options.plan.load_of(self.record.key.block);
+        if !self.is_first_of_load(execution) || self.load.answers.is_empty() {
+            return;
+        }
+        let task = cost::ask(&execution.options.plan, &self.state.target);
+        progress.begin(task);
+        progress.doing(&self.record.key.label, "ask the first statements once more", None);
+        let phases = self.state.phases.clone();
+        let mut asked = || {
+            self.control.resume()?;
+            self.runner(execution, None).ask_steps(&phases, load)
+        };
+        match asked() {
+            Ok(mut answers) => {
+                answers.retain(|number, after| {
+                    let Some(before) = self.load.answers.get_mut(number) else { return false };
+                    let all = before.answers.iter_mut().chain(&mut after.answers);
+                    all.for_each(|answer| answer.plan = None);
+                    // After writes, only errors can be compared.
+                    let refused = |answers: &StepAnswers| {
+                        let replies = answers.answers.iter().map(|answer| &answer.reply);
+                        replies.filter(|reply| matches!(reply, AnswerReply::Refused { .. })).count()
+                    };
+                    match self.wrote {
+                        true => refused(before) != refused(after),
+                        false => before != after,
+                    }
+                });
+                self.record.answers_after = answers;
+            }
+            Err(error) => {
+                let text = fault::text(&error);
+                progress.note(&format!("{}: ask once more: {text}", self.record.key.folder()));
+            }
+        }
+        progress.end(task);
     }
 }
 

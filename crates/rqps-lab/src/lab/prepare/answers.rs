@@ -58,23 +58,37 @@ pub(in crate::lab) fn ask(
         asked.tables = runner.read_tables(TableRead { names, bytes_most: TABLE_BYTES })?;
     }
     progress.doing(&state.target.label, "ask the first statements of each step", None);
-    let mut known: Vec<(&Step, StepAnswers)> = Vec::new();
-    for (index, phase) in state.phases.iter().enumerate() {
-        let Phase::Measure(step) = phase else { continue };
-        let number = index as u32 + 1;
-        // The same step with more clients begins as it does with one.
-        let same = known.iter().find(|(other, _)| other.work == step.work);
-        let answers = match same {
-            Some((_, answers)) => answers.clone(),
-            None => runner.ask(step, step_runner::seed_of(plan.seed, load, number))?,
-        };
-        known.push((step, answers.clone()));
-        asked.answers.insert(number, answers);
-    }
+    asked.answers = runner.ask_steps(&state.phases, load)?;
     Ok(asked)
 }
 
 impl StepRunner<'_> {
+    /// Asks the first statements of each step.
+    ///
+    /// # Errors
+    /// The server dies; the user stops.
+    pub(in crate::lab) fn ask_steps(
+        &mut self,
+        phases: &[Phase],
+        load: u32,
+    ) -> Result<BTreeMap<u32, StepAnswers>> {
+        let seed = self.execution.options.plan.seed;
+        let (mut known, mut all): (Vec<(&Step, StepAnswers)>, _) = (Vec::new(), BTreeMap::new());
+        for (index, phase) in phases.iter().enumerate() {
+            let Phase::Measure(step) = phase else { continue };
+            let number = index as u32 + 1;
+            // The same step with more clients begins as it does with one.
+            let same = known.iter().find(|(other, _)| other.work == step.work);
+            let answers = match same {
+                Some((_, answers)) => answers.clone(),
+                None => self.ask(step, step_runner::seed_of(seed, load, number))?,
+            };
+            known.push((step, answers.clone()));
+            all.insert(number, answers);
+        }
+        Ok(all)
+    }
+
     /// Asks the first statements of a step.
     fn ask(&mut self, step: &Step, seed: u64) -> Result<StepAnswers> {
         let workload = self.execution.options.plan.workload.clone();
