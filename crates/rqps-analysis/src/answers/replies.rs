@@ -30,6 +30,10 @@ const OF_THE_ORDER: &str = "\
      ARRAY_AGG STRING_AGG GROUP_CONCAT JSON_AGG JSONB_AGG JSON_ARRAYAGG JSON_GROUP_ARRAY \
      XMLAGG OVER ANY_VALUE FIRST_VALUE LAST_VALUE";
 
+/// Operators and functions of distances, by which indexes order rows as nearly as they can.
+const DISTANCES: [&str; 4] = ["<->", "<=>", "<#>", "<+>"];
+const OF_DISTANCE: &str = "VEC_DISTANCE VEC_DISTANCE_EUCLIDEAN VEC_DISTANCE_COSINE DISTANCE";
+
 /// Codes of a statement that took too long.
 const TOO_LONG: [&str; 2] = ["57014", "1317"];
 
@@ -67,8 +71,10 @@ pub(super) fn compare(sides: &Sides<'_, StepAnswers>, asked: &Asked) -> Vec<Told
         if asked.is_changed && !is_refused(pair.base) && !is_refused(pair.target) {
             continue;
         }
+        let is_distance = asked.dialect == Dialect::Postgres
+            && DISTANCES.iter().any(|operator| sql.contains(operator));
         let words = user_text::words(asked.dialect, &sql);
-        let words = Words { words, own_values: asked.own_values };
+        let words = Words { words, own_values: asked.own_values, is_distance };
         for Told { weight, text } in reply(&words, &pair).into_iter().chain(warnings(&pair)) {
             if !found.iter().any(|known| known.weight == weight) {
                 let text = format!("{}: {text}", statement(&sql, &a.values));
@@ -167,6 +173,8 @@ struct Words {
     words: Vec<String>,
     /// Its tables hold values that differ on any two servers.
     own_values: bool,
+    /// It has an operator of distances.
+    is_distance: bool,
 }
 
 impl Words {
@@ -221,6 +229,9 @@ fn rows(
         }
         if let Some(word) = words.first_of(OF_THE_ORDER) {
             return harmless(format!("the order of rows decides what `{word}` gives"));
+        }
+        if words.is_distance || words.first_of(OF_DISTANCE).is_some() {
+            return harmless("an index of distances finds about the nearest rows".to_owned());
         }
         if let Some(orders) = orders.filter(|it| it.base.is_limited && !words.limits_within()) {
             return Some(order::compare(orders, one.rows, false));
@@ -283,6 +294,7 @@ mod tests {
         check("SELECT sum(a) FROM t", &["2|0.30000000000000004"], &["1|0.3"], &[Answer]);
         check("SELECT a FROM t LIMIT 1", &["1"], &["2"], &[Harmless]);
         check("SELECT a FROM t LIMIT 2", &["1"], &["2", "3"], &[Answer]);
+        check("SELECT a FROM t ORDER BY b <-> '[1]' LIMIT 1", &["1"], &["2"], &[Harmless]);
         check("SELECT now(), a FROM t", &["1"], &["2"], &[Harmless]);
         check("SELECT 'now', a FROM t", &["1"], &["2"], &[Answer]);
         check("SELECT array_agg(a) FROM t", &["{1,2}"], &["{2,1}"], &[Harmless]);
