@@ -110,6 +110,14 @@ fn mysql_line(line: &str) -> Option<(&str, &str, &str)> {
     None
 }
 
+/// Sessions without those that only read, which ask for answers once more at the end of a block.
+pub(crate) fn without_asking(mut sessions: Vec<Vec<Seen>>) -> Vec<Vec<Seen>> {
+    const READ_ONLY: [&str; 2] =
+        ["SET default_transaction_read_only = on", "SET SESSION TRANSACTION READ ONLY"];
+    sessions.retain(|session| !session.iter().any(|seen| READ_ONLY.contains(&seen.sql.as_str())));
+    sessions
+}
+
 /// Sessions of measuring clients, with what they do before an event left out: settings, pings and
 /// query plans. Sessions that do nothing else belong to whoever looks after the server.
 pub(crate) fn clients_only(sessions: Vec<Vec<Seen>>) -> Vec<Vec<Seen>> {
@@ -126,5 +134,5 @@ pub(crate) fn clients_only(sessions: Vec<Vec<Seen>>) -> Vec<Vec<Seen>> {
         let care = ["ANALYZE", "VACUUM"];
         first.is_some_and(|seen| is_own(seen) && !care.iter().any(|w| seen.sql.starts_with(w)))
     };
-    sessions.into_iter().map(strip).filter(touches).collect()
+    without_asking(sessions).into_iter().map(strip).filter(touches).collect()
 }
