@@ -347,6 +347,33 @@ fn a_place_in_which_others_may_act_is_refused() {
     assert_eq!(code, Some(0), "{said}");
 }
 
+/// Functions, operators and types of others on the server, each of which writes to their table.
+const OTHERS_ON_POSTGRES: &[&str] = &[
+    "CREATE FUNCTION hash(int) RETURNS int LANGUAGE sql AS \
+     'INSERT INTO public.customers VALUES (8) RETURNING 1'",
+    "CREATE FUNCTION plus(int, text) RETURNS int LANGUAGE sql AS \
+     'INSERT INTO public.customers VALUES (9) RETURNING 1'",
+    "CREATE OPERATOR + (LEFTARG = int, RIGHTARG = text, FUNCTION = plus)",
+    // It says that it writes nothing, and calls one that does.
+    "CREATE FUNCTION mod(text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \
+     'BEGIN RETURN public.hash(1); END'",
+    "CREATE DOMAIN audited AS int CHECK (public.mod(VALUE::text) > 0)",
+    "CREATE DOMAIN over_audited AS audited",
+    "CREATE TYPE marked AS (a int)",
+    "CREATE FUNCTION to_marked(text) RETURNS marked LANGUAGE sql AS \
+     'SELECT ROW(public.hash(1))::public.marked'",
+    "CREATE CAST (text AS marked) WITH FUNCTION to_marked(text)",
+];
+
+/// The same on MySQL.
+const OTHERS_ON_MYSQL: &[&str] = &[
+    "SET GLOBAL log_bin_trust_function_creators = 1",
+    "CREATE FUNCTION `count`(x int) RETURNS int \
+     BEGIN INSERT INTO customers VALUES (8); RETURN 1; END",
+    "CREATE FUNCTION initcap(x int) RETURNS int \
+     BEGIN INSERT INTO customers VALUES (9); RETURN 1; END",
+];
+
 /// What a file says that a name is, and what the server has under it: rows for a table go through
 /// no view of somebody's table, and no function of somebody's is called by the name of a known one.
 #[test]
@@ -380,31 +407,10 @@ fn a_name_of_a_load_means_nothing_else_on_the_server() {
         ("mysql@8.0.33", Dbms::Mysql, &of_mysql[..]),
     ] {
         let Some(theirs) = theirs(test, target, dbms) else { continue };
-        match dbms {
-            Dbms::Postgres => theirs.owner(&[
-                "CREATE FUNCTION hash(int) RETURNS int LANGUAGE sql AS \
-                 'INSERT INTO public.customers VALUES (8) RETURNING 1'",
-                "CREATE FUNCTION plus(int, text) RETURNS int LANGUAGE sql AS \
-                 'INSERT INTO public.customers VALUES (9) RETURNING 1'",
-                "CREATE OPERATOR + (LEFTARG = int, RIGHTARG = text, FUNCTION = plus)",
-                // It says that it writes nothing, and calls one that does.
-                "CREATE FUNCTION mod(text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \
-                 'BEGIN RETURN public.hash(1); END'",
-                "CREATE DOMAIN audited AS int CHECK (public.mod(VALUE::text) > 0)",
-                "CREATE DOMAIN over_audited AS audited",
-                "CREATE TYPE marked AS (a int)",
-                "CREATE FUNCTION to_marked(text) RETURNS marked LANGUAGE sql AS \
-                 'SELECT ROW(public.hash(1))::public.marked'",
-                "CREATE CAST (text AS marked) WITH FUNCTION to_marked(text)",
-            ]),
-            _ => theirs.owner(&[
-                "SET GLOBAL log_bin_trust_function_creators = 1",
-                "CREATE FUNCTION `count`(x int) RETURNS int \
-                 BEGIN INSERT INTO customers VALUES (8); RETURN 1; END",
-                "CREATE FUNCTION initcap(x int) RETURNS int \
-                 BEGIN INSERT INTO customers VALUES (9); RETURN 1; END",
-            ]),
-        }
+        theirs.owner(match dbms {
+            Dbms::Postgres => OTHERS_ON_POSTGRES,
+            _ => OTHERS_ON_MYSQL,
+        });
         for (number, parts) in attacks.iter().enumerate() {
             let folder = tempfile::tempdir().unwrap();
             // Each part is a file, and all of it one.

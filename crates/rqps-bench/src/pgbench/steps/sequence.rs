@@ -56,7 +56,7 @@ pub(crate) fn writes(workload: &Workload) -> Vec<String> {
     let writing = |phase| match phase {
         Phase::Measure(step)
             if step.group == Group::Write
-                || step.own::<PgbenchWork>().is_some_and(|work| may_write(&work)) =>
+                || step.own::<PgbenchWork>().is_some_and(|work| may_write(work)) =>
         {
             Some(step.name)
         }
