@@ -7,17 +7,24 @@
 
 mod analyze;
 pub mod driver;
-mod presets;
 pub mod settings;
 pub mod steps;
 
-use rqps_bench::spec::{BenchmarkSpec, OwnWords, WorkloadFile};
+use rqps_bench::spec::{BenchmarkSpec, OwnWords, WorkloadFile, scaled};
 use rqps_driver::part::DriverPart;
+use rqps_driver::workload::preset::ScalePreset;
+use rqps_model::benchmark::BenchmarkParameters;
+
+const LENGTHS: [ScalePreset; 3] = [
+    ScalePreset::lasting("quick", 3.0, 1.0),
+    ScalePreset::lasting("standard", 30.0, 5.0),
+    ScalePreset::lasting("full", 300.0, 30.0),
+];
 
 /// The row of `--bench lua:SCRIPT,...`.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "lua",
-    workload: presets::workload,
+    workload: |name| scaled(&LENGTHS, name, |_| BenchmarkParameters::Lua(Box::default())),
     set: settings::set,
     check: steps::check,
     phases: |_, _, workload| steps::phases(workload),

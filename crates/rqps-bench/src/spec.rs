@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use rqps_analysis::Extension;
 use rqps_driver::part::DriverPart;
 use rqps_driver::request::RequestBody;
+use rqps_driver::workload::preset::{ScalePreset, named};
 use rqps_driver::workload::select::{Companions, SelectError, select};
 use rqps_driver::workload::settings::{self, SetError};
-use rqps_model::benchmark::{Phase, Placement, Step, Workload};
+use rqps_model::benchmark::{BenchmarkParameters, Phase, Placement, Step, Workload};
 use rqps_model::build::Dbms;
 use rqps_model::counted::StepCount;
 use rqps_model::dialect::Dialect;
@@ -122,6 +123,27 @@ impl BenchmarkSpec {
         extension: Extension::none(""),
         sections: Sections::NONE,
     };
+}
+
+/// Lengths of the steps of statements and scripts that the user brings.
+pub(crate) const LENGTHS: [ScalePreset; 3] = [
+    ScalePreset::lasting("quick", 2.0, 0.5),
+    ScalePreset::lasting("standard", 30.0, 3.0),
+    ScalePreset::lasting("full", 300.0, 10.0),
+];
+
+/// The workload of a preset of size and length; `shape` makes the parameters for the size.
+///
+/// # Errors
+///
+/// No such preset; the text lists the valid ones.
+pub fn scaled(
+    all: &[ScalePreset],
+    name: &str,
+    shape: impl FnOnce(u32) -> BenchmarkParameters,
+) -> Result<(Workload, StepSet), String> {
+    let scale = named(all, name)?;
+    Ok((scale.workload(shape(scale.size)), StepSet::default()))
 }
 
 /// Keeps the phases whose steps are selected.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::echo::echoed;
+use rqps_model::escape;
 use rqps_results::ResultsError;
 
 /// An error of an import. Each text reads after "failed to".
@@ -58,4 +58,20 @@ impl ImportError {
     pub fn foreign(path: &Path, why: impl Into<String>) -> ImportError {
         ImportError::Foreign { path: path.to_owned(), why: echoed(&why.into()) }
     }
+}
+
+/// Characters of others' text that a message echoes.
+const SHOWN_MAX: usize = 400;
+
+/// A message that echoes text of a file: on one line, and cut in the middle where it is long.
+pub(crate) fn echoed(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= SHOWN_MAX {
+        return escape::line(text).into_owned();
+    }
+    let half = SHOWN_MAX / 2;
+    let begin: String = text.chars().take(half).collect();
+    let end: String = text.chars().skip(count - half).collect();
+    let cut = count - 2 * half;
+    format!("{} [… {cut} characters …] {}", escape::line(&begin), escape::line(&end))
 }

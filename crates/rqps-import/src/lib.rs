@@ -7,7 +7,6 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod cells;
-mod echo;
 mod error;
 mod folder;
 mod format;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::echo::echoed;
+use super::error::echoed;
 
 /// The kind of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

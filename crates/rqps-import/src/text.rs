@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ImportError;
-use super::echo::echoed;
+use super::error::echoed;
 use super::stream::{self, Lines};
 pub use rqps_model::units::counted;
 

@@ -1,6 +1,6 @@
 //! Charts of rates and longest response times by second.
 
-use super::shades::section;
+use super::section;
 use crate::analyze::stalls::{self, ROLES};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::StepComparison;

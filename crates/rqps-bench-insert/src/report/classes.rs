@@ -1,6 +1,6 @@
 //! Shares of operations by response-time class.
 
-use super::shades::{gray, mark, section, with_heads};
+use super::{gray, mark, section, with_heads};
 use crate::analyze::metrics::CLASSES;
 use crate::analyze::rules::{Shade, longest_shades};
 use crate::analyze::stalls::{self, ROLES, longest_of};

@@ -1,6 +1,6 @@
 //! The columns of the published perf reports.
 
-use super::shades::section;
+use super::section;
 use crate::analyze::columns::{COLUMNS, ColumnSpec, median_columns, relative_columns};
 use rqps_analysis::Comparison;
 use rqps_analysis::comparison::{StepComparison, TargetFacts};

@@ -1,6 +1,6 @@
 //! Longest operations and stalls with their times, and the activity of server and host then.
 
-use super::shades::section;
+use super::section;
 use crate::analyze::stalls::{self, ROLES, longest_of};
 use rqps_analysis::Comparison;
 use rqps_analysis::measurement::Measurement;

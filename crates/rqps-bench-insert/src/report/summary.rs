@@ -1,6 +1,6 @@
 //! Tables of throughput and of insert rates beside queries.
 
-use super::shades::{mark, section, with_heads};
+use super::{mark, section, with_heads};
 use crate::analyze::metrics::insert_target;
 use crate::analyze::rules::{Shade, Throughput, absolute_shades, counts_queries, relative_shade};
 use rqps_analysis::Comparison;

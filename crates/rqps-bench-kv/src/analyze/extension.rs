@@ -1,17 +1,21 @@
 //! Metrics of the RocksDB sequence, from the library's statistics at the end of a step and from the
 //! step's own counts. docs/kv.md has each formula, and the errors of the published ones.
 
+use std::collections::BTreeSet;
+
 use super::buckets::Buckets;
-use super::caveats;
 use super::samples::averages;
 use super::stats::{self, Stats};
 use rqps_analysis::Extension;
+use rqps_analysis::caveat::{Caveat, Evidence, too_large};
 use rqps_analysis::extension::SecondFigures;
 use rqps_analysis::histogram::Histogram;
 use rqps_analysis::measurement::MetricValue;
 use rqps_analysis::metrics::Latencies;
+use rqps_model::benchmark::BenchmarkParameters;
 use rqps_model::metric::Metric;
-use rqps_model::run::StepRecord;
+use rqps_model::rocksdb::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
+use rqps_model::run::{RunRecord, StepRecord};
 use rqps_stats::stability;
 
 const MIB: f64 = (1 << 20) as f64;
@@ -24,7 +28,7 @@ pub const STATS: &str = "stats";
 pub(crate) const EXTENSION: Extension = Extension {
     by_second: Some(|rows| SecondFigures { means: averages(rows), ..Default::default() }),
     measure: own_metrics,
-    caveats: caveats::find,
+    caveats,
     ..Extension::none("kv")
 };
 
@@ -149,3 +153,33 @@ fn latency(histogram: &Histogram) -> Vec<(Metric, f64)> {
 
 /// Fewest events for a 99.99th percentile.
 const P9999_EVENTS: u64 = 10_000;
+
+/// The caveat on compaction readahead that exceeds one request of the disk.
+fn caveats(evidence: &Evidence<'_>) -> Vec<Caveat> {
+    let mut caveats: Vec<Caveat> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for run in &evidence.dataset.runs {
+        let Some(tuning) = evidence.dataset.tunings.get(&run.result_set) else { continue };
+        let limit = tuning.max_sectors_kb.zip(readahead_kb(&run.record));
+        let Some((limit_kb, kb)) = limit.filter(|(limit_kb, kb)| kb > limit_kb) else { continue };
+        let label = &run.record.key.label;
+        if seen.insert((label, kb, limit_kb)) {
+            caveats.push(too_large(Some(label.clone()), READAHEAD_OPTION, kb, limit_kb));
+        }
+    }
+    caveats
+}
+
+/// The readahead of the settings or else the configuration, KiB; `None` for other benchmarks.
+fn readahead_kb(record: &RunRecord) -> Option<u64> {
+    let BenchmarkParameters::Kv(shape) = &record.workload.shape else { return None };
+    let user = shape.options.get(READAHEAD_OPTION).cloned();
+    let mut lines = record.config.text.lines().filter_map(|line| KvOption::parse(line).ok());
+    let config = lines.rfind(|option| option.key == READAHEAD_OPTION);
+    // Without a setting, the library's default holds, which differs by version.
+    let bytes = match user.or(config.map(|option| option.value)) {
+        Some(text) => text.parse().ok()?,
+        None => READAHEAD_BYTES,
+    };
+    Some(bytes >> 10)
+}

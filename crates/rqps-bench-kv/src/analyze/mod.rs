@@ -2,7 +2,6 @@
 //! and caveats.
 
 mod buckets;
-mod caveats;
 mod extension;
 mod samples;
 pub mod stats;

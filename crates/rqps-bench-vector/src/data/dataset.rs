@@ -2,11 +2,11 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::data::attributes::{fate, parts, uniform};
 use crate::data::error::DataError;
 use crate::data::fashion::CLASSES;
 use crate::data::matrix::{Matrix, Numbers};
 use crate::data::truth::{Truth, exact};
+use crate::data::{fate, parts, uniform};
 use rqps_model::units;
 use rqps_model::vector::{Distance, Filter, Present};
 

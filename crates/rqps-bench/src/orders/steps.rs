@@ -1,6 +1,7 @@
-//! The only step of the order mix.
+//! The only step of the order mix, and the targets that cannot execute it.
 
 use rqps_model::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
+use rqps_model::dialect::Dialect;
 use rqps_model::orders::OrdersShape;
 
 /// The note on the workload in each report.
@@ -39,4 +40,25 @@ pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
         ..Step::new("orders", Group::Write, RateUnit::Operations, shape.clone())
     };
     vec![Phase::Measure(Box::new(step))]
+}
+
+/// Refuses a workload that cannot run on a DBMS of this dialect.
+///
+/// # Errors
+///
+/// The text names the setting.
+pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    let Some(shape) = shape(workload) else { return Ok(()) };
+    match dialect {
+        Dialect::Sqlite if shape.partitions > 0 => {
+            Err("SQLite has no partitions; leave out `partitions`".to_owned())
+        }
+        Dialect::Sqlite if shape.procedures => {
+            Err("SQLite has no stored procedures; leave out `procedures`".to_owned())
+        }
+        Dialect::Fake => {
+            Err("the order mix reads its own rows, and the fake DBMS stores nothing".to_owned())
+        }
+        _ => Ok(()),
+    }
 }

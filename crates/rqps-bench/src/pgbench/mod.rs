@@ -4,18 +4,24 @@
 //! with the random numbers of the real program.
 
 pub mod driver;
-mod presets;
 pub mod schema;
 mod settings;
 mod steps;
 
-use crate::spec::{BenchmarkSpec, OwnWords};
+use crate::spec::{BenchmarkSpec, LENGTHS, OwnWords, scaled};
 use rqps_driver::part::DriverPart;
+use rqps_model::benchmark::BenchmarkParameters;
+use rqps_model::pgbench::PgbenchShape;
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "pgbench",
-    workload: presets::workload,
+    workload: |name| {
+        scaled(&LENGTHS, name, |_| {
+            let shape = PgbenchShape { scale: 1, max_tries: 1, vacuum: true, ..Default::default() };
+            BenchmarkParameters::Pgbench(Box::new(shape))
+        })
+    },
     set: settings::set,
     finish: settings::finish,
     check: steps::check,

@@ -3,21 +3,20 @@
 //! A front end turns what the user wrote into scripts (`domain/script.rs`), which the driver
 //! carries out as it does those of the sysbench steps.
 
-mod check;
 pub mod driver;
-mod presets;
 pub mod settings;
 pub mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::spec::{BenchmarkSpec, WorkloadFile};
+use crate::spec::{BenchmarkSpec, LENGTHS, WorkloadFile, scaled};
 use rqps_driver::part::DriverPart;
+use rqps_model::benchmark::BenchmarkParameters;
 
 /// The row of `--bench sql:FILE`.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "sql",
-    workload: presets::workload,
+    workload: |name| scaled(&LENGTHS, name, |_| BenchmarkParameters::Sql(Box::default())),
     set: settings::set,
     finish: settings::finish,
     of_dbms: steps::of_dbms,
@@ -31,8 +30,8 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         pin: settings::pin,
         folder: settings::folder,
         writes: steps::writes,
-        has_load: check::has_load,
-        loads_on_servers: check::loads_on_servers,
+        has_load: steps::has_load,
+        loads_on_servers: steps::loads_on_servers,
     }),
     driver: DriverPart { benchmark: "sql", ..DriverPart::NONE },
     size: settings::data_size,

@@ -1,6 +1,6 @@
 //! Tests that workload files become scripts, or explain their errors.
 
-use super::{presets, settings, steps};
+use super::{SPEC, settings, steps};
 use rqps_driver::request::RequestBody;
 use rqps_driver::workload::client_counts::at_each_count;
 use rqps_model::benchmark::{BenchmarkParameters, Group, Phase, RateUnit, Step, Workload};
@@ -39,7 +39,7 @@ sql.any = "UPDATE t SET d = :day WHERE id = :id"
 "#;
 
 fn workload(text: &str) -> Result<Workload, String> {
-    let (mut workload, _) = presets::workload("quick").unwrap();
+    let (mut workload, _) = (SPEC.workload)("quick").unwrap();
     settings::read(&mut workload, text)?;
     Ok(workload)
 }

@@ -1,7 +1,6 @@
 //! The load of the sysbench tables.
 
-use crate::sysbench::rows::SbtestTable;
-use crate::sysbench::schema::{C_LEN, PAD_LEN};
+use crate::sysbench::rows::{C_LEN, PAD_LEN, SbtestTable};
 use rqps_driver::part::{LoadRow, LoadRows};
 use rqps_driver::request::{DriverRequest, LoadColumn, LoadRequest, LoadType, RequestBody};
 use rqps_model::benchmark::Workload;

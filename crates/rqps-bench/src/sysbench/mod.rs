@@ -3,7 +3,6 @@
 pub mod driver;
 pub mod presets;
 pub mod rows;
-pub mod schema;
 pub mod steps;
 #[cfg(test)]
 mod tests;
@@ -24,7 +23,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     counting: steps::COUNTING,
     driver: DriverPart { benchmark: "sysbench", rows: Some(driver::rows), ..DriverPart::NONE },
     table_name: "sbtest{table}",
-    names_made: schema::names_made,
+    names_made: rows::names_made,
     extension: Extension::none("sysbench"),
     ..BenchmarkSpec::PLAIN
 };

@@ -1,8 +1,14 @@
-//! Rows of the tables sbtest1 … sbtestT. A row depends only on seed, table and id, so a load may be
+//! Names and rows of the tables sbtest1 … sbtestT. A row depends only on seed, table and id, so a load may be
 //! split in any way.
 
-pub use crate::sysbench::schema::{C_LEN, PAD_LEN};
+use rqps_model::benchmark::Workload;
 use rqps_model::datagen::rng::StreamKey;
+use rqps_model::dialect::Dialect;
+
+/// Bytes of column c: ten groups of eleven digits joined by `-`.
+pub const C_LEN: usize = 119;
+/// Bytes of column pad: five groups of eleven digits joined by `-`.
+pub const PAD_LEN: usize = 59;
 
 /// The rows of one table.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +34,15 @@ impl SbtestTable {
         rng.digit_groups(pad);
         k
     }
+}
+
+/// Names of all tables, and of indexes that share a name space with tables.
+pub(super) fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
+    let of_table = |table: u32| match dialect {
+        Dialect::Mysql => vec![format!("sbtest{table}")],
+        _ => vec![format!("sbtest{table}"), format!("k_{table}")],
+    };
+    (1..=workload.tables).flat_map(of_table).collect()
 }
 
 #[cfg(test)]

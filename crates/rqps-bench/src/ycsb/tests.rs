@@ -1,7 +1,7 @@
 //! Tests of the core workloads' scripts, keys, and order of loaded records.
 
+use super::SPEC;
 use super::driver::{in_order_of_keys, load};
-use super::presets::workload;
 use super::settings::{set, take};
 use super::steps::phases;
 use crate::spec::CliContext;
@@ -11,7 +11,7 @@ use rqps_model::datagen::hashed::key_hash;
 use rqps_model::dialect::Dialect;
 
 fn chosen(words: &str) -> Result<Workload, String> {
-    let (mut workload, _) = workload("quick").unwrap();
+    let (mut workload, _) = (SPEC.workload)("quick").unwrap();
     let what = [words.to_owned()];
     let said = CliContext {
         what: &what,
@@ -37,7 +37,7 @@ fn letters_are_steps_in_their_order() {
         steps(Dialect::Sqlite, words).into_iter().map(|step| step.name).collect()
     };
     assert_eq!(names("c,a"), ["c", "a"]);
-    let (all, _) = workload("quick").unwrap();
+    let (all, _) = (SPEC.workload)("quick").unwrap();
     let named = |phase: &Phase| match phase {
         Phase::Measure(step) => step.name.clone(),
         Phase::Settle => "settle".to_owned(),

@@ -1,6 +1,5 @@
 //! Importers of published db_bench tables and of db_bench's own output.
 
-mod file_names;
 mod logs;
 pub(crate) mod metrics;
 pub mod output;
@@ -8,7 +7,6 @@ mod rate_tables;
 pub mod rates;
 mod report_rows;
 pub(crate) mod runs;
-mod size;
 pub mod table;
 pub(crate) mod tables;
 mod taker;

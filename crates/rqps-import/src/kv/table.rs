@@ -1,8 +1,8 @@
 //! Reads published db_bench tables with a line of heads, as tabs or aligned text.
 
 use crate::ImportError;
+use crate::kv::metrics::gib;
 use crate::kv::metrics::known_heads;
-use crate::kv::size::gib;
 use crate::number::number;
 use crate::text::{METRICS_MAX, Row, Text};
 

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::kv::file_names::workload_of;
 use crate::kv::runs::Runs;
-use crate::kv::taker::{Taker, WORD};
+use crate::kv::taker::{Taker, WORD, workload_of};
 use crate::kv::{output, rates, table};
 use crate::leftovers::Leftovers;
 use crate::notice::{Notice, NoticeKind};

@@ -102,10 +102,7 @@ const KNOWN: &[(&str, &[&str])] = &[
         &["of_new(\"COUNT(*)\")", "of_new(\"MAX(no_o_id)\")", "of_new(\"MIN(no_o_id)\")", "what"],
     ),
     ("bench/orders/driver/load", &["table"]),
-    (
-        "bench/orders/driver/procedures",
-        &["marks", "name", "self.mysql", "self.name", "self.postgres"],
-    ),
+    ("bench/orders/driver/procedures", &["marks", "mysql", "name", "postgres", "self.name"]),
     ("bench/orders/driver/statements", &["district"]),
     (
         "bench/orders/schema",

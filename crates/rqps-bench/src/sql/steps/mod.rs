@@ -10,5 +10,5 @@ mod statements;
 mod values;
 
 pub use dialects::{of_dbms, of_dialect};
-pub use reading::{executed_files, files, placed, read, shape};
+pub use reading::{executed_files, files, has_load, loads_on_servers, placed, read, shape};
 pub use sequence::{check, phases, writes};

@@ -87,3 +87,15 @@ pub fn files(shape: &SqlShape) -> Vec<String> {
     files.dedup();
     files
 }
+
+/// True if the workload says how its tables are made and filled.
+pub fn has_load(workload: &Workload) -> bool {
+    let load = shape(workload).and_then(|shape| shape.load.as_ref());
+    load.is_some_and(|load| load.schema.is_some() || !load.data.is_empty())
+}
+
+/// True if the workload is loaded on servers given by a DSN, too.
+pub fn loads_on_servers(workload: &Workload) -> bool {
+    let load = shape(workload).and_then(|shape| shape.load.as_ref());
+    load.is_some_and(|load| load.on_servers == Some(true))
+}

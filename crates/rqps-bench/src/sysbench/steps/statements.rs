@@ -4,7 +4,7 @@ use super::microbenchmarks::{
     ALL_RANGES, Microbenchmark, POINT_SELECTS, Ranged, SbtestIndex, StatementShape,
     UPDATE_INLIST_IDS, ZIPF_EXPONENT,
 };
-use crate::sysbench::schema::{C_LEN, PAD_LEN};
+use crate::sysbench::rows::{C_LEN, PAD_LEN};
 use rqps_model::dialect::Dialect;
 use rqps_model::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 

@@ -1,0 +1,28 @@
+(w INT, carrier INT)
+BEGIN
+  DECLARE number, receiver INT;
+  DECLARE d INT DEFAULT 1;
+  DECLARE delivered INT DEFAULT 0;
+  DECLARE worth DECIMAL(12,2);
+  START TRANSACTION;
+  WHILE d <= 10 DO
+    SET number = NULL;
+    SELECT no_o_id INTO number FROM new_order WHERE no_w_id = w AND no_d_id = d
+     ORDER BY no_o_id LIMIT 1 FOR UPDATE;
+    IF number IS NOT NULL THEN
+      DELETE FROM new_order WHERE no_w_id = w AND no_d_id = d AND no_o_id = number;
+      UPDATE orders SET o_carrier_id = carrier WHERE o_w_id = w AND o_d_id = d AND o_id = number;
+      SELECT o_c_id INTO receiver FROM orders WHERE o_w_id = w AND o_d_id = d AND o_id = number;
+      UPDATE order_line SET ol_delivery_d = CURRENT_TIMESTAMP
+       WHERE ol_w_id = w AND ol_d_id = d AND ol_o_id = number;
+      SELECT SUM(ol_amount) INTO worth FROM order_line
+       WHERE ol_w_id = w AND ol_d_id = d AND ol_o_id = number;
+      UPDATE customer SET c_balance = c_balance + worth, c_delivery_cnt = c_delivery_cnt + 1
+       WHERE c_w_id = w AND c_d_id = d AND c_id = receiver;
+      SET delivered = delivered + 1;
+    END IF;
+    SET d = d + 1;
+  END WHILE;
+  COMMIT;
+  SELECT delivered;
+END
