@@ -244,17 +244,17 @@ fn write(
         let folder = dir.join(format!("set-{set}"));
         let differences = draw(scene, &layouts, rng);
         let labels: Vec<String> = (0..=scene.targets).map(|at| format!("target-{at}")).collect();
-        for block in 0..scene.blocks {
+        for (block, number) in (1..=scene.blocks).enumerate() {
             for (at, label) in labels.iter().enumerate() {
-                let run = folder.join(format!("b{:02}-{}-{label}", block + 1, at + 1));
+                let run = folder.join(format!("b{number:02}-{}-{label}", at + 1));
                 fs::create_dir_all(run.join("steps"))?;
                 let mut record = records.run.clone();
                 record["targets"] = json!(labels);
                 record["target"]["label"] = json!(label);
                 record["key"] =
-                    json!({ "block": block + 1, "attempt": 1, "order": at + 1, "label": label });
+                    json!({ "block": number, "attempt": 1, "order": at + 1, "label": label });
                 // Each block has its own load.
-                record["load"]["number"] = json!(block + 1);
+                record["load"]["number"] = json!(number);
                 if let Some(first) = scene.first_look {
                     record["schedule"] = json!({ "blocks_min": first, "blocks_max": scene.blocks });
                 }

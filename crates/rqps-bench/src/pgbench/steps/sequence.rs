@@ -55,8 +55,7 @@ pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
 pub(crate) fn writes(workload: &Workload) -> Vec<String> {
     let writing = |phase| match phase {
         Phase::Measure(step)
-            if step.group == Group::Write
-                || step.own::<PgbenchWork>().is_some_and(|work| may_write(work)) =>
+            if step.group == Group::Write || step.own::<PgbenchWork>().is_some_and(may_write) =>
         {
             Some(step.name)
         }
