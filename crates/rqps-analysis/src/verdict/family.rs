@@ -345,14 +345,10 @@ fn adjust(evidence: &[Option<Evidence>]) -> Adjusted {
     }
 }
 
-/// Ratio of neighbours in the table of detectable differences.
-const DF_STEP: f64 = 1.15;
-
 /// Detectable differences by degrees of freedom, each computed once.
 #[derive(Default)]
 struct Detectable {
-    /// By power of [`DF_STEP`].
-    known: BTreeMap<i32, f64>,
+    known: BTreeMap<u64, f64>,
 }
 
 impl Detectable {
@@ -360,16 +356,11 @@ impl Detectable {
     /// 1 − exp(−(threshold + detectable · se)).
     fn share(&mut self, family: &Family<'_>, member: &Member, alpha: f64, steps: usize) -> f64 {
         let (alpha, wanted) = (alpha / steps.max(1) as f64, family.rules.power);
-        let mut at = |place: i32| {
-            let df = DF_STEP.powi(place);
-            let compute = || power::detectable(df, alpha, wanted);
-            (1.0 / df, *self.known.entry(place).or_insert_with(compute))
-        };
-        // Nearly linear in 1/df.
         let mut shift = |df: f64| {
-            let place = (df.clamp(0.5, 1e4).ln() / DF_STEP.ln()).floor() as i32;
-            let ((left, below), (right, above)) = (at(place), at(place + 1));
-            below + (above - below) * (left - 1.0 / df.min(1e4)) / (left - right)
+            // One digit more than reports show.
+            let df = if df < 1e3 { (df * 50.0).round() / 50.0 } else { 1e3 };
+            let compute = || power::detectable(df, alpha, wanted);
+            *self.known.entry(df.to_bits()).or_insert_with(compute)
         };
         let member = family.with_layout(member);
         let detectable = member.estimates().map(|it| shift(it.df) * it.se).fold(0.0, f64::max);
