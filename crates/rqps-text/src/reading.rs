@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::admission::{Token, TokenKind, is_harmless_before_parenthesis, tokens};
+use crate::admission::{Token, TokenKind, is_harmless_before_parenthesis, without_hints};
 use crate::lexer::SqlLexer;
 use crate::references::{parts, words};
 use rqps_model::dialect::Dialect;
@@ -75,7 +75,7 @@ fn sets_role(words: &[String]) -> bool {
 
 /// The statements of a text, as a server of the dialect splits it; the whole where nobody can tell.
 pub fn statements(dialect: Dialect, sql: &str) -> Vec<&str> {
-    let all = tokens(dialect, sql.as_bytes()).unwrap_or_default();
+    let all = without_hints(dialect, sql.as_bytes()).unwrap_or_default();
     let mut from = 0;
     let mut found = Vec::new();
     for end in all.iter().filter(|token| &sql[token.begin..token.end] == ";") {
@@ -99,7 +99,7 @@ pub fn may_write(sql: &str) -> bool {
 /// True if some server may call a function that is not known to do nothing but give a value.
 pub fn calls_unknown(sql: &str) -> bool {
     [Dialect::Postgres, Dialect::Mysql].into_iter().any(|dialect| {
-        let Ok(all) = tokens(dialect, sql.as_bytes()) else { return true };
+        let Ok(all) = without_hints(dialect, sql.as_bytes()) else { return true };
         let text = |token: &Token| &sql[token.begin..token.end];
         let is_unknown = |at: usize| {
             let before = &all[at];

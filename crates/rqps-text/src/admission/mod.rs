@@ -18,4 +18,5 @@ pub use rules::LoadRules;
 pub use settings::plain_modes;
 pub use statement::Admitted;
 pub use tokens::is_one_statement;
+pub(crate) use tokens::without_hints;
 pub use tokens::{Token, TokenKind, VersionComment, tokens};

@@ -106,7 +106,7 @@ pub fn tokens(dialect: Dialect, sql: &[u8]) -> Result<Vec<Token>, &'static str> 
 ///
 /// # Errors
 /// As [`tokens`].
-pub(super) fn without_hints(dialect: Dialect, sql: &[u8]) -> Result<Vec<Token>, &'static str> {
+pub(crate) fn without_hints(dialect: Dialect, sql: &[u8]) -> Result<Vec<Token>, &'static str> {
     walked(Walk { sql, at: 0, mysql: dialect == Dialect::Mysql, comment: None, hints: false })
 }
 
