@@ -401,7 +401,7 @@ fn an_end_that_does_not_build_is_built_once() {
     let lacks = "sqlite-HEAD-1 cannot be measured: these are no sources";
     check(&line, &[lacks, "failed to bisect"]);
     commit_all(&path, &[("sqlite3.c", "More".to_owned(), "#error more\n".to_owned())]);
-    check(&line, &["checking what", "cannot be measured: the build exits", "failed to bisect"]);
+    check(&line, &["checking what", "cannot be measured: the build exited", "failed to bisect"]);
 }
 
 /// Number of commits, of which one is slow.
