@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::host::Widening;
 use rqps_stats::Interval;
-use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread};
+use rqps_stats::moderated::{Estimate, Prior, SD_MIN, Spread, TESTS_MIN};
 use rqps_stats::{student, summary};
 
 /// Degrees of freedom of the error inside a block, at least: it averages many turns, so it is known
@@ -246,14 +246,17 @@ impl Own {
     }
 }
 
-/// The correlation ρ of a block's difference with the next one's, over all steps; 0 if it is not
-/// shown (one-sided p < .01). The sample correlation of lag 1 of n independent values has a mean
+/// The correlation ρ of a block's difference with the next one's, over four or more steps; 0 if it
+/// is not shown (one-sided p < .01). The sample correlation of lag 1 of n independent values has a mean
 /// of −1/n and a variance of (n − 2)²/(n² (n − 1)); ρ is (n r + 1)/(n − 3), without that bias.
 fn memory(lists: &[PairList<'_>], most: usize) -> f64 {
     let long = |list: &&PairList<'_>| {
         list.kind.is_some() && list.differences.len().min(most) >= MEMORY_PAIRS
     };
     let lists: Vec<PairList<'_>> = lists.iter().filter(long).copied().collect();
+    if lists.len() < TESTS_MIN {
+        return 0.0;
+    }
     let (mut excess, mut variance, mut estimates) = (0.0, 0.0, Vec::new());
     for list in &lists {
         let differences = &list.differences[..list.differences.len().min(most)];
