@@ -369,6 +369,12 @@ impl Step {
         W::of(&self.work)
     }
 
+    /// True if commands of the user's scripts run around it.
+    pub fn runs_commands(&self) -> bool {
+        self.own::<LuaWork>()
+            .is_some_and(|work| !(work.commands.is_empty() && work.after.is_empty()))
+    }
+
     /// The statements, if the step is a script.
     pub fn script(&self) -> Option<&Script> {
         match &self.work {

@@ -55,7 +55,8 @@ impl ActiveRun<'_> {
         let phases = self.state.phases.clone();
         let mut asked = || {
             self.control.resume()?;
-            self.runner(execution, None).ask_steps(&phases, load)
+            // What commands have changed, they would change twice.
+            self.runner(execution, None).ask_steps(&phases, load, |step| !step.runs_commands())
         };
         match asked() {
             Ok(mut answers) => {

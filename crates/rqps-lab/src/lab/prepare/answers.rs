@@ -58,12 +58,12 @@ pub(in crate::lab) fn ask(
         asked.tables = runner.read_tables(TableRead { names, bytes_most: TABLE_BYTES })?;
     }
     progress.doing(&state.target.label, "ask the first statements of each step", None);
-    asked.answers = runner.ask_steps(&state.phases, load)?;
+    asked.answers = runner.ask_steps(&state.phases, load, |_| true)?;
     Ok(asked)
 }
 
 impl StepRunner<'_> {
-    /// Asks the first statements of each step.
+    /// Asks the first statements of each of these steps.
     ///
     /// # Errors
     /// The server dies; the user stops.
@@ -71,11 +71,15 @@ impl StepRunner<'_> {
         &mut self,
         phases: &[Phase],
         load: u32,
+        is_asked: impl Fn(&Step) -> bool,
     ) -> Result<BTreeMap<u32, StepAnswers>> {
         let seed = self.execution.options.plan.seed;
         let (mut known, mut all): (Vec<(&Step, StepAnswers)>, _) = (Vec::new(), BTreeMap::new());
         for (index, phase) in phases.iter().enumerate() {
             let Phase::Measure(step) = phase else { continue };
+            if !is_asked(step) {
+                continue;
+            }
             let number = index as u32 + 1;
             // The same step with more clients begins as it does with one.
             let same = known.iter().find(|(other, _)| other.work == step.work);
