@@ -174,7 +174,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("bench/ycsb/driver", &["engine", "fields", "key"]),
     ("bench/ycsb/steps", &["columns(self.shape).join(\",\")", "field"]),
     ("rqps/cli/export", &["columns.join(\",\")", "table.name", "values.join(\",\")"]),
-    ("dbms/fake/control", &["label"]),
+    ("dbms/fake", &["label"]),
     (
         "dbms/guest/catalogue",
         &[
@@ -197,7 +197,10 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("dbms/mysql_family/control", &["set", "table"]),
     ("dbms/mysql_family/myrocks", &["name"]),
     ("dbms/mysql_family/statements", &["engine", "name", "table", "value"]),
-    ("dbms/postgres/control", &["cleanup", "column", "encryption", "name", "own", "table", "view"]),
+    (
+        "dbms/postgres/control",
+        &["cleanup", "column", "encryption", "name", "own", "password", "table", "view"],
+    ),
     ("dbms/sqlite/control", &["line", "name"]),
     ("driver/connection", &["id"]),
     ("driver/guest", &["&function[..end]", "extension", "function", "mark", "name", "table"]),
