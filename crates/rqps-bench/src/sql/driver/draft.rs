@@ -143,8 +143,8 @@ impl Draft<'_> {
         let most = statements.iter().map(|one| one.calls).max().unwrap_or(1).max(1);
         for (index, statement) in statements.iter().enumerate() {
             let number = index + 1;
-            let (statements, is_newd) = self.statements(number, statement, "s");
-            let ignore = self.ignored(statement, is_newd);
+            let (statements, makes_room) = self.statements(number, statement, "s");
+            let ignore = self.ignored(statement, makes_room);
             let TopStatement { calls, mean_ms, .. } = statement;
             self.steps.push_str(&format!(
                 "\n# {calls} calls, {mean_ms:.3} ms each\n[[step]]\nname = \"top-{number}\"\n\
@@ -291,7 +291,7 @@ impl Draft<'_> {
     /// The key for errors that are no fault of the build: a foreign key forbids what other events
     /// have made or deleted, or all values of a unique index are references that are taken and not
     /// freed.
-    fn ignored(&self, statement: &TopStatement, is_newd: bool) -> String {
+    fn ignored(&self, statement: &TopStatement, makes_room: bool) -> String {
         if !statement.is_write() {
             return String::new();
         }
@@ -308,7 +308,7 @@ impl Draft<'_> {
             codes.extend(foreign_key);
         }
         let is_full = |table: &usize| keys::has_unique_references(&self.tables[*table]);
-        if statement.is_insert() && !is_newd && named.iter().any(is_full) {
+        if statement.is_insert() && !makes_room && named.iter().any(is_full) {
             codes.push(duplicate);
         }
         match codes.is_empty() {

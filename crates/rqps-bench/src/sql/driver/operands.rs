@@ -259,8 +259,12 @@ impl<'a> Operands<'a> {
         }
         // `(a, b) = (?, ?)`, `(a, b) IN ((?, ?), (?, ?))`
         let word = if tree.is(word, "ROW") { ahead(word)? } else { word };
+        let mut is_equal = false;
         let end = match tree.operator(word) {
-            Some((first, sign)) if sign.contains(['=', '<', '>']) => first,
+            Some((first, sign)) if sign.contains(['=', '<', '>']) => {
+                is_equal = ["=", "<=>"].contains(&sign) && !self.has_or(open);
+                first
+            }
             Some(_) => return None,
             None => {
                 let list = ahead(tree.nodes[open].parent?)?;
@@ -274,7 +278,8 @@ impl<'a> Operands<'a> {
         let row = tree.nodes[close].partner?;
         let items = tree.items(row + 1, close);
         let (_, end) = *items.get(tree.place_in_list(open, begin))?;
-        Some((self.left(ahead(end)), Relation::Tuple(open)))
+        let relation = if is_equal { Relation::Equal } else { Relation::Tuple(open) };
+        Some((self.left(ahead(end)), relation))
     }
 
     /// For a value before its operator.

@@ -43,7 +43,9 @@ pub(super) fn put_back(
     meaning: &Meaning,
 ) -> Option<PutBack> {
     let tree = TokenTree::of(statement);
-    if !tree.is(0, "DELETE") || NamedTables::of(&tree, tables).count() != 1 {
+    let is_known = tree.is(0, "DELETE") && NamedTables::of(&tree, tables).count() == 1;
+    // With an OR at any depth, it may delete more rows than the values name.
+    if !is_known || (0..tree.nodes.len()).any(|at| tree.is(at, "OR")) {
         return None;
     }
     let [RowOfValues { table, columns: found_by, is_equal: true, .. }] = meaning.rows.as_slice()
@@ -184,10 +186,15 @@ mod tests {
         let one = back("DELETE FROM product WHERE id = $1 AND stock = $2").unwrap();
         assert_eq!(one.choices, [vec![0, 1, 2], vec![0, 1, 2]]);
         assert_eq!(one.found_by, [(0, 0), (1, 1)]);
+        let row = back("DELETE FROM product WHERE (id, stock) = ($1, $2)").unwrap();
+        assert_eq!((row.choices, row.found_by), (one.choices, one.found_by));
         for sql in [
             "DELETE FROM product WHERE id < $1",
             "DELETE FROM product WHERE id = $1 OR stock = $2",
             "DELETE FROM product WHERE id = $1 AND stock > $2",
+            "DELETE FROM product WHERE (id, stock) >= ($1, $2)",
+            "DELETE FROM product WHERE (id, stock) = ($1, $2) OR rating = 1",
+            "DELETE FROM product WHERE (id = $1 AND stock = $2) OR rating = 1",
             "SELECT 1 FROM product WHERE id = $1",
         ] {
             assert!(back(sql).is_none(), "{sql}");
