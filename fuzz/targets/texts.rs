@@ -130,9 +130,10 @@ fn has_none_of_never(dialect: Dialect, sql: &[u8]) {
     let codes = way(&mut SqlLexer::new(dialect), sql);
     let mut words = vec![String::new()];
     for (byte, is_code) in sql.iter().zip(codes) {
-        match is_code && (byte.is_ascii_alphanumeric() || *byte == b'_') {
-            true => words.last_mut().expect("a word").push(byte.to_ascii_uppercase().into()),
-            false => words.push(String::new()),
+        if is_code && (byte.is_ascii_alphanumeric() || *byte == b'_') {
+            words.last_mut().expect("a word").push(byte.to_ascii_uppercase().into())
+        } else {
+            words.push(String::new())
         }
     }
     words.retain(|word| !word.is_empty());
@@ -217,12 +218,11 @@ fn written(records: &Records, delimiter: u8) -> Vec<u8> {
     for record in records {
         for (at, (field, quoted)) in record.iter().enumerate() {
             written.extend((at > 0).then_some(delimiter));
-            match quoted {
-                true => {
-                    let field = text(field).replace('"', "\"\"");
-                    written.extend(format!("\"{field}\"").bytes());
-                }
-                false => written.extend(field),
+            if *quoted {
+                let field = text(field).replace('"', "\"\"");
+                written.extend(format!("\"{field}\"").bytes());
+            } else {
+                written.extend(field)
             }
         }
         written.push(b'\n');

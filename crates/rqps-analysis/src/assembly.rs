@@ -116,9 +116,10 @@ pub(super) fn step_heads<'a>(
     heads.iter_mut().for_each(|head| head.group = head.group_by_facts());
     heads.sort_by(|one, other| {
         let (a, b) = (one.step, other.step);
-        match in_sequence {
-            true => (a.index, &a.name).cmp(&(b.index, &b.name)),
-            false => (one.group, field_order(a)).cmp(&(other.group, field_order(b))),
+        if in_sequence {
+            (a.index, &a.name).cmp(&(b.index, &b.name))
+        } else {
+            (one.group, field_order(a)).cmp(&(other.group, field_order(b)))
         }
     });
     heads

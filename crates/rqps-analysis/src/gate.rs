@@ -272,9 +272,10 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
             }
             if !target.was_carried_out() && !step.is_choice() && comparison.is_for(step, place) {
                 // Authors may leave out a step; that is no failure of the build.
-                let (level, why) = match comparison.is_imported(place) {
-                    true => (Level::Unclear, "is not in the imported files"),
-                    false => (Level::Failure, "was not measured"),
+                let (level, why) = if comparison.is_imported(place) {
+                    (Level::Unclear, "is not in the imported files")
+                } else {
+                    (Level::Failure, "was not measured")
                 };
                 findings.push(plain(level, &target.label, &step.name, why.to_owned()));
             }

@@ -125,9 +125,10 @@ impl Layout {
         // Twice ten to the digits must be told apart in the linear part.
         let linear = (2 * 10u64.pow(digits)).next_power_of_two().trailing_zeros();
         let unit_bits = lowest.ilog2();
-        match unit_bits + linear <= 62 {
-            true => Ok(Layout { unit_bits, half_bits: linear - 1 }),
-            false => Err("its parameters are invalid".to_owned()),
+        if unit_bits + linear <= 62 {
+            Ok(Layout { unit_bits, half_bits: linear - 1 })
+        } else {
+            Err("its parameters are invalid".to_owned())
         }
     }
 

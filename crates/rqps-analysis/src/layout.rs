@@ -126,10 +126,8 @@ pub fn layout_noise(steps: &[LayoutStep]) -> Option<LayoutNoise> {
     }
     let (of_means, error) = (means / df, rest / rest_df);
     let chi = ChiSquared::new(df).ok()?.inverse_cdf(1.0 - CONFIDENCE);
-    let p = match error > 0.0 {
-        true => FisherSnedecor::new(df, rest_df).ok()?.sf(of_means / error),
-        false => 0.0,
-    };
+    let p =
+        if error > 0.0 { FisherSnedecor::new(df, rest_df).ok()?.sf(of_means / error) } else { 0.0 };
     Some(LayoutNoise {
         build_sd: (of_means - error).max(0.0).sqrt(),
         build_sd_upper: (of_means * df / chi - error).max(error).sqrt(),

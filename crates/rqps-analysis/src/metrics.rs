@@ -147,9 +147,10 @@ fn cpu_events(
     let sides = [(usage.server_events, server), (usage.client_events, client)];
     let values = |(events, [instructions, cycles, ipc]): (Option<CpuEvents>, [Metric; 3])| {
         let Some(events) = events else { return Vec::new() };
-        let per_cycle = match events.cycles > 0.0 {
-            true => Ok(events.instructions / events.cycles),
-            false => Err("the CPU counted no cycle".to_owned()),
+        let per_cycle = if events.cycles > 0.0 {
+            Ok(events.instructions / events.cycles)
+        } else {
+            Err("the CPU counted no cycle".to_owned())
         };
         vec![
             (instructions, per_op(process_rate(step, events.instructions))),

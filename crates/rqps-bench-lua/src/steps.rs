@@ -157,9 +157,10 @@ pub fn load_work(workload: &Workload) -> LuaWork {
     let none = LuaShape::default();
     let shape = shape(workload).unwrap_or(&none);
     let script = shape.declared.first().cloned().unwrap_or_default();
-    let commands = match script.commands.contains_key("prepare") {
-        true => vec!["prepare".to_owned()],
-        false => Vec::new(),
+    let commands = if script.commands.contains_key("prepare") {
+        vec!["prepare".to_owned()]
+    } else {
+        Vec::new()
     };
     let others = shape.declared.iter().skip(1);
     let others = others.filter(|other| other.commands.contains_key("prepare"));

@@ -424,9 +424,12 @@ fn with_index(comparison: &Comparison, steps: &[&StepComparison], mut table: Tab
         targets.filter(|(_, target)| !target.samples.is_empty()).map(|(place, _)| (*step, place))
     });
     let cells: Vec<Cell> = measured
-        .map(|(step, place)| match step.parameters.of_one_dbms {
-            true => Cell::text(""),
-            false => Cell::text(first_index(comparison, place).unwrap_or_default()),
+        .map(|(step, place)| {
+            if step.parameters.of_one_dbms {
+                Cell::text("")
+            } else {
+                Cell::text(first_index(comparison, place).unwrap_or_default())
+            }
         })
         .collect();
     let at = table.columns.len() - 1;

@@ -134,11 +134,12 @@ pub(super) fn check_version(dbms: Dbms, asked: &Version) -> Result<(), Reason> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+~".contains(&byte);
     let text = asked.as_str();
     let digit = text.starts_with(|first: char| first.is_ascii_digit());
-    match digit && text.bytes().all(allowed) {
-        true => Ok(()),
-        false => Err(Reason::Build(format!(
+    if digit && text.bytes().all(allowed) {
+        Ok(())
+    } else {
+        Err(Reason::Build(format!(
             "{text:?} is not a version; `rqps builds {dbms}` lists versions"
-        ))),
+        )))
     }
 }
 

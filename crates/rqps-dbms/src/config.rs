@@ -42,10 +42,7 @@ pub fn load_for_own_statements(
     cache_bytes: u64,
 ) -> Result<Config, ConfigError> {
     let (name, text) = find(dbms, name, own)?;
-    let text = match is_shipped_file(dbms, &name, &text) {
-        true => without_planner(&text),
-        false => text,
-    };
+    let text = if is_shipped_file(dbms, &name, &text) { without_planner(&text) } else { text };
     loaded(name, text, dbms, version, cache_bytes)
 }
 

@@ -187,14 +187,15 @@ impl External {
 
     /// What the owner of the login should know: the user's statements see the user's schemas.
     fn warning(&self) -> String {
-        match self.is_visitor() && !self.open_schemas.is_empty() {
-            true => format!(
+        if self.is_visitor() && !self.open_schemas.is_empty() {
+            format!(
                 "; others may make functions and operators in {}, which then run with the rights \
                  of {}",
                 self.open_schemas.join(", "),
                 self.login.user
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         }
     }
 
@@ -245,9 +246,10 @@ impl External {
     /// # Errors
     /// The server does not answer, or refuses.
     pub fn clean_up(&mut self) -> Result<(), DbmsError> {
-        match self.guest.keep || self.is_visitor() {
-            true => Ok(()),
-            false => self.open_claim()?.release(&self.guest.tag, false),
+        if self.guest.keep || self.is_visitor() {
+            Ok(())
+        } else {
+            self.open_claim()?.release(&self.guest.tag, false)
         }
     }
 

@@ -374,9 +374,10 @@ impl Server {
         }
         let has_crashed =
             self.crash_words.is_some_and(|words| log::says(&self.log(), self.log_start, words));
-        let (patience, harder) = match has_crashed {
-            true => (CRASHED_STOP_TIMEOUT, self.on_loss),
-            false => (STOP_TIMEOUT, StopOrder::HARD),
+        let (patience, harder) = if has_crashed {
+            (CRASHED_STOP_TIMEOUT, self.on_loss)
+        } else {
+            (STOP_TIMEOUT, StopOrder::HARD)
         };
         let (status, is_forced) =
             warden.stop_or(signal, patience, harder).map_err(DbmsError::process(doing.clone()))?;

@@ -237,10 +237,7 @@ impl AnswerKeeper {
             Wanted::Nothing => Ok(reply),
             Wanted::Rows(rows) => {
                 rows.clear();
-                match reply.result_set {
-                    true => self.inner.call_rows(call, values, rows),
-                    false => Ok(reply),
-                }
+                if reply.result_set { self.inner.call_rows(call, values, rows) } else { Ok(reply) }
             }
             Wanted::Results(results) => {
                 results.clear();
@@ -336,13 +333,12 @@ impl AnswerKeeper {
                 let warnings = warnings.iter().map(|text| shortened(text.as_bytes())).collect();
                 let record = record(&rows);
                 let order = self.order((read, record.rows), (call, values)).map(Box::new);
-                let repeats = match is_fast {
-                    true => {
-                        let mut again = RowTexts::digesting(RowDigest::default());
-                        self.inner.call_rows(call, values, &mut again)?;
-                        Some(self::record(&again).any_order == record.any_order)
-                    }
-                    false => None,
+                let repeats = if is_fast {
+                    let mut again = RowTexts::digesting(RowDigest::default());
+                    self.inner.call_rows(call, values, &mut again)?;
+                    Some(self::record(&again).any_order == record.any_order)
+                } else {
+                    None
                 };
                 AnswerReply::Rows { rows: record, repeats, order, warnings }
             }

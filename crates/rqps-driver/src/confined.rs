@@ -168,9 +168,10 @@ fn own_script(folder: &Folder, name: &OsStr) -> io::Result<File> {
         .read(true)
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(folder.path().join(name))?;
-    match script.metadata()?.is_file() {
-        true => Ok(script),
-        false => Err(io::Error::other("the script is no regular file")),
+    if script.metadata()?.is_file() {
+        Ok(script)
+    } else {
+        Err(io::Error::other("the script is no regular file"))
     }
 }
 

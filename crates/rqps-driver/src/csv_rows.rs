@@ -31,9 +31,10 @@ pub(super) struct CsvPart {
 pub(super) fn parts(file: &CsvFile, sessions: u32) -> Result<Vec<CsvPart>, String> {
     let fault = |error: std::io::Error| format!("open {}: {error}", file.path.display());
     let bytes = fs::metadata(&file.path).map_err(fault)?.len();
-    let count = match table::is_compressed(&file.path) {
-        true => 1,
-        false => u64::from(sessions).min(bytes / PART).max(1),
+    let count = if table::is_compressed(&file.path) {
+        1
+    } else {
+        u64::from(sessions).min(bytes / PART).max(1)
     };
     let wanted: Vec<u64> = (1..count).map(|part| bytes / count * part).collect();
     let mut places = vec![CsvPlace { byte: 0, line: 1 }];
@@ -65,9 +66,10 @@ pub(super) fn load(
     }
     let column = |name: &String| {
         let identifier = Identifier::plain(dialect, name);
-        match hex.contains(name) {
-            true => FillColumn::binary(identifier),
-            false => FillColumn::text(identifier),
+        if hex.contains(name) {
+            FillColumn::binary(identifier)
+        } else {
+            FillColumn::text(identifier)
         }
     };
     let columns = records.columns.iter().map(column).collect();
@@ -102,10 +104,7 @@ impl CsvRecords {
         if !reader.read(&mut record).map_err(|error| error.to_string())? {
             return Err("it is empty; its first line must name the columns".to_owned());
         }
-        let columns = match file.columns.is_empty() {
-            true => record.texts(),
-            false => file.columns.clone(),
-        };
+        let columns = if file.columns.is_empty() { record.texts() } else { file.columns.clone() };
         if columns.len() != record.len() {
             let (columns, fields) = (columns.len(), record.len());
             return Err(format!("its header has {fields} fields, but `columns` has {columns}"));

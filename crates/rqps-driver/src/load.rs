@@ -132,17 +132,19 @@ fn pretend<W: Write>(
 
 /// Number of connections that fill tables at the same time.
 fn streams(dialect: Dialect, parallel: u32) -> u32 {
-    match dialect.spec().splits_tables {
-        true => parallel.max(affinity::allowed_cpus().len().min(2) as u32),
-        false => parallel,
+    if dialect.spec().splits_tables {
+        parallel.max(affinity::allowed_cpus().len().min(2) as u32)
+    } else {
+        parallel
     }
 }
 
 /// The parts of all tables. Splits tables, where allowed, so that no stream is idle.
 fn fills(request: &DriverRequest, streams: u32) -> Vec<LoadPart> {
-    let ranges = match request.dialect.spec().splits_tables {
-        true => u64::from(streams.div_ceil(request.tables)).min(request.rows),
-        false => 1,
+    let ranges = if request.dialect.spec().splits_tables {
+        u64::from(streams.div_ceil(request.tables)).min(request.rows)
+    } else {
+        1
     };
     let bound = |range: u64| request.rows * range / ranges;
     (1..=request.tables)

@@ -62,9 +62,12 @@ pub(super) fn check(
         _ => made_on_postgres(session)?,
     };
     // The server may read a part of some signs as an operator.
-    let is_called = |name: &str| match name.starts_with(is_of_name) {
-        true => rules.called().any(|called| called == name),
-        false => rules.called().any(|called| called.contains(name)),
+    let is_called = |name: &str| {
+        if name.starts_with(is_of_name) {
+            rules.called().any(|called| called == name)
+        } else {
+            rules.called().any(|called| called.contains(name))
+        }
     };
     let is_type = |name: &str| rules.types().any(|known| known == name);
     let called = made.iter().find(|(name, _)| is_called(name));

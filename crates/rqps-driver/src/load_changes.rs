@@ -126,9 +126,10 @@ pub fn words(load: &FileLoad, dialect: Dialect, changed: &[ChangedRelation]) -> 
     for sql in &load.drop {
         let of_entry = user_text::dropped(dialect, sql).unwrap_or_default();
         let is_routine = of_entry.iter().any(|it| it.kind == RelationKind::Routine);
-        match is_routine || of_entry.is_empty() {
-            true => dropped.push(sql.clone()),
-            false => dropped.extend(of_entry.into_iter().map(|relation| relation.name)),
+        if is_routine || of_entry.is_empty() {
+            dropped.push(sql.clone())
+        } else {
+            dropped.extend(of_entry.into_iter().map(|relation| relation.name))
         }
     }
     let names: Vec<&str> = changed.iter().map(|relation| relation.name.as_str()).collect();
@@ -204,9 +205,10 @@ fn check_place(
     let sql = user_text::place_query(dialect);
     let rows = session.rows(sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
     let own = rows.into_iter().flatten().flatten().next().unwrap_or_default();
-    match own == place {
-        true => Ok(()),
-        false => Err(format!("failed to load: {}", user_text::elsewhere(place, &own))),
+    if own == place {
+        Ok(())
+    } else {
+        Err(format!("failed to load: {}", user_text::elsewhere(place, &own)))
     }
 }
 

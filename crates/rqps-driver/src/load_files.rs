@@ -58,15 +58,12 @@ pub fn load<W: Write>(
         set.map_err(|error| format!("failed to set the character set: {error}"))?;
     }
     for (place, path) in task.schema.iter().enumerate() {
-        match sql_file::is_database(path)? {
-            true => {
-                let watch = FileWatch::over(path);
-                sql_file::copy_database(path, &request.endpoint, place == 0)?;
-                link.say(&DriverEvent::LoadedFile(watch.loaded(0)))?;
-            }
-            false => {
-                rows += execute((path, rules.as_mut(), task), request.dialect, connector, link)?
-            }
+        if sql_file::is_database(path)? {
+            let watch = FileWatch::over(path);
+            sql_file::copy_database(path, &request.endpoint, place == 0)?;
+            link.say(&DriverEvent::LoadedFile(watch.loaded(0)))?;
+        } else {
+            rows += execute((path, rules.as_mut(), task), request.dialect, connector, link)?
         }
     }
     rows += load_data(request, task, connector, link)?;
@@ -370,9 +367,10 @@ fn send(
                 return Err(StatementFault::Skipped(format!("left out: {}", shortened(sql))));
             }
             DumpedStatement::NamesDatabase => {
-                return Err(match load_changes::names_another(sql, task) {
-                    false => StatementFault::Skipped(format!("left out: {}", shortened(sql))),
-                    true => StatementFault::Fatal(load_changes::another_database(sql)),
+                return Err(if load_changes::names_another(sql, task) {
+                    StatementFault::Fatal(load_changes::another_database(sql))
+                } else {
+                    StatementFault::Skipped(format!("left out: {}", shortened(sql)))
                 });
             }
         }

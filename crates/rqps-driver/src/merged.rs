@@ -41,10 +41,7 @@ pub fn interval(parts: &[StepInterval]) -> Result<StepInterval, String> {
 
 /// A quantile of latencies, microseconds; 0 without any.
 fn microseconds(latencies: &Histogram<u64>, quantile: f64) -> f64 {
-    match latencies.is_empty() {
-        true => 0.0,
-        false => latencies.value_at_quantile(quantile) as f64 / 1e3,
-    }
+    if latencies.is_empty() { 0.0 } else { latencies.value_at_quantile(quantile) as f64 / 1e3 }
 }
 
 /// The sums of all columns, and the quantiles of each role over all hosts.
@@ -170,9 +167,10 @@ fn role(parts: &[&Role]) -> Result<Role, String> {
 }
 
 fn service(parts: &[&str]) -> Result<Option<String>, String> {
-    match parts.is_empty() {
-        true => Ok(None),
-        false => Ok(Some(text_of(Some(&histogram(parts.iter().copied())?)))),
+    if parts.is_empty() {
+        Ok(None)
+    } else {
+        Ok(Some(text_of(Some(&histogram(parts.iter().copied())?))))
     }
 }
 

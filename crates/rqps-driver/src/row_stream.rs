@@ -109,12 +109,11 @@ impl TableFill<'_> {
     fn load_statement(&self) -> String {
         let (mut fields, mut sets) = (Vec::new(), Vec::new());
         for (index, FillColumn { name, is_binary }) in self.columns.iter().enumerate() {
-            match is_binary {
-                false => fields.push(name.to_string()),
-                true => {
-                    fields.push(format!("@rqps_{index}"));
-                    sets.push(format!("{name} = UNHEX(@rqps_{index})"));
-                }
+            if *is_binary {
+                fields.push(format!("@rqps_{index}"));
+                sets.push(format!("{name} = UNHEX(@rqps_{index})"));
+            } else {
+                fields.push(name.to_string())
             }
         }
         let set = if sets.is_empty() { "" } else { " SET " };

@@ -58,11 +58,12 @@ impl SqlFile {
                     .to_owned(),
             );
         }
-        match begin.starts_with(b"PGDMP") {
-            true => Err("it is in pg_dump's custom format\nhint: make SQL of it with \
+        if begin.starts_with(b"PGDMP") {
+            Err("it is in pg_dump's custom format\nhint: make SQL of it with \
                          `pg_restore -f shop.sql FILE`"
-                .to_owned()),
-            false => Ok(()),
+                .to_owned())
+        } else {
+            Ok(())
         }
     }
 
@@ -76,9 +77,10 @@ impl SqlFile {
             self.line.clear();
             let length = bounded::line(&mut self.input, &mut self.line, bounded::STATEMENT_MAX);
             is_at_end = length.map_err(|error| error.to_string())? == 0;
-            let split = match is_at_end {
-                true => self.splitter.end(&mut self.chunks),
-                false => self.splitter.take(&self.line, &mut self.chunks),
+            let split = if is_at_end {
+                self.splitter.end(&mut self.chunks)
+            } else {
+                self.splitter.take(&self.line, &mut self.chunks)
             };
             split.map_err(|error| error.to_string())?;
             if self.splitter.pending() as u64 > bounded::STATEMENT_MAX {

@@ -292,9 +292,10 @@ impl SqliteConnection {
             // SAFETY: a live statement with that column; the name is copied before another call.
             unsafe {
                 let name = (functions.sqlite3_column_name)(prepared.handle, column);
-                match name.is_null() {
-                    true => String::new(),
-                    false => CStr::from_ptr(name).to_string_lossy().into_owned(),
+                if name.is_null() {
+                    String::new()
+                } else {
+                    CStr::from_ptr(name).to_string_lossy().into_owned()
                 }
             }
         };

@@ -173,12 +173,13 @@ impl Folder {
     /// That.
     pub fn check_own(&self) -> io::Result<()> {
         let (owner, own) = (self.facts()?.uid(), rustix::process::geteuid().as_raw());
-        match owner == own {
-            true => Ok(()),
-            false => Err(io::Error::new(
+        if owner == own {
+            Ok(())
+        } else {
+            Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!("user {owner} owns it, and rqps runs as user {own}"),
-            )),
+            ))
         }
     }
 
@@ -239,9 +240,10 @@ impl Folder {
         let file = File::from(self.at(name, flags, Mode::empty())?);
         let facts = file.metadata()?;
         let is_own = facts.uid() == rustix::process::geteuid().as_raw();
-        match facts.is_file() && is_own && facts.nlink() == 1 {
-            true => Ok(file),
-            false => Err(io::Error::other("it is no file of this user with one name")),
+        if facts.is_file() && is_own && facts.nlink() == 1 {
+            Ok(file)
+        } else {
+            Err(io::Error::other("it is no file of this user with one name"))
         }
     }
 
@@ -260,12 +262,10 @@ impl Folder {
         // A pipe would block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(self.at(name, flags, Mode::empty())?);
-        match file.metadata()?.is_file() {
-            true => Ok(file),
-            false => Err(io::Error::other(format!(
-                "{} is no regular file",
-                self.path.join(name).display()
-            ))),
+        if file.metadata()?.is_file() {
+            Ok(file)
+        } else {
+            Err(io::Error::other(format!("{} is no regular file", self.path.join(name).display())))
         }
     }
 
@@ -331,9 +331,10 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             above => above?,
         };
-        match above.unlink(name)? {
-            true => Ok(()),
-            false => Err(io::Error::other(format!("{} is a folder", path.display()))),
+        if above.unlink(name)? {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!("{} is a folder", path.display())))
         }
     }
 
@@ -456,9 +457,10 @@ impl FreshFolder {
     pub fn take(path: &Path, mode: u32) -> io::Result<FreshFolder> {
         let (above, name) = Folder::made_above(path)?;
         let folder = above.make_or_find(name, mode)?;
-        match folder.entries()?.is_empty() {
-            true => Ok(FreshFolder { folder }),
-            false => Err(io::ErrorKind::DirectoryNotEmpty.into()),
+        if folder.entries()?.is_empty() {
+            Ok(FreshFolder { folder })
+        } else {
+            Err(io::ErrorKind::DirectoryNotEmpty.into())
         }
     }
 

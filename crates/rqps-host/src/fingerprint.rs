@@ -121,9 +121,10 @@ impl Fingerprint {
     /// Somebody has; the text names the first file.
     pub fn check(&self) -> Result<(), String> {
         let gone = |path: &Path| format!("{}: it was changed after it was allowed", path.display());
-        let now = match self.path.is_dir() {
-            true => files(&self.path, self.keeps_links).map_err(|_| gone(&self.path))?,
-            false => vec![self.path.clone()],
+        let now = if self.path.is_dir() {
+            files(&self.path, self.keeps_links).map_err(|_| gone(&self.path))?
+        } else {
+            vec![self.path.clone()]
         };
         if now.len() != self.marks.len() {
             return Err(gone(&self.path));
@@ -160,9 +161,10 @@ fn hash_into(sum: &mut Sha256, path: &Path, file: io::Result<File>) -> io::Resul
         }
         sum.update(piece.get(..length).unwrap_or_default());
     }
-    match Mark::of(&file.metadata()?) == before {
-        true => Ok(before),
-        false => Err(wrong("it changes while rqps reads it")),
+    if Mark::of(&file.metadata()?) == before {
+        Ok(before)
+    } else {
+        Err(wrong("it changes while rqps reads it"))
     }
 }
 

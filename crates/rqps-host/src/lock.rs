@@ -216,9 +216,10 @@ fn open(path: &Path) -> io::Result<(File, bool)> {
     };
     let facts = file.metadata()?;
     // With a second name it may be any file of ours, which somebody else has put here.
-    match facts.is_file() && facts.nlink() <= 1 {
-        true => Ok((file, writable)),
-        false => Err(io::Error::other("it is not a regular file with one name")),
+    if facts.is_file() && facts.nlink() <= 1 {
+        Ok((file, writable))
+    } else {
+        Err(io::Error::other("it is not a regular file with one name"))
     }
 }
 

@@ -194,9 +194,10 @@ fn read_key(folder: &Folder) -> io::Result<Option<String>> {
     let mut key = String::new();
     Read::by_ref(&mut file).take(LENGTH as u64 + 1).read_to_string(&mut key)?;
     let is_private = file.metadata()?.mode() & 0o077 == 0;
-    match key.len() == LENGTH && is_private {
-        true => Ok(Some(key)),
-        false => Err(io::Error::other("the key is no key, or others can read it")),
+    if key.len() == LENGTH && is_private {
+        Ok(Some(key))
+    } else {
+        Err(io::Error::other("the key is no key, or others can read it"))
     }
 }
 

@@ -115,9 +115,10 @@ impl Perf {
         command.args(words);
         let said =
             command_output::run(command).map_err(|error| self.broken(doing, error.to_string()))?;
-        match said.success() {
-            true => Ok(said.output),
-            false => Err(self.broken(doing, first_words(&said.errors, &said.status.to_string()))),
+        if said.success() {
+            Ok(said.output)
+        } else {
+            Err(self.broken(doing, first_words(&said.errors, &said.status.to_string())))
         }
     }
 
@@ -282,9 +283,10 @@ impl Recorded {
         }
         let status = child.wait().map_err(|error| broken(error.to_string()))?;
         let said = joined(errors);
-        match status.success() {
-            true => Ok(script.end()),
-            false => Err(broken(first_words(&said, &status.to_string()))),
+        if status.success() {
+            Ok(script.end())
+        } else {
+            Err(broken(first_words(&said, &status.to_string())))
         }
     }
 

@@ -103,10 +103,7 @@ impl ScriptReader {
             self.stacks.nameless += 1;
         }
         let names: Vec<&str> = frames.iter().rev().map(|(name, _)| name.as_str()).collect();
-        let folded = match names.is_empty() {
-            true => "(no stack)".to_owned(),
-            false => names.join(";"),
-        };
+        let folded = if names.is_empty() { "(no stack)".to_owned() } else { names.join(";") };
         *self.stacks.folded.entry(folded).or_default() += 1;
     }
 }

@@ -35,9 +35,10 @@ const FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed()
 
 fn checked(file: File, names_most: u64) -> io::Result<File> {
     let facts = file.metadata()?;
-    match facts.is_file() && facts.nlink() <= names_most {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no plain file, or has another name elsewhere")),
+    if facts.is_file() && facts.nlink() <= names_most {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is no plain file, or has another name elsewhere"))
     }
 }
 

@@ -27,13 +27,12 @@ impl PrivateFolder {
     fn made(path: &Path, user: Option<Identity>) -> io::Result<PrivateFolder> {
         let parent = path.parent().unwrap_or(Path::new("/"));
         // The user of the folder cannot put another in its place: that is in this one's hands.
-        let made_above = match parent.exists() {
-            true => None,
-            false => {
-                let (place, name) = Folder::above(parent)?;
-                place.make(name, 0o711)?;
-                Some((place, name.to_owned()))
-            }
+        let made_above = if parent.exists() {
+            None
+        } else {
+            let (place, name) = Folder::above(parent)?;
+            place.make(name, 0o711)?;
+            Some((place, name.to_owned()))
         };
         let (mut above, name) = Folder::above(path)?;
         if let Some((place, name)) = &made_above {

@@ -276,9 +276,10 @@ impl Callgrind {
         let patience = self.programs.patience / ORDER_SHARE;
         let said = command_output::run_with(command, Stdio::null(), patience)
             .map_err(|error| fault(format!("{}: {error}", self.programs.vgdb.display())))?;
-        match said.success() {
-            true => Ok(said.said()),
-            false => Err(fault(said.said().trim().replace('\n', "; "))),
+        if said.success() {
+            Ok(said.said())
+        } else {
+            Err(fault(said.said().trim().replace('\n', "; ")))
         }
     }
 }

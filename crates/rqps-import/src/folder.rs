@@ -50,9 +50,10 @@ pub fn write(
     let there = out.exists();
     let id = std::process::id();
     let name = out.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = match there {
-        true => out.join(format!(".import.{id}.partial")),
-        false => out.with_file_name(format!(".{name}.{id}.partial")),
+    let temporary = if there {
+        out.join(format!(".import.{id}.partial"))
+    } else {
+        out.with_file_name(format!(".{name}.{id}.partial"))
     };
     if let Some(above) = temporary.parent().filter(|above| !above.as_os_str().is_empty()) {
         fs::create_dir_all(above).map_err(ResultsError::io("create", above))?;

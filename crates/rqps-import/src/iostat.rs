@@ -111,9 +111,10 @@ pub fn parse(text: &Text) -> Result<IostatFile, ImportError> {
             file.devices.entry(device).or_default().push(sample);
         }
     }
-    match file.devices.is_empty() {
-        true => Err(text.cut_short("the first device of iostat")),
-        false => Ok(file),
+    if file.devices.is_empty() {
+        Err(text.cut_short("the first device of iostat"))
+    } else {
+        Ok(file)
     }
 }
 

@@ -214,10 +214,7 @@ pub struct StepKind {
 /// Takes a value that no earlier file gave. Returns the one that the step has, and what this one was
 /// good for.
 pub(crate) fn take(step: &mut StepRecord, metric: Metric, value: f64) -> (f64, Kept) {
-    let kept = match step.outcome.extra.contains_key(&metric) {
-        true => Kept::Compared,
-        false => Kept::Metric,
-    };
+    let kept = if step.outcome.extra.contains_key(&metric) { Kept::Compared } else { Kept::Metric };
     (*step.outcome.extra.entry(metric).or_insert(value), kept)
 }
 

@@ -55,9 +55,10 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
 
 fn take(text: &Text, named: &Named, published: &mut Published) -> Result<(), ImportError> {
     text.at_most(RATES_MAX)?;
-    let points = match text.first().trim_start().starts_with(['[', '{']) {
-        true => of_json(text)?,
-        false => of_csv(text)?,
+    let points = if text.first().trim_start().starts_with(['[', '{']) {
+        of_json(text)?
+    } else {
+        of_csv(text)?
     };
     let stem = text.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
     published.cells.read(text.path(), points.len());

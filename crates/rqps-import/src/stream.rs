@@ -110,10 +110,7 @@ pub(crate) fn read(path: &Path) -> Result<Lines, ImportError> {
     }
     let packed = begin.starts_with(&GZIP);
     let file = BufReader::new(begin.chain(file));
-    match packed {
-        true => read_from(path, MultiGzDecoder::new(file)),
-        false => read_from(path, file),
-    }
+    if packed { read_from(path, MultiGzDecoder::new(file)) } else { read_from(path, file) }
 }
 
 /// True if the last line of a plain file has an end, and for what cannot be read again; false where

@@ -86,15 +86,14 @@ impl Text {
 
     /// Refuses what is larger than any table of its form: each cell may become a record of its own.
     pub fn at_most(&self, words: usize) -> Result<(), ImportError> {
-        match self.lines.words > words {
-            true => {
-                let why = format!(
-                    "it has {} words, but a table of this form can have at most {words}: split it",
-                    self.lines.words
-                );
-                Err(ImportError::foreign(&self.path, why))
-            }
-            false => Ok(()),
+        if self.lines.words > words {
+            let why = format!(
+                "it has {} words, but a table of this form can have at most {words}: split it",
+                self.lines.words
+            );
+            Err(ImportError::foreign(&self.path, why))
+        } else {
+            Ok(())
         }
     }
 

@@ -36,12 +36,11 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// It cannot be opened, or is a pipe, a device or a folder.
 pub fn plain(path: &Path) -> io::Result<File> {
     let file = open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => {
-            let why = "it is no plain file; write its content into one";
-            Err(io::Error::new(ErrorKind::InvalidInput, why))
-        }
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        let why = "it is no plain file; write its content into one";
+        Err(io::Error::new(ErrorKind::InvalidInput, why))
     }
 }
 

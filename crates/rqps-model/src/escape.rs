@@ -217,9 +217,10 @@ pub fn csv(text: &str, guarded: bool) -> Cow<'_, str> {
     let text = line(text);
     let is_guarded = is_command(&text) || (guarded && is_formula);
     let text = if is_guarded { Cow::Owned(format!("'{text}")) } else { text };
-    match text.contains([',', '"']) {
-        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
-        false => text,
+    if text.contains([',', '"']) {
+        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
+    } else {
+        text
     }
 }
 

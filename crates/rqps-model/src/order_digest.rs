@@ -139,9 +139,10 @@ impl OrderDigest {
         let whole = OrderRecord {
             in_order: hex(self.in_order),
             inner: hex(self.inner),
-            is_tied: match self.record.skips {
-                true => None,
-                false => self.record.is_tied.or(self.sees_end.then_some(false)),
+            is_tied: if self.record.skips {
+                None
+            } else {
+                self.record.is_tied.or(self.sees_end.then_some(false))
             },
             ..self.record.clone()
         };

@@ -97,9 +97,8 @@ impl Literal {
 impl TableName {
     /// The name as SQL: its quotes are those of the dialect.
     pub fn identifier(&self, dialect: Dialect) -> Identifier {
-        let part = |part: &NamePart| match part.quoted {
-            true => Identifier::quoted(dialect, &part.text).0,
-            false => part.text.clone(),
+        let part = |part: &NamePart| {
+            if part.quoted { Identifier::quoted(dialect, &part.text).0 } else { part.text.clone() }
         };
         let parts: Vec<String> = self.parts.iter().map(part).collect();
         Identifier(parts.join("."))
@@ -108,9 +107,8 @@ impl TableName {
     /// The parts as the server stores them: Postgres folds the case of a name without quotes.
     pub fn folded(&self, dialect: Dialect) -> Vec<String> {
         let folds = dialect == Dialect::Postgres;
-        let part = |part: &NamePart| match folds && !part.quoted {
-            true => part.text.to_ascii_lowercase(),
-            false => part.text.clone(),
+        let part = |part: &NamePart| {
+            if folds && !part.quoted { part.text.to_ascii_lowercase() } else { part.text.clone() }
         };
         self.parts.iter().map(part).collect()
     }
@@ -122,11 +120,10 @@ impl TryFrom<String> for PlainName {
     fn try_from(text: String) -> Result<PlainName, String> {
         let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let begins = text.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
-        match begins && text.chars().all(is_of_name) && text.len() <= LONGEST {
-            true => Ok(PlainName(text)),
-            false => {
-                Err(format!("`{}` is no name of letters, digits and `_`", text.escape_debug()))
-            }
+        if begins && text.chars().all(is_of_name) && text.len() <= LONGEST {
+            Ok(PlainName(text))
+        } else {
+            Err(format!("`{}` is no name of letters, digits and `_`", text.escape_debug()))
         }
     }
 }

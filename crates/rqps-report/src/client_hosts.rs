@@ -33,9 +33,10 @@ pub(super) fn line(comparison: &Comparison, clients: &HostsOfClients) -> String 
     let mut targets = comparison.steps.iter().flat_map(|step| &step.targets);
     let takes_turns = targets
         .any(|target| target.samples.iter().any(|sample| sample.record.outcome.turns.is_some()));
-    let how = match takes_turns {
-        true => "drivers pass turns on there, and waiting servers run on",
-        false => "whole steps alternate",
+    let how = if takes_turns {
+        "drivers pass turns on there, and waiting servers run on"
+    } else {
+        "whole steps alternate"
     };
     let mut line = format!("{hosts} by TCP; {how}");
     if let Some(bound) = largest(records(comparison), |record| record.clock_bound_ms) {

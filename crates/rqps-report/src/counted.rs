@@ -192,11 +192,12 @@ fn alone(comparison: &Comparison) -> Block {
         cells.chain([Cell::text(step.name.clone())]).collect()
     });
     let rows = rows.collect();
-    let columns = counts.iter().map(|count| match *count == CLIENT {
-        true => {
+    let columns = counts.iter().map(|count| {
+        if *count == CLIENT {
             Column::numbers(comparison.baseline.clone()).with_legend("instructions per operation")
+        } else {
+            Column::numbers(count.metric.name()).with_legend(count.of)
         }
-        false => Column::numbers(count.metric.name()).with_legend(count.of),
     });
     let columns = columns.chain([Column::of_row("step")]).collect();
     Block::Table(Table { caption: String::new(), columns, rows })

@@ -151,12 +151,11 @@ fn without_cpu_events(step: &StepComparison) -> String {
 fn honesty(counted: Option<&StepComparison>, samples: &str) -> String {
     let is_counted =
         counted.is_some_and(|step| step.targets.iter().any(|target| target.counted.is_some()));
-    let instructions = match is_counted {
-        true => {
-            "Counted instructions are those of user space for one client, without the kernel, \
+    let instructions = if is_counted {
+        "Counted instructions are those of user space for one client, without the kernel, \
              waiting and caches."
-        }
-        false => "Its instructions were not counted (`--count`).",
+    } else {
+        "Its instructions were not counted (`--count`)."
     };
     format!(
         "What differs together with a rate may be its cause; nothing here proves it. \
@@ -190,9 +189,10 @@ fn plans(step: &StepComparison) -> Vec<Block> {
         target.samples.first().is_some_and(|sample| !sample.record.outcome.plans.is_empty())
     };
     if folds.is_empty() {
-        let text = match step.targets.iter().all(is_kept) {
-            true => "The query plans have the same shape.",
-            false => "The query plans of all targets are not known.",
+        let text = if step.targets.iter().all(is_kept) {
+            "The query plans have the same shape."
+        } else {
+            "The query plans of all targets are not known."
         };
         return vec![Block::Paragraph(text.to_owned())];
     }
@@ -243,9 +243,10 @@ fn other_work(targets: &[TargetResult], counters: &[Vec<MovedCounter>]) -> Vec<B
         let found: Vec<String> = moved.iter().filter(far).map(spell).collect();
         if !found.is_empty() && plans(target).as_ref() == Some(&baseline) {
             let analyzed = analyzed(&targets[0], target);
-            let hint = match analyzed.is_empty() {
-                true => "EXPLAIN (ANALYZE, BUFFERS) of the statement on both servers shows where.",
-                false => "EXPLAIN (ANALYZE, BUFFERS) after the load:",
+            let hint = if analyzed.is_empty() {
+                "EXPLAIN (ANALYZE, BUFFERS) of the statement on both servers shows where."
+            } else {
+                "EXPLAIN (ANALYZE, BUFFERS) after the load:"
             };
             blocks.push(Block::Paragraph(format!(
                 "{} does other work with the same plans. Per operation: {}. {hint}",
@@ -288,9 +289,10 @@ fn analyzed(baseline: &TargetResult, target: &TargetResult) -> Vec<Block> {
 fn counters(label: &str, moved: &[MovedCounter]) -> Option<Block> {
     let number = |value: f64| Cell::number(value, Digits::Significant(4), "1/op");
     let row = |it: &MovedCounter| {
-        let ratio = match it.baseline > 0.0 {
-            true => Cell::number(it.target / it.baseline, Digits::Fixed(2), "ratio"),
-            false => Cell::missing("the baseline has none"),
+        let ratio = if it.baseline > 0.0 {
+            Cell::number(it.target / it.baseline, Digits::Fixed(2), "ratio")
+        } else {
+            Cell::missing("the baseline has none")
         };
         vec![number(it.baseline), number(it.target), ratio, Cell::text(it.name.clone())]
     };

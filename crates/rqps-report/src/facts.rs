@@ -163,9 +163,10 @@ fn imported_workload_line(workload: &Workload) -> String {
     ];
     let known = known.iter().filter(|(number, _)| *number > 0.0);
     let mut parts: Vec<String> = known.map(|(number, what)| format!("{number} {what}")).collect();
-    parts.push(match parts.is_empty() {
-        true => "not in the imported files".to_owned(),
-        false => "the imported files have no more".to_owned(),
+    parts.push(if parts.is_empty() {
+        "not in the imported files".to_owned()
+    } else {
+        "the imported files have no more".to_owned()
     });
     parts.join(", ")
 }
@@ -177,10 +178,8 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
         Pace::Open { events_per_second } => format!("open pace at {events_per_second} events/s"),
     };
     if let Some(statements) = workload.counted_statements {
-        let simulated = match workload.simulated_caches {
-            true => ", caches and branches simulated",
-            false => "",
-        };
+        let simulated =
+            if workload.simulated_caches { ", caches and branches simulated" } else { "" };
         return format!(
             "{data}, 1 client, {statements} statements of each step counted under \
              valgrind{simulated}"
@@ -240,9 +239,10 @@ fn settings_line(dbms: Dbms, config: &Config) -> String {
         parts.push(format!("{} more in the section Settings", count - parts.len()));
     }
     let parts = parts.join(", ");
-    let planner = match lines().any(|line| PLANNER.contains(&name(line).as_str())) {
-        true => "",
-        false => "; the planner is as the build has it",
+    let planner = if lines().any(|line| PLANNER.contains(&name(line).as_str())) {
+        ""
+    } else {
+        "; the planner is as the build has it"
     };
     format!("{dbms}, config {}: {parts}{planner}", config.name)
 }

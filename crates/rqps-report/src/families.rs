@@ -89,9 +89,10 @@ pub(super) fn merged(parts: &[FamilyReport], documents: Vec<Document>) -> Docume
     let mut sections = vec![ratios(parts)];
     for (part, document) in parts.iter().zip(documents) {
         sections.extend(document.sections.into_iter().map(|section| {
-            let heading = match section.heading.is_empty() {
-                true => format!("{}: summary", part.family),
-                false => format!("{}: {}", part.family, section.heading),
+            let heading = if section.heading.is_empty() {
+                format!("{}: summary", part.family)
+            } else {
+                format!("{}: {}", part.family, section.heading)
             };
             Section { heading, ..section }
         }));
@@ -111,9 +112,10 @@ fn ratios(parts: &[FamilyReport]) -> Section {
         RatioColumn::Ratio { label, baseline } => format!("{head} : {label} / {baseline}"),
     });
     let legend = legend.collect();
-    let metric = match parts.iter().all(|part| is_counted(part.comparison)) {
-        true => Metric::InstructionsPerOp,
-        false => Metric::Rate,
+    let metric = if parts.iter().all(|part| is_counted(part.comparison)) {
+        Metric::InstructionsPerOp
+    } else {
+        Metric::Rate
     };
     let mut blocks = vec![Block::Lines(legend)];
     let groups: BTreeSet<Group> =

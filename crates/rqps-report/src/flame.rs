@@ -76,9 +76,10 @@ pub(super) fn of_target(baseline: &str, step: &str, target: &TargetResult) -> Op
 /// The change of a function that was shown to differ: of its own time, or if that was not shown to,
 /// with those that it calls.
 fn of_function(it: &SampledFunction) -> f64 {
-    let (before, after) = match it.q_own.is_some_and(|q| q <= it.q_inclusive.unwrap_or(1.0)) {
-        true => (it.baseline.own, it.target.own),
-        false => (it.baseline.inclusive, it.target.inclusive),
+    let (before, after) = if it.q_own.is_some_and(|q| q <= it.q_inclusive.unwrap_or(1.0)) {
+        (it.baseline.own, it.target.own)
+    } else {
+        (it.baseline.inclusive, it.target.inclusive)
     };
     match (before > 0.0, after > 0.0) {
         (true, true) => (after / before).log2().clamp(-1.0, 1.0),

@@ -47,10 +47,11 @@ fn what(finding: &Finding) -> String {
     if finding.metric.is_some() {
         parts.push(format!("n={}", finding.pairs));
     }
-    parts.extend(finding.holm.map(|p| match p < 0.0001 {
-        true => "holm<0.0001".to_owned(),
-        false => format!("holm={p:.4}"),
-    }));
+    parts.extend(
+        finding
+            .holm
+            .map(|p| if p < 0.0001 { "holm<0.0001".to_owned() } else { format!("holm={p:.4}") }),
+    );
     parts.join(" ")
 }
 
@@ -184,9 +185,10 @@ fn junit(assessment: &Assessment) -> String {
         );
     }
     let sentence = escape::xml(&assessment.sentence);
-    let inside = match whole_fails {
-        true => format!("<failure message=\"{sentence}\"/>"),
-        false => format!("<system-out>{sentence}</system-out>"),
+    let inside = if whole_fails {
+        format!("<failure message=\"{sentence}\"/>")
+    } else {
+        format!("<system-out>{sentence}</system-out>")
     };
     let _ = writeln!(text, "<testcase classname=\"rqps\" name=\"gate\">{inside}</testcase>");
     text.push_str("</testsuite>\n</testsuites>\n");

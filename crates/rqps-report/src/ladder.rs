@@ -45,9 +45,10 @@ pub(super) fn heads<'a>(names: impl Iterator<Item = &'a str>, row: usize) -> Hea
     let width: usize = names.iter().map(|name| name.chars().count().max(RATIO_WIDTH) + GAP).sum();
     let distinct = names.iter().collect::<BTreeSet<_>>().len() == names.len();
     let numbered = !distinct || row + width > WIDTH;
-    let names = match numbered {
-        true => (1..=names.len()).map(|place| format!("v{place}")).collect(),
-        false => names.into_iter().map(str::to_owned).collect(),
+    let names = if numbered {
+        (1..=names.len()).map(|place| format!("v{place}")).collect()
+    } else {
+        names.into_iter().map(str::to_owned).collect()
     };
     Heads { names, numbered }
 }
@@ -96,9 +97,12 @@ impl NarrowTables<'_> {
         columns.extend(heads.names.iter().map(Column::numbers));
         columns[1].metric = Some(self.metric);
         let legend = heads.names.iter().zip(names).zip(&comparison.targets);
-        let legend = legend.map(|((head, name), facts)| match facts.label == name {
-            true => format!("{head} : {name}"),
-            false => format!("{head} : {name}, {}", facts.label),
+        let legend = legend.map(|((head, name), facts)| {
+            if facts.label == name {
+                format!("{head} : {name}")
+            } else {
+                format!("{head} : {name}, {}", facts.label)
+            }
         });
         let legend = heads.numbered.then(|| Block::Lines(legend.collect()));
         let table = |(caption, steps): &StepRows<'_>| {

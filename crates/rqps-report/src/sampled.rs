@@ -149,9 +149,10 @@ fn ways_out(all: &[&ProfileFacts]) -> String {
 /// `A: 81,000, 0.2 % without a symbol, 3.1 % of stacks broken (frame pointers)`.
 fn facts(label: &str, facts: &ProfileFacts) -> String {
     let percent = |samples: u64| format!("{:.1} %", 100.0 * facts.share(samples));
-    let how = match facts.call_graphs.contains(&CallGraph::Dwarf) {
-        true => CallGraph::Dwarf,
-        false => CallGraph::FramePointers,
+    let how = if facts.call_graphs.contains(&CallGraph::Dwarf) {
+        CallGraph::Dwarf
+    } else {
+        CallGraph::FramePointers
     };
     let lost = match facts.lost {
         0 => String::new(),

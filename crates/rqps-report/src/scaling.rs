@@ -35,9 +35,10 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         let caption = if folds { String::new() } else { (*name).to_owned() };
         let mut own = vec![Block::Table(Table { caption, ..table(comparison, counts) })];
         own.extend(charts(comparison, name, counts).into_iter().map(Block::Chart));
-        match folds {
-            true => blocks.push(Block::Fold(Fold { summary: (*name).to_owned(), blocks: own })),
-            false => blocks.extend(own),
+        if folds {
+            blocks.push(Block::Fold(Fold { summary: (*name).to_owned(), blocks: own }))
+        } else {
+            blocks.extend(own)
         }
     }
     (!families.is_empty()).then(|| Section {

@@ -76,9 +76,10 @@ pub(super) fn differing(labels: &[&str], parsed: &[BTreeMap<String, String>]) ->
             rows.push([name.clone(), value.clone(), labels.join(", ")].map(Cell::text).to_vec());
         }
     }
-    let heads: Vec<&str> = match labels.len() <= SIDE_BY_SIDE_MAX {
-        true => ["setting"].into_iter().chain(labels.iter().copied()).collect(),
-        false => vec!["setting", "value", "targets"],
+    let heads: Vec<&str> = if labels.len() <= SIDE_BY_SIDE_MAX {
+        ["setting"].into_iter().chain(labels.iter().copied()).collect()
+    } else {
+        vec!["setting", "value", "targets"]
     };
     let columns = heads.into_iter().map(Column::words).collect();
     let caption = "Different settings".to_owned();

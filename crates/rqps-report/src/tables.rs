@@ -216,9 +216,10 @@ pub fn summary(comparison: &Comparison) -> Option<Section> {
                 Some(number) => ratio(number, digits),
                 None => Cell::missing("needs more than one positive ratio"),
             };
-            let steps = match summary.n == group.steps {
-                true => summary.n.to_string(),
-                false => format!("{} of {}", summary.n, group.steps),
+            let steps = if summary.n == group.steps {
+                summary.n.to_string()
+            } else {
+                format!("{} of {}", summary.n, group.steps)
             };
             rows.push(vec![
                 Cell::text(group.group.name()),
@@ -268,16 +269,20 @@ pub fn efficiency(comparison: &Comparison) -> Option<Section> {
 /// rate is known, which is in the tables of rates.
 pub fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let metrics = efficiency_metrics();
-    let cell = |target: &TargetResult, metric: Metric, is_relative: bool| match is_relative {
-        true => without_interval(relative(target, metric, Digits::Ratio)),
-        false => absolute(target, metric, metric.digits(), ""),
+    let cell = |target: &TargetResult, metric: Metric, is_relative: bool| {
+        if is_relative {
+            without_interval(relative(target, metric, Digits::Ratio))
+        } else {
+            absolute(target, metric, metric.digits(), "")
+        }
     };
     let rows = |is_relative: bool| -> Vec<Vec<Cell>> {
         let mut rows = Vec::new();
         for target in &step.targets {
-            let has_any = match is_relative {
-                true => metrics.iter().any(|metric| target.relative(*metric).is_some()),
-                false => target.was_carried_out(),
+            let has_any = if is_relative {
+                metrics.iter().any(|metric| target.relative(*metric).is_some())
+            } else {
+                target.was_carried_out()
             };
             let mut cells: Vec<Cell> =
                 metrics.iter().map(|metric| cell(target, *metric, is_relative)).collect();
@@ -402,9 +407,10 @@ pub fn load(comparison: &Comparison) -> Option<Section> {
                 whole(load.rows as f64, "rows"),
                 Cell::number(load.load_seconds, Digits::Fixed(1), "s"),
                 Cell::number(load.index_seconds, Digits::Fixed(1), "s"),
-                match seconds > 0.0 {
-                    true => whole(load.rows as f64 / seconds, "ips"),
-                    false => Cell::missing("no time spent"),
+                if seconds > 0.0 {
+                    whole(load.rows as f64 / seconds, "ips")
+                } else {
+                    Cell::missing("no time spent")
                 },
                 match load.data_bytes {
                     Some(bytes) => whole(bytes as f64 / f64::from(1u32 << 20), "MiB"),

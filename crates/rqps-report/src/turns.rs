@@ -93,9 +93,10 @@ pub(super) fn line(comparison: &Comparison) -> Option<String> {
     });
     let (least, most) =
         slices.fold((f64::INFINITY, 0.0f64), |(least, most), ms| (least.min(ms), most.max(ms)));
-    let length = match most - least < 0.5 {
-        true => format!("{least:.0} ms"),
-        false => format!("{least:.0} to {most:.0} ms"),
+    let length = if most - least < 0.5 {
+        format!("{least:.0} ms")
+    } else {
+        format!("{least:.0} to {most:.0} ms")
     };
     Some(format!("of {length} within {within} of {} steps{rest}", steps.len()))
 }

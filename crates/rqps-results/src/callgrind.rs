@@ -497,10 +497,7 @@ mod tests {
             let mut own = HashMap::new();
             let mut total = 0;
             for (function, cost, calls) in lines {
-                text += &match known.insert(function) {
-                    true => format!("fn=({function}) f{function}\n"),
-                    false => format!("fn=({function})\n"),
-                };
+                text += &if known.insert(function) { format!("fn=({function}) f{function}\n") } else { format!("fn=({function})\n") };
                 text += &format!("+1 {cost}\n");
                 *own.entry(format!("f{function}")).or_insert(0) += cost;
                 total += cost;

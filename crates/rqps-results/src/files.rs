@@ -111,9 +111,10 @@ pub(super) fn versioned<T: DeserializeOwned>(
             Ok(value) => format(value),
             Err(_) => serde_json::from_str::<Head>(text).map_or(known, |head| head.format),
         };
-        match found > known {
-            true => Err(ResultsError::Newer { path: path.to_owned(), found, known }),
-            false => value.map_err(|fault| ResultsError::json(path, text, &fault)),
+        if found > known {
+            Err(ResultsError::Newer { path: path.to_owned(), found, known })
+        } else {
+            value.map_err(|fault| ResultsError::json(path, text, &fault))
         }
     };
     with_text(path, read)?.transpose()

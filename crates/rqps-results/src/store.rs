@@ -106,9 +106,10 @@ impl ResultSet {
             return occupied("it is a file, not a folder".to_owned());
         }
         if set.plan_path().exists() {
-            return match set.plan()? == plan_toml {
-                true => plain_set::check(dir).map(|()| true),
-                false => occupied("it holds the results of another plan".to_owned()),
+            return if set.plan()? == plan_toml {
+                plain_set::check(dir).map(|()| true)
+            } else {
+                occupied("it holds the results of another plan".to_owned())
             };
         }
         for name in files::entries(dir)? {

@@ -23,9 +23,10 @@ pub fn clopper_pearson(hits: u64, trials: u64, confidence: f64) -> Interval {
     // P(X ≥ k) of n trials is I_p(k, n − k + 1): at the lower end it is the tail, at the upper end
     // P(X ≤ k) is.
     let low = if hits == 0 { 0.0 } else { crossing(|p| beta_reg(hit, missed + 1.0, p) > tail) };
-    let high = match hits == trials {
-        true => 1.0,
-        false => crossing(|p| beta_reg(hit + 1.0, missed, p) > 1.0 - tail),
+    let high = if hits == trials {
+        1.0
+    } else {
+        crossing(|p| beta_reg(hit + 1.0, missed, p) > 1.0 - tail)
     };
     Interval { low, high }
 }

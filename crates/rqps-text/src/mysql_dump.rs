@@ -41,9 +41,10 @@ pub fn judge(sql: &[u8]) -> DumpedStatement {
     }
     if is(first, &["SET"]) {
         let names = |word: &[u8]| is(Some(word), &["GTID_PURGED", "SQL_LOG_BIN"]);
-        return match words.take(MOST_WORDS).any(names) {
-            true => DumpedStatement::OfReplication,
-            false => DumpedStatement::Plain,
+        return if words.take(MOST_WORDS).any(names) {
+            DumpedStatement::OfReplication
+        } else {
+            DumpedStatement::Plain
         };
     }
     if !is(first, &["CREATE", "DROP", "ALTER"]) {

@@ -106,9 +106,10 @@ impl SqlSplitter {
             let end = line.strip_suffix(b"\n").unwrap_or(line);
             let end = end.strip_suffix(b"\r").unwrap_or(end);
             self.in_copy = end != b"\\.";
-            chunks.push(match self.in_copy {
-                true => SqlChunk::CopyLine(line.to_vec()),
-                false => SqlChunk::CopyEnd,
+            chunks.push(if self.in_copy {
+                SqlChunk::CopyLine(line.to_vec())
+            } else {
+                SqlChunk::CopyEnd
             });
             return Ok(());
         }
@@ -189,9 +190,10 @@ impl SqlSplitter {
             }
             _ => ("psql", first.starts_with('\\')),
         };
-        match is_command {
-            true => Err(SplitError::Command { line: self.line, word: first.to_owned(), program }),
-            false => Ok(false),
+        if is_command {
+            Err(SplitError::Command { line: self.line, word: first.to_owned(), program })
+        } else {
+            Ok(false)
         }
     }
 
@@ -224,9 +226,10 @@ impl SqlSplitter {
         }
         let text = String::from_utf8(statement).map_err(|_| SplitError::Encoding { line })?;
         self.in_copy = self.dialect == Dialect::Postgres && takes_rows(&text);
-        chunks.push(match self.in_copy {
-            true => SqlChunk::Copy(text, line),
-            false => SqlChunk::Statement(text.into_bytes(), line),
+        chunks.push(if self.in_copy {
+            SqlChunk::Copy(text, line)
+        } else {
+            SqlChunk::Statement(text.into_bytes(), line)
         });
         Ok(())
     }

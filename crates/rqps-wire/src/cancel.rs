@@ -62,9 +62,10 @@ impl Canceller {
         };
         let mut client = MysqlClient::connect(&self.address, &self.login, limit)?;
         client.set_read_timeout(Some(limit))?;
-        match single(&mut client, SERVER).as_ref() == Some(server) {
-            true => client.simple(&format!("KILL QUERY {id}")).map(drop),
-            false => Ok(()),
+        if single(&mut client, SERVER).as_ref() == Some(server) {
+            client.simple(&format!("KILL QUERY {id}")).map(drop)
+        } else {
+            Ok(())
         }
     }
 }

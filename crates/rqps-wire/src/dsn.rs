@@ -68,9 +68,10 @@ pub fn without_password(dsn: &str) -> String {
     };
     let query: Vec<&str> =
         query.split('&').filter(|pair| !pair.is_empty() && !is_secret(pair)).collect();
-    match query.is_empty() {
-        true => format!("{scheme}//{place}"),
-        false => format!("{scheme}//{place}?{}", query.join("&")),
+    if query.is_empty() {
+        format!("{scheme}//{place}")
+    } else {
+        format!("{scheme}//{place}?{}", query.join("&"))
     }
 }
 

@@ -95,10 +95,7 @@ pub enum PasswordError {
 
 fn places(files: &[PathBuf]) -> String {
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    match files.is_empty() {
-        true => "no file, because HOME is not set".to_owned(),
-        false => files.join(", "),
-    }
+    if files.is_empty() { "no file, because HOME is not set".to_owned() } else { files.join(", ") }
 }
 
 /// A DSN with its completed login.

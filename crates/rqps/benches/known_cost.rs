@@ -192,9 +192,10 @@ fn print_row(source: Source, burns: f64, found: &[Finding]) {
     let shares: Vec<f64> = found.iter().filter_map(|one| one.burned).collect();
     let lowest = shares.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let range = match shares.is_empty() {
-        true => "-".to_owned(),
-        false => format!("{:.2} to {:.2} %", 100.0 * lowest, 100.0 * highest),
+    let range = if shares.is_empty() {
+        "-".to_owned()
+    } else {
+        format!("{:.2} to {:.2} %", 100.0 * lowest, 100.0 * highest)
     };
     println!(
         "| {} | {:.1} % | {} | {} | {} | {} | {range} | {} |",

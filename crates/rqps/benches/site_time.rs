@@ -97,10 +97,8 @@ fn size(folder: &Path) -> Result<(usize, u64)> {
     let (mut files, mut bytes) = (0, 0);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let (more, size) = match entry.path().is_dir() {
-            true => size(&entry.path())?,
-            false => (1, entry.metadata()?.len()),
-        };
+        let (more, size) =
+            if entry.path().is_dir() { size(&entry.path())? } else { (1, entry.metadata()?.len()) };
         files += more;
         bytes += size;
     }

@@ -521,15 +521,10 @@ fn interrupted(theirs: &Theirs, user: &str, database: &str, place: &str) {
     let left = theirs.everything(database);
     assert_ne!(left, before);
     let (code, said) = theirs.measure(theirs.sysbench("other", &[&dsn], &[]));
-    match place.starts_with("public") {
-        true => assert_eq!((code, said.contains("rqps made it for")), (Some(2), true), "{said}"),
-        false => {
-            assert_eq!(
-                (code, said.contains("left over from another plan")),
-                (Some(0), true),
-                "{said}"
-            )
-        }
+    if place.starts_with("public") {
+        assert_eq!((code, said.contains("rqps made it for")), (Some(2), true), "{said}")
+    } else {
+        assert_eq!((code, said.contains("left over from another plan")), (Some(0), true), "{said}")
     }
     assert_eq!(theirs.everything(database), left);
     // The same plan in another folder removes it.

@@ -125,10 +125,7 @@ fn killed_again_and_again(test: &str, target: &str) {
     for (moment, spread_ms) in moments {
         // Killed before the plan was stored, there is nothing to resume.
         let stored = scene.path("out/plan.toml").exists();
-        let command = match stored {
-            true => scene.resume(),
-            false => scene.compare(&[&a, &b], &STEPS),
-        };
+        let command = if stored { scene.resume() } else { scene.compare(&[&a, &b], &STEPS) };
         let before = scene.steps();
         let mut running = scene.start(command);
         let in_time = wait_for(moment, &scene, &mut running);

@@ -284,9 +284,12 @@ fn check_same(server: &Theirs, scripts: &[&str], protocol: &str) {
         }
         let files: Vec<String> = options
             .iter()
-            .map(|word| match word.contains(".sql") {
-                true => folder.join(word).display().to_string(),
-                false => (*word).to_owned(),
+            .map(|word| {
+                if word.contains(".sql") {
+                    folder.join(word).display().to_string()
+                } else {
+                    (*word).to_owned()
+                }
             })
             .collect();
         let files: Vec<&str> = files.iter().map(String::as_str).collect();

@@ -77,9 +77,10 @@ fn workload() -> Workload {
 
 fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
     let version = label.split_once('-').unwrap().1;
-    let text = match label == BASE {
-        true => "[mysqld]\nquery_cache_size=0\ninnodb_buffer_pool_size=512M\n",
-        false => "[mysqld]\nskip_log_bin\ninnodb_buffer_pool_size=512M\n",
+    let text = if label == BASE {
+        "[mysqld]\nquery_cache_size=0\ninnodb_buffer_pool_size=512M\n"
+    } else {
+        "[mysqld]\nskip_log_bin\ninnodb_buffer_pool_size=512M\n"
     };
     RunRecord {
         format: FORMAT,
@@ -2070,9 +2071,10 @@ fn a_readahead_that_the_disk_cuts_is_told() {
         let (workload, _) = rqps_lab::benchmarks::workload("kv", "quick").unwrap();
         for run in &mut dataset.runs {
             run.record.workload = workload.clone();
-            run.record.config.text = match run.record.key.label == NEW {
-                true => "compaction_readahead_size = 0\n".to_owned(),
-                false => String::new(),
+            run.record.config.text = if run.record.key.label == NEW {
+                "compaction_readahead_size = 0\n".to_owned()
+            } else {
+                String::new()
             };
         }
         let tuning = Tuning { max_sectors_kb: Some(1280), ..Tuning::default() };

@@ -904,9 +904,12 @@ fn only_the_password_opens_tcp(plane: &dyn ControlPlane) {
         panic!("no server")
     };
     let is_postgres = plane.endpoint().1.user == "rqps";
-    let enter = |login: &Login| match is_postgres {
-        true => PostgresClient::connect(&address, login, PATIENCE).map(drop),
-        false => MysqlClient::connect(&address, login, PATIENCE).map(drop),
+    let enter = |login: &Login| {
+        if is_postgres {
+            PostgresClient::connect(&address, login, PATIENCE).map(drop)
+        } else {
+            MysqlClient::connect(&address, login, PATIENCE).map(drop)
+        }
     };
     enter(&login).unwrap_or_else(|error| panic!("{login:?}: {error}"));
     for password in ["", "guess"] {

@@ -82,11 +82,10 @@ fn made(sets: &Path, out: &Path, more: &[&str]) -> String {
 fn files(folder: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        match entry.is_dir() {
-            true => found.extend(files(&entry)),
-            false => {
-                found.insert(entry);
-            }
+        if entry.is_dir() {
+            found.extend(files(&entry))
+        } else {
+            found.insert(entry);
         }
     }
     found

@@ -448,9 +448,10 @@ fn rqps(words: &[&str], lock: &Path) -> Result<(), String> {
     // What was found out about this host must not decide how often a block is measured.
     command.env("RQPS_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-calibrations"));
     let output = command.output().unwrap();
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 

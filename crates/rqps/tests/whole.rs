@@ -616,9 +616,10 @@ fn a_plan_until_settled_survives_being_killed() {
     while !done {
         wait_until_nothing_runs();
         after += Duration::from_millis(450);
-        done = match out.join("plan.toml").exists() {
-            true => start_and_kill(&resume, after),
-            false => start_and_kill(&first, after),
+        done = if out.join("plan.toml").exists() {
+            start_and_kill(&resume, after)
+        } else {
+            start_and_kill(&first, after)
         };
     }
     wait_until_nothing_runs();

@@ -10,9 +10,10 @@ const ROW: usize = 160;
 pub(super) fn row(values: &[Option<String>]) -> String {
     let values: Vec<&str> = values.iter().map(|it| it.as_deref().unwrap_or("NULL")).collect();
     let text = values.join(", ");
-    match text.chars().count() > ROW {
-        true => format!("({}…)", text.chars().take(ROW).collect::<String>()),
-        false => format!("({text})"),
+    if text.chars().count() > ROW {
+        format!("({}…)", text.chars().take(ROW).collect::<String>())
+    } else {
+        format!("({text})")
     }
 }
 

@@ -169,9 +169,10 @@ fn add(work: &mut ThreadWork, part: &ProfilePart, shares: Option<&[f64]>, operat
 /// The name of a function. Those without a symbol are one in each object file, because their
 /// addresses are others in each process.
 fn name(function: &ProfileFunction) -> Arc<str> {
-    match is_bare(function) {
-        false => Arc::clone(&function.name),
-        true => nameless::all_of(file_name(&function.object)),
+    if is_bare(function) {
+        nameless::all_of(file_name(&function.object))
+    } else {
+        Arc::clone(&function.name)
     }
 }
 

@@ -70,9 +70,10 @@ pub struct LevelChange {
 /// Standard deviation, as ln, of one build among builds of the same code: from their layout, or for
 /// an exact metric from the scatter of counts, tau / (2 √2) as of [`Rules::layout_sd`].
 pub(super) fn build_sd(metric: Metric, layout_sd: f64) -> f64 {
-    match metric.spec().exact {
-        true => Rules { tau: COUNTS_TAU.ln_1p(), ..Rules::default() }.layout_sd(),
-        false => layout_sd,
+    if metric.spec().exact {
+        Rules { tau: COUNTS_TAU.ln_1p(), ..Rules::default() }.layout_sd()
+    } else {
+        layout_sd
     }
 }
 

@@ -185,10 +185,8 @@ fn profiles<'a>(target: &'a TargetResult, runs: &[RunFacts]) -> BTreeMap<BlockKe
     let profile = |sample: &'a Measurement| {
         let sampled = sample.record.sampled.as_ref()?;
         let tree = sampled.profile.as_deref()?;
-        let metric = match sampled.in_client {
-            true => Metric::ClientCpuPerOp,
-            false => Metric::ServerCpuPerOp,
-        };
+        let metric =
+            if sampled.in_client { Metric::ClientCpuPerOp } else { Metric::ServerCpuPerOp };
         let functions = samples_of(tree);
         let samples = tree.nodes.iter().map(|node| node.own).sum();
         let cost = sample.get(metric)?;
@@ -259,9 +257,10 @@ fn time<'a>(
     };
     FunctionTime {
         own: mean_of(pairs, |samples| samples.0),
-        inclusive: match with_stacks.is_empty() {
-            true => 0.0,
-            false => mean_of(with_stacks, |samples| samples.1),
+        inclusive: if with_stacks.is_empty() {
+            0.0
+        } else {
+            mean_of(with_stacks, |samples| samples.1)
         },
     }
 }

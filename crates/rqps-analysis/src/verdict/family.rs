@@ -172,9 +172,10 @@ fn finish_looks(
     let of = |(at, state): (usize, &SequentialState)| {
         let (Some(member), Some(evidence)) = (state.member, evidence[at]) else {
             let (pairs, first) = (lists[at].differences.len(), looks.first());
-            let reason = match pairs as u32 >= first {
-                true => untested(pairs),
-                false => format!("the first interim look is at {first} pairs; so far: {pairs}"),
+            let reason = if pairs as u32 >= first {
+                untested(pairs)
+            } else {
+                format!("the first interim look is at {first} pairs; so far: {pairs}")
             };
             return without_test(vec![reason]);
         };

@@ -81,10 +81,7 @@ pub(crate) fn speak_for_all<W: Write>(
     link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let is_shared = request.is_shared(task.clients);
-    let mut meet = |number: u64| match is_shared {
-        true => link.meet(number),
-        false => Ok(Met::alone(number)),
-    };
+    let mut meet = |number: u64| if is_shared { link.meet(number) } else { Ok(Met::alone(number)) };
     let role = |kind: RoleKind| outcome.roles.get(kind.name());
     if limited {
         let inserted = meet(role(RoleKind::Insert).map_or(0, |role| role.rows))?.sum;

@@ -48,10 +48,8 @@ pub(super) fn tables<W: Write>(
     link: &mut ControlChannel<W>,
 ) -> Result<Vec<String>, Stop> {
     let tables = StepTables { task, clients: request.all_clients(task.clients) };
-    let notes = match request.is_first() {
-        true => tables_of_all(tables, connector, link)?,
-        false => Vec::new(),
-    };
+    let notes =
+        if request.is_first() { tables_of_all(tables, connector, link)? } else { Vec::new() };
     if request.is_shared(task.clients) {
         link.meet(0)?;
     }

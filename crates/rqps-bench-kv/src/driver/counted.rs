@@ -36,9 +36,10 @@ pub(super) fn settle<W: Write>(
     work: &KvWork,
     link: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
-    match writes(work) {
-        true => maintain::carry_out(database, &[KvMaintenance::Flush, KvMaintenance::Wait], link),
-        false => Ok(()),
+    if writes(work) {
+        maintain::carry_out(database, &[KvMaintenance::Flush, KvMaintenance::Wait], link)
+    } else {
+        Ok(())
     }
 }
 

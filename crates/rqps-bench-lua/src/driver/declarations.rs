@@ -46,10 +46,7 @@ pub fn declared_apart(mut rqps: Command, script: &Path, with_help: bool) -> Resu
     let output = rqps.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("look at {}: {error}", script.display()))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(text(&output.stderr)),
-    }
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
 /// Runs a script in a state of this process.

@@ -48,10 +48,10 @@ pub(super) fn with_values<'a, R>(
         many.extend(given);
     }
     let bindings = if count <= FEW { &few[..count] } else { &many[..] };
-    let decimals: Vec<String> = match bindings.iter().any(|one| matches!(one, Binding::Decimal(_)))
-    {
-        true => bindings.iter().map(decimal_text).collect(),
-        false => Vec::new(),
+    let decimals: Vec<String> = if bindings.iter().any(|one| matches!(one, Binding::Decimal(_))) {
+        bindings.iter().map(decimal_text).collect()
+    } else {
+        Vec::new()
     };
     let value = |(number, binding): (usize, &Binding<'a>)| match *binding {
         Binding::Null => Value::Null,

@@ -141,10 +141,7 @@ const INSTALLED: [&str; 2] = ["/usr/share/sysbench", "/usr/local/share/sysbench"
 ///
 /// No such file.
 pub(super) fn found(name: &str) -> Result<PathBuf, String> {
-    let with_end = match name.ends_with(".lua") {
-        true => name.to_owned(),
-        false => format!("{name}.lua"),
-    };
+    let with_end = if name.ends_with(".lua") { name.to_owned() } else { format!("{name}.lua") };
     let own = Path::new(&with_end);
     let installed = INSTALLED.iter().map(|folder| Path::new(folder).join(own));
     let candidates = std::iter::once(own.to_owned()).chain(installed);

@@ -97,16 +97,17 @@ const ALLOWED: f64 = 0.05;
 pub fn statistics(found: &Statistics, specified: bool) -> Vec<DataCheck> {
     let check = |(name, value, get): Figure| {
         let allowed = value * ALLOWED;
-        match specified {
-            false => DataCheck::told(name.to_owned(), get(found)),
-            true => DataCheck {
+        if specified {
+            DataCheck {
                 what: name.to_owned(),
                 found: get(found),
                 expected: Some(value),
                 range: Some(value - allowed..=value + allowed),
                 interval: None,
                 source: PROTOTYPE,
-            },
+            }
+        } else {
+            DataCheck::told(name.to_owned(), get(found))
         }
     };
     let mut checks: Vec<DataCheck> = FIGURES.into_iter().map(check).collect();

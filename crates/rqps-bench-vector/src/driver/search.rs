@@ -41,10 +41,7 @@ pub(super) fn search<W: Write>(
         // Recall is that of the timed runs, and running every query takes minutes under valgrind.
         return ready.window(context, search);
     }
-    let cold = match search.cold {
-        true => Some(ready.first_pass(context)?),
-        false => None,
-    };
+    let cold = if search.cold { Some(ready.first_pass(context)?) } else { None };
     let answers = ready.ask_all(context, search)?;
     let score = score(&context.data, &ready.truth, &answers);
     let mut outcome = ready.window(context, search)?;

@@ -47,13 +47,10 @@ pub(super) fn target<W: Write>(
         let enough = lower_bound(&score) >= recall;
         Ok(if enough { Tried::Enough } else { Tried::Below(score.recall) })
     })?;
-    let high = found.map_err(|(ef, best)| match ef < least {
-        true => format!("failed to reach a recall of {recall}: no query uses the index"),
-        false => format!(
+    let high = found.map_err(|(ef, best)| if ef < least { format!("failed to reach a recall of {recall}: no query uses the index") } else { format!(
             "failed to reach a recall of {recall}: it is {best:.4} at ef_search {ef}, the widest \
              search that uses the index; build it with a larger m or ef_construction"
-        ),
-    })?;
+        ) })?;
     let found = Search { ef: high, ..search.clone() };
     let ready = Ready::new(context, &found)?;
     let answers = ready.ask_all(context, &found)?;

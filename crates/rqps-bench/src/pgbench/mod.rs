@@ -41,9 +41,12 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         own_load: Some(driver::own_load),
         ..DriverPart::NONE
     },
-    names_made: |_, workload| match steps::has_tables(workload) {
-        true => schema::TABLES.map(str::to_owned).to_vec(),
-        false => Vec::new(),
+    names_made: |_, workload| {
+        if steps::has_tables(workload) {
+            schema::TABLES.map(str::to_owned).to_vec()
+        } else {
+            Vec::new()
+        }
     },
     size: settings::data_size,
     brought: settings::brought,

@@ -239,17 +239,16 @@ fn partitions(load: &PgbenchLoad, space: &str, steps: &mut Vec<InitStep>) {
     let bounds = bounds(load);
     let word = if tables.unlogged { "UNLOGGED TABLE" } else { "TABLE" };
     for number in 0..tables.partitions as usize {
-        let values = match tables.by_hash {
-            true => format!("WITH (modulus {}, remainder {number})", tables.partitions),
-            false => {
-                let bound = |at: Option<usize>, open: &str| {
-                    let bound = at.and_then(|at| bounds.get(at));
-                    bound.map_or(open.to_owned(), u64::to_string)
-                };
-                let from = bound(number.checked_sub(1), "MINVALUE");
-                let to = bound(Some(number), "MAXVALUE");
-                format!("FROM ({from}) TO ({to})")
-            }
+        let values = if tables.by_hash {
+            format!("WITH (modulus {}, remainder {number})", tables.partitions)
+        } else {
+            let bound = |at: Option<usize>, open: &str| {
+                let bound = at.and_then(|at| bounds.get(at));
+                bound.map_or(open.to_owned(), u64::to_string)
+            };
+            let from = bound(number.checked_sub(1), "MINVALUE");
+            let to = bound(Some(number), "MAXVALUE");
+            format!("FROM ({from}) TO ({to})")
         };
         steps.push(InitStep::Make(format!(
             "CREATE {word} pgbench_accounts_{} PARTITION OF pgbench_accounts FOR VALUES {values} \

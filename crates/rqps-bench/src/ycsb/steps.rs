@@ -180,10 +180,7 @@ impl Statements<'_> {
             Piece::Value(KEY),
         ];
         let update = self.operation("update", &sql);
-        let operations = match after_read {
-            true => vec![self.read_one(), update],
-            false => vec![update],
-        };
+        let operations = if after_read { vec![self.read_one(), update] } else { vec![update] };
         event(weight, &[KEY, FIELD], operations)
     }
 
@@ -229,9 +226,10 @@ impl Statements<'_> {
             let index = operation.parameters.len();
             operation.parameters.push(parameter);
             operation.fragments.push(Fragment::Literal(index as u32));
-            match numbered {
-                true => operation.sql.push_str(&format!("${}", index + 1)),
-                false => operation.sql.push('?'),
+            if numbered {
+                operation.sql.push_str(&format!("${}", index + 1))
+            } else {
+                operation.sql.push('?')
             }
         }
         operation

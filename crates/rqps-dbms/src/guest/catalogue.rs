@@ -77,9 +77,10 @@ impl Catalogue {
         session: &mut dyn ControlConnection,
         name: &str,
     ) -> Result<LockAnswer, WireError> {
-        let sql = match self.is_mysql() {
-            true => format!("SELECT GET_LOCK({}, 0)", Literal::quoted(self.0, name)),
-            false => format!("SELECT pg_catalog.pg_try_advisory_lock({})", lock_number(name)),
+        let sql = if self.is_mysql() {
+            format!("SELECT GET_LOCK({}, 0)", Literal::quoted(self.0, name))
+        } else {
+            format!("SELECT pg_catalog.pg_try_advisory_lock({})", lock_number(name))
         };
         match one_value(session, &sql) {
             Ok(Some(taken)) if taken == "1" || taken == "t" => Ok(LockAnswer::Taken),
@@ -97,14 +98,15 @@ impl Catalogue {
         session: &mut dyn ControlConnection,
         name: &str,
     ) -> Option<u64> {
-        let sql = match self.is_mysql() {
-            true => format!("SELECT IS_USED_LOCK({})", Literal::quoted(self.0, name)),
-            false => format!(
+        let sql = if self.is_mysql() {
+            format!("SELECT IS_USED_LOCK({})", Literal::quoted(self.0, name))
+        } else {
+            format!(
                 "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted \
                  AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = {} \
                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
                 lock_number(name)
-            ),
+            )
         };
         one_value(session, &sql).ok().flatten()?.parse().ok()
     }
@@ -112,9 +114,10 @@ impl Catalogue {
     /// Settings of a session that waits while rqps measures, and drops tables in the end. Those
     /// that a version does not have are left.
     pub(super) fn keep_alive(self, session: &mut dyn ControlConnection) {
-        let settings: &[&str] = match self.is_mysql() {
-            true => &["SET SESSION wait_timeout = 31536000", "SET SESSION lock_wait_timeout = 30"],
-            false => &["SET idle_session_timeout = 0", "SET lock_timeout = '30s'"],
+        let settings: &[&str] = if self.is_mysql() {
+            &["SET SESSION wait_timeout = 31536000", "SET SESSION lock_wait_timeout = 30"]
+        } else {
+            &["SET idle_session_timeout = 0", "SET lock_timeout = '30s'"]
         };
         for setting in settings {
             // A refusal leaves what the server has.
@@ -146,9 +149,10 @@ impl Catalogue {
         self,
         session: &mut dyn ControlConnection,
     ) -> Result<Option<String>, WireError> {
-        match self.is_mysql() {
-            true => one_value(session, "SELECT DATABASE()"),
-            false => trust::enter_catalogue(session),
+        if self.is_mysql() {
+            one_value(session, "SELECT DATABASE()")
+        } else {
+            trust::enter_catalogue(session)
         }
     }
 
@@ -172,11 +176,10 @@ impl Catalogue {
         place: &str,
     ) -> Result<bool, WireError> {
         let place = Literal::quoted(self.0, place);
-        let sql = match self.is_mysql() {
-            true => {
-                format!("SELECT 1 FROM information_schema.schemata WHERE schema_name = {place}")
-            }
-            false => format!("SELECT 1 FROM pg_namespace WHERE nspname = {place}"),
+        let sql = if self.is_mysql() {
+            format!("SELECT 1 FROM information_schema.schemata WHERE schema_name = {place}")
+        } else {
+            format!("SELECT 1 FROM pg_namespace WHERE nspname = {place}")
         };
         Ok(one_value(session, &sql)?.is_some())
     }
@@ -251,9 +254,10 @@ impl Catalogue {
             return Ok(Vec::new());
         }
         let (place, names) = (Literal::quoted(self.0, place), Literal::list(&names));
-        let (relations, routines) = match self.is_mysql() {
-            true => (mysql_relations(&place, &names), mysql_routines(&place, &names)),
-            false => (postgres_relations(&place, &names), postgres_routines(&place, &names)),
+        let (relations, routines) = if self.is_mysql() {
+            (mysql_relations(&place, &names), mysql_routines(&place, &names))
+        } else {
+            (postgres_relations(&place, &names), postgres_routines(&place, &names))
         };
         let mut rows = session.rows(&relations)?;
         if has_routines {
@@ -294,11 +298,10 @@ impl Catalogue {
         self,
         session: &mut dyn ControlConnection,
     ) -> Result<Vec<String>, WireError> {
-        let sql = match self.is_mysql() {
-            true => "SELECT schema_name FROM information_schema.schemata ORDER BY 1",
-            false => {
-                "SELECT nspname FROM pg_namespace WHERE pg_has_role(nspowner, 'USAGE') ORDER BY 1"
-            }
+        let sql = if self.is_mysql() {
+            "SELECT schema_name FROM information_schema.schemata ORDER BY 1"
+        } else {
+            "SELECT nspname FROM pg_namespace WHERE pg_has_role(nspowner, 'USAGE') ORDER BY 1"
         };
         let names = session.rows(sql)?.into_iter().flatten().flatten();
         Ok(names.filter(|name| is_own_name(name)).collect())

@@ -154,19 +154,21 @@ impl Ownership {
         let triggers = self
             .ask(|catalogue, session| trust::event_triggers(catalogue.0, session))
             .unwrap_or_default();
-        let triggers = match triggers.is_empty() {
-            true => String::new(),
-            false => format!("; event triggers run at each: {}", shortened(&triggers)),
+        let triggers = if triggers.is_empty() {
+            String::new()
+        } else {
+            format!("; event triggers run at each: {}", shortened(&triggers))
         };
-        let words = match self.place.own {
-            true => format!("rqps made the {} for its tables ({end})", self.words()),
-            false => format!(
+        let words = if self.place.own {
+            format!("rqps made the {} for its tables ({end})", self.words())
+        } else {
+            format!(
                 "the user may not make a {}, so the tables ({}) go into the {} ({end}); rqps \
                  touches nothing else in it",
                 self.catalogue.place_word(),
                 shortened(&guest.names),
                 self.words()
-            ),
+            )
         };
         words + &triggers
     }
@@ -185,9 +187,10 @@ impl Ownership {
     pub(super) fn words(&self) -> String {
         let (word, place) =
             (self.catalogue.place_word(), rqps_model::escape::line(&self.place.name));
-        match self.catalogue.is_mysql() {
-            true => format!("{word} {place}"),
-            false => format!("{word} {place} of the database {}", self.database),
+        if self.catalogue.is_mysql() {
+            format!("{word} {place}")
+        } else {
+            format!("{word} {place} of the database {}", self.database)
         }
     }
 
@@ -352,9 +355,10 @@ impl Ownership {
             .iter()
             .filter(|it| !given_up(&it.relation.name) || !it.is_replaceable())
             .collect();
-        match in_the_way.is_empty() {
-            true => Ok(()),
-            false => Err(DbmsError::Refused(self.refusal(guest, &in_the_way))),
+        if in_the_way.is_empty() {
+            Ok(())
+        } else {
+            Err(DbmsError::Refused(self.refusal(guest, &in_the_way)))
         }
     }
 
@@ -389,15 +393,16 @@ impl Ownership {
     }
 
     fn grant_hint(&self) -> String {
-        match self.catalogue.is_mysql() {
-            true => format!(
+        if self.catalogue.is_mysql() {
+            format!(
                 "hint: let rqps make its own database: GRANT ALL ON `rqps\\_%`.* TO {}",
                 self.user
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "hint: let rqps make its own schema: GRANT CREATE ON DATABASE {} TO {}",
                 self.database, self.user
-            ),
+            )
         }
     }
 

@@ -79,9 +79,10 @@ impl Ledger<'_> {
         if self.table()?.is_none() {
             let comment = Literal::quoted(self.catalogue.0, OWNER_COMMENT);
             let table = format!("CREATE TABLE {OWNER} ({OWNER_COLUMNS})");
-            self.run(&match self.catalogue.is_mysql() {
-                true => format!("{table} COMMENT = {comment}"),
-                false => format!("{table}; COMMENT ON TABLE {OWNER} IS {comment}"),
+            self.run(&if self.catalogue.is_mysql() {
+                format!("{table} COMMENT = {comment}")
+            } else {
+                format!("{table}; COMMENT ON TABLE {OWNER} IS {comment}")
             })?;
         }
         self.forget(&format!("plan = {}", Literal::quoted(self.catalogue.0, &guest.plan)))?;

@@ -130,16 +130,15 @@ pub(super) fn event_triggers(
 
 /// What to do about faults of a place.
 pub(super) fn hint(place: &str, own: bool, grant_hint: &str) -> String {
-    match own {
-        true => {
-            "hint: check and drop it, or use another result folder (--out), which gets another \
+    if own {
+        "hint: check and drop it, or use another result folder (--out), which gets another \
                  name there"
-                .to_owned()
-        }
-        false => format!(
+            .to_owned()
+    } else {
+        format!(
             "hint: REVOKE CREATE ON SCHEMA {place} FROM PUBLIC, and from other users; or {}",
             grant_hint.trim_start_matches("hint: ")
-        ),
+        )
     }
 }
 
@@ -158,10 +157,7 @@ fn texts(session: &mut dyn ControlConnection, sql: &str) -> Result<Vec<String>, 
 /// Queries for reasons: the owner of the place, and objects on its tables that act by themselves.
 fn postgres_faults(place: &Literal, own: bool) -> Vec<String> {
     // In a place of others, only rqps's own table counts: its tables are made anew.
-    let tables = match own {
-        true => String::new(),
-        false => format!("AND c.relname = '{OWNER}' "),
-    };
+    let tables = if own { String::new() } else { format!("AND c.relname = '{OWNER}' ") };
     let on_tables = |what: &str, of: &str| {
         format!(
             "SELECT 'its table ' || c.relname || ' has the {what} ' || {of} AND \
@@ -213,10 +209,7 @@ fn postgres_faults(place: &Literal, own: bool) -> Vec<String> {
 
 /// A trigger of MySQL runs with the rights of its definer, but it changes what rqps measures.
 fn mysql_faults(place: &Literal, own: bool) -> String {
-    let tables = match own {
-        true => String::new(),
-        false => format!(" AND event_object_table = '{OWNER}'"),
-    };
+    let tables = if own { String::new() } else { format!(" AND event_object_table = '{OWNER}'") };
     format!(
         "SELECT CONCAT('its table ', event_object_table, ' has the trigger ', trigger_name) \
          FROM information_schema.triggers WHERE trigger_schema = {place}{tables}"

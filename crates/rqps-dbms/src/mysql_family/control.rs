@@ -167,9 +167,12 @@ impl ControlPlane for MysqlFamily {
         // Statements create tables in this folder, not the folder itself; and `--initialize` wants
         // no folder.
         let data = self.server.make_data_folder(if initializes { &[] } else { &["mysql"] })?;
-        let made = self.base_args().and_then(|args| match initializes {
-            true => self.initialize(&program, args),
-            false => self.bootstrap(&program, args),
+        let made = self.base_args().and_then(|args| {
+            if initializes {
+                self.initialize(&program, args)
+            } else {
+                self.bootstrap(&program, args)
+            }
         });
         if made.is_err() {
             // The next attempt refuses and names a file that cannot be removed.

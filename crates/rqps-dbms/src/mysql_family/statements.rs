@@ -74,9 +74,12 @@ impl ServerCalls for MysqlCalls {
         let analyzed = on_all_tables(server, load, |table| format!("ANALYZE TABLE {table}"));
         let interrupt = &server.interrupt;
         let rested = analyzed
-            .and_then(|()| match server.is_own {
-                true => myrocks::settle(&mut *session, load, interrupt, progress),
-                false => Ok(false),
+            .and_then(|()| {
+                if server.is_own {
+                    myrocks::settle(&mut *session, load, interrupt, progress)
+                } else {
+                    Ok(false)
+                }
             })
             .and_then(|rocks| {
                 let mut quiet = || !rocks && all_is_written(&mut *session);

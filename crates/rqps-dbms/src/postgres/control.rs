@@ -68,9 +68,10 @@ impl Postgres {
 
     /// The method of password proofs: SCRAM if this version has it.
     fn password_method(&self) -> &'static str {
-        match self.server.site.build.manifest.version.at_least(&[10]) {
-            true => "scram-sha-256",
-            false => "md5",
+        if self.server.site.build.manifest.version.at_least(&[10]) {
+            "scram-sha-256"
+        } else {
+            "md5"
         }
     }
 
@@ -185,9 +186,10 @@ impl ControlPlane for Postgres {
 
     /// Its timing decides which statements prune pages and set hint bits.
     fn valgrind_args(&self) -> Vec<String> {
-        match self.server.site.still {
-            true => ["-c", "autovacuum=off"].map(str::to_owned).to_vec(),
-            false => Vec::new(),
+        if self.server.site.still {
+            ["-c", "autovacuum=off"].map(str::to_owned).to_vec()
+        } else {
+            Vec::new()
         }
     }
 
@@ -419,9 +421,10 @@ fn status(session: &mut dyn ControlConnection) -> Result<Vec<(String, String)>, 
         let names: Vec<String> =
             columns.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
         // On somebody's server, rqps keeps no names of other schemas.
-        let own = match names.iter().any(|name| name == "schemaname") {
-            true => " WHERE schemaname = current_schema()",
-            false => "",
+        let own = if names.iter().any(|name| name == "schemaname") {
+            " WHERE schemaname = current_schema()"
+        } else {
+            ""
         };
         let rows = session.rows(&format!("SELECT * FROM {view}{own}"))?;
         files.push((format!("{view}.tsv"), table(&names.join("\t"), &rows)));

@@ -34,9 +34,10 @@ impl Call {
         table: u32,
         session: &mut Connection,
     ) -> Result<Call, String> {
-        let sql = match operation.fragments.is_empty() {
-            true => operation.sql.replace("{table}", &table.to_string()),
-            false => operation.sql.clone(),
+        let sql = if operation.fragments.is_empty() {
+            operation.sql.replace("{table}", &table.to_string())
+        } else {
+            operation.sql.clone()
         };
         match operation.protocol {
             Protocol::Text if operation.fragments.is_empty() => {

@@ -30,15 +30,19 @@ pub fn capture(
             break;
         }
         for operation in &event.operations {
-            let sql = match operation.fragments.is_empty() {
-                true => with_samples(operation, request.dialect, request.rows),
-                false => samples.spell(operation, request.dialect, session.escapes_backslash()),
+            let sql = if operation.fragments.is_empty() {
+                with_samples(operation, request.dialect, request.rows)
+            } else {
+                samples.spell(operation, request.dialect, session.escapes_backslash())
             };
             let got = session.rows(&format!("{}{sql}", request.dialect.spec().explain));
             let got = got.map(|rows| spell(request.dialect, &rows)).map_err(|e| e.to_string());
-            let got = got.and_then(|plan| match operation.into.is_empty() {
-                true => Ok(plan),
-                false => samples.take(&sql, &operation.into, session).map(|()| plan),
+            let got = got.and_then(|plan| {
+                if operation.into.is_empty() {
+                    Ok(plan)
+                } else {
+                    samples.take(&sql, &operation.into, session).map(|()| plan)
+                }
             });
             match got {
                 Ok(plan) => {
@@ -143,10 +147,7 @@ impl SourceSamples {
                 let index = *parameter as usize;
                 let literal = self.0.literal(operation.parameters[index], index, backslash);
                 let is_bare = literal != "NULL" && !literal.ends_with('\'');
-                match is_typed_by_place && is_bare {
-                    true => format!("'{literal}'"),
-                    false => literal,
-                }
+                if is_typed_by_place && is_bare { format!("'{literal}'") } else { literal }
             }
         };
         operation.fragments.iter().map(part).collect()

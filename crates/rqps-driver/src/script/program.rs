@@ -177,9 +177,10 @@ impl CompiledEvent {
         for sql in &event.begin {
             begin.push(Bracket::compile(sql, dialect, session)?);
         }
-        let commit = match begin.is_empty() {
-            true => None,
-            false => Some(Bracket::compile("COMMIT", dialect, session)?),
+        let commit = if begin.is_empty() {
+            None
+        } else {
+            Some(Bracket::compile("COMMIT", dialect, session)?)
         };
         Ok(CompiledEvent {
             begin,
@@ -318,9 +319,10 @@ fn surprise(operation: &CompiledOperation, rows: u64, scratch: &ScriptBuffers) -
     let values: Vec<String> = (0..operation.parameters.len())
         .map(|index| scratch.literal(operation.parameters[index], index, false))
         .collect();
-    let with = match values.is_empty() {
-        true => String::new(),
-        false => format!(" with the values {}", values.join(", ")),
+    let with = if values.is_empty() {
+        String::new()
+    } else {
+        format!(" with the values {}", values.join(", "))
     };
     let noun = if rows == 1 { "row" } else { "rows" };
     let what = format!("it returned {rows} {noun}, not {wanted}{with}");
@@ -335,12 +337,13 @@ impl Bracket {
         dialect: Option<Dialect>,
         session: &mut Connection,
     ) -> Result<Bracket, String> {
-        let call = match dialect.is_some_and(|dialect| dialect.spec().begin_prepared) {
-            false => Call::text(sql),
-            true => session
+        let call = if dialect.is_some_and(|dialect| dialect.spec().begin_prepared) {
+            session
                 .prepare(sql, &[])
                 .map(Call::Prepared)
-                .map_err(|error| format!("failed to prepare {sql}: {error}"))?,
+                .map_err(|error| format!("failed to prepare {sql}: {error}"))?
+        } else {
+            Call::text(sql)
         };
         Ok(Bracket { sql: sql.to_owned(), call })
     }

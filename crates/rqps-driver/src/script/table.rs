@@ -37,9 +37,10 @@ impl Choices {
         if sums.last().is_some_and(|all| !(all.is_finite() && *all > 0.0)) {
             return Err("all its weights together are not above 0".to_owned());
         }
-        let numbers = match whole {
-            true => texts.iter().filter_map(|text| text.parse().ok()).collect(),
-            false => Vec::new(),
+        let numbers = if whole {
+            texts.iter().filter_map(|text| text.parse().ok()).collect()
+        } else {
+            Vec::new()
         };
         let mut choices = Choices { text: String::new(), ends: Vec::new(), numbers, sums };
         for text in texts {
@@ -145,12 +146,11 @@ pub fn plain(path: &Path) -> io::Result<File> {
 pub fn open_counted(path: &Path, read: &Arc<AtomicU64>) -> Result<Box<dyn BufRead>, String> {
     let file = plain(path).map_err(|error| format!("open {}: {error}", path.display()))?;
     let file = BufReader::with_capacity(256 << 10, CountedFile::new(file, read));
-    Ok(match is_compressed(path) {
-        true => {
-            let unpacked = Unpacked(MultiGzDecoder::new(file));
-            Box::new(BufReader::with_capacity(256 << 10, unpacked))
-        }
-        false => Box::new(file),
+    Ok(if is_compressed(path) {
+        let unpacked = Unpacked(MultiGzDecoder::new(file));
+        Box::new(BufReader::with_capacity(256 << 10, unpacked))
+    } else {
+        Box::new(file)
     })
 }
 

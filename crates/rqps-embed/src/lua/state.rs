@@ -130,10 +130,13 @@ impl<H: ScriptHost> LuaState<H> {
         let kind = unsafe { (functions.lua_type)(self.raw, -1) };
         let ended = match (end, kind) {
             (0, NIL) => EventEnd::Done,
-            (0, BOOLEAN) => match self.is_true() {
-                false => EventEnd::Done,
-                true => EventEnd::Stopped,
-            },
+            (0, BOOLEAN) => {
+                if self.is_true() {
+                    EventEnd::Stopped
+                } else {
+                    EventEnd::Done
+                }
+            }
             (0, _) => EventEnd::Stopped,
             // The handler returns true for an error that begins the event again.
             (_, BOOLEAN) => EventEnd::Restart,
@@ -191,12 +194,11 @@ impl<H: ScriptHost> LuaState<H> {
     /// The error on top as text, with the limit that it may be about.
     fn fault(&self) -> String {
         let said = self.text();
-        match said.ends_with(NO_MEMORY) {
-            true => {
-                let HeapLimit { bytes, hint } = &self.limit;
-                format!("{said}: a state of a script may take {} MiB{hint}", bytes >> 20)
-            }
-            false => said,
+        if said.ends_with(NO_MEMORY) {
+            let HeapLimit { bytes, hint } = &self.limit;
+            format!("{said}: a state of a script may take {} MiB{hint}", bytes >> 20)
+        } else {
+            said
         }
     }
 

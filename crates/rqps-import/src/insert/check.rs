@@ -108,9 +108,10 @@ fn check_colours(path: &Path, table: &SummaryTable, clients: u32, published: &mu
         wrong
     };
     let (now, then) = (wrong(&classes(false)), wrong(&classes(true)));
-    let (rule, wrong) = match then.len() < now.len() {
-        true => ("by the rule of November 2021, which counted every target as missed", then),
-        false => ("by the rules of rqps reports", now),
+    let (rule, wrong) = if then.len() < now.len() {
+        ("by the rule of November 2021, which counted every target as missed", then)
+    } else {
+        ("by the rules of rqps reports", now)
     };
     let rows = table.rows.iter().filter(|(_, target, _)| !table.is_target_row(target));
     let of = rows.count() * table.steps.len();
@@ -149,9 +150,10 @@ fn shades(
                     Throughput { rate, meets_sla }
                 })
                 .collect();
-            match by_2021 {
-                true => rules::absolute_shades_2021(&cells),
-                false => rules::absolute_shades(&cells),
+            if by_2021 {
+                rules::absolute_shades_2021(&cells)
+            } else {
+                rules::absolute_shades(&cells)
             }
         }
     }

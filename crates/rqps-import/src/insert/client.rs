@@ -107,9 +107,10 @@ pub fn parse(text: &Text) -> Result<ClientOutput, ImportError> {
         }
     }
     reader.output.histograms = histograms.end(text)?;
-    match reader.heads.is_empty() {
-        true => Err(text.cut_short("the header of the intervals (`i_sec t_sec i_ips …`)")),
-        false => Ok(reader.output),
+    if reader.heads.is_empty() {
+        Err(text.cut_short("the header of the intervals (`i_sec t_sec i_ips …`)"))
+    } else {
+        Ok(reader.output)
     }
 }
 

@@ -78,10 +78,7 @@ pub fn parse(text: &Text) -> Result<Vec<HistogramRow>, ImportError> {
         check(text, &row)?;
         rows.push(row);
     }
-    match rows.is_empty() {
-        true => Err(text.cut_short("the first row of the histogram")),
-        false => Ok(rows),
-    }
+    if rows.is_empty() { Err(text.cut_short("the first row of the histogram")) } else { Ok(rows) }
 }
 
 fn check(text: &Text, row: &HistogramRow) -> Result<(), ImportError> {

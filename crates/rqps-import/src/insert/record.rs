@@ -170,9 +170,10 @@ impl Filler<'_> {
     fn response_times(&mut self, outputs: &[&ClientOutput]) {
         let raw = self.raw;
         let of_summary = raw.summary.iter().flat_map(|(_, summary)| &summary.histograms);
-        let all: Vec<&ResponseTimes> = match outputs.is_empty() {
-            false => outputs.iter().flat_map(|output| &output.histograms).collect(),
-            true => of_summary.collect(),
+        let all: Vec<&ResponseTimes> = if outputs.is_empty() {
+            of_summary.collect()
+        } else {
+            outputs.iter().flat_map(|output| &output.histograms).collect()
         };
         for (kind, role) in ROLES.into_iter().enumerate() {
             let own: Vec<&&ResponseTimes> = all.iter().filter(|times| times.kind == kind).collect();

@@ -186,9 +186,10 @@ fn take_text(
         set_step(&mut table, name.strip_prefix("rel."));
         sources.relative.push((text, table));
     } else if by_row {
-        match name.starts_with("mrg.") {
-            true => sources.merged.push((text, table)),
-            false => sources.tables.push((text, table)),
+        if name.starts_with("mrg.") {
+            sources.merged.push((text, table))
+        } else {
+            sources.tables.push((text, table))
         }
     } else if name.starts_with("mrg.") {
         set_step(&mut table, name.strip_prefix("mrg."));

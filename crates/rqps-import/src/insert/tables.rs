@@ -94,10 +94,7 @@ pub fn parse(text: &Text) -> Result<MetricsTable, ImportError> {
             }
         }
     }
-    match table.rows.is_empty() {
-        true => Err(text.cut_short("the first row of metrics")),
-        false => Ok(table),
-    }
+    if table.rows.is_empty() { Err(text.cut_short("the first row of metrics")) } else { Ok(table) }
 }
 
 /// True for a table of ratios: by the name of the file, or because its first column has two

@@ -146,15 +146,14 @@ pub fn parse(text: &Text) -> Result<Log, ImportError> {
             take_statistic_of(text, line, trimmed, &mut place, &mut log)?;
         }
     }
-    match log.results.is_empty() {
-        true => {
-            let lines = text.lines().map(|(_, line)| line.trim());
-            let said = lines.filter(|line| !line.is_empty()).last();
-            let expected = "a result of db_bench (`NAME : X micros/op N ops/sec`)";
-            let said = said.unwrap_or_default();
-            Err(text.cut_short(&format!("{expected}; its last line is `{said}`")))
-        }
-        false => Ok(log),
+    if log.results.is_empty() {
+        let lines = text.lines().map(|(_, line)| line.trim());
+        let said = lines.filter(|line| !line.is_empty()).last();
+        let expected = "a result of db_bench (`NAME : X micros/op N ops/sec`)";
+        let said = said.unwrap_or_default();
+        Err(text.cut_short(&format!("{expected}; its last line is `{said}`")))
+    } else {
+        Ok(log)
     }
 }
 

@@ -126,14 +126,13 @@ impl Taker<'_> {
         if let Some((_, labels)) = self.reports.iter().find(same) {
             return Ok(Some(labels.clone()));
         }
-        match asked.is_empty() {
-            true => Ok(None),
-            false => {
-                let (given, name) = (asked.len(), text.name());
-                Err(ImportError::Words(format!(
-                    "`{name}`: it has {width} columns, but --labels names {given}"
-                )))
-            }
+        if asked.is_empty() {
+            Ok(None)
+        } else {
+            let (given, name) = (asked.len(), text.name());
+            Err(ImportError::Words(format!(
+                "`{name}`: it has {width} columns, but --labels names {given}"
+            )))
         }
     }
 

@@ -67,10 +67,7 @@ fn split(line: &str) -> Option<(String, Vec<String>)> {
     if cells.len() < 2 {
         return None;
     }
-    let name = match is_word(&cells[0]) {
-        false => cells.pop()?,
-        true => cells.remove(0),
-    };
+    let name = if is_word(&cells[0]) { cells.remove(0) } else { cells.pop()? };
     let named = is_word(&name) && name.starts_with(|c: char| c.is_ascii_alphabetic());
     // An invalid number that is not a word is an error with its position.
     let numbers = cells.iter().all(|cell| !is_word(cell) || cell == "failed");
@@ -115,10 +112,7 @@ pub fn parse_rates(text: &Text) -> Result<RatesOnly, ImportError> {
         }
         table.rows.push((line, name, cells));
     }
-    match table.rows.is_empty() {
-        true => Err(text.cut_short("the first row of rates")),
-        false => Ok(table),
-    }
+    if table.rows.is_empty() { Err(text.cut_short("the first row of rates")) } else { Ok(table) }
 }
 
 fn numbered(labels: &[String]) -> Vec<String> {

@@ -141,17 +141,15 @@ pub fn parse_report(text: &Text) -> Result<ReportTable, ImportError> {
         } else if heads.is_empty() {
             return Err(text.malformed(line, "a row before the header (`ops_sec mb_sec … test …`)"));
         } else {
-            let cells = match row.contains('\t') {
-                true => by_tabs(text, line, row, &heads)?,
-                false => by_place(text, line, row, &heads)?,
+            let cells = if row.contains('\t') {
+                by_tabs(text, line, row, &heads)?
+            } else {
+                by_place(text, line, row, &heads)?
             };
             table.rows.push(report_row(text, line, cells)?);
         }
     }
-    match table.rows.is_empty() {
-        true => Err(text.cut_short("the first row of a report")),
-        false => Ok(table),
-    }
+    if table.rows.is_empty() { Err(text.cut_short("the first row of a report")) } else { Ok(table) }
 }
 
 fn words(line: &str) -> Vec<Head> {

@@ -67,11 +67,10 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
 fn workloads_of(paths: &[Named]) -> Result<BTreeSet<&'static str>, ImportError> {
     let mut files: Vec<PathBuf> = Vec::new();
     for named in paths {
-        match named.path.is_dir() {
-            true => {
-                files.extend(names(&named.path)?.iter().map(|name| named.path.join(name)));
-            }
-            false => files.push(named.path.clone()),
+        if named.path.is_dir() {
+            files.extend(names(&named.path)?.iter().map(|name| named.path.join(name)));
+        } else {
+            files.push(named.path.clone())
         }
     }
     let has_results = |path: &PathBuf| {

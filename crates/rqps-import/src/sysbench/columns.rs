@@ -28,10 +28,7 @@ pub(crate) fn name(
     let mut nameless: Option<(PathBuf, String)> = None;
     for (text, mut table) in std::mem::take(&mut sources.unnamed) {
         let relative = table.is_relative() || ratios_only(table.rows.iter());
-        let known = match relative {
-            true => &sources.relative,
-            false => &sources.absolute,
-        };
+        let known = if relative { &sources.relative } else { &sources.absolute };
         let twin = known.iter().find(|(other, twin)| {
             stem(other.path()) == stem(text.path()) && twin.targets.len() == table.width()
         });
@@ -69,10 +66,7 @@ pub(crate) fn name(
 /// The common name of `qps.abs.all.csv` and `qps.abs.all.tsv`, which are one table.
 fn stem(path: &Path) -> PathBuf {
     let name = path.with_extension("");
-    match path.extension().is_some_and(|end| end == "gz") {
-        true => name.with_extension(""),
-        false => name,
-    }
+    if path.extension().is_some_and(|end| end == "gz") { name.with_extension("") } else { name }
 }
 
 /// Conditions that the names of files tell apart: rates, or ratios where there are no rates, or
@@ -81,9 +75,10 @@ fn variants(sources: &Sources) -> Variants {
     let tables = if sources.only_ratios() { &sources.relative } else { &sources.absolute };
     let of_table = |(text, table): &'_ (Text, RateTable)| {
         let cells = table.cells().filter(|cell| !counts_rows(cell.step)).map(|cell| {
-            let step = match table.is_blocks() {
-                true => format!("{} {}", cell.step, cell.column),
-                false => cell.step.to_owned(),
+            let step = if table.is_blocks() {
+                format!("{} {}", cell.step, cell.column)
+            } else {
+                cell.step.to_owned()
             };
             ((cell.target.to_owned(), step), cell.printed.to_owned())
         });
@@ -221,9 +216,10 @@ impl Columns {
 
     /// The name of the step of a cell, with what the name of the table tells.
     pub(crate) fn of_cell(&self, text: &Text, table: &RateTable, cell: &RateCell<'_>) -> String {
-        let name = match table.is_blocks() {
-            true => self.name(cell.step, cell.column),
-            false => self.name_with(&names::step(cell.step), self.of_table(text)),
+        let name = if table.is_blocks() {
+            self.name(cell.step, cell.column)
+        } else {
+            self.name_with(&names::step(cell.step), self.of_table(text))
         };
         name + &self.variants.suffix(text.path())
     }

@@ -97,9 +97,10 @@ fn rates(text: &Text) -> Result<Vec<String>, ImportError> {
     for (place, cell) in cells.iter().enumerate() {
         text.number(line, place + 1, "", cell)?;
     }
-    match cells.is_empty() {
-        true => Err(text.malformed(line, "expected rates, then a name, separated by tabs")),
-        false => Ok(cells),
+    if cells.is_empty() {
+        Err(text.malformed(line, "expected rates, then a name, separated by tabs"))
+    } else {
+        Ok(cells)
     }
 }
 

@@ -66,9 +66,10 @@ pub fn file_name(name: &str) -> Option<FileName> {
     if test.is_empty() || range.is_empty() || !range.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let step = match kind.starts_with("prepare.") {
-        true => LOAD.to_owned(),
-        false => format!("{test}_range={range}"),
+    let step = if kind.starts_with("prepare.") {
+        LOAD.to_owned()
+    } else {
+        format!("{test}_range={range}")
     };
     Some(FileName { kind: (*kind).to_owned(), step, clients })
 }

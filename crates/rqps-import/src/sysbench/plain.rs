@@ -40,9 +40,10 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
     let mut runs = Vec::new();
     for named in paths {
-        match named.path.is_dir() {
-            true => take_folder(named, &mut runs, &mut published)?,
-            false => take_text(Text::read(&named.path)?, named, &mut runs)?,
+        if named.path.is_dir() {
+            take_folder(named, &mut runs, &mut published)?
+        } else {
+            take_text(Text::read(&named.path)?, named, &mut runs)?
         }
     }
     leave_copies(&mut runs, &mut published)?;
@@ -68,9 +69,12 @@ fn take_folder(
 ) -> Result<(), ImportError> {
     let (mut left, before) = (Leftovers::default(), runs.len());
     for name in text::names(&named.path)? {
-        left.take(&named.path, &name, |text| match output::is_output(&text) {
-            true => take_text(text, named, runs).map(|()| true),
-            false => Ok(false),
+        left.take(&named.path, &name, |text| {
+            if output::is_output(&text) {
+                take_text(text, named, runs).map(|()| true)
+            } else {
+                Ok(false)
+            }
         })?;
     }
     if runs.len() == before {
@@ -195,9 +199,8 @@ fn name_steps(runs: &mut [SysbenchOutput]) {
     }
     let single = files.values().all(|files| files.len() == 1);
     for run in runs.iter_mut() {
-        run.step.get_or_insert_with(|| match single {
-            true => "sysbench".to_owned(),
-            false => stem(run.text.path()),
+        run.step.get_or_insert_with(|| {
+            if single { "sysbench".to_owned() } else { stem(run.text.path()) }
         });
     }
 }

@@ -104,12 +104,13 @@ fn nothing_in(folder: &Path) -> Result<String, ImportError> {
             with_results.push(name);
         }
     }
-    Ok(match with_results.is_empty() {
-        true => "it holds no table of rates and no folder of a target (x.…)".to_owned(),
-        false => format!(
+    Ok(if with_results.is_empty() {
+        "it holds no table of rates and no folder of a target (x.…)".to_owned()
+    } else {
+        format!(
             "it holds no results itself; import one of its folders: {}",
             with_results.join(", ")
-        ),
+        )
     })
 }
 
@@ -201,9 +202,10 @@ fn take_raw(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
 /// Takes a table; false if the text is none.
 fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
     if tables::is_table(&text) || (tables::is_blocks(&text) && !met_tables::is_met(&text)) {
-        let table = match tables::is_table(&text) {
-            true => tables::parse_table(&text)?,
-            false => tables::parse_blocks(&text)?,
+        let table = if tables::is_table(&text) {
+            tables::parse_table(&text)?
+        } else {
+            tables::parse_blocks(&text)?
         };
         let is_relative = table.is_relative();
         sources.push(text, table, is_relative);

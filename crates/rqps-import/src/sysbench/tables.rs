@@ -74,9 +74,10 @@ impl RateTable {
     /// archives, warm-up steps have words. Blocks hold ratios if all have two decimals, unlike
     /// rates except those of a scan.
     pub fn is_relative(&self) -> bool {
-        match self.is_blocks() {
-            true => ratios_only(self.rows.iter().filter(|row| row.step != LOAD)),
-            false => self.baseline.is_some() || self.has_ones(),
+        if self.is_blocks() {
+            ratios_only(self.rows.iter().filter(|row| row.step != LOAD))
+        } else {
+            self.baseline.is_some() || self.has_ones()
         }
     }
 
@@ -168,9 +169,10 @@ pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
             push_row(text, row, &mut table)?;
         }
     }
-    match table.rows.is_empty() {
-        true => Err(text.cut_short("the first row of rates")),
-        false => checked(text, table),
+    if table.rows.is_empty() {
+        Err(text.cut_short("the first row of rates"))
+    } else {
+        checked(text, table)
     }
 }
 
@@ -310,9 +312,10 @@ pub fn is_unnamed(text: &Text) -> bool {
 /// The number of cells in a row besides its name.
 fn columns_of(row: &str) -> usize {
     let row = row.trim_end().trim_end_matches(',');
-    match row.contains('\t') {
-        true => row.split('\t').take_while(|cell| !cell.contains("_range=")).count(),
-        false => row.split(',').count() - 1,
+    if row.contains('\t') {
+        row.split('\t').take_while(|cell| !cell.contains("_range=")).count()
+    } else {
+        row.split(',').count() - 1
     }
 }
 

@@ -54,9 +54,10 @@ pub(crate) fn tables(sources: &Sources, variants: &Variants, published: &mut Pub
         }
     };
     for (text, table) in sources.relative.iter().filter(|_| !sources.only_ratios()) {
-        let baseline = match table.is_blocks() {
-            true => baseline_of_blocks(sources, table),
-            false => table.baseline.as_deref().or(table.targets.first().map(String::as_str)),
+        let baseline = if table.is_blocks() {
+            baseline_of_blocks(sources, table)
+        } else {
+            table.baseline.as_deref().or(table.targets.first().map(String::as_str))
         };
         match baseline {
             Some(baseline) => check_ratios(text, baseline, table, &rates_for(text), published),

@@ -289,9 +289,10 @@ fn count_cells(sources: &Sources, published: &mut Published) {
             let numbers = [build.megabytes, build.load_seconds, build.index_seconds];
             let cells = usize::from(build.seconds.is_some()) + numbers.iter().flatten().count();
             published.cells.read(text.path(), cells);
-            match points().any(|point| is_build_of(build, &point.configuration)) {
-                true => published.cells.keep(text.path(), Kept::Metric, cells),
-                false => published.cells.leave(text.path(), "builds without a point", cells),
+            if points().any(|point| is_build_of(build, &point.configuration)) {
+                published.cells.keep(text.path(), Kept::Metric, cells)
+            } else {
+                published.cells.leave(text.path(), "builds without a point", cells)
             }
         }
     }

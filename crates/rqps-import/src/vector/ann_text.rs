@@ -167,10 +167,7 @@ pub fn parse_plot(text: &Text) -> Result<Vec<PlotPoint>, ImportError> {
         }
         points.push(PlotPoint { line, configuration, recall, qps, printed });
     }
-    match points.is_empty() {
-        true => Err(text.cut_short("the first point")),
-        false => Ok(points),
-    }
+    if points.is_empty() { Err(text.cut_short("the first point")) } else { Ok(points) }
 }
 
 /// Build time and size of an index.
@@ -232,9 +229,10 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
             algorithms = names.map(str::to_owned).collect();
             continue;
         }
-        let cells: Vec<&str> = match row.contains('\t') {
-            true => row.trim_end().split('\t').map(str::trim).collect(),
-            false => row.split_whitespace().collect(),
+        let cells: Vec<&str> = if row.contains('\t') {
+            row.trim_end().split('\t').map(str::trim).collect()
+        } else {
+            row.split_whitespace().collect()
         };
         let several = width > 0 && algorithms.len() > 1;
         let parts: Vec<&[&str]> =
@@ -247,10 +245,7 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
             builds.push(listed_build(text, (line, row), cells, algorithm, &builds)?);
         }
     }
-    match builds.is_empty() {
-        true => Err(text.cut_short("the first row of builds")),
-        false => Ok(builds),
-    }
+    if builds.is_empty() { Err(text.cut_short("the first row of builds")) } else { Ok(builds) }
 }
 
 /// The width of tables side by side, from heads that repeat, with an empty column between them; 0
@@ -394,10 +389,7 @@ pub fn parse_selected(text: &Text) -> Result<Vec<Selected>, ImportError> {
             configuration,
         });
     }
-    match rows.is_empty() {
-        true => Err(text.cut_short("the first selected row")),
-        false => Ok(rows),
-    }
+    if rows.is_empty() { Err(text.cut_short("the first selected row")) } else { Ok(rows) }
 }
 
 /// True if the text is the log of a run.
@@ -439,9 +431,10 @@ pub fn parse_log(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
         }
     }
     builds.extend(current.filter(|build| build.seconds.is_some()));
-    match builds.is_empty() {
-        true => Err(text.cut_short("a built index (`Built index in …`)")),
-        false => Ok(builds),
+    if builds.is_empty() {
+        Err(text.cut_short("a built index (`Built index in …`)"))
+    } else {
+        Ok(builds)
     }
 }
 

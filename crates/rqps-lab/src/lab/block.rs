@@ -38,9 +38,12 @@ pub(super) fn run(
         let cache = execution.options.plan.workload.cache_bytes;
         let fit = memory::servers_that_fit(cache, execution.memory_bytes);
         // Counts do not depend on the load of the host, so targets may run at the same time.
-        let alone = |member, progress: &mut Progress<'_>| match execution.stopped() {
-            true => Ok(Vec::new()),
-            false => together(execution, vec![member], spec, progress),
+        let alone = |member, progress: &mut Progress<'_>| {
+            if execution.stopped() {
+                Ok(Vec::new())
+            } else {
+                together(execution, vec![member], spec, progress)
+            }
         };
         for ended in side_by_side(members, fit, progress, alone) {
             runs.extend(ended?);
@@ -92,16 +95,13 @@ fn together(
         progress.end(task);
         ended
     };
-    match plan.takes_turns() {
-        true => {
-            for run in side_by_side(runs, usize::MAX, progress, finish) {
-                ended.push(run?);
-            }
+    if plan.takes_turns() {
+        for run in side_by_side(runs, usize::MAX, progress, finish) {
+            ended.push(run?);
         }
-        false => {
-            for run in runs {
-                ended.push(finish(run, progress)?);
-            }
+    } else {
+        for run in runs {
+            ended.push(finish(run, progress)?);
         }
     }
     ended.sort_by_key(|run| run.key.order);

@@ -101,10 +101,7 @@ fn on(node: &str) -> Command {
 fn asked(command: Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let said = command_output::run(command).map_err(|why| anyhow!("start {program}: {why}"))?;
-    match said.success() {
-        true => Ok(said.output),
-        false => bail!("{}", said.complaint()),
-    }
+    if said.success() { Ok(said.output) } else { bail!("{}", said.complaint()) }
 }
 
 /// The address by which Slurm reaches the node on which this process runs.

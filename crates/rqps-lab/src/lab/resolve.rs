@@ -164,9 +164,10 @@ fn configure(
     let memory = memory_bytes / plan.targets.len() as u64;
     let version = &build.manifest.version;
     let cache = cache_bytes(plan, memory);
-    let load = match plan.workload.shape.has_own_statements() {
-        true => dbms::config::load_for_own_statements,
-        false => dbms::config::load,
+    let load = if plan.workload.shape.has_own_statements() {
+        dbms::config::load_for_own_statements
+    } else {
+        dbms::config::load
     };
     load(target.dbms, &target.config, &options.configs, version, cache)
         .with_context(|| format!("configure {}", target.label))

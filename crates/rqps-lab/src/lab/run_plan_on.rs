@@ -53,10 +53,7 @@ pub fn run_plan_on(
     let states = target_state::all(&execution, resolved)?;
     let template = BlockTemplate::of(&execution, &states);
     let in_turns = options.plan.takes_turns_in_all(&template.phases);
-    let source = match options.plan.canaries {
-        true => CanarySource::RemoteHosts,
-        false => CanarySource::Off,
-    };
+    let source = if options.plan.canaries { CanarySource::RemoteHosts } else { CanarySource::Off };
     let (mut monitor, _) = HostMonitor::open(&execution, (source, in_turns), &mut progress)?;
     let history = resume::history(&execution.results, states.len())?;
     let mut executor = executor::open(&execution, place, &mut progress)?;
@@ -120,9 +117,10 @@ fn begin(options: &ExecutionOptions, memory_bytes: u64) -> Result<Execution<'_>>
     let plan = &options.plan;
     let clients = plan.workload.client_hosts.as_ref();
     let are_here = |hosts: &HostsOfClients| hosts.server_host.is_some() && hosts.hosts.is_empty();
-    let own = match clients.is_some_and(are_here) {
-        true => Some(work_folders::lock_host(&options.out, &options.host_lock)?),
-        false => None,
+    let own = if clients.is_some_and(are_here) {
+        Some(work_folders::lock_host(&options.out, &options.host_lock)?)
+    } else {
+        None
     };
     let results = ResultSet::create_for_hosts(&options.out, &file::text_in(&options.out, plan)?)?;
     keep_own_files(&results, plan)?;

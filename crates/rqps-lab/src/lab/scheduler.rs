@@ -82,10 +82,7 @@ impl BlockScheduler {
         let targets = plan.targets.iter().filter(|target| goes_on(&target.label));
         let targets: Vec<_> = targets.collect();
         let block = cost::block(plan, &targets, &selection.kept(&self.phases));
-        match self.is_elsewhere {
-            true => vec![cost::block_elsewhere(plan, &block, 1)],
-            false => block,
-        }
+        if self.is_elsewhere { vec![cost::block_elsewhere(plan, &block, 1)] } else { block }
     }
 
     /// The fewest blocks of the plan, without those up to `block` and those that are done.

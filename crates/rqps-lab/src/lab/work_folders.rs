@@ -348,9 +348,10 @@ pub(super) fn check_space_for(
     let folder = work.unwrap_or(results);
     let there = existing(folder);
     let closed = run_as.is_some_and(|user| user::check_reachable(there, user).is_err());
-    match work.is_none() && closed {
-        true => check_space(Path::new(ELSEWHERE), Path::new(ELSEWHERE), bytes),
-        false => check_space(folder, there, bytes),
+    if work.is_none() && closed {
+        check_space(Path::new(ELSEWHERE), Path::new(ELSEWHERE), bytes)
+    } else {
+        check_space(folder, there, bytes)
     }
 }
 

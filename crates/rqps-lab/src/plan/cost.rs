@@ -285,10 +285,8 @@ pub fn phase_task(
     match phase {
         Phase::Measure(step) => {
             let loads = step.group == Group::Load && plan.workload.counted_statements.is_none();
-            let restart = match step.restart_before {
-                true => usual.start_seconds + usual.stop_seconds,
-                false => 0.0,
-            };
+            let restart =
+                if step.restart_before { usual.start_seconds + usual.stop_seconds } else { 0.0 };
             let timed = step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS;
             let seconds = match plan.workload.counted_statements.map(|_| plan.counted(step)) {
                 None => timed,

@@ -255,10 +255,7 @@ impl PlanDraft {
     #[must_use]
     pub fn with_counted_loads(self) -> PlanDraft {
         let loads_once = |target: &Target| self.load_request(target).is_some();
-        let loads = match self.targets.iter().all(loads_once) {
-            true => self.blocks.most(),
-            false => 1,
-        };
+        let loads = if self.targets.iter().all(loads_once) { self.blocks.most() } else { 1 };
         PlanDraft { loads, ..self }
     }
 

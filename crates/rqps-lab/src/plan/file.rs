@@ -449,9 +449,10 @@ fn check_products(plan: &PlanDraft) -> Result<(), PlanError> {
     };
     if let Some(target) = plan.targets.iter().find(|target| !speaks(target.dbms.dialect())) {
         let Target { label, dbms, .. } = target;
-        let hint = match key_value {
-            true => "the benchmark kv needs rocksdb or speedb",
-            false => "it has no SQL; use --bench kv (for YCSB with --set ycsb=a,b,c)",
+        let hint = if key_value {
+            "the benchmark kv needs rocksdb or speedb"
+        } else {
+            "it has no SQL; use --bench kv (for YCSB with --set ycsb=a,b,c)"
         };
         let benchmark = plan.benchmark();
         return Err(PlanError::Value(format!("run {benchmark} on {label} ({dbms}): {hint}")));

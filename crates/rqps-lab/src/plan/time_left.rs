@@ -106,12 +106,11 @@ impl TimeLeft {
         };
         let expected = self.expected(&[task]);
         let is_known = share > SHARE_LEAST;
-        let whole = match is_known {
-            true => {
-                let weight = (4.0 * share).min(1.0);
-                weight * elapsed / share + (1.0 - weight) * expected.max(elapsed)
-            }
-            false => expected.max(elapsed),
+        let whole = if is_known {
+            let weight = (4.0 * share).min(1.0);
+            weight * elapsed / share + (1.0 - weight) * expected.max(elapsed)
+        } else {
+            expected.max(elapsed)
         };
         if is_known || elapsed > expected {
             // It speaks for the others of its kind, too.
@@ -142,18 +141,15 @@ fn of_part(part: WorkKind, tasks: Amount, done: &BTreeMap<WorkKind, Done>) -> f6
         _ => None,
     });
     let alike = alike.filter(|amount| amount.planned > 0.0 && amount.count > 0.0);
-    match loads {
-        true => {
-            let factors: Vec<f64> = alike.map(|amount| amount.factor()).collect();
-            let factor = median(&factors).unwrap_or(1.0);
-            tasks.planned * factor.clamp(1.0 / FACTOR_MOST, FACTOR_MOST)
-        }
-        false => {
-            let more = alike.map(|amount| (amount.took - amount.planned) / amount.count);
-            let more = median(&more.collect::<Vec<f64>>());
-            let seconds = tasks.planned + tasks.count * more.unwrap_or(0.0);
-            seconds.clamp(0.0, FACTOR_MOST * tasks.planned)
-        }
+    if loads {
+        let factors: Vec<f64> = alike.map(|amount| amount.factor()).collect();
+        let factor = median(&factors).unwrap_or(1.0);
+        tasks.planned * factor.clamp(1.0 / FACTOR_MOST, FACTOR_MOST)
+    } else {
+        let more = alike.map(|amount| (amount.took - amount.planned) / amount.count);
+        let more = median(&more.collect::<Vec<f64>>());
+        let seconds = tasks.planned + tasks.count * more.unwrap_or(0.0);
+        seconds.clamp(0.0, FACTOR_MOST * tasks.planned)
     }
 }
 

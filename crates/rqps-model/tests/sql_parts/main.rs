@@ -247,13 +247,12 @@ fn parts(arguments: TokenStream) -> Vec<String> {
     let mut found = Vec::new();
     for hole in text.split('{').skip(1).filter_map(|rest| rest.split_once('}')) {
         let name = hole.0.split(':').next().unwrap_or_default();
-        let said = match name.is_empty() {
-            true => next.next().cloned().unwrap_or_default(),
-            false => {
-                let named = format!("{name}=");
-                let given = given.iter().find_map(|given| given.strip_prefix(&named));
-                given.unwrap_or(name).to_owned()
-            }
+        let said = if name.is_empty() {
+            next.next().cloned().unwrap_or_default()
+        } else {
+            let named = format!("{name}=");
+            let given = given.iter().find_map(|given| given.strip_prefix(&named));
+            given.unwrap_or(name).to_owned()
         };
         found.push(said);
     }

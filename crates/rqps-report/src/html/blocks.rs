@@ -163,11 +163,10 @@ impl Writer {
             row.iter().map(|cell| &*cell.runs).filter(|runs| !runs.is_empty()).collect();
         sources.dedup();
         let shared = if sources.len() == 1 { self.runs(sources[0]) } else { String::new() };
-        match shared.is_empty() {
-            true => html.push_str("<tr>"),
-            false => {
-                let _ = write!(html, "<tr data-r=\"{shared}\">");
-            }
+        if shared.is_empty() {
+            html.push_str("<tr>")
+        } else {
+            let _ = write!(html, "<tr data-r=\"{shared}\">");
         }
         for (cell, column) in row.iter().zip(&table.columns) {
             let own = if shared.is_empty() { self.runs(&cell.runs) } else { String::new() };

@@ -66,14 +66,15 @@ pub(super) fn chart(chart: &Chart, places: &Places) -> String {
     let rules =
         list(&chart.rules, |rule| format!("[{},{}]", number(rule.value), quoted(&rule.label)));
     // Most charts have none.
-    let marks = match chart.marks.is_empty() {
-        true => String::new(),
-        false => format!(
+    let marks = if chart.marks.is_empty() {
+        String::new()
+    } else {
+        format!(
             "\"marks\":{},",
             list(&chart.marks, |mark| {
                 format!("[{},{},{}]", number(mark.at), quoted(&mark.label), mark.series)
             })
-        ),
+        )
     };
     format!(
         "{{\"title\":{},\"form\":\"{form}\",\"x\":{},\"y\":{},\"spans\":{spans},\

@@ -81,10 +81,8 @@ fn over_time(series: &StepSeries) -> Section {
     let places: BTreeMap<&str, usize> =
         points.iter().enumerate().map(|(place, (_, set))| (*set, place)).collect();
     let distinct = points.windows(2).all(|pair| day(pair[0].0) != day(pair[1].0));
-    let names = points.iter().map(|(date, _)| match distinct {
-        true => day(date).to_owned(),
-        false => minute(date),
-    });
+    let names =
+        points.iter().map(|(date, _)| if distinct { day(date).to_owned() } else { minute(date) });
     let axis = Axis::of_categories("result set", names.collect());
     let title = format!("{}: {} over time", series.step, metric.name());
     let mut chart = Chart::new("time", title, Form::Points)
@@ -236,19 +234,18 @@ fn levels((place, line): (usize, &LevelLine), family: &str) -> Series {
 fn changes(series: &StepSeries) -> Section {
     let found = of_series(series);
     let rows: Vec<Vec<Cell>> = found.iter().map(change_row).collect();
-    let blocks = match rows.is_empty() {
-        true => vec![Block::Paragraph("No change of level was found.".to_owned())],
-        false => {
-            let columns = vec![
-                Column::words("since"),
-                Column::words("result set"),
-                Column::words("target"),
-                Column::words("version"),
-                Column::numbers("new / old level"),
-                Column::words("evidence"),
-            ];
-            vec![Block::Table(Table { caption: String::new(), columns, rows })]
-        }
+    let blocks = if rows.is_empty() {
+        vec![Block::Paragraph("No change of level was found.".to_owned())]
+    } else {
+        let columns = vec![
+            Column::words("since"),
+            Column::words("result set"),
+            Column::words("target"),
+            Column::words("version"),
+            Column::numbers("new / old level"),
+            Column::words("evidence"),
+        ];
+        vec![Block::Table(Table { caption: String::new(), columns, rows })]
     };
     Section { id: "changes", heading: "Changes".to_owned(), blocks }
 }

@@ -113,9 +113,10 @@ fn open(content: &FileContent, path: &Path) -> Result<File, BundleError> {
     };
     let opened = opened.map_err(BundleError::io("read", path))?;
     let facts = opened.metadata().map_err(BundleError::io("read", path))?;
-    match facts.is_file() {
-        true => Ok(opened),
-        false => Err(BundleError::Unfit { path: path.to_owned(), why: "it is no plain file" }),
+    if facts.is_file() {
+        Ok(opened)
+    } else {
+        Err(BundleError::Unfit { path: path.to_owned(), why: "it is no plain file" })
     }
 }
 

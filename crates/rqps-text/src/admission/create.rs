@@ -383,8 +383,9 @@ fn one_action(rules: &mut OwnObjects, action: &mut Statement<'_>) -> Result<(), 
         }
         _ => false,
     };
-    match is_known {
-        true => Ok(()),
-        false => Err(format!("a load may not change a table by {word} {}", action.shown())),
+    if is_known {
+        Ok(())
+    } else {
+        Err(format!("a load may not change a table by {word} {}", action.shown()))
     }
 }

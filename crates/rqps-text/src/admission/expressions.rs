@@ -419,9 +419,10 @@ impl<'a, 'r> Expressions<'a, 'r> {
         let is_named = name.parts.len() == 1
             && self.frames.iter().any(|frame| frame.named.contains(name.last()));
         if !is_named && !self.rules.is_read(&name) {
-            let why = match self.rules.is_made(&name, &[RelationKind::View]) {
-                true => "a view that may do what a load may not",
-                false => "which the load did not make",
+            let why = if self.rules.is_made(&name, &[RelationKind::View]) {
+                "a view that may do what a load may not"
+            } else {
+                "which the load did not make"
             };
             return Err(format!("it reads {}, {why}", name.text));
         }
@@ -466,9 +467,10 @@ impl<'a, 'r> Expressions<'a, 'r> {
             }
         }
         if in_parentheses {
-            return match self.statement.take_sign(b')') {
-                true => Ok(()),
-                false => Err("parentheses do not fit".to_owned()),
+            return if self.statement.take_sign(b')') {
+                Ok(())
+            } else {
+                Err("parentheses do not fit".to_owned())
             };
         }
         self.statement.take_columns().map(drop)

@@ -131,9 +131,10 @@ impl OwnObjects {
             return Err(format!("{} is a name of the server's own", name.text));
         }
         // A table of that name would tell the next rqps what it may drop.
-        match name.last().to_ascii_lowercase().starts_with("rqps_") {
-            true => Err(format!("{} is a name of rqps's own", name.text)),
-            false => Ok(()),
+        if name.last().to_ascii_lowercase().starts_with("rqps_") {
+            Err(format!("{} is a name of rqps's own", name.text))
+        } else {
+            Ok(())
         }
     }
 
@@ -173,9 +174,10 @@ impl OwnObjects {
     ) -> Result<SaidName, Refusal> {
         let name = statement.name()?;
         self.check_place(&name)?;
-        match self.is_made(&name, kinds) {
-            true => Ok(name),
-            false => Err(format!("the load did not make {}", name.text)),
+        if self.is_made(&name, kinds) {
+            Ok(name)
+        } else {
+            Err(format!("the load did not make {}", name.text))
         }
     }
 

@@ -105,9 +105,10 @@ impl LoadRules {
         // Options have no function and no condition.
         let options = &all[statement.at..];
         let words = options.iter().map(|token| statement.text(token).to_ascii_uppercase());
-        match words.into_iter().any(|word| word == b"WHERE" || word == b"PROGRAM" || word == b";") {
-            true => Err("its rows may have no condition".to_owned()),
-            false => Ok(()),
+        if words.into_iter().any(|word| word == b"WHERE" || word == b"PROGRAM" || word == b";") {
+            Err("its rows may have no condition".to_owned())
+        } else {
+            Ok(())
         }
     }
 
@@ -118,9 +119,10 @@ impl LoadRules {
     pub fn judge_rows(&mut self, table: &TableName) -> Result<(), String> {
         let parts = table.folded(self.own.dialect);
         self.own.check_place(&SaidName { text: table.to_string(), parts })?;
-        match self.own.is_made_text(table, RelationKind::Table) {
-            true => Ok(()),
-            false => Err(format!("no file of `schema` makes the table {table}")),
+        if self.own.is_made_text(table, RelationKind::Table) {
+            Ok(())
+        } else {
+            Err(format!("no file of `schema` makes the table {table}"))
         }
     }
 
@@ -261,9 +263,10 @@ impl LoadRules {
             Some("CONSTRAINT") => {
                 statement.name()?;
                 statement.take(&["ON"]);
-                let kind = match statement.take(&["DOMAIN"]) {
-                    true => RelationKind::Type,
-                    false => RelationKind::Table,
+                let kind = if statement.take(&["DOMAIN"]) {
+                    RelationKind::Type
+                } else {
+                    RelationKind::Table
                 };
                 self.own.own(&mut statement, &[kind])?;
             }

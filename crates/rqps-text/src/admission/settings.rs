@@ -114,9 +114,10 @@ pub(super) fn of_postgres(statement: &mut Statement<'_>) -> Result<(), Refusal> 
         "DEFAULT_TABLESPACE" => said.is_empty(),
         _ => true,
     };
-    match is_kept {
-        true => Ok(()),
-        false => Err(format!("a load may not set {} to {said:?}", name.to_lowercase())),
+    if is_kept {
+        Ok(())
+    } else {
+        Err(format!("a load may not set {} to {said:?}", name.to_lowercase()))
     }
 }
 
@@ -159,9 +160,10 @@ pub(super) fn of_mysql(
 }
 
 fn character_set(name: &str) -> Result<(), Refusal> {
-    match CHARACTER_SETS.contains(&name.to_ascii_uppercase().as_str()) {
-        true => Ok(()),
-        false => Err(format!("a load may not use the character set {name}")),
+    if CHARACTER_SETS.contains(&name.to_ascii_uppercase().as_str()) {
+        Ok(())
+    } else {
+        Err(format!("a load may not use the character set {name}"))
     }
 }
 
@@ -178,9 +180,10 @@ fn assignment(statement: &mut Statement<'_>, saved: &mut SavedSettings) -> Resul
         }
         let is_restored =
             !is_of_user && from.is_of_user && saved.get(&from.name) == Some(&Some(name.clone()));
-        return match is_restored && OF_MYSQL.contains(&name.as_str()) {
-            true => Ok(()),
-            false => Err(format!("a load may not set {name} to {}", from.name)),
+        return if is_restored && OF_MYSQL.contains(&name.as_str()) {
+            Ok(())
+        } else {
+            Err(format!("a load may not set {name} to {}", from.name))
         };
     }
     let is_number = statement.peek().is_some_and(|token| token.kind == TokenKind::Number);
@@ -239,8 +242,9 @@ fn setting(statement: &mut Statement<'_>) -> Result<Setting, Refusal> {
         return Err("a load may set nothing but variables of its session".to_owned());
     }
     statement.at += 1;
-    match statement.is_sign(b'.') {
-        true => Err("a load may set nothing but variables of its session".to_owned()),
-        false => Ok(Setting { name, is_of_user }),
+    if statement.is_sign(b'.') {
+        Err("a load may set nothing but variables of its session".to_owned())
+    } else {
+        Ok(Setting { name, is_of_user })
     }
 }

@@ -147,9 +147,10 @@ impl<'a> Statement<'a> {
 
     /// Refuses what follows.
     pub(super) fn end(&self) -> Result<(), Refusal> {
-        match self.is_over() {
-            true => Ok(()),
-            false => Err(format!("`{}` is not expected there", self.shown())),
+        if self.is_over() {
+            Ok(())
+        } else {
+            Err(format!("`{}` is not expected there", self.shown()))
         }
     }
 

@@ -55,9 +55,10 @@ impl VersionComment {
     }
 
     fn is_executed(self, by_mariadb: bool, version: u32) -> bool {
-        let is_meant = match by_mariadb {
-            true => self.mariadb || !NOT_OF_MARIADB.contains(&self.version),
-            false => !self.mariadb,
+        let is_meant = if by_mariadb {
+            self.mariadb || !NOT_OF_MARIADB.contains(&self.version)
+        } else {
+            !self.mariadb
         };
         is_meant && self.version <= version
     }
@@ -174,12 +175,11 @@ impl Walk<'_> {
         loop {
             let rest = self.rest();
             let Some(first) = rest.first() else { return Ok(()) };
-            let is_line = match self.mysql {
-                true => {
-                    let is_blank = |byte: &u8| *byte == b' ' || byte.is_ascii_control();
-                    *first == b'#' || rest.starts_with(b"--") && rest.get(2).is_none_or(is_blank)
-                }
-                false => rest.starts_with(b"--"),
+            let is_line = if self.mysql {
+                let is_blank = |byte: &u8| *byte == b' ' || byte.is_ascii_control();
+                *first == b'#' || rest.starts_with(b"--") && rest.get(2).is_none_or(is_blank)
+            } else {
+                rest.starts_with(b"--")
             };
             if self.comment.is_some() && rest.starts_with(b"*/") {
                 (self.comment, self.at) = (None, self.at + 2);

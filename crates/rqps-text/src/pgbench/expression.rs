@@ -323,12 +323,11 @@ impl Parser<'_> {
     }
 
     fn close(&mut self, sign: &str) -> Result<(), ScriptFault> {
-        match self.tokens.take_sign(sign)? {
-            true => Ok(()),
-            false => {
-                let found = self.tokens.found();
-                Err(self.tokens.fault(format!("`{sign}`, not {found}")))
-            }
+        if self.tokens.take_sign(sign)? {
+            Ok(())
+        } else {
+            let found = self.tokens.found();
+            Err(self.tokens.fault(format!("`{sign}`, not {found}")))
         }
     }
 

@@ -80,10 +80,7 @@ fn write_tls(f: &mut fmt::Formatter<'_>, tls: &Tls) -> fmt::Result {
     if let Some(methods) = &tls.consent.methods {
         add("require_auth", methods);
     }
-    match options.is_empty() {
-        true => Ok(()),
-        false => write!(f, "?{}", options.join("&")),
-    }
+    if options.is_empty() { Ok(()) } else { write!(f, "?{}", options.join("&")) }
 }
 
 /// Percent-encodes all characters that have a meaning in a URL, except those of the second text.

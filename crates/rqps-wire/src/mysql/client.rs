@@ -373,9 +373,10 @@ impl MysqlClient {
                 };
                 self.channel.consume(HEADER + length);
                 reply.result_set = true;
-                match S::WANTS_COLUMNS {
-                    true => self.read_definitions(columns, sink)?,
-                    false => self.skip_definitions(columns)?,
+                if S::WANTS_COLUMNS {
+                    self.read_definitions(columns, sink)?
+                } else {
+                    self.skip_definitions(columns)?
                 }
                 self.result_rows(reply, sink)
             }

@@ -71,9 +71,10 @@ impl PostgresClient {
             };
             let channel = login::encrypt(Channel::connect(address, timeout)?, address)?;
             // The server may refuse because of TLS: it may have none, or require it.
-            return match channel.is_encrypted() {
-                true => PostgresClient::log_in(channel, login, binding),
-                false => Err(refused.with_tls_hint(false)),
+            return if channel.is_encrypted() {
+                PostgresClient::log_in(channel, login, binding)
+            } else {
+                Err(refused.with_tls_hint(false))
             };
         }
         let channel = login::encrypt(channel, address)?;

@@ -201,9 +201,10 @@ impl Exchange<'_> {
                 "the server {asks}, and require_auth={methods}"
             )));
         }
-        match std::mem::replace(&mut self.asked, true) {
-            false => Ok(()),
-            true => Err(WireError::Protocol("the server asks twice for a password".to_owned())),
+        if std::mem::replace(&mut self.asked, true) {
+            Err(WireError::Protocol("the server asks twice for a password".to_owned()))
+        } else {
+            Ok(())
         }
     }
 

@@ -254,9 +254,10 @@ fn steps(all: &[&Finding]) -> String {
                 == (build, burned, metric, step)
         };
         let Some(counts) = Counts::of(all, is_wanted) else { continue };
-        let stated = match burned == Burned::NOTHING {
-            true => counts.with(states_difference),
-            false => counts.with(|one| one.verdict.is_worse()),
+        let stated = if burned == Burned::NOTHING {
+            counts.with(states_difference)
+        } else {
+            counts.with(|one| one.verdict.is_worse())
         };
         let blocks: Vec<String> = counts.blocks().iter().map(u32::to_string).collect();
         rows.push(vec![

@@ -224,9 +224,10 @@ fn measure(dir: &Path, (runs, counters): (usize, usize)) -> Result<Times> {
     let compared = start.elapsed();
     let steps = differing_steps(&comparison);
     ensure!(counters == 0 || steps.len() == STEPS, "only {} steps differ", steps.len());
-    comparison.causes = match steps.is_empty() {
-        true => None,
-        false => Some(Box::new(found_causes(&comparison, &dataset, &steps)?)),
+    comparison.causes = if steps.is_empty() {
+        None
+    } else {
+        Some(Box::new(found_causes(&comparison, &dataset, &steps)?))
     };
     let explained = start.elapsed();
     let text = render(&comparison, Format::Text);

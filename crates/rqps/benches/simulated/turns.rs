@@ -191,9 +191,10 @@ pub(crate) fn simulate_turns(scene: &TurnScene, campaigns: u32, seed: u64) -> [T
         let by_loads: Vec<&[f64]> = pooled.iter().map(Vec::as_slice).collect();
         let judged = [
             judge_in_turns(&by_pairs, &rules),
-            match scene.loads > 1 && scene.loads < scene.blocks {
-                true => judge_cluster_means(&by_loads, &rules),
-                false => judge_in_turns(&by_pairs, &rules),
+            if scene.loads > 1 && scene.loads < scene.blocks {
+                judge_cluster_means(&by_loads, &rules)
+            } else {
+                judge_in_turns(&by_pairs, &rules)
             },
         ];
         for (rates, judgements) in rates.iter_mut().zip(judged) {

@@ -23,9 +23,10 @@ pub(crate) fn make(
         format!("slow {dbms} down: it is no build of its own; name a library by its path")
     })?;
     fs::create_dir_all(place).with_context(|| format!("make {}", place.display()))?;
-    let burning = match root.is_file() {
-        true => library(build, root, definitions, place)?,
-        false => server(root, dbms, definitions, place)?,
+    let burning = if root.is_file() {
+        library(build, root, definitions, place)?
+    } else {
+        server(root, dbms, definitions, place)?
     };
     Ok(format!("{dbms}={}", burning.display()))
 }

@@ -26,9 +26,10 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     vector::check_files(&spec.plan)?;
     let is_alive_by_input = words.life_line || words.client_line;
     // Whoever started the executor was asked.
-    let accepted = match is_alive_by_input || words.node.is_some() {
-        true => Accepted::default(),
-        false => ask(&spec, words)?,
+    let accepted = if is_alive_by_input || words.node.is_some() {
+        Accepted::default()
+    } else {
+        ask(&spec, words)?
     };
     if is_alive_by_input {
         // Another start of the block brings its own.

@@ -139,14 +139,15 @@ fn configs(runs: &[Run]) -> Result<Vec<PackedFile>> {
 
 /// A hint for two configurations with the same name, from the texts of both targets.
 fn of_two_texts(first: &str, second: &str) -> String {
-    match first == second {
-        true => "blocks ran on hosts with different memory, or the file changed between them: set \
+    if first == second {
+        "blocks ran on hosts with different memory, or the file changed between them: set \
                  the sizes in the config and measure again"
-            .to_owned(),
-        false => format!(
+            .to_owned()
+    } else {
+        format!(
             "a bundle names configs by the last part of their path, and `{first}` and `{second}` \
              share it: rename one and measure again"
-        ),
+        )
     }
 }
 

@@ -55,9 +55,10 @@ pub(super) fn print(report: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     // The only codes of a terminal are those that are added here.
     let report = escape::terminal(report);
-    match wanted() {
-        true => stdout.write_all(painted(&report).as_bytes())?,
-        false => stdout.write_all(report.as_bytes())?,
+    if wanted() {
+        stdout.write_all(painted(&report).as_bytes())?
+    } else {
+        stdout.write_all(report.as_bytes())?
     }
     stdout.flush()
 }

@@ -74,10 +74,8 @@ impl Compared {
     /// Adds other differences to the steps that differ.
     pub(super) fn explained(mut self) -> Compared {
         let steps = causes::differing_steps(&self.comparison);
-        self.comparison.causes = match steps.is_empty() {
-            true => None,
-            false => Some(Box::new(self.causes(&steps))),
-        };
+        self.comparison.causes =
+            if steps.is_empty() { None } else { Some(Box::new(self.causes(&steps))) };
         self
     }
 }

@@ -37,9 +37,10 @@ pub(super) fn time(plan: &Plan, cost: &Cost) -> Result<String> {
             auto.max
         ),
     };
-    let beside = match passes.is_empty() {
-        true => String::new(),
-        false => format!(", {} to count or sample", text(of_passes)),
+    let beside = if passes.is_empty() {
+        String::new()
+    } else {
+        format!(", {} to count or sample", text(of_passes))
     };
     Ok(format!(
         "{all} ({} for loading{beside}); up to {} measured windows; about {} of disk space while \

@@ -32,13 +32,12 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     let rules = with_options(&gate, &words.rules)?;
     let Compared { comparison, .. } =
         Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
-    let past = match words.history.is_empty() {
-        true => None,
-        false => {
-            let comparison = Compared::read(&words.history, None, rules)?.comparison;
-            let accepted = accepted_in(&comparison)?;
-            Some(PastSets { accepted, comparison, same_host: words.same_host })
-        }
+    let past = if words.history.is_empty() {
+        None
+    } else {
+        let comparison = Compared::read(&words.history, None, rules)?.comparison;
+        let accepted = accepted_in(&comparison)?;
+        Some(PastSets { accepted, comparison, same_host: words.same_host })
     };
     accept(&comparison, &words.accept)?;
     let tonight = accepted_in(&comparison)?.into_values().flatten().collect();

@@ -226,9 +226,10 @@ pub(super) fn preview(plan: &Plan, hosts: &HostArgs, said: &Folders) -> Result<V
     let script = lab::preview(&place, (&out, &program()?), plan)?;
     let Some(script) = script else { return Ok(Vec::new()) };
     let has_nodes = plan.workload.client_hosts.as_ref().is_some_and(|it| it.nodes.is_some());
-    let head = match has_nodes {
-        true => "one job of two parts for each block; `sbatch` gets this script for the first:",
-        false => "one job array, one block in each task; `sbatch` gets this script:",
+    let head = if has_nodes {
+        "one job of two parts for each block; `sbatch` gets this script for the first:"
+    } else {
+        "one job array, one block in each task; `sbatch` gets this script:"
     };
     let head = head.to_owned();
     Ok([head].into_iter().chain(script.lines().map(|line| format!("  {line}"))).collect())

@@ -31,9 +31,10 @@ pub(super) fn init(words: &Init) -> Result<u8> {
     if out.exists() {
         bail!("write {}: it already exists\nhint: name another file with -o", out.display());
     }
-    let (dialect, from, found) = match Dsn::looks_like(&words.database) {
-        true => of_server(&words.database)?,
-        false => of_file(Path::new(&words.database))?,
+    let (dialect, from, found) = if Dsn::looks_like(&words.database) {
+        of_server(&words.database)?
+    } else {
+        of_file(Path::new(&words.database))?
     };
     let stem = out.file_stem().unwrap_or_default().to_string_lossy();
     let (text, files) = draft(dialect, &from, &stem, &found);
@@ -85,9 +86,12 @@ fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
         }
     };
     let end = Instant::now() + SURVEY;
-    let mut ask = |sql: &str| match Instant::now() < end {
-        true => ask(sql),
-        false => Err("the database had answered for an hour".to_owned()),
+    let mut ask = |sql: &str| {
+        if Instant::now() < end {
+            ask(sql)
+        } else {
+            Err("the database had answered for an hour".to_owned())
+        }
     };
     let found = survey(dialect, &mut ask).map_err(anyhow::Error::msg).with_context(doing)?;
     Ok((dialect, from, found))

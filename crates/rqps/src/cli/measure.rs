@@ -431,9 +431,12 @@ fn measure_on(
     let summary = campaign::run_plan(&options, hosts.on, &mut |event| display.show(event));
     drop(display);
     // Names the folder only if it exists: an early error creates none.
-    let summary = summary.with_context(|| match out.is_dir() {
-        true => format!("carry out the plan ({})", out.display()),
-        false => "carry out the plan".to_owned(),
+    let summary = summary.with_context(|| {
+        if out.is_dir() {
+            format!("carry out the plan ({})", out.display())
+        } else {
+            "carry out the plan".to_owned()
+        }
     })?;
     Ok((summary, out))
 }

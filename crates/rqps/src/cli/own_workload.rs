@@ -217,12 +217,13 @@ pub(super) fn allow_shell(plan: &mut PlanDraft, is_allowed: bool) -> Result<()> 
 ///
 /// The plan allows its scripts to run programs.
 pub(super) fn refuse_programs(plan: &Plan) -> Result<()> {
-    match lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell) {
-        true => bail!(
+    if lua::steps::shape(&plan.workload).is_some_and(|shape| shape.shell) {
+        bail!(
             "bisect with scripts that may run programs: what these cost would count as the \
              database's\nhint: leave out shell=on"
-        ),
-        false => Ok(()),
+        )
+    } else {
+        Ok(())
     }
 }
 

@@ -54,9 +54,10 @@ impl Display {
     }
 
     fn with(template: &str) -> Display {
-        let form = print::form().unwrap_or(match std::io::stderr().is_terminal() {
-            true => ProgressForm::Bar,
-            false => ProgressForm::Plain,
+        let form = print::form().unwrap_or(if std::io::stderr().is_terminal() {
+            ProgressForm::Bar
+        } else {
+            ProgressForm::Plain
         });
         let bar = (form == ProgressForm::Bar).then(|| {
             let bar = ProgressBar::new(1000);

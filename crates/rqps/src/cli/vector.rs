@@ -53,9 +53,10 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
         );
     }
     let mut checks = verify::statistics(&found, specified);
-    let builds = wanted.unwrap_or_else(|| match comparable {
-        true => verify::published(),
-        false => {
+    let builds = wanted.unwrap_or_else(|| {
+        if comparable {
+            verify::published()
+        } else {
             vec![PgBuild { m: 8, ef_construction: 32 }, PgBuild { m: 16, ef_construction: 64 }]
         }
     });

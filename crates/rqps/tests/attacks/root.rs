@@ -289,9 +289,10 @@ fn the_lock_of_root_is_in_no_place_for_everyone() {
     command.env_remove("RQPS_HOST_LOCK");
     let output = command.output().unwrap();
     assert!(output.status.success() || said(&output).contains("measur"), "{}", said(&output));
-    let lock = match rustix::process::geteuid().is_root() {
-        true => PathBuf::from("/run/rqps/measuring.lock"),
-        false => scene.path("state/measuring.lock"),
+    let lock = if rustix::process::geteuid().is_root() {
+        PathBuf::from("/run/rqps/measuring.lock")
+    } else {
+        scene.path("state/measuring.lock")
     };
     assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o077, 0, "{}", lock.display());
 }

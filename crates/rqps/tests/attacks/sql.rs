@@ -34,9 +34,10 @@ fn a_tablespace_of_a_plan_is_a_name() {
     let words = [NOBODY, "--bench", "pgbench", "--", "--tablespace", "fast"];
     let text = plan(&words, folder.path()).replace("--tablespace", "");
     for key in ["tablespace = \"fast\"", "index_tablespace = \"fast\""] {
-        let text = match key.starts_with("index") {
-            true => text.replace("tablespace = \"fast\"", key),
-            false => text.clone(),
+        let text = if key.starts_with("index") {
+            text.replace("tablespace = \"fast\"", key)
+        } else {
+            text.clone()
         };
         assert!(text.contains(key), "{text}");
         let attack = text.replace("\"fast\"", "\"fast; DROP TABLE customers\"");

@@ -67,9 +67,10 @@ struct Listing {
 pub(crate) fn made(words: &[&str]) -> Result<(), String> {
     let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("start {}: {error}", words[0]))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!("{}: {}", words.join(" "), program::said(&output).trim())),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!("{}: {}", words.join(" "), program::said(&output).trim()))
     }
 }
 

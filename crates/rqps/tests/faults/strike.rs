@@ -240,9 +240,10 @@ fn cut_power(scene: &Scene) -> Result<String, String> {
 
 /// A second rqps must not get in, and say why.
 fn second(scene: &Scene, run: &mut Running, same_results: bool) -> Blow {
-    let mut words = match scene.out().join("plan.toml").exists() && same_results {
-        true => scene.resuming.clone(),
-        false => scene.words.clone(),
+    let mut words = if scene.out().join("plan.toml").exists() && same_results {
+        scene.resuming.clone()
+    } else {
+        scene.words.clone()
     };
     if !same_results {
         for word in &mut words {
@@ -260,9 +261,10 @@ fn second(scene: &Scene, run: &mut Running, same_results: bool) -> Blow {
         return Blow::NoVictim;
     }
     let shown = said.lines().last().unwrap_or_default().to_owned();
-    match is_refused {
-        true => Blow::Struck("refused".to_owned()),
-        false => Blow::Wrong(format!("the second rqps ended with {code:?}: {shown}")),
+    if is_refused {
+        Blow::Struck("refused".to_owned())
+    } else {
+        Blow::Wrong(format!("the second rqps ended with {code:?}: {shown}"))
     }
 }
 

@@ -32,16 +32,16 @@ impl Application {
                 .replace("{json}", choose("JSON", "JSONB"))
                 .replace("{kind}", choose("ENUM ('G', 'PG', 'R')", "rating"))
         };
-        let own = match is_mysql {
-            true => Vec::new(),
-            false => vec![
+        let own = if is_mysql {
+            Vec::new()
+        } else {
+            vec![
                 "DROP TYPE IF EXISTS rating".to_owned(),
                 "CREATE TYPE rating AS ENUM ('G', 'PG', 'R')".to_owned(),
-            ],
+            ]
         };
-        let rows = (self.rows)().into_iter().map(|sql| match is_mysql {
-            true => sql,
-            false => sql.replace(" VALUES ", " OVERRIDING SYSTEM VALUE VALUES "),
+        let rows = (self.rows)().into_iter().map(|sql| {
+            if is_mysql { sql } else { sql.replace(" VALUES ", " OVERRIDING SYSTEM VALUE VALUES ") }
         });
         own.into_iter().chain(self.schema.iter().map(spelled)).chain(rows).collect()
     }

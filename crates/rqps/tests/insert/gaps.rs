@@ -25,10 +25,7 @@ fn as_many_rows_leave_as_come_on_a_table_with_gaps() {
             let sql = "DELETE FROM pi1 WHERE transactionid % 3 = 0 OR transactionid < 900";
             connection.simple(sql).unwrap();
         }
-        let before = match said.is_empty() {
-            true => 0,
-            false => database.number("SELECT count(*) FROM pi1"),
-        };
+        let before = if said.is_empty() { 0 } else { database.number("SELECT count(*) FROM pi1") };
         let outcome = run(&job(Dialect::Sqlite, database.endpoint(), &workload, step));
         let (inserted, deleted) =
             (rows_of(&outcome.outcome, "inserts"), rows_of(&outcome.outcome, "deletes"));

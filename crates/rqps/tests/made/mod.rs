@@ -95,9 +95,10 @@ impl Noise {
 /// Labels as a series has them: version, compiler options, configuration, host class.
 pub(crate) fn label(target: usize) -> String {
     let version = ["5.6.51", "5.7.44", "8.0.22", "8.0.28", "8.0.36", "8.4.6", "9.1.0", "9.5.0"];
-    match target < version.len() {
-        true => format!("my{}_rel_o2nofp.z12a_c8r32", version[target]),
-        false => format!("my9.{target}.0_rel_native_lto.z12a_c8r32"),
+    if target < version.len() {
+        format!("my{}_rel_o2nofp.z12a_c8r32", version[target])
+    } else {
+        format!("my9.{target}.0_rel_native_lto.z12a_c8r32")
     }
 }
 
@@ -240,9 +241,10 @@ fn write_step(
         reported: true,
         detail: if step == 2 { "one row by primary key; k is indexed" } else { "" }.to_owned(),
         rate: RateUnit::Queries,
-        status: match failed {
-            true => Status::Failed("run a step: the server went away".to_owned()),
-            false => Status::Complete,
+        status: if failed {
+            Status::Failed("run a step: the server went away".to_owned())
+        } else {
+            Status::Complete
         },
         started: "2026-01-02T01:00:00Z".to_owned(),
         outcome: if failed { Outcome::default() } else { outcome(size, step, target, statements) },

@@ -97,12 +97,13 @@ impl OrdersCalls {
             };
         }
         let is_sold = self.rows.value(0, 0).is_some_and(|sold| sold != b"0");
-        match is_sold == inputs.is_unsold() {
-            true => Err(WireError::Protocol(format!(
+        if is_sold == inputs.is_unsold() {
+            Err(WireError::Protocol(format!(
                 "the procedure returned a new order as {}, which is wrong",
                 if is_sold { "committed" } else { "rolled back" }
-            ))),
-            false => Ok(is_sold),
+            )))
+        } else {
+            Ok(is_sold)
         }
     }
 

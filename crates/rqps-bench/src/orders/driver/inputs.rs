@@ -200,9 +200,10 @@ impl OrdersSource {
 
     fn any_customer(&mut self) -> u32 {
         let last = u64::from(CUSTOMERS);
-        match self.shape.nurand {
-            true => non_uniform(&mut self.rng, 1023, 1, last) as u32,
-            false => self.rng.uniform(1, last) as u32,
+        if self.shape.nurand {
+            non_uniform(&mut self.rng, 1023, 1, last) as u32
+        } else {
+            self.rng.uniform(1, last) as u32
         }
     }
 
@@ -231,9 +232,10 @@ impl OrdersSource {
         let is_unsold = self.rng.below(100) == 0;
         self.inputs.lines.clear();
         for number in 1..=lines {
-            let item = match self.shape.nurand {
-                true => non_uniform(&mut self.rng, 8191, 1, u64::from(ITEMS)) as u32,
-                false => self.rng.uniform(1, u64::from(ITEMS)) as u32,
+            let item = if self.shape.nurand {
+                non_uniform(&mut self.rng, 8191, 1, u64::from(ITEMS)) as u32
+            } else {
+                self.rng.uniform(1, u64::from(ITEMS)) as u32
             };
             let supply = match self.rng.below(100) {
                 0 => self.other_warehouse(),

@@ -231,9 +231,10 @@ fn order(place: &LoadedPlace, index: u32, row: &mut FieldRow) {
     row.number(u64::from(order));
     row.number(customers.apply(u64::from(order) - 1) + 1);
     row.text(MOMENT);
-    match order <= DELIVERED {
-        true => row.number(rng.uniform(1, 10)),
-        false => row.null(),
+    if order <= DELIVERED {
+        row.number(rng.uniform(1, 10))
+    } else {
+        row.null()
     }
     row.number(lines);
     row.number(1);
@@ -277,9 +278,10 @@ impl PartRows for LoadedLines {
         row.number(rng.uniform(1, u64::from(ITEMS)));
         row.number(warehouse);
         let is_delivered = order <= DELIVERED;
-        match is_delivered {
-            true => row.text(MOMENT),
-            false => row.null(),
+        if is_delivered {
+            row.text(MOMENT)
+        } else {
+            row.null()
         }
         row.number(5);
         money(row, if is_delivered { 0 } else { rng.uniform(1, 999_999) as i64 });

@@ -39,12 +39,11 @@ pub(crate) fn step_loop(
     let clients = request.all_clients(task.clients);
     let (shape, own) = (task.work.clone(), figures.clone());
     let make: MakeEvent<OrdersClient> = Box::new(move |request, client, session| {
-        let way = match shape.procedures {
-            true => OrdersWay::Calls(Box::new(OrdersCalls::prepare(request.dialect, session)?)),
-            false => {
-                let statements = OrdersStatements::prepare(request.dialect, session)?;
-                OrdersWay::Statements(Box::new(statements))
-            }
+        let way = if shape.procedures {
+            OrdersWay::Calls(Box::new(OrdersCalls::prepare(request.dialect, session)?))
+        } else {
+            let statements = OrdersStatements::prepare(request.dialect, session)?;
+            OrdersWay::Statements(Box::new(statements))
         };
         Ok(OrdersClient {
             source: OrdersSource::new(&shape, request.seed, (client, clients)),

@@ -23,9 +23,10 @@ pub(super) fn whole(value: PgbenchValue) -> Result<i64, String> {
             let rounded = number.round_ties_even();
             // 2⁶³ is exact as a double, and just too large.
             let fits = rounded >= i64::MIN as f64 && rounded < -(i64::MIN as f64);
-            match fits {
-                true => Ok(rounded as i64),
-                false => Err(format!("double to int overflow for {number}")),
+            if fits {
+                Ok(rounded as i64)
+            } else {
+                Err(format!("double to int overflow for {number}"))
             }
         }
         other => Err(format!("cannot take {} as a whole number", kind(other))),

@@ -293,9 +293,10 @@ impl ScriptClient {
         }
         // No script reads it, but pgbench would refuse the name.
         let whole = String::from_utf8_lossy(&[prefix, column].concat()).into_owned();
-        match is_variable_name(&whole) {
-            true => Ok(()),
-            false => Err(format!("`{whole}` is not a name of a variable; rename the column")),
+        if is_variable_name(&whole) {
+            Ok(())
+        } else {
+            Err(format!("`{whole}` is not a name of a variable; rename the column"))
         }
     }
 }

@@ -49,10 +49,8 @@ pub(crate) fn own_load(
         return Err(Stop::Fault("failed to load: it is no load of pgbench".to_owned()));
     };
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
-    let rows = match load.tables.made {
-        true => (BRANCHES + TELLERS + ACCOUNTS) * u64::from(load.scale),
-        false => 0,
-    };
+    let rows =
+        if load.tables.made { (BRANCHES + TELLERS + ACCOUNTS) * u64::from(load.scale) } else { 0 };
     let mut load_seconds = 0.0;
     if load.tables.made {
         let connector = Connector::new(request)?;

@@ -75,10 +75,8 @@ impl StepScripts {
         // Like pgbench with one thread per client.
         let mut base = Xoroshiro128::seeded(seed);
         let functions: Vec<Xoroshiro128> = (0..clients).map(|_| base.branch()).collect();
-        let default_seed = match work.define.contains_key("default_seed") {
-            true => 0,
-            false => base.next_u64() as i64,
-        };
+        let default_seed =
+            if work.define.contains_key("default_seed") { 0 } else { base.next_u64() as i64 };
         let generators = functions.into_iter().map(|functions| {
             let choice = base.branch();
             // Draws that pgbench uses for its throttle and its samples.

@@ -128,11 +128,12 @@ fn check_literals(sql: &PgbenchSql, dialect: Dialect) -> Result<(), String> {
         SqlPiece::Sql(text) => text.contains("\\'") || text.contains("\\\""),
         SqlPiece::Variable(_) => false,
     };
-    match dialect == Dialect::Mysql && sql.pieces.iter().any(has_backslash) {
-        true => Err("on MySQL, a backslash escapes the quote after it\nhint: write two \
+    if dialect == Dialect::Mysql && sql.pieces.iter().any(has_backslash) {
+        Err("on MySQL, a backslash escapes the quote after it\nhint: write two \
                      quotes"
-            .to_owned()),
-        false => Ok(()),
+            .to_owned())
+    } else {
+        Ok(())
     }
 }
 

@@ -26,9 +26,10 @@ fn counted(step: &Step, workload: &Workload, statements: u64) -> StepCount {
     let programs = step.own::<PgbenchWork>().map(programs).unwrap_or_default();
     let messages: usize = programs.iter().map(|program| program.statements().count()).sum();
     let each = messages.div_ceil(programs.len().max(1)).max(1) as u64;
-    match shape(workload).is_some_and(|shape| shape.connect) {
-        true => StepCount::LeftOut("each transaction has a connection of its own".to_owned()),
-        false => StepCount::Events((statements / each).max(EVENTS_LEAST)),
+    if shape(workload).is_some_and(|shape| shape.connect) {
+        StepCount::LeftOut("each transaction has a connection of its own".to_owned())
+    } else {
+        StepCount::Events((statements / each).max(EVENTS_LEAST))
     }
 }
 
@@ -95,10 +96,7 @@ fn name(step: &PgbenchStep) -> String {
     };
     let names: Vec<String> = step.scripts.iter().map(|script| of_script(&script.name)).collect();
     let all = names.join("+");
-    match all.len() <= NAME && !all.is_empty() {
-        true => all,
-        false => format!("mix-of-{}", names.len()),
-    }
+    if all.len() <= NAME && !all.is_empty() { all } else { format!("mix-of-{}", names.len()) }
 }
 
 fn work(shape: &PgbenchShape, step: &PgbenchStep, dialect: Dialect) -> PgbenchWork {
@@ -140,11 +138,12 @@ fn measured(workload: &Workload, name: String, step: &PgbenchStep, work: Pgbench
         (scripts, _) => scripts.iter().map(of_mix).collect::<Vec<_>>().join(", "),
     };
     let names = || step.scripts.iter().map(|script| script.name.as_str());
-    let detail = match names().any(|name| LIKE_TPC_B.contains(&name)) {
-        true => format!(
+    let detail = if names().any(|name| LIKE_TPC_B.contains(&name)) {
+        format!(
             "{detail}; a workload derived from TPC-B; not comparable with published TPC-B results"
-        ),
-        false => detail,
+        )
+    } else {
+        detail
     };
     Step {
         seconds,

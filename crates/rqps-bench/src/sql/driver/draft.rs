@@ -68,9 +68,10 @@ fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
         let bytes = bytes.map(|bytes| format!(", {bytes}")).unwrap_or_default();
         let referenced: BTreeSet<&str> =
             table.references.iter().map(|key| found.tables[key.table].name.as_str()).collect();
-        let referenced = match referenced.is_empty() {
-            true => String::new(),
-            false => format!(", references {}", Vec::from_iter(referenced).join(" and ")),
+        let referenced = if referenced.is_empty() {
+            String::new()
+        } else {
+            format!(", references {}", Vec::from_iter(referenced).join(" and "))
         };
         let TableFacts { name, rows, .. } = table;
         let about = format!("{name}: about {rows} rows{bytes}{referenced}");
@@ -181,9 +182,10 @@ impl Draft<'_> {
             let comment = if comment.is_empty() { String::new() } else { format!("# {comment}\n") };
             format!("{comment}[[step.event.statement]]\nsql = {}\n", quoted(sql))
         };
-        let assumed = match statement.is_assumed {
-            true => "EDIT: the field of extract is assumed, the server does not keep it.",
-            false => "",
+        let assumed = if statement.is_assumed {
+            "EDIT: the field of extract is assumed, the server does not keep it."
+        } else {
+            ""
         };
         let mut all = vec![of(assumed, &sql)];
         let freed = keys::freed_rows(self.tables, statement, &meaning);
@@ -311,9 +313,10 @@ impl Draft<'_> {
         if statement.is_insert() && !makes_room && named.iter().any(is_full) {
             codes.push(duplicate);
         }
-        match codes.is_empty() {
-            true => String::new(),
-            false => format!("ignore = {codes:?}  # foreign keys forbid some\n"),
+        if codes.is_empty() {
+            String::new()
+        } else {
+            format!("ignore = {codes:?}  # foreign keys forbid some\n")
         }
     }
 
@@ -342,9 +345,10 @@ impl Draft<'_> {
             .collect::<String>()
             .trim_matches('_')
             .to_lowercase();
-        let word = match word.starts_with(|letter: char| letter.is_ascii_lowercase()) {
-            true => word,
-            false => format!("t_{word}").trim_end_matches('_').to_owned(),
+        let word = if word.starts_with(|letter: char| letter.is_ascii_lowercase()) {
+            word
+        } else {
+            format!("t_{word}").trim_end_matches('_').to_owned()
         };
         let numbered = (2..).map(|number| format!("{word}_{number}"));
         let mut all = std::iter::once(word.clone()).chain(numbered);

@@ -195,9 +195,10 @@ impl ColumnFacts {
             _ => 32,
         };
         // Of 64 bits without a sign, half is enough.
-        match name.contains("unsigned") && bits < 64 {
-            true => (1 << bits) - 1,
-            false => i64::MAX >> (64 - bits),
+        if name.contains("unsigned") && bits < 64 {
+            (1 << bits) - 1
+        } else {
+            i64::MAX >> (64 - bits)
         }
     }
 }

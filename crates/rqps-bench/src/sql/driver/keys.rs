@@ -301,18 +301,19 @@ mod tests {
         let row =
             |cells: &[&str]| -> Vec<Option<String>> { cells.iter().map(|it| cell(it)).collect() };
         let mut ask = |sql: &str| -> Result<Vec<Vec<Option<String>>>, String> {
-            Ok(match sql.contains("pg_constraint") {
-                true => vec![
+            Ok(if sql.contains("pg_constraint") {
+                vec![
                     row(&["t1", "t0", "7", "id", "id"]),
                     row(&["t1", "t0", "7", "other", "other"]),
                     row(&["t1", "t1", "8", "other", "id"]),
                     row(&["t1", "far", "9", "other", "id"]),
-                ],
-                false => vec![
+                ]
+            } else {
+                vec![
                     row(&["t2", "5", "other"]),
                     row(&["t2", "6", "id"]),
                     row(&["t2", "6", "other"]),
-                ],
+                ]
             })
         };
         read(Dialect::Postgres, &mut ask, &mut found).expect("answers");

@@ -142,22 +142,19 @@ impl<'a> NamedTables<'a> {
             let column = self.tables[named.table].column(name)?;
             Some((named.table, column, named.at))
         };
-        match at > 1 && tree.is_sign(at - 1, ".") {
-            true => {
-                let alias = tree.name(at - 2).unwrap_or_default();
-                let is_it = |named: &&NamedTable<'_>| named.alias.eq_ignore_ascii_case(alias);
-                self.named.iter().rev().filter(is_it).find_map(|named| column(&named))
+        if at > 1 && tree.is_sign(at - 1, ".") {
+            let alias = tree.name(at - 2).unwrap_or_default();
+            let is_it = |named: &&NamedTable<'_>| named.alias.eq_ignore_ascii_case(alias);
+            self.named.iter().rev().filter(is_it).find_map(|named| column(&named))
+        } else {
+            let mut scope = Some(tree.nodes[at].parent);
+            let mut found = None;
+            while let (None, Some(parent)) = (found, scope) {
+                let mut here = self.named.iter().filter(|named| named.parent == parent);
+                found = here.find_map(|named| column(&named));
+                scope = parent.map(|open| tree.nodes[open].parent);
             }
-            false => {
-                let mut scope = Some(tree.nodes[at].parent);
-                let mut found = None;
-                while let (None, Some(parent)) = (found, scope) {
-                    let mut here = self.named.iter().filter(|named| named.parent == parent);
-                    found = here.find_map(|named| column(&named));
-                    scope = parent.map(|open| tree.nodes[open].parent);
-                }
-                found.or_else(|| self.named.iter().find_map(|named| column(&named)))
-            }
+            found.or_else(|| self.named.iter().find_map(|named| column(&named)))
         }
     }
 }

@@ -33,10 +33,7 @@ pub(super) fn plain(dialect: Dialect, name: &str) -> String {
         .chars()
         .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
     let needs_quotes = !begins || !is_word || RESERVED.contains(&format!(" {bare} "));
-    match dialect == Dialect::Postgres || needs_quotes {
-        true => name.to_owned(),
-        false => bare.to_owned(),
-    }
+    if dialect == Dialect::Postgres || needs_quotes { name.to_owned() } else { bare.to_owned() }
 }
 
 /// A name in SQL without schema and quotes.

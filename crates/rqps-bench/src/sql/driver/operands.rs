@@ -220,9 +220,10 @@ impl<'a> Operands<'a> {
         if tree.is_any(before, &["REGEXP", "RLIKE"]) {
             return Some((Operand::Fixed("\"^[a-m]\""), Relation::Other));
         }
-        let between = match tree.is(before, "AND") {
-            true => self.between(before),
-            false => Some(before).filter(|at| tree.is_any(*at, &["BETWEEN", "SYMMETRIC"])),
+        let between = if tree.is(before, "AND") {
+            self.between(before)
+        } else {
+            Some(before).filter(|at| tree.is_any(*at, &["BETWEEN", "SYMMETRIC"]))
         };
         if let Some(between) = between {
             return Some((left(without_not(between)), Relation::Other));

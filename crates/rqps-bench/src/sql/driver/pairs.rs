@@ -76,10 +76,8 @@ pub(super) fn insert(
     let columns: Vec<&str> = names.keys().map(|it| facts.columns[*it].name.as_str()).collect();
     let values: Vec<String> = names.values().map(|name| format!(":{name}")).collect();
     let is_identity = names.keys().any(|column| facts.columns[*column].is_identity);
-    let overriding = match is_identity && dialect == Dialect::Postgres {
-        true => " OVERRIDING SYSTEM VALUE",
-        false => "",
-    };
+    let overriding =
+        if is_identity && dialect == Dialect::Postgres { " OVERRIDING SYSTEM VALUE" } else { "" };
     let (columns, values) = (columns.join(", "), values.join(", "));
     format!("INSERT INTO {} ({columns}){overriding} VALUES ({values})", facts.name)
 }
@@ -106,9 +104,12 @@ pub(super) fn undone(
     if !is_first && !is_narrow {
         return None;
     }
-    let sql = tree.with(|at| match counters.iter().any(|(sign, _)| *sign == at) {
-        true => Some(if tree.is_sign(at, "-") { "+" } else { "-" }.to_owned()),
-        false => tree.value(at).map(&name),
+    let sql = tree.with(|at| {
+        if counters.iter().any(|(sign, _)| *sign == at) {
+            Some(if tree.is_sign(at, "-") { "+" } else { "-" }.to_owned())
+        } else {
+            tree.value(at).map(&name)
+        }
     });
     Some(Undone { sql, is_first })
 }

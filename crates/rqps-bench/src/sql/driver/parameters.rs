@@ -98,9 +98,10 @@ impl<'a> Parameters<'a> {
             Column(table, column) => {
                 // Values of a list are drawn apart, those of other places have a row each.
                 let label = format!("s{}-{value}", values.number);
-                let drawn = match tables[*table].columns[*column].is_sparse {
-                    true => self.of_rows(*table, &[*column], *column, &label),
-                    false => None,
+                let drawn = if tables[*table].columns[*column].is_sparse {
+                    self.of_rows(*table, &[*column], *column, &label)
+                } else {
+                    None
                 };
                 drawn.unwrap_or_else(|| of_facts(&tables[*table], *column))
             }
@@ -154,9 +155,10 @@ impl<'a> Parameters<'a> {
         column: usize,
         label: &str,
     ) -> Option<Parameter> {
-        match is_new && keys::must_be_new(&self.tables[table], column, columns) {
-            true => Some(self.new_value((table, column), (0, 1))),
-            false => self.of_rows(table, columns, column, label),
+        if is_new && keys::must_be_new(&self.tables[table], column, columns) {
+            Some(self.new_value((table, column), (0, 1)))
+        } else {
+            self.of_rows(table, columns, column, label)
         }
     }
 
@@ -217,9 +219,10 @@ impl<'a> Parameters<'a> {
             return of_column(&values, &parent.columns[referenced].type_name, &of);
         }
         if key.sample.is_empty() {
-            return match facts.is_nullable {
-                true => null(&of),
-                false => unknown(&facts.type_name, &format!("{of} could not be read")),
+            return if facts.is_nullable {
+                null(&of)
+            } else {
+                unknown(&facts.type_name, &format!("{of} could not be read"))
             };
         }
         self.of_file((key.table, &key.referenced), &key.sample, referenced, label)
@@ -450,9 +453,10 @@ fn unknown(type_name: &str, why: &str) -> Parameter {
 
 /// A text of TOML. An editor shows all of it.
 pub(super) fn quoted(text: &str) -> String {
-    match text.lines().any(|line| escape::line(line) != line) {
-        true => escape::toml(text),
-        false => toml::Value::String(text.to_owned()).to_string(),
+    if text.lines().any(|line| escape::line(line) != line) {
+        escape::toml(text)
+    } else {
+        toml::Value::String(text.to_owned()).to_string()
     }
 }
 

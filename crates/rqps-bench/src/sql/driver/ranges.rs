@@ -222,11 +222,12 @@ fn whole(
 fn pairs(texts: &[String]) -> Vec<[&str; 2]> {
     let mut sorted: Vec<&str> = texts.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<f64>().ok();
-    match sorted.iter().all(|text| number(text).is_some()) {
-        true => sorted.sort_by(|one, other| {
+    if sorted.iter().all(|text| number(text).is_some()) {
+        sorted.sort_by(|one, other| {
             number(one).unwrap_or_default().total_cmp(&number(other).unwrap_or_default())
-        }),
-        false => sorted.sort_unstable(),
+        })
+    } else {
+        sorted.sort_unstable()
     }
     sorted.dedup();
     sorted.windows(2).filter_map(|pair| <[&str; 2]>::try_from(pair).ok()).collect()

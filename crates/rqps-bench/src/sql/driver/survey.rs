@@ -138,10 +138,7 @@ fn tables(
             table.rows = number(counted.first().and_then(|row| row.first())).unwrap_or(0);
         }
         columns(dialect, ask, &mut table, &text(3))?;
-        let drafted = match visible.contains(&text(3)) {
-            true => text(4),
-            false => table.name.clone(),
-        };
+        let drafted = if visible.contains(&text(3)) { text(4) } else { table.name.clone() };
         tables.push((table, drafted));
     }
     Ok(tables)
@@ -236,9 +233,10 @@ fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, nu
     let (mut values, mut is_dense, mut is_sparse) = (ColumnValues::Unknown, false, false);
     let is_indexed = table.unique.iter().any(|index| index.first() == Some(&number));
     if column.is_whole() && (table.rows <= SEARCHED_ROWS || is_indexed) {
-        let counted = match table.rows <= COUNTED_ROWS {
-            true => format!("count(DISTINCT {name})"),
-            false => "NULL".to_owned(),
+        let counted = if table.rows <= COUNTED_ROWS {
+            format!("count(DISTINCT {name})")
+        } else {
+            "NULL".to_owned()
         };
         let sql = format!("SELECT min({name}) AS {OWN}, max({name}), {counted} FROM {from}");
         let bounds = ask(&sql);
@@ -343,9 +341,10 @@ fn statements(
             ));
         }
     }
-    match found.is_empty() {
-        true => Err("the server's statistics hold no statement on these tables".to_owned()),
-        false => Ok(found),
+    if found.is_empty() {
+        Err("the server's statistics hold no statement on these tables".to_owned())
+    } else {
+        Ok(found)
     }
 }
 

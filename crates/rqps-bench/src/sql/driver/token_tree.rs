@@ -75,18 +75,13 @@ impl<'a> TokenTree<'a> {
                 Some(Ok(number)) if dialect == Dialect::Postgres => {
                     let is_list = sql[end..].starts_with(SQUEEZED);
                     let number = number.max(1) - 1;
-                    kind = match is_list {
-                        true => NodeKind::Values(number),
-                        false => NodeKind::Value(number),
-                    };
+                    kind = if is_list { NodeKind::Values(number) } else { NodeKind::Value(number) };
                     end += if is_list { SQUEEZED.len() } else { 0 };
                 }
                 _ if text == "?" && dialect != Dialect::Postgres => {
                     let is_list = sql[end..].starts_with("...");
-                    kind = match is_list {
-                        true => NodeKind::Values(unnamed),
-                        false => NodeKind::Value(unnamed),
-                    };
+                    kind =
+                        if is_list { NodeKind::Values(unnamed) } else { NodeKind::Value(unnamed) };
                     end += if is_list { "...".len() } else { 0 };
                     unnamed += 1;
                 }

@@ -128,9 +128,10 @@ fn type_before(tree: &TokenTree<'_>, at: usize) -> Option<usize> {
     if is_precise {
         last = tree.nodes[last].partner?.checked_sub(1)?;
     }
-    let is_type = match is_precise {
-        true => tree.is_any(last, WITH_PRECISION),
-        false => tree.name(last).is_some() && !tree.is_any(last, BEFORE_VALUES),
+    let is_type = if is_precise {
+        tree.is_any(last, WITH_PRECISION)
+    } else {
+        tree.name(last).is_some() && !tree.is_any(last, BEFORE_VALUES)
     };
     if !is_type {
         return None;

@@ -44,9 +44,10 @@ impl Variables<'_> {
         }
         text.replace('_', "").parse().map_err(|_| {
             let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
-            let known = match known.is_empty() {
-                true => "there are no [variables]".to_owned(),
-                false => format!("variables are {}", known.join(", ")),
+            let known = if known.is_empty() {
+                "there are no [variables]".to_owned()
+            } else {
+                format!("variables are {}", known.join(", "))
             };
             format!("`{text}` is neither a whole number nor a variable; {known}")
         })

@@ -41,10 +41,7 @@ pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
             return Err(format!("{at}two steps have the name `{}`", step.name));
         }
         compiled(shape, &named, step, dialect).map_err(|fault| {
-            match fault.starts_with("line ") {
-                true => fault,
-                false => format!("{at}{fault}"),
-            }
+            if fault.starts_with("line ") { fault } else { format!("{at}{fault}") }
         })?;
     }
     check_used(shape, &named, dialect)?;
@@ -172,9 +169,10 @@ fn only_sets(sql: &str) -> bool {
         ["GLOBAL", "PERSIST", "PERSIST_ONLY", "PASSWORD", "ROLE", "AUTHORIZATION"];
     let words = words(Dialect::Fake, sql);
     let sets = words.first().is_some_and(|word| ["SET", "PRAGMA"].contains(&word.as_str()));
-    match sets {
-        true => !reading::calls_unknown(sql) && !words.iter().any(|word| BEYOND.contains(&&**word)),
-        false => !reading::may_write(sql),
+    if sets {
+        !reading::calls_unknown(sql) && !words.iter().any(|word| BEYOND.contains(&&**word))
+    } else {
+        !reading::may_write(sql)
     }
 }
 
@@ -262,9 +260,10 @@ fn compiled(
             (None, true) => format!("event {} ", index + 1),
             (None, false) => String::new(),
         };
-        let where_ = match several || event.name.is_some() {
-            true => format!("step `{name}`, {}", of_event.trim_end()),
-            false => format!("step `{name}`"),
+        let where_ = if several || event.name.is_some() {
+            format!("step `{name}`, {}", of_event.trim_end())
+        } else {
+            format!("step `{name}`")
         };
         events.push(compiled_event(&compiler, event, &of_event, &where_)?);
     }

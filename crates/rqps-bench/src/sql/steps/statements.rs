@@ -121,9 +121,10 @@ impl Compiler<'_> {
     fn number(&self, name: &str) -> Result<u32, String> {
         self.named.numbers.get(name).copied().ok_or_else(|| {
             let known: Vec<&str> = self.named.numbers.keys().map(String::as_str).collect();
-            let known = match known.is_empty() {
-                true => "the file has no [parameter.…]".to_owned(),
-                false => format!("parameters are {}", known.join(", ")),
+            let known = if known.is_empty() {
+                "the file has no [parameter.…]".to_owned()
+            } else {
+                format!("parameters are {}", known.join(", "))
             };
             format!("it uses `:{name}`, and no parameter has that name; {known}")
         })
@@ -227,9 +228,10 @@ impl Spelling {
                 self.parameters.len() - 1
             }
         };
-        match numbered {
-            true => self.sql.push_str(&format!("${}", index + 1)),
-            false => self.sql.push('?'),
+        if numbered {
+            self.sql.push_str(&format!("${}", index + 1))
+        } else {
+            self.sql.push('?')
         }
         self.fragments.push(Fragment::Literal(index as u32));
         if let Some(cast) = cast {

@@ -163,10 +163,11 @@ fn order(parameters: &BTreeMap<String, SqlParameter>) -> Result<Vec<&String>, St
 fn check_name(name: &str) -> Result<(), String> {
     let begins = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     let is_word = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-    match begins && is_word {
-        true => Ok(()),
-        false => Err("a name consists of letters, digits and `_`, and does not begin with a digit"
-            .to_owned()),
+    if begins && is_word {
+        Ok(())
+    } else {
+        Err("a name consists of letters, digits and `_`, and does not begin with a digit"
+            .to_owned())
     }
 }
 
@@ -278,10 +279,7 @@ impl ParameterReader<'_> {
             self.variables.whole(amount).map_err(|why| format!("`{key}`: {why}"))
         };
         let (from, to) = (bound("from", &self.parameter.from)?, bound("to", &self.parameter.to)?);
-        match from <= to {
-            true => Ok((from, to)),
-            false => Err(format!("`from` {from} is above `to` {to}")),
-        }
+        if from <= to { Ok((from, to)) } else { Err(format!("`from` {from} is above `to` {to}")) }
     }
 
     fn list(&self) -> Result<SourceValues, String> {
@@ -401,17 +399,15 @@ impl ParameterReader<'_> {
 
 /// The value, if it is within its limits.
 fn within(key: &str, value: f64, least: f64, most: f64) -> Result<f64, String> {
-    match (least..=most).contains(&value) {
-        true => Ok(value),
-        false => Err(format!("`{key}` must be from {least} to {most}, not {value}")),
+    if (least..=most).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("`{key}` must be from {least} to {most}, not {value}"))
     }
 }
 
 fn ascending(kind: &str, from: i64, to: i64) -> Result<(), String> {
-    match from <= to {
-        true => Ok(()),
-        false => Err(format!("the first {kind} is after the last")),
-    }
+    if from <= to { Ok(()) } else { Err(format!("the first {kind} is after the last")) }
 }
 
 /// Days from 1970-01-01 to a day such as `2024-02-29`, if it exists.
@@ -440,8 +436,5 @@ fn alphabet(text: &str) -> Result<String, String> {
             }
         }
     }
-    match all.is_empty() {
-        true => Err("`alphabet` is empty".to_owned()),
-        false => Ok(all),
-    }
+    if all.is_empty() { Err("`alphabet` is empty".to_owned()) } else { Ok(all) }
 }

@@ -75,9 +75,10 @@ pub(super) fn choose(measuring: &mut Measuring<'_>) -> Result<Choice> {
     }
     let rate = Effect::of(&blocks(Metric::Rate));
     // A library runs in the client's process, with its background threads.
-    let of_cpu = match blocks(Metric::ServerCpuPerOp).is_empty() {
-        true => Metric::ClientCpuPerOp,
-        false => Metric::ServerCpuPerOp,
+    let of_cpu = if blocks(Metric::ServerCpuPerOp).is_empty() {
+        Metric::ClientCpuPerOp
+    } else {
+        Metric::ServerCpuPerOp
     };
     let cpu = Effect::of(&blocks(of_cpu));
     let why_not = match counted {

@@ -28,9 +28,10 @@ impl ActiveRun<'_> {
         if loaded.is_some() {
             prepare::settle(execution, self.state, control, progress)?;
         }
-        let asked = match is_first {
-            true => prepare::ask(execution, self.state, control, (logs, number), progress)?,
-            false => Asked::default(),
+        let asked = if is_first {
+            prepare::ask(execution, self.state, control, (logs, number), progress)?
+        } else {
+            Asked::default()
         };
         self.load = prepare::keep(execution, loaded, asked);
         self.record.load = self.load.load.clone();
@@ -69,10 +70,7 @@ impl ActiveRun<'_> {
                         let replies = answers.answers.iter().map(|answer| &answer.reply);
                         replies.filter(|reply| matches!(reply, AnswerReply::Refused { .. })).count()
                     };
-                    match self.wrote {
-                        true => refused(before) != refused(after),
-                        false => before != after,
-                    }
+                    if self.wrote { refused(before) != refused(after) } else { before != after }
                 });
                 self.record.answers_after = answers;
             }

@@ -120,9 +120,10 @@ impl BlockLine {
         for line in BoundedLines::of(output).map_while(Result::ok) {
             match serde_json::from_str(&line) {
                 Ok(ServerWord::Start { driver, host, request }) => {
-                    let started = match drivers.len() < DRIVERS {
-                        true => self.start(driver, host, &request),
-                        false => Err(anyhow!("start one more driver than {DRIVERS} at once")),
+                    let started = if drivers.len() < DRIVERS {
+                        self.start(driver, host, &request)
+                    } else {
+                        Err(anyhow!("start one more driver than {DRIVERS} at once"))
                     };
                     match started {
                         Ok(running) => drop(drivers.insert(driver, running)),

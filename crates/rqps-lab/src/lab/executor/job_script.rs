@@ -66,9 +66,10 @@ pub(super) fn check(folder: &Path, slurm: &SlurmPartition) -> Result<()> {
 
 /// An option as one word of a line of a script.
 fn one_word(option: &str) -> String {
-    match option.contains([' ', '"', '\'', '\\', '#']) {
-        true => format!("\"{}\"", option.replace('\\', r"\\").replace('"', "\\\"")),
-        false => option.to_owned(),
+    if option.contains([' ', '"', '\'', '\\', '#']) {
+        format!("\"{}\"", option.replace('\\', r"\\").replace('"', "\\\""))
+    } else {
+        option.to_owned()
     }
 }
 

@@ -49,13 +49,14 @@ impl Clients {
     ) -> Result<Option<Clients>> {
         let ExecutionOptions { plan, out, program, cache, ssh_config, .. } = options;
         let Some(asked) = hosts_of_clients(plan) else { return Ok(None) };
-        let hosts = match asked.hosts.is_empty() {
-            true => DriverHosts::Here { program: program.clone(), cache: cache.clone() },
-            false => DriverHosts::open(
+        let hosts = if asked.hosts.is_empty() {
+            DriverHosts::Here { program: program.clone(), cache: cache.clone() }
+        } else {
+            DriverHosts::open(
                 (&asked.hosts, ssh_config.as_deref()),
                 (out, program, &step_files(plan)),
                 progress,
-            )?,
+            )?
         };
         let address = client_hosts::choose(asked, &server.link, ServersOn::ReachedHost)?;
         progress.doing(&server.link.host, "try the network", None);

@@ -354,9 +354,10 @@ impl Executor for SlurmExecutor<'_> {
     fn submit(&mut self, specs: Vec<BlockSpec>) -> Result<()> {
         // An earlier rqps may have submitted some of them.
         let is_known = |spec: &BlockSpec| self.batches.has(&cells::name(spec));
-        let live = match specs.iter().any(is_known) {
-            false => BTreeMap::new(),
-            true => self.batches.tasks().context("look for jobs of this result folder")?,
+        let live = if specs.iter().any(is_known) {
+            self.batches.tasks().context("look for jobs of this result folder")?
+        } else {
+            BTreeMap::new()
         };
         let class = self.class();
         let mut fresh = Vec::new();

@@ -177,9 +177,8 @@ pub(super) fn named(blocks: &[u32]) -> String {
             _ => ranges.push((block, block)),
         }
     }
-    let ranges = ranges.iter().map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first} to {last}"),
+    let ranges = ranges.iter().map(|(first, last)| {
+        if first == last { first.to_string() } else { format!("{first} to {last}") }
     });
     let noun = if blocks.len() == 1 { "block" } else { "blocks" };
     format!("{noun} {}", ranges.collect::<Vec<_>>().join(", "))

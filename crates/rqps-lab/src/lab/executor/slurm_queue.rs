@@ -96,17 +96,19 @@ fn asked(program: &str, words: &[&str]) -> Result<String> {
     let said = command_output::run(command).map_err(|why| {
         anyhow::anyhow!("start {program}: {why}\nhint: run rqps where Slurm's commands are")
     })?;
-    match said.success() {
-        true => Ok(said.output),
-        false => Err(failed(format!("{program}: {}", said.complaint()))),
+    if said.success() {
+        Ok(said.output)
+    } else {
+        Err(failed(format!("{program}: {}", said.complaint())))
     }
 }
 
 /// The error for what a command said; [`NoAnswer`] if the controller did not answer it.
 fn failed(said: String) -> anyhow::Error {
-    match NO_ANSWER.iter().any(|words| said.contains(words)) {
-        true => NoAnswer(said).into(),
-        false => anyhow::Error::msg(said),
+    if NO_ANSWER.iter().any(|words| said.contains(words)) {
+        NoAnswer(said).into()
+    } else {
+        anyhow::Error::msg(said)
     }
 }
 
@@ -225,9 +227,10 @@ fn sbatch(words: &[&str], script: &str) -> Result<String, String> {
     }
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(said(&output.stdout)),
-        false => Err(said(&output.stderr).replace('\n', "; ")),
+    if output.status.success() {
+        Ok(said(&output.stdout))
+    } else {
+        Err(said(&output.stderr).replace('\n', "; "))
     }
 }
 

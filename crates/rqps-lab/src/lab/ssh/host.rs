@@ -52,11 +52,10 @@ impl PreparedHost {
 /// It is of another architecture.
 pub(in crate::lab) fn check_machine(link: &SshLink) -> Result<()> {
     let (machine, here) = (link.run("uname -m")?, host::machine());
-    match machine.trim() == here {
-        true => Ok(()),
-        false => {
-            bail!("measure on {}: it is {}, and this rqps is for {here}", link.host, machine.trim())
-        }
+    if machine.trim() == here {
+        Ok(())
+    } else {
+        bail!("measure on {}: it is {}, and this rqps is for {here}", link.host, machine.trim())
     }
 }
 

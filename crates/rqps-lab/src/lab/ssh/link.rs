@@ -72,10 +72,7 @@ impl SshLink {
         let status = command.status().context("start ssh")?;
         let text = fs::read_to_string(&said).unwrap_or_default();
         fs::remove_file(&said).ok();
-        match status.success() {
-            true => Ok(link),
-            false => Err(link.unreachable(text.trim())),
-        }
+        if status.success() { Ok(link) } else { Err(link.unreachable(text.trim())) }
     }
 
     /// ssh to the host, without what it is to do there. It never asks a question. `master` is
@@ -195,9 +192,10 @@ impl SshLink {
         let mut command = self.ssh("no");
         command.args(["-O", "check"]).arg("--").arg(&self.host);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        match command.status().context("start ssh")?.success() {
-            true => Ok(()),
-            false => SshLink::open(&self.host, self.config.as_deref(), &self.sockets).map(drop),
+        if command.status().context("start ssh")?.success() {
+            Ok(())
+        } else {
+            SshLink::open(&self.host, self.config.as_deref(), &self.sockets).map(drop)
         }
     }
 
