@@ -15,6 +15,7 @@ mod compare;
 pub mod comparison;
 pub mod counted;
 pub mod counters;
+pub mod estimand;
 pub mod extension;
 pub mod families;
 mod finding;

@@ -71,9 +71,8 @@ fn verdict(comparison: &Comparison) -> Section {
     if !summary.targets.is_empty() {
         blocks.push(Block::Paragraph(headline(comparison)));
     }
-    if !summary.limit.is_empty() {
-        blocks.push(Block::Paragraph(summary.limit.clone()));
-    }
+    let sentences = [&summary.about, &summary.limit].into_iter().filter(|it| !it.is_empty());
+    blocks.extend(sentences.map(|sentence| Block::Paragraph(sentence.clone())));
     if summary.targets.len() > 1 {
         let mut columns = vec![Column::words("target"), Column::numbers("geomean rQPS")];
         columns.extend(Verdict::ALL.map(|verdict| Column::numbers(verdict.name())));

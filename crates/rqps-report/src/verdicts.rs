@@ -9,10 +9,10 @@ use rqps_analysis::verdict::{
 use rqps_model::metric::Metric;
 use rqps_model::verdict::{Rules, Verdict};
 
-/// The findings and their limits, a sentence each; empty for a baseline alone.
+/// The findings, what they are about and their limits, a sentence each; empty for a baseline alone.
 pub(super) fn headline(comparison: &Comparison) -> Option<Section> {
     let summary = &comparison.summary;
-    let sentences = [&summary.sentence, &summary.limit];
+    let sentences = [&summary.sentence, &summary.about, &summary.limit];
     let blocks: Vec<Block> = sentences
         .into_iter()
         .filter(|sentence| !sentence.is_empty())

@@ -115,6 +115,9 @@ impl VerdictCounts {
 pub struct VerdictSummary {
     /// One sentence over all targets: what a reader in a hurry reads.
     pub sentence: String,
+    /// One sentence on what it is about: builds, loads, sittings, host. Empty for a baseline alone
+    /// and for results of others.
+    pub about: String,
     /// One sentence on what limits it: the smallest difference that could be found, and what the
     /// host has to do with it. Empty for a baseline alone.
     pub limit: String,

@@ -7,6 +7,7 @@ use super::judgement::{
 };
 use super::limit;
 use crate::comparison::{Comparison, Relative, StepComparison};
+use crate::estimand;
 use crate::groups::{is_summarized, relative_rate};
 use rqps_model::metric::Metric;
 use rqps_model::verdict::{Rules, Verdict};
@@ -50,7 +51,8 @@ pub(crate) fn summarize(
         }
         many => together(many),
     };
-    VerdictSummary { sentence, limit: limit::sentence(comparison, notes), boring, targets }
+    let (about, limit) = (estimand::line(comparison), limit::sentence(comparison, notes));
+    VerdictSummary { sentence, about, limit, boring, targets }
 }
 
 /// True if every step has a verdict and all are SAME.
