@@ -283,7 +283,13 @@ impl Connection {
         match self {
             Connection::Postgres(client) => client.take_notices(),
             Connection::Mysql(client) if client.warnings() > 0 => {
-                let rows = client.rows("SHOW WARNINGS").unwrap_or_default();
+                let count = client.warnings();
+                let rows = match client.rows("SHOW WARNINGS") {
+                    Ok(rows) => rows,
+                    Err(err) => {
+                        return vec![format!("{count} warnings that cannot be read: {err}")];
+                    }
+                };
                 let text = |row: Vec<Option<String>>| match <[_; 3]>::try_from(row).ok()? {
                     [Some(level), Some(code), Some(text)] => {
                         Some(format!("{level} {code}: {text}"))
