@@ -42,6 +42,9 @@ const WARDEN_GRACE: Duration = Duration::from_secs(20);
 /// Between two looks at what a killed warden has left.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// How long the children of a server whose warden was killed may take to end.
+const ORPHANS_GRACE: Duration = Duration::from_secs(2);
+
 /// Signals by which servers are asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -370,11 +373,11 @@ impl Warden {
             self.end_orphans();
         }
         let _ = self.child.wait();
-        if let (State::Gone, Some(folder)) = (state, &self.private_folder) {
+        if let (State::Gone, Some(folder)) = (&state, &self.private_folder) {
             // A warden that was killed could not remove it.
             remove_private_folder(folder);
         }
-        self.remove_memory();
+        self.remove_memory(state == State::Gone);
         Ok(self.has_exited().unwrap_or_default())
     }
 
@@ -388,14 +391,23 @@ impl Warden {
         }
     }
 
-    /// Removes what a server has left that ended by itself, or whose warden was killed. Its
-    /// children end when they see that.
-    fn remove_memory(&self) {
-        let (pieces, uid) = &self.memory;
-        let mut pieces = pieces.clone();
-        pieces.extend(shared_memory::left_since(self.begun, *uid));
-        let deadline = Instant::now() + WARDEN_GRACE;
-        while shared_memory::remove_abandoned(&pieces, *uid) && Instant::now() < deadline {
+    /// Removes what a server has left that ended by itself, or whose warden `is_gone`, killed: then
+    /// its children end when they see that, and what they map is nobody's only afterwards.
+    fn remove_memory(&self, is_gone: bool) {
+        let (known, uid) = &self.memory;
+        let begun = Instant::now();
+        loop {
+            let mut pieces = known.clone();
+            pieces.extend(shared_memory::left_since(self.begun, *uid));
+            let is_used = shared_memory::remove_abandoned(&pieces, *uid);
+            let limit = match (is_used, is_gone) {
+                (true, _) => WARDEN_GRACE,
+                (false, true) => ORPHANS_GRACE,
+                (false, false) => return,
+            };
+            if begun.elapsed() >= limit {
+                return;
+            }
             thread::sleep(LOOK_AGAIN);
         }
     }

@@ -257,6 +257,29 @@ fn a_server_of_a_killed_warden_is_killed_too_with_its_children() {
 }
 
 #[test]
+fn shared_memory_of_a_killed_warden_is_removed_once_its_children_end() {
+    let name = "shared_memory_of_a_killed_warden_is_removed_once_its_children_end";
+    if !Path::new("/usr/bin/python3").exists() {
+        return skipped::note(name, "needs python3, which maps the memory");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // A list of Postgres, by its first bytes; the child sees late that its parent is gone.
+    let list = format!("/dev/shm/PostgreSQL.9{}", std::process::id());
+    let map = "import mmap, os, struct, sys, time\nfile = open(sys.argv[1], 'w+b')\n\
+               file.write(struct.pack('=I', 0x9a503d32).ljust(4096, b'\\0'))\nfile.flush()\n\
+               memory = mmap.mmap(file.fileno(), 0)\nparent = os.getppid()\n\
+               while os.getppid() == parent: time.sleep(0.01)\ntime.sleep(0.3)\n";
+    fs::write(folder.path().join("map.py"), map).unwrap();
+    let script = format!("setsid python3 map.py {list} & sleep 1000");
+    let mut warden = Warden::spawn(&shell(&script, folder.path()), Path::new(RQPS)).unwrap();
+    let maps = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    wait_until("it is mapped", || warden.tree().iter().any(|pid| maps(pid).contains(&list)));
+    kill_9(parent_of(warden.server_pid()).unwrap());
+    warden.stop(StopSignal::Term, PATIENCE).unwrap();
+    assert!(!Path::new(&list).exists());
+}
+
+#[test]
 fn root_gives_up_its_user_and_all_its_groups() {
     let Some(user) = user::choose(None).unwrap() else {
         return skipped::note("root_gives_up_its_user_and_all_its_groups", "not root");
