@@ -132,7 +132,7 @@ impl Head<'_> {
         times.map(|(_, record, _)| record.as_ref())
     }
 
-    /// A plan cannot know whether a script writes. One that wrote nothing is none of writes.
+    /// The group by what the step did: a plan cannot know whether a script writes.
     fn group_by_facts(&self) -> Group {
         let step = self.step;
         let is_open = self.by_facts && step.group == Group::Write;

@@ -1,5 +1,5 @@
-//! Pairs in clusters: those of one session, or of one load, share what the next has otherwise. What
-//! clusters differ by beyond the scatter of their pairs is a random effect.
+//! Pairs in clusters: the pairs of one session, or of one load, share a random effect, which is what
+//! clusters differ by beyond the scatter of their pairs.
 
 use rqps_stats::mixed::{self, ClusterEstimate};
 use rqps_stats::paired::{PairedMean, mean_interval};

@@ -81,7 +81,7 @@ pub fn compare_measured(
     let Some((first, measured)) = passes.next() else { return Err(AnalyzeError::NoRuns) };
     let mut comparison = compare_alike(&first, measured, options, extensions)?;
     for (part, measured) in passes {
-        // A baseline that has no part in this pass is none of it.
+        // Without runs of the baseline in this pass, its first target is the baseline.
         let labels = ordered_labels(&part, None)?;
         let baseline =
             Some(comparison.baseline.clone()).filter(|baseline| labels.contains(baseline));

@@ -8,8 +8,8 @@ use crate::answer_keeper::AnswerKeeper;
 use crate::attempt::{ClientEvent, StatementError, Tally};
 use crate::cancel;
 use crate::connection::{Connection, Connector};
+use crate::control_channel::{ControlChannel, LabGone, Stop};
 use crate::event::DriverEvent;
-use crate::link::{ControlChannel, LabGone, Stop};
 use crate::request::DriverRequest;
 use rqps_wire::WireError;
 
@@ -27,7 +27,7 @@ pub fn ask<W: Write, E: ClientEvent>(
     request: &DriverRequest,
     connector: &Connector,
     make: &dyn Fn(&DriverRequest, u32, &mut Connection) -> Result<E, String>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let mut session = connector.open(0)?;
     let _limit = cancel::limit(LONGEST);
@@ -41,7 +41,7 @@ pub fn ask<W: Write, E: ClientEvent>(
     for number in 0..EVENTS {
         around(&mut session, AnswerKeeper::begin_event).map_err(|error| error.to_string())?;
         let attempt = event.attempt(&mut session, &mut Tally::default());
-        let is_over = pass_on(&mut session, link)? || event.stopped().is_some();
+        let is_over = pass_on(&mut session, control)? || event.stopped().is_some();
         if let Err(StatementError { kind, error }) = attempt {
             note = Some(format!("event {} of {kind}: {error}", number + 1));
             if !matches!(error, WireError::Server { .. }) {
@@ -56,7 +56,7 @@ pub fn ask<W: Write, E: ClientEvent>(
             break;
         }
     }
-    Ok(link.say(&DriverEvent::Answered(note))?)
+    Ok(control.send(&DriverEvent::Answered(note))?)
 }
 
 /// Has the session begin or end the transaction around an event.
@@ -73,12 +73,12 @@ fn around(
 /// Sends the answers since the last time. True if no more are kept.
 fn pass_on<W: Write>(
     session: &mut Connection,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<bool, LabGone> {
     let Connection::Recorded(recorded) = session else { return Ok(true) };
     let found = recorded.take();
     if !(found.answers.is_empty() && found.statements.is_empty()) {
-        link.say(&DriverEvent::Answer(Box::new(found)))?;
+        control.send(&DriverEvent::Answer(Box::new(found)))?;
     }
     Ok(recorded.is_full())
 }

@@ -39,7 +39,8 @@ pub trait ClientEvent {
         Ok(())
     }
 
-    /// Set once the client carries out no more events. The last attempt was at none then.
+    /// Set once the client carries out no more events. The last call of `attempt` ran no event then:
+    /// it does not count.
     #[inline]
     fn stopped(&self) -> Option<ClientStop> {
         None

@@ -4,8 +4,8 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use crate::connection::Connector;
+use crate::control_channel::{ControlChannel, LabGone, Stop};
 use crate::event::DriverEvent;
-use crate::link::{ControlChannel, LabGone, Stop};
 use crate::part::DriverPart;
 use crate::request::{DriverRequest, RequestBody, VERSION};
 use crate::{confined, load, load_files, load_parts, measure, tables, turns};
@@ -53,12 +53,12 @@ pub fn main(
     // Before there are other threads: the kernel takes some rights from one thread only.
     let request = request.and_then(|request| without_rights(request, parts));
     let output: &mut dyn Write = &mut output;
-    let mut link = ControlChannel::watching(output, input);
+    let mut control = ControlChannel::watching(output, input);
     if request.as_ref().is_ok_and(|request| request.away.is_some()) {
-        link.watch_host();
+        control.watch_host();
     }
     let places = request.as_ref().ok().and_then(|request| request.places.clone());
-    let ending = end(request.map(|request| carry_out(&request, parts, &mut link)), &mut link);
+    let ending = end(request.map(|request| carry_out(&request, parts, &mut control)), &mut control);
     if let Some(places) = places {
         places.clear();
     }
@@ -91,8 +91,8 @@ pub fn run_request(
     mut output: impl Write,
 ) -> Ending {
     let output: &mut dyn Write = &mut output;
-    let mut link = ControlChannel::alone(output);
-    end(Ok(carry_out(request, parts, &mut link)), &mut link)
+    let mut control = ControlChannel::alone(output);
+    end(Ok(carry_out(request, parts, &mut control)), &mut control)
 }
 
 fn parse(line: &str) -> Result<DriverRequest, String> {
@@ -112,7 +112,7 @@ fn parse(line: &str) -> Result<DriverRequest, String> {
 fn carry_out(
     request: &DriverRequest,
     parts: &[&DriverPart],
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let part = |benchmark: &str| {
         let found = parts.iter().find(|part| part.benchmark == benchmark);
@@ -123,51 +123,54 @@ fn carry_out(
             let rows = part(&task.rows_of)?.rows;
             let rows =
                 rows.ok_or_else(|| format!("failed to load: {} has no rows", task.rows_of))?;
-            load::load(request, task, rows, Connector::new(request)?, link)
+            load::load(request, task, rows, Connector::new(request)?, control)
         }
         RequestBody::LoadParts(task) => {
             let rows = part(&task.rows_of)?.part_rows;
             let rows =
                 rows.ok_or_else(|| format!("failed to load: {} has no rows", task.rows_of))?;
-            load_parts::load(request, task, rows, Connector::new(request)?, link)
+            load_parts::load(request, task, rows, Connector::new(request)?, control)
         }
         RequestBody::LoadOwn(load) => match part(load.benchmark())?.own_load {
-            Some(own_load) => own_load(request, load, link),
+            Some(own_load) => own_load(request, load, control),
             None => Err(Stop::Fault(format!("failed to load: {} has no load", load.benchmark()))),
         },
         RequestBody::LoadFiles(task) => {
-            load_files::load(request, task, &Connector::new(request)?, link)
+            load_files::load(request, task, &Connector::new(request)?, control)
         }
-        RequestBody::ReadTables(task) => tables::read(&Connector::new(request)?, task, link),
-        RequestBody::KeepTurns(rules) => turns::keeper::keep(rules, link),
+        RequestBody::ReadTables(task) => tables::read(&Connector::new(request)?, task, control),
+        RequestBody::KeepTurns(rules) => turns::keeper::keep(rules, control),
         RequestBody::Step(task) => {
             let benchmark = match &task.work {
                 StepBody::Script(script) => {
                     let task = task.with(script.clone());
-                    return measure::measure(request, &task, Connector::new(request)?, link);
+                    return measure::measure(request, &task, Connector::new(request)?, control);
                 }
                 own => own.benchmark().unwrap_or_default(),
             };
             let part = part(benchmark)?;
             if request.asks && !part.answers {
                 let why = format!("answers of {benchmark} are not compared");
-                return Ok(link.say(&DriverEvent::Answered(Some(why)))?);
+                return Ok(control.send(&DriverEvent::Answered(Some(why)))?);
             }
             match part.step_loop {
-                Some(step_loop) => step_loop(request, task, link),
+                Some(step_loop) => step_loop(request, task, control),
                 None => Err(Stop::Fault(format!("failed to measure: {benchmark} has no loop"))),
             }
         }
     }
 }
 
-fn end<W: Write>(result: Result<Result<(), Stop>, String>, link: &mut ControlChannel<W>) -> Ending {
+fn end<W: Write>(
+    result: Result<Result<(), Stop>, String>,
+    control: &mut ControlChannel<W>,
+) -> Ending {
     let fault = match result {
         Ok(Ok(()) | Err(Stop::Answered)) => return Ending::Done,
         Ok(Err(Stop::Gone)) => return Ending::Abandoned,
         Ok(Err(Stop::Fault(fault))) | Err(fault) => fault,
     };
-    match link.say(&DriverEvent::Failed { fault }) {
+    match control.send(&DriverEvent::Failed { fault }) {
         Ok(()) => Ending::Failed,
         Err(LabGone) => Ending::Abandoned,
     }

@@ -12,8 +12,8 @@ use std::time::Instant;
 use crate::Stop;
 use crate::columns::LoadColumns;
 use crate::connection::{Connection, Connector};
+use crate::control_channel::ControlChannel;
 use crate::event::DriverEvent;
-use crate::link::ControlChannel;
 use crate::loaders::{COPY_BYTES, send_local, share_out};
 use crate::part::{LoadRow, LoadRows, OpenRows};
 use crate::request::{DriverRequest, LoadRequest, LoadType};
@@ -74,7 +74,7 @@ pub fn load<W: Write>(
     task: &LoadRequest,
     rows: OpenRows,
     connector: Connector,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     if i32::try_from(request.rows).is_err() || request.rows == 0 || request.tables == 0 {
         return Err(Stop::Fault(format!(
@@ -92,7 +92,7 @@ pub fn load<W: Write>(
         indexes_done: AtomicU32::new(0),
     });
     if let Endpoint::Fake { mean_us, .. } = request.endpoint {
-        return pretend(&shared, mean_us, link);
+        return pretend(&shared, mean_us, control);
     }
     let tables = 1..=request.tables;
     let streams = match request.counted_events {
@@ -102,14 +102,14 @@ pub fn load<W: Write>(
         None => streams(request.dialect, task.parallel),
     };
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
-    run(tables.clone().map(|table| LoadPart::Create { table }).collect(), 1, &shared, link)?;
-    run(fills(request, streams), streams, &shared, link)?;
+    run(tables.clone().map(|table| LoadPart::Create { table }).collect(), 1, &shared, control)?;
+    run(fills(request, streams), streams, &shared, control)?;
     let load_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
-    run(tables.map(|table| LoadPart::Index { table }).collect(), task.parallel, &shared, link)?;
+    run(tables.map(|table| LoadPart::Index { table }).collect(), task.parallel, &shared, control)?;
     let index_seconds = begun.elapsed().as_secs_f64();
     let (rows, client_cpu) = (shared.rows_in_all(), tree::own_cpu().since(cpu));
-    link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
+    control.send(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
     Ok(())
 }
 
@@ -117,16 +117,16 @@ pub fn load<W: Write>(
 fn pretend<W: Write>(
     shared: &Shared,
     mean_us: u64,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let rows = shared.rows_in_all();
     let of = shared.indexes_in_all();
     let load_seconds = rows as f64 * mean_us as f64 * 1e-8;
-    link.say(&DriverEvent::Loading { rows, of: rows })?;
-    link.say(&DriverEvent::Indexing { done: of, of })?;
+    control.send(&DriverEvent::Loading { rows, of: rows })?;
+    control.send(&DriverEvent::Indexing { done: of, of })?;
     let client_cpu = CpuTime { user_us: rows as f64 * FAKE_ROW_US, system_us: 0.0 };
     let index_seconds = load_seconds / 4.0;
-    link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
+    control.send(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
     Ok(())
 }
 
@@ -163,7 +163,7 @@ fn run<W: Write>(
     work: Vec<LoadPart>,
     threads: u32,
     shared: &Arc<Shared>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let indexing = matches!(work.first(), Some(LoadPart::Index { .. }));
     let size = (work.len(), threads);
@@ -171,7 +171,7 @@ fn run<W: Write>(
     let one = |phase: &(Arc<Shared>, Vec<LoadPart>), index: usize, session: &mut Connection| {
         phase.0.carry_out(phase.1[index], session)
     };
-    share_out(size, &shared.connector, &phase, one, &|| shared.progress(indexing), link)
+    share_out(size, &shared.connector, &phase, one, &|| shared.progress(indexing), control)
 }
 
 impl Shared {

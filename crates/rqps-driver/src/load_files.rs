@@ -9,9 +9,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::connection::{Connection, Connector};
+use crate::control_channel::{ControlChannel, LabGone, Stop};
 use crate::csv_rows::{self, CsvPart};
 use crate::event::{DriverEvent, FileProgress};
-use crate::link::{ControlChannel, LabGone, Stop};
 use crate::load_changes::{self, shortened};
 use crate::loaders::{self, connections, gather_statistics, share_out, speed_up};
 use crate::request::{DriverRequest, FileLoad};
@@ -35,12 +35,12 @@ pub fn load<W: Write>(
     request: &DriverRequest,
     task: &FileLoad,
     connector: &Connector,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     if request.dialect.is_scripted() {
         let client_cpu = CpuTime::default();
         let (load_seconds, index_seconds) = (0.0, 0.0);
-        link.say(&DriverEvent::Loaded { rows: 0, load_seconds, index_seconds, client_cpu })?;
+        control.send(&DriverEvent::Loaded { rows: 0, load_seconds, index_seconds, client_cpu })?;
         return Ok(());
     }
     let changed = match request.mark {
@@ -61,18 +61,18 @@ pub fn load<W: Write>(
         if sql_file::is_database(path)? {
             let watch = FileWatch::over(path);
             sql_file::copy_database(path, &request.endpoint, place == 0)?;
-            link.say(&DriverEvent::LoadedFile(watch.loaded(0)))?;
+            control.send(&DriverEvent::LoadedFile(watch.loaded(0)))?;
         } else {
-            rows += execute((path, rules.as_mut(), task), request.dialect, connector, link)?
+            rows += execute((path, rules.as_mut(), task), request.dialect, connector, control)?
         }
     }
-    rows += load_data(request, task, connector, link)?;
+    rows += load_data(request, task, connector, control)?;
     let load_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
     for (index, path) in task.index.iter().enumerate() {
         let (done, of) = (index as u32, task.index.len() as u32);
-        link.say(&DriverEvent::Indexing { done, of })?;
-        rows += execute((path, rules.as_mut(), task), request.dialect, connector, link)?;
+        control.send(&DriverEvent::Indexing { done, of })?;
+        rows += execute((path, rules.as_mut(), task), request.dialect, connector, control)?;
     }
     match changed {
         _ if !task.analyze => {}
@@ -81,7 +81,7 @@ pub fn load<W: Write>(
     }
     let index_seconds = begun.elapsed().as_secs_f64();
     let client_cpu = tree::own_cpu().since(cpu);
-    link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
+    control.send(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
     Ok(())
 }
 
@@ -200,7 +200,7 @@ fn load_data<W: Write>(
     request: &DriverRequest,
     task: &FileLoad,
     connector: &Connector,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<u64, Stop> {
     let sessions = connections(request, task.sessions);
     let (mut parts, mut files) = (Vec::new(), Vec::new());
@@ -218,11 +218,11 @@ fn load_data<W: Write>(
     let of = task.data.iter().map(|file| file.expect_rows).sum::<Option<u64>>().unwrap_or(0);
     let progress = || shared.progress(of);
     let count = (shared.parts.len(), sessions);
-    share_out(count, connector, &shared, SharedRows::load, &progress, link)?;
+    share_out(count, connector, &shared, SharedRows::load, &progress, control)?;
     for (file, loaded) in task.data.iter().zip(&shared.files) {
         let loaded = loaded.loaded();
         let rows = loaded.rows;
-        link.say(&DriverEvent::LoadedFile(loaded))?;
+        control.send(&DriverEvent::LoadedFile(loaded))?;
         if let Some(expected) = file.expect_rows.filter(|expected| *expected != rows) {
             let what = format!("it holds {rows} rows, not {expected} as `expect_rows` says");
             return Err(Stop::Fault(fault_of(&file.path, &what)));
@@ -241,7 +241,7 @@ fn execute<W: Write>(
     (path, mut rules, task): (&Path, Option<&mut LoadRules>, &FileLoad),
     dialect: Dialect,
     connector: &Connector,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<u64, Stop> {
     let mut session = open(dialect, connector)?;
     if let Some(rules) = &mut rules {
@@ -263,7 +263,7 @@ fn execute<W: Write>(
             }
             SqlChunk::Copy(sql, line) => {
                 let judged = rules.as_deref_mut().map(|rules| rules.judge_copy(&sql));
-                let mut tell = || watch.tell(link);
+                let mut tell = || watch.tell(control);
                 let sent = match judged {
                     Some(Err(why)) => Err(StatementFault::Fatal(why)),
                     _ => copy(&mut script, &sql, &mut session, &mut tell),
@@ -284,12 +284,12 @@ fn execute<W: Write>(
             }
             Err(StatementFault::LabGone) => return Err(Stop::Gone),
         }
-        watch.tell(link)?;
+        watch.tell(control)?;
         for what in said {
             notes += 1;
             if notes <= MOST_NOTES {
                 let note = format!("{}, line {line}: {what}", path.display());
-                link.say(&DriverEvent::Note(note))?;
+                control.send(&DriverEvent::Note(note))?;
             }
         }
     }
@@ -299,9 +299,9 @@ fn execute<W: Write>(
     }
     if notes > MOST_NOTES {
         let more = format!("{}: {} more notes", path.display(), notes - MOST_NOTES);
-        link.say(&DriverEvent::Note(more))?;
+        control.send(&DriverEvent::Note(more))?;
     }
-    link.say(&DriverEvent::LoadedFile(watch.loaded(rows)))?;
+    control.send(&DriverEvent::LoadedFile(watch.loaded(rows)))?;
     Ok(rows)
 }
 
@@ -436,12 +436,12 @@ impl FileWatch {
     }
 
     /// Sends the progress if the last report is some time ago.
-    fn tell<W: Write>(&mut self, link: &mut ControlChannel<W>) -> Result<(), LabGone> {
+    fn tell<W: Write>(&mut self, control: &mut ControlChannel<W>) -> Result<(), LabGone> {
         if self.file.bytes < LEAST_BYTES || self.told.elapsed() < PAUSE {
             return Ok(());
         }
         self.told = Instant::now();
-        link.say(&DriverEvent::LoadingFile(self.file.progress()))
+        control.send(&DriverEvent::LoadingFile(self.file.progress()))
     }
 
     /// The file is loaded.

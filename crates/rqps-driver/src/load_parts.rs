@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use crate::Stop;
 use crate::connection::{Connection, Connector};
+use crate::control_channel::ControlChannel;
 use crate::event::DriverEvent;
-use crate::link::ControlChannel;
 use crate::loaders::{connections, share_out};
 use crate::part::OpenPart;
 use crate::request::{DriverRequest, PartLoad};
@@ -34,12 +34,12 @@ pub fn load<W: Write>(
     task: &PartLoad,
     open: OpenPart,
     connector: Connector,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     if request.dialect.is_scripted() {
         let client_cpu = CpuTime::default();
         let (rows, load_seconds, index_seconds) = (task.rows, 0.0, 0.0);
-        link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
+        control.send(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
         return Ok(());
     }
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
@@ -61,15 +61,15 @@ pub fn load<W: Write>(
     let connector = &shared.connector;
     let progress = || shared.progress();
     let parts = (task.parts as usize, threads);
-    share_out(parts, connector, &shared, Shared::fill, &progress, link)?;
+    share_out(parts, connector, &shared, Shared::fill, &progress, control)?;
     let load_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
     let lists = (task.finish.len(), threads);
-    share_out(lists, connector, &shared, Shared::finish, &progress, link)?;
+    share_out(lists, connector, &shared, Shared::finish, &progress, control)?;
     let index_seconds = begun.elapsed().as_secs_f64();
     let rows = shared.rows.load(Ordering::Relaxed);
     let client_cpu = tree::own_cpu().since(cpu);
-    link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
+    control.send(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
     Ok(())
 }
 

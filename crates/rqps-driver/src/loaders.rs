@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::Stop;
 use crate::connection::{Connection, Connector};
-use crate::crew::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
+use crate::control_channel::ControlChannel;
 use crate::event::DriverEvent;
-use crate::link::ControlChannel;
 use crate::request::DriverRequest;
+use crate::worker_pool::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
 use rqps_host::affinity;
 use rqps_model::dialect::{Bulk, Dialect};
 use rqps_wire::WireError;
@@ -37,13 +37,13 @@ pub fn share_out<S: Send + Sync + 'static, W: Write>(
     shared: &Arc<S>,
     work: LoaderWork<S>,
     progress: &dyn Fn() -> DriverEvent,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let next = Arc::new(AtomicUsize::new(0));
     let threads = (threads as usize).clamp(1, count.max(1));
     let member = |number| {
         let (shared, next, connector) = (Arc::clone(shared), Arc::clone(&next), connector.clone());
-        let life = move |stand: &WorkerHandle<()>| {
+        let main = move |handle: &WorkerHandle<()>| {
             let mut session = connector.open(0)?;
             speed_up(connector.dialect(), &mut session)?;
             loop {
@@ -53,16 +53,16 @@ pub fn share_out<S: Send + Sync + 'static, W: Write>(
                 }
                 work(&shared, index, &mut session)?;
             }
-            stand.done((), Spent::default());
+            handle.done((), Spent::default());
             Ok(())
         };
         let name = format!("loader {number}");
-        WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
+        WorkerSpec { name, stack: STACK, background: false, main: Box::new(main) }
     };
-    let mut crew = WorkerPool::start(Instant::now(), (1..=threads).map(member).collect())?;
-    let mut say = |link: &mut ControlChannel<W>| Ok(link.say(&progress())?);
-    crew.finish(PROGRESS, &mut say, link)?;
-    say(link)
+    let mut pool = WorkerPool::start(Instant::now(), (1..=threads).map(member).collect())?;
+    let mut say = |control: &mut ControlChannel<W>| Ok(control.send(&progress())?);
+    pool.finish(PROGRESS, &mut say, control)?;
+    say(control)
 }
 
 /// Number of connections that load rows at the same time, at most `wanted`.

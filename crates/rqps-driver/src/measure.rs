@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use crate::connection::Connector;
+use crate::control_channel::ControlChannel;
 use crate::event::DriverEvent;
-use crate::link::ControlChannel;
 use crate::request::{DriverRequest, StepRequest};
 use crate::script::program::{Program, compile};
 use crate::script::sources::SharedSources;
@@ -20,18 +20,18 @@ pub fn measure<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<Script>,
     connector: Connector,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     check(task)?;
     match request.endpoint {
         Endpoint::Fake { real_time, .. } if request.turns.is_none() => {
-            simulated::measure(request, task, &connector, real_time, link)
+            simulated::measure(request, task, &connector, real_time, control)
         }
         // In turns the clock of the host counts, so even fake clients need threads.
         Endpoint::Fake { .. } | Endpoint::Server(_) | Endpoint::File { .. } => {
             let clients = script_clients(connector, task, request.all_clients(task.clients))?;
-            let outcome = step::measure(request, task, clients, link)?;
-            Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
+            let outcome = step::measure(request, task, clients, control)?;
+            Ok(control.send(&DriverEvent::Measured(Box::new(outcome)))?)
         }
     }
 }

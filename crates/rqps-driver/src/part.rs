@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::link::{ControlChannel, Stop};
+use crate::control_channel::{ControlChannel, Stop};
 use crate::request::{DriverRequest, PartLoad, RequestBody, StepRequest};
 use rqps_model::benchmark::LoadBody;
 

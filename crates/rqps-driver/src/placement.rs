@@ -4,9 +4,9 @@
 use std::io::Write;
 
 use crate::Stop;
-use crate::crew::{Order, Ready, WorkerPool};
-use crate::link::ControlChannel;
+use crate::control_channel::ControlChannel;
 use crate::request::StepRequest;
+use crate::worker_pool::{Order, Ready, WorkerPool};
 use rqps_host::affinity::{self, CpuAssignment};
 use rqps_model::benchmark::Placement;
 use rqps_model::dialect::{Backend, Dialect};
@@ -103,17 +103,17 @@ impl SeatedServer {
     /// a note for each failure.
     pub fn seat_all<T: Send + 'static, W: Write>(
         self,
-        crew: &mut WorkerPool<T>,
+        pool: &mut WorkerPool<T>,
         ready: &[Ready],
         seats: &[CpuAssignment],
-        link: &ControlChannel<W>,
+        control: &ControlChannel<W>,
     ) -> Result<Vec<String>, Stop> {
         let mut notes = Vec::new();
         for (client, (ready, seat)) in ready.iter().zip(seats).enumerate() {
             let connection = SeatedConnection { client, id: ready.connection_id, seat };
             let mut stop = None;
             let seated = self.seat(&connection, || {
-                crew.ask(client, Order::Ping, link).unwrap_or_else(|end| {
+                pool.ask(client, Order::Ping, control).unwrap_or_else(|end| {
                     stop = Some(end);
                     Err("the job ends".to_owned())
                 })
@@ -130,9 +130,9 @@ impl SeatedServer {
     /// the thread cannot be identified.
     pub fn serving<T: Send + 'static, W: Write>(
         self,
-        crew: &mut WorkerPool<T>,
+        pool: &mut WorkerPool<T>,
         ready: &[Ready],
-        link: &ControlChannel<W>,
+        control: &ControlChannel<W>,
     ) -> Result<Option<u32>, Stop> {
         let Some(server) = self.pid else { return Ok(None) };
         if self.dialect == Dialect::Postgres {
@@ -143,7 +143,7 @@ impl SeatedServer {
         }
         let mut stop = None;
         let found = find_thread(server, || {
-            crew.ask(0, Order::Ping, link).unwrap_or_else(|end| {
+            pool.ask(0, Order::Ping, control).unwrap_or_else(|end| {
                 stop = Some(end);
                 Err("the job ends".to_owned())
             })

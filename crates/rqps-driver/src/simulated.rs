@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::client::{Client, Counts};
 use crate::connection::{Connection, Connector};
+use crate::control_channel::ControlChannel;
 use crate::event::DriverEvent;
 use crate::interval::{self, IntervalMeter};
-use crate::link::ControlChannel;
 use crate::request::{DriverRequest, StepRequest};
 use crate::script::explain as plans;
 use crate::script::program::{Program, compile};
@@ -28,7 +28,7 @@ pub(crate) fn measure<W: Write>(
     task: &StepRequest<Script>,
     connector: &Connector,
     real_time: bool,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let mut wall = Wall { begun: real_time.then(Instant::now) };
     let recorders = interval::recorders(task);
@@ -50,19 +50,19 @@ pub(crate) fn measure<W: Write>(
         client.set_pace(task.pace, request.seed, index, request.all_clients(task.clients));
         clients.push(client);
     }
-    link.pause_if(request.pause)?;
-    link.say(&DriverEvent::Warming)?;
+    control.pause_if(request.pause)?;
+    control.send(&DriverEvent::Warming)?;
     let begun = latest(&clients);
     let warm = begun + Duration::from_secs_f64(task.warmup_seconds).as_nanos() as u64;
     for client in &mut clients {
         client.clock().wait_until(begun);
         client.warm_up(warm)?;
     }
-    wall.wait(link, warm - begun)?;
+    wall.wait(control, warm - begun)?;
     let whole = window::counts_whole_events(task);
     let window = window::window(task, if whole { latest(&clients).max(warm) } else { warm });
     clients.iter_mut().for_each(|client| client.open_window(window));
-    link.say(&DriverEvent::WindowStart { at_ns: 0 })?;
+    control.send(&DriverEvent::WindowStart { at_ns: 0 })?;
     let mut meter =
         IntervalMeter::new(&recorders, window.start).for_share_of(request, task.clients);
     loop {
@@ -70,15 +70,15 @@ pub(crate) fn measure<W: Write>(
         for client in &mut clients {
             client.run_to(cut.min(window.end))?;
         }
-        wall.wait(link, cut - begun)?;
+        wall.wait(control, cut - begun)?;
         if cut >= window.end {
             break;
         }
-        link.say(&DriverEvent::Interval(meter.interval(cut)))?;
+        control.send(&DriverEvent::Interval(meter.interval(cut)))?;
     }
     let end = if whole { latest(&clients) } else { window.end };
     let counts: Vec<Counts> = clients.iter_mut().map(Client::close_window).collect();
-    link.say(&DriverEvent::Interval(meter.interval(end)))?;
+    control.send(&DriverEvent::Interval(meter.interval(end)))?;
     let mut outcome = outcome::outcome(request, task, &counts, &recorders);
     let statements = outcome.statements as f64;
     outcome.client_cpu = CpuTime {
@@ -91,7 +91,7 @@ pub(crate) fn measure<W: Write>(
     outcome.plans = plans;
     outcome.notes.extend(notes);
     outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
-    Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
+    Ok(control.send(&DriverEvent::Measured(Box::new(outcome)))?)
 }
 
 /// The latest of the clients' clocks.
@@ -106,10 +106,14 @@ struct Wall {
 
 impl Wall {
     /// Sleeps until `nanoseconds` after the start.
-    fn wait<W: Write>(&mut self, link: &ControlChannel<W>, nanoseconds: u64) -> Result<(), Stop> {
+    fn wait<W: Write>(
+        &mut self,
+        control: &ControlChannel<W>,
+        nanoseconds: u64,
+    ) -> Result<(), Stop> {
         if let Some(begun) = self.begun {
             let time = begun + Duration::from_nanos(nanoseconds);
-            link.sleep(time.saturating_duration_since(Instant::now()))?;
+            control.sleep(time.saturating_duration_since(Instant::now()))?;
         }
         Ok(())
     }

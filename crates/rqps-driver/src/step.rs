@@ -9,10 +9,9 @@ use crate::attempt::ClientEvent;
 use crate::client::{Client, Counts};
 use crate::clock::{Clock, SECOND};
 use crate::connection::{Connection, Connector};
-use crate::crew::{Events, Intervals, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec};
+use crate::control_channel::ControlChannel;
 use crate::event::{DriverEvent, StepInterval};
 use crate::interval::{self, IntervalMeter};
-use crate::link::ControlChannel;
 use crate::recorder::Recorder;
 use crate::request::{DriverRequest, StepRequest};
 use crate::script::explain as plans;
@@ -20,6 +19,9 @@ use crate::script::sources::SharedSources;
 use crate::turns::TurnGroup;
 use crate::watch::ClientWatch;
 use crate::window::{self, LATE, Window};
+use crate::worker_pool::{
+    Events, Intervals, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
+};
 use crate::{Stop, answers, outcome, placement};
 use rqps_host::affinity::CpuAssignment;
 use rqps_host::clock::RealClock;
@@ -92,14 +94,14 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
     request: &DriverRequest,
     task: &StepRequest<B>,
     clients: Clients<E>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     if request.asks {
-        answers::ask(request, &clients.connector, &*clients.make, link)?;
+        answers::ask(request, &clients.connector, &*clients.make, control)?;
         return Err(Stop::Answered);
     }
     let (watch, connector) = (clients.watch.clone(), clients.connector.clone());
-    let measured = measure_crew(request, task, clients, link);
+    let measured = measure_pool(request, task, clients, control);
     match (measured, watch) {
         (Err(Stop::Fault(fault)), Some(watch)) => {
             Err(Stop::Fault(match watch.end_sessions(&connector) {
@@ -111,11 +113,11 @@ pub fn measure<W: Write, B, E: ClientEvent + 'static>(
     }
 }
 
-fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
+fn measure_pool<W: Write, B, E: ClientEvent + 'static>(
     request: &DriverRequest,
     task: &StepRequest<B>,
     clients: Clients<E>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let Clients { begun: start, connector, make, explain, beside, watch, is_capped } = clients;
     let seating = placement::plan(task, request.mark.is_none());
@@ -136,8 +138,8 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
     });
     let members = (0..task.clients).map(|client| member(&shared, client));
     let members = members.chain(beside).chain(watch.map(ClientWatch::member));
-    let mut crew = WorkerPool::start(start, members.collect())?;
-    let ready = crew.gather(link)?;
+    let mut pool = WorkerPool::start(start, members.collect())?;
+    let ready = pool.gather(control)?;
     let mut notes = seating.notes;
     notes.extend(ready.iter().flat_map(|ready| ready.notes.iter().cloned()));
     let alone = task.clients == 1;
@@ -147,25 +149,25 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
         alone,
         own: request.mark.is_none(),
     };
-    notes.extend(server.seat_all(&mut crew, &ready, &shared.seats, link)?);
-    link.pause_if(request.pause)?;
-    link.say(&DriverEvent::Warming)?;
+    notes.extend(server.seat_all(&mut pool, &ready, &shared.seats, control)?);
+    control.pause_if(request.pause)?;
+    control.send(&DriverEvent::Warming)?;
     let finished = match (&shared.team, request.counted_events) {
         (Some(team), _) => {
             let mut meter = IntervalMeter::new(&shared.recorders, 0);
-            team.lead(&mut crew, &mut |own| meter.interval(own), link)?
+            team.lead(&mut pool, &mut |own| meter.interval(own), control)?
         }
         (None, Some(events)) => {
-            let serving = server.serving(&mut crew, &ready, link)?;
+            let serving = server.serving(&mut pool, &ready, control)?;
             let least = if task.rate == RateUnit::RowsScanned { 1 } else { WARM_UP_LEAST };
             let events = Events { warm_up: events.max(least), counted: events };
-            crew.count_events(events, serving, &mut |_| Ok(()), link)?
+            pool.count_events(events, serving, &mut |_| Ok(()), control)?
         }
         (None, None) => {
-            let window = shared.warm_up(&mut crew, link)?;
+            let window = shared.warm_up(&mut pool, control)?;
             let meter = IntervalMeter::new(&shared.recorders, window.start)
                 .for_share_of(request, task.clients);
-            crew.measure(window, &mut WindowSeconds { meter, window, is_capped }, link)?
+            pool.measure(window, &mut WindowSeconds { meter, window, is_capped }, control)?
         }
     };
     let done = || finished.done.iter().take(task.clients as usize).flatten();
@@ -173,7 +175,7 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
     let counts: Vec<Counts> = done().map(|done| done.value.clone()).collect();
     let mut outcome = outcome::outcome(request, task, &counts, &shared.recorders);
     if let Some(team) = &shared.team {
-        team.report(&mut outcome, link)?;
+        team.report(&mut outcome, control)?;
     }
     outcome.plans = ready.into_iter().flat_map(|ready| ready.plans).collect();
     outcome.notes.splice(..0, notes);
@@ -185,35 +187,35 @@ fn measure_crew<W: Write, B, E: ClientEvent + 'static>(
 fn member<E: ClientEvent + 'static>(shared: &Arc<Shared<E>>, client: u32) -> WorkerSpec<Counts> {
     let shared = Arc::clone(shared);
     let name = format!("client {}", shared.request.number_of(client));
-    let life = move |stand: &WorkerHandle<Counts>| live(&shared, client, stand);
-    WorkerSpec { name, stack: STACK, background: false, life: Box::new(life) }
+    let main = move |handle: &WorkerHandle<Counts>| live(&shared, client, handle);
+    WorkerSpec { name, stack: STACK, background: false, main: Box::new(main) }
 }
 
 impl<E> Shared<E> {
     /// Sends the clients through the warm-up and returns the window.
     fn warm_up<W: Write>(
         &self,
-        crew: &mut WorkerPool<Counts>,
-        link: &mut ControlChannel<W>,
+        pool: &mut WorkerPool<Counts>,
+        control: &mut ControlChannel<W>,
     ) -> Result<Window, Stop> {
         // Windows of several hosts begin together, even if one of them was late for its warm-up.
-        let begun = |link: &ControlChannel<W>| link.start_by(|| self.clock.now());
-        let begin = begun(link).unwrap_or_else(|| self.clock.now());
+        let begun = |control: &ControlChannel<W>| control.start_by(|| self.clock.now());
+        let begin = begun(control).unwrap_or_else(|| self.clock.now());
         let least = if self.is_shared() { LATE.as_nanos() as u64 } else { 0 };
         let end = begin + ((self.task.warmup_seconds * SECOND) as u64).max(least);
         let end = end.max(self.clock.now());
-        crew.order(Order::WarmUp(end));
+        pool.order(Order::WarmUp(end));
         if !window::counts_whole_events(&self.task) {
             return Ok(window::window(&self.task, end));
         }
-        crew.answers(link)?;
+        pool.answers(control)?;
         // The last events of a warm-up end at different moments.
         if !self.is_shared() {
             let start = self.clock.now() + LEAD.as_nanos() as u64;
             return Ok(window::window(&self.task, start));
         }
-        link.pause_at(&DriverEvent::WarmedUp)?;
-        let begin = begun(link).unwrap_or_else(|| self.clock.now());
+        control.pause_at(&DriverEvent::WarmedUp)?;
+        let begin = begun(control).unwrap_or_else(|| self.clock.now());
         let start = (begin + LATE.as_nanos() as u64).max(self.clock.now());
         Ok(window::window(&self.task, start))
     }
@@ -255,17 +257,17 @@ impl Intervals for WindowSeconds {
 fn live<E: ClientEvent>(
     shared: &Shared<E>,
     index: u32,
-    stand: &WorkerHandle<Counts>,
+    handle: &WorkerHandle<Counts>,
 ) -> Result<(), String> {
     let (mut client, ready) = make_ready(shared, index)?;
-    stand.ready(ready);
-    while let Some(order) = stand.order() {
+    handle.ready(ready);
+    while let Some(order) = handle.order() {
         match order {
-            Order::Ping => stand.answer(client.ping(PINGS)),
+            Order::Ping => handle.answer(client.ping(PINGS)),
             Order::WarmUp(end) => {
                 client.warm_up(end)?;
                 if window::counts_whole_events(&shared.task) {
-                    stand.answer(Ok(()));
+                    handle.answer(Ok(()));
                 }
             }
             Order::Measure(window) => {
@@ -274,19 +276,19 @@ fn live<E: ClientEvent>(
                 ran?;
                 let counts = client.close_window();
                 client.finish()?;
-                stand.done(counts, spent);
+                handle.done(counts, spent);
             }
-            Order::WarmUpEvents(events) => stand.answer(client.run_events(events)),
+            Order::WarmUpEvents(events) => handle.answer(client.run_events(events)),
             Order::MeasureEvents(events) => {
                 let (counts, spent) = Spent::on(&shared.clock, || client.count_events(events));
                 client.finish()?;
-                stand.done(counts?, spent);
+                handle.done(counts?, spent);
             }
             Order::TakeTurns => {
                 let Some(team) = &shared.team else { continue };
-                let (counts, spent) = team.play(index, &mut client, &|news| stand.turns(news))?;
+                let (counts, spent) = team.play(index, &mut client, &|news| handle.turns(news))?;
                 client.finish()?;
-                stand.done(counts, spent);
+                handle.done(counts, spent);
             }
         }
     }

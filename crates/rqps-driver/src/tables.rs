@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::cancel;
 use crate::connection::{Connection, Connector};
+use crate::control_channel::{ControlChannel, Stop};
 use crate::event::DriverEvent;
-use crate::link::{ControlChannel, Stop};
 use crate::request::TableRead;
 use rqps_model::answers::TableRecord;
 use rqps_model::dialect::Dialect;
@@ -47,7 +47,7 @@ struct Found {
 pub(super) fn read<W: Write>(
     connector: &Connector,
     task: &TableRead,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let dialect = connector.dialect();
     let mut session = connector.open(0)?;
@@ -61,9 +61,9 @@ pub(super) fn read<W: Write>(
     for table in &found {
         cancel::begin();
         let record = record(&mut session, (dialect, table), task.bytes_most);
-        link.say(&DriverEvent::Table(Box::new(record)))?;
+        control.send(&DriverEvent::Table(Box::new(record)))?;
     }
-    Ok(link.say(&DriverEvent::TablesRead)?)
+    Ok(control.send(&DriverEvent::TablesRead)?)
 }
 
 fn list(session: &mut Connection, dialect: Dialect) -> Result<Vec<Found>, String> {

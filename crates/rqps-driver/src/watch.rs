@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::connection::Connector;
-use crate::crew::{Ready, Spent, WorkerHandle, WorkerSpec};
 use crate::request::StepRequest;
+use crate::worker_pool::{Ready, Spent, WorkerHandle, WorkerSpec};
 
 /// An event may last as long as the step and this time more.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -103,17 +103,17 @@ impl ClientWatch {
 
     /// The thread that looks.
     pub(super) fn member<T: Default + Send + 'static>(self) -> WorkerSpec<T> {
-        let life = move |stand: &WorkerHandle<T>| {
-            stand.ready(Ready::default());
-            while !stand.is_over() {
+        let main = move |handle: &WorkerHandle<T>| {
+            handle.ready(Ready::default());
+            while !handle.is_over() {
                 thread::sleep(LOOK);
                 self.look()?;
             }
-            stand.done(T::default(), Spent::default());
+            handle.done(T::default(), Spent::default());
             Ok(())
         };
         let name = "the watch over the clients".to_owned();
-        WorkerSpec { name, stack: STACK, background: true, life: Box::new(life) }
+        WorkerSpec { name, stack: STACK, background: true, main: Box::new(main) }
     }
 }
 

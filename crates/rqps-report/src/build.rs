@@ -111,7 +111,7 @@ pub(super) fn title(comparison: &Comparison) -> String {
 }
 
 /// Sections of single benchmarks, for every form of report; empty if the comparison has no such
-/// steps. Each benchmark adds a line here.
+/// steps.
 pub(super) fn of_benchmarks(comparison: &Comparison, own: &[&Sections]) -> Vec<Section> {
     let mut sections: Vec<Section> =
         own.iter().flat_map(|hooks| (hooks.sections)(comparison)).collect();

@@ -48,8 +48,8 @@ impl Dsn {
     }
 }
 
-/// Removes the password, so that the DSN may be shown and stored. The name of a variable stays.
-/// Removes every part that may belong to a password.
+/// The DSN as logs and files may have it. `${NAME}`, a password in a variable, stays; whatever may be
+/// a part of a password goes, also where the DSN has mistakes.
 pub fn without_password(dsn: &str) -> String {
     let Some((scheme, rest)) = dsn.split_once("//") else { return dsn.to_string() };
     let (place, query) = split_options(rest);

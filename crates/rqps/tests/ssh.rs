@@ -255,19 +255,19 @@ fn targets_take_turns_on_a_client_host(site: &Site) {
 
 /// Drivers at work with their clients, and what keeps turns for them.
 fn crews_and_keepers(site: &Site) -> (Vec<i32>, Vec<i32>) {
-    let has_crew = |pid: &i32| {
+    let has_pool = |pid: &i32| {
         let threads = fs::read_dir(format!("/proc/{pid}/task"));
         threads.is_ok_and(|threads| threads.count() > 4)
     };
     let drivers = site.processes().into_iter().filter(|(_, line)| line.contains(" driver"));
-    drivers.map(|(pid, _)| pid).partition(has_crew)
+    drivers.map(|(pid, _)| pid).partition(has_pool)
 }
 
 /// A driver and the keeper of a step, once its two drivers are at work; another one than `before`.
 fn next_in_turns(site: &Site, before: Option<i32>) -> (i32, i32) {
     let found = || match crews_and_keepers(site) {
-        (crews, keepers) if crews.len() == 2 => match keepers.as_slice() {
-            [keeper] if Some(*keeper) != before => Some((crews[0], *keeper)),
+        (pools, keepers) if pools.len() == 2 => match keepers.as_slice() {
+            [keeper] if Some(*keeper) != before => Some((pools[0], *keeper)),
             _ => None,
         },
         _ => None,

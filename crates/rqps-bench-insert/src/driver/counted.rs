@@ -7,8 +7,8 @@ use crate::driver::make::{self, Worker};
 use crate::driver::outcome::Ended;
 use rqps_driver::Stop;
 use rqps_driver::clock::Clock;
-use rqps_driver::crew::{Events, WorkerPool};
-use rqps_driver::link::ControlChannel;
+use rqps_driver::control_channel::ControlChannel;
+use rqps_driver::worker_pool::{Events, WorkerPool};
 use rqps_model::insert::InsertWork;
 use rqps_model::run::Outcome;
 
@@ -16,14 +16,14 @@ use rqps_model::run::Outcome;
 pub(super) fn lead<W: Write>(
     work: &InsertWork,
     batches: u64,
-    crew: &mut WorkerPool<Ended>,
+    pool: &mut WorkerPool<Ended>,
     serving: Option<u32>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let all = make::batches(work);
     let counted = batches.min(all);
     let events = Events { warm_up: all - counted, counted };
-    let finished = crew.count_events(events, serving, &mut |_| Ok(()), link)?;
+    let finished = pool.count_events(events, serving, &mut |_| Ok(()), control)?;
     let rows = counted * u64::from(work.writes.rows_per_commit.max(1));
     Ok(Outcome {
         events: counted,

@@ -14,8 +14,8 @@ use rqps_driver::clock::Clock;
 use rqps_driver::clock::SECOND;
 use rqps_driver::columns_of_roles::SeriesOf;
 use rqps_driver::connection::{Connection, Connector};
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_model::insert::InsertWork;
 use rqps_model::run::CpuTime;
@@ -39,7 +39,7 @@ pub(super) fn measure<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: &Connector,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let first = request.number_of(0);
     let posts = make::posts(task, first);
@@ -49,10 +49,10 @@ pub(super) fn measure<W: Write>(
     let pairs: Vec<Pair> = (first..first + task.clients).map(pair).collect();
     let maker = Maker { request, task, connector, epoch: 0, gate: None };
     let mut members = members(&maker, posts, &recorders, &pairs)?;
-    link.pause_if(request.pause)?;
-    link.say(&DriverEvent::Warming)?;
+    control.pause_if(request.pause)?;
+    control.send(&DriverEvent::Warming)?;
     // The fake clock begins at 0.
-    link.say(&DriverEvent::WindowStart { at_ns: 0 })?;
+    control.send(&DriverEvent::WindowStart { at_ns: 0 })?;
     let mut meter = RoleMeter::new(&recorders, outcome::main_role(&task.work), 0)
         .for_share_of(request, task.clients);
     let mut series = SeriesOf::default();
@@ -67,7 +67,7 @@ pub(super) fn measure<W: Write>(
         if members[next].clock.now() >= cut {
             let interval = meter.interval(cut);
             series.add(&interval);
-            link.say(&DriverEvent::Interval(interval))?;
+            control.send(&DriverEvent::Interval(interval))?;
             continue;
         }
         step(request, task, &mut members, next, &pairs)?;
@@ -77,8 +77,8 @@ pub(super) fn measure<W: Write>(
     let end = if over { limit } else { last };
     let interval = meter.interval(end);
     series.add(&interval);
-    link.say(&DriverEvent::Interval(interval))?;
-    let end = WindowEnd { window_ns: end, limited: over }.of_all_hosts(request, task, link)?;
+    control.send(&DriverEvent::Interval(interval))?;
+    let end = WindowEnd { window_ns: end, limited: over }.of_all_hosts(request, task, control)?;
     let ended = |member: Member| ended(member, end.window_ns);
     let ended: Vec<Ended> = members.into_iter().map(ended).collect();
     let mut outcome = outcome::outcome((request, task), &recorders, &ended, end.window_ns);
@@ -87,9 +87,9 @@ pub(super) fn measure<W: Write>(
     }
     let statements = (outcome.reads + outcome.writes) as f64;
     outcome.client_cpu = CpuTime { user_us: statements * CPU_PER_STATEMENT_US, system_us: 0.0 };
-    outcome::speak_for_all(&mut outcome, (request, task), end.limited, link)?;
+    outcome::speak_for_all(&mut outcome, (request, task), end.limited, control)?;
     outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
-    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
+    control.send(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
 }
 

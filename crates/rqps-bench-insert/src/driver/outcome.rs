@@ -9,7 +9,7 @@ use crate::driver::meter::{RoleKind, WorkerCpu, WorkerRecorder, buckets, roles};
 use crate::driver::writer::Notes;
 use rqps_driver::Stop;
 use rqps_driver::clock::SECOND;
-use rqps_driver::link::ControlChannel;
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::request::{DriverRequest, Met, StepRequest};
 use rqps_model::insert::InsertWork;
 use rqps_model::metric::Metric;
@@ -61,13 +61,13 @@ impl WindowEnd {
         self,
         request: &DriverRequest,
         task: &StepRequest<InsertWork>,
-        link: &mut ControlChannel<W>,
+        control: &mut ControlChannel<W>,
     ) -> Result<WindowEnd, Stop> {
         if !request.is_shared(task.clients) {
             return Ok(self);
         }
-        let window_ns = link.meet(self.window_ns)?.largest;
-        let limited = link.meet(self.limited.into())?.largest > 0;
+        let window_ns = control.meet(self.window_ns)?.largest;
+        let limited = control.meet(self.limited.into())?.largest > 0;
         Ok(WindowEnd { window_ns, limited })
     }
 }
@@ -78,10 +78,11 @@ pub(crate) fn speak_for_all<W: Write>(
     outcome: &mut Outcome,
     (request, task): (&DriverRequest, &StepRequest<InsertWork>),
     limited: bool,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let is_shared = request.is_shared(task.clients);
-    let mut meet = |number: u64| if is_shared { link.meet(number) } else { Ok(Met::alone(number)) };
+    let mut meet =
+        |number: u64| if is_shared { control.meet(number) } else { Ok(Met::alone(number)) };
     let role = |kind: RoleKind| outcome.roles.get(kind.name());
     if limited {
         let inserted = meet(role(RoleKind::Insert).map_or(0, |role| role.rows))?.sum;

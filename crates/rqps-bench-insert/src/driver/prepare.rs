@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use crate::driver::text::for_table;
 use rqps_driver::Stop;
 use rqps_driver::connection::Connector;
-use rqps_driver::crew::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::script::explain as plans;
+use rqps_driver::worker_pool::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
 use rqps_model::insert::{InsertWork, Maintenance};
 
 /// Time between two progress messages during maintenance.
@@ -45,13 +45,13 @@ pub(super) fn tables<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: &Arc<Connector>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<Vec<String>, Stop> {
     let tables = StepTables { task, clients: request.all_clients(task.clients) };
     let notes =
-        if request.is_first() { tables_of_all(tables, connector, link)? } else { Vec::new() };
+        if request.is_first() { tables_of_all(tables, connector, control)? } else { Vec::new() };
     if request.is_shared(task.clients) {
-        link.meet(0)?;
+        control.meet(0)?;
     }
     Ok(notes)
 }
@@ -59,7 +59,7 @@ pub(super) fn tables<W: Write>(
 fn tables_of_all<W: Write>(
     tables: StepTables<'_>,
     connector: &Arc<Connector>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<Vec<String>, Stop> {
     let task = tables.task;
     let work = &task.work;
@@ -78,8 +78,9 @@ fn tables_of_all<W: Write>(
     }
     for maintenance in &work.maintenance {
         let began = Instant::now();
-        maintain(tables, maintenance, connector, link)?;
-        link.sleep(Duration::try_from_secs_f64(maintenance.pause_seconds).unwrap_or_default())?;
+        maintain(tables, maintenance, connector, control)?;
+        control
+            .sleep(Duration::try_from_secs_f64(maintenance.pause_seconds).unwrap_or_default())?;
         if maintenance.wait {
             let took = began.elapsed().as_secs_f64();
             notes.push(format!("before the step: {} took {took:.1} s", maintenance.sql));
@@ -95,30 +96,31 @@ fn maintain<W: Write>(
     tables: StepTables<'_>,
     maintenance: &Maintenance,
     connector: &Arc<Connector>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let member = |table| {
         let engine = tables.task.storage_engine.as_deref();
         let sql = for_table(&maintenance.sql, table, engine);
         let connector = Arc::clone(connector);
-        let life = move |stand: &WorkerHandle<()>| {
+        let main = move |handle: &WorkerHandle<()>| {
             let result = connector.open(BESIDE + table)?.simple(&sql);
             result.map_err(|error| format!("failed to run {sql:?}: {error}"))?;
-            stand.done((), Spent::default());
+            handle.done((), Spent::default());
             Ok(())
         };
         let name = format!("the maintenance of table {table}");
-        WorkerSpec::new(name, life)
+        WorkerSpec::new(name, main)
     };
-    let mut crew = WorkerPool::start(Instant::now(), tables.numbers().map(member).collect())?;
+    let mut pool = WorkerPool::start(Instant::now(), tables.numbers().map(member).collect())?;
     if !maintenance.wait {
         // It continues beside the step, which does not depend on its end.
         return Ok(());
     }
     let what = maintenance.sql.clone();
-    let mut beat =
-        |link: &mut ControlChannel<W>| Ok(link.say(&DriverEvent::Waiting { what: what.clone() })?);
-    crew.finish(SIGN_OF_LIFE, &mut beat, link)?;
+    let mut beat = |control: &mut ControlChannel<W>| {
+        Ok(control.send(&DriverEvent::Waiting { what: what.clone() })?)
+    };
+    pool.finish(SIGN_OF_LIFE, &mut beat, control)?;
     Ok(())
 }
 

@@ -22,14 +22,14 @@ use rqps_driver::clock::Clock;
 use rqps_driver::clock::SECOND;
 use rqps_driver::columns_of_roles::SeriesOf;
 use rqps_driver::connection::Connector;
-use rqps_driver::crew::{
-    Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
-};
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::{DriverEvent, StepInterval};
-use rqps_driver::link::ControlChannel;
 use rqps_driver::placement;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::window::{LATE, Window};
+use rqps_driver::worker_pool::{
+    Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
+};
 use rqps_host::affinity::CpuAssignment;
 use rqps_host::clock::RealClock;
 use rqps_model::endpoint::Endpoint;
@@ -44,9 +44,9 @@ const PINGS: u32 = 50;
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
-    measure(request, &task.own()?, Connector::new(request)?, link)
+    measure(request, &task.own()?, Connector::new(request)?, control)
 }
 
 /// Carries out a step and sends its progress.
@@ -54,13 +54,13 @@ fn measure<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: Connector,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     check(task)?;
     match request.endpoint {
-        Endpoint::Fake { .. } => fake::measure(request, task, &connector, link),
+        Endpoint::Fake { .. } => fake::measure(request, task, &connector, control),
         Endpoint::Server(_) | Endpoint::File { .. } => {
-            measure_really(request, task, connector, link)
+            measure_really(request, task, connector, control)
         }
     }
 }
@@ -120,11 +120,11 @@ fn measure_really<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: Connector,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let start = Instant::now();
     let connector = Arc::new(connector);
-    let mut notes = prepare::tables(request, task, &connector, link)?;
+    let mut notes = prepare::tables(request, task, &connector, control)?;
     let (plans, more) = prepare::plans(request, task, &connector);
     notes.extend(more);
     let writers = 1 + u32::from(task.work.writes.deletes.is_some());
@@ -147,11 +147,11 @@ fn measure_really<W: Write>(
         gate: make::gate(request.dialect),
         seats: seating.seats,
     });
-    let mut crew = WorkerPool::start(start, members(&shared))?;
-    let mut measured = run(&shared, &mut crew, link)?;
+    let mut pool = WorkerPool::start(start, members(&shared))?;
+    let mut measured = run(&shared, &mut pool, control)?;
     measured.plans = plans;
     measured.notes.splice(..0, notes);
-    link.say(&DriverEvent::Measured(Box::new(measured)))?;
+    control.send(&DriverEvent::Measured(Box::new(measured)))?;
     Ok(())
 }
 
@@ -159,8 +159,8 @@ fn measure_really<W: Write>(
 fn members(shared: &Arc<Shared>) -> Vec<WorkerSpec<Ended>> {
     let member = |(index, post): (usize, &Post)| {
         let shared = Arc::clone(shared);
-        let life = move |stand: &WorkerHandle<Ended>| live(&shared, index, stand);
-        WorkerSpec::new(said(*post), life)
+        let main = move |handle: &WorkerHandle<Ended>| live(&shared, index, handle);
+        WorkerSpec::new(said(*post), main)
     };
     shared.posts.iter().enumerate().map(member).collect()
 }
@@ -168,11 +168,11 @@ fn members(shared: &Arc<Shared>) -> Vec<WorkerSpec<Ended>> {
 /// Leads the workers through the window.
 fn run<W: Write>(
     shared: &Shared,
-    crew: &mut WorkerPool<Ended>,
-    link: &mut ControlChannel<W>,
+    pool: &mut WorkerPool<Ended>,
+    control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let Shared { request, task, pairs, .. } = shared;
-    let ready = crew.gather(link)?;
+    let ready = pool.gather(control)?;
     let alone = ready.len() == 1;
     let server = placement::SeatedServer {
         dialect: request.dialect,
@@ -181,17 +181,17 @@ fn run<W: Write>(
         own: request.mark.is_none(),
     };
     let mut notes: Vec<String> = ready.iter().flat_map(|ready| ready.notes.clone()).collect();
-    notes.extend(server.seat_all(crew, &ready, &shared.seats, link)?);
+    notes.extend(server.seat_all(pool, &ready, &shared.seats, control)?);
     if let Some(batches) = request.counted_events {
-        let serving = server.serving(crew, &ready, link)?;
-        let mut outcome = counted::lead(&task.work, batches, crew, serving, link)?;
+        let serving = server.serving(pool, &ready, control)?;
+        let mut outcome = counted::lead(&task.work, batches, pool, serving, control)?;
         outcome.notes = notes;
         return Ok(outcome);
     }
     let observer = Observer::start(request, task, &shared.connector);
-    link.pause_if(request.pause)?;
-    link.say(&DriverEvent::Warming)?;
-    let start = window_start(shared, link);
+    control.pause_if(request.pause)?;
+    control.send(&DriverEvent::Warming)?;
+    let start = window_start(shared, control);
     for (client, pair) in (request.number_of(0)..).zip(pairs) {
         pair.begin(make::turns(request, &task.work, client, start));
     }
@@ -204,19 +204,19 @@ fn run<W: Write>(
         observer: &observer,
     };
     let window = Window { start, end: u64::MAX, whole_events: true };
-    let finished = crew.measure(window, &mut seconds, link)?;
+    let finished = pool.measure(window, &mut seconds, control)?;
     let ended = finished.done.into_iter().map(|done| done.map(|done| done.value));
     let ended: Vec<Ended> = ended.map(Option::unwrap_or_default).collect();
     let window_ns = finished.end.saturating_sub(start);
     let end = WindowEnd { window_ns, limited: finished.limited };
-    let end = end.of_all_hosts(request, task, link)?;
+    let end = end.of_all_hosts(request, task, control)?;
     let mut outcome = outcome::outcome((request, task), &shared.recorders, &ended, end.window_ns);
     if !request.is_shared(task.clients) {
         outcome.series = seconds.series.into_columns();
     }
     outcome.notes.splice(..0, notes);
     outcome.client_cpu = finished.cpu;
-    outcome::speak_for_all(&mut outcome, (request, task), end.limited, link)?;
+    outcome::speak_for_all(&mut outcome, (request, task), end.limited, control)?;
     if end.limited {
         // A server this far behind may not answer further queries.
         return Ok(outcome);
@@ -229,10 +229,10 @@ fn run<W: Write>(
 }
 
 /// The start of the window: on several hosts at the same moment, even if one of them was late.
-fn window_start<W: Write>(shared: &Shared, link: &ControlChannel<W>) -> u64 {
+fn window_start<W: Write>(shared: &Shared, control: &ControlChannel<W>) -> u64 {
     let now = || shared.clock.now();
     let is_shared = shared.request.is_shared(shared.task.clients);
-    match link.start_by(now).filter(|_| is_shared) {
+    match control.start_by(now).filter(|_| is_shared) {
         Some(begin) => (begin + LATE.as_nanos() as u64).max(now()),
         None => now() + LEAD_NS,
     }
@@ -265,7 +265,7 @@ impl Intervals for Seconds<'_> {
 }
 
 /// The whole work of one worker. The error is a complete message.
-fn live(shared: &Shared, index: usize, stand: &WorkerHandle<Ended>) -> Result<(), String> {
+fn live(shared: &Shared, index: usize, handle: &WorkerHandle<Ended>) -> Result<(), String> {
     let post = shared.posts[index];
     let maker = shared.maker();
     let pair = shared.pair(post);
@@ -277,21 +277,21 @@ fn live(shared: &Shared, index: usize, stand: &WorkerHandle<Ended>) -> Result<()
     let recorder = Arc::clone(&shared.recorders[index]);
     let mut worker = maker.worker(post, session, shared.clock.clone(), recorder, pair)?;
     let notes = Vec::from_iter(seated.err());
-    stand.ready(Ready { connection_id, thread, notes, ..Ready::default() });
-    let Some(order) = first_order(shared, &mut worker, stand)? else { return Ok(()) };
+    handle.ready(Ready { connection_id, thread, notes, ..Ready::default() });
+    let Some(order) = first_order(shared, &mut worker, handle)? else { return Ok(()) };
     let start = match order {
         Order::Measure(window) => window.start,
         Order::MeasureEvents(batches) => {
             let write = || counted::count(&mut worker, batches, &shared.clock, thread);
             let (written, spent) = Spent::on(&shared.clock, write);
             written.map_err(|fault| format!("{}: {fault}", said(post)))?;
-            stand.done(outcome::ended(worker, WorkerCpu::default()), spent);
+            handle.done(outcome::ended(worker, WorkerCpu::default()), spent);
             return Ok(());
         }
         _ => return Ok(()),
     };
     shared.clock.wait_until(start);
-    let work = || work(shared, post, &mut worker, start, stand);
+    let work = || work(shared, post, &mut worker, start, handle);
     let (worked, mut spent) = Spent::on(&shared.clock, work);
     worked.map_err(|fault| format!("{}: {fault}", said(post)))?;
     let cpu = WorkerCpu { used_ns: spent.cpu_ns, share: spent.share() };
@@ -299,7 +299,7 @@ fn live(shared: &Shared, index: usize, stand: &WorkerHandle<Ended>) -> Result<()
         // The window ends with the last writer; a query in flight then counts.
         spent.to = start;
     }
-    stand.done(outcome::ended(worker, cpu), spent);
+    handle.done(outcome::ended(worker, cpu), spent);
     Ok(())
 }
 
@@ -307,14 +307,14 @@ fn live(shared: &Shared, index: usize, stand: &WorkerHandle<Ended>) -> Result<()
 fn first_order(
     shared: &Shared,
     worker: &mut Worker,
-    stand: &WorkerHandle<Ended>,
+    handle: &WorkerHandle<Ended>,
 ) -> Result<Option<Order>, String> {
-    while let Some(order) = stand.order() {
+    while let Some(order) = handle.order() {
         match order {
             Order::Measure(_) | Order::MeasureEvents(_) => return Ok(Some(order)),
-            Order::Ping => stand.answer(worker.session().ping(PINGS)),
+            Order::Ping => handle.answer(worker.session().ping(PINGS)),
             Order::WarmUpEvents(batches) => {
-                stand.answer(counted::write(worker, batches, &shared.clock));
+                handle.answer(counted::write(worker, batches, &shared.clock));
             }
             _ => {}
         }
@@ -328,18 +328,18 @@ fn work(
     post: Post,
     worker: &mut Worker,
     start: u64,
-    stand: &WorkerHandle<Ended>,
+    handle: &WorkerHandle<Ended>,
 ) -> Result<(), String> {
     let pair = shared.pair(post);
     match worker {
         Worker::Writer(writer, side) => {
-            if write_all(shared, pair, writer, *side, stand)? {
+            if write_all(shared, pair, writer, *side, handle)? {
                 finish(shared, post, writer, *side, start)?;
                 pair.done();
             }
         }
         Worker::Querier(querier) => {
-            while !pair.is_over() && !stand.is_over() {
+            while !pair.is_over() && !handle.is_over() {
                 querier.query()?;
             }
         }
@@ -353,10 +353,10 @@ fn write_all(
     pair: &Pair,
     writer: &mut Writer,
     side: Side,
-    stand: &WorkerHandle<Ended>,
+    handle: &WorkerHandle<Ended>,
 ) -> Result<bool, String> {
     loop {
-        match pair.wait(side, || shared.clock.now(), || stand.is_over()) {
+        match pair.wait(side, || shared.clock.now(), || handle.is_over()) {
             Some(WriterTurn::Go { intended, ready, .. }) => writer.write(intended, ready)?,
             Some(WriterTurn::Resync) => {
                 writer.resync()?;
@@ -366,7 +366,7 @@ fn write_all(
             Some(WriterTurn::Blocked) => {}
             None => return Ok(false),
         }
-        if stand.is_over() {
+        if handle.is_over() {
             return Ok(false);
         }
     }
@@ -420,8 +420,8 @@ mod tests {
             ..DriverRequest::fake(RequestBody::Step(Box::new(task.with(task.work.clone().into()))))
         };
         let connector = Connector::new(&request)?;
-        let mut link = ControlChannel::alone(Vec::new());
-        measure_really(&request, &task, connector, &mut link).map_err(|stop| match stop {
+        let mut control = ControlChannel::alone(Vec::new());
+        measure_really(&request, &task, connector, &mut control).map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
             Stop::Gone | Stop::Answered => "gone".to_owned(),
         })

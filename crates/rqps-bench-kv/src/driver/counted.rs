@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::driver::maintain;
 use crate::rows::key;
 use rqps_driver::Stop;
-use rqps_driver::crew::Events;
-use rqps_driver::link::ControlChannel;
+use rqps_driver::control_channel::ControlChannel;
+use rqps_driver::worker_pool::Events;
 use rqps_embed::rocksdb::{Database, Durability, Handle};
 use rqps_model::kv::{KvMaintenance, KvOperation, KvWork};
 
@@ -17,9 +17,9 @@ use rqps_model::kv::{KvMaintenance, KvOperation, KvWork};
 pub(super) fn prepare<W: Write>(
     database: &Arc<Database>,
     work: &KvWork,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
-    maintain::carry_out(database, &[KvMaintenance::Wait], link)?;
+    maintain::carry_out(database, &[KvMaintenance::Wait], control)?;
     if !writes(work) {
         let mut handle = Handle::new(database, Durability::Log);
         handle
@@ -34,10 +34,10 @@ pub(super) fn prepare<W: Write>(
 pub(super) fn settle<W: Write>(
     database: &Database,
     work: &KvWork,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     if writes(work) {
-        maintain::carry_out(database, &[KvMaintenance::Flush, KvMaintenance::Wait], link)
+        maintain::carry_out(database, &[KvMaintenance::Flush, KvMaintenance::Wait], control)
     } else {
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use rqps_driver::Stop;
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::ControlChannel;
 use rqps_embed::rocksdb::{Database, RocksdbError};
 use rqps_model::kv::KvMaintenance;
 
@@ -31,13 +31,13 @@ const WORK: [&CStr; 4] = [
 pub(super) fn carry_out<W: Write>(
     database: &Database,
     all: &[KvMaintenance],
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     for one in all {
         match one {
             KvMaintenance::Flush => database.flush().map_err(fault)?,
-            KvMaintenance::Wait => wait(link, "compaction", || is_quiet(database))?,
-            KvMaintenance::CompactLevel0 => compact_level0(database, link)?,
+            KvMaintenance::Wait => wait(control, "compaction", || is_quiet(database))?,
+            KvMaintenance::CompactLevel0 => compact_level0(database, control)?,
         }
     }
     Ok(())
@@ -49,16 +49,16 @@ fn fault(error: RocksdbError) -> Stop {
 
 /// Sleeps until `quiet` was true several times in a row.
 fn wait<W: Write>(
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
     what: &str,
     quiet: impl Fn() -> bool,
 ) -> Result<(), Stop> {
     let (mut looks, mut told) = (0, Instant::now());
     while looks < QUIET_LOOKS {
-        link.sleep(LOOK)?;
+        control.sleep(LOOK)?;
         looks = if quiet() { looks + 1 } else { 0 };
         if told.elapsed() > HEARTBEAT {
-            link.say(&DriverEvent::Waiting { what: what.to_owned() })?;
+            control.send(&DriverEvent::Waiting { what: what.to_owned() })?;
             told = Instant::now();
         }
     }
@@ -76,11 +76,14 @@ pub(super) fn level0_files(database: &Database) -> Option<u64> {
 
 /// Compacts level 0 into the level below by lowering the trigger to a single file: the C API can
 /// name files to compact only since 11.8, but all versions can change options.
-fn compact_level0<W: Write>(database: &Database, link: &mut ControlChannel<W>) -> Result<(), Stop> {
+fn compact_level0<W: Write>(
+    database: &Database,
+    control: &mut ControlChannel<W>,
+) -> Result<(), Stop> {
     if level0_files(database) == Some(0) {
         return Ok(());
     }
     database.set_option(TRIGGER, c"1").map_err(fault)?;
-    wait(link, "level 0", || level0_files(database) == Some(0) && is_quiet(database))?;
+    wait(control, "level 0", || level0_files(database) == Some(0) && is_quiet(database))?;
     database.set_option(TRIGGER, c"4").map_err(fault)
 }

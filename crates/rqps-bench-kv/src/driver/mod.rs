@@ -2,12 +2,12 @@
 
 mod client;
 mod counted;
-mod crew;
 mod limiter;
 mod maintain;
 mod player;
 mod setup;
 mod step;
+mod workers;
 mod writer;
 
 pub(crate) use step::step_loop;

@@ -6,10 +6,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::driver::{client, crew, maintain, setup};
+use crate::driver::{client, maintain, setup, workers};
 use rqps_driver::Stop;
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::{DriverEvent, StepInterval};
-use rqps_driver::link::ControlChannel;
 use rqps_driver::placement;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_embed::rocksdb::marker::{Marker, State};
@@ -31,16 +31,16 @@ const TEXTS: &[(&str, &[&std::ffi::CStr])] = &[
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
-    measure(request, &task.own()?, link)
+    measure(request, &task.own()?, control)
 }
 
 /// Carries out a step and sends its progress.
 fn measure<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<KvWork>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     let work = &task.work;
     let mut setup = setup::Setup::of(request, work)?;
@@ -48,7 +48,7 @@ fn measure<W: Write>(
     if fills {
         mark(&setup, State::Filling)?;
     }
-    let measured = run(request, task, &mut setup, link);
+    let measured = run(request, task, &mut setup, control);
     if let (true, Err(Stop::Fault(why))) = (fills, &measured) {
         // Later steps must not measure a half-loaded database.
         let _ = mark(&setup, State::Broken(why.clone()));
@@ -57,7 +57,7 @@ fn measure<W: Write>(
     if fills {
         mark(&setup, State::Filled)?;
     }
-    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
+    control.send(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
 }
 
@@ -72,7 +72,7 @@ fn run<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<KvWork>,
     setup: &mut setup::Setup,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let work = &task.work;
     // Time under valgrind is meaningless, and the work that operations leave is counted with them.
@@ -86,15 +86,15 @@ fn run<W: Write>(
     let database = setup.open();
     placement::rise(&cpus);
     let database = Arc::new(database?);
-    link.say(&DriverEvent::Warming)?;
+    control.send(&DriverEvent::Warming)?;
     let mut outcome = match work.action {
-        KvOperation::Maintain => maintain_alone(&database, work, link)?,
-        _ => crew::measure(request, task, (writer_mb, seating), &database, link)?,
+        KvOperation::Maintain => maintain_alone(&database, work, control)?,
+        _ => workers::measure(request, task, (writer_mb, seating), &database, control)?,
     };
     if is_timed && work.action != KvOperation::Maintain && !work.after.is_empty() {
-        link.say(&DriverEvent::WindowEnd)?;
+        control.send(&DriverEvent::WindowEnd)?;
         let begun = Instant::now();
-        maintain::carry_out(&database, &work.after, link)?;
+        maintain::carry_out(&database, &work.after, control)?;
         outcome.extra.insert(Metric::DrainSeconds, begun.elapsed().as_secs_f64());
     }
     if let Some(overhead) = overhead {
@@ -145,14 +145,14 @@ fn texts(database: &Database) -> BTreeMap<String, String> {
 fn maintain_alone<W: Write>(
     database: &Database,
     work: &KvWork,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let cpu = tree::own_cpu();
     let begun = Instant::now();
-    link.say(&DriverEvent::WindowStart { at_ns: clock::monotonic_ns() })?;
-    maintain::carry_out(database, &work.after, link)?;
+    control.send(&DriverEvent::WindowStart { at_ns: clock::monotonic_ns() })?;
+    maintain::carry_out(database, &work.after, control)?;
     let seconds = begun.elapsed().as_secs_f64();
-    link.say(&DriverEvent::Interval(StepInterval {
+    control.send(&DriverEvent::Interval(StepInterval {
         second: 1,
         seconds,
         ..StepInterval::default()

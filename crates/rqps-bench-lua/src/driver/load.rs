@@ -10,11 +10,11 @@ use super::state::{Surroundings, load_script};
 use crate::steps;
 use rqps_driver::Stop;
 use rqps_driver::connection::Connector;
-use rqps_driver::crew::{Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec};
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::loaders::gather_statistics;
 use rqps_driver::request::{DriverRequest, RequestBody};
+use rqps_driver::worker_pool::{Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec};
 use rqps_host::tree;
 use rqps_model::benchmark::{LoadBody, Workload};
 use rqps_model::dialect::Dialect;
@@ -32,7 +32,7 @@ pub(crate) fn request(_: Dialect, workload: &Workload, _: Option<&str>) -> Reque
 pub(crate) fn own_load(
     request: &DriverRequest,
     load: &LoadBody,
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let LoadBody::Lua(work) = load else {
         return Err(Stop::Fault("failed to load: it is no load by a script".to_owned()));
@@ -44,24 +44,24 @@ pub(crate) fn own_load(
     let surroundings = Surroundings::new(connector.clone(), request, (&work, clients))?;
     if !work.unprepared.is_empty() && !work.commands.is_empty() {
         let (name, others) = (&work.script.name, work.unprepared.join(", "));
-        link.say(&DriverEvent::Note(format!(
+        control.send(&DriverEvent::Note(format!(
             "`prepare` of {name} loads for all scripts; that of {others} does not run: measure \
              scripts with tables of their own one by one"
         )))?;
     }
     let mut rows = 0;
     for command in &work.commands {
-        let mut say = |rows, link: &mut ControlChannel<&mut dyn Write>| {
-            Ok(link.say(&DriverEvent::Loading { rows, of: 0 })?)
+        let mut say = |rows, control: &mut ControlChannel<&mut dyn Write>| {
+            Ok(control.send(&DriverEvent::Loading { rows, of: 0 })?)
         };
-        rows += run_command(&surroundings, &work, command, &mut say, link)?;
+        rows += run_command(&surroundings, &work, command, &mut say, control)?;
     }
     let load_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
     gather_statistics(request.dialect, &connector)?;
     let index_seconds = begun.elapsed().as_secs_f64();
     let client_cpu = tree::own_cpu().since(cpu);
-    link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
+    control.send(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
     Ok(())
 }
 
@@ -91,7 +91,7 @@ pub(super) fn run_command(
     work: &LuaWork,
     command: &str,
     say: Progress<'_>,
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<u64, Stop> {
     let is_parallel = work.script.commands.get(command).copied().unwrap_or(false);
     let threads = if is_parallel { work.clients } else { 1 };
@@ -100,18 +100,18 @@ pub(super) fn run_command(
         let (surroundings, work) = (surroundings.clone(), work.clone());
         let (command, rows) = (command.to_owned(), Arc::clone(&rows));
         let name = format!("thread {thread} of {command}");
-        let life = move |stand: &WorkerHandle<()>| {
-            stand.ready(Ready::default());
+        let main = move |handle: &WorkerHandle<()>| {
+            handle.ready(Ready::default());
             run_on_thread(&surroundings, &work, (&command, thread), &rows)?;
-            stand.done((), Spent::default());
+            handle.done((), Spent::default());
             Ok(())
         };
-        WorkerSpec::new(name, life)
+        WorkerSpec::new(name, main)
     };
-    let mut crew = WorkerPool::start(Instant::now(), (0..threads).map(member).collect())?;
+    let mut pool = WorkerPool::start(Instant::now(), (0..threads).map(member).collect())?;
     let mut beat =
-        |link: &mut ControlChannel<&mut dyn Write>| say(rows.load(Ordering::Relaxed), link);
-    crew.finish(BEAT, &mut beat, link)?;
+        |control: &mut ControlChannel<&mut dyn Write>| say(rows.load(Ordering::Relaxed), control);
+    pool.finish(BEAT, &mut beat, control)?;
     Ok(rows.load(Ordering::Relaxed))
 }
 

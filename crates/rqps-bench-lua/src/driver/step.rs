@@ -14,12 +14,12 @@ use super::state::{Surroundings, load_script, random_name};
 use rqps_driver::Stop;
 use rqps_driver::client::Counts;
 use rqps_driver::connection::Connector;
-use rqps_driver::crew::{Ready, Spent, WorkerHandle, WorkerSpec};
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::step::{Clients, MakeEvent, measure};
 use rqps_driver::watch::ClientWatch;
+use rqps_driver::worker_pool::{Ready, Spent, WorkerHandle, WorkerSpec};
 use rqps_embed::lua::LuaState;
 use rqps_model::lua::{LuaWork, RandomType};
 
@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let mut task: StepRequest<LuaWork> = task.own()?;
     task.work = of_process(task.work, request);
@@ -42,7 +42,7 @@ pub(crate) fn step_loop(
     let of = (&task.work, task.clients);
     let surroundings = Surroundings::new(connector.clone(), request, of)?;
     for command in &task.work.commands {
-        run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), link)?;
+        run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), control)?;
     }
     let figures = Figures::of(request.number_of(0), task.clients);
     let beside = reporter(&task, surroundings.clone(), Arc::clone(&figures));
@@ -59,7 +59,7 @@ pub(crate) fn step_loop(
         Clients { beside: Some(beside), watch, is_capped, ..Clients::new(connector, make) };
     let mut around = Around::open(&surroundings, &task.work)?;
     around.call("init")?;
-    let mut outcome = measure(request, &task, clients, link)?;
+    let mut outcome = measure(request, &task, clients, control)?;
     around.call("done")?;
     if let (true, Some(events)) = (cap.is_reached(), task.work.events) {
         let seconds = task.seconds;
@@ -72,7 +72,7 @@ pub(crate) fn step_loop(
         Reporter::open(&surroundings, &task.work, &figures)?.end()?;
     }
     for command in &task.work.after {
-        run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), link)?;
+        run_command(&surroundings, &task.work, command, &mut |_, _| Ok(()), control)?;
     }
     let seed = seed_of(request.seed);
     let kind = random_name(task.work.random.kind);
@@ -80,7 +80,7 @@ pub(crate) fn step_loop(
         "sysbench draws the same with".to_owned(),
         format!("--rand-seed={seed} --rand-type={kind}"),
     );
-    Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
+    Ok(control.send(&DriverEvent::Measured(Box::new(outcome)))?)
 }
 
 /// The state of a script's init() and done(), which belong to no client.
@@ -113,19 +113,19 @@ fn reporter(
     figures: Arc<Figures>,
 ) -> WorkerSpec<Counts> {
     let work = task.work.clone();
-    let life = move |stand: &WorkerHandle<Counts>| {
-        stand.ready(Ready::default());
+    let main = move |handle: &WorkerHandle<Counts>| {
+        handle.ready(Ready::default());
         let mut reporter = None;
-        while !stand.is_over() {
+        while !handle.is_over() {
             thread::sleep(LOOK);
             if figures.is_wanted() && reporter.is_none() {
                 reporter = Some(Reporter::open(&surroundings, &work, &figures)?);
             }
             reporter.as_mut().map_or(Ok(()), Reporter::look)?;
         }
-        stand.done(Counts::default(), Spent::default());
+        handle.done(Counts::default(), Spent::default());
         Ok(())
     };
     let name = "the reports of the script".to_owned();
-    WorkerSpec::new(name, life).in_background()
+    WorkerSpec::new(name, main).in_background()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::data::VectorSet;
 use crate::driver::sql::Sql;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::link::ControlChannel;
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_model::dialect::Dialect;
 use rqps_model::run::Outcome;
@@ -17,7 +17,7 @@ pub(super) struct VectorContext<'a, W> {
     pub(super) request: &'a DriverRequest,
     pub(super) task: &'a StepRequest<VectorWork>,
     pub(super) connector: Connector,
-    pub(super) link: &'a mut ControlChannel<W>,
+    pub(super) control: &'a mut ControlChannel<W>,
     pub(super) data: Arc<VectorSet>,
     pub(super) table: Arc<TableContext>,
 }

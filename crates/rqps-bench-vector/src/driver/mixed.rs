@@ -20,8 +20,8 @@ use rqps_driver::Stop;
 use rqps_driver::client::Counts;
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::Connection;
-use rqps_driver::crew::{Ready, Spent, WorkerHandle, WorkerSpec};
 use rqps_driver::recorder::{Recorder, histograms};
+use rqps_driver::worker_pool::{Ready, Spent, WorkerHandle, WorkerSpec};
 use rqps_host::clock::RealClock;
 use rqps_host::tree;
 use rqps_model::metric::Metric;
@@ -92,24 +92,24 @@ fn member<W: Write>(
     hand_over: Sender<Writer>,
 ) -> WorkerSpec<Counts> {
     let (connector, table) = (context.connector.clone(), Arc::clone(&context.table));
-    let life = move |stand: &WorkerHandle<Counts>| {
+    let main = move |handle: &WorkerHandle<Counts>| {
         let mut session = connector.open(u32::MAX)?;
-        stand.ready(Ready::default());
-        if stand.order().is_none() {
+        handle.ready(Ready::default());
+        if handle.order().is_none() {
             return Ok(());
         }
         let rows = Rows { data: &table.data, present, rate };
         let maker = RowMaker::new(rows.data, table.sql.dialect, table.sql.work.variant);
         let mut writer =
-            write(&table.sql, &mut session, maker, &rows, &clock, &|| stand.is_over())?;
-        writer.window = stand.window().map(|window| (window.start, window.end));
+            write(&table.sql, &mut session, maker, &rows, &clock, &|| handle.is_over())?;
+        writer.window = handle.window().map(|window| (window.start, window.end));
         // Without a receiver the step has already failed.
         let _ = hand_over.send(writer);
-        stand.done(Counts::default(), Spent::default());
+        handle.done(Counts::default(), Spent::default());
         Ok(())
     };
     let name = "the writer".to_owned();
-    WorkerSpec::new(name, life).in_background()
+    WorkerSpec::new(name, main).in_background()
 }
 
 struct Rows<'a> {

@@ -17,10 +17,10 @@ use crate::driver::{build, load};
 use rqps_driver::client::Counts;
 use rqps_driver::clock::Clock;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::crew::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::request::StepRequest;
+use rqps_driver::worker_pool::{Spent, WorkerHandle, WorkerPool, WorkerSpec};
 use rqps_driver::{Stop, step};
 use rqps_model::benchmark::RateUnit;
 use rqps_model::dialect::Dialect;
@@ -72,7 +72,7 @@ pub(super) fn follow<W: Write>(
     search: &Search,
     is_payload: bool,
 ) -> Result<Outcome, Stop> {
-    let ef = context.link.meet(0)?.largest;
+    let ef = context.control.meet(0)?.largest;
     let search = Search { ef: ef as u32, ..search.clone() };
     let mut asking = Asking::of(context, &search)?;
     if is_payload {
@@ -201,7 +201,7 @@ impl Ready {
             }
             if said.elapsed() > SIGN_OF_LIFE {
                 said = Instant::now();
-                context.link.say(&DriverEvent::Warming)?;
+                context.control.send(&DriverEvent::Warming)?;
             }
         }
         Ok((first, start.elapsed()))
@@ -222,9 +222,9 @@ impl Ready {
         let all: Vec<usize> = (0..queries).collect();
         let members =
             all.chunks(share).zip(1..).map(|(part, number)| self.asking.asker(part, number, k));
-        let mut crew = WorkerPool::start(Instant::now(), members.collect())?;
-        let mut beat = |link: &mut ControlChannel<W>| Ok(link.say(&DriverEvent::Warming)?);
-        Ok(crew.finish(SIGN_OF_LIFE, &mut beat, context.link)?.concat())
+        let mut pool = WorkerPool::start(Instant::now(), members.collect())?;
+        let mut beat = |control: &mut ControlChannel<W>| Ok(control.send(&DriverEvent::Warming)?);
+        Ok(pool.finish(SIGN_OF_LIFE, &mut beat, context.control)?.concat())
     }
 
     /// Measures the window, together with the other hosts that share it.
@@ -234,7 +234,7 @@ impl Ready {
         search: &Search,
     ) -> Result<Outcome, Stop> {
         if context.is_shared() {
-            context.link.meet(search.ef.into())?;
+            context.control.meet(search.ef.into())?;
         }
         let beside = Beside { begun: Instant::now(), writer: None, log: None };
         self.window_beside(context, search, beside)
@@ -283,7 +283,7 @@ impl Asking {
         let (connector, queries) = (self.connector.clone(), Arc::clone(&self.queries));
         let (statement, types) = (self.statement.clone(), self.types.clone());
         let part = part.to_vec();
-        let life = move |stand: &WorkerHandle<Vec<u32>>| {
+        let main = move |handle: &WorkerHandle<Vec<u32>>| {
             let mut session = connector.open(0)?;
             let statement = prepare(&statement, &types, &mut session)?;
             let mut ids = Vec::with_capacity(k);
@@ -294,11 +294,11 @@ impl Asking {
                     .map_err(|error| format!("failed to ask query {query}: {error}"))?;
                 answers.extend((0..k).map(|place| ids.get(place).copied().unwrap_or(u32::MAX)));
             }
-            stand.done(answers, Spent::default());
+            handle.done(answers, Spent::default());
             Ok(())
         };
         let name = format!("asker {number}");
-        WorkerSpec::new(name, life)
+        WorkerSpec::new(name, main)
     }
 
     fn window_beside<W: Write>(
@@ -328,7 +328,7 @@ impl Asking {
             beside: writer,
             ..step::Clients::new(self.connector.clone(), make)
         };
-        step::measure(context.request, &task, clients, context.link)
+        step::measure(context.request, &task, clients, context.control)
     }
 }
 

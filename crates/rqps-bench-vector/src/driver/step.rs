@@ -9,8 +9,8 @@ use crate::driver::context::{VectorContext, table};
 use crate::driver::{build, capacity, churn, isolation, load, mixed, search, target};
 use rqps_driver::Stop;
 use rqps_driver::connection::Connector;
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_model::dialect::Dialect;
 use rqps_model::vector::{VectorOperation, VectorWork};
@@ -19,9 +19,9 @@ use rqps_model::vector::{VectorOperation, VectorWork};
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
-    measure(request, &task.own()?, Connector::new(request)?, link)
+    measure(request, &task.own()?, Connector::new(request)?, control)
 }
 
 /// Carries out a step and sends its progress.
@@ -29,7 +29,7 @@ fn measure<W: Write>(
     request: &DriverRequest,
     task: &StepRequest<VectorWork>,
     connector: Connector,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(), Stop> {
     if !matches!(request.dialect, Dialect::Postgres | Dialect::Mysql) {
         return Err("failed to measure: only Postgres with pgvector and MariaDB support vector \
@@ -37,13 +37,13 @@ fn measure<W: Write>(
             .to_owned()
             .into());
     }
-    link.say(&DriverEvent::Warming)?;
+    control.send(&DriverEvent::Warming)?;
     let work = &task.work;
     let data = VectorSet::open(&work.data, work.rows, work.k as usize, task.cache.as_deref())
         .map_err(|error| format!("failed to {error}"))?;
     let data = Arc::new(data);
     let table = table(request, task, &connector, &data)?;
-    let mut context = VectorContext { request, task, connector, link, data, table };
+    let mut context = VectorContext { request, task, connector, control, data, table };
     let follows = !request.is_first();
     let mut outcome = match &work.operation {
         VectorOperation::Search(search) | VectorOperation::Target { search, .. } if follows => {
@@ -70,6 +70,6 @@ fn measure<W: Write>(
         }
     };
     context.note_data(&mut outcome);
-    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
+    control.send(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
 }

@@ -10,11 +10,13 @@ use rqps_driver::Stop;
 use rqps_driver::clock::Clock;
 use rqps_driver::clock::SECOND;
 use rqps_driver::connection::{Connection, Connector};
-use rqps_driver::crew::{Intervals, LEAD_NS, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec};
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::StepInterval;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::recorder::histograms;
 use rqps_driver::window::Window;
+use rqps_driver::worker_pool::{
+    Intervals, LEAD_NS, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
+};
 use rqps_host::clock::RealClock;
 use rqps_model::run::Outcome;
 
@@ -64,25 +66,25 @@ pub(super) fn untimed_workers<W: Write, T: Send + 'static>(
     workers: Vec<Worker<T>>,
     done: &Arc<AtomicU64>,
 ) -> Result<(Vec<T>, Outcome), Stop> {
-    carry_out(workers, done, context.request.pause, context.link)
+    carry_out(workers, done, context.request.pause, context.control)
 }
 
 fn carry_out<W: Write, T: Send + 'static>(
     workers: Vec<Worker<T>>,
     done: &Arc<AtomicU64>,
     pause: bool,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<(Vec<T>, Outcome), Stop> {
     let begun = Instant::now();
     let clock = Clock::Real(RealClock::starting_at(begun));
     let members = workers.into_iter().map(|worker| member(worker, clock.clone())).collect();
-    let mut crew = WorkerPool::start(begun, members)?;
-    crew.gather(link)?;
-    link.pause_if(pause)?;
+    let mut pool = WorkerPool::start(begun, members)?;
+    pool.gather(control)?;
+    control.pause_if(pause)?;
     let start = clock.now() + LEAD_NS;
     let mut seconds = Seconds { start, second: 0, from: start, counter: Arc::clone(done), done: 0 };
     let window = Window { start, end: u64::MAX, whole_events: true };
-    let finished = crew.measure(window, &mut seconds, link)?;
+    let finished = pool.measure(window, &mut seconds, control)?;
     let seconds = finished.end.saturating_sub(start) as f64 / SECOND;
     let done = done.load(Ordering::Relaxed);
     let outcome = Outcome {
@@ -99,16 +101,16 @@ fn carry_out<W: Write, T: Send + 'static>(
 
 fn member<T: Send + 'static>(worker: Worker<T>, clock: Clock) -> WorkerSpec<T> {
     let Worker { name, connector, client, work } = worker;
-    let life = move |stand: &WorkerHandle<T>| {
+    let main = move |handle: &WorkerHandle<T>| {
         let mut session = connector.open(client)?;
-        stand.ready(Ready::default());
-        let Some(window) = stand.window() else { return Ok(()) };
+        handle.ready(Ready::default());
+        let Some(window) = handle.window() else { return Ok(()) };
         clock.wait_until(window.start);
         let (result, spent) = Spent::on(&clock, || work(&mut session, window));
-        stand.done(result?, spent);
+        handle.done(result?, spent);
         Ok(())
     };
-    WorkerSpec::new(name, life)
+    WorkerSpec::new(name, main)
 }
 
 /// Reports the counter each second.

@@ -8,8 +8,8 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::Stop;
+use crate::control_channel::ControlChannel;
 use crate::event::DriverEvent;
-use crate::link::ControlChannel;
 use crate::request::DriverCommand;
 use crate::turns::token::{Heartbeat, TurnPhase, TurnRules, TurnToken};
 
@@ -17,18 +17,18 @@ use crate::turns::token::{Heartbeat, TurnPhase, TurnRules, TurnToken};
 const REPORT: Duration = Duration::from_secs(1);
 
 /// Keeps a page until the lab goes.
-pub fn keep<W: Write>(rules: &TurnRules, link: &mut ControlChannel<W>) -> Result<(), Stop> {
+pub fn keep<W: Write>(rules: &TurnRules, control: &mut ControlChannel<W>) -> Result<(), Stop> {
     let token = TurnToken::create(rules.targets(), rules.clone())?;
-    link.say(&DriverEvent::TurnPage(token.path().to_owned()))?;
+    control.send(&DriverEvent::TurnPage(token.path().to_owned()))?;
     let mut signs: Vec<Heartbeat> = (0..token.targets()).map(Heartbeat::of).collect();
     let mut next = Instant::now() + REPORT;
     loop {
         let left = next.saturating_duration_since(Instant::now());
-        if let Some(line) = link.line(left)? {
+        if let Some(line) = control.line(left)? {
             obey(&token, &line)?;
         }
         if Instant::now() >= next {
-            link.say(&state(&token, &mut signs))?;
+            control.send(&state(&token, &mut signs))?;
             next = Instant::now() + REPORT;
         }
     }
@@ -109,8 +109,9 @@ mod tests {
         let kept = |input: &'static str| {
             let mut said = Vec::new();
             let end = {
-                let mut link = ControlChannel::watching(&mut said, Cursor::new(input.as_bytes()));
-                keep(&rules(), &mut link)
+                let mut control =
+                    ControlChannel::watching(&mut said, Cursor::new(input.as_bytes()));
+                keep(&rules(), &mut control)
             };
             let said = String::from_utf8(said).unwrap();
             let first: DriverEvent = serde_json::from_str(said.lines().next().unwrap()).unwrap();

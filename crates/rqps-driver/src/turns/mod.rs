@@ -12,10 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Stop;
 use crate::clock::{Clock, SECOND};
-use crate::crew::{Finished, Spent, TurnNews, WorkerPool};
+use crate::control_channel::ControlChannel;
 use crate::event::{DriverEvent, StepInterval};
-use crate::link::ControlChannel;
 use crate::turns::token::{TurnPhase, TurnRequest, TurnState, TurnToken};
+use crate::worker_pool::{Finished, Spent, TurnNews, WorkerPool};
 use rqps_host::clock;
 use rqps_host::process_freezer::ProcessFreezer;
 use rqps_host::tree::{self, Cpu};
@@ -101,28 +101,30 @@ impl TurnGroup {
     /// intervals, which `interval` makes and which measure own time.
     pub fn lead<T: Send + 'static, W: Write>(
         &self,
-        crew: &mut WorkerPool<T>,
+        pool: &mut WorkerPool<T>,
         interval: &mut dyn FnMut(u64) -> StepInterval,
-        link: &mut ControlChannel<W>,
+        control: &mut ControlChannel<W>,
     ) -> Result<Finished<T>, Stop> {
         self.token.arrive_at_barrier(self.place, TurnPhase::Gather);
         let mut cpu = Cpu::default();
-        let mut heed = |news: Option<TurnNews>, link: &mut ControlChannel<W>| -> Result<(), Stop> {
+        let mut heed = |news: Option<TurnNews>,
+                        control: &mut ControlChannel<W>|
+         -> Result<(), Stop> {
             self.token.tick(self.place);
             match news {
                 Some(TurnNews::Sample) => {
                     cpu = tree::own_cpu();
-                    link.say(&DriverEvent::WindowStart { at_ns: clock::monotonic_ns() })?;
+                    control.send(&DriverEvent::WindowStart { at_ns: clock::monotonic_ns() })?;
                 }
-                Some(TurnNews::Cut(own)) => link.say(&DriverEvent::Interval(interval(own)))?,
+                Some(TurnNews::Cut(own)) => control.send(&DriverEvent::Interval(interval(own)))?,
                 None => {}
             }
             Ok(())
         };
-        let done = crew.take_turns(&mut heed, link)?;
+        let done = pool.take_turns(&mut heed, control)?;
         let cpu = tree::own_cpu().since(cpu);
         let end = self.log().own_ns;
-        link.say(&DriverEvent::Interval(interval(end)))?;
+        control.send(&DriverEvent::Interval(interval(end)))?;
         let done = done.into_iter().map(Some).collect();
         Ok(Finished { done, cpu, end, limited: false })
     }
@@ -131,12 +133,12 @@ impl TurnGroup {
     pub fn report<W: Write>(
         &self,
         outcome: &mut Outcome,
-        link: &mut ControlChannel<W>,
+        control: &mut ControlChannel<W>,
     ) -> Result<(), Stop> {
         let (facts, rows) = self.facts();
         outcome.seconds = self.log().own_ns as f64 / SECOND;
         outcome.turns = Some(facts);
-        Ok(link.say(&DriverEvent::Turns(rows))?)
+        Ok(control.send(&DriverEvent::Turns(rows))?)
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {

@@ -1,5 +1,5 @@
 //! Benchmarks as data: which phases there are, in which order, with which SQL. Each benchmark is a
-//! folder and a row of [`ALL`].
+//! row of [`ALL`].
 
 mod hooks;
 mod registry;

@@ -12,7 +12,7 @@ use crate::lab::execution::Execution;
 use crate::lab::progress::{Event, Progress};
 use crate::lab::step_runner::{self, Measured, StepRunner};
 use crate::lab::target_state::{KeptLoad, TargetState};
-use crate::lab::turn_taking::TurnParticipant;
+use crate::lab::turn_participant::TurnParticipant;
 use crate::lab::{count, fault, memory, prepare};
 use crate::plan::file::without_password;
 use crate::plan::{ProfilingPass, cost};
@@ -291,13 +291,13 @@ impl ActiveRun<'_> {
     pub(super) fn runner<'s>(
         &'s mut self,
         execution: &'s Execution<'s>,
-        taking: Option<TurnParticipant<'s>>,
+        participant: Option<TurnParticipant<'s>>,
     ) -> StepRunner<'s> {
         let is_sampled = ProfilingPass::is_sampled(self.record.key.block);
         let call_graph = is_sampled.then_some(self.state.call_graph);
         let (logs, control) = (self.folder.folder().join("logs"), self.control.as_mut());
         let runner = StepRunner::new(execution, &self.state.target, control, logs);
-        StepRunner { taking, call_graph, ..runner }
+        StepRunner { participant, call_graph, ..runner }
     }
 
     /// False, and written down, if the step rests on one that failed.

@@ -36,7 +36,7 @@ mod step_runner;
 mod take_in;
 mod target_state;
 mod turn_page;
-mod turn_taking;
+mod turn_participant;
 mod turns;
 mod work_folders;
 

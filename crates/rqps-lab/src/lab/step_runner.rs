@@ -16,7 +16,7 @@ use crate::lab::observe::{
     Observers, ProfileObserver, SampledStacks, ServerLogObserver, StepObserver, WaitObserver,
 };
 use crate::lab::progress::Progress;
-use crate::lab::turn_taking::{self, TurnParticipant};
+use crate::lab::turn_participant::{self, TurnParticipant};
 use crate::plan;
 use rqps_dbms::ControlPlane;
 use rqps_driver::event::{DriverEvent, StepInterval};
@@ -61,7 +61,7 @@ pub(super) struct StepRunner<'a> {
     /// Folder for the logs of the driver and of the DBMS.
     pub(super) logs: PathBuf,
     /// This target's part in the turns of the step, if targets take turns.
-    pub(super) taking: Option<TurnParticipant<'a>>,
+    pub(super) participant: Option<TurnParticipant<'a>>,
     /// The method of unwinding stacks of this build; `None` without sampling.
     pub(super) call_graph: Option<CallGraph>,
 }
@@ -81,7 +81,7 @@ impl<'a> StepRunner<'a> {
             storage_engine: target.storage_engine.as_deref(),
             label: &target.label,
             logs,
-            taking: None,
+            participant: None,
             call_graph: None,
         }
     }
@@ -150,7 +150,7 @@ impl StepRunner<'_> {
             pause: matches!(self.control.endpoint().0, Endpoint::Server(_)),
             task,
             away: None,
-            turns: self.taking.as_ref().map(TurnParticipant::request),
+            turns: self.participant.as_ref().map(TurnParticipant::request),
             counted_events: None,
             asks: false,
             scratch: None,
@@ -209,7 +209,7 @@ impl StepRunner<'_> {
         patience: Duration,
     ) -> Result<DriverEvent> {
         let mut began = Instant::now();
-        let leave = || self.taking.as_ref().map(TurnParticipant::leave);
+        let leave = || self.participant.as_ref().map(TurnParticipant::leave);
         loop {
             match driver.next(LOOK) {
                 Ok(Some(DriverEvent::Failed { fault })) => {
@@ -223,9 +223,9 @@ impl StepRunner<'_> {
                     return Err(cause(self.control, error));
                 }
             }
-            if let Some(taking) = &self.taking {
-                taking.check()?;
-                if taking.waits() {
+            if let Some(participant) = &self.participant {
+                participant.check()?;
+                if participant.is_waiting() {
                     began = Instant::now();
                 }
             }
@@ -304,7 +304,7 @@ impl StepRunner<'_> {
         let mut driver = self.drivers(&request, shared)?;
         observers.add(Box::new(CpuEventObserver::new(server_pid, driver.pid())));
         self.profile(&driver, waits, &mut observers);
-        let targets = self.taking.as_ref().map_or(1, TurnParticipant::targets);
+        let targets = self.participant.as_ref().map_or(1, TurnParticipant::targets);
         let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);
         let patience = PATIENCE + Duration::from_secs_f64(seconds);
         let mut turns = Vec::new();
@@ -320,8 +320,8 @@ impl StepRunner<'_> {
                 DriverEvent::WindowStart { .. } => {
                     observers.edge(Edge::WindowStart, self.control);
                     window = Some(Window::open());
-                    if let Some(taking) = &self.taking {
-                        taking.sampled();
+                    if let Some(participant) = &self.participant {
+                        participant.counters_read();
                     }
                 }
                 DriverEvent::Turns(rows) => turns = rows,
@@ -338,7 +338,7 @@ impl StepRunner<'_> {
                     drop(driver);
                     observers.edge(Edge::Disconnected(&outcome), self.control);
                     let mut measured = window.close(*outcome, observers.end());
-                    if self.taking.is_some() {
+                    if self.participant.is_some() {
                         measured.hide_host();
                         measured.turns = turns;
                     }
@@ -447,7 +447,7 @@ fn second(interval: StepInterval) -> Second {
 impl Measured {
     /// Takes out what counters of the whole host say, where it cannot be divided among targets.
     fn hide_host(&mut self) {
-        turn_taking::hide_host(&mut self.usage);
+        turn_participant::hide_host(&mut self.usage);
         self.seconds.iter_mut().for_each(|row| row.usage = None);
     }
 }
@@ -466,7 +466,8 @@ pub(super) fn record(
     mut measured: Measured,
     (data, tables): (&Path, Option<&Path>),
 ) -> StepRecord {
-    // Statistics of a server are of some time before: 5.6 counts no index that it has just made.
+    // MySQL 5.6 tells stale sizes of tables, without the index that it has just made: the files
+    // tell the size.
     if let Some(size) = measured.outcome.extra.get_mut(&Metric::DatabaseSize)
         && let Some(bytes) = tables.and_then(|tables| disk::folder_bytes(tables).ok())
     {

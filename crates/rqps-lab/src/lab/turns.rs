@@ -11,7 +11,7 @@ use crate::lab::fault;
 use crate::lab::progress::Progress;
 use crate::lab::step_runner::{self, Measured};
 use crate::lab::turn_page::TurnPage;
-use crate::lab::turn_taking::TurnParticipant;
+use crate::lab::turn_participant::TurnParticipant;
 use crate::plan::{cost, order};
 use rqps_driver::turns::token::TurnRules;
 use rqps_model::benchmark::{BackgroundState, Group, Phase, Step, Workload};
@@ -116,8 +116,8 @@ fn at_once(
     let runners = team.iter_mut().enumerate().map(|(place, (run, step))| {
         let own = run.control.server().is_some();
         let root = run.control.server_pid().filter(|_| stopped && own);
-        let taking = TurnParticipant::new(&page, place, root);
-        (run.runner(execution, Some(taking)), &*step)
+        let participant = TurnParticipant::new(&page, place, root);
+        (run.runner(execution, Some(participant)), &*step)
     });
     let runners: Vec<_> = runners.collect();
     Ok(thread::scope(|scope| {

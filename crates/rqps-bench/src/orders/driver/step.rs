@@ -10,8 +10,8 @@ use crate::orders::driver::client::{ClientFigures, OrdersClient, OrdersWay};
 use crate::orders::driver::inputs::{OrdersSource, TransactionKind};
 use crate::orders::driver::statements::OrdersStatements;
 use rqps_driver::connection::{Connection, Connector};
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::recorder::{Recorder, Snapshot, histograms};
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::step::{Clients, MakeEvent};
@@ -27,7 +27,7 @@ const ASKS: u32 = 1 << 20;
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let task: StepRequest<OrdersShape> = task.own()?;
     let connector = Connector::new(request)?;
@@ -52,20 +52,20 @@ pub(crate) fn step_loop(
             is_drawn: false,
         })
     });
-    let mut outcome = step::measure(request, &task, Clients::new(connector, make), link)?;
+    let mut outcome = step::measure(request, &task, Clients::new(connector, make), control)?;
     add(&mut outcome, &task, &figures);
     let mut new_orders: u64 =
         figures.iter().map(|figures| figures.new_orders.load(Ordering::Relaxed)).sum();
     if request.is_shared(task.clients) {
         // The clients of all hosts have ended.
-        new_orders = link.meet(new_orders)?.sum;
+        new_orders = control.meet(new_orders)?.sum;
     }
     if let Some(checks) = &mut checks {
         let what = "the checks of consistency".to_owned();
-        link.say(&DriverEvent::Waiting { what })?;
+        control.send(&DriverEvent::Waiting { what })?;
         outcome.notes.extend(checks.end(new_orders, clients)?);
     }
-    Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
+    Ok(control.send(&DriverEvent::Measured(Box::new(outcome)))?)
 }
 
 /// The checks of the tables before and after the clients.

@@ -8,8 +8,8 @@ use crate::pgbench::schema::{
 };
 use rqps_driver::Stop;
 use rqps_driver::connection::{Connection, Connector};
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::loaders::{COPY_BYTES, speed_up};
 use rqps_driver::request::{DriverRequest, RequestBody};
 use rqps_host::tree;
@@ -43,7 +43,7 @@ pub(crate) fn load(_: Dialect, workload: &Workload, storage_engine: Option<&str>
 pub(crate) fn own_load(
     request: &DriverRequest,
     load: &LoadBody,
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let LoadBody::Pgbench(load) = load else {
         return Err(Stop::Fault("failed to load: it is no load of pgbench".to_owned()));
@@ -57,7 +57,7 @@ pub(crate) fn own_load(
         let mut session = connector.open(0)?;
         speed_up(request.dialect, &mut session)?;
         for step in init(request.dialect, load) {
-            carry_out(&step, (request, load), (&connector, &mut session), link)?;
+            carry_out(&step, (request, load), (&connector, &mut session), control)?;
             if step == InitStep::Fill {
                 load_seconds = begun.elapsed().as_secs_f64();
             }
@@ -69,7 +69,7 @@ pub(crate) fn own_load(
     }
     let index_seconds = all - load_seconds;
     let client_cpu = tree::own_cpu().since(cpu);
-    link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
+    control.send(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
     Ok(())
 }
 
@@ -77,7 +77,7 @@ fn carry_out(
     step: &InitStep,
     (request, load): (&DriverRequest, &PgbenchLoad),
     (connector, session): (&Connector, &mut Connection),
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let fault = |sql: &str, error| Stop::Fault(format!("failed to execute {sql:?}: {error}"));
     match step {
@@ -92,10 +92,11 @@ fn carry_out(
             session.simple(sql).map_err(|error| fault(sql, error))?;
         }
         InitStep::Fill => {
-            link.say(&DriverEvent::Loading { rows: 0, of: ACCOUNTS * u64::from(load.scale) })?;
+            control
+                .send(&DriverEvent::Loading { rows: 0, of: ACCOUNTS * u64::from(load.scale) })?;
             match request.dialect {
                 Dialect::Postgres => copy_all(load, session)?,
-                _ => insert_all(load, session, link)?,
+                _ => insert_all(load, session, control)?,
             }
         }
     }
@@ -153,7 +154,7 @@ fn copy(
 fn insert_all(
     load: &PgbenchLoad,
     session: &mut Connection,
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let of = ACCOUNTS * u64::from(load.scale);
     for table in &FILLED {
@@ -175,7 +176,7 @@ fn insert_all(
             statements += 1;
             if statements % INSERTS == 0 {
                 execute(session, "COMMIT")?;
-                link.say(&DriverEvent::Loading { rows: last, of })?;
+                control.send(&DriverEvent::Loading { rows: last, of })?;
                 execute(session, "BEGIN")?;
             }
         }

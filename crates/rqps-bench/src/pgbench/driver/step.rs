@@ -7,8 +7,8 @@ use super::client::ScriptClient;
 use super::samples::samples;
 use super::scripts::StepScripts;
 use rqps_driver::connection::Connector;
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::DriverEvent;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::request::{DriverRequest, StepRequest};
 use rqps_driver::script::sources::SharedSources;
 use rqps_driver::step::{Clients, MakeEvent};
@@ -25,7 +25,7 @@ const BEFORE: [&str; 3] =
 pub(crate) fn step_loop(
     request: &DriverRequest,
     task: &StepRequest,
-    link: &mut ControlChannel<&mut dyn Write>,
+    control: &mut ControlChannel<&mut dyn Write>,
 ) -> Result<(), Stop> {
     let task: StepRequest<PgbenchWork> = task.own()?;
     let connector = Connector::new(request)?;
@@ -48,7 +48,7 @@ pub(crate) fn step_loop(
         let sources = SharedSources::open(&samples, clients_of_all)?;
         clients.explain = Some((samples, sources));
     }
-    let mut outcome = step::measure(request, &task, clients, link)?;
+    let mut outcome = step::measure(request, &task, clients, control)?;
     let clients = clients_of_all;
     outcome.facts.insert(
         "random numbers".to_owned(),
@@ -56,7 +56,7 @@ pub(crate) fn step_loop(
     );
     let each = outcome.statements as f64 / outcome.events.max(1) as f64;
     outcome.facts.insert("statements per transaction".to_owned(), format!("{each:.3}"));
-    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
+    control.send(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
 }
 

@@ -17,7 +17,7 @@ pub(super) struct TurnParticipant<'a> {
     place: usize,
     freezes: Option<u32>,
     /// Signs of life of the driver, if it is on this host.
-    signs: Cell<Heartbeat>,
+    heartbeat: Cell<Heartbeat>,
 }
 
 impl<'a> TurnParticipant<'a> {
@@ -28,7 +28,7 @@ impl<'a> TurnParticipant<'a> {
         place: usize,
         freezes: Option<u32>,
     ) -> TurnParticipant<'a> {
-        TurnParticipant { page, place, freezes, signs: Cell::new(Heartbeat::of(place)) }
+        TurnParticipant { page, place, freezes, heartbeat: Cell::new(Heartbeat::of(place)) }
     }
 
     /// The request to the driver.
@@ -47,7 +47,7 @@ impl<'a> TurnParticipant<'a> {
     }
 
     /// The counters before the window have been read.
-    pub(super) fn sampled(&self) {
+    pub(super) fn counters_read(&self) {
         self.page.sampled(self.place);
     }
 
@@ -57,7 +57,7 @@ impl<'a> TurnParticipant<'a> {
     }
 
     /// True while others are waited for: then this one has nothing to say.
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         self.page.waits(self.place)
     }
 
@@ -66,9 +66,9 @@ impl<'a> TurnParticipant<'a> {
     /// # Errors
     /// It does not, or the turns cannot be seen any more.
     pub(super) fn check(&self) -> Result<()> {
-        let mut signs = self.signs.get();
-        let is_stuck = self.page.is_stuck(self.place, &mut signs)?;
-        self.signs.set(signs);
+        let mut heartbeat = self.heartbeat.get();
+        let is_stuck = self.page.is_stuck(self.place, &mut heartbeat)?;
+        self.heartbeat.set(heartbeat);
         if is_stuck {
             let seconds = STALL_TIMEOUT.as_secs();
             bail!("the driver was stuck for {seconds} s in its turn (stopped by a signal?)");

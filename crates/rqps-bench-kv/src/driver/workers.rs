@@ -1,4 +1,4 @@
-//! The threads of a step: clients and the background writer, as members of one crew.
+//! The threads of a step: clients and the background writer, as members of one pool.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,12 +13,9 @@ use crate::rows::{KeyNumbers, ValuePool};
 use rqps_driver::Stop;
 use rqps_driver::clock::Clock;
 use rqps_driver::clock::SECOND;
-use rqps_driver::crew::{
-    Done, Finished, Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
-};
+use rqps_driver::control_channel::ControlChannel;
 use rqps_driver::event::StepInterval;
 use rqps_driver::interval::IntervalMeter;
-use rqps_driver::link::ControlChannel;
 use rqps_driver::placement::{self, Seating};
 use rqps_driver::recorder::{Recorder, histograms};
 use rqps_driver::request::{DriverRequest, StepRequest};
@@ -26,6 +23,9 @@ use rqps_driver::schedule::ArrivalSchedule;
 use rqps_driver::turns::TurnGroup;
 use rqps_driver::turns::token::TurnRequest;
 use rqps_driver::window::Window;
+use rqps_driver::worker_pool::{
+    Done, Finished, Intervals, LEAD_NS, Order, Ready, Spent, WorkerHandle, WorkerPool, WorkerSpec,
+};
 use rqps_embed::rocksdb::{Database, Durability, Handle};
 use rqps_host::affinity::CpuAssignment;
 use rqps_host::clock::RealClock;
@@ -74,22 +74,23 @@ pub(super) fn measure<W: Write>(
     task: &StepRequest<KvWork>,
     beside: (Option<f64>, Seating),
     database: &Arc<Database>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let logged = task.work.write_ahead_log;
     let durability = if logged { Durability::Log } else { Durability::NoLog };
     let opened = Arc::clone(database);
     let open: Open<Handle> = Box::new(move || Handle::new(&opened, durability));
-    let mut settle = |link: &mut ControlChannel<W>| counted::settle(database, &task.work, link);
+    let mut settle =
+        |control: &mut ControlChannel<W>| counted::settle(database, &task.work, control);
     let course = match (&request.turns, request.counted_events) {
         (Some(turns), _) => ClientCourse::Turns(turns),
         (None, Some(operations)) => {
-            counted::prepare(database, &task.work, link)?;
+            counted::prepare(database, &task.work, control)?;
             ClientCourse::Counted(operations, &mut settle)
         }
         (None, None) => ClientCourse::Window,
     };
-    run(request.seed, task, course, beside, open, &|| tree_state(database), link)
+    run(request.seed, task, course, beside, open, &|| tree_state(database), control)
 }
 
 fn run<S: Store + 'static, W: Write>(
@@ -99,7 +100,7 @@ fn run<S: Store + 'static, W: Write>(
     (writer_mb, seating): (Option<f64>, Seating),
     open: Open<S>,
     tree: &TreeState<'_>,
-    link: &mut ControlChannel<W>,
+    control: &mut ControlChannel<W>,
 ) -> Result<Outcome, Stop> {
     let begun = Instant::now();
     let clock = Clock::Real(RealClock::starting_at(begun));
@@ -121,31 +122,31 @@ fn run<S: Store + 'static, W: Write>(
         seats: seating.seats,
         team,
     });
-    let mut crew = WorkerPool::start(begun, members(&shared))?;
-    let ready = crew.gather(link)?;
+    let mut pool = WorkerPool::start(begun, members(&shared))?;
+    let ready = pool.gather(control)?;
     let finished = match (&shared.team, course) {
         (None, ClientCourse::Counted(operations, settle)) => {
             let serving = ready.first().and_then(|ready| ready.thread);
-            crew.count_events(counted::events(&task.work, operations), serving, settle, link)?
+            pool.count_events(counted::events(&task.work, operations), serving, settle, control)?
         }
         (Some(team), _) => {
             let window = Window { start: 0, end: u64::MAX, whole_events: true };
             let mut seconds = Seconds::new(&shared, window, tree);
-            team.lead(&mut crew, &mut |own| seconds.cut(own), link)?
+            team.lead(&mut pool, &mut |own| seconds.cut(own), control)?
         }
         (None, _) => {
             let start = shared.clock.now() + LEAD_NS;
             let limited = shared.work.operations.is_some();
             let end = if limited { u64::MAX } else { start + (task.seconds * SECOND) as u64 };
             let window = Window { start, end, whole_events: true };
-            crew.measure(window, &mut Seconds::new(&shared, window, tree), link)?
+            pool.measure(window, &mut Seconds::new(&shared, window, tree), control)?
         }
     };
     // The connector closes the database, so the threads must release it first.
-    crew.join(link)?;
+    pool.join(control)?;
     let mut outcome = shared.outcome(finished);
     if let Some(team) = &shared.team {
-        team.report(&mut outcome, link)?;
+        team.report(&mut outcome, control)?;
     }
     outcome.notes.extend(seating.notes);
     Ok(outcome)
@@ -157,15 +158,15 @@ fn members<S: Store + 'static>(shared: &Arc<Shared<S>>) -> Vec<WorkerSpec<Counts
     let mut thread = 1;
     if let Some((recorder, mb)) = shared.writer.clone() {
         let shared = Arc::clone(shared);
-        let life = move |stand: &WorkerHandle<Counts>| shared.write(thread, recorder, mb, stand);
-        members.push(WorkerSpec::new("the writer".to_owned(), life).in_background());
+        let main = move |handle: &WorkerHandle<Counts>| shared.write(thread, recorder, mb, handle);
+        members.push(WorkerSpec::new("the writer".to_owned(), main).in_background());
         thread += 1;
     }
     for (client, recorder) in shared.clients.iter().cloned().enumerate() {
         let (shared, thread) = (Arc::clone(shared), thread + client as u64);
-        let life =
-            move |stand: &WorkerHandle<Counts>| shared.operate((thread, client), recorder, stand);
-        members.push(WorkerSpec::new(format!("client {client}"), life));
+        let main =
+            move |handle: &WorkerHandle<Counts>| shared.operate((thread, client), recorder, handle);
+        members.push(WorkerSpec::new(format!("client {client}"), main));
     }
     members
 }
@@ -180,7 +181,7 @@ impl<S: Store> Shared<S> {
         &self,
         (thread, index): (u64, usize),
         recorder: Arc<Recorder>,
-        stand: &WorkerHandle<Counts>,
+        handle: &WorkerHandle<Counts>,
     ) -> Result<(), String> {
         let work = &self.work;
         self.sit(index)?;
@@ -193,14 +194,14 @@ impl<S: Store> Shared<S> {
             schedule: ArrivalSchedule::of(work.pace, self.seed, index as u32, work.clients),
             before: 0,
         };
-        stand.ready(Ready { thread: Some(tree::thread_id()), ..Ready::default() });
+        handle.ready(Ready { thread: Some(tree::thread_id()), ..Ready::default() });
         if let Some(team) = &self.team {
-            return play(team, index as u32, TurnClient::new(client, work), stand);
+            return play(team, index as u32, TurnClient::new(client, work), handle);
         }
-        while let Some(order) = stand.order() {
+        while let Some(order) = handle.order() {
             let until = match order {
                 Order::WarmUpEvents(operations) => {
-                    stand.answer(client.warm_up(work, operations));
+                    handle.answer(client.warm_up(work, operations));
                     continue;
                 }
                 Order::MeasureEvents(operations) => Until::operations(operations),
@@ -214,7 +215,7 @@ impl<S: Store> Shared<S> {
                 _ => continue,
             };
             let (counts, spent) = Spent::on(&self.clock, || client.run(work, until));
-            stand.done(counts?, spent);
+            handle.done(counts?, spent);
         }
         Ok(())
     }
@@ -224,7 +225,7 @@ impl<S: Store> Shared<S> {
         thread: u64,
         recorder: Arc<Recorder>,
         mb_per_second: f64,
-        stand: &WorkerHandle<Counts>,
+        handle: &WorkerHandle<Counts>,
     ) -> Result<(), String> {
         let work = &self.work;
         self.sit(work.clients as usize)?;
@@ -236,11 +237,11 @@ impl<S: Store> Shared<S> {
             recorder,
             mb_per_second,
         };
-        stand.ready(Ready::default());
-        let Some(window) = stand.window() else { return Ok(()) };
+        handle.ready(Ready::default());
+        let Some(window) = handle.window() else { return Ok(()) };
         self.clock.wait_until(window.start);
-        let (counts, spent) = Spent::on(&self.clock, || writer.run(|| stand.is_over()));
-        stand.done(counts?, spent);
+        let (counts, spent) = Spent::on(&self.clock, || writer.run(|| handle.is_over()));
+        handle.done(counts?, spent);
         Ok(())
     }
 
@@ -302,12 +303,12 @@ fn play<S: Store>(
     team: &TurnGroup,
     index: u32,
     mut client: TurnClient<'_, S>,
-    stand: &WorkerHandle<Counts>,
+    handle: &WorkerHandle<Counts>,
 ) -> Result<(), String> {
-    while let Some(order) = stand.order() {
+    while let Some(order) = handle.order() {
         if order == Order::TakeTurns {
-            let (counts, spent) = team.play(index, &mut client, &|news| stand.turns(news))?;
-            stand.done(counts, spent);
+            let (counts, spent) = team.play(index, &mut client, &|news| handle.turns(news))?;
+            handle.done(counts, spent);
         }
     }
     Ok(())
@@ -467,9 +468,9 @@ mod tests {
             let number = opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             Brittle((brittle == Some(number)).then_some(3))
         });
-        let mut link = ControlChannel::alone(Vec::new());
+        let mut control = ControlChannel::alone(Vec::new());
         let seating = Seating { seats: Vec::new(), notes: Vec::new() };
-        run(1, &task, ClientCourse::Window, (Some(2.0), seating), open, &Vec::new, &mut link)
+        run(1, &task, ClientCourse::Window, (Some(2.0), seating), open, &Vec::new, &mut control)
             .map_err(|stop| match stop {
                 Stop::Fault(fault) => fault,
                 Stop::Gone | Stop::Answered => "gone".to_owned(),

@@ -82,14 +82,14 @@ impl<W: Write> ControlChannel<W> {
         self.host = Some(HostWatch { sampler, first_and_last: None });
     }
 
-    /// A link without an input, for tests and for calls in the same process.
+    /// A channel without an input, for tests and for calls in the same process.
     pub fn alone(output: W) -> ControlChannel<W> {
         let (sender, lines) = channel();
         ControlChannel { output, lines, _open: Some(sender), host: None, start_ns: None }
     }
 
     /// Sends one message at once.
-    pub fn say(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
+    pub fn send(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
         if let Some(host) = &mut self.host {
             host.see(message);
             if matches!(message, DriverEvent::Measured(_)) {
@@ -155,13 +155,13 @@ impl<W: Write> ControlChannel<W> {
         if self._open.is_some() {
             return Ok(None);
         }
-        self.say(message)?;
+        self.send(message)?;
         loop {
             let line = self.lines.recv().map_err(|_| LabGone)?;
             let word = match line.parse() {
                 Ok(word) => word,
                 Err(fault) => {
-                    self.say(&DriverEvent::Failed { fault })?;
+                    self.send(&DriverEvent::Failed { fault })?;
                     return Err(LabGone);
                 }
             };
@@ -170,7 +170,7 @@ impl<W: Write> ControlChannel<W> {
                 DriverCommand::Met(met) => return Ok(Some(met)),
                 DriverCommand::Clock => {
                     let (monotonic_ns, unix_ns) = (clock::monotonic_ns(), clock::unix_ns());
-                    self.say(&DriverEvent::Clock { monotonic_ns, unix_ns })?;
+                    self.send(&DriverEvent::Clock { monotonic_ns, unix_ns })?;
                 }
                 DriverCommand::StartAt(at) => {
                     let wait = at.saturating_sub(clock::monotonic_ns());
@@ -180,7 +180,7 @@ impl<W: Write> ControlChannel<W> {
                 }
                 DriverCommand::Sampled(_) | DriverCommand::Leave(_) => {
                     let fault = format!("failed to obey `{line}`: this driver keeps no turns");
-                    self.say(&DriverEvent::Failed { fault })?;
+                    self.send(&DriverEvent::Failed { fault })?;
                     return Err(LabGone);
                 }
             }
@@ -243,12 +243,12 @@ mod tests {
         let start = clock::monotonic_ns() + 20_000_000;
         let input = format!("clock\nclock\nstart {start}\n");
         let input = std::io::Cursor::new(input.into_bytes());
-        let mut link = ControlChannel::watching(&mut said, input);
-        link.watch_host();
-        link.pause().unwrap();
+        let mut control = ControlChannel::watching(&mut said, input);
+        control.watch_host();
+        control.pause().unwrap();
         assert!(clock::monotonic_ns() >= start);
-        link.say(&DriverEvent::Measured(Box::default())).unwrap();
-        drop(link);
+        control.send(&DriverEvent::Measured(Box::default())).unwrap();
+        drop(control);
         let events: Vec<DriverEvent> = String::from_utf8_lossy(&said)
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
