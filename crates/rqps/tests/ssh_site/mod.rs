@@ -68,11 +68,13 @@ impl Site {
         let port = listener.local_addr().expect("its number").port();
         drop(listener);
         let shown = at.display();
+        // No start of a shell of the user's: it may be slow, or keep locks.
         let server = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {shown}/host-key\nUsePAM no\n\
              AuthorizedKeysFile {shown}/authorized\nStrictModes no\nPermitRootLogin yes\n\
              PasswordAuthentication no\nPidFile none\nMaxStartups 100\n\
-             PermitUserEnvironment no\nAcceptEnv RQPS_HOST_LOCK XDG_CACHE_HOME\n"
+             PermitUserEnvironment no\nAcceptEnv RQPS_HOST_LOCK XDG_CACHE_HOME\n\
+             SetEnv HOME={shown}/home\n"
         );
         fs::write(at.join("sshd_config"), server).expect("write");
         let log = fs::File::create(at.join("sshd.log")).expect("log");
