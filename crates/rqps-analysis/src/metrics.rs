@@ -26,14 +26,11 @@ pub fn rate_unit(rate: RateUnit) -> &'static str {
     }
 }
 
-/// The unit in which the operations of a step count. Events of a script that send no statement
-/// count themselves.
+/// The unit in which the operations of a step count.
 pub(super) fn unit_of(step: &StepRecord) -> RateUnit {
-    let outcome = &step.outcome;
-    let no_statements = outcome.statements == 0 && outcome.events > 0 && step.imported.is_none();
-    match step.rate {
-        RateUnit::Queries if no_statements => RateUnit::Transactions,
-        unit => unit,
+    match step.imported {
+        Some(_) => step.rate,
+        None => step.rate.of_counts(step.outcome.events, step.outcome.statements),
     }
 }
 
@@ -42,17 +39,13 @@ pub(super) fn unit_of(step: &StepRecord) -> RateUnit {
 /// Seconds are those of the driver's window.
 pub fn rate(step: &StepRecord) -> Result<f64, String> {
     let outcome = &step.outcome;
-    match unit_of(step) {
-        _ if outcome.seconds.is_nan() || outcome.seconds <= 0.0 => {
-            Err("the measured window has no length".to_owned())
-        }
-        RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => {
-            Ok(outcome.statements as f64 / outcome.seconds)
-        }
-        RateUnit::Transactions => Ok(outcome.events as f64 / outcome.seconds),
-        RateUnit::RowsScanned => Ok(outcome.rows_scanned as f64 / outcome.seconds / 1000.0),
-        RateUnit::Relative => Err("only ratios are published".to_owned()),
+    if outcome.seconds.is_nan() || outcome.seconds <= 0.0 {
+        return Err("the measured window has no length".to_owned());
     }
+    let unit = unit_of(step);
+    let operations = unit.operations(outcome.events, outcome.statements, outcome.rows_scanned);
+    let operations = operations.ok_or("only ratios are published")?;
+    Ok(operations / outcome.seconds)
 }
 
 /// Operations of a step as its rate counts them: statements, or thousands of rows scanned.

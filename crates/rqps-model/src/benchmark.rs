@@ -493,6 +493,30 @@ pub enum RateUnit {
     Relative,
 }
 
+impl RateUnit {
+    /// The unit in which a step with these counts is told: events that send no statement count
+    /// themselves.
+    pub fn of_counts(self, events: u64, statements: u64) -> RateUnit {
+        match self {
+            RateUnit::Queries if statements == 0 && events > 0 => RateUnit::Transactions,
+            unit => unit,
+        }
+    }
+
+    /// The operations of these counts, of rows scanned in thousands; `None` where only ratios are
+    /// known.
+    pub fn operations(self, events: u64, statements: u64, rows_scanned: u64) -> Option<f64> {
+        match self {
+            RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => {
+                Some(statements as f64)
+            }
+            RateUnit::Transactions => Some(events as f64),
+            RateUnit::RowsScanned => Some(rows_scanned as f64 / 1000.0),
+            RateUnit::Relative => None,
+        }
+    }
+}
+
 /// One thing of the sequence that a benchmark is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -473,11 +473,12 @@ pub(super) fn record(
     {
         *size = bytes as f64 / f64::from(1 << 30);
     }
+    let unit = step.rate.of_counts(measured.outcome.events, measured.outcome.statements);
     StepRecord {
         per_second: measured
             .seconds
             .iter()
-            .filter_map(|second| per_second(second, step.rate))
+            .filter_map(|second| per_second(second, unit))
             .collect(),
         stalled: measured
             .seconds
@@ -513,8 +514,8 @@ fn is_stalled(second: &Second) -> bool {
     second.extra.get("stalled").is_some_and(|stalled| *stalled > 0.0)
 }
 
-/// Operations per second of an interval to a tenth. `None` for the rest of a second, which is too
-/// short.
+/// Operations per second of an interval to a tenth; of a scan its statements, because rows are
+/// counted at the end. `None` for the rest of a second, which is too short.
 fn per_second(second: &Second, unit: RateUnit) -> Option<f64> {
     let operations = match unit {
         RateUnit::Transactions => second.events,
@@ -524,14 +525,10 @@ fn per_second(second: &Second, unit: RateUnit) -> Option<f64> {
     (second.seconds >= SECOND_MIN).then_some((rate * 10.0).round() / 10.0)
 }
 
-/// Operations per second, for progress events.
+/// Operations per second, for progress events, in the unit of the report.
 pub(super) fn rate(outcome: &Outcome, unit: RateUnit) -> f64 {
-    let operations = match unit {
-        RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => outcome.statements,
-        RateUnit::Transactions => outcome.events,
-        RateUnit::RowsScanned => outcome.rows_scanned,
-        // Only imported steps are of ratios.
-        RateUnit::Relative => 0,
-    };
-    operations as f64 / outcome.seconds.max(f64::MIN_POSITIVE)
+    let Outcome { events, statements, rows_scanned, seconds, .. } = *outcome;
+    let unit = unit.of_counts(events, statements);
+    let operations = unit.operations(events, statements, rows_scanned);
+    operations.unwrap_or_default() / seconds.max(f64::MIN_POSITIVE)
 }
