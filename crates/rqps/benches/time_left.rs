@@ -181,7 +181,7 @@ fn said(options: &Options, words: &[String], scratch: &Path, until: Option<u64>)
         .spawn()
         .context("start rqps")?;
     let began = Instant::now();
-    let mut told: Vec<(f64, f64)> = Vec::new();
+    let mut told: Vec<(f64, [f64; 2])> = Vec::new();
     let mut last = String::new();
     let lines = BufReader::new(child.stderr.take().context("read its progress")?).lines();
     for line in lines {
@@ -189,7 +189,7 @@ fn said(options: &Options, words: &[String], scratch: &Path, until: Option<u64>)
         let now = began.elapsed().as_secs_f64();
         let Ok(event) = serde_json::from_str::<Value>(&line) else { continue };
         if let Some(left) = event["seconds_left"].as_f64() {
-            told.push((now, left));
+            told.push((now, [left, event["seconds_most"].as_f64().unwrap_or(left)]));
         }
         if until.is_some_and(|block| event["block"].as_u64() == Some(block)) {
             let pid = Pid::from_raw(child.id() as i32).context("its process")?;
@@ -206,8 +206,9 @@ fn said(options: &Options, words: &[String], scratch: &Path, until: Option<u64>)
     let of_share = |share: f64| {
         let at = first + share * (end - first);
         let (when, left) = *told.iter().rev().find(|(when, _)| *when <= at)?;
-        // A reader counts on.
-        Some(((left - (at - when)).max(0.0), end - at))
+        // A reader counts on. Of a range, the value that is nearest to the truth counts.
+        let [least, most] = left.map(|left| (left - (at - when)).max(0.0));
+        Some(((end - at).clamp(least, most.max(least)), end - at))
     };
     let found = SHARES.map(|share| of_share(share).unwrap_or((f64::NAN, f64::NAN)));
     Ok(Row { kind: String::new(), seconds: end - first, found })

@@ -62,9 +62,13 @@ impl Taker<'_> {
         }
     }
 
-    /// The label of a row: the given one, that of the path above the rows, or its version.
+    /// The label of a row: the given one if each row of its test has one, that of the path above
+    /// the rows, or its version.
     fn label(&self, table: &ReportTable, row: &ReportRow, place: usize) -> String {
-        if let Some(label) = self.options.labels.get(place) {
+        let rows = table.rows.iter().filter(|other| other.test == row.test).count();
+        if let Some(label) = self.options.labels.get(place)
+            && self.options.labels.len() == rows
+        {
             return label.clone();
         }
         if let Some(path) = table.paths.get(place) {

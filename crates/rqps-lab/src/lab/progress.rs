@@ -33,7 +33,8 @@ struct Clock {
     told: Option<f64>,
     /// False before the plan is known.
     is_planned: bool,
-    is_least: bool,
+    /// What may follow the plan.
+    more: Vec<PlannedTask>,
 }
 
 /// What a part of the work tells.
@@ -59,7 +60,7 @@ impl<'a> Progress<'a> {
             left: TimeLeft::default(),
             told: None,
             is_planned: false,
-            is_least: false,
+            more: Vec::new(),
         };
         Progress { teller: Teller::Whole { events, clock: Box::new(clock) } }
     }
@@ -69,20 +70,11 @@ impl<'a> Progress<'a> {
         Progress { teller: Teller::Part(tell) }
     }
 
-    /// Replaces what is still to come.
-    pub(super) fn plan(&mut self, tasks: &[PlannedTask]) {
-        self.replace(tasks, false);
-    }
-
-    /// The same, if it is only the least that is to come.
-    pub(super) fn plan_least(&mut self, tasks: &[PlannedTask]) {
-        self.replace(tasks, true);
-    }
-
-    fn replace(&mut self, tasks: &[PlannedTask], is_least: bool) {
+    /// Replaces what is still to come, and what may follow it.
+    pub(super) fn plan(&mut self, tasks: &[PlannedTask], more: Vec<PlannedTask>) {
         if let Teller::Whole { clock, .. } = &mut self.teller {
             clock.left.plan(tasks);
-            (clock.is_planned, clock.is_least) = (true, is_least);
+            (clock.is_planned, clock.more) = (true, more);
         }
         self.tell_time();
     }
@@ -205,7 +197,8 @@ impl Clock {
         let done_seconds = self.began.elapsed().as_secs_f64();
         self.told = Some(done_seconds);
         let left_seconds = self.left.seconds(done_seconds);
-        Event::Advance { done_seconds, left_seconds, is_least: self.is_least }
+        let more_seconds = self.left.expected(&self.more);
+        Event::Advance { done_seconds, left_seconds, more_seconds }
     }
 }
 
@@ -260,9 +253,9 @@ pub enum Event {
         done_seconds: f64,
         /// Seconds that it will probably still take.
         left_seconds: f64,
-        /// True if `--blocks auto` may measure more: it has not judged yet, or open steps may need
-        /// more blocks than they seem to.
-        is_least: bool,
+        /// Seconds that it may take in addition: `--blocks auto` has not judged yet, or open steps
+        /// may need more blocks than they seem to.
+        more_seconds: f64,
     },
 }
 

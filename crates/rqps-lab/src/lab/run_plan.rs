@@ -123,11 +123,7 @@ pub(super) fn blocks(
     let orders = order::orders(template.slots.len(), plan.blocks.most(), plan.seed);
     let cached = template.cached;
     let mut scheduler = BlockScheduler::new((phases, cached), executor.is_elsewhere());
-    let mut tasks = scheduler.all_after(plan, 0, history);
-    if tasks.len() > 1 && !executor.is_elsewhere() {
-        tasks.extend(cost::loads(plan));
-    }
-    scheduler.plan(plan, &tasks, progress);
+    scheduler.plan((execution, 0), history, (monitor, progress));
     scheduler.decide(execution, history.last_done(), decider, (monitor, progress))?;
     let mut faults = Vec::new();
     for (block, order) in (1..).zip(&orders) {
@@ -168,7 +164,7 @@ pub(super) fn blocks(
             }
             scheduler.measured(&report);
             if fate == BlockDisposition::Kept {
-                scheduler.plan(plan, &scheduler.all_after(plan, block, history), progress);
+                scheduler.plan((execution, block), history, (monitor, progress));
                 scheduler.decide(execution, block, decider, (monitor, progress))?;
                 break;
             }
@@ -233,7 +229,7 @@ pub fn run_block(
     let targets: Vec<_> = plan.targets.iter().collect();
     let mut tasks = cost::block(plan, &targets, &cost::numbered(&phases));
     tasks.extend(plan.targets.iter().map(|target| cost::load(plan, target)));
-    progress.plan(&tasks);
+    progress.plan(&tasks, Vec::new());
     let reader = CanaryReader::new(canary_source(&execution, &states), 0);
     let loads = vec![options.plan.load_of(spec.block)];
     let mut executor = LocalExecutor::new(&execution, states, reader, loads);

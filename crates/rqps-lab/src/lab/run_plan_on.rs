@@ -178,7 +178,7 @@ fn all_blocks(
     let block = cost::block(plan, &targets, &cost::numbered(&template.phases));
     let task = cost::block_elsewhere(plan, &block, at_once);
     let whole = cost::block_elsewhere(plan, &block, 1);
-    progress.plan(&vec![task; specs.len()]);
+    progress.plan(&vec![task; specs.len()], Vec::new());
     progress.begin(whole);
     let mut under_way: BTreeMap<String, BlockSpec> =
         specs.iter().map(|spec| (spec.id.clone(), spec.clone())).collect();

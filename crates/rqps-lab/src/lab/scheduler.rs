@@ -85,23 +85,47 @@ impl BlockScheduler {
         if self.is_elsewhere { vec![cost::block_elsewhere(plan, &block, 1)] } else { block }
     }
 
-    /// The fewest blocks of the plan, without those up to `block` and those that are done.
-    pub(super) fn all_after(&self, plan: &Plan, block: u32, history: &History) -> Vec<PlannedTask> {
-        let coming = (block + 1..=plan.blocks.fewest()).filter(|block| !history.is_done(*block));
+    /// Tells the time of what comes after this block, with the loads if it is the first: the fewest
+    /// blocks of the plan, and those that may follow them.
+    pub(super) fn plan(
+        &self,
+        (execution, block): (&Execution<'_>, u32),
+        history: &History,
+        (monitor, progress): (&HostMonitor, &mut Progress<'_>),
+    ) {
+        let plan = &execution.options.plan;
         let whole = self.block(plan, &Selection::all(&self.phases));
-        coming.flat_map(|_| whole.clone()).chain(self.end(plan)).collect()
+        let blocks = |from: u32, to: u32| -> Vec<Vec<PlannedTask>> {
+            (from..=to).filter(|it| !history.is_done(*it)).map(|_| whole.clone()).collect()
+        };
+        let least = plan.blocks.fewest().max(block);
+        let (coming, more) = (blocks(block + 1, least), blocks(least + 1, plan.blocks.most()));
+        let is_begin = block == 0 && !coming.is_empty() && !self.is_elsewhere;
+        let loads = if is_begin { cost::loads(plan) } else { Vec::new() };
+        self.tell(execution, loads, (coming, more), (monitor, progress));
     }
 
-    fn end(&self, plan: &Plan) -> Option<PlannedTask> {
-        (!self.is_elsewhere).then(|| cost::clear(plan))
-    }
-
-    /// Plans the fewest blocks, until a decision tells how many more there are.
-    pub(super) fn plan(&self, plan: &Plan, tasks: &[PlannedTask], progress: &mut Progress<'_>) {
-        match plan.blocks {
-            Blocks::Auto(_) => progress.plan_least(tasks),
-            Blocks::Fixed(_) => progress.plan(tasks),
+    /// Plans these tasks and blocks, and those that may follow, as far as the budget lasts.
+    fn tell(
+        &self,
+        execution: &Execution<'_>,
+        mut tasks: Vec<PlannedTask>,
+        (coming, more): (Vec<Vec<PlannedTask>>, Vec<Vec<PlannedTask>>),
+        (monitor, progress): (&HostMonitor, &mut Progress<'_>),
+    ) {
+        let budget = budget_seconds(execution).unwrap_or(f64::INFINITY);
+        let mut room = budget - monitor.spent_seconds() - progress.expected(&tasks);
+        let mut fits = |block: &Vec<PlannedTask>| {
+            room -= progress.expected(block);
+            room >= 0.0
+        };
+        let coming: Vec<_> = coming.into_iter().take_while(&mut fits).collect();
+        let more: Vec<_> = more.into_iter().take_while(fits).collect();
+        tasks.extend(coming.concat());
+        if !self.is_elsewhere {
+            tasks.push(cost::clear(&execution.options.plan));
         }
+        progress.plan(&tasks, more.concat());
     }
 
     /// A block ended: the targets that it could not measure do not come back.
@@ -131,44 +155,38 @@ impl BlockScheduler {
             .iter()
             .map(|step| (step.step.clone(), Some(step.more(block)).filter(|_| block < most)));
         monitor.note_open(execution, record.collect())?;
-        let tasks = self.left(execution, block, &open);
-        let left = progress.expected(&tasks);
-        let tasks: Vec<_> = tasks.into_iter().chain(self.end(&execution.options.plan)).collect();
+        let last = open.iter().map(|step| step.pairs_needed).max().unwrap_or(block);
+        let coming = self.left(execution, (block, last), &open);
+        let left = progress.expected(&coming.concat());
         let text = match stop {
             Some(reason) => format!("after block {block}: {reason}"),
             None => self.open_text(execution, block, (&open, steps), (left, monitor)),
         };
         progress.note(&text);
-        // A step that scatters more than its first blocks did needs more than it seemed.
-        match open.iter().map(|step| step.pairs_needed).max() {
-            Some(last) if last.max(block + 1) < most => progress.plan_least(&tasks),
-            _ => progress.plan(&tasks),
-        }
+        // A step that scatters more than it did needs more than it seems to.
+        let noisier: Vec<_> =
+            open.iter().map(|step| UndecidedStep { pairs_needed: most, ..step.clone() }).collect();
+        let more = self.left(execution, (last, most), &noisier);
+        self.tell(execution, Vec::new(), (coming, more), (monitor, progress));
         self.open = Some(open);
         Ok(())
     }
 
-    /// What the open steps will probably need: fewer and fewer of them.
+    /// The blocks after one and up to another that the open steps will probably need: fewer and
+    /// fewer steps.
     fn left(
         &self,
         execution: &Execution<'_>,
-        block: u32,
+        (block, last): (u32, u32),
         open: &[UndecidedStep],
-    ) -> Vec<PlannedTask> {
-        let last = open.iter().map(|step| step.pairs_needed).max().unwrap_or(block);
-        let mut tasks = Vec::new();
-        for coming in block + 1..=last.max(block + 1).min(execution.options.plan.blocks.most()) {
-            let still: BTreeSet<String> = open
-                .iter()
-                .filter(|step| step.pairs_needed.max(block + 1) >= coming)
-                .map(|step| step.step.clone())
-                .collect();
+    ) -> Vec<Vec<PlannedTask>> {
+        let of_block = |coming: u32| {
+            let still = open.iter().filter(|step| step.pairs_needed >= coming);
+            let still: BTreeSet<String> = still.map(|step| step.step.clone()).collect();
             let selection = Selection::of_open(&self.phases, &still, self.cached);
-            if !still.is_empty() {
-                tasks.extend(self.block(&execution.options.plan, &selection));
-            }
-        }
-        tasks
+            self.block(&execution.options.plan, &selection)
+        };
+        (block + 1..=last).map(of_block).collect()
     }
 
     fn open_text(

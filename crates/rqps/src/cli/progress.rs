@@ -21,7 +21,7 @@ const PLAIN_PAUSE: Duration = Duration::from_secs(10);
 struct Told {
     done_seconds: f64,
     left_seconds: f64,
-    is_least: bool,
+    more_seconds: f64,
     at: Instant,
 }
 
@@ -111,10 +111,10 @@ impl Display {
                 let label = if label.is_empty() { label } else { format!("{label}: ") };
                 self.now(&format!("{label}{what}{share}"), begins);
             }
-            Event::Advance { done_seconds, left_seconds, is_least } => {
+            Event::Advance { done_seconds, left_seconds, more_seconds } => {
                 let left_seconds = left_seconds + self.later_seconds;
                 let at = Instant::now();
-                self.time = Some(Told { done_seconds, left_seconds, is_least, at });
+                self.time = Some(Told { done_seconds, left_seconds, more_seconds, at });
                 self.refresh();
             }
         }
@@ -145,11 +145,12 @@ impl Display {
             Event::Doing { label, what, done, .. } => {
                 json!({ "event": "doing", "target": label, "what": what, "done": done })
             }
-            Event::Advance { done_seconds, left_seconds, is_least } => {
+            Event::Advance { done_seconds, left_seconds, more_seconds } => {
                 let left = left_seconds + self.later_seconds;
                 json!({
                     "event": "progress", "done_seconds": done_seconds,
-                    "total_seconds": done_seconds + left, "seconds_left": left, "least": is_least,
+                    "total_seconds": done_seconds + left, "seconds_left": left,
+                    "seconds_most": left + more_seconds,
                 })
             }
         })
@@ -182,12 +183,15 @@ impl Display {
         }
     }
 
-    /// "about 3m20s left".
+    /// "about 3m20s left", or "3m20s to 8m left".
     fn left(&self) -> String {
         let Some(told) = &self.time else { return String::new() };
         let left = (told.left_seconds - told.at.elapsed().as_secs_f64()).max(0.0);
-        let left = units::duration(Duration::from_secs_f64(left.round()));
-        format!("{} {left} left  ", if told.is_least { "at least" } else { "about" })
+        let text = |seconds: f64| units::duration(Duration::from_secs_f64(seconds.round()));
+        match told.more_seconds > 0.0 {
+            true => format!("{} to {} left  ", text(left), text(left + told.more_seconds)),
+            false => format!("about {} left  ", text(left)),
+        }
     }
 }
 
@@ -240,9 +244,14 @@ mod tests {
     fn what_follows_the_plan_is_left_too() {
         let mut display = silent();
         display.later_seconds = 30.0;
-        let event = Event::Advance { done_seconds: 5.0, left_seconds: 10.0, is_least: false };
-        let object = display.object(&event).expect("an object");
-        assert_eq!(object["seconds_left"], 40.0);
-        assert_eq!(object["total_seconds"], 45.0);
+        let event =
+            |more_seconds| Event::Advance { done_seconds: 5.0, left_seconds: 10.0, more_seconds };
+        let object = display.object(&event(20.0)).expect("an object");
+        let seconds = ["seconds_left", "total_seconds", "seconds_most"].map(|key| &object[key]);
+        assert_eq!(seconds, [40.0, 45.0, 60.0]);
+        display.show(event(20.0));
+        assert_eq!(display.left(), "40s to 1m00s left  ");
+        display.show(event(0.0));
+        assert_eq!(display.left(), "about 40s left  ");
     }
 }

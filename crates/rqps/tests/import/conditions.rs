@@ -118,6 +118,22 @@ fn one_build_under_two_names_is_imported_once() {
 }
 
 #[test]
+fn labels_of_the_columns_of_one_table_do_not_rename_the_rows_of_another() {
+    let of_99 = report([99_812, 91_200]).replace("9.8.4", "9.9.3");
+    let folder = folder(&[
+        ("9.8.clang.tsv", &report([104_301, 88_412])),
+        ("9.9.clang.tsv", &of_99),
+        ("abs.tsv", "104301\t99812\tfillseq.v400\n88412\t91200\treadrandom.t8\n"),
+    ]);
+    let labels = ["9.8.4", "9.9.3"].map(str::to_owned).to_vec();
+    let options = ImportOptions { labels, ..ImportOptions::default() };
+    let published = read(kv::DB_BENCH, &[folder.path()], &options).unwrap();
+    let rate = |label: &str| value(&published, label, "fillseq.v400", Metric::Rate);
+    assert_eq!(published.runs.len(), 2);
+    assert_eq!((rate("9.8.4"), rate("9.9.3")), (Some(104_301.0), Some(99_812.0)));
+}
+
+#[test]
 fn workloads_of_db_bench_become_steps() {
     let published = import(
         kv::DB_BENCH,
