@@ -126,9 +126,12 @@ impl ResultSet {
         let why = if !dir.exists() {
             "no such folder"
         } else if !dir.is_dir() {
-            "it is a file, not a folder"
+            "it is a file, not a folder (`rqps import` makes one of results of other programs)"
         } else if !is_there(&set.plan_path())? {
-            "it holds no plan.toml"
+            match holds_sets(dir) {
+                true => "its folders are result folders: name them, with /* at its end",
+                false => "it holds no plan.toml",
+            }
         } else if set.hosts_path().is_dir() {
             return Ok(set);
         } else if !is_there(&set.host_path())? {
@@ -335,6 +338,12 @@ fn turns_csv(turns: &[Turn]) -> String {
         text.push_str(&format!("{turn},{start_ms:.3},{ms:.3},{events}\n"));
     }
     text
+}
+
+/// True if a folder of this one is a result set.
+fn holds_sets(dir: &Path) -> bool {
+    let all = dir.read_dir().into_iter().flatten().flatten();
+    all.take(1000).any(|entry| entry.path().join("plan.toml").is_file())
 }
 
 /// A file in a folder that may not be looked into is not missing.

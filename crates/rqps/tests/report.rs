@@ -621,8 +621,13 @@ fn a_folder_of_something_else_is_refused() {
     fs::write(hidden.join(".lock"), "").unwrap();
     assert!(ResultSet::create(&hidden, "plan", &host()).is_ok(), "a lock file is no content");
     check_refusal(ResultSet::open(&folder.path().join("none")), &["no such folder"]);
-    check_refusal(ResultSet::open(folder.path()), &["it holds no plan.toml", "rqps compare"]);
-    check_refusal(read(&[folder.path().to_owned()]), &["it holds no plan.toml"]);
+    check_refusal(ResultSet::open(&file), &["it is a file", "rqps import"]);
+    check_refusal(ResultSet::open(&hidden.join("..")), &["its folders are result folders", "/*"]);
+    check_refusal(ResultSet::open(&set.folder().join("runs")), &["no such folder"]);
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    check_refusal(ResultSet::open(&empty), &["it holds no plan.toml", "rqps compare"]);
+    check_refusal(read(&[empty]), &["it holds no plan.toml"]);
     let (record, _) = sample_runs().swap_remove(0);
     set.begin_run(&record).unwrap();
     check_refusal(set.begin_run(&record), &["b01-1-mysql-5.6.14", "already holds a run"]);
@@ -1915,21 +1920,28 @@ fn a_step_with_another_answer_has_no_verdict() {
 /// Other numbers of rows are other work, unless a step before it wrote at each target's own rate.
 #[test]
 fn rows_per_statement_that_differ_are_another_answer() {
-    let found = |before: u64| -> Vec<String> {
+    let found = |before: u64, is_paced: bool| -> Vec<String> {
         let mut runs = clean_runs(3);
         for (run, steps) in &mut runs {
             let each = if run.key.label == NEW { 2 } else { 1 };
             steps[0].outcome.writes = before;
             let outcome = &mut steps[1].outcome;
             (outcome.reads, outcome.rows, outcome.writes) = (10_000, 10_000 * each, 0);
+            if is_paced {
+                outcome.open = Some(OpenOutcome { due: 7, behind_seconds_max: 0.0 });
+                outcome.extra.insert(Metric::RowsPerQuery, each as f64);
+            }
         }
         let answers = compared(&runs).caveats.into_iter();
         answers.filter(|found| found.kind == Kind::DifferentAnswers).map(|it| it.text).collect()
     };
-    let want = "over the window: 1.000 rows per statement on mysql-5.6.14, 2.000 rows per statement \
-                on mysql-8.0.33";
-    assert_eq!(found(0), [want]);
-    assert_eq!(found(7), [""; 0]);
+    let want = |what: &str| {
+        [format!("over the window: 1.000 {what} on mysql-5.6.14, 2.000 {what} on mysql-8.0.33")]
+    };
+    assert_eq!(found(0, false), want("rows per statement"));
+    assert_eq!(found(7, false), [""; 0]);
+    // Queries of the Insert Benchmark run beside writes at one rate for all targets.
+    assert_eq!(found(7, true), want("rows per query"));
 }
 
 #[test]

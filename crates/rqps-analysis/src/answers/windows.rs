@@ -2,6 +2,7 @@
 //! same, and later ones not.
 
 use super::finding::Told;
+use rqps_model::metric::Metric;
 use rqps_model::run::{Run, Status, StepRecord};
 use rqps_stats::paired::mean_interval;
 
@@ -32,9 +33,13 @@ pub(super) fn compare(pairs: &[(&Run, &Run)], index: u32, labels: [&str; 2]) -> 
         let sides = [each(|it| it.0, labels[0]), each(|it| it.1, labels[1])];
         Some(Told::answer(format!("over the window: {}", sides.join(", "))))
     };
-    let returned = of(read_only, returned);
-    if differ(&returned).unwrap_or_else(|| is_beyond(&returned)) {
-        return text(&returned, "rows per statement");
+    let reads = of(read_only, returned);
+    if differ(&reads).unwrap_or_else(|| is_beyond(&reads)) {
+        return text(&reads, "rows per statement");
+    }
+    let beside_writes = of(of_paced_queries, returned);
+    if is_beyond(&beside_writes) {
+        return text(&beside_writes, "rows per query");
     }
     // Rows that random values meet are those that the target left before.
     let changed = of(whole, changed);
@@ -74,6 +79,14 @@ fn read_only(run: &Run, index: u32) -> Option<&StepRecord> {
         return None;
     }
     whole(run, index)
+}
+
+/// The step, if it queried beside writes at a set rate: those of all targets are as many.
+fn of_paced_queries(run: &Run, index: u32) -> Option<&StepRecord> {
+    let is_paced = |step: &&StepRecord| {
+        step.outcome.open.is_some() && step.outcome.extra.contains_key(&Metric::RowsPerQuery)
+    };
+    whole(run, index).filter(is_paced)
 }
 
 /// The step, if it came to its end without errors.

@@ -148,6 +148,7 @@ pub(crate) fn outcome(
         reads: operations(queries),
         writes: operations(inserts) + operations(deletes),
         rows: rows(queries),
+        affected: rows(inserts) + rows(deletes),
         bytes: ended.iter().map(|ended| ended.bytes).sum(),
         latency: of(main).map(|role| role.latency.clone()).unwrap_or_default(),
         service: of(main).and_then(|role| role.service.clone()),

@@ -83,8 +83,11 @@ fn prepare(
     match load_or_reuse(execution, state, load, progress) {
         Ok((kept, is_new)) => {
             state.loads.insert(load, kept);
-            if is_new {
-                return progress.end(task);
+            let read = cost::read(&execution.options.plan, &state.target);
+            match (is_new, execution.options.plan.load_request(&state.target)) {
+                (true, Some(_)) => return progress.end(read),
+                (true, None) => return progress.end(task),
+                (false, _) => progress.skip(read),
             }
         }
         Err(_) if execution.stopped() => return,
@@ -196,6 +199,8 @@ fn fill(
     let mut asked = Asked::default();
     if load.is_some() {
         settle(execution, state, control.as_mut(), progress)?;
+        progress.end(cost::load(&execution.options.plan, &state.target));
+        progress.begin(cost::read(&execution.options.plan, &state.target));
         asked = ask(execution, state, control.as_mut(), (&logs, number), progress)?;
     }
     progress.doing(&state.target.label, "stop and keep a snapshot", None);

@@ -123,8 +123,9 @@ pub(super) fn blocks(
     let orders = order::orders(template.slots.len(), plan.blocks.most(), plan.seed);
     let cached = template.cached;
     let mut scheduler = BlockScheduler::new((phases, cached), executor.is_elsewhere());
-    scheduler.plan((execution, 0), history, (monitor, progress));
-    scheduler.decide(execution, history.last_done(), decider, (monitor, progress))?;
+    if !scheduler.decide(execution, history.last_done(), decider, (monitor, progress))? {
+        scheduler.plan((execution, 0), history, (monitor, progress));
+    }
     let mut faults = Vec::new();
     for (block, order) in (1..).zip(&orders) {
         if execution.stopped() {
@@ -164,8 +165,9 @@ pub(super) fn blocks(
             }
             scheduler.measured(&report);
             if fate == BlockDisposition::Kept {
-                scheduler.plan((execution, block), history, (monitor, progress));
-                scheduler.decide(execution, block, decider, (monitor, progress))?;
+                if !scheduler.decide(execution, block, decider, (monitor, progress))? {
+                    scheduler.plan((execution, block), history, (monitor, progress));
+                }
                 break;
             }
             progress.more(&tasks);
@@ -228,7 +230,8 @@ pub fn run_block(
     let plan = &options.plan;
     let targets: Vec<_> = plan.targets.iter().collect();
     let mut tasks = cost::block(plan, &targets, &cost::numbered(&phases));
-    tasks.extend(plan.targets.iter().map(|target| cost::load(plan, target)));
+    let loads = |target| [cost::load(plan, target), cost::read(plan, target)];
+    tasks.extend(plan.targets.iter().flat_map(loads));
     progress.plan(&tasks, Vec::new());
     let reader = CanaryReader::new(canary_source(&execution, &states), 0);
     let loads = vec![options.plan.load_of(spec.block)];

@@ -134,7 +134,7 @@ impl BlockScheduler {
     }
 
     /// After a block that counts, or when a plan is resumed: asks which steps need more blocks,
-    /// reports it, and writes it into `gate.json`.
+    /// reports it, and writes it into `gate.json`. False if it is too early to tell.
     ///
     /// # Errors
     /// The decider cannot tell; `gate.json` cannot be written.
@@ -144,9 +144,9 @@ impl BlockScheduler {
         block: u32,
         decider: &mut dyn Decider,
         (monitor, progress): (&mut HostMonitor, &mut Progress<'_>),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (open, steps, stop) = match decider.after(block)? {
-            Decision::All => return Ok(()),
+            Decision::All => return Ok(false),
             Decision::Only { open, steps } => (open, steps, None),
             Decision::Stop(reason) => (Vec::new(), 0, Some(reason)),
         };
@@ -169,7 +169,7 @@ impl BlockScheduler {
         let more = self.left(execution, (last, most), &noisier);
         self.tell(execution, Vec::new(), (coming, more), (monitor, progress));
         self.open = Some(open);
-        Ok(())
+        Ok(true)
     }
 
     /// The blocks after one and up to another that the open steps will probably need: fewer and

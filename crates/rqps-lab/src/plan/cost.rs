@@ -41,8 +41,10 @@ const FIRST_WAL_BYTES: f64 = 3.0 * 16_777_216.0;
 /// each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkKind {
-    /// A load of a target, from an empty folder to its snapshot.
+    /// A load of a target, from an empty folder to its tables.
     Load,
+    /// Reading the tables of a load and asking its first statements, and the snapshot of it.
+    Read,
     /// The readings of the canaries beside a block.
     Canaries,
     /// Restoring a snapshot and starting a server.
@@ -166,7 +168,8 @@ pub fn numbered(phases: &[Phase]) -> Vec<(usize, &Phase)> {
 
 /// All loads of all targets, and what comes once for each of them.
 pub fn loads(plan: &PlanDraft) -> Vec<PlannedTask> {
-    let each = plan.targets.iter().flat_map(|target| [load(plan, target), ask(plan, target)]);
+    let of = |target| [load(plan, target), read(plan, target), ask(plan, target)];
+    let each = plan.targets.iter().flat_map(of);
     each.map(|task| task.times(plan.loads.max(1) as usize)).collect()
 }
 
@@ -199,11 +202,16 @@ pub fn canaries(plan: &PlanDraft) -> Option<PlannedTask> {
     plan.canaries.then(|| PlannedTask::one(WorkKind::Canaries, CANARIES_SECONDS / 2.0))
 }
 
-/// One load of a target, with its snapshot. A server that somebody else runs is loaded in each
-/// block.
+/// One load of a target. A server that somebody else runs is loaded in each block.
 pub fn load(plan: &PlanDraft, target: &Target) -> PlannedTask {
     let seconds = if is_external(target) { 0.0 } else { load_seconds(plan, target) };
     PlannedTask::one(WorkKind::Load, seconds)
+}
+
+/// What a loaded target tells of its tables and statements before its snapshot.
+pub fn read(plan: &PlanDraft, target: &Target) -> PlannedTask {
+    let seconds = if is_external(target) { 0.0 } else { read_seconds(plan, target) };
+    PlannedTask::one(WorkKind::Read, seconds)
 }
 
 /// Asking the first statements of all steps.
@@ -223,12 +231,14 @@ fn load_seconds(plan: &PlanDraft, target: &Target) -> f64 {
     let usual = Usual::of(target);
     let prepare = if is_external(target) { 0.0 } else { usual.prepare_seconds };
     match plan.load_request(target) {
-        Some(_) => {
-            let load = rows as f64 / usual.rows_per_second + settle;
-            prepare + load + asked_seconds(plan, target, rows)
-        }
+        Some(_) => prepare + rows as f64 / usual.rows_per_second + settle,
         None => prepare,
     }
+}
+
+fn read_seconds(plan: &PlanDraft, target: &Target) -> f64 {
+    let rows = u64::from(plan.workload.tables) * plan.workload.rows;
+    plan.load_request(target).map_or(0.0, |_| asked_seconds(plan, target, rows))
 }
 
 /// Seconds in which a loaded target tells what its tables hold and what it answers.
@@ -246,7 +256,8 @@ fn asked_seconds(plan: &PlanDraft, target: &Target, rows: u64) -> f64 {
 /// Restoring a snapshot and starting a target; several that take turns do so at the same time.
 pub fn start(plan: &PlanDraft, target: &Target) -> PlannedTask {
     if is_external(target) {
-        return PlannedTask::one(WorkKind::Start, load_seconds(plan, target));
+        let seconds = load_seconds(plan, target) + read_seconds(plan, target);
+        return PlannedTask::one(WorkKind::Start, seconds);
     }
     let usual = Usual::of(target);
     let counted = match plan.workload.counted_statements {
