@@ -94,7 +94,7 @@ mod tests {
         };
         check((0.0, 0.01), 4, 5);
         check((0.0, 0.02), 4, 8);
-        check((-0.1, 0.08), 4, 11);
+        check((-0.1, 0.08), 4, 8);
         // As noisy as that, or so close to a limit: no look decides it.
         check((0.0, 0.1), 4, 12);
         check((0.019, 0.01), 6, 12);

@@ -11,6 +11,8 @@ use rqps_model::target::Target;
 
 /// Starting a driver process, connecting, preparing, asking for plans.
 const STEP_OVERHEAD_SECONDS: f64 = 0.3;
+/// Reading what the profiler sampled in a step, with the names of functions.
+const PROFILE_SECONDS: f64 = 4.0;
 /// Asking the first statements of a step after a load.
 const ASK_SECONDS: f64 = 0.1;
 /// Rows read per second to compare what tables hold.
@@ -298,7 +300,8 @@ pub fn phase_task(
             let loads = step.group == Group::Load && plan.workload.counted_statements.is_none();
             let restart =
                 if step.restart_before { usual.start_seconds + usual.stop_seconds } else { 0.0 };
-            let timed = step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS;
+            let sampled = plan.workload.profile_hertz.map_or(0.0, |_| PROFILE_SECONDS);
+            let timed = step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS + sampled;
             let seconds = match plan.workload.counted_statements.map(|_| plan.counted(step)) {
                 None => timed,
                 Some(StepCount::Events(events)) => {
